@@ -1,0 +1,37 @@
+package pipeline
+
+import "time"
+
+// An Event tells what happens in a run. Progress displays, logs and the JSON
+// stream are all made from events.
+type Event struct {
+	Kind   EventKind
+	Cell   string        // the cell's name; empty for events about the whole run
+	Step   string        // the cell's stage in the experiment
+	Done   int           // Planned, Finished: cells done; Items: items of the cell done so far
+	Total  int           // Planned, Finished: cells in all; Items: items the cell executes
+	Device string        // where it ran, "cpu:0"
+	Reason string        // CellDone: why it ran; CellCached: where from; CellBlocked: by what; Warning: the sentence
+	Err    error         // CellFailed
+	Took   time.Duration // CellDone, CellFailed, Finished
+}
+
+// An EventKind says what an [Event] is about.
+type EventKind int
+
+const (
+	Planned     EventKind = iota // the run begins: Done cells are cached, of Total
+	CellStarted                  // the first items of a cell begin
+	Items                        // items of a cell are finished
+	CellDone
+	CellCached
+	CellFailed
+	CellBlocked // something it needs failed
+	Warning
+	Draining // a first signal: what runs is finished, nothing new begins
+	Finished
+)
+
+var eventNames = [...]string{"planned", "started", "items", "done", "cached", "failed", "blocked", "warning", "draining", "finished"}
+
+func (k EventKind) String() string { return eventNames[k] }

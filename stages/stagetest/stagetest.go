@@ -1,0 +1,153 @@
+// Package stagetest runs a single stage on payloads held in memory, for tests.
+package stagetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Items returns the data of a port of items with the ids item-0, item-1, ….
+func Items(facts stages.Facts, payloads ...[]byte) stages.Data {
+	d := stages.Data{Facts: facts, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
+	for i, p := range payloads {
+		id := fmt.Sprintf("item-%d", i)
+		d.Items = append(d.Items, stages.Item{ID: id, Origin: id, Digest: stages.Sum(p)})
+	}
+	return d
+}
+
+// Value returns the data of a port that carries one value.
+func Value(facts stages.Facts, payload []byte) stages.Data {
+	return stages.Data{
+		Facts: facts,
+		Items: []stages.Item{{Digest: stages.Sum(payload)}},
+		Load:  func(int) ([]byte, error) { return payload, nil },
+	}
+}
+
+// At returns d placed on axes, given as axis, id, axis, id, …
+func At(d stages.Data, coord ...string) stages.Data {
+	for i := 0; i < len(coord); i += 2 {
+		d.Coord = append(d.Coord, stages.Coord{Axis: coord[i], ID: coord[i+1]})
+	}
+	return d
+}
+
+// A Result is what a stage put on its ports.
+type Result struct {
+	Payloads map[string][][]byte // by port, in order
+	Facts    map[string]stages.Facts
+	Warnings []string
+}
+
+// Env returns an environment for s with the given inputs; Each stages get one
+// call for every item of the first item port, joined by position.
+func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
+	e := &stages.Env{Stage: s, Slot: NewSlot(), Batch: 8, Seed: 1, Ports: in}
+	primary := s.Primary()
+	if primary < 0 {
+		return e, nil
+	}
+	first := in[s.Inputs[primary].Name][0]
+	for i, item := range first.Items {
+		c := stages.Call{Item: item, Members: make([][]stages.Member, len(s.Inputs))}
+		for k, p := range s.Inputs {
+			if d := in[p.Name]; p.Type.Items && len(d) > 0 {
+				b, err := d[0].Load(i)
+				if err != nil {
+					return nil, err
+				}
+				c.Members[k] = []stages.Member{{Item: d[0].Items[i], Data: b}}
+			}
+		}
+		e.Calls = append(e.Calls, c)
+	}
+	return e, nil
+}
+
+// Run runs s with params, a value of the stage's parameter type or nil for the
+// defaults, and fails the test if the stage does.
+func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) Result {
+	t.Helper()
+	r, err := Try(s, params, in)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	return r
+}
+
+// Try runs s as Run does and returns its error. params is a pointer to the
+// stage's parameter struct, or nil.
+func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
+	r := Result{Payloads: map[string][][]byte{}, Facts: map[string]stages.Facts{}}
+	if params == nil {
+		params = s.NewParams()
+	}
+	e, err := Env(&s, in)
+	if err != nil {
+		return r, err
+	}
+	e.OnWarn = func(w string) { r.Warnings = append(r.Warnings, w) }
+	if s.Sources != nil {
+		var ids []string
+		for _, c := range e.Calls {
+			ids = append(ids, c.ID)
+		}
+		sources, err := s.Sources(params, ids)
+		if err != nil {
+			return r, err
+		}
+		for i := range sources {
+			switch {
+			case s.Relation == stages.Whole:
+				e.Read = append(e.Read, sources[i])
+			case ids != nil:
+				e.Calls[i].Source = &sources[i]
+			default:
+				id := sources[i].ID
+				e.Calls = append(e.Calls, stages.Call{Item: stages.Item{ID: id, Origin: id}, Source: &sources[i]})
+			}
+		}
+	}
+	if s.Facts != nil {
+		facts := map[string]stages.Facts{}
+		for port := range in {
+			facts[port] = e.Facts(port)
+		}
+		if r.Facts, err = s.Facts(params, facts); err != nil {
+			return r, err
+		}
+	}
+	if err := s.Run(context.Background(), params, e); err != nil {
+		return r, err
+	}
+	for _, o := range e.Outputs {
+		r.Payloads[o.Port] = append(r.Payloads[o.Port], o.Data)
+	}
+	for port, f := range e.OutFacts {
+		r.Facts[port] = f
+	}
+	return r, nil
+}
+
+// NewSlot returns a CPU slot that keeps everything.
+func NewSlot() stages.Slot { return &slot{kept: map[string]io.Closer{}} }
+
+type slot struct{ kept map[string]io.Closer }
+
+func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu"} }
+
+func (s *slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
+	if c, ok := s.kept[key]; ok {
+		return c, nil
+	}
+	c, err := make()
+	if err == nil {
+		s.kept[key] = c
+	}
+	return c, err
+}

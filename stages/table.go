@@ -1,0 +1,90 @@
+package stages
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A Table holds results in long form: key columns say what a row is about,
+// number columns what was found. Rows are sorted by whoever makes the table.
+type Table struct {
+	Title   string   `json:"title"`
+	Keys    []string `json:"keys"`    // names of the key columns: axes, "item"
+	Numbers []Column `json:"numbers"` // the number columns
+	Rows    []Row    `json:"rows"`
+}
+
+// A Column describes numbers.
+type Column struct {
+	Name      string    `json:"name"`
+	Unit      string    `json:"unit,omitempty"`
+	Direction Direction `json:"direction,omitempty"`
+	Variant   string    `json:"variant,omitempty"`
+	// Tolerance is the absolute difference within which a number counts as
+	// reproduced on another machine.
+	Tolerance float64 `json:"tolerance"`
+	// Digits is how many digits follow the point where people read the number.
+	Digits int `json:"digits"`
+}
+
+// A Row is one line: a text for every key column, a number for every number column.
+type Row struct {
+	Keys    []string `json:"keys"`
+	Numbers []Number `json:"numbers"`
+}
+
+// A Number is a float64 whose NaN means undefined and is written as null.
+type Number float64
+
+// Undefined reports whether n has no value.
+func (n Number) Undefined() bool { return math.IsNaN(float64(n)) }
+
+func (n Number) MarshalJSON() ([]byte, error) {
+	switch x := float64(n); {
+	case math.IsNaN(x):
+		return []byte("null"), nil
+	case math.IsInf(x, 0):
+		return []byte(strconv.Quote(strconv.FormatFloat(x, 'g', -1, 64))), nil
+	default:
+		return strconv.AppendFloat(nil, x, 'g', -1, 64), nil
+	}
+}
+
+func (n *Number) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if s == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	if q, err := strconv.Unquote(s); err == nil {
+		s = q
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	*n = Number(x)
+	return err
+}
+
+// Encode returns the payload that holds t.
+func (t Table) Encode() []byte {
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // there is nothing in a Table that JSON can't hold
+	}
+	return b
+}
+
+// DecodeTable reads a payload written by Encode.
+func DecodeTable(b []byte) (Table, error) {
+	var t Table
+	if err := json.Unmarshal(b, &t); err != nil {
+		return t, fmt.Errorf("a damaged table: %w", err)
+	}
+	for i, r := range t.Rows {
+		if len(r.Keys) != len(t.Keys) || len(r.Numbers) != len(t.Numbers) {
+			return t, fmt.Errorf("row %d of a table doesn't fit its columns", i)
+		}
+	}
+	return t, nil
+}
