@@ -47,6 +47,7 @@ type Stage struct {
 	Device   bool
 	Inputs   []Port
 	Outputs  []Port
+	Variants []Variant
 
 	// NewParams returns a pointer to a fresh copy of the default parameters.
 	NewParams func() any
@@ -83,6 +84,10 @@ type Def[P any] struct {
 	Inputs   []Port
 	Outputs  []Port
 	Defaults P
+
+	// Variants lists where paper and official code differ on what this stage
+	// computes, for the reference. It has no influence on what runs.
+	Variants []Variant
 
 	// Check refuses parameters that don't fit the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
@@ -121,7 +126,7 @@ func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
 		Seeded: d.Seeded, Named: d.Named, Device: d.Device,
-		Inputs: d.Inputs, Outputs: d.Outputs,
+		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {
 			return d.Run(ctx, *params.(*P), e)
