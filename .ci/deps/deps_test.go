@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestWithoutPackageManager(t *testing.T) {
+	t.Setenv("PATH", "")
+	dir := t.TempDir()
+	err := install(t.Context(), dir, "linux/amd64", io.Discard)
+	want := `neither pip nor npm is there to fetch ONNX Runtime 1.24.1: install one of them and run "make deps" again, ` +
+		`or put the library of that release at ` + filepath.Join(dir, "libonnxruntime.so") + ` yourself`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestUnknownPlatform(t *testing.T) {
+	err := install(t.Context(), t.TempDir(), "plan9/386", io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "plan9/386") || !strings.Contains(err.Error(), "ONNXRUNTIME_LIB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// fake puts a pip on the PATH that "downloads" what the test prepared.
+func fake(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "pip3"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+}
+
+func TestWrongBytesAreNotInstalled(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "libonnxruntime.so")
+	if err := os.WriteFile(target, []byte("something else"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A wheel with a library of three bytes.
+	wheel := filepath.Join(t.TempDir(), "w.whl")
+	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.so.1.24.1", "abc")
+	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
+
+	var log bytes.Buffer
+	err := install(t.Context(), dir, "linux/amd64", &log)
+	if err == nil || !strings.Contains(err.Error(), "has the SHA-256 ba7816bf") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(log.String(), "fetching it again") {
+		t.Errorf("the log doesn't say that the library was wrong: %s", &log)
+	}
+	if b, _ := os.ReadFile(target); string(b) != "something else" {
+		t.Errorf("the library was replaced by %q", b)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".fetch-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestFailureIsReported(t *testing.T) {
+	fake(t, `[ "$1" = --version ] || { echo no network >&2; exit 3; }`)
+	err := install(t.Context(), t.TempDir(), "linux/amd64", io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "no network") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExtract(t *testing.T) {
+	dir := t.TempDir()
+	wheel := filepath.Join(dir, "w.whl")
+	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.1.24.1.dylib", "abc")
+	pack := filepath.Join(dir, "n.tgz")
+	writeTar(t, pack, "package/bin/napi-v6/linux/arm64/libonnxruntime.so.1", "def")
+	p := platforms["linux/arm64"]
+	for archive, want := range map[string]string{wheel: "abc", pack: "def"} {
+		f := fetcher{"pip"}
+		if archive == pack {
+			f = fetcher{"npm"}
+		}
+		to := archive + ".out"
+		if err := f.extract(archive, to, p); err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := os.ReadFile(to); string(b) != want {
+			t.Errorf("%s gave %q, want %q", archive, b, want)
+		}
+	}
+	if err := extractTar(pack, filepath.Join(dir, "x"), "/darwin/arm64/x"); err == nil {
+		t.Error("a package without the library was accepted")
+	}
+}
+
+func TestSums(t *testing.T) {
+	hex := regexp.MustCompile(`^[0-9a-f]{64}$`)
+	for name, p := range platforms {
+		if len(p.sums) != 2 || !hex.MatchString(p.sums[0]) || !hex.MatchString(p.sums[1]) {
+			t.Errorf("%s: not the sums of the wheel's and the npm package's library: %v", name, p.sums)
+		}
+	}
+}

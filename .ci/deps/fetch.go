@@ -1,0 +1,125 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A fetcher is a package manager of the machine: the words that start it.
+type fetcher []string
+
+func (f fetcher) String() string { return strings.Join(f, " ") }
+
+func (f fetcher) isNPM() bool { return f[0] == "npm" }
+
+// fetchers lists what the machine has. The wheel is a fifth of the npm package.
+func fetchers() []fetcher {
+	var found []fetcher
+	for _, f := range []fetcher{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"npm"}} {
+		if _, err := exec.LookPath(f[0]); err != nil {
+			continue
+		}
+		// A Python without pip, or a shim of a version manager that leads nowhere.
+		if exec.Command(f[0], append(f[1:len(f):len(f)], "--version")...).Run() != nil {
+			continue
+		}
+		if len(found) > 0 && !f.isNPM() {
+			continue // another name of the same pip
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// download puts the package into dir and returns the file.
+func (f fetcher) download(ctx context.Context, dir string, p platform) (string, error) {
+	args := []string{"download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:",
+		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel, "--dest", dir, "onnxruntime==" + version}
+	if f.isNPM() {
+		args = []string{"pack", "--silent", "--pack-destination", dir, "onnxruntime-node@" + version}
+	}
+	cmd := exec.CommandContext(ctx, f[0], append(f[1:len(f):len(f)], args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", f, err, strings.TrimSpace(string(out)))
+	}
+	for _, pattern := range []string{"*.whl", "*.tgz"} {
+		if m, _ := filepath.Glob(filepath.Join(dir, pattern)); len(m) > 0 {
+			return m[0], nil
+		}
+	}
+	return "", fmt.Errorf("%s downloaded no package", f)
+}
+
+// extract copies the library out of a wheel or an npm package.
+func (f fetcher) extract(archive, to string, p platform) error {
+	if f.isNPM() {
+		return extractTar(archive, to, "/"+p.npm)
+	}
+	return extractZip(archive, to)
+}
+
+func extractZip(archive, to string) error {
+	z, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		// libonnxruntime.so.1.24.1 or libonnxruntime.1.24.1.dylib
+		if !strings.HasPrefix(f.Name, "onnxruntime/capi/libonnxruntime.") {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return write(to, r)
+	}
+	return fmt.Errorf("there is no library in %s", filepath.Base(archive))
+}
+
+func extractTar(archive, to, suffix string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	for t := tar.NewReader(z); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("there is no library in %s", filepath.Base(archive))
+		}
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(h.Name, suffix) {
+			return write(to, t)
+		}
+	}
+}
+
+func write(path string, r io.Reader) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, r); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,46 @@
+# The only entrance: .ci/run and people call these targets and nothing else.
+# Only deps reaches for a package host, and the Go tool for the modules of go.mod.
+
+export CGO_ENABLED := 1
+export ONNXRUNTIME_LIB ?= $(CURDIR)/lib/libonnxruntime.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
+
+STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
+PACKAGES    := ./... ./.ci/deps
+TESTFLAGS   ?=
+FUZZTIME    ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint build fuzz bench generate deps clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: deps build ## the quickstart: an answer in artifacts/quickstart/README.md
+	bin/runexp run experiments/quickstart.yaml
+
+test: deps lint ## vet, staticcheck, and the whole suite with the race detector
+	RUNEXP_REQUIRE=1 go test -race -timeout 15m $(TESTFLAGS) $(PACKAGES)
+
+lint: ## gofmt, vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "not formatted by gofmt:" $$out; exit 1; }
+	go vet $(PACKAGES)
+	$(STATICCHECK) $(PACKAGES)
+
+build: ## bin/runexp
+	go build -trimpath -o bin/runexp ./cmd/runexp
+
+fuzz: deps ## a minute of fuzzing in all, shared by every fuzz target
+	.ci/fuzz $(FUZZTIME)
+
+bench: deps ## the benchmarks, five runs each
+	go test -run '^$$' -bench . -benchmem -count 5 -timeout 60m ./...
+
+generate: deps ## rewrite the files made from the code; inspect the diff
+	go test ./registry ./cmd/runexp -run Generated -update
+
+deps: ## ONNX Runtime into lib/, with pip or npm, unless it's there
+	@case "$(ONNXRUNTIME_LIB)" in "$(CURDIR)"/lib/*) go run ./.ci/deps lib;; \
+	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB names no file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
+
+clean: ## remove what make built and fetched; the store in .runexp stays
+	rm -rf bin lib
