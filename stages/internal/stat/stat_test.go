@@ -1,0 +1,127 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/npy"
+)
+
+var nan = math.NaN()
+
+func TestRanks(t *testing.T) {
+	for _, c := range []struct{ in, want []float64 }{
+		{nil, []float64{}},
+		{[]float64{7}, []float64{1}},
+		{[]float64{3, 1, 2}, []float64{3, 1, 2}},
+		{[]float64{1, 1, 0, 1}, []float64{3, 3, 1, 3}},
+		{[]float64{math.Inf(1), math.Inf(-1), 0}, []float64{3, 1, 2}},
+		{[]float64{0, math.Copysign(0, -1)}, []float64{1.5, 1.5}},
+		{[]float64{1, nan}, nil},
+	} {
+		if got := Ranks(c.in); !slices.Equal(got, c.want) {
+			t.Errorf("Ranks(%v) = %v, want %v", c.in, got, c.want)
+		}
+	}
+}
+
+func TestSpearman(t *testing.T) {
+	for _, c := range []struct {
+		x, y []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3}, []float64{10, 100, 1000}, 1},
+		{[]float64{1, 2, 3}, []float64{3, 2, 1}, -1},
+		{[]float64{1, 2, 3, 4, 5}, []float64{2, 1, 4, 3, 5}, 0.8}, // 1 − 6·Σd²/(n(n²−1)), d² = 1,1,1,1,0
+		{[]float64{1, 1, 2}, []float64{1, 2, 3}, math.Sqrt(3) / 2},
+		{[]float64{1, 1, 1}, []float64{1, 2, 3}, nan},
+		{[]float64{1}, []float64{1}, nan},
+		{[]float64{1, 2}, []float64{1, nan}, nan},
+		{[]float64{1, 2}, []float64{1, 2, 3}, nan},
+	} {
+		if got := Spearman(c.x, c.y); math.Abs(got-c.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(c.want) {
+			t.Errorf("Spearman(%v, %v) = %v, want %v", c.x, c.y, got, c.want)
+		}
+	}
+}
+
+// TestGoldenSpearman compares the mean over images of Spearman's correlation
+// between two metrics with SciPy's, in the tables of the inter-rater tests.
+func TestGoldenSpearman(t *testing.T) {
+	arrays, err := npy.ReadFile("testdata/irr_icr.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"0", "1", "2", "3", "4"} {
+		a, b := rows(arrays["order_a"+name]), rows(arrays["order_b"+name])
+		var rho, ranked []float64
+		for i := range a {
+			rho = append(rho, Spearman(a[i], b[i]))
+			ranked = append(ranked, Spearman(places(a[i]), places(b[i])))
+		}
+		for key, x := range map[string][]float64{"icr_rowwise_": rho, "icr_rowwise_rank_": ranked} {
+			got, _ := Mean(x)
+			if want := arrays[key+name].Float64s()[0]; math.Abs(got-want) > 1e-12 {
+				t.Errorf("%s%s: mean ρ = %v, want %v", key, name, got, want)
+			}
+		}
+	}
+}
+
+// places inverts a permutation.
+func places(order []float64) []float64 {
+	out := make([]float64, len(order))
+	for place, i := range order {
+		out[int(i)] = float64(place)
+	}
+	return out
+}
+
+func TestMeanInterval(t *testing.T) {
+	// t(0.975; 4) = 2.7764451, s = √2.5, n = 5
+	mean, low, high := MeanInterval([]float64{1, 2, nan, 3, 4, 5}, 0.95)
+	if half := 2.7764451051977987 * math.Sqrt(2.5/5); mean != 3 || math.Abs(low-3+half) > 1e-9 || math.Abs(high-3-half) > 1e-9 {
+		t.Errorf("%v in [%v, %v], want 3 ± %v", mean, low, high, half)
+	}
+	if mean, low, _ := MeanInterval([]float64{2, nan}, 0.95); mean != 2 || !math.IsNaN(low) {
+		t.Errorf("one value: %v from %v, want 2 without interval", mean, low)
+	}
+	if mean, n := Mean([]float64{nan}); !math.IsNaN(mean) || n != 0 {
+		t.Errorf("mean of nothing: %v of %d", mean, n)
+	}
+}
+
+// TestPairedInterval holds the bootstrap against the normal interval it must
+// approach on many pairs, and against itself.
+func TestPairedInterval(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var a, b []float64
+	for range 400 {
+		x := r.NormFloat64()
+		a, b = append(a, x), append(b, x+0.3+0.5*r.NormFloat64())
+	}
+	a[3], b[4] = nan, nan
+	mean, low, high, n := PairedInterval(a, b, 0.95)
+	if n != 398 {
+		t.Errorf("%d pairs, want 398", n)
+	}
+	var d []float64
+	for i := range a {
+		d = append(d, b[i]-a[i])
+	}
+	_, wantLow, wantHigh := MeanInterval(d, 0.95)
+	if math.Abs(low-wantLow) > 0.005 || math.Abs(high-wantHigh) > 0.005 || mean < low || mean > high {
+		t.Errorf("%v in [%v, %v], Student's [%v, %v]", mean, low, high, wantLow, wantHigh)
+	}
+	if _, again, _, _ := PairedInterval(a, b, 0.95); again != low {
+		t.Errorf("the same pairs give %v and %v", low, again)
+	}
+	if _, low, _, n := PairedInterval([]float64{1, nan}, []float64{2, 2}, 0.95); n != 1 || !math.IsNaN(low) {
+		t.Errorf("one pair: n %d, from %v", n, low)
+	}
+	if _, low, high, _ := PairedInterval([]float64{1, 2, 3}, []float64{1, 2, 3}, 0.95); low != 0 || high != 0 {
+		t.Errorf("equal sides: [%v, %v]", low, high)
+	}
+}
