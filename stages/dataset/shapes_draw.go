@@ -1,0 +1,146 @@
+package dataset
+
+// A colour is red, green and blue, 0 to 255 each.
+type colour [3]int64
+
+// hsv returns the colour of a hue from 0 to 1535, a saturation and a value from
+// 0 to 255.
+func hsv(hue, saturation, value int64) colour {
+	hue = modulo(hue, 1536)
+	low := value * (255 - saturation) / 255
+	rise := low + (value-low)*(hue%256)/256
+	fall := value + low - rise
+	return [...]colour{
+		{value, rise, low}, {fall, value, low}, {low, value, rise},
+		{low, fall, value}, {rise, low, value}, {value, low, fall},
+	}[hue/256]
+}
+
+// mix returns the colour between a and b, share of 256 on the way.
+func mix(a, b colour, share int64) colour {
+	for i := range a {
+		a[i] += ((b[i]-a[i])*share + 128) >> 8
+	}
+	return a
+}
+
+// A canvas is a square picture and the means to paint on it.
+type canvas struct {
+	size   int64
+	pixels []uint8 // [3, size, size]
+	middle []int64 // of pixel i of a row or column
+}
+
+func newCanvas(size int) *canvas {
+	c := &canvas{int64(size), make([]uint8, 3*size*size), make([]int64, size)}
+	for i := range c.middle {
+		c.middle[i] = int64(2*i+1) * side / (2 * c.size)
+	}
+	return c
+}
+
+// span returns the pixels from low to high, cut to the canvas: first ≤ i < end.
+func (c *canvas) span(low, high int64) (first, end int64) {
+	return max(low*c.size/side-1, 0), min(high*c.size/side+2, c.size)
+}
+
+// cover returns how much of a pixel, of 256, an area covers whose edge is that
+// far outside of the pixel's middle.
+func (c *canvas) cover(outside int64) int64 {
+	return min(max(128-outside*c.size/64, 0), 256)
+}
+
+// put paints pixel (x, y), leaving 256 − share parts of 256 of what was there.
+func (c *canvas) put(x, y int64, paint colour, share int64) {
+	i, plane := y*c.size+x, c.size*c.size
+	for _, v := range paint {
+		old := int64(c.pixels[i])
+		c.pixels[i] = uint8(old + ((v-old)*share+128)>>8)
+		i += plane
+	}
+}
+
+// fill paints every pixel in the colour that paint has at its middle.
+func (c *canvas) fill(paint func(x, y int64) colour) {
+	i, plane := 0, len(c.middle)*len(c.middle)
+	for _, y := range c.middle {
+		for _, x := range c.middle {
+			p := paint(x, y)
+			c.pixels[i], c.pixels[i+plane], c.pixels[i+2*plane] = uint8(p[0]), uint8(p[1]), uint8(p[2])
+			i++
+		}
+	}
+}
+
+// blob paints a soft oval whose share fades to nothing at its border.
+func (c *canvas) blob(x, y, long, short int64, t turn, paint colour, share int64) {
+	x0, x1 := c.span(x-long, x+long)
+	y0, y1 := c.span(y-long, y+long)
+	wide, high := one*256/long, one*256/short
+	for j := y0; j < y1; j++ {
+		for i := x0; i < x1; i++ {
+			u, v := t.apply(c.middle[i]-x, c.middle[j]-y)
+			u, v = u*wide>>14, v*high>>14
+			if d := u*u + v*v; d < 256*256 {
+				c.put(i, j, paint, share*(256*256-d)>>16)
+			}
+		}
+	}
+}
+
+// line paints a straight stroke of a length and a width around (x, y).
+func (c *canvas) line(x, y, length, width int64, t turn, paint colour, share int64) {
+	half := length / 2
+	reach := half*abs(t.sin)>>14 + width
+	y0, y1 := c.span(y-reach, y+reach)
+	reach = half*abs(t.cos)>>14 + width
+	steep := max(abs(t.sin), one/64)
+	for j := y0; j < y1; j++ {
+		// The row is near the stroke's axis around middle, as far as aside.
+		dy := c.middle[j] - y
+		middle, aside := int64(0), reach
+		if abs(t.sin) == steep {
+			middle, aside = dy*t.cos/t.sin, (width+2*side/c.size)*one/steep
+		}
+		x0, x1 := c.span(x+max(middle-aside, -reach), x+min(middle+aside, reach))
+		for i := x0; i < x1; i++ {
+			u, v := t.apply(c.middle[i]-x, dy)
+			if k := c.cover(max(abs(u)-half, abs(v)-width/2)); k > 0 {
+				c.put(i, j, paint, k*share>>8)
+			}
+		}
+	}
+}
+
+// object paints a scene's object in two colours and sets its pixels in mask,
+// [size, size].
+func (c *canvas) object(s *scene, first, second colour, mask []uint8) {
+	x0, x1 := c.span(s.x-s.reach(), s.x+s.reach())
+	y0, y1 := c.span(s.y-s.reach(), s.y+s.reach())
+	for j := y0; j < y1; j++ {
+		for i := x0; i < x1; i++ {
+			x, y := c.middle[i]-s.x, c.middle[j]-s.y
+			k := c.cover(s.outside(x, y))
+			if k == 0 {
+				continue
+			}
+			c.put(i, j, mix(first, second, s.shade(x, y, c.cover)), k)
+			if k >= 128 {
+				mask[j*c.size+i] = 1
+			}
+		}
+	}
+}
+
+// noise adds to every value a number from −amount to amount.
+func (c *canvas) noise(r *stream, amount int64) {
+	var bits uint64
+	for i, v := range c.pixels {
+		if i%4 == 0 {
+			bits = r.next()
+		}
+		n := int64(bits&0xffff)*(2*amount+1)>>16 - amount
+		bits >>= 16
+		c.pixels[i] = uint8(min(max(int64(v)+n, 0), 255))
+	}
+}

@@ -1,0 +1,106 @@
+package dataset
+
+// paint draws a scene in the look of a domain. It returns the picture, u8
+// [3, size, size], and the object's mask, u8 [size, size].
+func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8) {
+	c := newCanvas(size)
+	mask = make([]uint8, size*size)
+	r := newStream(uint64(seed), uint64(index), uint64(domain[0]))
+	if domain == "b" {
+		night(c, s, &r, mask)
+	} else {
+		day(c, s, &r, mask)
+	}
+	return c.pixels, mask
+}
+
+// day is domain a: vivid objects on a bright, smooth wash of two colours, with
+// coloured ovals and strokes around.
+func day(c *canvas, s *scene, r *stream, mask []uint8) {
+	hue := r.between(0, 1535)
+	from := hsv(hue, r.between(15, 70), r.between(205, 255))
+	to := hsv(hue+r.between(-400, 400), r.between(15, 70), r.between(205, 255))
+	t := newTurn(r.between(0, 359))
+	c.fill(func(x, y int64) colour {
+		u, _ := t.apply(x-side/2, y-side/2)
+		return mix(from, to, min(max(128+u*256/side, 0), 256))
+	})
+	for range r.between(3, 6) {
+		long := r.between(7*unit, 15*unit)
+		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 50)/100, newTurn(r.between(0, 359)),
+			hsv(r.between(0, 1535), r.between(70, 190), r.between(120, 240)), r.between(120, 230))
+	}
+	for range r.between(3, 6) {
+		c.line(r.between(0, side), r.between(0, side), r.between(12*unit, 40*unit), r.between(unit*3/4, unit*5/2), newTurn(r.between(0, 359)),
+			hsv(r.between(0, 1535), r.between(60, 220), r.between(70, 230)), r.between(150, 256))
+	}
+	hue = r.between(0, 1535)
+	dark := hsv(hue, r.between(150, 255), r.between(60, 130))
+	light := hsv(hue+r.between(200, 1336), r.between(110, 220), r.between(215, 255))
+	if r.between(0, 1) == 1 {
+		dark, light = light, dark
+	}
+	c.object(s, dark, light, mask)
+	c.noise(r, 8)
+}
+
+// night is domain b: pale, greyish objects in front of dark clouds and long
+// faint streaks, all of it grainy.
+func night(c *canvas, s *scene, r *stream, mask []uint8) {
+	hue := r.between(0, 1535)
+	from := hsv(hue, r.between(60, 170), r.between(8, 40))
+	to := hsv(hue+r.between(-250, 250), r.between(60, 170), r.between(60, 105))
+	coarse, fine := newClouds(r, 5), newClouds(r, 14)
+	c.fill(func(x, y int64) colour {
+		return mix(from, to, (5*coarse.at(x, y)+3*fine.at(x, y))>>3)
+	})
+	for range r.between(4, 8) {
+		c.line(r.between(0, side), r.between(0, side), r.between(20*unit, 70*unit), r.between(unit/2, unit*3/2), newTurn(r.between(0, 359)),
+			hsv(r.between(0, 1535), r.between(20, 90), r.between(110, 200)), r.between(90, 200))
+	}
+	for range r.between(1, 3) {
+		long := r.between(8*unit, 18*unit)
+		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 45)/100, newTurn(r.between(0, 359)),
+			hsv(r.between(0, 1535), r.between(30, 120), r.between(90, 180)), r.between(90, 180))
+	}
+	hue = r.between(0, 1535)
+	dim := hsv(hue, r.between(20, 90), r.between(65, 105))
+	pale := hsv(hue+r.between(-150, 150), r.between(5, 70), r.between(150, 225))
+	if r.between(0, 1) == 1 {
+		dim, pale = pale, dim
+	}
+	c.object(s, dim, pale, mask)
+	c.noise(r, 22)
+}
+
+// clouds is a smooth random field: numbers from 0 to 256 on a grid, and between
+// them interpolated.
+type clouds struct {
+	cells  int64
+	values []int64
+}
+
+func newClouds(r *stream, cells int64) clouds {
+	f := clouds{cells, make([]int64, (cells+1)*(cells+1))}
+	for i := range f.values {
+		f.values[i] = r.between(0, 256)
+	}
+	return f
+}
+
+// at returns the field at a point of the image.
+func (f clouds) at(x, y int64) int64 {
+	x, y = x*f.cells, y*f.cells
+	v := f.values[y/side*(f.cells+1)+x/side:]
+	x, y = ease(x%side), ease(y%side)
+	top := v[0]*256 + (v[1]-v[0])*x
+	v = v[f.cells+1:]
+	bottom := v[0]*256 + (v[1]-v[0])*x
+	return (top*256 + (bottom-top)*y) >> 16
+}
+
+// ease maps 0 … side to 0 … 256 along 3t² − 2t³, which hides the grid.
+func ease(t int64) int64 {
+	t = t * 256 / side
+	return t * t * (768 - 2*t) >> 16
+}

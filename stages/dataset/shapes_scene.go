@@ -1,0 +1,123 @@
+package dataset
+
+// A shape is the outline of an object.
+type shape int
+
+const (
+	disc shape = iota
+	square
+	triangle
+	cross
+	shapeCount
+)
+
+var shapeNames = [shapeCount]string{"disc", "square", "triangle", "cross"}
+
+// A texture is what fills the outline.
+type texture int
+
+const (
+	stripes texture = iota
+	checks
+	dots
+	textureCount
+)
+
+var textureNames = [textureCount]string{"striped", "checked", "dotted"}
+
+// classCount is the number of classes, shapes times textures.
+const classCount = int(shapeCount) * int(textureCount)
+
+// className names a class: 0 is a striped disc, 1 a checked disc, 2 a dotted
+// disc, 3 a striped square and so on.
+func className(label int) string {
+	return textureNames[label%int(textureCount)] + " " + shapeNames[label/int(textureCount)]
+}
+
+// labelOf returns the class of one draw. Each run of classCount draws, counted
+// from draw 0, holds every class once, in random order.
+func labelOf(seed, index int) int {
+	var order [classCount]int
+	s := newStream(uint64(seed), uint64(index/classCount), 'l')
+	for i := range order {
+		k := int(s.between(0, int64(i)))
+		order[i], order[k] = order[k], i
+	}
+	return order[index%classCount]
+}
+
+// A scene is one object: what, where and how. Both domains show the same scenes.
+type scene struct {
+	label   int
+	shape   shape
+	texture texture
+	x, y    int64 // the object's centre
+	radius  int64 // of a disc; the other shapes have about its area
+	tilt    turn  // of the outline
+	grain   turn  // of the texture
+	period  int64 // of the texture
+	u, v    int64 // the texture's phase
+}
+
+// newScene draws scene number index of a seed.
+func newScene(seed, index int) scene {
+	s := newStream(uint64(seed), uint64(index), 's')
+	c := scene{label: labelOf(seed, index)}
+	c.shape, c.texture = shape(c.label/int(textureCount)), texture(c.label%int(textureCount))
+	c.radius = s.between(12*unit, 18*unit)
+	reach := c.reach() + unit
+	c.x, c.y = s.between(reach, side-reach), s.between(reach, side-reach)
+	c.tilt, c.grain = newTurn(s.between(0, 359)), newTurn(s.between(0, 359))
+	c.period = s.between(6*unit, 8*unit)
+	c.u, c.v = s.between(0, c.period-1), s.between(0, c.period-1)
+	return c
+}
+
+// reach returns how far from its centre the object can extend.
+func (c *scene) reach() int64 {
+	switch c.shape {
+	case square:
+		return c.radius * 5 / 4
+	case triangle:
+		return c.radius * 3 / 2
+	case cross:
+		return c.radius * 4 / 3
+	default:
+		return c.radius
+	}
+}
+
+// outside returns how far (x, y), counted from the centre, lies outside the
+// outline; inside it's negative. It is exact to first order near the outline.
+func (c *scene) outside(x, y int64) int64 {
+	u, v := c.tilt.apply(x, y)
+	switch c.shape {
+	case square:
+		return max(abs(u), abs(v)) - c.radius*7/8
+	case triangle: // the three normals are (0, 1) and (±√3/2, −1/2)
+		return max(v, (abs(u)*14189-v*8192)>>14) - c.radius*3/4
+	case cross:
+		long, short := c.radius*5/4, c.radius*13/32
+		u, v = abs(u), abs(v)
+		return min(max(u-long, v-short), max(u-short, v-long))
+	default:
+		return (u*u + v*v - c.radius*c.radius) / (2 * c.radius)
+	}
+}
+
+// shade returns how much of the texture's second colour (x, y) has, of 256, with
+// edges softened by cover.
+func (c *scene) shade(x, y int64, cover func(outside int64) int64) int64 {
+	u, v := c.grain.apply(x, y)
+	u, v = modulo(u+c.u, c.period)-c.period/2, modulo(v+c.v, c.period)-c.period/2
+	switch c.texture {
+	case stripes:
+		return cover(abs(u) - c.period/4)
+	case checks:
+		a, b := cover(abs(u)-c.period/4), cover(abs(v)-c.period/4)
+		return a + b - 2*a*b/256
+	default:
+		r := c.period * 11 / 32
+		return cover((u*u + v*v - r*r) / (2 * r))
+	}
+}
