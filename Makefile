@@ -22,7 +22,7 @@ test: deps lint ## vet, staticcheck, and the whole suite with the race detector
 	RUNEXP_REQUIRE=1 go test -race -timeout 15m $(TESTFLAGS) $(PACKAGES)
 
 lint: ## gofmt, vet, staticcheck
-	@out=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$out" || { echo "not formatted by gofmt:" $$out; exit 1; }
+	@out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted by gofmt:" $$out; exit 1; }
 	go vet $(PACKAGES)
 	$(STATICCHECK) $(PACKAGES)
 

@@ -1,0 +1,46 @@
+package registry
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Files made from the declarations of stages. When this test fails, run
+// "make generate" and inspect the diff.
+var update = flag.Bool("update", false, "rewrite the generated files")
+
+func TestGeneratedSchema(t *testing.T) {
+	current(t, "../experiments/schema.json", func(string) string { return string(Builtin().Schema()) })
+}
+
+func TestGeneratedTableInReadme(t *testing.T) {
+	const begin, end = "<!-- made by make generate: stages -->\n", "<!-- end -->\n"
+	current(t, "../README.md", func(old string) string {
+		head, rest, ok1 := strings.Cut(old, begin)
+		_, tail, ok2 := strings.Cut(rest, end)
+		if !ok1 || !ok2 {
+			t.Fatalf("README.md has no lines %q and %q", begin, end)
+		}
+		return head + begin + Builtin().Markdown() + end + tail
+	})
+}
+
+func current(t *testing.T, path string, made func(old string) string) {
+	t.Helper()
+	old, err := os.ReadFile(path)
+	if err != nil && !(*update && os.IsNotExist(err)) {
+		t.Fatal(err)
+	}
+	want := made(string(old))
+	if want == string(old) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s isn't what the declarations say: run make generate", path)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
