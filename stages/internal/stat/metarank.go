@@ -38,16 +38,12 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 	}
 	m, cases := len(quality[0]), float64(len(quality))
 	f := Fusion{Wins: matrix(m), P: matrix(m), Logit: matrix(m), Kappa: make([]float64, m), Rank: make([]int, m)}
+	halves := make([]int, m*m) // half wins; whole numbers count without branches
 	for _, row := range quality {
 		for p, x := range row {
-			wins := f.Wins[p]
+			h := halves[p*m : p*m+p]
 			for q, y := range row[:p] {
-				switch {
-				case x > y:
-					wins[q]++
-				case x == y:
-					wins[q] += 0.5
-				}
+				h[q] += one(x > y) + one(x >= y)
 			}
 		}
 	}
@@ -55,6 +51,7 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 	for p := range m {
 		f.P[p][p] = 0.5
 		for q := range p {
+			f.Wins[p][q] = float64(halves[p*m+q]) / 2
 			f.Wins[q][p] = cases - f.Wins[p][q]
 			f.P[p][q], f.P[q][p] = f.Wins[p][q]/cases, f.Wins[q][p]/cases
 			// Of the losing side, so that mirrored results get mirrored bits; 1−P
@@ -102,6 +99,13 @@ func Agreement(quality [][]float64) (rho float64, pairs int) {
 		}
 	}
 	return sum / float64(pairs), pairs
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func matrix(m int) [][]float64 {
