@@ -78,8 +78,14 @@ func NewTensor[T uint8 | uint32 | int64 | float32 | float64](v []T, shape ...int
 	return t
 }
 
-// Scalar returns the encoding of a single f64, the payload of a score.
-func Scalar(x float64) []byte { return NewTensor([]float64{x}, 1).Encode() }
+// Scalar returns the encoding of a single f64, the payload of a score. Every NaN
+// gives the same bytes, whatever processor and operation it came from.
+func Scalar(x float64) []byte {
+	if math.IsNaN(x) {
+		x = math.NaN()
+	}
+	return NewTensor([]float64{x}, 1).Encode()
+}
 
 // Len returns the number of elements.
 func (t Tensor) Len() int {

@@ -1,0 +1,59 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// AUCParams are the parameters of [AUC].
+type AUCParams struct {
+	Response string `yaml:"response" doc:"what is read along the curve: the class's probability or logit, or whether the prediction is right" choices:"probability|logit|top-1"`
+}
+
+// AUC is the area under perturbation curves.
+var AUC = stages.New(stages.Def[AUCParams]{
+	Name: "score/auc",
+	Doc: `Area under a perturbation curve.
+
+The trapezoidal rule on [0,1]. Whether a large or a small area is good is a
+property of the curves: small where relevant pixels go first, large where they
+go last or come first.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "perturbation curves"}},
+	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the area of each curve"}},
+	Defaults: AUCParams{Response: "probability"},
+	Facts: func(p AUCParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Direction: stages.Direction(in["curves"]["direction"])}
+		switch p.Response {
+		case "probability":
+			// Float32 probabilities differ by about 1e-6 between processors.
+			m.Unit, m.High, m.Tolerance = "probability", 1, 1e-4
+		case "top-1":
+			// A prediction on the edge moves one image's curve, the mean by less.
+			m.Unit, m.High, m.Tolerance = "share", 1, 1e-3
+		default:
+			m.Unit, m.Low, m.High, m.Tolerance = "logit", math.Inf(-1), math.Inf(1), 1e-3
+		}
+		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
+	},
+	Run: func(_ context.Context, p AUCParams, e *stages.Env) error {
+		name := p.Response
+		if name == "top-1" {
+			name = "correct"
+		}
+		for i := range e.Len() {
+			curve, err := responseOf(e.Facts("curves"), e.In("curves", i), name)
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			e.Put("scores", i, stages.Scalar(metric.Area(curve)))
+			e.Done(1)
+		}
+		return nil
+	},
+})

@@ -1,0 +1,102 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// MASParams are the parameters of [MAS].
+type MASParams struct {
+	Variant string `yaml:"variant" doc:"what an undefined score becomes: nothing (paper), or the 0.5 of the authors' code (official)" choices:"paper|official"`
+	Values  string `yaml:"values" doc:"how a map's channels become one number a pixel, as in the stages that made the curves: magnitude is |sum|, signed the sum" choices:"magnitude|signed"`
+}
+
+// MAS scores maps by insertion and deletion with a penalty for magnitudes that
+// don't match the model's response, after Walker, Simon, Chen and Ewetz,
+// "Attribution Quality Metrics with Magnitude Alignment", IJCAI 2024.
+var MAS = stages.New(stages.Def[MASParams]{
+	Name: "score/mas",
+	Doc: `Magnitude-aligned insertion and deletion scores.
+
+Like score/rise on the normalised curve, but each point pays the distance
+between the share of the response and the share of the map's total reached so
+far. The order of steps is that of the authors' code. Walker et al., IJCAI 2024,
+equations 4 to 6.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs: []stages.Port{
+		{Name: "insertion", Type: stages.Curves, Doc: "curves of perturb/insertion, of the same maps"},
+		{Name: "deletion", Type: stages.Curves, Doc: "curves of perturb/deletion, of the same maps"},
+		{Name: "maps", Type: stages.Maps, Doc: "the maps that the curves were made of"},
+	},
+	Outputs: []stages.Port{
+		{Name: "insertion", Type: stages.Scores, Doc: "area under the penalised insertion curve"},
+		{Name: "deletion", Type: stages.Scores, Doc: "area under the penalised deletion curve"},
+		{Name: "difference", Type: stages.Scores, Doc: "insertion minus deletion"},
+	},
+	Defaults: MASParams{Variant: paper, Values: metric.Magnitude},
+	Variants: []stages.Variant{{
+		Item:    "maps whose total is zero, images that score like their substrate, constant curves",
+		Default: paper,
+		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the difference 0; paper: undefined",
+		Golden:  "mas_rise",
+	}},
+	Facts: func(p MASParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		for _, port := range []string{"insertion", "deletion"} {
+			if _, err := stepOf(in[port]); err != nil {
+				return nil, fmt.Errorf("%s: %w", port, err)
+			}
+		}
+		// The normalisation divides by a difference of probabilities.
+		return threeScores(stages.Measure{Unit: "share", Tolerance: 1e-3, Variant: tag(p.Variant)}, in)
+	},
+	Run: func(_ context.Context, p MASParams, e *stages.Env) error {
+		for i := range e.Len() {
+			area, err := aligned(p, e, i)
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			putThree(e, i, area)
+		}
+		return nil
+	},
+})
+
+// aligned returns the insertion and the deletion score of item i.
+func aligned(p MASParams, e *stages.Env, i int) (area [2]float64, err error) {
+	t, err := stages.DecodeTensor(e.In("maps", i))
+	if err != nil {
+		return area, err
+	}
+	values, height, width, err := metric.Values(t, p.Values)
+	if err != nil {
+		return area, err
+	}
+	order := metric.Order(values)
+	for _, protocol := range []metric.Protocol{metric.Insertion, metric.Deletion} {
+		port := protocol.String()
+		step, err := stepOf(e.Facts(port))
+		if err != nil {
+			return area, fmt.Errorf("%s: %w", port, err)
+		}
+		raw, err := responseOf(e.Facts(port), e.In(port, i), "probability")
+		if err != nil {
+			return area, fmt.Errorf("%s: %w", port, err)
+		}
+		if want := metric.Points(len(order), step); len(raw) != want {
+			return area, fmt.Errorf("%s: a curve of %d points is not of a map of %d×%d pixels, whose curve has %d at %d pixels a step",
+				port, len(raw), height, width, want, step)
+		}
+		response, defined := metric.MonotoneOf(raw, protocol)
+		curve, _, aligned := metric.Penalise(response, metric.DensityResponse(values, order, step, protocol), protocol)
+		area[protocol] = metric.Area(curve)
+		if p.Variant == paper && !(defined && aligned) {
+			area[protocol] = math.NaN()
+		}
+	}
+	return area, nil
+}

@@ -1,0 +1,70 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// MassAccuracyParams are the parameters of [MassAccuracy].
+type MassAccuracyParams struct {
+	Values string `yaml:"values" doc:"which relevance counts, after summing channels: the positive part, or the magnitude of both signs" choices:"positive|magnitude"`
+}
+
+// MassAccuracy is the share of relevance on the object, the relevance mass
+// accuracy of Arras, Osman and Samek, "CLEVR-XAI: A benchmark dataset for the
+// ground truth evaluation of neural network explanations", Information Fusion 2022.
+var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
+	Name: "score/mass-accuracy",
+	Doc: `Share of the relevance that lies on the object.
+
+Relevance inside the mask divided by all relevance: 1 where all of it is on the
+object, the object's share of the image for a constant map. Undefined for a map
+without relevance. Arras et al., Information Fusion 2022.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs: []stages.Port{
+		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
+		{Name: "masks", Type: stages.Masks, Doc: "where the object is"},
+	},
+	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the share, in [0,1]"}},
+	Defaults: MassAccuracyParams{Values: metric.Positive},
+	Facts: func(MassAccuracyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		// A map's float32 noise averages out over its pixels.
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4}
+		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
+	},
+	Run: func(_ context.Context, p MassAccuracyParams, e *stages.Env) error {
+		for i := range e.Len() {
+			x, err := massAccuracy(p, e.In("maps", i), e.In("masks", i))
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			e.Put("scores", i, stages.Scalar(x))
+			e.Done(1)
+		}
+		return nil
+	},
+})
+
+func massAccuracy(p MassAccuracyParams, mapPayload, maskPayload []byte) (float64, error) {
+	t, err := stages.DecodeTensor(mapPayload)
+	if err != nil {
+		return 0, err
+	}
+	mask, err := stages.DecodeTensor(maskPayload)
+	if err != nil {
+		return 0, err
+	}
+	values, height, width, err := metric.Values(t, p.Values)
+	if err != nil {
+		return 0, err
+	}
+	if mask.DType != stages.U8 || !slices.Equal(mask.Shape, []int{height, width}) {
+		return 0, fmt.Errorf("a mask of %s %v doesn't fit a map of %d×%d pixels", mask.DType, mask.Shape, height, width)
+	}
+	return metric.MassAccuracy(values, mask.Raw), nil
+}

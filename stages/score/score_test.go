@@ -1,0 +1,247 @@
+package score
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+var nan = math.NaN()
+
+// facts describes curves as the perturb stages do.
+func facts(order, step string) stages.Facts {
+	direction := stages.Higher
+	if order == "deletion" || order == "morf" {
+		direction = stages.Lower
+	}
+	return stages.Facts{"order": order, "direction": string(direction), "step_pixels": step, "responses": "probability,logit,correct"}
+}
+
+// curve encodes a probability curve; the other responses are made of it.
+func curve(probability ...float64) []byte {
+	n := len(probability)
+	all := append([]float64(nil), probability...)
+	for _, p := range probability {
+		all = append(all, 10*p)
+	}
+	for _, p := range probability {
+		all = append(all, math.Round(p))
+	}
+	return stages.NewTensor(all, 3, n).Encode()
+}
+
+func pixels(v ...float32) []byte { return stages.NewTensor(v, 1, len(v)).Encode() }
+
+func scalars(t *testing.T, r stages.Data) []float64 {
+	t.Helper()
+	var out []float64
+	for i := range r.Items {
+		b, err := r.Load(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := stages.ScalarOf(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func check(t *testing.T, r stagetest.Result, port string, tolerance float64, want ...float64) {
+	t.Helper()
+	got := scalars(t, stagetest.Items(nil, r.Payloads[port]...))
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d scores, want %d", port, len(got), len(want))
+	}
+	for i, w := range want {
+		if math.IsNaN(w) != math.IsNaN(got[i]) || math.Abs(got[i]-w) > tolerance {
+			t.Errorf("%s: score %d is %v, want %v", port, i, got[i], w)
+		}
+		m := stages.MeasureOf(r.Facts[port])
+		if got[i] < m.Low || got[i] > m.High {
+			t.Errorf("%s: score %d is %v, outside [%v, %v]", port, i, got[i], m.Low, m.High)
+		}
+	}
+}
+
+func fails(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, part string) {
+	t.Helper()
+	if _, err := stagetest.Try(s, params, in); err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("%s: error %v, want one with %q", s.Name, err, part)
+	}
+}
+
+func TestAUC(t *testing.T) {
+	for _, c := range []struct {
+		response, unit string
+		want           []float64
+	}{
+		{"probability", "probability", []float64{0.5, 0.65}},
+		{"logit", "logit", []float64{5, 6.5}},
+		{"top-1", "share", []float64{0.75, 0.75}}, // of 1, 1, 0
+	} {
+		for order, direction := range map[string]stages.Direction{"deletion": stages.Lower, "morf": stages.Lower, "insertion": stages.Higher, "lerf": stages.Higher} {
+			r := stagetest.Run(t, AUC, &AUCParams{Response: c.response}, map[string][]stages.Data{
+				"curves": {stagetest.Items(facts(order, "1"), curve(1, 0.5, 0), curve(0.9, 0.7, 0.3))},
+			})
+			check(t, r, "scores", 1e-12, c.want...)
+			if m := stages.MeasureOf(r.Facts["scores"]); m.Direction != direction || m.Unit != c.unit {
+				t.Errorf("%s, %s: %+v", c.response, order, m)
+			}
+		}
+	}
+	bad := facts("morf", "1")
+	bad["responses"] = "probability,logit,other"
+	fails(t, AUC, &AUCParams{Response: "top-1"}, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}}, `"item-0": the curves have no response "correct"`)
+	bad["responses"] = "probability"
+	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}}, "don't fit their responses")
+}
+
+// TestMASUndefined: what has no value has none by default, and the official 0.5
+// on request.
+func TestMASUndefined(t *testing.T) {
+	in := map[string][]stages.Data{
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(0, 0.5, 1), curve(0, 0.5, 1), curve(0.5, 0.9, 0.5), curve(0, 0.9, 1))},
+		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(1, 0.5, 0), curve(1, 0.5, 0), curve(0.5, 0.9, 0.5), curve(1, 0.1, 0))},
+		"maps":      {stagetest.Items(nil, pixels(1, 1), pixels(0, 0), pixels(1, 1), pixels(0.9, 0.1))},
+	}
+	r := stagetest.Run(t, MAS, nil, in)
+	check(t, r, "insertion", 1e-6, 0.5, nan, nan, 0.7)
+	check(t, r, "deletion", 1e-6, 0.5, nan, nan, 0.3)
+	check(t, r, "difference", 1e-6, 0, nan, nan, 0.4)
+	if v := r.Facts["insertion"]["variant"]; v != "" {
+		t.Errorf("the default variant is called %q", v)
+	}
+
+	r = stagetest.Run(t, MAS, &MASParams{Variant: official, Values: "magnitude"}, in)
+	// The third image scores like its substrate: 0/0, ∞, 0/0 become 0, 1, 1 for
+	// insertion, less a penalty of 0, ½, 0; for deletion they stay 1 and the
+	// penalised curve, clipped, is constant.
+	check(t, r, "insertion", 1e-6, 0.5, 0.5, 0.5, 0.7)
+	check(t, r, "deletion", 1e-6, 0.5, 0.5, 0.5, 0.3)
+	if v := r.Facts["difference"]["variant"]; v != "official" {
+		t.Errorf("the official variant is called %q", v)
+	}
+}
+
+func TestMASRefuses(t *testing.T) {
+	in := func(insertion, deletion stages.Facts, m []byte) map[string][]stages.Data {
+		return map[string][]stages.Data{
+			"insertion": {stagetest.Items(insertion, curve(0, 0.5, 1))},
+			"deletion":  {stagetest.Items(deletion, curve(1, 0.5, 0))},
+			"maps":      {stagetest.Items(nil, m)},
+		}
+	}
+	ins, del := facts("insertion", "2"), facts("deletion", "2")
+	fails(t, MAS, nil, in(ins, del, pixels(1, 2)), `item "item-0": insertion: a curve of 3 points is not of a map of 1×2 pixels`)
+	fails(t, MAS, nil, in(del, ins, pixels(1, 2, 3)), `the input "insertion" needs curves of insertion, not of "deletion"`)
+	fails(t, MAS, nil, in(facts("insertion", ""), del, pixels(1, 2, 3)), "the same whole number")
+	fails(t, RISE, nil, in(ins, facts("morf", "2"), nil), `the input "deletion" needs curves of deletion, not of "morf"`)
+}
+
+func TestRISE(t *testing.T) {
+	in := map[string][]stages.Data{
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(0.2, 0.1, 0.6))},
+		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(0.6, 0.5, 0.2))},
+	}
+	r := stagetest.Run(t, RISE, nil, in)
+	check(t, r, "insertion", 1e-12, 0.25)
+	check(t, r, "deletion", 1e-12, 0.45)
+	check(t, r, "difference", 1e-12, -0.2)
+	r = stagetest.Run(t, RISE, &RISEParams{Variant: official}, in)
+	check(t, r, "insertion", 1e-12, 0.25) // 0, 0, 1
+	check(t, r, "deletion", 1e-12, 0.625) // 1, ¾, 0
+}
+
+// TestGoldenScores runs the stages on the raw curves of the official runs in
+// mas_rise, and compares with the official scores.
+func TestGoldenScores(t *testing.T) {
+	arrays, err := npy.ReadFile("../internal/metric/testdata/mas_rise.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	for key := range arrays {
+		name, ok := strings.CutSuffix(key, ".step")
+		if !ok {
+			continue
+		}
+		curves := arrays[name+".curves"]
+		n := curves.Shape[2]
+		all := curves.Float64s()
+		raw := func(protocol int) []float64 { return all[(protocol*5+4)*n : (protocol*5+5)*n] }
+		if math.IsNaN(raw(0)[0]) {
+			continue // the official run didn't keep it
+		}
+		runs++
+		base, step, _ := strings.Cut(name, "_step")
+		m, err := arrays[base+".map"].Tensor()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := map[string][]stages.Data{
+			"insertion": {stagetest.Items(facts("insertion", step), curve(raw(0)...))},
+			"deletion":  {stagetest.Items(facts("deletion", step), curve(raw(1)...))},
+		}
+		area := arrays[name+".areas"].Float64s() // [insertion, deletion] × [mas, rise_norm, rise_raw]
+
+		r := stagetest.Run(t, RISE, nil, in)
+		check(t, r, "insertion", 1e-12, area[2])
+		check(t, r, "deletion", 1e-12, area[5])
+		r = stagetest.Run(t, RISE, &RISEParams{Variant: official}, in)
+		check(t, r, "insertion", 2e-6, area[1])
+		check(t, r, "deletion", 2e-6, area[4])
+
+		in["maps"] = []stages.Data{stagetest.Items(nil, m.Encode())}
+		r = stagetest.Run(t, MAS, &MASParams{Variant: official, Values: "signed"}, in)
+		check(t, r, "insertion", 2e-5, area[0])
+		check(t, r, "deletion", 2e-5, area[3])
+		check(t, r, "difference", 4e-5, area[0]-area[3])
+
+		want := area[0]
+		if strings.Contains(name, "zero") {
+			want = nan
+		}
+		r = stagetest.Run(t, MAS, &MASParams{Variant: paper, Values: "signed"}, in)
+		check(t, r, "insertion", 2e-5, want)
+		if t.Failed() {
+			t.Fatalf("in run %q", name)
+		}
+	}
+	if runs != 34 {
+		t.Errorf("compared %d runs, want 34", runs)
+	}
+}
+
+func TestMassAccuracy(t *testing.T) {
+	mask := func(v ...uint8) []byte { return stages.NewTensor(v, 1, len(v)).Encode() }
+	in := map[string][]stages.Data{
+		"maps":  {stagetest.Items(nil, pixels(1, 2, -5), pixels(-1, -1, 0), pixels(1, 1, 1), stages.NewTensor([]float32{1, 1, 1, 1, -3, 1}, 2, 1, 3).Encode())},
+		"masks": {stagetest.Items(nil, mask(0, 1, 1), mask(1, 0, 0), mask(1, 0, 0), mask(1, 1, 0))},
+	}
+	r := stagetest.Run(t, MassAccuracy, nil, in)
+	check(t, r, "scores", 1e-12, 2.0/3, nan, 1.0/3, 0.5) // channel sums 2, −2, 2
+	r = stagetest.Run(t, MassAccuracy, &MassAccuracyParams{Values: "magnitude"}, in)
+	check(t, r, "scores", 1e-12, 7.0/8, 0.5, 1.0/3, 2.0/3)
+	in["masks"] = []stages.Data{stagetest.Items(nil, mask(0, 1), mask(1), mask(1), mask(1))}
+	fails(t, MassAccuracy, nil, in, `item "item-0": a mask of u8 [1 2] doesn't fit a map of 1×3 pixels`)
+}
+
+func TestTop1(t *testing.T) {
+	is := func(v ...int64) []byte { return stages.NewTensor(v, len(v)).Encode() }
+	r := stagetest.Run(t, Top1, nil, map[string][]stages.Data{
+		"labels":  {stagetest.Items(nil, is(3), is(0), is(7))},
+		"targets": {stagetest.Items(nil, is(3), is(1), is(7))},
+	})
+	check(t, r, "scores", 0, 1, 0, 1)
+	fails(t, Top1, nil, map[string][]stages.Data{
+		"labels":  {stagetest.Items(nil, is(3))},
+		"targets": {stagetest.Items(nil, is(3, 4))},
+	}, `item "item-0": prediction: i64 [2] is not one class`)
+}

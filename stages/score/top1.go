@@ -1,0 +1,64 @@
+package score
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Top1Params are the parameters of [Top1]: none.
+type Top1Params struct{}
+
+// Top1 compares predictions with labels.
+var Top1 = stages.New(stages.Def[Top1Params]{
+	Name: "score/top-1",
+	Doc: `Whether the prediction is the label.
+
+1 where the model's first class is the label, else 0; the mean is the top-1
+accuracy. Unwired targets are what the model predicts for the original image.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs: []stages.Port{
+		{Name: "labels", Type: stages.Labels, Doc: "the right classes"},
+		{Name: "model", Type: stages.Model, Doc: "the model that predicts, unless targets are wired", Optional: true},
+		{Name: "images", Type: stages.Images, Doc: "the images it predicts, unless targets are wired", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true, Else: "model/predict"},
+	},
+	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
+	Facts: func(Top1Params, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1}
+		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
+	},
+	Run: func(_ context.Context, _ Top1Params, e *stages.Env) error {
+		for i := range e.Len() {
+			label, err := class(e.In("labels", i))
+			if err != nil {
+				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
+			}
+			target, err := class(e.In("targets", i))
+			if err != nil {
+				return fmt.Errorf("item %q: prediction: %w", e.Calls[i].ID, err)
+			}
+			right := 0.0
+			if label == target {
+				right = 1
+			}
+			e.Put("scores", i, stages.Scalar(right))
+			e.Done(1)
+		}
+		return nil
+	},
+})
+
+// class reads a payload that names one class.
+func class(payload []byte) (int64, error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return 0, err
+	}
+	if t.DType != stages.I64 || t.Len() != 1 {
+		return 0, fmt.Errorf("%s %v is not one class", t.DType, t.Shape)
+	}
+	return t.Int64s()[0], nil
+}
