@@ -1,0 +1,55 @@
+package progress
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+// A record is an event as one line of JSON. Fields that mean nothing for an
+// event are left out.
+type record struct {
+	Event   string  `json:"event"`
+	Cell    string  `json:"cell,omitempty"`
+	Stage   string  `json:"stage,omitempty"`
+	Done    *int    `json:"done,omitempty"`
+	Total   *int    `json:"total,omitempty"`
+	Device  string  `json:"device,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+type stream struct {
+	mu sync.Mutex // guards w, so that lines aren't mixed
+	w  *json.Encoder
+}
+
+// JSON returns a display that writes every event as a line of JSON.
+func JSON(w io.Writer) Display {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return &stream{w: e}
+}
+
+func (s *stream) Show(e pipeline.Event) {
+	r := record{
+		Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device,
+		Reason: e.Reason, Seconds: e.Took.Seconds(),
+	}
+	switch e.Kind {
+	case pipeline.Planned, pipeline.Items, pipeline.Finished:
+		r.Done, r.Total = &e.Done, &e.Total
+	}
+	if e.Err != nil {
+		r.Error = e.Err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A reader that went away must not stop the run.
+	_ = s.w.Encode(r)
+}
+
+func (s *stream) Close() {}

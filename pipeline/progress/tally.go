@@ -1,0 +1,124 @@
+package progress
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+// A tally counts what the events say.
+type tally struct {
+	now     Clock
+	begin   time.Time
+	cached  int // cells that were done when the run began
+	done    int // cells that are finished by now, whatever became of them
+	total   int
+	cells   map[string]cellTally // that have begun and aren't finished
+	last    string               // the cell heard of last
+	device  string               // where that was
+	samples []sample             // the last few seconds
+	items   int
+}
+
+type cellTally struct {
+	done, total int
+	spoke       time.Time // when a line about it was last written
+}
+
+type sample struct {
+	at    time.Time
+	items int
+}
+
+// Rates are taken over the last rateWindow.
+const rateWindow = 10 * time.Second
+
+func newTally(now Clock) tally {
+	return tally{now: now, begin: now(), cells: map[string]cellTally{}}
+}
+
+func (t *tally) add(e pipeline.Event) {
+	at := t.now()
+	switch e.Kind {
+	case pipeline.Planned:
+		t.begin, t.cached, t.done, t.total = at, e.Done, e.Done, e.Total
+	case pipeline.CellStarted:
+		t.cells[e.Cell] = cellTally{total: e.Total, spoke: at}
+		t.last, t.device = e.Cell, e.Device
+	case pipeline.Items:
+		c, begun := t.cells[e.Cell]
+		if !begun {
+			c.spoke = at
+		}
+		t.items += e.Done - c.done
+		c.done, c.total = e.Done, e.Total
+		t.cells[e.Cell] = c
+		t.last, t.device = e.Cell, e.Device
+		t.samples = append(t.samples, sample{at, t.items})
+		for len(t.samples) > 2 && at.Sub(t.samples[0].at) > rateWindow {
+			t.samples = t.samples[1:]
+		}
+	case pipeline.CellDone, pipeline.CellCached, pipeline.CellFailed, pipeline.CellBlocked:
+		delete(t.cells, e.Cell)
+		if t.last == e.Cell {
+			t.last = ""
+		}
+		t.done = min(t.done+1, t.total)
+	case pipeline.Finished:
+		t.done, t.total = e.Done, e.Total
+	}
+}
+
+// rate returns the items that are finished in a second, 0 where that isn't known.
+func (t *tally) rate() float64 {
+	if len(t.samples) < 2 {
+		return 0
+	}
+	first, last := t.samples[0], t.samples[len(t.samples)-1]
+	took := last.at.Sub(first.at).Seconds()
+	if took <= 0 {
+		return 0
+	}
+	return float64(last.items-first.items) / took
+}
+
+// share returns how much of the run's own work is done, counting every cell
+// alike and cells under way by their items.
+func (t *tally) share() float64 {
+	if t.total == t.cached {
+		return 1
+	}
+	done := float64(t.done - t.cached)
+	for _, c := range t.cells {
+		if c.total > 0 {
+			done += float64(c.done) / float64(c.total)
+		}
+	}
+	return done / float64(t.total-t.cached)
+}
+
+// left guesses how long the rest takes; it's false before a guess makes sense.
+func (t *tally) left() (time.Duration, bool) {
+	spent, share := t.now().Sub(t.begin), t.share()
+	if spent < 3*time.Second || share < 0.01 || share >= 1 {
+		return 0, false
+	}
+	return time.Duration(float64(spent) * (1 - share) / share), true
+}
+
+// short writes a duration with two figures that matter.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	d = d.Round(time.Minute)
+	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+}
