@@ -1,0 +1,99 @@
+// Package picture reads image files and shapes them for a network: decoding to
+// 8-bit RGB, resizing, cropping. Its numbers are those of the tools with which
+// vision networks are trained and evaluated: libjpeg's chroma upsampling,
+// libwebp's colours, Pillow's resampling. A network's top-1 doesn't survive
+// anything else. It draws, too: colour maps and paletted PNG files.
+package picture
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// An RGB is an image of 8-bit red, green and blue, interleaved, row by row.
+type RGB struct {
+	W, H int
+	Pix  []uint8 // 3·W·H
+}
+
+// NewRGB returns a black image.
+func NewRGB(w, h int) *RGB { return &RGB{W: w, H: h, Pix: make([]uint8, 3*w*h)} }
+
+// Planes returns the pixels as three planes, [3,H,W], the layout of the port
+// type Images.
+func (m *RGB) Planes() []uint8 {
+	n := m.W * m.H
+	out := make([]uint8, 3*n)
+	for i := range n {
+		out[i], out[n+i], out[2*n+i] = m.Pix[3*i], m.Pix[3*i+1], m.Pix[3*i+2]
+	}
+	return out
+}
+
+// FromPlanes is the inverse of [RGB.Planes].
+func FromPlanes(planes []uint8, w, h int) *RGB {
+	m, n := NewRGB(w, h), w*h
+	for i := range n {
+		m.Pix[3*i], m.Pix[3*i+1], m.Pix[3*i+2] = planes[i], planes[n+i], planes[2*n+i]
+	}
+	return m
+}
+
+// Crop returns the w×h pixels in the middle. Odd margins are split as
+// torchvision's CenterCrop does: the half is rounded to the even number.
+func (m *RGB) Crop(w, h int) (*RGB, error) {
+	if w > m.W || h > m.H {
+		return nil, fmt.Errorf("an image of %d×%d pixels is smaller than the crop of %d×%d", m.W, m.H, w, h)
+	}
+	x0 := int(math.RoundToEven(float64(m.W-w) / 2))
+	y0 := int(math.RoundToEven(float64(m.H-h) / 2))
+	out := NewRGB(w, h)
+	for y := range h {
+		from := 3 * ((y0+y)*m.W + x0)
+		copy(out.Pix[3*y*w:3*(y+1)*w], m.Pix[from:from+3*w])
+	}
+	return out, nil
+}
+
+// A Size is a height and a width in pixels, written "224" when they're equal and
+// "240x320", height first, when not. The zero Size means none.
+type Size struct{ H, W int }
+
+// MaxSide is the longest side of a [Size].
+const MaxSide = 1 << 14
+
+// IsZero reports whether no size is given.
+func (s Size) IsZero() bool { return s == Size{} }
+
+// MarshalText writes s as it stands in an experiment file.
+func (s Size) MarshalText() ([]byte, error) {
+	switch {
+	case s.IsZero():
+		return []byte("none"), nil
+	case s.H == s.W:
+		return strconv.AppendInt(nil, int64(s.H), 10), nil
+	}
+	return fmt.Appendf(nil, "%dx%d", s.H, s.W), nil
+}
+
+// UnmarshalText reads "none", "224" or "240x320".
+func (s *Size) UnmarshalText(b []byte) error {
+	text := string(b)
+	if text == "none" || text == "" {
+		*s = Size{}
+		return nil
+	}
+	h, w, two := strings.Cut(text, "x")
+	if !two {
+		w = h
+	}
+	var err1, err2 error
+	s.H, err1 = strconv.Atoi(h)
+	s.W, err2 = strconv.Atoi(w)
+	if err1 != nil || err2 != nil || s.H < 1 || s.W < 1 || s.H > MaxSide || s.W > MaxSide {
+		return fmt.Errorf("%q is not a size: write one number for a square, height x width as 240x320, or none; a side has 1 to %d pixels", text, MaxSide)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package picture
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func load(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustDecode(t testing.TB, b []byte) *RGB {
+	t.Helper()
+	m, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func same(t *testing.T, got, want *RGB) {
+	t.Helper()
+	if got.W != want.W || got.H != want.H {
+		t.Fatalf("got %d×%d pixels, want %d×%d", got.W, got.H, want.W, want.H)
+	}
+	for i := range want.Pix {
+		if got.Pix[i] != want.Pix[i] {
+			t.Fatalf("pixel (%d,%d) channel %d is %d, want %d", i/3%got.W, i/3/got.W, i%3, got.Pix[i], want.Pix[i])
+		}
+	}
+}
+
+// Every file of testdata decodes to the very pixels that Pillow gives.
+func TestDecodeLikePillow(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.rgb.png")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d goldens, error %v", len(files), err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".rgb.png")
+		t.Run(name, func(t *testing.T) {
+			same(t, mustDecode(t, load(t, name)), mustDecode(t, load(t, name+".rgb.png")))
+		})
+	}
+}
+
+func TestResizeLikePillow(t *testing.T) {
+	source := mustDecode(t, load(t, "444.jpg.rgb.png"))
+	for name, f := range map[string]Filter{"bilinear": Bilinear(), "bicubic": Bicubic()} {
+		for _, s := range [][2]int{{37, 11}, {13, 29}, {64, 50}, {9, 7}, {1, 1}, {120, 3}} {
+			t.Run(fmt.Sprintf("%s-%dx%d", name, s[0], s[1]), func(t *testing.T) {
+				same(t, source.Resize(s[0], s[1], f), mustDecode(t, load(t, fmt.Sprintf("resize-%s-%dx%d.png", name, s[0], s[1]))))
+			})
+		}
+	}
+}
+
+func TestResizeLaws(t *testing.T) {
+	flat := NewRGB(31, 17)
+	for i := range flat.Pix {
+		flat.Pix[i] = 200
+	}
+	for _, f := range []Filter{Bilinear(), Bicubic()} {
+		for i, v := range flat.Resize(7, 40, f).Pix {
+			if v != 200 {
+				t.Fatalf("a flat image has %d at %d after resizing", v, i)
+			}
+		}
+		if m := flat.ResizeShort(10, f); m.W != 18 || m.H != 10 {
+			t.Errorf("the short side of 31×17 at 10 gives %d×%d, want 18×10", m.W, m.H)
+		}
+		same(t, flat.Resize(31, 17, f), flat)
+	}
+}
+
+func TestCropRoundsToEven(t *testing.T) {
+	m := NewRGB(7, 9)
+	for i := range m.Pix {
+		m.Pix[i] = uint8(i / 3)
+	}
+	for _, tc := range []struct{ w, h, x, y int }{{7, 9, 0, 0}, {4, 4, 2, 2}, {2, 6, 2, 2}, {1, 1, 3, 4}} {
+		c, err := m.Crop(tc.w, tc.h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := uint8(tc.y*7 + tc.x); c.Pix[0] != want {
+			t.Errorf("crop %d×%d begins at pixel %d, want %d", tc.w, tc.h, c.Pix[0], want)
+		}
+	}
+	if _, err := m.Crop(8, 1); err == nil {
+		t.Error("a crop wider than the image is accepted")
+	}
+}
+
+func TestDepthsThatPillowClips(t *testing.T) {
+	grey := image.NewGray16(image.Rect(0, 0, 2, 1))
+	grey.SetGray16(1, 0, color.Gray16{Y: 0x8034})
+	wide := image.NewNRGBA64(image.Rect(0, 0, 1, 1))
+	wide.SetNRGBA64(0, 0, color.NRGBA64{R: 0x1234, G: 0xabcd, B: 0xff00, A: 0x8000})
+	for name, tc := range map[string]struct {
+		img  image.Image
+		want []uint8
+	}{
+		"grey16": {grey, []uint8{0, 0, 0, 0x80, 0x80, 0x80}},
+		"rgba64": {wide, []uint8{0x12, 0xab, 0xff}},
+	} {
+		var b bytes.Buffer
+		if err := png.Encode(&b, tc.img); err != nil {
+			t.Fatal(err)
+		}
+		if m := mustDecode(t, b.Bytes()); !bytes.Equal(m.Pix, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, m.Pix, tc.want)
+		}
+	}
+}
+
+func TestPlanesAndBack(t *testing.T) {
+	m := mustDecode(t, load(t, "444.jpg"))
+	p := m.Planes()
+	if p[m.W*m.H+5] != m.Pix[3*5+1] {
+		t.Error("the second plane isn't green")
+	}
+	same(t, FromPlanes(p, m.W, m.H), m)
+}
+
+// Every file cut off anywhere is an error or, where only the end marker is gone,
+// the same image; it's never a panic, never half an image.
+func TestTruncated(t *testing.T) {
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "cmyk.jpg", "alpha.png", "lossy.webp", "lossless.webp", "24.bmp"} {
+		b := load(t, name)
+		whole := mustDecode(t, b)
+		accepted := 0
+		for n := range len(b) {
+			m, err := Decode(b[:n])
+			if err != nil {
+				continue
+			}
+			accepted++
+			same(t, m, whole)
+		}
+		if accepted > 16 {
+			t.Errorf("%s: %d shortened files are accepted", name, accepted)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	jpg, pngFile := load(t, "420.jpg"), load(t, "alpha.png")
+	huge := bytes.Clone(jpg)
+	at := bytes.Index(huge, []byte{0xff, 0xc0})
+	copy(huge[at+5:], "\xff\xff\xff\xff")
+	tall := bytes.Clone(jpg)
+	copy(tall[at+5:], "\x10\x00\x10\x00")
+	wide := bytes.Clone(pngFile)
+	copy(wide[16:], "\x00\x01\x00\x00\x00\x01\x00\x00")
+	// The header's checksum, so that it's the size that is refused.
+	copy(wide[29:], pngChecksum(wide[12:29]))
+	arithmetic := bytes.Clone(jpg)
+	arithmetic[at+1] = 0xc9
+	for name, tc := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"empty":      {nil, "an empty file"},
+		"text":       {[]byte("GIF89a, or so"), "neither JPEG, PNG, WebP nor BMP"},
+		"huge jpeg":  {huge, "a JPEG file of 65535×65535 pixels is too large"},
+		"huge png":   {wide, "a PNG file of 65536×65536 pixels is too large"},
+		"little":     {tall, "a truncated JPEG file"},
+		"cut":        {jpg[:len(jpg)/2], "a truncated JPEG file"},
+		"arithmetic": {arithmetic, "isn't supported"},
+	} {
+		if _, err := Decode(tc.b); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func pngChecksum(b []byte) []byte {
+	crc := ^uint32(0)
+	for _, x := range b {
+		crc ^= uint32(x)
+		for range 8 {
+			crc = crc>>1 ^ 0xedb88320&-(crc&1)
+		}
+	}
+	crc = ^crc
+	return []byte{byte(crc >> 24), byte(crc >> 16), byte(crc >> 8), byte(crc)}
+}
+
+// A second opinion: the standard library's decoder agrees to a few levels where
+// no chroma is interpolated.
+func TestAgreesWithStandardLibrary(t *testing.T) {
+	for _, name := range []string{"444.jpg", "grey.jpg", "rgb.jpg"} {
+		b := load(t, name)
+		img, err := jpeg.Decode(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := mustDecode(t, b)
+		for i := range m.W * m.H {
+			r, g, bl, _ := img.At(i%m.W, i/m.W).RGBA()
+			for c, v := range [3]uint32{r, g, bl} {
+				if d := int(v>>8) - int(m.Pix[3*i+c]); d > 4 || d < -4 {
+					t.Fatalf("%s: pixel %d differs by %d levels", name, i, d)
+				}
+			}
+		}
+	}
+}
+
+func TestSizeText(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		want Size
+	}{{"224", Size{224, 224}}, {"240x320", Size{240, 320}}, {"none", Size{}}} {
+		var s Size
+		if err := s.UnmarshalText([]byte(tc.text)); err != nil || s != tc.want {
+			t.Errorf("%q gives %v, error %v", tc.text, s, err)
+		}
+		if b, _ := s.MarshalText(); string(b) != tc.text {
+			t.Errorf("%v is written %q", s, b)
+		}
+	}
+	for _, bad := range []string{"0", "-3", "12.5", "axb", "3x", "x", "20000", "10x10x10"} {
+		if err := new(Size).UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q is taken for a size", bad)
+		}
+	}
+}
+
+// Damaged bytes anywhere give an error or an image of the stated size.
+func TestDamagedBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart-progressive.jpg", "cmyk.jpg", "440.jpg"} {
+		b := load(t, name)
+		for range 3000 {
+			c := bytes.Clone(b)
+			for range 1 + r.IntN(4) {
+				c[r.IntN(len(c))] = byte(r.Uint32())
+			}
+			if m, err := decodeJPEG(c); err == nil && len(m.Pix) != 3*m.W*m.H {
+				t.Fatalf("%s: an image of %d×%d has %d bytes", name, m.W, m.H, len(m.Pix))
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "ycck.jpg", "1x1.jpg", "alpha.png", "lossy.webp", "8.bmp"} {
+		f.Add(load(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<12 {
+			return
+		}
+		if f, err := recognise(b); err == nil {
+			if w, h, err := f.size(b); err == nil && w > 0 && h > 0 && w > 1<<20/h {
+				return // large images only cost time
+			}
+		}
+		if m, err := Decode(b); err == nil && len(m.Pix) != 3*m.W*m.H {
+			t.Fatalf("an image of %d×%d has %d bytes", m.W, m.H, len(m.Pix))
+		}
+	})
+}

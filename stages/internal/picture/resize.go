@@ -1,0 +1,124 @@
+package picture
+
+import "math"
+
+// A Filter is a resampling kernel.
+type Filter struct {
+	support float64 // half the kernel's width, in pixels, when enlarging
+	weight  func(x float64) float64
+}
+
+// Bilinear returns the triangle filter.
+func Bilinear() Filter {
+	return Filter{1, func(x float64) float64 { return max(0, 1-math.Abs(x)) }}
+}
+
+// Bicubic returns Keys' cubic convolution with a = −1/2.
+func Bicubic() Filter {
+	const a = -0.5
+	return Filter{2, func(x float64) float64 {
+		// The products are rounded one by one, so that processors with a fused
+		// multiply-add give the same bits.
+		x = math.Abs(x)
+		switch {
+		case x < 1: // (a+2)x³ − (a+3)x² + 1
+			return float64(float64(float64((a+2)*x)-(a+3))*x)*x + 1
+		case x < 2: // ax³ − 5ax² + 8ax − 4a
+			return (float64(float64(float64((x-5)*x)+8)*x) - 4) * a
+		}
+		return 0
+	}}
+}
+
+// Weights are kept as integers of this many fractional bits: 32 less the 8 of a
+// pixel and 2 for what the negative lobes may overshoot.
+const precisionBits = 32 - 8 - 2
+
+// A tap is how one output pixel is made of input pixels from, from+1, ….
+type tap struct {
+	from    int
+	weights []int32
+}
+
+// Resize returns m at w×h pixels. Like Pillow's resize it widens the filter by
+// the reduction factor, so that shrinking averages, works in fixed point, first
+// along rows, then along columns, and rounds to 8 bits after each of the two.
+// Since version 13 Pillow takes columns first where the height shrinks much more
+// than the width; networks were trained with the other order.
+func (m *RGB) Resize(w, h int, f Filter) *RGB {
+	if w != m.W {
+		m = m.rows(taps(m.W, w, f))
+	}
+	if h != m.H {
+		m = m.columns(taps(m.H, h, f))
+	}
+	return m
+}
+
+// ResizeShort returns m with its shorter side at n pixels and its shape kept: the
+// longer side is rounded down, as torchvision does.
+func (m *RGB) ResizeShort(n int, f Filter) *RGB {
+	if m.W <= m.H {
+		return m.Resize(n, n*m.H/m.W, f)
+	}
+	return m.Resize(n*m.W/m.H, n, f)
+}
+
+func taps(in, out int, f Filter) []tap {
+	scale := float64(in) / float64(out)
+	widen := max(scale, 1)
+	support := f.support * widen
+	t := make([]tap, out)
+	for i := range t {
+		center := float64((float64(i) + 0.5) * scale)
+		from := max(int(center-support+0.5), 0)
+		to := min(int(center+support+0.5), in)
+		k, sum := make([]float64, to-from), 0.0
+		for j := range k {
+			k[j] = f.weight(float64((float64(from+j) - center + 0.5) * (1 / widen)))
+			sum += k[j]
+		}
+		t[i] = tap{from, make([]int32, len(k))}
+		for j := range k {
+			t[i].weights[j] = int32(math.Round(float64(k[j] / sum * (1 << precisionBits))))
+		}
+	}
+	return t
+}
+
+func (m *RGB) rows(taps []tap) *RGB {
+	out := NewRGB(len(taps), m.H)
+	for y := range m.H {
+		row := m.Pix[3*y*m.W:]
+		for x, t := range taps {
+			var r, g, b int32 = 1 << (precisionBits - 1), 1 << (precisionBits - 1), 1 << (precisionBits - 1)
+			for i, k := range t.weights {
+				p := row[3*(t.from+i):][:3]
+				r, g, b = r+k*int32(p[0]), g+k*int32(p[1]), b+k*int32(p[2])
+			}
+			d := out.Pix[3*(y*out.W+x):][:3]
+			d[0], d[1], d[2] = clip8(int(r>>precisionBits)), clip8(int(g>>precisionBits)), clip8(int(b>>precisionBits))
+		}
+	}
+	return out
+}
+
+func (m *RGB) columns(taps []tap) *RGB {
+	out := NewRGB(m.W, len(taps))
+	n := 3 * m.W
+	sum := make([]int32, n)
+	for y, t := range taps {
+		for i := range sum {
+			sum[i] = 1 << (precisionBits - 1)
+		}
+		for i, k := range t.weights {
+			for j, p := range m.Pix[(t.from+i)*n:][:n] {
+				sum[j] += k * int32(p)
+			}
+		}
+		for j, s := range sum {
+			out.Pix[y*n+j] = clip8(int(s >> precisionBits))
+		}
+	}
+	return out
+}
