@@ -61,7 +61,7 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 			if f.Wins[p][q] < f.Wins[q][p] {
 				l = -l
 			}
-			f.Logit[p][q], f.Logit[q][p] = l, -l
+			f.Logit[p][q], f.Logit[q][p] = l, 0-l // never −0
 		}
 	}
 	for p := range m {

@@ -1,0 +1,152 @@
+package fuse
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// mentioned is how many cases a sentence names before it counts the rest.
+const mentioned = 5
+
+// answer says in words what the tables hold.
+func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string {
+	if len(c.methods) == 1 {
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", c.methods[0])
+	}
+	var best []string
+	for _, i := range order {
+		if f.Rank[i] == 1 {
+			best = append(best, "**"+c.methods[i]+"**")
+		}
+	}
+	first := order[0]
+	duels := len(c.kept) * (len(c.methods) - 1)
+	where := fmt.Sprintf("in %s, %s", cases(c), images(c))
+
+	var s []string
+	switch {
+	case len(best) == len(c.methods):
+		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, remarks(c))
+	case len(best) > 1:
+		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %d duels (κ = %.2f) %s.",
+			list(best), len(c.methods), wins(f, first), duels, f.Kappa[first], where))
+	default:
+		second := order[1]
+		s = append(s, fmt.Sprintf("**%s** ranks first of %d: it wins %s of %d duels (κ = %.2f), ahead of **%s** with %s (κ = %.2f), %s.",
+			c.methods[first], len(c.methods), wins(f, first), duels, f.Kappa[first], c.methods[second], wins(f, second), f.Kappa[second], where))
+		if won(f, second) > won(f, first) {
+			s = append(s, "Log-odds reward beating one rival every time more than winning more duels.")
+		}
+	}
+	if len(c.kept) > 1 && len(best) == 1 {
+		s = append(s, dissent(c, first))
+	}
+	if rho, pairs := stat.Agreement(quality); pairs > 0 {
+		// The bounds are those of Duan et al., figure 3.
+		word := "weakly"
+		if rho > 0.8 {
+			word = "strongly"
+		} else if rho >= 0.6 {
+			word = "moderately"
+		}
+		if pairs == 1 {
+			s = append(s, fmt.Sprintf("Two cases agree %s on the order (Spearman ρ = %.2f).", word, rho))
+		} else {
+			s = append(s, fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs of cases).", word, rho, pairs))
+		}
+	}
+	return strings.Join(s, " ") + remarks(c) + "\n"
+}
+
+// dissent names the cases in which others than the winner have the best mean.
+func dissent(c *contest, winner int) string {
+	var others []string
+	for _, m := range c.kept {
+		if m.rank(winner) == 1 {
+			continue
+		}
+		var ahead []string
+		for i := range c.methods {
+			if m.rank(i) == 1 {
+				ahead = append(ahead, c.methods[i])
+			}
+		}
+		others = append(others, m.name()+" ("+strings.Join(ahead, ", ")+")")
+	}
+	if len(others) == 0 {
+		return "It has the best mean in every case."
+	}
+	return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept), some(others))
+}
+
+// remarks tells what didn't count.
+func remarks(c *contest) string {
+	var s strings.Builder
+	undefined := 0
+	for _, m := range c.kept {
+		for _, n := range m.nans {
+			undefined += n
+		}
+	}
+	switch {
+	case undefined == 1:
+		fmt.Fprintf(&s, " 1 of %d scores is undefined; an image counts in a case only if every method has a score there.", c.scores)
+	case undefined > 1:
+		fmt.Fprintf(&s, " %d of %d scores are undefined; an image counts in a case only if every method has a score there.", undefined, c.scores)
+	}
+	if len(c.left) > 0 {
+		var names []string
+		for _, m := range c.left {
+			names = append(names, m.name()+" ("+m.why+")")
+		}
+		fmt.Fprintf(&s, " Left out: %s.", some(names))
+	}
+	return s.String()
+}
+
+// cases says how many cases there are, and of what.
+func cases(c *contest) string {
+	switch {
+	case len(c.axes) == 0:
+		return "one case"
+	case len(c.kept) == 1:
+		return "one case (" + c.kept[0].name() + ")"
+	}
+	return fmt.Sprintf("%d cases (%s)", len(c.kept), strings.Join(c.axes, " × "))
+}
+
+// images says how many images each case compares.
+func images(c *contest) string {
+	low, high := c.kept[0].n, c.kept[0].n
+	for _, m := range c.kept {
+		low, high = min(low, m.n), max(high, m.n)
+	}
+	switch {
+	case low != high:
+		return fmt.Sprintf("each over %d to %d images", low, high)
+	case len(c.kept) > 1 && low == 1:
+		return "each over 1 image"
+	case low == 1:
+		return "over 1 image"
+	case len(c.kept) > 1:
+		return fmt.Sprintf("each over %d images", low)
+	}
+	return fmt.Sprintf("over %d images", low)
+}
+
+func wins(f stat.Fusion, p int) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", won(f, p)), ".0")
+}
+
+func list(names []string) string {
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func some(names []string) string {
+	if len(names) <= mentioned {
+		return strings.Join(names, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(names[:mentioned], "; "), len(names)-mentioned)
+}

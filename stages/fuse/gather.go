@@ -1,0 +1,109 @@
+package fuse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// gather sorts the cells into cases by all axes but rank.
+func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, error) {
+	c := &contest{}
+	matches := map[string]*match{}
+	var order []*match
+	for i := range cells {
+		method, rest, err := split(rank, cells[i].Coord)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(c.methods, method) {
+			c.methods = append(c.methods, method)
+		}
+		m := &match{coord: rest}
+		key := m.name()
+		if matches[key] == nil {
+			matches[key] = m
+			order = append(order, m)
+		}
+		c.scores += len(cells[i].Items)
+	}
+	slices.Sort(c.methods)
+	for i := range cells {
+		method, rest, _ := split(rank, cells[i].Coord)
+		m := matches[(&match{coord: rest}).name()]
+		if m.cells == nil {
+			m.cells = make([]*stages.Data, len(c.methods))
+			m.measure = stages.MeasureOf(cells[i].Facts)
+		}
+		if d := stages.MeasureOf(cells[i].Facts).Direction; d == stages.None || d != m.measure.Direction {
+			return nil, fmt.Errorf("case %s: %s can't be compared: its scores' direction is %q, others' %q", m.name(), method, d, m.measure.Direction)
+		}
+		p, _ := slices.BinarySearch(c.methods, method)
+		if m.cells[p] != nil {
+			return nil, fmt.Errorf("case %s has two cells of %s", m.name(), method)
+		}
+		m.cells[p] = &cells[i]
+	}
+	slices.SortStableFunc(order, func(a, b *match) int {
+		return slices.CompareFunc(a.coord, b.coord, func(x, y stages.Coord) int { return strings.Compare(x.ID, y.ID) })
+	})
+	for _, m := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		var missing []string
+		for p, cell := range m.cells {
+			if cell == nil {
+				missing = append(missing, c.methods[p])
+			}
+		}
+		if len(missing) == 0 {
+			if err := m.pair(c.methods); err != nil {
+				return nil, fmt.Errorf("case %s: %w", m.name(), err)
+			}
+		}
+		switch {
+		case len(missing) > 0:
+			m.why = "without " + strings.Join(missing, ", ")
+		case m.n == 0:
+			m.why = "no image has a score of every method"
+		default:
+			c.kept = append(c.kept, m)
+			continue
+		}
+		c.left = append(c.left, m)
+	}
+	if len(c.kept) == 0 {
+		var why []string
+		for _, m := range c.left {
+			why = append(why, m.name()+" "+m.why)
+		}
+		return nil, fmt.Errorf("there is no case with every method on the axis %q: %s", rank, strings.Join(why, "; "))
+	}
+	for _, co := range c.kept[0].coord {
+		c.axes = append(c.axes, co.Axis)
+	}
+	return c, nil
+}
+
+// split takes the competing axis out of a cell's place.
+func split(rank string, coord []stages.Coord) (method string, rest []stages.Coord, err error) {
+	var axes []string
+	for _, c := range coord {
+		if c.Axis == rank {
+			method = c.ID
+			continue
+		}
+		rest = append(rest, c)
+	}
+	if method == "" {
+		for _, c := range coord {
+			axes = append(axes, c.Axis)
+		}
+		return "", nil, fmt.Errorf("the axis %q isn't collapsed here, only %q: name it in over", rank, axes)
+	}
+	return method, rest, nil
+}

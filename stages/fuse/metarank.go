@@ -1,0 +1,179 @@
+// Package fuse holds the stages that make one answer of many scores.
+package fuse
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// MetaRankParams are the parameters of [MetaRank].
+type MetaRankParams struct {
+	Rank string  `yaml:"rank" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
+	Clip float64 `yaml:"clip" doc:"how far from 0 and 1 the share of cases won is kept, so that a method that always wins gets a finite score" min:"1e-9" max:"0.25"`
+}
+
+// Validate asks for the axis.
+func (p MetaRankParams) Validate() error {
+	if p.Rank == "" {
+		return stages.BadField("rank", "which axis competes isn't said")
+	}
+	return nil
+}
+
+// MetaRank fuses the rankings of many cases into one, after Duan et al., "On the
+// Evaluation Consistency of Attribution-based Explanations", ECCV 2024.
+var MetaRank = stages.New(stages.Def[MetaRankParams]{
+	Name: "fuse/meta-rank",
+	Doc: `One ranking made of many.
+
+Every combination of the other collapsed axes is a case. In each case the methods
+are compared by their mean over the images for which all of them have a score;
+whether a large or a small mean is better comes from the scores. A method's κ is
+the mean log-odds of beating another one, the least-squares solution of the
+paper's equation 6. Cases in which a method is missing are named and left out.
+Duan et al., ECCV 2024.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
+	Outputs: []stages.Port{
+		{Name: "ranking", Type: stages.TableType, Doc: "the methods, best first: κ, duels won, cases, images"},
+		{Name: "pairs", Type: stages.TableType, Doc: "for every two methods, how often one beats the other"},
+		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Defaults: MetaRankParams{Clip: 1e-3},
+	Variants: []stages.Variant{{
+		Item:    "ties, and methods that win always",
+		Default: "a tie is half a win, clip 0.001",
+		Differs: "the paper leaves both open; its printed totals need a clip below about 0.01",
+		Golden:  "meta_rank",
+	}},
+	Facts: func(MetaRankParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+	},
+	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
+		c, err := gather(ctx, p.Rank, e.Ports["scores"])
+		if err != nil {
+			return err
+		}
+		for _, l := range c.left {
+			e.Warn("case %s is left out: %s", l.name(), l.why)
+		}
+		quality := make([][]float64, len(c.kept))
+		for i, k := range c.kept {
+			quality[i] = k.quality()
+		}
+		f := stat.Fuse(quality, p.Clip)
+		order := byRank(f, c.methods)
+		e.Set("ranking", rankingTable(p, c, f, order).Encode())
+		e.Set("pairs", pairsTable(p, c, f, order).Encode())
+		e.Set("cases", casesTable(p, c).Encode())
+		e.Set("answer", []byte(answer(c, f, order, quality)))
+		return nil
+	},
+})
+
+// A contest is what the cells say: who competes, and where.
+type contest struct {
+	methods []string // sorted
+	kept    []*match // cases with a mean of every method, in the order of the cells
+	left    []*match // the others
+	axes    []string // of the cases, sorted
+	scores  int      // how many scores there are
+}
+
+// A match is one case.
+type match struct {
+	coord   []stages.Coord
+	measure stages.Measure
+	cells   []*stages.Data // by method; nil where missing
+	mean    []float64      // by method, over the n images
+	n       int            // images for which every method has a score
+	nans    []int          // by method: undefined scores
+	why     string         // it's left out
+}
+
+func (m *match) name() string {
+	if len(m.coord) == 0 {
+		return "(the only one)"
+	}
+	parts := make([]string, len(m.coord))
+	for i, c := range m.coord {
+		parts[i] = c.Axis + "=" + c.ID
+	}
+	return strings.Join(parts, " ")
+}
+
+// quality returns the means so that larger is better.
+func (m *match) quality() []float64 {
+	q := make([]float64, len(m.mean))
+	for i, x := range m.mean {
+		q[i] = x
+		if m.measure.Direction == stages.Lower {
+			q[i] = -x
+		}
+	}
+	return q
+}
+
+// rank returns the rank of a method in the case: 1 for the best, shared by equals.
+func (m *match) rank(method int) int {
+	q := m.quality()
+	rank := 1
+	for _, x := range q {
+		if x > q[method] {
+			rank++
+		}
+	}
+	return rank
+}
+
+// pair finds the images with a score of every method, and the methods' means
+// over them.
+func (m *match) pair(methods []string) error {
+	m.mean = make([]float64, len(methods))
+	m.nans = make([]int, len(methods))
+	common := map[string]int{} // by how many methods an image has a score
+	scores := make([]map[string]float64, len(methods))
+	for p, cell := range m.cells {
+		scores[p] = make(map[string]float64, len(cell.Items))
+		for i, item := range cell.Items {
+			b, err := cell.Load(i)
+			if err != nil {
+				return err
+			}
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				return fmt.Errorf("score of %q: %w", item.ID, err)
+			}
+			if math.IsNaN(x) {
+				m.nans[p]++
+				continue
+			}
+			scores[p][item.ID] = x
+			common[item.ID]++
+		}
+	}
+	for p, cell := range m.cells {
+		sum := 0.0
+		m.n = 0
+		for _, item := range m.cells[0].Items { // one order for all methods: equal scores, equal sums
+			if common[item.ID] == len(methods) {
+				sum += scores[p][item.ID]
+				m.n++
+			}
+		}
+		if m.n > 0 {
+			m.mean[p] = sum / float64(m.n)
+		}
+		if math.IsInf(m.mean[p], 0) || math.IsNaN(m.mean[p]) {
+			return fmt.Errorf("the mean of %s over %d images is not finite", methods[p], len(cell.Items))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package fuse
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+var nan = math.NaN()
+
+// cell is one cell of scores.
+func cell(d stages.Direction, scores []float64, coord ...string) stages.Data {
+	var payloads [][]byte
+	for _, x := range scores {
+		payloads = append(payloads, stages.Scalar(x))
+	}
+	m := stages.Measure{Unit: "probability", Direction: d, High: 1, Tolerance: 1e-4}
+	return stagetest.At(stagetest.Items(m.Facts(nil), payloads...), coord...)
+}
+
+func run(t *testing.T, cells ...stages.Data) stagetest.Result {
+	t.Helper()
+	return stagetest.Run(t, MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3}, map[string][]stages.Data{"scores": cells})
+}
+
+func table(t *testing.T, r stagetest.Result, port string) stages.Table {
+	t.Helper()
+	if len(r.Payloads[port]) != 1 {
+		t.Fatalf("%s: %d payloads", port, len(r.Payloads[port]))
+	}
+	tab, err := stages.DecodeTable(r.Payloads[port][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// text writes rows as "keys | numbers".
+func text(t stages.Table) string {
+	var b strings.Builder
+	for _, r := range t.Rows {
+		b.WriteString(strings.Join(r.Keys, " "))
+		b.WriteString(" |")
+		for i, n := range r.Numbers {
+			fmt.Fprintf(&b, " %.*f", t.Numbers[i].Digits, float64(n))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func says(t *testing.T, r stagetest.Result, want string) {
+	t.Helper()
+	if got := string(r.Payloads["answer"][0]); got != want {
+		t.Errorf("the answer is\n%swant\n%s", got, want)
+	}
+}
+
+func TestMetaRank(t *testing.T) {
+	const up, down = stages.Higher, stages.Lower
+	r := run(t,
+		cell(up, []float64{.9, .8}, "method", "ig", "order", "lerf"),
+		cell(up, []float64{.5, .4}, "method", "random", "order", "lerf"),
+		cell(up, []float64{.6, nan}, "method", "cam", "order", "lerf"),
+		cell(down, []float64{.1, .3}, "method", "ig", "order", "morf"),
+		cell(down, []float64{.1, .2}, "method", "cam", "order", "morf"),
+		cell(down, []float64{.6, .5}, "method", "random", "order", "morf"),
+	)
+	// Over both images: lerf, of the first alone, ig > cam > random; morf cam > ig > random.
+	if got, want := text(table(t, r, "ranking")), `cam | 1 2.3023 3.0 4 2 3 1
+ig | 1 2.3023 3.0 4 2 3 0
+random | 3 -4.6045 0.0 4 2 3 0
+`; got != want {
+		t.Errorf("ranking\n%swant\n%s", got, want)
+	}
+	if got, want := text(table(t, r, "cases")), `lerf cam | 0.6000 2 1 1
+lerf ig | 0.9000 1 1 0
+lerf random | 0.5000 3 1 0
+morf cam | 0.1500 1 2 0
+morf ig | 0.2000 2 2 0
+morf random | 0.5500 3 2 0
+`; got != want {
+		t.Errorf("cases\n%swant\n%s", got, want)
+	}
+	if got, want := text(table(t, r, "pairs")), `cam ig | 1.0 0.5000 0.0000
+cam random | 2.0 1.0000 6.9068
+ig cam | 1.0 0.5000 0.0000
+ig random | 2.0 1.0000 6.9068
+random cam | 0.0 0.0000 -6.9068
+random ig | 0.0 0.0000 -6.9068
+`; got != want {
+		t.Errorf("pairs\n%swant\n%s", got, want)
+	}
+	says(t, r, "**cam** and **ig** share the first place of 3: each wins 3 of 4 duels (κ = 2.30) in 2 cases (order), each over 1 to 2 images."+
+		" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
+		" 1 of 12 scores is undefined; an image counts in a case only if every method has a score there.\n")
+	if r.Facts["answer"]["ext"] != "md" {
+		t.Error("the answer isn't markdown")
+	}
+	cases := table(t, r, "cases")
+	if c := cases.Numbers[0]; c.Direction != stages.None || c.Tolerance != 1e-4 || c.Unit != "probability" {
+		t.Errorf("the column of means of both directions is %+v", c)
+	}
+}
+
+func TestMetaRankLeavesOut(t *testing.T) {
+	r := run(t,
+		cell(stages.Higher, []float64{1, 0}, "method", "a", "model", "vgg"),
+		cell(stages.Higher, []float64{0, 0}, "method", "b", "model", "vgg"),
+		cell(stages.Higher, []float64{0, 0}, "method", "a", "model", "vit"),
+		cell(stages.Higher, []float64{nan, 1}, "method", "a", "model", "resnet"),
+		cell(stages.Higher, []float64{1, nan}, "method", "b", "model", "resnet"),
+	)
+	says(t, r, "**a** ranks first of 2: it wins 1 of 1 duels (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in one case (model=vgg), over 2 images."+
+		" Left out: model=resnet (no image has a score of every method); model=vit (without b).\n")
+	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: without b") {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
+func TestMetaRankSmall(t *testing.T) {
+	says(t, run(t, cell(stages.Higher, []float64{1}, "method", "a")), "Only **a** competes: there is nothing to rank.\n")
+	says(t, run(t, cell(stages.Lower, []float64{1}, "method", "a"), cell(stages.Lower, []float64{1}, "method", "b")),
+		"All 2 methods come out equal in one case, over 1 image.\n")
+	var cells []stages.Data
+	for k := range 8 {
+		for i, m := range []string{"a", "b", "c"} {
+			x := float64(i)
+			if i == 0 && k < 7 {
+				x = 3
+			}
+			cells = append(cells, cell(stages.Higher, []float64{x, x}, "method", m, "seed", fmt.Sprint(k)))
+		}
+	}
+	says(t, run(t, cells...), "**c** ranks first of 3: it wins 9 of 16 duels (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 cases (seed), each over 2 images."+
+		" Log-odds reward beating one rival every time more than winning more duels."+
+		" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); seed=4 (a); and 2 more."+
+		" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
+}
+
+// TestMetaRankOrder: the order in which cells arrive doesn't matter.
+func TestMetaRankOrder(t *testing.T) {
+	var cells []stages.Data
+	for _, model := range []string{"x", "y"} {
+		for i, m := range []string{"a", "b", "c"} {
+			cells = append(cells, cell(stages.Higher, []float64{float64(i*i%3) + 0.1, 0.3, 0.7}, "method", m, "model", model))
+		}
+	}
+	want := run(t, cells...)
+	for i, k := 0, len(cells)-1; i < k; i, k = i+1, k-1 {
+		cells[i], cells[k] = cells[k], cells[i]
+	}
+	got := run(t, cells...)
+	for _, port := range []string{"ranking", "pairs", "cases", "answer"} {
+		if string(got.Payloads[port][0]) != string(want.Payloads[port][0]) {
+			t.Errorf("%s depends on the order of cells", port)
+		}
+	}
+}
+
+func TestMetaRankRefuses(t *testing.T) {
+	for _, c := range []struct {
+		cells []stages.Data
+		part  string
+	}{
+		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")}, `the axis "method" isn't collapsed here, only ["model"]`},
+		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `direction is "none"`},
+		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"), cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
+		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"), cell(stages.Higher, []float64{1}, "method", "y")}, "no case with every method"},
+		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "not finite"},
+	} {
+		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3}, map[string][]stages.Data{"scores": c.cells})
+		if err == nil || !strings.Contains(err.Error(), c.part) {
+			t.Errorf("error %v, want one with %q", err, c.part)
+		}
+	}
+	if err := (MetaRankParams{}).Validate(); err == nil {
+		t.Error("an empty axis is accepted")
+	}
+}
+
+// TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, a
+// cell a number, and compares κ and P.
+func TestGoldenFusion(t *testing.T) {
+	arrays, err := npy.ReadFile("../internal/stat/testdata/meta_rank_reference.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for set := range 5 {
+		auc := arrays[fmt.Sprintf("auc%d", set)]
+		values := auc.Float64s()
+		n, m := auc.Shape[0], auc.Shape[1]
+		var cells []stages.Data
+		for c, higher := range arrays[fmt.Sprintf("higher_better%d", set)].Float64s() {
+			d := stages.Lower
+			if higher == 1 {
+				d = stages.Higher
+			}
+			for p := range m {
+				cells = append(cells, cell(d, values[c*m+p:c*m+p+1], "method", fmt.Sprintf("m%02d", p), "case", fmt.Sprintf("c%02d", c)))
+			}
+		}
+		r := run(t, cells...)
+		kappa := arrays[fmt.Sprintf("kappa%d_eps0.001", set)].Float64s()
+		ranking := table(t, r, "ranking")
+		if len(ranking.Rows) != m || float64(ranking.Rows[0].Numbers[4]) != float64(n) {
+			t.Fatalf("set %d: %d rows over %v cases", set, len(ranking.Rows), ranking.Rows[0].Numbers[4])
+		}
+		for _, row := range ranking.Rows {
+			var p int
+			fmt.Sscanf(row.Keys[0], "m%d", &p)
+			if got := float64(row.Numbers[1]); math.Abs(got-kappa[p]) > 1e-9 {
+				t.Errorf("set %d: κ of %s is %v, want %v", set, row.Keys[0], got, kappa[p])
+			}
+		}
+		share := arrays[fmt.Sprintf("P%d", set)].Float64s()
+		for _, row := range table(t, r, "pairs").Rows {
+			var p, q int
+			fmt.Sscanf(row.Keys[0], "m%d", &p)
+			fmt.Sscanf(row.Keys[1], "m%d", &q)
+			if got := float64(row.Numbers[1]); math.Abs(got-share[p*m+q]) > 1e-12 {
+				t.Errorf("set %d: share of %v is %v, want %v", set, row.Keys, got, share[p*m+q])
+			}
+		}
+	}
+}
