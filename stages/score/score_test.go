@@ -160,7 +160,7 @@ func TestRISE(t *testing.T) {
 }
 
 // TestGoldenScores runs the stages on the raw curves of the official runs in
-// mas_rise, and compares with the official scores.
+// mas_rise, smallcnn_ and gapcnn_ .npz, and compares with the official scores.
 func TestGoldenScores(t *testing.T) {
 	arrays, err := npy.ReadFile("../internal/metric/testdata/mas_rise.npz")
 	if err != nil {

@@ -222,3 +222,40 @@ func TestGoldenSummary(t *testing.T) {
 		t.Errorf("compared %d runs, want 34", compared)
 	}
 }
+
+// TestGoldenAblation takes the areas under the ablation curves of
+// perturbation_reference, morf_lerf.npz: of accuracy over six images, and of
+// their mean probability. (The images themselves are left out of the copy here.)
+func TestGoldenAblation(t *testing.T) {
+	arrays, err := npy.ReadFile("testdata/morf_lerf.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []string{"morf", "lerf"} {
+		probability := arrays[order+"_prob"] // points × images
+		images := probability.Shape[1]
+		p := probability.Float64s()
+		mean, sum := make([]float64, probability.Shape[0]), 0.0
+		for i := range images {
+			one := make([]float64, len(mean))
+			for k := range mean {
+				one[k] = p[k*images+i]
+				mean[k] += one[k] / float64(images)
+			}
+			sum += Area(one)
+		}
+		for _, c := range []struct {
+			what string
+			got  float64
+			key  string
+		}{
+			{"accuracy", Area(arrays[order+"_acc"].Float64s()), order + "_auc_acc"},
+			{"mean probability", Area(mean), order + "_auc_prob"},
+			{"mean of the images' areas", sum / float64(images), order + "_auc_prob"},
+		} {
+			if want := arrays[c.key].Float64s()[0]; math.Abs(c.got-want) > 1e-7 {
+				t.Errorf("%s, %s: area %v, want %v", order, c.what, c.got, want)
+			}
+		}
+	}
+}
