@@ -1,0 +1,100 @@
+// Package modelfile is the payload of a port of type Model: an ONNX model
+// together with what has to be known to feed it pixels and to read its answer.
+package modelfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+)
+
+// magic begins the payload; the digit is its version.
+const magic = "runexp model 1\n"
+
+// A Model is an ONNX model and its [Spec]. All its weights are inside.
+type Model struct {
+	Spec Spec
+	ONNX []byte
+}
+
+// A Spec says how a model takes images and what it returns.
+type Spec struct {
+	Input  string `json:"input"`  // the ONNX input that takes the images
+	Output string `json:"output"` // the value that holds the answer; it needn't be an output
+
+	// Height, Width and Channels are the size of the images; Channels is 1 or 3.
+	Height   int `json:"height"`
+	Width    int `json:"width"`
+	Channels int `json:"channels"`
+	Classes  int `json:"classes"`
+
+	// Batch is the only number of images that the model takes at once, 0 if it
+	// takes any.
+	Batch int `json:"batch"`
+
+	// Layout is NCHW or NHWC, Order RGB or BGR: what the ONNX input expects.
+	Layout string `json:"layout"`
+	Order  string `json:"order"`
+
+	// A pixel value v in [0,1] is normalised to (v·Scale − Mean)/Std, with one
+	// Mean and Std for every channel, in the order red, green, blue.
+	Scale float64   `json:"scale"`
+	Mean  []float64 `json:"mean"`
+	Std   []float64 `json:"std"`
+
+	// Probabilities says that the answer sums to 1; it is logits otherwise.
+	Probabilities bool `json:"probabilities"`
+}
+
+// Values of Spec.Layout and Spec.Order.
+const (
+	NCHW = "nchw"
+	NHWC = "nhwc"
+	RGB  = "rgb"
+	BGR  = "bgr"
+)
+
+// Encode returns the payload that holds m.
+func (m Model) Encode() ([]byte, error) {
+	spec, err := json.Marshal(m.Spec)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(magic)+4+len(spec)+len(m.ONNX))
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(spec)))
+	b = append(b, spec...)
+	return append(b, m.ONNX...), nil
+}
+
+// Decode reads a payload written by Encode. The result shares its memory.
+func Decode(b []byte) (Model, error) {
+	var m Model
+	rest, ok := bytes.CutPrefix(b, []byte(magic))
+	if !ok || len(rest) < 4 {
+		return m, fmt.Errorf("not a model")
+	}
+	n := binary.LittleEndian.Uint32(rest)
+	if rest = rest[4:]; uint64(n) > uint64(len(rest)) {
+		return m, fmt.Errorf("a model that is cut off")
+	}
+	if err := json.Unmarshal(rest[:n], &m.Spec); err != nil {
+		return m, fmt.Errorf("a damaged model: %w", err)
+	}
+	m.ONNX = rest[n:]
+	return m, m.Spec.check()
+}
+
+// check refuses what no model can be, so that users of a Spec needn't.
+func (s Spec) check() error {
+	switch {
+	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
+		return fmt.Errorf("a model of %d×%d pixels and %d classes makes no sense", s.Height, s.Width, s.Classes)
+	case s.Channels != 1 && s.Channels != 3:
+		return fmt.Errorf("a model of %d channels takes no images", s.Channels)
+	case len(s.Mean) != s.Channels || len(s.Std) != s.Channels:
+		return fmt.Errorf("a model of %d channels has %d means and %d deviations", s.Channels, len(s.Mean), len(s.Std))
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// Fresh returns a name for a value that the model doesn't have yet: hint, or hint
+// and a number.
+func (m *Model) Fresh(hint string) string {
+	if m.names == nil {
+		m.names = map[string]bool{}
+		m.collect(m.Proto.Graph)
+	}
+	name := hint
+	for i := 1; m.names[name]; i++ {
+		name = fmt.Sprintf("%s_%d", hint, i)
+	}
+	m.names[name] = true
+	return name
+}
+
+// collect notes the names in g and in the graphs inside its nodes.
+func (m *Model) collect(g *onnxpb.GraphProto) {
+	for _, v := range slices.Concat(g.Input, g.Output, g.ValueInfo) {
+		m.names[v.Name] = true
+	}
+	for _, t := range g.Initializer {
+		m.names[t.Name] = true
+	}
+	for _, n := range g.Node {
+		for _, name := range n.Output {
+			m.names[name] = true
+		}
+		for _, a := range n.Attribute {
+			if a.G != nil {
+				m.collect(a.G)
+			}
+			for _, sub := range a.Graphs {
+				m.collect(sub)
+			}
+		}
+	}
+}
+
+// SetInputs replaces what must be fed. Whatever fed the model before has to be
+// made by a node now. Weights that stood among the inputs become constants, which
+// is what IR versions from 4 on make of weights that don't.
+func (m *Model) SetInputs(values ...Value) {
+	m.Proto.IrVersion = max(m.Proto.IrVersion, 4)
+	m.Proto.Graph.Input = nil
+	for _, v := range values {
+		m.Proto.Graph.Input = append(m.Proto.Graph.Input, v.proto())
+	}
+}
+
+// SetOutputs replaces the outputs. What was said of an inner value that becomes
+// an output is forgotten.
+func (m *Model) SetOutputs(values ...Value) {
+	g := m.Proto.Graph
+	g.Output = nil
+	for _, v := range values {
+		g.Output = append(g.Output, v.proto())
+		g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(i *onnxpb.ValueInfoProto) bool { return i.Name == v.Name })
+	}
+}
+
+// ForgetShapes drops what the model says of its inner values, which no longer
+// holds once the sizes of its input are others.
+func (m *Model) ForgetShapes() { m.Proto.Graph.ValueInfo = nil }
+
+// A Fragment is a sequence of new nodes of a model.
+type Fragment struct {
+	m     *Model
+	nodes []*onnxpb.NodeProto
+}
+
+// Fragment returns an empty sequence of nodes.
+func (m *Model) Fragment() *Fragment { return &Fragment{m: m} }
+
+// Before puts the nodes of f before those of the model.
+func (m *Model) Before(f *Fragment) {
+	m.Proto.Graph.Node = append(f.nodes, m.Proto.Graph.Node...)
+}
+
+// After puts the nodes of f behind those of the model.
+func (m *Model) After(f *Fragment) {
+	m.Proto.Graph.Node = append(m.Proto.Graph.Node, f.nodes...)
+}
+
+// An Attr is an attribute of a node: an int, float32, string or []int64.
+type Attr struct {
+	Name  string
+	Value any
+}
+
+// Op adds a node with one output and returns the output's name.
+func (f *Fragment) Op(op string, in []string, attrs ...Attr) string {
+	out := f.m.Fresh("runexp_" + op)
+	f.OpTo(out, op, in, attrs...)
+	return out
+}
+
+// OpTo adds a node whose output is called out.
+func (f *Fragment) OpTo(out, op string, in []string, attrs ...Attr) {
+	n := &onnxpb.NodeProto{OpType: op, Name: out, Input: in, Output: []string{out}}
+	for _, a := range attrs {
+		n.Attribute = append(n.Attribute, a.proto())
+	}
+	f.nodes = append(f.nodes, n)
+}
+
+// Floats adds a weight and returns its name.
+func (f *Fragment) Floats(hint string, v []float32, shape ...int64) string {
+	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape, DataType: int32(onnxpb.TensorProto_FLOAT), RawData: []byte{}}
+	for _, x := range v {
+		t.RawData = binary.LittleEndian.AppendUint32(t.RawData, math.Float32bits(x))
+	}
+	f.m.Proto.Graph.Initializer = append(f.m.Proto.Graph.Initializer, t)
+	return t.Name
+}
+
+// Ints adds a weight of integers and returns its name.
+func (f *Fragment) Ints(hint string, v []int64, shape ...int64) string {
+	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape, DataType: int32(onnxpb.TensorProto_INT64), RawData: []byte{}}
+	for _, x := range v {
+		t.RawData = binary.LittleEndian.AppendUint64(t.RawData, uint64(x))
+	}
+	f.m.Proto.Graph.Initializer = append(f.m.Proto.Graph.Initializer, t)
+	return t.Name
+}
+
+func (a Attr) proto() *onnxpb.AttributeProto {
+	p := &onnxpb.AttributeProto{Name: a.Name}
+	switch v := a.Value.(type) {
+	case int:
+		i := int64(v)
+		p.Type, p.I = onnxpb.AttributeProto_INT, &i
+	case float32:
+		p.Type, p.F = onnxpb.AttributeProto_FLOAT, &v
+	case string:
+		p.Type, p.S = onnxpb.AttributeProto_STRING, []byte(v)
+	case []int64:
+		p.Type, p.Ints = onnxpb.AttributeProto_INTS, v
+	default:
+		panic(fmt.Sprintf("attribute %s of the unsupported type %T", a.Name, v))
+	}
+	return p
+}
+
+// Prune removes the nodes and weights that no output needs.
+func (m *Model) Prune() {
+	g := m.Proto.Graph
+	needed := map[string]bool{}
+	for _, v := range g.Output {
+		needed[v.Name] = true
+	}
+	kept := make([]*onnxpb.NodeProto, 0, len(g.Node))
+	for _, n := range slices.Backward(g.Node) { // a model's nodes are sorted: producers first
+		if slices.ContainsFunc(n.Output, func(name string) bool { return needed[name] }) {
+			kept = append(kept, n)
+			reads(n, needed)
+		}
+	}
+	slices.Reverse(kept)
+	g.Node = kept
+	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnxpb.TensorProto) bool { return !needed[t.Name] })
+	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
+}
+
+// reads marks what n takes, and what the graphs inside it take from outside.
+func reads(n *onnxpb.NodeProto, needed map[string]bool) {
+	for _, name := range n.Input {
+		if name != "" {
+			needed[name] = true
+		}
+	}
+	for _, a := range n.Attribute {
+		for _, g := range append(slices.Clone(a.Graphs), a.G) {
+			for _, v := range g.GetOutput() {
+				needed[v.Name] = true
+			}
+			for _, inner := range g.GetNode() {
+				reads(inner, needed)
+			}
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package onnx
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// ReadFile reads a model and brings in the weights that stand in other files.
+// Those files must be in the model's folder or below it, links followed.
+func ReadFile(path string) (*Model, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxBytes {
+		return nil, fmt.Errorf("%s: %d bytes are more than an ONNX model may have", path, info.Size())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(b)
+	if err == nil {
+		err = m.inline(filepath.Dir(path), int64(len(b)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// inline replaces references to files in folder by what they hold; size is that
+// of the model without them.
+func (m *Model) inline(folder string, size int64) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, t := range m.Proto.Graph.Initializer {
+		if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
+			want, err := rawSize(t)
+			if err != nil {
+				return err
+			}
+			if size += want; size > MaxBytes {
+				return fmt.Errorf("the model has more than %d bytes with its weights", MaxBytes)
+			}
+			if err := inline(root, t, want); err != nil {
+				return fmt.Errorf("weight %q: %w", t.Name, err)
+			}
+		}
+		if err := checkTensor(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
+	if want < 0 {
+		return fmt.Errorf("its type %d can't stand in another file", t.DataType)
+	}
+	location, offset, length, err := reference(t)
+	if err != nil {
+		return err
+	}
+	if length >= 0 && length != want {
+		return fmt.Errorf("its shape %v needs %d bytes, %q is said to have %d", t.Dims, want, location, length)
+	}
+	f, err := root.Open(location)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if offset > info.Size()-want {
+		return fmt.Errorf("%q has %d bytes, %d from %d are needed", location, info.Size(), want, offset)
+	}
+	t.RawData = make([]byte, want)
+	if _, err := f.ReadAt(t.RawData, offset); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	t.DataLocation, t.ExternalData = onnxpb.TensorProto_DEFAULT, nil
+	return nil
+}
+
+// reference returns where the data of t is; length is -1 where it isn't said.
+func reference(t *onnxpb.TensorProto) (location string, offset, length int64, err error) {
+	length = -1
+	for _, e := range t.ExternalData {
+		switch e.Key {
+		case "location":
+			location = filepath.FromSlash(e.Value)
+		case "offset":
+			offset, err = strconv.ParseInt(e.Value, 10, 64)
+		case "length":
+			length, err = strconv.ParseInt(e.Value, 10, 64)
+		}
+		if err != nil || offset < 0 {
+			return "", 0, 0, fmt.Errorf("the %s %q of its data makes no sense", e.Key, e.Value)
+		}
+	}
+	if !filepath.IsLocal(location) {
+		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder", location)
+	}
+	return location, offset, length, nil
+}
+
+// ExternalFiles returns the paths of the files beside the model that hold weights
+// of it, sorted. It skips over the weights and so reads little of a large model.
+func ExternalFiles(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	s := &scanner{f: f}
+	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
+	err = s.message(info.Size(), func(field protowire.Number, end int64) error {
+		if field != graphField {
+			return nil
+		}
+		return s.message(end, func(field protowire.Number, end int64) error {
+			if field != initializerField {
+				return nil
+			}
+			t, err := s.tensor(end)
+			if err != nil || t.DataLocation != onnxpb.TensorProto_EXTERNAL {
+				return err
+			}
+			location, _, _, err := reference(t)
+			if err != nil {
+				return fmt.Errorf("weight %q: %w", t.Name, err)
+			}
+			if file := filepath.Join(filepath.Dir(path), location); !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+const (
+	graphField       = 7  // of ModelProto
+	initializerField = 5  // of GraphProto
+	nameField        = 8  // of TensorProto
+	externalField    = 13 // of TensorProto
+	locationField    = 14 // of TensorProto
+)
+
+// A scanner walks over the fields of messages in a file.
+type scanner struct {
+	f   *os.File
+	buf bufio.Reader
+	pos int64
+}
+
+var errNotONNX = errors.New("the file is not an ONNX model, or cut off")
+
+// message calls visit for every length-delimited field up to end, then goes on
+// behind the field, however much visit read of it.
+func (s *scanner) message(end int64, visit func(field protowire.Number, end int64) error) error {
+	for s.pos < end {
+		tag, err := s.varint()
+		if err != nil {
+			return err
+		}
+		field, typ := protowire.DecodeTag(tag)
+		next := s.pos
+		switch typ {
+		case protowire.VarintType:
+			if _, err := s.varint(); err != nil {
+				return err
+			}
+			continue
+		case protowire.Fixed32Type:
+			next += 4
+		case protowire.Fixed64Type:
+			next += 8
+		case protowire.BytesType:
+			n, err := s.varint()
+			if err != nil {
+				return err
+			}
+			if n > uint64(end-s.pos) {
+				return errNotONNX
+			}
+			next = s.pos + int64(n)
+			if err := visit(field, next); err != nil {
+				return err
+			}
+		default:
+			return errNotONNX
+		}
+		if next > end {
+			return errNotONNX
+		}
+		s.seek(next)
+	}
+	return nil
+}
+
+// tensor reads what a tensor says of other files, without its data.
+func (s *scanner) tensor(end int64) (*onnxpb.TensorProto, error) {
+	var b []byte
+	for s.pos < end {
+		tag, err := s.varint()
+		if err != nil {
+			return nil, err
+		}
+		field, typ := protowire.DecodeTag(tag)
+		switch typ {
+		case protowire.VarintType:
+			v, err := s.varint()
+			if err != nil {
+				return nil, err
+			}
+			if field == locationField {
+				b = protowire.AppendVarint(protowire.AppendTag(b, field, typ), v)
+			}
+		case protowire.BytesType:
+			n, err := s.varint()
+			if err != nil || n > uint64(end-s.pos) {
+				return nil, errNotONNX
+			}
+			next := s.pos + int64(n)
+			if (field == nameField || field == externalField) && n < 1<<16 {
+				v := make([]byte, n)
+				if _, err := io.ReadFull(&s.buf, v); err != nil {
+					return nil, errNotONNX
+				}
+				s.pos = next
+				b = protowire.AppendBytes(protowire.AppendTag(b, field, typ), v)
+			}
+			s.seek(next)
+		case protowire.Fixed32Type:
+			s.seek(s.pos + 4)
+		case protowire.Fixed64Type:
+			s.seek(s.pos + 8)
+		default:
+			return nil, errNotONNX
+		}
+	}
+	t := new(onnxpb.TensorProto)
+	if err := proto.Unmarshal(b, t); err != nil {
+		return nil, errNotONNX
+	}
+	return t, nil
+}
+
+func (s *scanner) varint() (uint64, error) {
+	var v uint64
+	for shift := 0; shift < 64; shift += 7 {
+		c, err := s.buf.ReadByte()
+		if err != nil {
+			return 0, errNotONNX
+		}
+		s.pos++
+		if v |= uint64(c&127) << shift; c < 128 {
+			return v, nil
+		}
+	}
+	return 0, errNotONNX
+}
+
+// seek goes on at pos.
+func (s *scanner) seek(pos int64) {
+	if n := pos - s.pos; n >= 0 && n <= int64(s.buf.Buffered()) {
+		_, _ = s.buf.Discard(int(n)) // it is buffered
+	} else {
+		s.buf.Reset(io.NewSectionReader(s.f, pos, MaxBytes))
+	}
+	s.pos = pos
+}

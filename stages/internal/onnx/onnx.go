@@ -1,0 +1,180 @@
+// Package onnx reads, alters and writes ONNX models. A [Model] is the protobuf
+// message itself with the questions and the few surgical steps that the rest of
+// the project needs: what goes in and out, new nodes before and behind the
+// model's own, new inputs and outputs.
+package onnx
+
+//go:generate go run -C gen . ../onnx.proto ../onnxpb
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// Free is the size of a dimension that a model leaves open.
+const Free = -1
+
+// MaxBytes is the size up to which protobuf can hold a model.
+const MaxBytes = math.MaxInt32
+
+// A Model is an ONNX model in memory, with all its weights.
+type Model struct {
+	Proto *onnxpb.ModelProto
+
+	names map[string]bool // every value's name; made when the first new one is asked for
+}
+
+// A Value describes an input or output.
+type Value struct {
+	Name  string
+	Elem  onnxpb.TensorProto_DataType
+	Shape []int // Free where open
+	Known bool  // whether the model states a shape at all; it is nil if not
+}
+
+// Parse reads a model whose weights are all inside. It returns an error that
+// says what is wrong for bytes that are cut off, that aren't ONNX, or whose
+// weights don't fill their shapes.
+func Parse(b []byte) (*Model, error) {
+	m, err := parse(b)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range m.Proto.Graph.Initializer {
+		if err := checkTensor(t); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// parse reads a model whose weights may stand in other files.
+func parse(b []byte) (*Model, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("the file is empty")
+	}
+	if len(b) > MaxBytes {
+		return nil, fmt.Errorf("a model of %d bytes is larger than ONNX's %d", len(b), MaxBytes)
+	}
+	p := new(onnxpb.ModelProto)
+	if err := proto.Unmarshal(b, p); err != nil {
+		if startsLikeModel(b) {
+			return nil, fmt.Errorf("the file is cut off or damaged: %w", err)
+		}
+		return nil, fmt.Errorf("the file is not an ONNX model: %w", err)
+	}
+	switch {
+	case p.Graph == nil || p.IrVersion <= 0:
+		return nil, fmt.Errorf("the file is not an ONNX model: it has no graph")
+	case len(p.Graph.Output) == 0:
+		return nil, fmt.Errorf("the model has no output")
+	}
+	m := &Model{Proto: p}
+	if m.Opset() == 0 {
+		return nil, fmt.Errorf("the model doesn't say which version of ONNX's operators it uses")
+	}
+	return m, nil
+}
+
+// startsLikeModel reports whether b begins with an IR version, as all writers of
+// ONNX begin.
+func startsLikeModel(b []byte) bool {
+	num, typ, n := protowire.ConsumeTag(b)
+	if n < 0 || num != 1 || typ != protowire.VarintType {
+		return false
+	}
+	v, k := protowire.ConsumeVarint(b[n:])
+	return k > 0 && v > 0 && v < 100
+}
+
+// Encode returns the model's bytes: equal models give equal bytes.
+func (m *Model) Encode() ([]byte, error) {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Proto)
+	if err == nil && len(b) > MaxBytes {
+		err = fmt.Errorf("a model of %d bytes is larger than ONNX's %d", len(b), MaxBytes)
+	}
+	return b, err
+}
+
+// Opset returns the version of ONNX's own operators that the model uses, 0 if it
+// says none.
+func (m *Model) Opset() int {
+	for _, o := range m.Proto.OpsetImport {
+		if o.Domain == "" || o.Domain == "ai.onnx" {
+			return int(o.Version)
+		}
+	}
+	return 0
+}
+
+// Inputs returns what must be fed: the graph's inputs that aren't weights.
+func (m *Model) Inputs() []Value {
+	weights := map[string]bool{}
+	for _, t := range m.Proto.Graph.Initializer {
+		weights[t.Name] = true
+	}
+	for _, t := range m.Proto.Graph.SparseInitializer {
+		weights[t.GetValues().GetName()] = true
+	}
+	var out []Value
+	for _, v := range m.Proto.Graph.Input {
+		if !weights[v.Name] {
+			out = append(out, valueOf(v))
+		}
+	}
+	return out
+}
+
+// Outputs returns the graph's outputs.
+func (m *Model) Outputs() []Value {
+	var out []Value
+	for _, v := range m.Proto.Graph.Output {
+		out = append(out, valueOf(v))
+	}
+	return out
+}
+
+// Producer returns the node that makes the value called name, nil if it is an
+// input or a weight.
+func (m *Model) Producer(name string) *onnxpb.NodeProto {
+	for _, n := range m.Proto.Graph.Node {
+		if slices.Contains(n.Output, name) {
+			return n
+		}
+	}
+	return nil
+}
+
+func valueOf(v *onnxpb.ValueInfoProto) Value {
+	t := v.GetType().GetTensorType()
+	out := Value{Name: v.Name, Elem: onnxpb.TensorProto_DataType(t.GetElemType()), Known: t.GetShape() != nil}
+	for _, d := range t.GetShape().GetDim() {
+		if size := d.GetDimValue(); size > 0 {
+			out.Shape = append(out.Shape, int(size))
+		} else {
+			out.Shape = append(out.Shape, Free)
+		}
+	}
+	return out
+}
+
+func (v Value) proto() *onnxpb.ValueInfoProto {
+	t := &onnxpb.TypeProto_Tensor{ElemType: int32(v.Elem)}
+	if v.Known {
+		t.Shape = &onnxpb.TensorShapeProto{}
+	}
+	for i, d := range v.Shape {
+		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}}
+		if d == Free {
+			dim.Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: fmt.Sprintf("%s_%d", v.Name, i)}
+		}
+		t.Shape.Dim = append(t.Shape.Dim, dim)
+	}
+	return &onnxpb.ValueInfoProto{Name: v.Name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: t}}}
+}

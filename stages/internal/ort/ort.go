@@ -1,0 +1,242 @@
+// Package ort runs ONNX models. It is the only importer of onnxruntime_go, and
+// hides what is delicate about it: finding the library, its one environment per
+// process, tensors whose memory the library keeps, cancelling a run.
+//
+// ONNX Runtime allows one environment per process, so this package has what no
+// other here has: state of its own. [Use] says where the library is, [Default]
+// opens it the first time that somebody needs it. Nothing happens before.
+package ort
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+)
+
+// Version is the release of ONNX Runtime that this program is built for. Newer
+// ones serve the same interface.
+const Version = "1.24.1"
+
+// A Runtime is the opened library.
+type Runtime struct {
+	Library Library
+	// Version is the library's own version.
+	Version string
+}
+
+var process struct {
+	mu      sync.Mutex // guards the rest
+	path    string     // what Use was told
+	runtime *Runtime
+}
+
+// Use says where the library is, as --onnxruntime does: a file, or a folder that
+// has it. It has no effect once the library is open.
+func Use(path string) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	process.path = path
+}
+
+// Default returns the process's runtime and opens it if need be. Its error says
+// where the library was looked for, or which version was found and which is
+// needed. After an error it may be called again.
+func Default() (*Runtime, error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.runtime != nil {
+		return process.runtime, nil
+	}
+	lib, err := Find(process.path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := open(lib)
+	if err != nil {
+		return nil, err
+	}
+	process.runtime = r
+	return r, nil
+}
+
+// ErrNoRuntime is the error of a library that is missing or doesn't fit, which is
+// the user's to mend.
+type ErrNoRuntime struct{ Reason string }
+
+func (e *ErrNoRuntime) Error() string { return e.Reason }
+
+func open(lib Library) (*Runtime, error) {
+	onnxruntime.SetSharedLibraryPath(lib.Path)
+	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
+		if v := versionIn(lib.Path); v != "" && older(v, Version) {
+			return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is ONNX Runtime %s: version %s or newer is needed", lib.Path, lib.How, v, Version)}
+		}
+		return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is not an ONNX Runtime %s or newer: %v", lib.Path, lib.How, Version, err)}
+	}
+	if err := shareArena(); err != nil {
+		return nil, err
+	}
+	return &Runtime{Library: lib, Version: onnxruntime.GetVersion()}, nil
+}
+
+// shareArena makes one pool of memory for the activations of all sessions, which
+// would otherwise each keep their own.
+func shareArena() error {
+	info, err := onnxruntime.GetMemoryInfo()
+	if err != nil {
+		return err
+	}
+	cfg, err := onnxruntime.NewArenaCfg(0, -1, -1, -1)
+	if err != nil {
+		return err
+	}
+	defer cfg.Destroy()
+	return onnxruntime.CreateAndRegisterAllocator(info, cfg)
+}
+
+// HasCUDA returns nil if CUDA device number index can be used, else the library's
+// reason why not.
+func (r *Runtime) HasCUDA(index int) error {
+	o, err := onnxruntime.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	defer o.Destroy()
+	return appendCUDA(o, index)
+}
+
+var versionMark = regexp.MustCompile(`VERS_(\d+\.\d+\.\d+)`)
+var versionName = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// versionIn returns the version that a library file shows without being loaded,
+// in its symbols or in its name, or "".
+func versionIn(path string) string {
+	if b, err := os.ReadFile(path); err == nil {
+		if m := versionMark.FindSubmatch(b); m != nil {
+			return string(m[1])
+		}
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return versionName.FindString(filepath.Base(path))
+}
+
+// older compares versions of the form 1.24.1.
+func older(a, b string) bool {
+	var x, y [3]int
+	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}
+
+// A Library is a file that should be ONNX Runtime.
+type Library struct {
+	Path string
+	How  string // what led to it: "$ONNXRUNTIME_LIB", "the user's cache folder"
+}
+
+// Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib
+// beside the program, in the user's cache folder, and where systems keep theirs.
+// The first two, when given, are the only ones looked at.
+func Find(path string) (Library, error) {
+	if path != "" {
+		return at(path, "--onnxruntime")
+	}
+	if path := os.Getenv("ONNXRUNTIME_LIB"); path != "" {
+		return at(path, "$ONNXRUNTIME_LIB")
+	}
+	var tried []string
+	for _, p := range places() {
+		if file := inFolder(p.Path); file != "" {
+			return Library{file, p.How}, nil
+		}
+		tried = append(tried, p.Path)
+	}
+	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: give --onnxruntime or set ONNXRUNTIME_LIB to the path of %s, version %s or newer (looked in %s)",
+		fileName(), Version, strings.Join(tried, ", "))}
+}
+
+func at(path, how string) (Library, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names no ONNX Runtime: %v", how, err)}
+	}
+	if info.IsDir() {
+		file := inFolder(path)
+		if file == "" {
+			return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names the folder %s, which has no %s", how, path, fileName())}
+		}
+		path = file
+	}
+	// A bare name would be looked up by the system's loader instead.
+	abs, err := filepath.Abs(path)
+	return Library{abs, how}, err
+}
+
+func places() []Library {
+	var out []Library
+	if exe, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
+		}
+		dir := filepath.Dir(exe)
+		out = append(out, Library{filepath.Join(dir, "lib"), "lib beside the program"}, Library{filepath.Join(filepath.Dir(dir), "lib"), "lib beside the program's folder"})
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		out = append(out, Library{filepath.Join(dir, "runexp", "lib"), "the user's cache folder"})
+	}
+	system := filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))
+	switch runtime.GOOS {
+	case "linux":
+		arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+		system = append(system, "/usr/local/lib", "/usr/lib/"+arch+"-linux-gnu", "/usr/lib64", "/usr/lib")
+	case "darwin":
+		system = append(system, "/opt/homebrew/lib", "/usr/local/lib")
+	}
+	for _, dir := range system {
+		if dir != "" {
+			out = append(out, Library{dir, "the system"})
+		}
+	}
+	return out
+}
+
+func fileName() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "libonnxruntime.dylib"
+	case "windows":
+		return "onnxruntime.dll"
+	}
+	return "libonnxruntime.so"
+}
+
+// inFolder returns the library in a folder: under its plain name, else the newest
+// of those that carry a version in theirs, or "".
+func inFolder(dir string) string {
+	plain := filepath.Join(dir, fileName())
+	if info, err := os.Stat(plain); err == nil && info.Mode().IsRegular() {
+		return plain
+	}
+	stem, ext, _ := strings.Cut(fileName(), ".")
+	found, _ := filepath.Glob(filepath.Join(dir, stem+"*"+ext+"*")) // the pattern is well-formed
+	best := ""
+	for _, f := range found {
+		if versionName.MatchString(filepath.Base(f)) && (best == "" || older(versionName.FindString(filepath.Base(best)), versionName.FindString(filepath.Base(f)))) {
+			best = f
+		}
+	}
+	return best
+}

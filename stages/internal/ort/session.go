@@ -1,0 +1,155 @@
+package ort
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A Session is a loaded model. One run at a time goes through it.
+type Session struct {
+	session *onnxruntime.DynamicAdvancedSession
+	inputs  int
+	outputs int
+}
+
+// NewSession loads a model onto a device. Names fix the order of what is fed and
+// of what comes back.
+func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device) (*Session, error) {
+	if len(inputs) == 0 || len(outputs) == 0 {
+		return nil, fmt.Errorf("a session needs an input and an output")
+	}
+	o, err := sessionOptions(d)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Destroy()
+	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &Session{session: s, inputs: len(inputs), outputs: len(outputs)}, nil
+}
+
+func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
+	o, err := onnxruntime.NewSessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	steps := []func() error{
+		func() error { return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelEnableAll) },
+		func() error { return o.SetExecutionMode(onnxruntime.ExecutionModeSequential) },
+		func() error { return o.SetIntraOpNumThreads(d.Threads) },
+		func() error { return o.SetInterOpNumThreads(1) },
+		func() error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
+		func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") },
+	}
+	if d.Class == "cuda" {
+		steps = append(steps, func() error { return appendCUDA(o, d.Index) })
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			o.Destroy()
+			return nil, fmt.Errorf("device %s: %w", d, err)
+		}
+	}
+	return o, nil
+}
+
+// appendCUDA asks for float32 as it is written, without TF32's shorter mantissa,
+// and for a convolution algorithm that isn't chosen by timing.
+func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
+	c, err := onnxruntime.NewCUDAProviderOptions()
+	if err != nil {
+		return err
+	}
+	defer c.Destroy()
+	err = c.Update(map[string]string{
+		"device_id":              strconv.Itoa(index),
+		"use_tf32":               "0",
+		"cudnn_conv_algo_search": "DEFAULT",
+	})
+	if err != nil {
+		return err
+	}
+	return o.AppendExecutionProviderCUDA(c)
+}
+
+// Run feeds in and fills out. It returns the context's cause soon after ctx is
+// cancelled, and an error that wraps [stages.ErrOutOfMemory] for lack of memory.
+func (s *Session) Run(ctx context.Context, in, out []Value) error {
+	if len(in) != s.inputs || len(out) != s.outputs {
+		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, len(in), len(out))
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	o, err := onnxruntime.NewRunOptions()
+	if err != nil {
+		return err
+	}
+	// AfterFunc's function may still be running when stop returns, so the options
+	// are destroyed under a mutex that it takes too.
+	var mu sync.Mutex // guards o
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = o.Terminate() // an error only if the run is over
+	})
+	err = s.session.RunWithOptions(values(in), values(out), o)
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	o.Destroy()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return explain(err)
+}
+
+// Shapes runs the session and returns the shapes of what comes back.
+func (s *Session) Shapes(in []Value) ([][]int, error) {
+	out := make([]onnxruntime.Value, s.outputs)
+	defer func() {
+		for _, v := range out {
+			if v != nil {
+				v.Destroy()
+			}
+		}
+	}()
+	if err := s.session.Run(values(in), out); err != nil {
+		return nil, explain(err)
+	}
+	shapes := make([][]int, len(out))
+	for i, v := range out {
+		for _, d := range v.GetShape() {
+			shapes[i] = append(shapes[i], int(d))
+		}
+	}
+	return shapes, nil
+}
+
+// Close releases the session.
+func (s *Session) Close() error { return s.session.Destroy() }
+
+var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of memory|ALLOC_FAILED|AllocateRawInternal`)
+
+// preamble is what the library and its wrapper put before what happened.
+var preamble = regexp.MustCompile(`^(Error (running network|creating C session): )+`)
+
+func explain(err error) error {
+	text := preamble.ReplaceAllString(err.Error(), "")
+	if outOfMemory.MatchString(text) {
+		return fmt.Errorf("%w: %s", stages.ErrOutOfMemory, text)
+	}
+	return fmt.Errorf("ONNX Runtime: %s", text)
+}

@@ -1,0 +1,75 @@
+package ort
+
+import (
+	"fmt"
+	"unsafe"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+)
+
+// A Value is something that a session is fed or fills: a [Tensor].
+type Value interface {
+	value() onnxruntime.Value
+	// Close releases what the library holds of it.
+	Close() error
+}
+
+// An Element is a number that tensors are made of.
+type Element interface {
+	float32 | float64 | int64 | int32 | uint16 | uint8
+}
+
+// A Tensor is memory that a session reads or writes. It is meant to be filled and
+// used again and again.
+type Tensor[T Element] struct {
+	Data []T // in C order
+	t    *onnxruntime.Tensor[T]
+}
+
+// alignment is that of the library's own memory. Some kernels add numbers in an
+// order that depends on where they start.
+const alignment = 64
+
+// NewTensor returns a tensor of zeros; the runtime stands for the opened library.
+func NewTensor[T Element](_ *Runtime, shape ...int) (*Tensor[T], error) {
+	n := 1
+	dims := make(onnxruntime.Shape, len(shape))
+	for i, d := range shape {
+		if d <= 0 {
+			return nil, fmt.Errorf("a tensor of shape %v is empty", shape)
+		}
+		dims[i], n = int64(d), n*d
+	}
+	t, err := onnxruntime.NewTensor(dims, aligned[T](n))
+	if err != nil {
+		return nil, err
+	}
+	return &Tensor[T]{Data: t.GetData(), t: t}, nil
+}
+
+func aligned[T Element](n int) []T {
+	var x T
+	size := int(unsafe.Sizeof(x))
+	b := make([]T, n+alignment/size)
+	skip := 0
+	if over := int(uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment); over > 0 {
+		skip = (alignment - over) / size
+	}
+	return b[skip : skip+n]
+}
+
+func (t *Tensor[T]) value() onnxruntime.Value { return t.t }
+
+// Close releases what the library holds of t; Data must not be used any more.
+func (t *Tensor[T]) Close() error {
+	t.Data = nil
+	return t.t.Destroy()
+}
+
+func values(v []Value) []onnxruntime.Value {
+	out := make([]onnxruntime.Value, len(v))
+	for i := range v {
+		out[i] = v[i].value()
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package program
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// A Masked classifies one image under many masks: x·m + b·(1−m), with the image
+// x, a baseline b and a mask m [H,W] in every row, shared by the channels.
+type Masked struct{ *Program }
+
+// Masked returns the program that looks at an image through up to batch masks at
+// once.
+func (n *Net) Masked(slot stages.Slot, batch int) (Masked, error) {
+	batch = n.Fit(batch, batch)
+	one := []int{1, n.Channels, n.Height, n.Width}
+	p, err := n.keep(slot, batch, recipe{
+		name:  "masked",
+		feeds: []feed{{"image", one}, {"baseline", one}, {"masks", []int{batch, 1, n.Height, n.Width}}},
+		emit: func(f *onnx.Fragment) string {
+			return blend(f, "runexp_baseline", "runexp_image", "runexp_masks")
+		},
+	})
+	return Masked{p}, err
+}
+
+// Set takes the normalised image and the baseline [C,H,W].
+func (m Masked) Set(image, baseline []float32) {
+	copy(m.feeds[0].Data, image)
+	copy(m.feeds[1].Data, baseline)
+}
+
+// Mask returns where row i's mask goes: 1 keeps a pixel, 0 replaces it.
+func (m Masked) Mask(i int) []float32 { return m.row(2, i) }
+
+// Run classifies the image under the masks that stand in the rows.
+func (m Masked) Run(ctx context.Context) error { return m.run(ctx) }
+
+// blend emits a·(1−m) + b·m, which is a where m is 0 and b where m is 1, to the
+// last bit; a + m·(b−a) isn't.
+func blend(f *onnx.Fragment, a, b, m string) string {
+	one := f.Floats("one", []float32{1})
+	rest := f.Op("Sub", []string{one, m})
+	return f.Op("Add", []string{f.Op("Mul", []string{a, rest}), f.Op("Mul", []string{b, m})})
+}

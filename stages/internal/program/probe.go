@@ -1,0 +1,66 @@
+package program
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// AnswerShape runs a model whose classes aren't known yet on a batch of zeros and
+// returns the shape of its answer.
+func AnswerShape(m modelfile.Model, batch int, d stages.Device) ([]int, error) {
+	n, err := NewNet(m)
+	if err != nil {
+		return nil, err
+	}
+	n.Classes = 0
+	b, err := n.compile(n.forward(batch))
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := ort.Default()
+	if err != nil {
+		return nil, err
+	}
+	s, err := runtime.NewSession(b, []string{"runexp_images"}, []string{answer}, d)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	t, err := ort.NewTensor[float32](runtime, batch, m.Spec.Channels, m.Spec.Height, m.Spec.Width)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	shapes, err := s.Shapes([]ort.Value{t})
+	if err != nil {
+		return nil, err
+	}
+	return shapes[0], nil
+}
+
+// Answer runs a model on a batch of normalised images and returns its answers,
+// one row after the other.
+func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
+	n, err := NewNet(m)
+	if err != nil {
+		return nil, err
+	}
+	r := n.forward(batch)
+	b, err := n.compile(r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := load(b, batch, n.Classes, r, d)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	copy(p.feeds[0].Data, images)
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	return append([]float32(nil), p.answer.Data...), nil
+}

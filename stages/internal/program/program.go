@@ -1,0 +1,217 @@
+// Package program makes programs of models: the model's ONNX graph between nodes
+// of ours, which make its input of what a stage varies, compiled for one batch
+// size and kept loaded on a device.
+//
+// Programs work in the model's normalised space: images [C,H,W] as
+// [modelfile.Spec.Normalise] makes them, channels in the order red, green, blue.
+// They return logits; probabilities are computed from these in float64, so that
+// they are the same function of the logits on every device.
+//
+// A program is compiled for a fixed batch and a short batch is filled up, because
+// libraries choose their kernels by the shape. No row of a batch influences
+// another, so results don't depend on the batch.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// A Net is a model that programs can be made of.
+type Net struct {
+	modelfile.Spec
+	onnx   []byte
+	digest stages.Digest
+}
+
+// Load returns the model on the port called model.
+func Load(e *stages.Env) (*Net, error) {
+	b, err := e.Value("model")
+	if err != nil {
+		return nil, err
+	}
+	m, err := modelfile.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("port model: %w", err)
+	}
+	return &Net{Spec: m.Spec, onnx: m.ONNX, digest: e.ValueDigest("model")}, nil
+}
+
+// NewNet returns the net of a model that is not on a port.
+func NewNet(m modelfile.Model) (*Net, error) {
+	b, err := m.Encode()
+	return &Net{Spec: m.Spec, onnx: m.ONNX, digest: stages.Sum(b)}, err
+}
+
+// Fit returns the batch to compile for when n rows are wanted and at most limit
+// fit: the one that leaves the fewest rows of the last batch unused.
+func (n *Net) Fit(rows, limit int) int {
+	if n.Batch > 0 {
+		return n.Batch
+	}
+	limit = max(1, limit)
+	rows = max(1, rows)
+	batches := (rows + limit - 1) / limit
+	return (rows + batches - 1) / batches
+}
+
+// A feed is an input of a program.
+type feed struct {
+	name  string
+	shape []int
+}
+
+// A recipe is a way to make a program of a net.
+type recipe struct {
+	name  string
+	feeds []feed
+	// emit adds the nodes that make normalised images [batch,C,H,W] of the feeds,
+	// and returns the name of the value that holds them.
+	emit func(f *onnx.Fragment) string
+}
+
+const answer = "runexp_answer"
+
+// compile returns the ONNX bytes of a program.
+func (n *Net) compile(r recipe) ([]byte, error) {
+	m, err := onnx.Parse(n.onnx)
+	if err != nil {
+		return nil, err
+	}
+	elem := onnxpb.TensorProto_FLOAT
+	for _, v := range m.Inputs() {
+		if v.Name == n.Input {
+			elem = v.Elem
+		}
+	}
+	inputs := make([]onnx.Value, len(r.feeds))
+	for i, f := range r.feeds {
+		inputs[i] = onnx.Value{Name: m.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
+		if inputs[i].Name != "runexp_"+f.name {
+			return nil, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
+		}
+	}
+	before := m.Fragment()
+	x := r.emit(before)
+	if n.Order == modelfile.BGR {
+		order := before.Ints("bgr", []int64{2, 1, 0}, 3)
+		x = before.Op("Gather", []string{x, order}, onnx.Attr{Name: "axis", Value: 1})
+	}
+	if n.Layout == modelfile.NHWC {
+		x = before.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
+	}
+	before.OpTo(n.Input, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
+	m.Before(before)
+	// Casts of a value to its own type vanish when ORT loads the program. The
+	// reshape drops the dimensions of size 1 that some heads have; without a known
+	// number of classes there is none.
+	after := m.Fragment()
+	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
+	if n.Classes == 0 {
+		after.OpTo(answer, "Cast", []string{n.Output}, single)
+	} else {
+		shape := after.Ints("classes", []int64{-1, int64(n.Classes)}, 2)
+		after.OpTo(answer, "Reshape", []string{after.Op("Cast", []string{n.Output}, single), shape})
+	}
+	m.After(after)
+	m.SetInputs(inputs...)
+	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
+	m.ForgetShapes()
+	m.Prune()
+	return m.Encode()
+}
+
+// A Program is a compiled program on a device, with the memory of what it is fed
+// and returns.
+type Program struct {
+	Batch   int
+	classes int
+	session *ort.Session
+	feeds   []*ort.Tensor[float32]
+	answer  *ort.Tensor[float32]
+}
+
+// keep returns the program of a recipe on a slot, compiled when it isn't there.
+func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
+	key := fmt.Sprintf("program %s batch %d of %s", r.name, batch, n.digest)
+	// The weights twice, as ORT packs them, and a guess of the activations.
+	weight := 2*int64(len(n.onnx)) + int64(batch*n.Size())*4*16
+	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
+		b, err := n.compile(r)
+		if err != nil {
+			return nil, err
+		}
+		return load(b, batch, n.Classes, r, slot.Device())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.(*Program), nil
+}
+
+func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, error) {
+	runtime, err := ort.Default()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Batch: batch, classes: classes}
+	var names []string
+	for _, f := range r.feeds {
+		t, err := ort.NewTensor[float32](runtime, f.shape...)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.feeds = append(p.feeds, t)
+		names = append(names, "runexp_"+f.name)
+	}
+	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err == nil {
+		p.session, err = runtime.NewSession(b, names, []string{answer}, d)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// run runs the program on what its feeds hold.
+func (p *Program) run(ctx context.Context) error {
+	in := make([]ort.Value, len(p.feeds))
+	for i, t := range p.feeds {
+		in[i] = t
+	}
+	return p.session.Run(ctx, in, []ort.Value{p.answer})
+}
+
+// Row returns the model's answer to row i of the last run. It is overwritten by
+// the next.
+func (p *Program) Row(i int) []float32 { return p.answer.Data[i*p.classes : (i+1)*p.classes] }
+
+// row returns row i of feed number f.
+func (p *Program) row(f, i int) []float32 {
+	d := p.feeds[f].Data
+	size := len(d) / p.Batch
+	return d[i*size : (i+1)*size]
+}
+
+// Close unloads the program.
+func (p *Program) Close() error {
+	var errs []error
+	for _, t := range p.feeds {
+		errs = append(errs, t.Close())
+	}
+	if p.answer != nil {
+		errs = append(errs, p.answer.Close())
+	}
+	if p.session != nil {
+		errs = append(errs, p.session.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,2 @@
+// Package model holds the stages that read models and ask them.
+package model

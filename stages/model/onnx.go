@@ -1,0 +1,310 @@
+package model
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// ONNXParams are the parameters of [ONNX].
+type ONNXParams struct {
+	Path   string    `yaml:"path" doc:"the .onnx file; weights in files beside it are found" file:"read"`
+	Preset string    `yaml:"preset" doc:"how pixels are normalised and ordered, unless the parameters below say otherwise" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
+	Layout string    `yaml:"layout" doc:"the input's axes; auto looks where the 1 or 3 channels are" choices:"auto|nchw|nhwc"`
+	Order  string    `yaml:"order" doc:"the order of the channels; auto is the preset's" choices:"auto|rgb|bgr"`
+	Scale  float64   `yaml:"scale" doc:"the value of a white pixel before mean and std; 0 is the preset's" min:"0" max:"65535"`
+	Mean   []float64 `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number for all, none for the preset's"`
+	Std    []float64 `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
+	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
+	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
+	Size   int       `yaml:"size" doc:"height and width where the model leaves them open" min:"0" max:"65536"`
+	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes" choices:"auto|logits|probabilities"`
+	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
+}
+
+// Validate refuses numbers that don't normalise anything.
+func (p ONNXParams) Validate() error {
+	if p.Path == "" {
+		return stages.BadField("path", "path names no model")
+	}
+	for name, v := range map[string][]float64{"mean": p.Mean, "std": p.Std} {
+		if n := len(v); n > 1 && n != 3 {
+			return stages.BadField(name, "%s has %d numbers: 1 or 3 are possible", name, n)
+		}
+	}
+	if slices.Contains(p.Std, 0) {
+		return stages.BadField("std", "std contains 0, and pixels are divided by it")
+	}
+	return nil
+}
+
+// ONNX is the stage that reads an ONNX classifier. Its output holds the model
+// with its weights and with all that is needed to feed it; its facts say its
+// size, the number of classes and, where known, their names.
+var ONNX = stages.New(stages.Def[ONNXParams]{
+	Name: "model/onnx",
+	Doc: `An image classifier from an ONNX file.
+
+The model takes one batch of images with 1 or 3 channels and returns a number for
+every class. It owns how pixels are fed: layout, order of the channels, range, mean
+and deviation. It is loaded once, to learn its classes and whether it takes more
+than one image at a time. Attributions are with respect to the normalised input.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
+	Defaults: ONNXParams{Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"},
+	Sources:  onnxSources,
+	Run:      runONNX,
+})
+
+func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
+	out := []stages.Source{{ID: "model", File: p.Path}}
+	files, err := onnx.ExternalFiles(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		out = append(out, stages.Source{ID: fmt.Sprintf("weights-%d", i), File: f})
+	}
+	if p.Labels != "" {
+		out = append(out, stages.Source{ID: "labels", File: p.Labels})
+	}
+	return out, nil
+}
+
+func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
+	m, err := onnx.ReadFile(p.Path)
+	if err != nil {
+		return err
+	}
+	m.FlushSubnormals()
+	spec, err := specOf(m, p)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Path, err)
+	}
+	b, err := m.Encode()
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Path, err)
+	}
+	out := modelfile.Model{Spec: spec, ONNX: b}
+	if err := probe(ctx, &out, p); err != nil {
+		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+			return err
+		}
+		return fmt.Errorf("%s: %w", p.Path, err)
+	}
+	labels, err := readLabels(p.Labels, out.Spec.Classes)
+	if err != nil {
+		return err
+	}
+	payload, err := out.Encode()
+	if err != nil {
+		return err
+	}
+	e.Set("model", payload)
+	e.SetFacts("model", stages.Facts{
+		"height":   strconv.Itoa(out.Spec.Height),
+		"width":    strconv.Itoa(out.Spec.Width),
+		"channels": strconv.Itoa(out.Spec.Channels),
+		"classes":  strconv.Itoa(out.Spec.Classes),
+		"labels":   labels,
+		"ext":      "runexp-model",
+	})
+	return nil
+}
+
+// specOf derives all that the model's graph and the parameters say.
+func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
+	var s modelfile.Spec
+	if v := m.Opset(); v < 7 {
+		return s, fmt.Errorf("the model uses opset %d: 7 is the oldest that is supported", v)
+	}
+	in, err := pick(m.Inputs(), p.Input, "input", false)
+	if err != nil {
+		return s, err
+	}
+	switch in.Elem {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
+	default:
+		return s, fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+	}
+	out, err := pick(m.Outputs(), p.Output, "output", true)
+	if err != nil {
+		return s, err
+	}
+	s.Input, s.Output = in.Name, out.Name
+	if err := frame(&s, in, p); err != nil {
+		return s, err
+	}
+	preset, ok := modelfile.PresetNamed(p.Preset)
+	if !ok {
+		return s, fmt.Errorf("there is no preset %q", p.Preset)
+	}
+	s.Order, s.Scale = preset.Order, preset.Scale
+	if p.Order != "auto" {
+		s.Order = p.Order
+	}
+	if s.Channels == 1 {
+		s.Order = modelfile.RGB
+	}
+	if p.Scale != 0 {
+		s.Scale = p.Scale
+	}
+	if s.Mean, err = channels(p.Mean, preset.Mean, s.Channels); err != nil {
+		return s, fmt.Errorf("mean: %w", err)
+	}
+	if s.Std, err = channels(p.Std, preset.Std, s.Channels); err != nil {
+		return s, fmt.Errorf("std: %w", err)
+	}
+	switch p.Kind {
+	case "probabilities":
+		s.Probabilities = true
+	case "auto":
+		s.Output = beforeSoftmax(m, s.Output)
+	}
+	return s, nil
+}
+
+// pick returns the value called name, or the only or first one.
+func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error) {
+	var names []string
+	for _, v := range values {
+		if v.Name == name {
+			return v, nil
+		}
+		names = append(names, strconv.Quote(v.Name))
+	}
+	switch {
+	case len(values) == 0:
+		return onnx.Value{}, fmt.Errorf("the model has no %s", what)
+	case name != "":
+		return onnx.Value{}, fmt.Errorf("the model has no %s %q; it has %s", what, name, strings.Join(names, ", "))
+	case len(values) > 1 && !first:
+		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there is one", strings.Join(names, ", "))
+	}
+	return values[0], nil
+}
+
+// frame derives batch, layout and size from the input's shape.
+func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
+	if !in.Known || len(in.Shape) != 4 {
+		return fmt.Errorf("input %q has the shape %v: images have 4 dimensions", in.Name, in.Shape)
+	}
+	s.Batch = max(0, in.Shape[0])
+	isCount := func(d int) bool { return d == 1 || d == 3 }
+	switch {
+	case p.Layout != "auto":
+		s.Layout = p.Layout
+	case isCount(in.Shape[1]):
+		s.Layout = modelfile.NCHW
+	case isCount(in.Shape[3]):
+		s.Layout = modelfile.NHWC
+	case in.Shape[1] == onnx.Free:
+		s.Layout = modelfile.NCHW
+	}
+	c, h, w := in.Shape[1], in.Shape[2], in.Shape[3]
+	if s.Layout == modelfile.NHWC {
+		h, w, c = in.Shape[1], in.Shape[2], in.Shape[3]
+	}
+	if c == onnx.Free {
+		c = 3
+	}
+	if s.Layout == "" || !isCount(c) {
+		return fmt.Errorf("input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name, in.Shape)
+	}
+	for _, d := range []*int{&h, &w} {
+		switch {
+		case *d != onnx.Free && p.Size != 0 && *d != p.Size:
+			return fmt.Errorf("size is %d, and the model takes %d×%d pixels only", p.Size, h, w)
+		case *d == onnx.Free && p.Size == 0:
+			return fmt.Errorf("the model leaves the size of its input open: give the parameter size")
+		case *d == onnx.Free:
+			*d = p.Size
+		}
+	}
+	s.Height, s.Width, s.Channels = h, w, c
+	return nil
+}
+
+// channels returns given, or else the preset's numbers, for n channels.
+func channels(given, preset []float64, n int) ([]float64, error) {
+	switch {
+	case len(given) == n:
+		return given, nil
+	case len(given) == 1:
+		return slices.Repeat(given, n), nil
+	case len(given) > 1:
+		return nil, fmt.Errorf("%d numbers for a model of %d channels", len(given), n)
+	case n == len(preset):
+		return preset, nil
+	}
+	// A grey model: presets are of colours, and for greys their average is meant.
+	sum := 0.0
+	for _, v := range preset {
+		sum += v
+	}
+	return []float64{sum / float64(len(preset))}, nil
+}
+
+// beforeSoftmax returns what enters a Softmax at the end of the model, or output
+// itself if there is none.
+func beforeSoftmax(m *onnx.Model, output string) string {
+	name := output
+	for range 8 {
+		n := m.Producer(name)
+		if n == nil || len(n.Input) == 0 {
+			return output
+		}
+		switch n.OpType {
+		case "Softmax":
+			return n.Input[0]
+		case "Identity", "Flatten", "Squeeze", "Reshape", "Cast", "Dropout":
+			name = n.Input[0]
+		default:
+			return output
+		}
+	}
+	return output
+}
+
+func readLabels(path string, classes int) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var names []string
+	for s := bufio.NewScanner(f); ; {
+		if !s.Scan() {
+			if err := s.Err(); err != nil {
+				return "", fmt.Errorf("%s: %w", path, err)
+			}
+			break
+		}
+		if !utf8.Valid(s.Bytes()) {
+			return "", fmt.Errorf("%s:%d: not a text", path, len(names)+1)
+		}
+		names = append(names, strings.TrimSpace(s.Text()))
+	}
+	for len(names) > 0 && names[len(names)-1] == "" {
+		names = names[:len(names)-1]
+	}
+	if len(names) != classes {
+		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), classes)
+	}
+	return strings.Join(names, "\n"), nil
+}
