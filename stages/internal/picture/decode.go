@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"strings"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/webp"
@@ -107,7 +108,8 @@ func hasMagic(b []byte, magic string) bool {
 }
 
 func damaged(name string, err error) error {
-	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	// Some decoders only say it in words.
+	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) || strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) {
 		return fmt.Errorf("a truncated %s file", name)
 	}
 	return fmt.Errorf("a damaged %s file: %w", name, err)

@@ -32,6 +32,15 @@ func mustDecode(t testing.TB, b []byte) *RGB {
 	return m
 }
 
+func resized(t testing.TB, m *RGB, w, h int, f Filter) *RGB {
+	t.Helper()
+	m, err := m.Resize(w, h, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func same(t *testing.T, got, want *RGB) {
 	t.Helper()
 	if got.W != want.W || got.H != want.H {
@@ -63,7 +72,7 @@ func TestResizeLikePillow(t *testing.T) {
 	for name, f := range map[string]Filter{"bilinear": Bilinear(), "bicubic": Bicubic()} {
 		for _, s := range [][2]int{{37, 11}, {13, 29}, {64, 50}, {9, 7}, {1, 1}, {120, 3}} {
 			t.Run(fmt.Sprintf("%s-%dx%d", name, s[0], s[1]), func(t *testing.T) {
-				same(t, source.Resize(s[0], s[1], f), mustDecode(t, load(t, fmt.Sprintf("resize-%s-%dx%d.png", name, s[0], s[1]))))
+				same(t, resized(t, source, s[0], s[1], f), mustDecode(t, load(t, fmt.Sprintf("resize-%s-%dx%d.png", name, s[0], s[1]))))
 			})
 		}
 	}
@@ -75,15 +84,21 @@ func TestResizeLaws(t *testing.T) {
 		flat.Pix[i] = 200
 	}
 	for _, f := range []Filter{Bilinear(), Bicubic()} {
-		for i, v := range flat.Resize(7, 40, f).Pix {
+		for i, v := range resized(t, flat, 7, 40, f).Pix {
 			if v != 200 {
 				t.Fatalf("a flat image has %d at %d after resizing", v, i)
 			}
 		}
-		if m := flat.ResizeShort(10, f); m.W != 18 || m.H != 10 {
-			t.Errorf("the short side of 31×17 at 10 gives %d×%d, want 18×10", m.W, m.H)
+		if m, err := flat.ResizeShort(10, f); err != nil || m.W != 18 || m.H != 10 {
+			t.Errorf("the short side of 31×17 at 10 gives %v, %v, want 18×10", m, err)
 		}
-		same(t, flat.Resize(31, 17, f), flat)
+		if _, err := NewRGB(60000, 1).ResizeShort(16384, f); err == nil {
+			t.Error("a strip may grow without bounds")
+		}
+		if _, err := NewRGB(1, 60000).Resize(16384, 1, f); err == nil {
+			t.Error("what comes between may grow without bounds")
+		}
+		same(t, resized(t, flat, 31, 17, f), flat)
 	}
 }
 

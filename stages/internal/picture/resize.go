@@ -1,6 +1,9 @@
 package picture
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A Filter is a resampling kernel.
 type Filter struct {
@@ -44,20 +47,24 @@ type tap struct {
 // the reduction factor, so that shrinking averages, works in fixed point, first
 // along rows, then along columns, and rounds to 8 bits after each of the two.
 // Since version 13 Pillow takes columns first where the height shrinks much more
-// than the width; networks were trained with the other order.
-func (m *RGB) Resize(w, h int, f Filter) *RGB {
+// than the width; networks were trained with the other order. An image that would
+// have more than [MaxPixels] on the way is an error.
+func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
+	if w > MaxPixels/max(h, m.H) {
+		return nil, fmt.Errorf("an image of %d×%d pixels is too large to be resized to %d×%d", m.W, m.H, w, h)
+	}
 	if w != m.W {
 		m = m.rows(taps(m.W, w, f))
 	}
 	if h != m.H {
 		m = m.columns(taps(m.H, h, f))
 	}
-	return m
+	return m, nil
 }
 
 // ResizeShort returns m with its shorter side at n pixels and its shape kept: the
 // longer side is rounded down, as torchvision does.
-func (m *RGB) ResizeShort(n int, f Filter) *RGB {
+func (m *RGB) ResizeShort(n int, f Filter) (*RGB, error) {
 	if m.W <= m.H {
 		return m.Resize(n, n*m.H/m.W, f)
 	}

@@ -1,0 +1,370 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A listing is what a folder holds.
+type listing struct {
+	sources []stages.Source
+	classes []string // names by number; nil where nothing tells them
+}
+
+// maxLabel bounds class numbers, so that a slip in a list is noticed.
+const maxLabel = 1 << 24
+
+// listFolder lists images in a fixed order: that of the CSV file, else sorted by
+// path.
+func listFolder(p FolderParams) (*listing, error) {
+	info, err := os.Stat(p.Path)
+	if err != nil {
+		return nil, fmt.Errorf("folder %q: %w", p.Path, plain(err))
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%q isn't a folder", p.Path)
+	}
+	var names []string
+	if p.Names != "" {
+		if names, err = readNames(p.Names); err != nil {
+			return nil, err
+		}
+	}
+	list := p.List
+	if list == "" {
+		usual := filepath.Join(p.Path, "labels.csv")
+		if info, err := os.Stat(usual); err == nil && info.Mode().IsRegular() {
+			list = usual
+		}
+	}
+	if list != "" {
+		return readList(p.Path, list, names)
+	}
+	return walkFolder(p.Path, names)
+}
+
+// readNames reads one class name a line. Line breaks at the end don't count.
+func readNames(file string) ([]string, error) {
+	b, err := readText(file)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimRight(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n")
+	if text == "" {
+		return nil, fmt.Errorf("%q names no class", file)
+	}
+	names := strings.Split(text, "\n")
+	for i, n := range names {
+		names[i] = strings.TrimSpace(n)
+		if names[i] == "" {
+			return nil, fmt.Errorf("%s:%d: a class without a name", file, i+1)
+		}
+	}
+	return names, nil
+}
+
+func readText(file string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", file, plain(err))
+	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return nil, fmt.Errorf("%q isn't text in UTF-8", file)
+	}
+	return b, nil
+}
+
+// An entry is a line of a list.
+type entry struct {
+	file, label string
+	line        int
+}
+
+func readList(folder, list string, names []string) (*listing, error) {
+	entries, err := readCSV(list)
+	if err != nil {
+		return nil, err
+	}
+	classes, number := names, false
+	if names == nil {
+		classes, number = classesOf(entries)
+	}
+	l := &listing{classes: classes}
+	seen := map[string]int{}
+	for _, e := range entries {
+		if !filepath.IsLocal(filepath.FromSlash(e.file)) {
+			return nil, fmt.Errorf("%s:%d: the file %q isn't inside the folder", list, e.line, e.file)
+		}
+		id := path.Clean(e.file)
+		if first := seen[id]; first > 0 {
+			return nil, fmt.Errorf("%s:%d: the file %q stands on line %d already", list, e.line, e.file, first)
+		}
+		seen[id] = e.line
+		label, err := strconv.Atoi(e.label)
+		switch {
+		case err != nil && number:
+			return nil, fmt.Errorf("%s:%d: the label %q isn't a number, as others in the file are", list, e.line, e.label)
+		case err != nil || !number && names == nil:
+			if label = classNamed(classes, e.label); label < 0 {
+				return nil, fmt.Errorf("%s:%d: no class is called %q", list, e.line, e.label)
+			}
+		case label < 0 || label > maxLabel:
+			return nil, fmt.Errorf("%s:%d: the label %d isn't between 0 and %d", list, e.line, label, maxLabel)
+		case names != nil && label >= len(names):
+			return nil, fmt.Errorf("%s:%d: the label %d has no name: there are %d", list, e.line, label, len(names))
+		}
+		file := filepath.Join(folder, filepath.FromSlash(id))
+		if info, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("%s:%d: the file %q: %w", list, e.line, e.file, plain(err))
+		} else if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s:%d: %q isn't a file", list, e.line, e.file)
+		}
+		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
+	}
+	if len(l.sources) == 0 {
+		return nil, fmt.Errorf("%q lists no files", list)
+	}
+	return l, nil
+}
+
+// classesOf returns the sorted names where labels are names. Labels are numbers
+// if the first of them is one.
+func classesOf(entries []entry) (classes []string, number bool) {
+	if len(entries) > 0 {
+		if _, err := strconv.Atoi(entries[0].label); err == nil {
+			return nil, true
+		}
+	}
+	for _, e := range entries {
+		classes = append(classes, e.label)
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes), false
+}
+
+// classNamed finds a class by its name, or by the first word of it: lists of
+// class names often begin with the name of the class's folder.
+func classNamed(classes []string, name string) int {
+	if i := slices.Index(classes, name); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(classes, func(c string) bool {
+		word, _, _ := strings.Cut(c, " ")
+		return word == name
+	})
+}
+
+func readCSV(file string) ([]entry, error) {
+	b, err := readText(file)
+	if err != nil {
+		return nil, err
+	}
+	r := csv.NewReader(bytes.NewReader(b))
+	r.FieldsPerRecord = -1
+	r.TrimLeadingSpace = true
+	head, err := r.Read()
+	if err != nil {
+		return nil, badCSV(file, err)
+	}
+	at := map[string]int{}
+	for i, name := range head {
+		at[strings.ToLower(strings.TrimSpace(name))] = i
+	}
+	for _, name := range []string{"file", "label"} {
+		if _, ok := at[name]; !ok {
+			return nil, fmt.Errorf("%s:1: there is no column %q, only %q: the first line names the columns", file, name, head)
+		}
+	}
+	var entries []entry
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if err != nil {
+			return nil, badCSV(file, err)
+		}
+		line, _ := r.FieldPos(0)
+		if len(record) != len(head) {
+			return nil, fmt.Errorf("%s:%d: %d fields where the first line has %d", file, line, len(record), len(head))
+		}
+		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]), line: line}
+		if e.file == "" || e.label == "" {
+			return nil, fmt.Errorf("%s:%d: a line without a file or without a label", file, line)
+		}
+		if strings.ContainsAny(e.label+e.file, "\n\r") {
+			return nil, fmt.Errorf("%s:%d: a line break inside a field", file, line)
+		}
+		entries = append(entries, e)
+	}
+}
+
+func badCSV(file string, err error) error {
+	var p *csv.ParseError
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%q is empty", file)
+	case errors.As(err, &p):
+		return fmt.Errorf("%s:%d:%d: %w", file, p.Line, p.Column, p.Err)
+	}
+	return fmt.Errorf("%q: %w", file, err)
+}
+
+// walkFolder lists one folder a class, or, where images lie in the folder itself,
+// images without labels.
+func walkFolder(folder string, names []string) (*listing, error) {
+	w := walker{}
+	top, err := w.entries(folder)
+	if err != nil {
+		return nil, err
+	}
+	var found []found
+	var classes []string
+	loose := 0
+	for _, e := range top {
+		if !e.dir {
+			if isImage(e.name) {
+				loose++
+				found = append(found, e.at(-1))
+			} else {
+				w.others++
+			}
+			continue
+		}
+		label := len(classes)
+		if names != nil {
+			if label = classNamed(names, e.name); label < 0 {
+				return nil, fmt.Errorf("no class is called like the folder %q", e.file)
+			}
+		}
+		before := len(found)
+		if found, err = w.below(found, e, label); err != nil {
+			return nil, err
+		}
+		if len(found) == before && names == nil {
+			return nil, fmt.Errorf("the class folder %q holds no JPEG, PNG, WebP or BMP file", e.file)
+		}
+		classes = append(classes, e.name)
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("the folder %q holds no JPEG, PNG, WebP or BMP file, but %d others", folder, w.others)
+	case loose > 0 && loose < len(found):
+		return nil, fmt.Errorf("%q holds %d images beside its class folders: move them into one, or list them in a CSV file", folder, loose)
+	case names != nil:
+		classes = names
+	case loose > 0:
+		classes = nil
+	}
+	l := &listing{classes: classes}
+	for _, f := range found {
+		l.sources = append(l.sources, stages.Source{ID: f.id, File: f.file, Note: noteOf(f.label)})
+	}
+	return l, nil
+}
+
+type found struct {
+	id, file string
+	label    int
+}
+
+// A walker lists folders, following links.
+type walker struct {
+	others int      // files that aren't images
+	inside []string // the real paths of the folders above, to notice loops
+}
+
+// A node is a file or folder; id is its path from the top, with slashes.
+type node struct {
+	name, id, file string
+	dir            bool
+}
+
+func (n node) at(label int) found { return found{n.id, n.file, label} }
+
+// entries lists a folder, sorted. Hidden files are left out.
+func (w *walker) entries(folder string) ([]node, error) {
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("folder %q: %w", folder, plain(err))
+	}
+	var out []node
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(n.file)
+			if err != nil {
+				return nil, fmt.Errorf("the link %q: %w", n.file, plain(err))
+			}
+			n.dir = info.IsDir()
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// below adds the images in the folder n and in its folders.
+func (w *walker) below(to []found, n node, label int) ([]found, error) {
+	real, err := filepath.EvalSymlinks(n.file)
+	if err != nil {
+		return nil, fmt.Errorf("folder %q: %w", n.file, plain(err))
+	}
+	if slices.Contains(w.inside, real) {
+		return nil, fmt.Errorf("the link %q leads back to a folder it lies in", n.file)
+	}
+	w.inside = append(w.inside, real)
+	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
+	list, err := w.entries(n.file)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		e.id = n.id + "/" + e.name
+		switch {
+		case e.dir:
+			if to, err = w.below(to, e, label); err != nil {
+				return nil, err
+			}
+		case isImage(e.name):
+			to = append(to, e.at(label))
+		default:
+			w.others++
+		}
+	}
+	return to, nil
+}
+
+func isImage(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp":
+		return true
+	}
+	return false
+}
+
+// plain drops the operation and the path from an error of the file system: the
+// messages here name the file themselves.
+func plain(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
