@@ -2,11 +2,15 @@ package score
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -244,4 +248,34 @@ func TestTop1(t *testing.T) {
 		"labels":  {stagetest.Items(nil, is(3))},
 		"targets": {stagetest.Items(nil, is(3, 4))},
 	}, `item "item-0": prediction: i64 [2] is not one class`)
+}
+
+// TestOrderIsThatOfRanks: the order in which score/mas adds up a map is the order
+// in which the perturbation stages, through maps/rank, remove its pixels.
+func TestOrderIsThatOfRanks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		v := make([]float32, 3*4*5)
+		for i := range v {
+			v[i] = float32(r.IntN(5)-2) / 10 // many ties, and sums that round
+			if r.IntN(40) == 0 {
+				v[i] = float32(nan)
+			}
+		}
+		m := stages.NewTensor(v, 3, 4, 5)
+		for _, how := range []string{"magnitude", "signed"} {
+			got := stagetest.Run(t, maps.Rank, &maps.RankParams{Values: how}, map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
+			ranks, err := stages.DecodeTensor(got.Payloads["ranks"][0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, _, _, err := metric.Values(m, how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := metric.Ranks(metric.Order(values)); !slices.Equal(ranks.Uint32s(), want) {
+				t.Fatalf("%s: maps/rank says %v, this package %v", how, ranks.Uint32s(), want)
+			}
+		}
+	}
 }
