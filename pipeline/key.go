@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding"
+	"encoding/binary"
+	"hash"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// keyFormat names the layout of keys and definitions. Raising it forgets every
+// cached result.
+const keyFormat = "runexp key 1"
+
+// A hasher writes length-prefixed fields into SHA-256, so that no two lists of
+// fields run together.
+type hasher struct {
+	h   hash.Hash
+	buf [sha256.Size]byte
+}
+
+func newHasher(purpose string) *hasher {
+	h := &hasher{h: sha256.New()}
+	h.text(keyFormat)
+	h.text(purpose)
+	return h
+}
+
+func (h *hasher) num(n int) {
+	binary.LittleEndian.PutUint64(h.buf[:8], uint64(n))
+	h.h.Write(h.buf[:8])
+}
+
+func (h *hasher) bytes(b []byte) {
+	h.num(len(b))
+	h.h.Write(b)
+}
+
+func (h *hasher) text(s string) {
+	h.num(len(s))
+	for len(s) > 0 {
+		n := copy(h.buf[:], s)
+		h.h.Write(h.buf[:n])
+		s = s[n:]
+	}
+}
+
+func (h *hasher) digest(d stages.Digest) { h.h.Write(d[:]) }
+
+func (h *hasher) coord(coord []stages.Coord) {
+	h.num(len(coord))
+	for _, c := range coord {
+		h.text(c.Axis)
+		h.text(c.ID)
+	}
+}
+
+func (h *hasher) facts(f stages.Facts) {
+	h.num(len(f))
+	for _, k := range f.Names() {
+		h.text(k)
+		h.text(f[k])
+	}
+}
+
+func (h *hasher) sum() (d stages.Digest) {
+	h.h.Sum(d[:0])
+	return d
+}
+
+// paramCoder writes parameters in their canonical form: a JSON object of the
+// keyed parameters with defaults filled in, sorted by name.
+type paramCoder struct {
+	fields sync.Map // reflect.Type → []stages.Field, sorted by name
+}
+
+func (pc *paramCoder) of(params any) []stages.Field {
+	t := reflect.TypeOf(params).Elem()
+	if f, ok := pc.fields.Load(t); ok {
+		return f.([]stages.Field)
+	}
+	fields := stages.Fields(params)
+	fields = slices.DeleteFunc(fields, func(f stages.Field) bool { return !f.Keyed })
+	slices.SortFunc(fields, func(a, b stages.Field) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	pc.fields.Store(t, fields)
+	return fields
+}
+
+// encode appends the canonical form of params, a pointer to a parameter struct.
+func (pc *paramCoder) encode(b []byte, params any) []byte {
+	v := reflect.ValueOf(params).Elem()
+	b = append(b, '{')
+	for i, f := range pc.of(params) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, f.Name)
+		b = append(b, ':')
+		b = appendValue(b, v.FieldByIndex(f.Index))
+	}
+	return append(b, '}')
+}
+
+func appendValue(b []byte, v reflect.Value) []byte {
+	if v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+		if err != nil {
+			panic(err) // a value that was decoded can be written
+		}
+		return appendText(b, string(text))
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool())
+	case reflect.Int:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case reflect.Float64:
+		return strconv.AppendFloat(b, v.Float(), 'g', -1, 64)
+	case reflect.String:
+		return appendText(b, v.String())
+	}
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendValue(b, v.Index(i))
+	}
+	return append(b, ']')
+}
+
+// appendText quotes s as JSON does, escaping no more than it must.
+func appendText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < 0x20:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// implementation writes what names the code that runs: the stage and its version
+// or, when it compiles a program, that program.
+func (h *hasher) implementation(s *stages.Stage, program stages.Digest) {
+	h.text(s.Name)
+	if s.Program != nil {
+		h.digest(program)
+	} else {
+		h.num(s.Version)
+	}
+}
+
+// recipe returns the digest of everything that decides a cell's result but its
+// inputs: implementation, parameters with defaults, the seed where it's used.
+func (r *resolver) recipe(c *Cell, program stages.Digest) stages.Digest {
+	h := newHasher("recipe")
+	h.implementation(c.Stage, program)
+	h.bytes(r.params.encode(nil, c.Params))
+	if c.Stage.Seeded {
+		h.num(int(r.plan.Seed))
+	}
+	return h.sum()
+}

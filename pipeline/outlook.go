@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// An Outlook says what a run would do, as far as the store allows to know. Making
+// it writes nothing and computes nothing.
+type Outlook struct {
+	*resolver
+	nodes []*node
+	ahead []Ahead
+}
+
+// Ahead is what a run would do with one cell.
+type Ahead struct {
+	Kind AheadKind
+	Why  string // why it runs, or the cell it depends on
+}
+
+// An AheadKind sorts cells for people who plan.
+type AheadKind int
+
+const (
+	IsCached  AheadKind = iota
+	Runs                // its inputs are there, its result isn't
+	DependsOn           // on a cell that runs: equal results would make it cached
+	Broken              // its data can't be read
+)
+
+func (a Ahead) String() string {
+	switch a.Kind {
+	case IsCached:
+		return "cached"
+	case Runs:
+		return "runs: " + a.Why
+	case DependsOn:
+		return "depends on " + a.Why
+	}
+	return "can't run: " + a.Why
+}
+
+// Plan looks up what is stored of plan.
+func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
+	r := newResolver(plan, e.Store)
+	r.same, r.force = e.SameDevice, e.Force
+	if e.SameDevice {
+		r.class = e.MadeBy(e.Devices[0].Class)
+	}
+	r.readSources(ctx)
+	o := &Outlook{resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes))}
+	for _, n := range r.nodes {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		o.ahead[n.Index] = o.look(ctx, n)
+	}
+	return o, nil
+}
+
+func (o *Outlook) look(ctx context.Context, n *node) Ahead {
+	for p := range n.Inputs {
+		for _, e := range n.Inputs[p].Edges {
+			switch from := o.nodes[e.From.Index]; o.ahead[from.Index].Kind {
+			case Runs, DependsOn:
+				return Ahead{DependsOn, from.String()}
+			case Broken:
+				if !n.Step.Drop {
+					return Ahead{Broken, "it needs " + from.String()}
+				}
+			}
+		}
+	}
+	switch err := o.resolve(ctx, n); {
+	case errors.Is(err, errNotCompiled):
+		return Ahead{Runs, err.Error()}
+	case err != nil:
+		n.err = err
+		return Ahead{Broken, err.Error()}
+	case n.state == cached:
+		return Ahead{Kind: IsCached}
+	}
+	return Ahead{Runs, n.reason}
+}
+
+// State says what a run would do with c.
+func (o *Outlook) State(c *Cell) Ahead { return o.ahead[c.Index] }
+
+// Counts adds up the cells of a step by what a run would do with them.
+func (o *Outlook) Counts(s *Step) (counts [4]int) {
+	for _, c := range s.Cells {
+		counts[o.ahead[c.Index].Kind]++
+	}
+	return counts
+}
+
+// Items returns how many items a cell has, -1 while that isn't known.
+func (o *Outlook) Items(c *Cell) int {
+	n := o.nodes[c.Index]
+	for {
+		if n.sources != nil && n.Stage.Relation != stages.Whole {
+			return len(n.sources)
+		}
+		if n.state == cached && len(n.Stage.Outputs) > 0 {
+			if l, err := o.listing(n, 0); err == nil {
+				return l.Len()
+			}
+		}
+		p := n.Stage.Primary()
+		if p < 0 || n.Stage.Relation != stages.Each {
+			return -1
+		}
+		n = o.nodes[n.Inputs[p].Edges[0].From.Index]
+	}
+}
+
+// Complete reports whether a run would execute nothing.
+func (o *Outlook) Complete() bool {
+	for i := range o.ahead {
+		if o.ahead[i].Kind != IsCached {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the cell called name, as Cell.String writes it; the axes may
+// stand in any order.
+func (p *Plan) Find(name string) (*Cell, error) {
+	step, coord, err := parseCell(name)
+	if err != nil {
+		return nil, err
+	}
+	var of *Step
+	for _, s := range p.Steps {
+		if s.Name == step {
+			of = s
+		}
+	}
+	if of == nil {
+		return nil, fmt.Errorf("no stage is called %q", step)
+	}
+	for _, c := range of.Cells {
+		if CoordString(c.Coord) == CoordString(coord) {
+			return c, nil
+		}
+	}
+	if len(of.Cells) == 0 {
+		return nil, fmt.Errorf("stage %q has no cells", step)
+	}
+	return nil, fmt.Errorf("no cell is called %q; the first of %q is %q", name, step, of.Cells[0])
+}

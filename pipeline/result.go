@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Result gives access to what a run found, executed or cached. Close it when
+// nothing more is read.
+type Result struct {
+	Plan    *Plan
+	Summary Summary
+	Forced  []Forced
+
+	run *run
+}
+
+// Close frees the devices. It must be called once.
+func (r *Result) Close() { r.run.closeSlots() }
+
+// A Fate is how a cell ended.
+type Fate int
+
+const (
+	NotReached Fate = iota // the run was stopped before
+	FromStore
+	Executed
+	Failed
+	Blocked
+)
+
+// Fate tells how c ended, and why if it has no results.
+func (r *Result) Fate(c *Cell) (Fate, error) {
+	n := r.run.nodes[c.Index]
+	switch n.state {
+	case cached:
+		return FromStore, nil
+	case done:
+		return Executed, nil
+	case failed:
+		return Failed, n.err
+	case blocked:
+		return Blocked, n.err
+	}
+	return NotReached, nil
+}
+
+// OK reports whether c has results.
+func (r *Result) OK(c *Cell) bool { return r.run.nodes[c.Index].state.ok() }
+
+// Key returns what c's results lie under in the store.
+func (r *Result) Key(c *Cell) stages.Digest { return r.run.nodes[c.Index].key }
+
+// Definition names what was asked of c, without anything computed in it.
+func (r *Result) Definition(c *Cell) (stages.Digest, error) {
+	return r.run.definition(r.run.nodes[c.Index])
+}
+
+// Data returns what c's output port, by its position, holds.
+func (r *Result) Data(ctx context.Context, c *Cell, port int) (stages.Data, error) {
+	n := r.run.nodes[c.Index]
+	if !n.state.ok() {
+		return stages.Data{}, fmt.Errorf("%s has no results", c)
+	}
+	var d stages.Data
+	err := r.run.withHost(ctx, func(slot *device.Slot) error {
+		f, err := r.run.factsOf(ctx, slot, n, port)
+		if err != nil {
+			return err
+		}
+		d = r.run.data(ctx, slot, n, Edge{From: c, Port: port, Coord: c.Coord}, f, false)
+		ids, err := r.run.idsOf(n, port)
+		if err != nil {
+			return err
+		}
+		for i := range d.Items {
+			d.Items[i].ID, d.Items[i].Origin = ids.ids[i], ids.origin(i)
+		}
+		return nil
+	})
+	return d, err
+}
+
+func (r *run) withHost(ctx context.Context, f func(*device.Slot) error) error {
+	select {
+	case slot := <-r.host:
+		defer func() { r.host <- slot }()
+		return f(slot)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

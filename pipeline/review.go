@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
+)
+
+// Publish brings the review folder dir up to date with r. command is how a reader
+// reproduces it. done is true when the folder was known to be up to date, and nothing was compared.
+func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Options) (v publish.Verdict, done bool, err error) {
+	key, err := r.publishKey(dir, command)
+	if err != nil {
+		return v, false, err
+	}
+	store := r.run.store
+	if b, ok := store.Memo(key); ok && r.sameFolder(dir, b) {
+		return v, true, nil
+	}
+	review, err := r.Review(ctx, command)
+	if err != nil {
+		return v, false, err
+	}
+	if v, err = publish.Write(dir, review, o); err != nil {
+		return v, false, err
+	}
+	if len(v.Differs) > 0 || r.Summary.Failed+r.Summary.Blocked > 0 {
+		return v, false, nil
+	}
+	b, err := r.folderState(dir)
+	if err != nil {
+		return v, false, err
+	}
+	return v, false, store.SetMemo(key, b)
+}
+
+// Verify compares the review folder dir with r and writes nothing.
+func (r *Result) Verify(ctx context.Context, dir string) (publish.Verdict, error) {
+	review, err := r.Review(ctx, "")
+	if err != nil {
+		return publish.Verdict{}, err
+	}
+	return publish.Verify(dir, review)
+}
+
+// publishKey names everything that decides what a review folder holds.
+func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return stages.Digest{}, err
+	}
+	h := newHasher("publish")
+	h.text(dir)
+	h.text(command)
+	h.bytes(r.Plan.Resolved())
+	for _, n := range r.run.nodes {
+		h.num(boolInt(n.state.ok()))
+		h.digest(n.key)
+		h.num(len(n.sources))
+		for i := range n.sources {
+			h.text(n.sources[i].ID)
+		}
+	}
+	return h.sum(), nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// folderState lists a review folder's files with their digests.
+func (r *Result) folderState(dir string) ([]byte, error) {
+	files, err := publish.Files(dir)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(files)
+}
+
+func (r *Result) sameFolder(dir string, was []byte) bool {
+	if _, err := os.Stat(dir); err != nil {
+		return false
+	}
+	is, err := r.folderState(dir)
+	return err == nil && string(is) == string(was)
+}
+
+// Review gathers what r has to publish: the scores of every stage, and the
+// tables, figures and texts of the published ones.
+func (r *Result) Review(ctx context.Context, command string) (*publish.Review, error) {
+	p := r.Plan
+	v := &publish.Review{
+		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command, Narrowed: p.Narrowed,
+	}
+	for _, s := range p.Publish {
+		v.Publish = append(v.Publish, s.Name)
+	}
+	for _, c := range p.Cells {
+		if c.Step.Implied {
+			continue
+		}
+		cell, err := r.reviewCell(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+		v.Cells = append(v.Cells, cell)
+	}
+	return v, nil
+}
+
+func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) {
+	n := r.run.nodes[c.Index]
+	out := publish.Cell{
+		Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1,
+		Params: r.run.params.encode(nil, c.Params),
+	}
+	switch {
+	case n.state == failed:
+		out.State = publish.Failed
+	case !n.state.ok():
+		out.State = publish.Blocked
+	}
+	if out.State != publish.Done {
+		return out, nil
+	}
+	var err error
+	if out.Definition, err = r.run.definition(n); err != nil {
+		return out, err
+	}
+	out.MadeBy = n.hit.MadeBy()
+	published := slices.Contains(r.Plan.Publish, c.Step)
+	for port := range c.Stage.Outputs {
+		t := c.Stage.Outputs[port].Type
+		if t.Items && out.N < 0 {
+			_, out.N, _ = n.hit.Output(port)
+		}
+		switch t.Name {
+		case stages.Scores.Name:
+		case stages.TableType.Name, stages.Figure.Name, stages.Text.Name:
+			if !published {
+				continue
+			}
+		default:
+			continue
+		}
+		d, err := r.Data(ctx, c, port)
+		if err != nil {
+			return out, err
+		}
+		if err := addOutput(&out, &c.Stage.Outputs[port], d); err != nil {
+			return out, fmt.Errorf("port %q: %w", c.Stage.Outputs[port].Name, err)
+		}
+	}
+	return out, nil
+}
+
+// addOutput adds what a port holds to the cell that is published.
+func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
+	if port.Type.Name == stages.Scores.Name {
+		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: make([]publish.Value, len(d.Items))}
+		for i := range d.Items {
+			b, err := d.Load(i)
+			if err != nil {
+				return err
+			}
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				return err
+			}
+			s.Items[i] = publish.Value{ID: d.Items[i].ID, Value: x}
+		}
+		c.Scores = append(c.Scores, s)
+		return nil
+	}
+	b, err := d.Load(0)
+	if err != nil {
+		return err
+	}
+	switch port.Type.Name {
+	case stages.TableType.Name:
+		t, err := stages.DecodeTable(b)
+		if err != nil {
+			return err
+		}
+		c.Tables = append(c.Tables, publish.Table{Port: port.Name, Table: t})
+	case stages.Figure.Name:
+		c.Figures = append(c.Figures, publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b})
+	case stages.Text.Name:
+		c.Texts = append(c.Texts, publish.Text{Port: port.Name, Markdown: string(b)})
+	}
+	return nil
+}
