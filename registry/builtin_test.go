@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"sort"
@@ -201,7 +202,7 @@ func defaults(t *testing.T, s *stages.Stage) {
 			t.Errorf("the default %q of %q is not among its choices %v", p.value, p.Name, p.Choices)
 		}
 	}
-	if a, b := s.NewParams(), s.NewParams(); a == b {
+	if a, b := s.NewParams(), s.NewParams(); a == b && reflect.TypeOf(a).Elem().Size() > 0 {
 		t.Error("NewParams hands out the same struct twice")
 	}
 }

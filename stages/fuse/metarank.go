@@ -29,7 +29,7 @@ func (p MetaRankParams) Validate() error {
 // Evaluation Consistency of Attribution-based Explanations", ECCV 2024.
 var MetaRank = stages.New(stages.Def[MetaRankParams]{
 	Name: "fuse/meta-rank",
-	Doc: `One ranking made of many.
+	Doc: `one ranking made of many
 
 Every combination of the other collapsed axes is a case. In each case the methods
 are compared by their mean over the images for which all of them have a score;

@@ -17,7 +17,7 @@ type AUCParams struct {
 // AUC is the area under perturbation curves.
 var AUC = stages.New(stages.Def[AUCParams]{
 	Name: "score/auc",
-	Doc: `Area under a perturbation curve.
+	Doc: `area under a perturbation curve
 
 The trapezoidal rule on [0,1]. Whether a large or a small area is good is a
 property of the curves: small where relevant pixels go first, large where they

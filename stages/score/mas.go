@@ -20,7 +20,7 @@ type MASParams struct {
 // "Attribution Quality Metrics with Magnitude Alignment", IJCAI 2024.
 var MAS = stages.New(stages.Def[MASParams]{
 	Name: "score/mas",
-	Doc: `Magnitude-aligned insertion and deletion scores.
+	Doc: `magnitude-aligned insertion and deletion scores
 
 Like score/rise on the normalised curve, but each point pays the distance
 between the share of the response and the share of the map's total reached so

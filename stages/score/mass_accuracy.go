@@ -19,7 +19,7 @@ type MassAccuracyParams struct {
 // ground truth evaluation of neural network explanations", Information Fusion 2022.
 var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
 	Name: "score/mass-accuracy",
-	Doc: `Share of the relevance that lies on the object.
+	Doc: `share of the relevance that lies on the object
 
 Relevance inside the mask divided by all relevance: 1 where all of it is on the
 object, the object's share of the image for a constant map. Undefined for a map

@@ -17,7 +17,7 @@ type RISEParams struct {
 // "RISE: Randomized Input Sampling for Explanation of Black-box Models", BMVC 2018.
 var RISE = stages.New(stages.Def[RISEParams]{
 	Name: "score/rise",
-	Doc: `Insertion and deletion scores.
+	Doc: `insertion and deletion scores
 
 The area under the curve of the class's probability while the most relevant
 pixels come back into a blurred image (insertion, larger is better) or leave the

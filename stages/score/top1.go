@@ -13,7 +13,7 @@ type Top1Params struct{}
 // Top1 compares predictions with labels.
 var Top1 = stages.New(stages.Def[Top1Params]{
 	Name: "score/top-1",
-	Doc: `Whether the prediction is the label.
+	Doc: `whether the prediction is the label
 
 1 where the model's first class is the label, else 0; the mean is the top-1
 accuracy. Unwired targets are what the model predicts for the original image.`,
