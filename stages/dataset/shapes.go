@@ -4,8 +4,11 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/sourcegraph/conc/iter"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -74,23 +77,47 @@ func shapesFacts(p ShapesParams, _ map[string]stages.Facts) (map[string]stages.F
 	return map[string]stages.Facts{"images": f, "labels": f, "masks": f}, nil
 }
 
-func runShapes(ctx context.Context, p ShapesParams, e *stages.Env) error {
-	for i := range e.Len() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var domain string
-		var seed, size, index int
-		note := e.Source(i).Note
-		if _, err := fmt.Sscanf(note, shapesNote, &domain, &seed, &size, &index); err != nil {
-			return fmt.Errorf("source %q of a draw: %w", note, err)
-		}
-		s := newScene(seed, index)
-		pixels, mask := paint(&s, domain, seed, index, size)
-		e.Put("images", i, stages.NewTensor(pixels, 3, size, size).Encode())
-		e.Put("labels", i, stages.NewTensor([]int64{int64(s.label)}, 1).Encode())
-		e.Put("masks", i, stages.NewTensor(mask, size, size).Encode())
-		e.Done(1)
+// A drawn is the payloads of one draw.
+type drawn struct {
+	image, label, mask []byte
+	err                error
+}
+
+func runShapes(ctx context.Context, _ ShapesParams, e *stages.Env) error {
+	threads := e.Slot.Device().Threads
+	if threads == 0 {
+		threads = runtime.NumCPU()
 	}
+	draws := iter.Mapper[stages.Call, drawn]{MaxGoroutines: threads}.Map(e.Calls, func(c *stages.Call) drawn {
+		if ctx.Err() != nil {
+			return drawn{err: context.Cause(ctx)}
+		}
+		return draw(c.Source.Note)
+	})
+	for i, d := range draws {
+		if d.err != nil {
+			return d.err
+		}
+		e.Put("images", i, d.image)
+		e.Put("labels", i, d.label)
+		e.Put("masks", i, d.mask)
+	}
+	e.Done(e.Len())
 	return nil
+}
+
+// draw makes what a note of shapesSources describes.
+func draw(note string) drawn {
+	var domain string
+	var seed, size, index int
+	if _, err := fmt.Sscanf(note, shapesNote, &domain, &seed, &size, &index); err != nil {
+		return drawn{err: fmt.Errorf("the note %q describes no draw: %w", note, err)}
+	}
+	s := newScene(seed, index)
+	pixels, mask := paint(&s, domain, seed, index, size)
+	return drawn{
+		image: stages.NewTensor(pixels, 3, size, size).Encode(),
+		label: stages.NewTensor([]int64{int64(s.label)}, 1).Encode(),
+		mask:  stages.NewTensor(mask, size, size).Encode(),
+	}
 }
