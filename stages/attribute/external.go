@@ -1,0 +1,122 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/npy"
+)
+
+// ExternalParams are the parameters of [External].
+type ExternalParams struct {
+	Common
+	Path string `yaml:"path" doc:"a folder of <item id>.npy, an .npz archive with an array called like each item, or one .npy stack in the order of the items; ids may lack the picture's extension" file:"read"`
+}
+
+// Validate asks for the path.
+func (p ExternalParams) Validate() error {
+	if p.Path == "" {
+		return stages.BadField("path", "where the maps lie isn't said")
+	}
+	return p.Common.Validate()
+}
+
+// External is the stage of maps that another program made.
+var External = stages.New(stages.Def[ExternalParams]{
+	Name: "attribute/external",
+	Doc: `maps made by another program
+
+Reads one array an item, [height, width] or [channels, height, width] of the image's
+size, and sums channels as reduce says. Float64 maps stay float64.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs:   modelFree(),
+	Outputs:  outputs(),
+	Defaults: ExternalParams{Common: common()},
+	Sources: func(p ExternalParams, ids []string) ([]stages.Source, error) {
+		return externalSources(p.Path, ids)
+	},
+	Run: func(ctx context.Context, p ExternalParams, e *stages.Env) error {
+		var r mapReader
+		defer r.close()
+		for i := range e.Len() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			_, height, width, err := imageSize(e, i)
+			if err != nil {
+				return err
+			}
+			a, err := r.read(e.Source(i))
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			payload, undefined, err := p.adopt(a, height, width)
+			if err != nil {
+				return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, e.Source(i).File, err)
+			}
+			if undefined > 0 {
+				e.Warn("item %q: %s: %d values of the map are not numbers", e.Calls[i].ID, e.Source(i).File, undefined)
+			}
+			e.Put("maps", i, payload)
+			e.Done(1)
+		}
+		return nil
+	},
+})
+
+// adopt makes the payload of an array that must fit an image, and counts the
+// values that are NaN.
+func (p ExternalParams) adopt(a npy.Array, height, width int) (payload []byte, undefined int, err error) {
+	t, err := a.Tensor()
+	if err != nil {
+		return nil, 0, err
+	}
+	shape := t.Shape
+	for len(shape) > 2 && shape[0] == 1 {
+		shape = shape[1:]
+	}
+	channels := 1
+	if len(shape) == 3 {
+		channels, shape = shape[0], shape[1:]
+	}
+	if len(shape) != 2 || shape[0] != height || shape[1] != width || channels == 0 {
+		hint := ""
+		if len(t.Shape) == 3 && t.Shape[0] == height && t.Shape[1] == width {
+			hint = "; channels come first"
+		}
+		return nil, 0, fmt.Errorf("a map of shape %v doesn't fit an image of %d×%d pixels%s", t.Shape, height, width, hint)
+	}
+	values := t.Float64s()
+	for _, v := range values {
+		if math.IsNaN(v) {
+			undefined++
+		}
+	}
+	if t.DType != stages.F64 {
+		return p.reduced(values, channels, height, width), undefined, nil
+	}
+	if p.Reduce == "none" {
+		return stages.NewTensor(values, channels, height, width).Encode(), undefined, nil
+	}
+	return stages.NewTensor(p.sum(values, height*width), height, width).Encode(), undefined, nil
+}
+
+// sum is the reduction of Common, without the step to float32.
+func (p ExternalParams) sum(values []float64, pixels int) []float64 {
+	out := make([]float64, pixels)
+	for i, v := range values {
+		if p.Reduce == "sum-abs" {
+			v = math.Abs(v)
+		}
+		out[i%pixels] += v
+	}
+	if p.Reduce == "abs-sum" {
+		for i, v := range out {
+			out[i] = math.Abs(v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package attribute
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/npy"
+)
+
+// Maps made elsewhere lie in a folder with one .npy file an item, in an .npz
+// archive with one array an item, or in one .npy stack in the order of the items.
+
+// names returns what the map of an item may be called: its id, or its id without
+// the extension of the picture.
+func names(id string) []string {
+	if short := strings.TrimSuffix(id, path.Ext(id)); short != id && short != "" {
+		return []string{id, short}
+	}
+	return []string{id}
+}
+
+// externalSources finds the map of each item. A source's Note is the array's name
+// in an archive, or its place in a stack.
+func externalSources(root string, ids []string) ([]stages.Source, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, stages.BadField("path", "the maps: %w", err)
+	}
+	switch {
+	case info.IsDir():
+		return folderSources(root, ids)
+	case strings.EqualFold(filepath.Ext(root), ".npz"):
+		return archiveSources(root, ids)
+	}
+	return stackSources(root, ids)
+}
+
+func folderSources(root string, ids []string) ([]stages.Source, error) {
+	return each(root, ids, func(name string) (stages.Source, bool, error) {
+		rel := filepath.FromSlash(name) + ".npy"
+		if !filepath.IsLocal(rel) {
+			return stages.Source{}, false, fmt.Errorf("%q would lie outside the folder", name)
+		}
+		file := filepath.Join(root, rel)
+		if _, err := os.Stat(file); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return stages.Source{}, false, err
+		}
+		return stages.Source{File: file}, true, nil
+	})
+}
+
+func archiveSources(root string, ids []string) ([]stages.Source, error) {
+	z, err := zip.OpenReader(root)
+	if err != nil {
+		return nil, stages.BadField("path", "%s: not an .npz archive: %w", root, err)
+	}
+	defer z.Close()
+	held := map[string]bool{}
+	for _, f := range z.File {
+		held[strings.TrimSuffix(f.Name, ".npy")] = true
+	}
+	return each(root, ids, func(name string) (stages.Source, bool, error) {
+		return stages.Source{File: root, Note: name}, held[name], nil
+	})
+}
+
+// each asks find for the map of every item under its names, and sees that no two
+// items get the same.
+func each(root string, ids []string, find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
+	sources := make([]stages.Source, len(ids))
+	owner := map[string]string{}
+	var missing []string
+	for i, id := range ids {
+		found := false
+		for _, name := range names(id) {
+			s, ok, err := find(name)
+			if err != nil {
+				return nil, stages.BadField("path", "item %q: %w", id, err)
+			}
+			if !ok {
+				continue
+			}
+			if other, twice := owner[name]; twice {
+				return nil, stages.BadField("path", "%s: the map %q would be both of item %q and of %q", root, name, other, id)
+			}
+			owner[name] = id
+			s.ID = id
+			sources[i], found = s, true
+			break
+		}
+		if !found {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		n := names(missing[0])
+		return nil, stages.BadField("path", "%s has no map of %d of %d items: item %q would be %s.npy", root, len(missing), len(ids), missing[0], strings.Join(n, ".npy or "))
+	}
+	return sources, nil
+}
+
+func stackSources(root string, ids []string) ([]stages.Source, error) {
+	s, err := npy.OpenStack(root)
+	if err != nil {
+		return nil, stages.BadField("path", "%w", err)
+	}
+	defer s.Close()
+	if s.Len() != len(ids) {
+		return nil, stages.BadField("path", "%s holds %d maps for %d items; an .npz archive or a folder finds them by name", root, s.Len(), len(ids))
+	}
+	sources := make([]stages.Source, len(ids))
+	for i, id := range ids {
+		sources[i] = stages.Source{ID: id, File: root, Note: strconv.Itoa(i)}
+	}
+	return sources, nil
+}
+
+// A mapReader reads the maps of one call. It keeps one file open.
+type mapReader struct {
+	archive *zip.ReadCloser
+	entries map[string]*zip.File // of the archive, by array
+	stack   *npy.Stack
+}
+
+// read returns the array that a source names.
+func (r *mapReader) read(s stages.Source) (npy.Array, error) {
+	switch {
+	case s.Note == "":
+		b, err := os.ReadFile(s.File)
+		if err != nil {
+			return npy.Array{}, err
+		}
+		a, err := npy.Decode(b)
+		if err != nil {
+			return a, fmt.Errorf("%s: %w", s.File, err)
+		}
+		return a, nil
+	case strings.EqualFold(filepath.Ext(s.File), ".npz"):
+		return r.fromArchive(s)
+	}
+	if r.stack == nil {
+		stack, err := npy.OpenStack(s.File)
+		if err != nil {
+			return npy.Array{}, err
+		}
+		r.stack = stack
+	}
+	i, err := strconv.Atoi(s.Note)
+	if err != nil {
+		return npy.Array{}, err
+	}
+	a, err := r.stack.Row(i)
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", s.File, err)
+	}
+	return a, nil
+}
+
+func (r *mapReader) fromArchive(s stages.Source) (a npy.Array, err error) {
+	if r.archive == nil {
+		if r.archive, err = zip.OpenReader(s.File); err != nil {
+			return a, fmt.Errorf("%s: %w", s.File, err)
+		}
+		r.entries = map[string]*zip.File{}
+		for _, f := range r.archive.File {
+			r.entries[strings.TrimSuffix(f.Name, ".npy")] = f
+		}
+	}
+	f := r.entries[s.Note]
+	if f == nil {
+		return a, fmt.Errorf("%s: there is no array %q", s.File, s.Note)
+	}
+	e, err := f.Open()
+	if err != nil {
+		return a, fmt.Errorf("%s: array %q: %w", s.File, s.Note, err)
+	}
+	a, err = npy.Read(e)
+	if err == nil {
+		// The checksum of an entry is compared only at its end.
+		_, err = io.Copy(io.Discard, io.LimitReader(e, 1))
+	}
+	if err = errors.Join(err, e.Close()); err != nil {
+		return a, fmt.Errorf("%s: array %q: %w", s.File, s.Note, err)
+	}
+	return a, nil
+}
+
+func (r *mapReader) close() {
+	if r.archive != nil {
+		r.archive.Close()
+	}
+	if r.stack != nil {
+		r.stack.Close()
+	}
+}
