@@ -1,0 +1,188 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// OcclusionParams are the parameters of [Occlusion].
+type OcclusionParams struct {
+	Common
+	Variant  string `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
+	Window   int    `yaml:"window" doc:"side of the square window in pixels" min:"1" max:"65536"`
+	Stride   int    `yaml:"stride" doc:"distance from one window to the next in pixels" min:"1" max:"65536"`
+	Baseline string `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels" choices:"zero|black"`
+}
+
+// Validate refuses strides that leave gaps.
+func (p OcclusionParams) Validate() error {
+	if err := p.Common.Validate(); err != nil {
+		return err
+	}
+	if p.Stride > p.Window {
+		return stages.BadField("stride", "stride %d is larger than window %d, so that pixels between windows would get no value", p.Stride, p.Window)
+	}
+	return nil
+}
+
+// Occlusion is the stage of Zeiler and Fergus' occlusion maps.
+var Occlusion = stages.New(stages.Def[OcclusionParams]{
+	Name: "attribute/occlusion",
+	Doc: `How much the answer falls when a window hides a pixel.
+
+A square window slides over the image; a pixel's value is the mean fall of the
+explained number over the windows that cover it. Windows that reach beyond the
+border are cut off. Zeiler and Fergus, "Visualizing and Understanding Convolutional
+Networks", ECCV 2014.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/occlusion: weight and place of the windows", Default: "paper",
+		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
+		Golden:  "gridpg_difull_dipart",
+	}},
+	Defaults: OcclusionParams{Common: common(), Variant: "paper", Window: 8, Stride: 4, Baseline: "zero"},
+	Check:    func(p OcclusionParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      runOcclusion,
+})
+
+// A window is a rectangle of hidden pixels: rows top ≤ y < bottom, columns
+// left ≤ x < right.
+type window struct{ top, left, bottom, right int }
+
+func (w window) pixels() int { return (w.bottom - w.top) * (w.right - w.left) }
+
+func runOcclusion(ctx context.Context, p OcclusionParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	windows := p.windows(n.Height, n.Width)
+	// One more row sees the whole image.
+	m, err := n.Masked(e.Slot, n.Fit(len(windows)+1, e.Batch))
+	if err != nil {
+		return err
+	}
+	baseline := make([]float32, n.Size())
+	if p.Baseline == "black" {
+		for i := range baseline {
+			baseline[i] = n.Black(i / (n.Height * n.Width))
+		}
+	}
+	x := make([]float32, n.Size())
+	for i := range e.Len() {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		if err := image(e, i, n, x); err != nil {
+			return err
+		}
+		m.Set(x, baseline)
+		responses := make([]float64, 0, len(windows)+1)
+		for len(responses) <= len(windows) {
+			for row := range m.Batch {
+				mask := m.Mask(row)
+				fill(mask, 1)
+				if k := len(responses) + row; k > 0 && k <= len(windows) {
+					windows[k-1].hide(mask, n.Width)
+				}
+			}
+			if err := m.Run(ctx); err != nil {
+				return err
+			}
+			for row := 0; row < m.Batch && len(responses) <= len(windows); row++ {
+				responses = append(responses, p.response(n, m.Row(row), t))
+			}
+		}
+		values := p.combine(windows, responses[0], responses[1:], n.Height, n.Width)
+		e.Put("maps", i, p.reduced(values, 1, n.Height, n.Width))
+		e.Done(1)
+	}
+	return nil
+}
+
+func fill(v []float32, x float32) {
+	for i := range v {
+		v[i] = x
+	}
+}
+
+// hide sets a mask of the given width to 0 inside w.
+func (w window) hide(mask []float32, width int) {
+	for y := w.top; y < w.bottom; y++ {
+		clear(mask[y*width+w.left : y*width+w.right])
+	}
+}
+
+// windows returns the places of the window, row by row.
+func (p OcclusionParams) windows(height, width int) []window {
+	place := p.placePaper
+	if p.Variant == "official" {
+		place = p.placeOfficial
+	}
+	var out []window
+	for _, y := range place(height) {
+		for _, x := range place(width) {
+			out = append(out, window{y[0], x[0], y[1], x[1]})
+		}
+	}
+	return out
+}
+
+// placePaper returns where windows begin and end along an axis: at multiples of
+// the stride until the border is covered.
+func (p OcclusionParams) placePaper(size int) [][2]int {
+	var out [][2]int
+	for from := 0; ; from += p.Stride {
+		out = append(out, [2]int{from, min(from+p.Window, size)})
+		if from+p.Window >= size {
+			return out
+		}
+	}
+}
+
+// placeOfficial does the same in the manner of the code of Rao et al., "Towards
+// Better Understanding Attribution Methods", CVPR 2022.
+func (p OcclusionParams) placeOfficial(size int) [][2]int {
+	var out [][2]int
+	for k := range size/p.Stride + p.Window/p.Stride - 1 {
+		from := (k - p.Window/p.Stride + 1) * p.Stride
+		if p.Window%2 == 1 {
+			from = k*p.Stride - p.Window/2
+		}
+		if from, to := max(from, 0), min(from+p.Window, size); from < to {
+			out = append(out, [2]int{from, to})
+		}
+	}
+	return out
+}
+
+// combine makes a map of the responses to the windows.
+func (p OcclusionParams) combine(windows []window, whole float64, responses []float64, height, width int) []float64 {
+	sum := make([]float64, height*width)
+	count := make([]float64, height*width)
+	for k, w := range windows {
+		fall := whole - responses[k]
+		if p.Variant == "official" {
+			fall /= float64(w.pixels())
+		}
+		for y := w.top; y < w.bottom; y++ {
+			for i := y*width + w.left; i < y*width+w.right; i++ {
+				sum[i] += fall
+				count[i]++
+			}
+		}
+	}
+	if p.Variant == "paper" {
+		for i, n := range count {
+			sum[i] /= n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,88 @@
+package attribute
+
+import "math/rand/v2"
+
+// riseMasks are random masks before they are enlarged: of every mask a coarse
+// grid and the offset at which the enlarged grid is cut.
+type riseMasks struct {
+	cells         int
+	height, width int
+	grids         []float32 // cells × cells a mask
+	shifts        [][2]int  // rows, columns
+}
+
+func drawMasks(r *rand.Rand, n, cells int, p float64, height, width int) riseMasks {
+	m := riseMasks{cells: cells, height: height, width: width}
+	for range n {
+		for range cells * cells {
+			visible := float32(0)
+			if r.Float64() < p {
+				visible = 1
+			}
+			m.grids = append(m.grids, visible)
+		}
+		m.shifts = append(m.shifts, [2]int{r.IntN(cell(height, cells)), r.IntN(cell(width, cells))})
+	}
+	return m
+}
+
+// cell returns the pixels of a grid's cell along an axis.
+func cell(size, cells int) int { return (size + cells - 1) / cells }
+
+// render writes mask k [H,W]: the grid enlarged to one cell more than the image
+// has, and cut at the mask's shift.
+func (m riseMasks) render(k int, mask []float32) {
+	grid := m.grids[k*m.cells*m.cells : (k+1)*m.cells*m.cells]
+	rows := m.taps(m.height, m.shifts[k][0])
+	columns := m.taps(m.width, m.shifts[k][1])
+	for y, r := range rows {
+		upper, lower := grid[r.a*m.cells:], grid[r.b*m.cells:]
+		for x, c := range columns {
+			top := lerp(upper[c.a], upper[c.b], c.weight)
+			bottom := lerp(lower[c.a], lower[c.b], c.weight)
+			mask[y*m.width+x] = float32(float64(top*(1-r.weight)) + float64(bottom*r.weight))
+		}
+	}
+}
+
+func lerp(a, b float32, weight float64) float64 {
+	return float64(float64(a)*(1-weight)) + float64(float64(b)*weight)
+}
+
+// A tap mixes grid cells a and b, with weight for b.
+type tap struct {
+	a, b   int
+	weight float64
+}
+
+// taps returns what each of size pixels takes from the grid along an axis: linear
+// interpolation with pixels' centres at halves, the grid mirrored at its outer
+// cells' centres.
+func (m riseMasks) taps(size, shift int) []tap {
+	enlarged := (m.cells + 1) * cell(size, m.cells)
+	out := make([]tap, size)
+	for i := range out {
+		at := (float64(i+shift)+0.5)*float64(m.cells)/float64(enlarged) - 0.5
+		a := 0
+		if at < 0 {
+			a = -1
+		} else {
+			a = int(at)
+		}
+		out[i] = tap{m.mirror(a), m.mirror(a + 1), at - float64(a)}
+	}
+	return out
+}
+
+func (m riseMasks) mirror(i int) int {
+	if m.cells == 1 {
+		return 0
+	}
+	if i < 0 {
+		return -i
+	}
+	if i >= m.cells {
+		return 2*(m.cells-1) - i
+	}
+	return i
+}

@@ -1,0 +1,89 @@
+// Package modeltest gives tests a runtime and models.
+package modeltest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// Runtime opens ONNX Runtime. Without it the test is skipped, unless
+// RUNEXP_REQUIRE=1 or CI=true ask for every test: then it fails.
+func Runtime(t testing.TB) *ort.Runtime {
+	t.Helper()
+	r, err := ort.Default()
+	if err != nil {
+		missing(t, err.Error())
+	}
+	return r
+}
+
+// Data returns the folder of real nets and photographs, which lies beside the
+// project, on the same terms as Runtime.
+func Data(t testing.TB) string {
+	t.Helper()
+	root, err := golden.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "..", "shared", "data")
+	if _, err := os.Stat(dir); err != nil {
+		missing(t, "no real nets and photographs in "+filepath.Join("..", "shared", "data"))
+	}
+	return dir
+}
+
+func missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip("skipped: " + why)
+}
+
+// Model runs the stage model/onnx and returns what it puts on its port.
+func Model(t testing.TB, p model.ONNXParams) stages.Data {
+	t.Helper()
+	Runtime(t)
+	defaults := model.ONNX.NewParams().(*model.ONNXParams)
+	for _, d := range []struct{ v, unset *string }{
+		{&p.Preset, &defaults.Preset}, {&p.Layout, &defaults.Layout}, {&p.Order, &defaults.Order}, {&p.Kind, &defaults.Kind},
+	} {
+		if *d.v == "" {
+			*d.v = *d.unset
+		}
+	}
+	r := stagetest.Run(t, model.ONNX, &p, nil)
+	return stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
+}
+
+// Official returns one of the nets that the official numbers were made with. It
+// takes normalised images as they are.
+func Official(t testing.TB, name string, size int) stages.Data {
+	t.Helper()
+	return Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", name+".onnx"), Preset: "unit", Size: size})
+}
+
+// Spec returns the specification in a model's payload.
+func Spec(t testing.TB, d stages.Data) modelfile.Spec {
+	t.Helper()
+	b, err := d.Load(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modelfile.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Spec
+}
+
+// Predict is the stage model/predict, for families that don't import others.
+var Predict = model.Predict

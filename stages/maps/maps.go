@@ -1,0 +1,2 @@
+// Package maps holds the stages that turn attribution maps into something else.
+package maps

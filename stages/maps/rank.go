@@ -1,0 +1,101 @@
+package maps
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// RankParams are the parameters of [Rank].
+type RankParams struct {
+	Values string `yaml:"values" doc:"magnitude ranks by |sum over channels|, signed by the sum" choices:"magnitude|signed"`
+}
+
+// Rank is the stage that orders pixels by relevance. The perturbation stages have
+// it put before their maps, so that maps with equal orders are perturbed once.
+var Rank = stages.New(stages.Def[RankParams]{
+	Name: "maps/rank",
+	Doc: `The order of pixels by relevance.
+
+Channels are summed, and each pixel gets its place in descending order: 0 is the
+most relevant. Equal pixels keep their order, row by row. Pixels whose value is
+not a number come last.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs:   []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "attribution maps"}},
+	Outputs:  []stages.Port{{Name: "ranks", Type: stages.Ranks, Doc: "the place of every pixel"}},
+	Defaults: RankParams{Values: "magnitude"},
+	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
+		for i := range e.Len() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			m, err := stages.DecodeTensor(e.In("maps", i))
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			values, shape, err := flatten(m)
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			if p.Values == "magnitude" {
+				for k, v := range values {
+					values[k] = math.Abs(v)
+				}
+			}
+			ranks, undefined := rank(values)
+			if undefined > 0 {
+				e.Warn("item %q: %d of %d pixels of its map are not numbers and rank last", e.Calls[i].ID, undefined, len(values))
+			}
+			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())
+			e.Done(1)
+		}
+		return nil
+	},
+})
+
+// flatten sums a map over its channels and returns the shape [H,W] too.
+func flatten(m stages.Tensor) ([]float64, []int, error) {
+	v := m.Float64s()
+	switch len(m.Shape) {
+	case 2:
+		return v, m.Shape, nil
+	case 3:
+		n := m.Shape[1] * m.Shape[2]
+		sum := make([]float64, n)
+		for i, x := range v {
+			sum[i%n] += x
+		}
+		return sum, m.Shape[1:], nil
+	}
+	return nil, nil, fmt.Errorf("a map of shape %v is neither [H,W] nor [C,H,W]", m.Shape)
+}
+
+// rank returns the place of every value in descending order, ties in order of
+// index and NaN last, and the number of NaN.
+func rank(values []float64) (ranks []uint32, undefined int) {
+	order := make([]int, 0, len(values))
+	var nan []int
+	for i, v := range values {
+		if math.IsNaN(v) {
+			nan = append(nan, i)
+		} else {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if c := cmp.Compare(values[b], values[a]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
+	ranks = make([]uint32, len(values))
+	for place, i := range append(order, nan...) {
+		ranks[i] = uint32(place)
+	}
+	return ranks, len(nan)
+}

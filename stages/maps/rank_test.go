@@ -1,0 +1,85 @@
+package maps
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+func TestRank(t *testing.T) {
+	nan := math.NaN()
+	tests := []struct {
+		name   string
+		values string
+		in     stages.Tensor
+		want   []uint32
+		warns  bool
+	}{
+		{"descending", "signed", stages.NewTensor([]float32{1, 4, 2, 3}, 2, 2), []uint32{3, 0, 2, 1}, false},
+		{"ties keep their order", "signed", stages.NewTensor([]float32{1, 1, 2, 1}, 2, 2), []uint32{1, 2, 0, 3}, false},
+		{"signs", "signed", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{3, 2, 1, 0}, false},
+		{"magnitude", "magnitude", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{0, 3, 2, 1}, false},
+		{"the channels' sum, not the sum of magnitudes", "magnitude", stages.NewTensor([]float64{-9, 1, 9, 3}, 2, 1, 2), []uint32{1, 0}, false},
+		{"not a number", "signed", stages.NewTensor([]float64{nan, -1, nan, 1}, 2, 2), []uint32{2, 1, 3, 0}, true},
+		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), nan}, 2, 2), []uint32{2, 1, 0, 3}, true},
+		{"both zeros are equal", "signed", stages.NewTensor([]float64{math.Copysign(0, -1), 0, 1}, 1, 3), []uint32{1, 2, 0}, false},
+	}
+	for _, tt := range tests {
+		r := stagetest.Run(t, Rank, &RankParams{Values: tt.values}, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.in.Encode())}})
+		got, err := stages.DecodeTensor(r.Payloads["ranks"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, got.Uint32s()); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+		if (len(r.Warnings) > 0) != tt.warns {
+			t.Errorf("%s: warnings %q", tt.name, r.Warnings)
+		}
+	}
+}
+
+func TestRankRefusesVectors(t *testing.T) {
+	_, err := stagetest.Try(Rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, stages.NewTensor([]float32{1}, 1).Encode())}})
+	if err == nil || !strings.Contains(err.Error(), "neither [H,W] nor [C,H,W]") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRankLaws holds rank against a slow definition: a pixel's place is the
+// number of pixels before it.
+func TestRankLaws(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		v := make([]float64, 40)
+		for i := range v {
+			v[i] = float64(r.IntN(9))
+		}
+		ranks, _ := rank(v)
+		for i := range v {
+			before := 0
+			for k := range v {
+				if v[k] > v[i] || v[k] == v[i] && k < i {
+					before++
+				}
+			}
+			if int(ranks[i]) != before {
+				t.Fatalf("pixel %d of %v has place %d, want %d", i, v, ranks[i], before)
+			}
+		}
+		shifted := slices.Clone(v)
+		for i := range shifted {
+			shifted[i] += 3
+		}
+		if again, _ := rank(shifted); !slices.Equal(ranks, again) {
+			t.Fatal("adding a constant changed the order")
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package perturb
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// DeletionParams are the parameters of [Deletion].
+type DeletionParams struct{ Params }
+
+// Deletion is the stage of RISE's deletion game.
+var Deletion = stages.New(stages.Def[DeletionParams]{
+	Name: "perturb/deletion",
+	Doc: `The model's answer while the image vanishes, most relevant pixels first.
+
+A curve begins at the image and ends at the substrate, by default zero after
+normalisation. Petsiuk, Das and Saenko, "RISE", BMVC 2018.`,
+	Version:  1,
+	Relation: stages.Each,
+	Seeded:   true,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Defaults: DeletionParams{defaults("zero")},
+	Facts: func(p DeletionParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return p.facts(deletion, in)
+	},
+	Run: func(ctx context.Context, p DeletionParams, e *stages.Env) error { return p.run(ctx, deletion, e) },
+})

@@ -1,0 +1,143 @@
+package perturb
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// official32 is the tolerance of probabilities that the official code computed in
+// float32, on other convolution kernels.
+const official32 = 2e-6
+
+// TestOfficialRISECurves holds insertion and deletion against the raw curves of
+// the official code, pixel orders taken from the files.
+func TestOfficialRISECurves(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(golden.Dir(t), "mas_rise", "*_step*.npz"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no official curves: %v", err)
+	}
+	worst := 0.0
+	for _, file := range files {
+		a, err := npy.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".npz")
+		net, _, _ := strings.Cut(name, "_")
+		size := a["saliency"].Shape[0]
+		if size == 64 {
+			net = "gapcnn_dyn"
+		}
+		model := modeltest.Official(t, net, size*(size/64))
+		step := int(a["step"].Int64s()[0])
+		for _, tt := range []struct {
+			stage  stages.Stage
+			params any
+			key    string
+		}{
+			{Insertion, &InsertionParams{with(defaults("blur"), step)}, "ins"},
+			{Deletion, &DeletionParams{with(defaults("zero"), step)}, "del"},
+		} {
+			r := run(t, tt.stage, tt.params, model, a["x"], a["order"].Int64s(), -1)
+			curve := decode(t, r.Payloads["curves"][0])
+			got := curve[:len(curve)/3]
+			want := a[tt.key+"_rise_raw"].Float64s()
+			if want == nil {
+				// The larger net's files hold what MAS makes of the curve only:
+				// normalised between its ends, clipped, and made monotone.
+				got, want = monotone(got, tt.key == "ins"), a[tt.key+"_mr"].Float64s()
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%s %s: %d points, want %d", name, tt.key, len(got), len(want))
+			}
+			for k := range want {
+				d := math.Abs(got[k] - want[k])
+				worst = math.Max(worst, d)
+				if !(d <= official32*10) {
+					t.Errorf("%s %s: point %d is %v, want %v", name, tt.key, k, got[k], want[k])
+					break
+				}
+			}
+			if s := r.Facts["curves"]["step_pixels"]; s != fmt.Sprint(step) {
+				t.Errorf("%s: the fact step_pixels is %q, want %d", name, s, step)
+			}
+		}
+	}
+	t.Logf("largest deviation %.2g over %d files", worst, len(files))
+}
+
+func with(p Params, step int) Params {
+	p.Step = step
+	return p
+}
+
+// monotone is steps 3 of MAS' definition.
+func monotone(raw []float64, insert bool) []float64 {
+	out := make([]float64, len(raw))
+	base, orig := raw[len(raw)-1], raw[0]
+	if insert {
+		base, orig = raw[0], raw[len(raw)-1]
+	}
+	best := 1.0
+	if insert {
+		best = 0
+	}
+	for k, v := range raw {
+		v = math.Min(math.Max((v-base)/(orig-base), 0), 1)
+		if insert {
+			best = math.Max(best, v)
+		} else {
+			best = math.Min(best, v)
+		}
+		out[k] = best
+	}
+	return out
+}
+
+// run runs a perturbation stage on one image, replacing pixels in the given order.
+// The target is the prediction; label is given if it isn't negative.
+func run(t *testing.T, s stages.Stage, params any, model stages.Data, x npy.Array, order []int64, label int) stagetest.Result {
+	t.Helper()
+	ranks := make([]uint32, len(order))
+	for place, pixel := range order {
+		ranks[pixel] = uint32(place)
+	}
+	h, w := x.Shape[len(x.Shape)-2], x.Shape[len(x.Shape)-1]
+	image := stages.NewTensor(x.Float32s(), 3, h, w)
+	in := map[string][]stages.Data{
+		"model":   {model},
+		"images":  {stagetest.Items(nil, image.Encode())},
+		"maps":    {stagetest.Items(nil, stages.NewTensor(ranks, h, w).Encode())},
+		"targets": {predicted(t, model, image)},
+	}
+	if label >= 0 {
+		in["labels"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]int64{int64(label)}, 1).Encode())}
+	}
+	return stagetest.Run(t, s, params, in)
+}
+
+func predicted(t *testing.T, model stages.Data, image stages.Tensor) stages.Data {
+	t.Helper()
+	r := stagetest.Run(t, modeltest.Predict, nil, map[string][]stages.Data{
+		"model": {model}, "images": {stagetest.Items(nil, image.Encode())},
+	})
+	return stagetest.Items(nil, r.Payloads["targets"][0])
+}
+
+func decode(t *testing.T, payload []byte) []float64 {
+	t.Helper()
+	v, err := stages.DecodeTensor(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Float64s()
+}

@@ -1,0 +1,31 @@
+package perturb
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// InsertionParams are the parameters of [Insertion].
+type InsertionParams struct{ Params }
+
+// Insertion is the stage of RISE's insertion game.
+var Insertion = stages.New(stages.Def[InsertionParams]{
+	Name: "perturb/insertion",
+	Doc: `The model's answer while the image emerges, most relevant pixels first.
+
+A curve begins at the substrate, by default the image blurred as in the code of
+Magnitude-Aligned Scoring, and ends at the image. Petsiuk, Das and Saenko, "RISE",
+BMVC 2018.`,
+	Version:  1,
+	Relation: stages.Each,
+	Seeded:   true,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Defaults: InsertionParams{defaults("blur")},
+	Facts: func(p InsertionParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return p.facts(insertion, in)
+	},
+	Run: func(ctx context.Context, p InsertionParams, e *stages.Env) error { return p.run(ctx, insertion, e) },
+})

@@ -1,0 +1,113 @@
+package perturb
+
+import (
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// A substrate makes what an image is mixed with, in normalised values.
+type substrate struct {
+	kind   string
+	net    *program.Net
+	kernel []float64 // one axis of the blur's kernel, which is a product
+}
+
+func newSubstrate(p Params, n *program.Net) substrate {
+	s := substrate{kind: p.Substrate, net: n}
+	if s.kind == "blur" {
+		s.kernel = kernel(p.Kernel, p.Sigma)
+	}
+	return s
+}
+
+// fill writes the substrate of item i, whose image is x, into dst.
+func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
+	n := s.net.Height * s.net.Width
+	switch s.kind {
+	case "blur":
+		for c := range s.net.Channels {
+			blur(x[c*n:(c+1)*n], dst[c*n:(c+1)*n], s.net.Height, s.net.Width, s.kernel)
+		}
+	case "zero":
+		clear(dst)
+	case "black":
+		for k := range dst {
+			dst[k] = s.net.Black(k / n)
+		}
+	case "mean":
+		sum := 0.0
+		for _, m := range s.net.Mean {
+			sum += m
+		}
+		for k := range dst {
+			dst[k] = float32(sum / float64(len(s.net.Mean)))
+		}
+	case "random":
+		r := e.Rand("substrate", i)
+		for k := range dst {
+			dst[k] = r.Float32()
+		}
+	}
+}
+
+// kernel returns one axis of the kernel of the MAS and RISE code: a single 1 in the
+// middle of size pixels, smoothed by a Gaussian that reaches 4σ and is folded back
+// at the ends. It is nearly flat when σ is as large as the kernel.
+func kernel(size int, sigma float64) []float64 {
+	radius := int(4*sigma + 0.5)
+	weights := make([]float64, 2*radius+1)
+	sum := 0.0
+	for i := range weights {
+		d := float64(i - radius)
+		weights[i] = math.Exp(-0.5 * d * d / (sigma * sigma))
+		sum += weights[i]
+	}
+	out := make([]float64, size)
+	for i := range out {
+		for k, w := range weights {
+			if fold(i+k-radius, size) == size/2 {
+				out[i] += w / sum
+			}
+		}
+	}
+	return out
+}
+
+// fold mirrors an index into 0 … n−1, the ends repeated: … 1 0 | 0 1 2 …
+func fold(i, n int) int {
+	i %= 2 * n
+	if i < 0 {
+		i += 2 * n
+	}
+	if i >= n {
+		i = 2*n - 1 - i
+	}
+	return i
+}
+
+// blur convolves one channel with the product of the kernel and its transpose;
+// beyond the border are zeros.
+func blur(x, dst []float32, height, width int, kernel []float64) {
+	half := len(kernel) / 2
+	rows := make([]float64, len(x))
+	for y := range height {
+		for column := range width {
+			sum := 0.0
+			for k := max(0, half-column); k < min(len(kernel), width+half-column); k++ {
+				sum += float64(kernel[k] * float64(x[y*width+column+k-half]))
+			}
+			rows[y*width+column] = sum
+		}
+	}
+	for y := range height {
+		for column := range width {
+			sum := 0.0
+			for k := max(0, half-y); k < min(len(kernel), height+half-y); k++ {
+				sum += float64(kernel[k] * rows[(y+k-half)*width+column])
+			}
+			dst[y*width+column] = float32(sum)
+		}
+	}
+}
