@@ -158,6 +158,15 @@ func TestRISE(t *testing.T) {
 	check(t, r, "insertion", 1e-12, 0.25)
 	check(t, r, "deletion", 1e-12, 0.45)
 	check(t, r, "difference", 1e-12, -0.2)
+	for port, want := range map[string]stages.Measure{
+		"insertion":  {Unit: "probability", Direction: stages.Higher, Low: 0, High: 1, Tolerance: 1e-4},
+		"deletion":   {Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: 1e-4},
+		"difference": {Unit: "probability", Direction: stages.Higher, Low: -1, High: 1, Tolerance: 2e-4},
+	} {
+		if got := stages.MeasureOf(r.Facts[port]); got != want {
+			t.Errorf("%s means %+v, want %+v", port, got, want)
+		}
+	}
 	r = stagetest.Run(t, RISE, &RISEParams{Variant: official}, in)
 	check(t, r, "insertion", 1e-12, 0.25) // 0, 0, 1
 	check(t, r, "deletion", 1e-12, 0.625) // 1, ¾, 0

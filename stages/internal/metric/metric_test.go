@@ -138,6 +138,9 @@ func TestMonotone(t *testing.T) {
 			}
 		}
 	}
+	if mr, defined := Monotone([]float64{0.5, 0.7}, 0.6, 0.6, Insertion); defined || !slices.Equal(mr, []float64{0, 1}) {
+		t.Errorf("equal ends away from the curve: %v, defined %v", mr, defined)
+	}
 	if _, defined := MonotoneOf(nil, Insertion); defined {
 		t.Error("a curve without points is defined")
 	}
