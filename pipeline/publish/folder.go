@@ -1,0 +1,324 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Sizes of a review folder, in bytes.
+const (
+	itemsLimit = 1 << 20 // a file of per-item scores
+	budget     = 2 << 20 // a folder; beyond it there's a warning
+	readLimit  = 64 << 20
+)
+
+const gitattributes = `# Rows carry definitions: a merge keeps both sides' rows, the next run the right ones.
+*.jsonl merge=union linguist-generated
+*.csv merge=union linguist-generated
+*.png binary linguist-generated
+*.svg linguist-generated
+README.md linguist-generated
+experiment.yaml linguist-generated
+`
+
+// subFolders are the folders of a review folder, itself first, and the names or
+// the endings of our files in them.
+var subFolders = [...]struct {
+	name  string
+	names []string
+	ext   []string
+}{
+	{name: ".", names: []string{".gitattributes", "README.md", "experiment.yaml"}},
+	{name: "cells", ext: []string{".jsonl"}},
+	{name: "figures", ext: []string{".png", ".svg"}},
+	{name: "items", ext: []string{".csv"}},
+	{name: "tables", ext: []string{".csv"}},
+}
+
+const tempPrefix = ".publish-"
+
+// List returns the names of the files in the review folder dir that may be
+// ours, relative to it and with slashes, sorted, and those that an interrupted
+// run left. A missing folder has none.
+func List(dir string) ([]string, error) {
+	var names []string
+	for _, sub := range subFolders {
+		entries, err := os.ReadDir(filepath.Join(dir, sub.name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !slices.Contains(sub.names, e.Name()) && !slices.Contains(sub.ext, filepath.Ext(e.Name())) && !strings.HasPrefix(e.Name(), tempPrefix) {
+				continue
+			}
+			kind := e.Type()
+			if kind&fs.ModeSymlink != 0 {
+				if info, err := os.Stat(filepath.Join(dir, sub.name, e.Name())); err == nil {
+					kind = info.Mode()
+				}
+			}
+			if kind.IsRegular() {
+				names = append(names, path.Join(sub.name, e.Name()))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// A File is one file of a review folder.
+type File struct {
+	Name   string // relative to the folder, with slashes
+	Digest stages.Digest
+}
+
+// Files returns what [List] does, with digests of the contents. A run that
+// finds the files as an earlier one left them has nothing to publish.
+func Files(dir string) ([]File, error) {
+	names, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		files = append(files, File{name, stages.Sum(b)})
+	}
+	return files, nil
+}
+
+func readFolder(dir string) (map[string][]byte, error) {
+	names, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		if strings.HasPrefix(path.Base(name), tempPrefix) {
+			continue
+		}
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		info, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile, or a dangling link
+		} else if err != nil {
+			return nil, err
+		}
+		if info.Size() > readLimit {
+			files[name] = nil // nothing we wrote: it will be rewritten, or left alone
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		files[name] = b
+	}
+	return files, nil
+}
+
+// ours reports whether a file in a sub-folder carries our mark. Other people's
+// files are left alone.
+func ours(name string, b []byte) bool {
+	switch filepath.Ext(name) {
+	case ".jsonl":
+		return len(readLines(b)) > 0
+	case ".csv":
+		return len(readSheet(b)) > 0
+	default:
+		_, ok := readMark(filepath.Ext(name), b)
+		return ok
+	}
+}
+
+// mergeStale finds the files that no cell has anything to do with.
+func (m *merge) mergeStale() {
+	for name, b := range m.disk {
+		if _, ok := m.files[name]; ok || !strings.Contains(name, "/") || !ours(name, b) {
+			continue
+		}
+		if m.partial {
+			m.kept = append(m.kept, name)
+			m.tally.add(kept, Row{File: name})
+		} else {
+			m.stale = append(m.stale, name)
+			m.tally.add(removed, Row{File: name})
+		}
+	}
+	slices.Sort(m.kept)
+	slices.Sort(m.stale)
+}
+
+// changed lists the files whose bytes change.
+func (m *merge) changed() []string {
+	names := slices.Clone(m.stale)
+	for name, b := range m.files {
+		if old, ok := m.disk[name]; !ok || string(old) != string(b) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *merge) warnings() []string {
+	size := 0
+	for _, b := range m.files {
+		size += len(b)
+	}
+	for _, name := range m.kept {
+		size += len(m.disk[name])
+	}
+	if size > budget {
+		return []string{fmt.Sprintf("the review folder has %.1f MB, more than the %d MB that people like to find in a repository; publish fewer or smaller figures", float64(size)/(1<<20), budget>>20)}
+	}
+	return nil
+}
+
+// writer changes a folder, file by file.
+type writer struct {
+	dir  string
+	step func(what string) error
+}
+
+func (w *writer) at(what string) error {
+	if w.step == nil {
+		return nil
+	}
+	return w.step(what)
+}
+
+// sweep removes what an interrupted run left.
+func (w *writer) sweep() error {
+	for _, sub := range subFolders {
+		entries, err := os.ReadDir(filepath.Join(w.dir, sub.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), tempPrefix) {
+				continue
+			}
+			if err := w.at("sweep " + e.Name()); err != nil {
+				return err
+			}
+			if err := os.Remove(filepath.Join(w.dir, sub.name, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write brings the folder to m, README.md last.
+func (w *writer) write(m *merge) error {
+	names := slices.DeleteFunc(slices.Clone(m.verdict.Changed), func(n string) bool { return n == "README.md" || slices.Contains(m.stale, n) })
+	if slices.Contains(m.verdict.Changed, "README.md") {
+		names = append(names, "README.md")
+	}
+	for _, name := range names {
+		if err := w.replace(name, m.files[name]); err != nil {
+			return err
+		}
+	}
+	for _, name := range m.stale {
+		if err := w.at("remove " + name); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, sub := range subFolders[1:] {
+		// Empty folders don't exist for git, so they shouldn't for us.
+		if entries, err := os.ReadDir(filepath.Join(w.dir, sub.name)); err == nil && len(entries) == 0 {
+			if err := w.at("remove " + sub.name); err != nil {
+				return err
+			}
+			os.Remove(filepath.Join(w.dir, sub.name)) // another run may have put something there
+		}
+	}
+	return nil
+}
+
+// replace writes a file beside its place and renames it. Another run may sweep
+// the file away before that, so it's tried again.
+func (w *writer) replace(name string, b []byte) error {
+	file := filepath.Join(w.dir, filepath.FromSlash(name))
+	for try := 1; ; try++ {
+		err := w.replaceOnce(file, name, b)
+		if err == nil || try == 5 || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+func (w *writer) replaceOnce(file, name string, b []byte) error {
+	if err := w.at("mkdir " + name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return err
+	}
+	if err := w.at("create " + name); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), tempPrefix)
+	if err != nil {
+		return err
+	}
+	if err := w.at("write " + name); err != nil {
+		f.Write(b[:len(b)/2])
+		f.Close()
+		return err
+	}
+	_, err = f.Write(b)
+	if e := f.Chmod(0o644); err == nil {
+		err = e
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		if err := w.at("rename " + name); err != nil {
+			return err
+		}
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// escape makes a name fit for a file: what experiments may call things stays as
+// it is.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' && i > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "~%02x", c)
+		}
+	}
+	return b.String()
+}

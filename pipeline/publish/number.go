@@ -1,0 +1,109 @@
+package publish
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// digits is how many significant digits are published.
+const digits = 9
+
+// round returns x as it's published.
+func round(x float64) float64 {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return x + 0 // -0 is written like 0
+	}
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
+}
+
+// format writes a number for a CSV file: nothing where it's undefined.
+func format(x float64) string {
+	if math.IsNaN(x) {
+		return ""
+	}
+	x = round(x)
+	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// formatJSON writes a number for a line of JSON, as [stages.Number] does.
+func formatJSON(x float64) json.RawMessage {
+	switch {
+	case math.IsNaN(x):
+		return json.RawMessage("null")
+	case math.IsInf(x, 0):
+		return json.RawMessage(strconv.Quote(format(x)))
+	}
+	return json.RawMessage(format(x))
+}
+
+// parse reads what format wrote.
+func parse(s string) (float64, bool) {
+	if s == "" {
+		return math.NaN(), true
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && !math.IsNaN(x)
+}
+
+// within reports how far a new number is from a published one, and whether
+// that's within the tolerance. Undefined and infinite equal only themselves.
+func within(published, now, tolerance float64) (deviation float64, ok bool) {
+	published, now = round(published), round(now)
+	switch {
+	case math.IsNaN(published) && math.IsNaN(now), published == now:
+		return 0, true
+	case math.IsNaN(published) || math.IsNaN(now):
+		return math.Inf(1), false
+	}
+	d := math.Abs(published - now)
+	// The slack is for the last bit of the subtraction.
+	return d, !math.IsInf(d, 0) && d <= tolerance*(1+1e-9)
+}
+
+// mean averages the defined values. The sum is compensated (Neumaier 1974), so
+// that the order of the items can't be seen in the published digits. Without
+// defined values it is undefined.
+func mean(values []Value) (mean float64, undefined int) {
+	var sum, lost float64
+	for _, v := range values {
+		x := v.Value
+		if math.IsNaN(x) {
+			undefined++
+			continue
+		}
+		t := sum + x
+		if math.Abs(sum) >= math.Abs(x) {
+			lost += (sum - t) + x
+		} else {
+			lost += (x - t) + sum
+		}
+		sum = t
+	}
+	if math.IsNaN(lost) { // an infinite value
+		lost = 0
+	}
+	n := len(values) - undefined
+	if n == 0 {
+		return math.NaN(), undefined
+	}
+	return (sum + lost) / float64(n), undefined
+}
+
+// brief writes a number for a sentence, to so many significant digits: 3e-7.
+func brief(x float64, digits int) string {
+	if math.IsNaN(x) {
+		return "undefined"
+	}
+	s := strconv.FormatFloat(x, 'g', digits, 64)
+	s = strings.Replace(s, "e-0", "e-", 1)
+	return strings.Replace(s, "e+0", "e+", 1)
+}

@@ -1,0 +1,167 @@
+package publish
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNumbers(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 1: "1", 0.1: "0.1", 1.0 / 3: "0.333333333", 2e9 / 3: "666666667", 1e20: "1e+20", -1.5e-7: "-1.5e-07", 1e-4: "0.0001",
+		100: "100", 123456789012: "123456789000", math.Inf(1): "+Inf", math.MaxFloat64: "1.79769313e+308",
+	} {
+		if got := format(x); got != want {
+			t.Errorf("format(%g) = %s, want %s", x, got, want)
+		}
+	}
+	if format(math.NaN()) != "" || format(math.Copysign(0, -1)) != "0" {
+		t.Error("undefined or minus zero is written wrongly")
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 10000 {
+		x := math.Float64frombits(rng.Uint64())
+		s := format(x)
+		y, ok := parse(s)
+		if !ok || format(y) != s {
+			t.Fatalf("%g is written as %s, and read as %g", x, s, y)
+		}
+		if !math.IsNaN(x) && !math.IsInf(y, 0) && math.Abs(x-y) > 6e-9*math.Abs(x) && math.Abs(x) > 1e-300 {
+			t.Fatalf("%g is written as %s", x, s)
+		}
+	}
+	for _, s := range []string{"NaN", "x", "1,5", " 1", "0x"} {
+		if _, ok := parse(s); ok {
+			t.Errorf("%q is read as a number", s)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		a, b, tolerance float64
+		ok              bool
+	}{
+		{1, 1, 0, true}, {1, 1 + 1e-12, 0, true}, {1, 1 + 1e-8, 0, false}, {0.1, 0.2, 0.1, true}, {0.1, 0.2, 0.0999, false},
+		{nan, nan, 0, true}, {nan, 0, 9, false}, {0, nan, 9, false}, {inf, inf, 0, true}, {inf, -inf, inf, false}, {inf, 1, 1e9, false},
+	} {
+		if _, ok := within(c.a, c.b, c.tolerance); ok != c.ok {
+			t.Errorf("within(%g, %g, %g) = %v", c.a, c.b, c.tolerance, ok)
+		}
+	}
+}
+
+func TestMean(t *testing.T) {
+	values := []Value{{"a", 1e16}, {"b", 1}, {"c", -1e16}, {"d", math.NaN()}, {"e", 2}}
+	for range 20 {
+		rand.New(rand.NewPCG(1, 1)).Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		if m, undefined := mean(values); m != 0.75 || undefined != 1 {
+			t.Errorf("mean %g, %d undefined", m, undefined)
+		}
+	}
+	if m, undefined := mean([]Value{{"a", math.NaN()}}); !math.IsNaN(m) || undefined != 1 {
+		t.Errorf("the mean of nothing is %g", m)
+	}
+	if m, _ := mean([]Value{{"a", math.Inf(1)}, {"b", 1}}); !math.IsInf(m, 1) {
+		t.Errorf("the mean with an infinite value is %g", m)
+	}
+}
+
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		ok   bool
+	}{
+		{"AUC 0.123 of 6", "AUC 0.124 of 6", true}, {"AUC 0.123", "AUC 0.125", false}, {"5 of 6", "4 of 6", false},
+		{"κ = -1.20, x", "κ = -1.21, x", true}, {"a 0.1", "b 0.1", false}, {"0.1 0.2", "0.1", false}, {"1.5e-3", "1.6e-3", true}, {"1.5e-3", "1.5e-4", false},
+	} {
+		if _, ok := alike(textNumber, []byte(c.a), []byte(c.b), lastDigit); ok != c.ok {
+			t.Errorf("%q and %q are alike: %v", c.a, c.b, ok)
+		}
+	}
+}
+
+func TestMarks(t *testing.T) {
+	w := newWorld()
+	for ext, data := range map[string][]byte{".png": w.picture(), ".svg": w.drawing()} {
+		want := mark{"a -- caption with <!-- --> and \"quotes\" – ok", "0123456789abcdef"}
+		b, err := addMark(ext, data, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := readMark(ext, b); !ok || got != want {
+			t.Errorf("%s: read %+v", ext, got)
+		}
+		if ext == ".svg" && strings.Count(string(b), "--") > 2 {
+			t.Errorf("%s: a comment in a comment:\n%s", ext, b)
+		}
+		if off, _, _ := unlike(ext, data, b); off != "" {
+			t.Errorf("%s: the mark changes the picture: %s", ext, off)
+		}
+		if _, ok := readMark(ext, data); ok {
+			t.Errorf("%s: a mark where there is none", ext)
+		}
+	}
+	for ext, data := range map[string]string{".png": "no picture", ".svg": "<svg>", ".gif": "GIF"} {
+		if _, err := addMark(ext, []byte(data), mark{}); err == nil {
+			t.Errorf("%s: %q was taken", ext, data)
+		}
+	}
+}
+
+// FuzzFolder puts arbitrary bytes in place of each file. Whatever they are, the
+// run ends, and writing the folder a second time changes nothing.
+func FuzzFolder(f *testing.F) {
+	r := newWorld().review()
+	m, err := compare(nil, r, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(m.files))
+	for i, name := range names {
+		b := m.files[name]
+		f.Add(uint8(i), false, b)
+		f.Add(uint8(i), true, b[:len(b)/2])
+		f.Add(uint8(i), true, append(slices.Clone(b), b...))
+		f.Add(uint8(i), false, []byte("<<<<<<< a\n"+string(b)+"=======\n>>>>>>> b\n"))
+	}
+	broken := newWorld()
+	broken.methods = []string{"abs", "ig", "rise"}
+	broken.failed["rise"] = true
+	f.Fuzz(func(t *testing.T, file uint8, failed bool, b []byte) {
+		disk := maps.Clone(m.files)
+		disk[names[int(file)%len(names)]] = b
+		now := newWorld().review()
+		if failed {
+			now = broken.review()
+		}
+		once, err := compare(disk, now, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := maps.Clone(once.files)
+		for _, name := range once.kept {
+			next[name] = disk[name]
+		}
+		for name := range disk {
+			if _, ok := next[name]; !ok && !slices.Contains(once.stale, name) {
+				next[name] = disk[name]
+			}
+		}
+		twice, err := compare(next, now, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(twice.verdict.Changed) > 0 {
+			name := twice.verdict.Changed[0]
+			t.Fatalf("a second time changes %s from\n%s\nto\n%s", name, next[name], twice.files[name])
+		}
+		if len(twice.verdict.Rewritten) > 0 || len(twice.verdict.New) > 0 {
+			t.Fatalf("a second time: %s", twice.verdict)
+		}
+	})
+}

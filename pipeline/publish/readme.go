@@ -1,0 +1,385 @@
+package publish
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// How much README.md shows before it links to a file.
+const (
+	tableRows   = 30 // of a table
+	openRows    = 15 // a longer table is folded
+	scoreRows   = 60 // of the means
+	mainFigures = 12
+	namedCells  = 20
+)
+
+// readme makes README.md of what the folder says.
+func (m *merge) readme() []byte {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	title := m.r.Title
+	if title == "" {
+		title = m.r.Name
+	}
+	p("# %s\n\n", inline(title))
+	m.answer(p)
+	m.unfinished(p)
+	for _, stage := range m.sections() {
+		m.section(p, stage)
+	}
+	m.means(p)
+	m.undefined(p)
+	m.reproduce(p)
+	return []byte(b.String())
+}
+
+type printer func(format string, args ...any)
+
+// answer says in words what was found: the published texts, or without them who
+// comes first in the first table.
+func (m *merge) answer(p printer) {
+	texts := slices.Clone(m.texts)
+	slices.SortStableFunc(texts, func(a, b passage) int { return cmp.Compare(m.rank(a.stage), m.rank(b.stage)) })
+	for i := range texts {
+		if texts[i].old {
+			p("*Of an earlier run, this one didn't finish it:*\n\n")
+		}
+		p("%s\n", &texts[i])
+	}
+	if len(texts) == 0 {
+		if s := m.first(); s != "" {
+			p("%s\n\n", s)
+		}
+	}
+}
+
+// rank is the place of a stage in the list of what's published.
+func (m *merge) rank(stage string) int {
+	if i := slices.Index(m.r.Publish, stage); i >= 0 {
+		return i
+	}
+	return len(m.r.Publish)
+}
+
+// first says who is first, second and third in the first table that has a
+// direction.
+func (m *merge) first() string {
+	sheets := slices.Clone(m.sheets)
+	slices.SortStableFunc(sheets, func(a, b *sheet) int { return cmp.Compare(m.rank(a.stage), m.rank(b.stage)) })
+	for _, s := range sheets {
+		for _, block := range s.blocks {
+			for _, n := range block.numbers {
+				if n.Direction != stages.Higher && n.Direction != stages.Lower || len(block.keys) == 0 {
+					continue
+				}
+				var rows []*record
+				for _, r := range s.rows {
+					if x, ok := parse(r.fields[n.Name]); ok && !math.IsNaN(x) && r.cell == block.cell.Name {
+						rows = append(rows, r)
+					}
+				}
+				value := func(r *record) float64 { x, _ := parse(r.fields[n.Name]); return x }
+				slices.SortStableFunc(rows, func(x, y *record) int {
+					if n.Direction == stages.Higher {
+						x, y = y, x
+					}
+					return cmp.Compare(value(x), value(y))
+				})
+				if len(rows) < 2 {
+					continue
+				}
+				var names []string
+				for _, r := range rows[:min(3, len(rows))] {
+					names = append(names, fmt.Sprintf("**%s** (%s)", inline(strings.ReplaceAll(item(block, r), ",", ", ")), decimals(r.fields[n.Name], n.Digits)))
+				}
+				return fmt.Sprintf("By %s (%s is better), %s comes first of %d, then %s.", inline(n.Name), n.Direction, names[0], len(rows), strings.Join(names[1:], " and "))
+			}
+		}
+	}
+	return ""
+}
+
+// unfinished marks what failed.
+func (m *merge) unfinished(p printer) {
+	if !m.partial {
+		return
+	}
+	published := map[string]bool{}
+	for _, l := range m.lines {
+		published[l.cell] = true
+	}
+	for _, part := range []struct {
+		state State
+		words string
+	}{{Failed, "Failed"}, {Blocked, "Not run, because something it needs failed or the run was stopped"}} {
+		var names []string
+		for _, c := range m.cells {
+			if c.State == part.state {
+				name := "`" + c.Name + "`"
+				if published[c.Name] {
+					name += " (shown as an earlier run left it)"
+				}
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			p("> **%s** (%s): %s\n>\n", part.words, count(len(names), "cell", "cells"), some(names))
+		}
+	}
+	p("> Nothing was removed. What these cells would have changed is as it was.\n\n")
+}
+
+// some joins the first names of a list.
+func some(names []string) string {
+	if len(names) <= namedCells {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedCells], ", "), len(names)-namedCells)
+}
+
+// sections lists the stages with tables and figures, published ones first.
+func (m *merge) sections() []string {
+	var out []string
+	for _, s := range m.sheets {
+		out = append(out, s.stage)
+	}
+	for _, f := range m.figures {
+		out = append(out, f.stage)
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a, b)) })
+	return slices.Compact(out)
+}
+
+func (m *merge) section(p printer, stage string) {
+	p("## %s\n\n", inline(stage))
+	open := true // the stage's first table says the most
+	for _, s := range m.sheets {
+		if s.stage == stage {
+			m.table(p, s, open)
+			open = false
+		}
+	}
+	i := 0
+	for _, f := range m.figures {
+		if f.stage != stage {
+			continue
+		}
+		switch i++; {
+		case i <= mainFigures && f.caption != "":
+			p("![%s](%s)\n\n*%s*\n\n", alt(f.caption), f.file, inline(f.caption))
+		case i <= mainFigures:
+			p("![%s](%s)\n\n", alt(f.cell), f.file)
+		default:
+			p("- [%s](%s)\n", inline(f.cell), f.file)
+		}
+	}
+	if i > mainFigures {
+		p("\n")
+	}
+}
+
+// table shows the first rows of a sheet, folded if they are many.
+func (m *merge) table(p printer, s *sheet, open bool) {
+	columns := s.columns()
+	style := map[string]stages.Column{}
+	var titles []string
+	for _, b := range s.blocks {
+		for _, n := range b.numbers {
+			if _, ok := style[n.Name]; !ok {
+				style[n.Name] = n
+			}
+		}
+		if b.title != "" && !slices.Contains(titles, b.title) {
+			titles = append(titles, b.title)
+		}
+	}
+	title := path.Base(strings.TrimSuffix(s.file, ".csv"))
+	if len(titles) == 1 {
+		title = titles[0]
+	}
+	if open = open && len(s.rows) <= openRows; open {
+		p("%s ([CSV](%s))\n\n", inline(title), s.file)
+	} else {
+		p("<details><summary>%s (%s)</summary>\n\n", inline(title), count(len(s.rows), "row", "rows"))
+	}
+	var head, rule []string
+	for _, c := range columns {
+		n, number := style[c]
+		text := inline(c)
+		if n.Variant != "" {
+			text += " (" + inline(n.Variant) + ")"
+		}
+		if n.Unit != "" {
+			text += ", " + inline(n.Unit)
+		}
+		switch n.Direction {
+		case stages.Higher:
+			text += " ↑"
+		case stages.Lower:
+			text += " ↓"
+		}
+		head = append(head, text)
+		if number {
+			rule = append(rule, "--:")
+		} else {
+			rule = append(rule, ":--")
+		}
+	}
+	p("| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(rule, " | "))
+	for _, r := range s.rows[:min(tableRows, len(s.rows))] {
+		var fields []string
+		for _, c := range columns {
+			if n, ok := style[c]; ok {
+				fields = append(fields, decimals(r.fields[c], n.Digits))
+			} else {
+				fields = append(fields, inline(r.fields[c]))
+			}
+		}
+		p("| %s |\n", strings.Join(fields, " | "))
+	}
+	p("\n")
+	if n := len(s.rows) - tableRows; n > 0 {
+		p("%s in [%s](%s).\n\n", count(n, "more row", "more rows"), s.file, s.file)
+	}
+	if !open {
+		p("</details>\n\n")
+	}
+}
+
+// decimals writes a published number with so many digits after the point, and
+// nothing where it's undefined.
+func decimals(text string, digits int) string {
+	x, ok := parse(text)
+	switch {
+	case !ok:
+		return inline(text)
+	case math.IsNaN(x):
+		return ""
+	}
+	s := strconv.FormatFloat(x, 'f', digits, 64)
+	if strings.Trim(s, "-0.") == "" {
+		s = strings.TrimPrefix(s, "-")
+	}
+	return s
+}
+
+// means shows the mean scores of the cells.
+func (m *merge) means(p printer) {
+	var rows []string
+	low, high := math.MaxInt, 0
+	for _, l := range m.lines {
+		for _, s := range l.scores {
+			low, high = min(low, l.n), max(high, l.n)
+			mean := "" // undefined
+			if !math.IsNaN(s.mean) {
+				mean = brief(s.mean, 4)
+			}
+			name := l.cell
+			if scoreName(l.stage(), s.port) != l.stage() {
+				name = s.port + " of " + name
+			}
+			if l.old {
+				name += " (of an earlier run)"
+			}
+			arrow := map[string]string{"higher": " ↑", "lower": " ↓"}[s.direction]
+			rows = append(rows, fmt.Sprintf("| %s | %s%s | %d | %d |\n", inline(name), mean, arrow, l.n, s.undefined))
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	n := strconv.Itoa(low)
+	if low != high {
+		n = fmt.Sprintf("%d to %d", low, high)
+	}
+	p("## Scores\n\nEvery mean is over the defined scores of its n = %s items.\n\n", n)
+	p("<details><summary>%s</summary>\n\n", count(len(rows), "mean", "means"))
+	p("| score | mean | n | undefined |\n| :-- | --: | --: | --: |\n%s\n", strings.Join(rows[:min(scoreRows, len(rows))], ""))
+	if more := len(rows) - scoreRows; more > 0 {
+		p("%s in [cells](cells).\n\n", count(more, "more mean", "more means"))
+	}
+	p("</details>\n\n")
+	for _, name := range m.large {
+		p("The scores of the items of `%s` are too many for this folder; `runexp get` writes them.\n\n", name)
+	}
+}
+
+// undefined names the cells whose scores aren't all defined.
+func (m *merge) undefined(p printer) {
+	var names []string
+	for _, l := range m.lines {
+		for _, s := range l.scores {
+			if s.undefined > 0 {
+				names = append(names, fmt.Sprintf("`%s` %d of %d", l.cell, s.undefined, l.n))
+			}
+		}
+	}
+	if len(names) > 0 {
+		p("Undefined, and in no mean: %s.\n\n", some(names))
+	}
+}
+
+// reproduce says how to get this folder again and what made it.
+func (m *merge) reproduce(p printer) {
+	p("## How to reproduce\n\n")
+	if m.r.Command != "" {
+		p("    %s\n\n", strings.ReplaceAll(m.r.Command, "\n", " "))
+	}
+	p("Parameters with their defaults, and digests of models and data, are in [experiment.yaml](experiment.yaml).\n")
+	makers := map[string]int{}
+	for _, l := range m.lines {
+		if l.madeBy != "" {
+			makers[l.madeBy]++
+		}
+	}
+	var names []string
+	for name := range makers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 1 {
+		p("Made by: %s.\n", inline(names[0]))
+	} else if len(names) > 1 {
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%s (%s)", inline(name), count(makers[name], "cell", "cells"))
+		}
+		p("Made by: %s.\n", strings.Join(names, "; "))
+	}
+	if len(m.r.Narrowed) > 0 {
+		p("\n**Narrowed**, so this is not the whole experiment:\n\n")
+		for _, s := range m.r.Narrowed {
+			p("- %s\n", inline(s))
+		}
+	}
+	if len(m.r.Notes) > 0 {
+		p("\nNotes:\n\n")
+		for _, s := range m.r.Notes {
+			p("- %s\n", inline(s))
+		}
+	}
+	if len(m.kept) > 0 {
+		p("\nOf an earlier run, because something failed in this one:\n\n")
+		for _, name := range m.kept {
+			p("- [%s](%s)\n", inline(path.Base(name)), name)
+		}
+	}
+}
+
+var (
+	inlineEscapes = strings.NewReplacer("|", `\|`, "<", "&lt;", "\r\n", " ", "\n", " ", "\r", " ")
+	altEscapes    = strings.NewReplacer("[", "(", "]", ")")
+)
+
+// inline makes a text fit for a line or a table's field.
+func inline(s string) string { return inlineEscapes.Replace(s) }
+
+// alt makes a text fit for a picture's alternative.
+func alt(s string) string { return altEscapes.Replace(inline(s)) }

@@ -1,0 +1,392 @@
+package publish
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A sheet is a CSV file: what this run has for it and, merged, what it shall
+// say. Its columns are axes, keys, numbers, and the definition of the row's cell.
+type sheet struct {
+	file    string
+	stage   string
+	column  func(number string) string // names a number column in a [Deviation]
+	axes    []string
+	coords  []string // the names of the axes' columns
+	keys    []string
+	numbers []string
+	extra   []string // columns that only rows of an earlier run have
+	ranked  bool     // the order of the rows means something
+	blocks  []*block
+	count   func(c *Counts)
+
+	rows []*record // merged
+}
+
+// A block holds the rows of one finished cell.
+type block struct {
+	cell    *Cell
+	title   string
+	keys    []string
+	numbers []stages.Column
+	rows    []blockRow
+}
+
+type blockRow struct {
+	keys    []string
+	numbers []stages.Number
+}
+
+// A record is one row of a CSV file.
+type record struct {
+	cell       string // owner, "" if it can't be told
+	definition string
+	fields     map[string]string
+	pos        int  // where it stood on disk
+	old        bool // of an earlier run
+	used       bool
+}
+
+const definitionColumn = "definition"
+
+// newSheet returns an empty sheet for an output port of a stage.
+func (m *merge) newSheet(o output) *sheet {
+	s := &sheet{file: m.names[o] + ".csv", stage: o.stage}
+	for _, c := range m.cells {
+		if c.Stage == o.stage {
+			for _, at := range c.Coord {
+				if !slices.Contains(s.axes, at.Axis) {
+					s.axes = append(s.axes, at.Axis)
+				}
+			}
+		}
+	}
+	slices.Sort(s.axes)
+	return s
+}
+
+// name gives the axes columns, after the other columns are known. An axis that
+// goes by the name of one of these becomes "cell.axis".
+func (s *sheet) name() {
+	taken := append(append([]string{definitionColumn}, s.keys...), s.numbers...)
+	for _, axis := range s.axes {
+		for slices.Contains(taken, axis) {
+			axis = "cell." + axis
+		}
+		taken = append(taken, axis)
+		s.coords = append(s.coords, axis)
+	}
+}
+
+// columns lists the columns but the definition.
+func (s *sheet) columns() []string {
+	return slices.Concat(s.coords, s.keys, s.numbers, s.extra)
+}
+
+// owner returns the name of the cell that a record says it belongs to.
+func (s *sheet) owner(r *record) string {
+	if len(s.axes) == 0 {
+		return s.stage
+	}
+	var at []string
+	for i, column := range s.coords {
+		id, ok := r.fields[column]
+		if !ok {
+			return ""
+		}
+		at = append(at, s.axes[i]+"="+id)
+	}
+	return s.stage + "[" + strings.Join(at, ",") + "]"
+}
+
+// record makes the record of a row.
+func (s *sheet) record(b *block, row blockRow) *record {
+	r := &record{cell: b.cell.Name, definition: b.cell.Definition.Short(), fields: map[string]string{}}
+	for i, axis := range s.axes {
+		for _, at := range b.cell.Coord {
+			if at.Axis == axis {
+				r.fields[s.coords[i]] = at.ID
+			}
+		}
+	}
+	for i, k := range b.keys {
+		r.fields[k] = row.keys[i]
+	}
+	for i, n := range b.numbers {
+		r.fields[n.Name] = format(float64(row.numbers[i]))
+	}
+	return r
+}
+
+// mergeSheet compares the sheet with the file on disk and decides its rows.
+func (m *merge) mergeSheet(s *sheet) {
+	byCell := map[string][]*record{}
+	for i, r := range readSheet(m.disk[s.file]) {
+		r.pos = i
+		r.cell = s.owner(r)
+		byCell[r.cell] = append(byCell[r.cell], r)
+	}
+	blocks := map[string]*block{}
+	for _, b := range s.blocks {
+		blocks[b.cell.Name] = b
+	}
+	for _, b := range s.blocks {
+		s.rows = append(s.rows, m.mergeBlock(s, b, byCell[b.cell.Name])...)
+	}
+	for name, rows := range byCell {
+		if blocks[name] != nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, r := range rows {
+			if !m.partial {
+				m.tally.add(removed, Row{File: s.file, Cell: name})
+				continue
+			}
+			if key := fmt.Sprintf("%q %s", r.fields, r.definition); !seen[key] {
+				seen[key] = true
+				r.old = true
+				s.rows = append(s.rows, r)
+				m.tally.add(kept, Row{File: s.file, Cell: name})
+				for column := range r.fields {
+					if !slices.Contains(s.columns(), column) {
+						s.extra = append(s.extra, column)
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(s.rows, func(a, b *record) int {
+		if a.cell != b.cell {
+			return cmp.Compare(a.cell, b.cell)
+		}
+		if blocks[a.cell] != nil {
+			return 0
+		}
+		return cmp.Compare(a.pos, b.pos)
+	})
+	slices.Sort(s.extra)
+}
+
+// mergeBlock compares the rows of a finished cell with those on disk.
+func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
+	key := func(r *record) string {
+		var k strings.Builder
+		for _, column := range b.keys {
+			fmt.Fprintf(&k, "%q,", r.fields[column])
+		}
+		return k.String()
+	}
+	byKey := map[string][]*record{}
+	for _, r := range disk {
+		byKey[key(r)] = append(byKey[key(r)], r)
+	}
+	out := make([]*record, 0, len(b.rows))
+	complete := true
+	keys := map[string]bool{}
+	for _, row := range b.rows {
+		now := s.record(b, row)
+		k := key(now)
+		keys[k] = true
+		claim := m.claim(s, b, now, byKey[k])
+		if claim == nil {
+			o := added
+			if slices.ContainsFunc(byKey[k], func(r *record) bool { return !r.used }) {
+				o = rewritten
+			}
+			m.tally.add(o, Row{File: s.file, Cell: b.cell.Name})
+			now.pos = len(disk)
+			complete = false
+			out = append(out, now)
+			continue
+		}
+		claim.used = true
+		now.pos = claim.pos
+		m.judge(s, b, now, claim)
+		out = append(out, now)
+	}
+	if s.ranked && complete && reordered(b, out) {
+		slices.SortStableFunc(out, func(x, y *record) int { return cmp.Compare(x.pos, y.pos) })
+	}
+	gone := map[string]bool{}
+	for _, r := range disk {
+		k := key(r)
+		if keys[k] {
+			continue // rewritten, or a second claim about a row
+		}
+		if !m.claims(b.cell, r.definition) {
+			m.tally.add(removed, Row{File: s.file, Cell: b.cell.Name})
+			continue
+		}
+		if gone[k] {
+			continue
+		}
+		gone[k] = true
+		m.tally.add(differs, Row{File: s.file, Cell: b.cell.Name, Item: item(b, r), Column: "row", Old: "there", New: "not there", Deviation: math.Inf(1)})
+		out = append(out, r)
+	}
+	return out
+}
+
+// claim finds the claim about a row: one that holds, else the first.
+func (m *merge) claim(s *sheet, b *block, now *record, disk []*record) *record {
+	var first *record
+	for _, r := range disk {
+		if r.used || !m.claims(b.cell, r.definition) || !readable(b, r) {
+			continue
+		}
+		if first == nil {
+			first = r
+		}
+		holds := true
+		for _, n := range b.numbers {
+			_, ok := withinText(r.fields[n.Name], now.fields[n.Name], n.Tolerance)
+			holds = holds && ok
+		}
+		if holds {
+			return r
+		}
+	}
+	return first
+}
+
+// readable reports whether a record has a number, or nothing, wherever there
+// should be one.
+func readable(b *block, r *record) bool {
+	for _, n := range b.numbers {
+		text, ok := r.fields[n.Name]
+		if !ok {
+			return false
+		}
+		if _, ok := parse(text); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func withinText(published, now string, tolerance float64) (float64, bool) {
+	x, _ := parse(published)
+	y, _ := parse(now)
+	return within(x, y, tolerance)
+}
+
+// judge compares a row with its claim, whose numbers it takes.
+func (m *merge) judge(s *sheet, b *block, now, claim *record) {
+	ok := true
+	for _, n := range b.numbers {
+		old, new := claim.fields[n.Name], now.fields[n.Name]
+		d, near := withinText(old, new, n.Tolerance)
+		m.tally.deviation(s.column(n.Name), d, n.Tolerance)
+		if !near {
+			ok = false
+			m.tally.add(differs, Row{File: s.file, Cell: b.cell.Name, Item: item(b, now), Column: n.Name, Old: old, New: new, Deviation: d, Tolerance: n.Tolerance})
+		}
+		x, _ := parse(old)
+		now.fields[n.Name] = format(x)
+	}
+	if ok {
+		s.count(&m.tally.counts)
+	}
+}
+
+// item names a row by its keys.
+func item(b *block, r *record) string {
+	var parts []string
+	for _, k := range b.keys {
+		parts = append(parts, r.fields[k])
+	}
+	return strings.Join(parts, ",")
+}
+
+// reordered reports whether the rows on disk may stand as they do although this
+// run has another order: then what changed places must be as good as equal in
+// some column.
+func reordered(b *block, rows []*record) bool {
+	if slices.IsSortedFunc(rows, func(x, y *record) int { return cmp.Compare(x.pos, y.pos) }) || len(rows) > 2000 {
+		return false
+	}
+	for i, x := range rows {
+		for j := i + 1; j < len(rows); j++ {
+			if rows[j].pos > x.pos {
+				continue
+			}
+			tie := false
+			for k, n := range b.numbers {
+				_, ok := within(float64(b.rows[i].numbers[k]), float64(b.rows[j].numbers[k]), 2*n.Tolerance)
+				tie = tie || ok && n.Tolerance > 0
+			}
+			if !tie {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// encode writes the sheet as CSV.
+func (s *sheet) encode() []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	columns := s.columns()
+	w.Write(append(slices.Clone(columns), definitionColumn))
+	for _, r := range s.rows {
+		fields := make([]string, 0, len(columns)+1)
+		for _, c := range columns {
+			fields = append(fields, r.fields[c])
+		}
+		w.Write(append(fields, r.definition))
+	}
+	w.Flush() // a bytes.Buffer takes everything
+	return b.Bytes()
+}
+
+// readSheet reads what encode wrote, skipping whatever else is there. A union of
+// two branches' files may have two headers: each holds for what follows it.
+func readSheet(b []byte) []*record {
+	var rows []*record
+	var header []string
+	r := csv.NewReader(bytes.NewReader(b))
+	r.FieldsPerRecord = -1
+	r.LazyQuotes = true
+	for {
+		fields, err := r.Read()
+		if err != nil {
+			return rows
+		}
+		last := fields[len(fields)-1]
+		if last == definitionColumn {
+			header = fields[:len(fields)-1]
+			continue
+		}
+		if len(fields) != len(header)+1 || !isDefinition(last) {
+			continue
+		}
+		rec := &record{definition: last, fields: make(map[string]string, len(header))}
+		for i, column := range header {
+			rec.fields[column] = fields[i]
+		}
+		rows = append(rows, rec)
+	}
+}
+
+// readHeader returns the columns of the first header in a sheet.
+func readHeader(b []byte) []string {
+	for text := range strings.Lines(string(b)) {
+		text = strings.TrimRight(text, "\r\n")
+		if !strings.HasSuffix(text, ","+definitionColumn) {
+			continue
+		}
+		if header, err := csv.NewReader(strings.NewReader(text)).Read(); err == nil {
+			return header[:len(header)-1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package publish
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// outputs lists the outputs of a folder, in the order of the cells and, within
+// one, of its ports.
+func (m *merge) outputs(folder string) []output {
+	var out []output
+	add := func(c *Cell, port string) {
+		if o := (output{folder, c.Stage, port}); c.State == Done && !slices.Contains(out, o) {
+			out = append(out, o)
+		}
+	}
+	for _, c := range m.cells {
+		if folder == "items" {
+			for _, s := range c.Scores {
+				add(c, s.Port)
+			}
+		} else {
+			for _, t := range c.Tables {
+				add(c, t.Port)
+			}
+		}
+	}
+	return out
+}
+
+// mergeTables makes tables/*.csv: one file an output port, the tables of all
+// cells of the stage below each other.
+func (m *merge) mergeTables() {
+	for _, o := range m.outputs("tables") {
+		s := m.newSheet(o)
+		s.ranked = true
+		s.count = func(c *Counts) { c.Rows++ }
+		label := scoreName(o.stage, o.port)
+		if o.port == "table" {
+			label = o.stage
+		}
+		s.column = func(number string) string { return label + "." + number }
+		for _, c := range m.cells {
+			for i := range c.Tables {
+				if t := &c.Tables[i]; c.State == Done && c.Stage == o.stage && t.Port == o.port {
+					s.add(c, t.Table)
+				}
+			}
+		}
+		s.name()
+		m.mergeSheet(s)
+		m.files[s.file] = s.encode()
+		m.sheets = append(m.sheets, s)
+	}
+}
+
+func (s *sheet) add(c *Cell, t stages.Table) {
+	b := &block{cell: c, title: t.Title, keys: t.Keys, numbers: t.Numbers}
+	for _, r := range t.Rows {
+		b.rows = append(b.rows, blockRow{r.Keys, r.Numbers})
+	}
+	for _, k := range t.Keys {
+		if !slices.Contains(s.keys, k) {
+			s.keys = append(s.keys, k)
+		}
+	}
+	for _, n := range t.Numbers {
+		if !slices.Contains(s.keys, n.Name) && !slices.Contains(s.numbers, n.Name) {
+			s.numbers = append(s.numbers, n.Name)
+		}
+	}
+	s.blocks = append(s.blocks, b)
+}
+
+// mergeItems makes items/*.csv: the scores of the items, as long as the file is
+// small.
+func (m *merge) mergeItems() {
+	for _, o := range m.outputs("items") {
+		s := m.newSheet(o)
+		s.keys, s.numbers = []string{"item"}, []string{"value"}
+		s.count = func(c *Counts) { c.Items++ }
+		s.column = func(string) string { return scoreName(o.stage, o.port) }
+		size := 0
+		for _, c := range m.cells {
+			for i := range c.Scores {
+				sc := &c.Scores[i]
+				if c.State != Done || c.Stage != o.stage || sc.Port != o.port {
+					continue
+				}
+				b := &block{cell: c, keys: s.keys, numbers: []stages.Column{{Name: "value", Tolerance: sc.Measure.Tolerance}}}
+				for _, v := range sc.Items {
+					size += len(v.ID) + len(",,0123456789abcdef\n")
+				}
+				if size <= itemsLimit {
+					for _, v := range sc.Items {
+						b.rows = append(b.rows, blockRow{[]string{v.ID}, []stages.Number{stages.Number(v.Value)}})
+					}
+					slices.SortStableFunc(b.rows, func(x, y blockRow) int { return cmp.Compare(x.keys[0], y.keys[0]) })
+				}
+				s.blocks = append(s.blocks, b)
+			}
+		}
+		if size <= itemsLimit {
+			s.name()
+			all := m.tally
+			m.tally = newTally() // what is said of the file counts if there is a file
+			m.mergeSheet(s)
+			t := m.tally
+			m.tally = all
+			if b := s.encode(); len(b) <= itemsLimit {
+				m.tally.join(t)
+				m.files[s.file] = b
+				continue
+			}
+		}
+		m.large = append(m.large, scoreName(o.stage, o.port))
+	}
+}
