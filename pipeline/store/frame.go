@@ -1,0 +1,156 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Every log — index, actions, items, memo, stat index — is a sequence of frames:
+//
+//	magic     4 bytes, 0xff 'r' 'x' and the log's kind
+//	length    uint32, bytes of the payload
+//	checksum  uint32, CRC-32C of length, key and payload
+//	key       32 bytes
+//	payload
+//
+// All numbers are little-endian. A frame is appended by one write(2) to a file
+// opened with O_APPEND, so that frames of two processes don't mix. A kill or a
+// full disk may still leave the beginning of a frame anywhere in a log; readers
+// pass over it to the next magic. The magic's first byte never occurs in UTF-8,
+// so no action, which is JSON, can be mistaken for the start of a frame.
+
+// A logKind tells the logs apart, and their formats: a change of a payload's
+// layout takes a new letter, and old frames become bytes to pass over.
+type logKind byte
+
+const (
+	indexLog  logKind = 'I'
+	actionLog logKind = 'A'
+	itemLog   logKind = 'T'
+	memoLog   logKind = 'M'
+	statLog   logKind = 'S'
+)
+
+const (
+	keyLen   = len(stages.Digest{})
+	frameLen = 12 + keyLen // bytes of a frame besides its payload
+
+	// maxPayload bounds one frame, so that its length fits and a log stays
+	// readable at once.
+	maxPayload = 1 << 30
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (k logKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
+
+// appendFrame appends a frame to b.
+func appendFrame(b []byte, kind logKind, key stages.Digest, payload []byte) []byte {
+	b = append(b, kind.magic()...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, key[:]...)
+	b = append(b, payload...)
+	sum := crc32.Update(0, castagnoli, b[at-4:at])
+	sum = crc32.Update(sum, castagnoli, b[at+4:])
+	binary.LittleEndian.PutUint32(b[at:], sum)
+	return b
+}
+
+// frameAt reads the frame that begins b. The payload shares b's memory. n is the
+// length that the header claims, also when the frame isn't whole; 0 when b
+// doesn't begin with a header.
+func frameAt(b []byte, kind logKind) (key stages.Digest, payload []byte, n int, ok bool) {
+	if len(b) < frameLen || !bytes.Equal(b[:4], kind.magic()) {
+		return key, nil, 0, false
+	}
+	size := binary.LittleEndian.Uint32(b[4:])
+	if size > maxPayload {
+		return key, nil, 0, false
+	}
+	n = frameLen + int(size)
+	if len(b) < n {
+		return key, nil, n, false
+	}
+	sum := crc32.Update(0, castagnoli, b[4:8])
+	sum = crc32.Update(sum, castagnoli, b[12:n])
+	if sum != binary.LittleEndian.Uint32(b[8:]) {
+		return key, nil, n, false
+	}
+	copy(key[:], b[12:])
+	return key, b[frameLen:n:n], n, true
+}
+
+// A gap is a stretch of a log that holds no frame.
+type gap struct {
+	off, len int
+	torn     bool // the beginning of a frame whose writing was cut short
+}
+
+// A logScan is what a walk over a log found besides frames.
+type logScan struct {
+	end  int // where the last frame ends
+	gaps []gap
+}
+
+// altered returns the number of bytes that no interrupted write explains.
+func (s logScan) altered() int {
+	n := 0
+	for _, g := range s.gaps {
+		if !g.torn {
+			n += g.len
+		}
+	}
+	return n
+}
+
+// scanLog calls fn for each frame of the log b, in order. It never stops at
+// damage: it looks for the next frame behind it.
+func scanLog(b []byte, kind logKind, fn func(off int, key stages.Digest, payload []byte)) logScan {
+	var s logScan
+	for pos := 0; pos < len(b); {
+		key, payload, n, ok := frameAt(b[pos:], kind)
+		if ok {
+			fn(pos, key, payload)
+			pos += n
+			s.end = pos
+			continue
+		}
+		next := nextFrame(b, pos+1, kind)
+		s.gaps = append(s.gaps, gap{pos, next - pos, torn(b[pos:next], n, kind)})
+		pos = next
+	}
+	return s
+}
+
+// nextFrame returns where the first whole frame at or after pos begins, len(b)
+// without one.
+func nextFrame(b []byte, pos int, kind logKind) int {
+	for pos < len(b) {
+		i := bytes.Index(b[pos:], kind.magic())
+		if i < 0 {
+			break
+		}
+		pos += i
+		if _, _, _, ok := frameAt(b[pos:], kind); ok {
+			return pos
+		}
+		pos++
+	}
+	return len(b)
+}
+
+// torn reports whether g, which isn't a frame, looks like the beginning of one;
+// n is the length its header claims.
+func torn(g []byte, n int, kind logKind) bool {
+	if len(g) < frameLen {
+		m := kind.magic()
+		k := min(len(g), len(m))
+		return bytes.Equal(g[:k], m[:k])
+	}
+	return n > len(g)
+}

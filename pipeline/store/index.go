@@ -1,0 +1,369 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// The index holds what a run that executes nothing asks for. It's derived from
+// the action logs, and says how far into each of them it reaches: opening the
+// store reads what's beyond. So it may be deleted, be damaged, or lack what a
+// killed process or another one wrote.
+//
+// Payloads by their first byte, fixed-width so that the length is the whole check:
+//
+//	'e' an action: offset u64 and length u32 of its frame, name u64, made_by length u8,
+//	    outputs u16, packs u32, made_by; an output: flags u8, items u32, listing; a pack: digest, size u64
+//	'm' a mark: the log of the key's first byte is known up to u64
+//	's' seen: the cell called u64 was last found under this key
+
+const (
+	entryKind = 'e'
+	markKind  = 'm'
+	seenKind  = 's'
+
+	entryLen  = 1 + 8 + 4 + 8 + 1 + 2 + 4
+	outputLen = 1 + 4 + keyLen
+	packLen   = keyLen + 8
+
+	flagDropped = 1
+)
+
+const buckets = 256
+
+// An index is the index in memory.
+type index struct {
+	entries []entry
+	newest  map[stages.Digest]int32 // of a key's entries
+	names   []named                 // what each cell was last, oldest first
+	latest  map[uint64]stages.Digest
+	logs    [buckets]coverage
+}
+
+type entry struct {
+	rec  []byte // the payload
+	prev int32  // an older entry of the same key, or -1
+}
+
+// A named says that a cell, by the hash of its name, had a key.
+type named struct {
+	name uint64
+	key  stages.Digest
+}
+
+// coverage tells what of an action log the index knows: everything up to mark,
+// and sum bytes of frames behind it. It knows the whole log when these add up to
+// its size.
+type coverage struct{ mark, sum int64 }
+
+// A Hit is an action as the index knows it. It stays valid as long as the store.
+type Hit struct {
+	key stages.Digest
+	rec []byte
+}
+
+// Key returns the key that the hit was found under.
+func (h Hit) Key() stages.Digest { return h.key }
+
+func (h Hit) span() (off int64, n int) {
+	return int64(binary.LittleEndian.Uint64(h.rec[1:])), int(binary.LittleEndian.Uint32(h.rec[9:]))
+}
+func (h Hit) name() uint64   { return binary.LittleEndian.Uint64(h.rec[13:]) }
+func (h Hit) madeBy() []byte { return h.rec[entryLen:][:h.rec[21]] }
+func (h Hit) outputs() []byte {
+	return h.rec[entryLen+int(h.rec[21]):][:h.Outputs()*outputLen]
+}
+
+// MadeBy returns the class of device that executed the action.
+func (h Hit) MadeBy() string { return string(h.madeBy()) }
+
+// Outputs returns the number of output ports.
+func (h Hit) Outputs() int { return int(binary.LittleEndian.Uint16(h.rec[22:])) }
+
+// Output returns what's known of an output port by its position: the digest of
+// its listing, the number of items, and whether their payloads' bytes were
+// dropped on purpose.
+func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
+	b := h.outputs()[i*outputLen:]
+	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0]&flagDropped != 0
+}
+
+// Packs yields the objects that the action's listings and payloads lie in.
+func (h Hit) Packs() iter.Seq[PackRef] {
+	return func(yield func(PackRef) bool) {
+		for b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]; len(b) >= packLen; b = b[packLen:] {
+			if !yield(PackRef{stages.Digest(b[:keyLen]), int64(binary.LittleEndian.Uint64(b[keyLen:]))}) {
+				return
+			}
+		}
+	}
+}
+
+// appendEntry appends the index's payload for an action whose frame lies at off.
+func appendEntry(b []byte, a *Action, off int64, n int) []byte {
+	le := binary.LittleEndian
+	b = append(b, entryKind)
+	b = le.AppendUint64(b, uint64(off))
+	b = le.AppendUint32(b, uint32(n))
+	b = le.AppendUint64(b, nameHash(a.Experiment, a.Cell))
+	b = append(b, byte(len(a.MadeBy)))
+	b = le.AppendUint16(b, uint16(len(a.Outputs)))
+	b = le.AppendUint32(b, uint32(len(a.Packs)))
+	b = append(b, a.MadeBy...)
+	for _, o := range a.Outputs {
+		var flags byte
+		if o.Dropped {
+			flags = flagDropped
+		}
+		b = append(b, flags)
+		b = le.AppendUint32(b, uint32(o.Items))
+		b = append(b, o.Listing[:]...)
+	}
+	for _, p := range a.Packs {
+		b = append(b, p.Digest[:]...)
+		b = le.AppendUint64(b, uint64(p.Size))
+	}
+	return b
+}
+
+// validEntry reports whether rec has the length that its counts ask for.
+func validEntry(rec []byte) bool {
+	if len(rec) < entryLen || rec[0] != entryKind {
+		return false
+	}
+	le := binary.LittleEndian
+	want := entryLen + int64(rec[21]) + int64(le.Uint16(rec[22:]))*int64(outputLen) + int64(le.Uint32(rec[24:]))*int64(packLen)
+	return int64(len(rec)) == want && le.Uint64(rec[1:]) < 1<<62
+}
+
+// parse reads the index file b, which it keeps.
+func (x *index) parse(b []byte) logScan {
+	n := len(b) / (frameLen + 100)
+	x.newest = make(map[stages.Digest]int32, n)
+	x.entries = make([]entry, 0, n)
+	return scanLog(b, indexLog, func(_ int, key stages.Digest, rec []byte) {
+		switch {
+		case validEntry(rec):
+			x.add(key, rec)
+		case len(rec) == 9 && rec[0] == markKind:
+			if v := binary.LittleEndian.Uint64(rec[1:]); v < 1<<62 {
+				x.logs[key[0]] = coverage{mark: int64(v)}
+			}
+		case len(rec) == 9 && rec[0] == seenKind:
+			x.see(binary.LittleEndian.Uint64(rec[1:]), key)
+		}
+	})
+}
+
+// add makes rec the newest entry of key.
+func (x *index) add(key stages.Digest, rec []byte) {
+	prev, ok := x.newest[key]
+	if !ok {
+		prev = -1
+	}
+	h := Hit{key, rec}
+	off, n := h.span()
+	if c := &x.logs[key[0]]; off >= c.mark {
+		c.sum += int64(n)
+	}
+	x.newest[key] = int32(len(x.entries))
+	x.entries = append(x.entries, entry{rec, prev})
+	x.see(h.name(), key)
+}
+
+func (x *index) see(name uint64, key stages.Digest) {
+	if x.latest != nil {
+		x.latest[name] = key
+		return
+	}
+	x.names = append(x.names, named{name, key})
+}
+
+// last returns the key that the cell called name last had.
+func (x *index) last(name uint64) (stages.Digest, bool) {
+	if x.latest == nil {
+		x.latest = make(map[uint64]stages.Digest, len(x.names))
+		for _, n := range x.names {
+			x.latest[n.name] = n.key
+		}
+		x.names = nil
+	}
+	key, ok := x.latest[name]
+	return key, ok
+}
+
+// has reports whether the index has the action whose frame lies at off.
+func (x *index) has(key stages.Digest, off int64) bool {
+	i, ok := x.newest[key]
+	for ok && i >= 0 {
+		if at, _ := (Hit{key, x.entries[i].rec}).span(); at == off {
+			return true
+		}
+		i = x.entries[i].prev
+	}
+	return false
+}
+
+// Lookup finds the newest action recorded under key, of those made by prefer if
+// there are any. It reads nothing but memory, so the action's files may have
+// gone: see [Store.Check].
+func (s *Store) Lookup(key stages.Digest, prefer string) (Hit, bool) {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	first, ok := s.index.newest[key]
+	if !ok {
+		return Hit{}, false
+	}
+	for i := first; i >= 0; i = s.index.entries[i].prev {
+		if h := (Hit{key, s.index.entries[i].rec}); string(h.madeBy()) == prefer {
+			return h, true
+		}
+	}
+	return Hit{key, s.index.entries[first].rec}, true
+}
+
+func (s *Store) indexPath() string { return filepath.Join(s.dir, "index") }
+
+func (s *Store) actionPath(bucket byte) string {
+	return filepath.Join(s.dir, "actions", fmt.Sprintf("%02x.log", bucket))
+}
+
+// openIndex reads the index, and the ends of the action logs that it lacks.
+func (s *Store) openIndex() error {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	b, err := os.ReadFile(s.indexPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.warn("the index of store %q can't be read, and is made again: %v", s.dir, err)
+	}
+	if n := s.index.parse(b).altered(); n > 0 {
+		s.warn("the index of store %q is damaged (%d bytes), and is mended from the actions", s.dir, n)
+	}
+	frames, err := s.catchUp()
+	if err != nil || len(frames) == 0 || s.readOnly {
+		return err
+	}
+	if err := s.appendIndex(frames); errors.As(err, new(stop)) {
+		return err
+	} else if err != nil {
+		s.warn("%v", err) // nothing is lost: the next one catches up again
+	}
+	return nil
+}
+
+// catchUp adds to the index what the action logs hold beyond it, and returns the
+// frames that make the index file know it too.
+func (s *Store) catchUp() (frames []byte, err error) {
+	logs, err := os.ReadDir(filepath.Join(s.dir, "actions"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("store %q: %w", s.dir, err)
+	}
+	var found []foundAction
+	var marks []byte
+	for _, l := range logs {
+		var bucket byte
+		if n, err := fmt.Sscanf(l.Name(), "%02x.log", &bucket); n != 1 || err != nil {
+			continue
+		}
+		path := s.actionPath(bucket)
+		size, err := statSize(path)
+		c := &s.index.logs[bucket]
+		if err != nil || size == c.mark+c.sum {
+			continue
+		}
+		// A log shorter than what's known of it was rewritten: read all of it.
+		from := c.mark
+		if from > size {
+			from = 0
+		}
+		b, err := readFrom(path, from)
+		if err != nil {
+			s.warn("%v", err)
+			continue
+		}
+		scan := scanLog(b, actionLog, func(off int, key stages.Digest, payload []byte) {
+			a, err := decodeAction(key, payload)
+			if err != nil || key[0] != bucket {
+				return
+			}
+			if at := from + int64(off); !s.index.has(key, at) {
+				found = append(found, foundAction{a, at, frameLen + len(payload)})
+			}
+		})
+		if end := from + int64(scan.end); end > c.mark || from < c.mark {
+			marks = appendMark(marks, bucket, end)
+			*c = coverage{mark: end}
+		}
+	}
+	// In the order in which they happened, for what a cell was last.
+	sort.SliceStable(found, func(i, j int) bool { return found[i].At < found[j].At })
+	for _, f := range found {
+		rec := appendEntry(nil, &f.Action, f.off, f.n)
+		s.index.add(f.Key, rec)
+		frames = appendFrame(frames, indexLog, f.Key, rec)
+	}
+	return append(frames, marks...), nil
+}
+
+type foundAction struct {
+	Action
+	off int64
+	n   int
+}
+
+// appendMark appends the frame that says that the log of a bucket is known up to end.
+func appendMark(b []byte, bucket byte, end int64) []byte {
+	return appendFrame(b, indexLog, stages.Digest{bucket}, binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end)))
+}
+
+// appendIndex writes frames to the index file. The caller holds indexMu.
+func (s *Store) appendIndex(frames []byte) error {
+	if err := s.setUp(); err != nil {
+		return err
+	}
+	if s.indexed == nil {
+		f, err := s.open(s.indexPath(), os.O_APPEND, 0o666)
+		if err != nil {
+			if f != nil {
+				f.Close()
+			}
+			return err
+		}
+		s.indexed = f
+	}
+	s.written.Store(true)
+	return s.write(s.indexed, frames)
+}
+
+// readFrom returns the bytes of a file from off on.
+func readFrom(path string, off int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q isn't a regular file", path)
+	}
+	b := make([]byte, max(0, st.Size()-off))
+	n, err := f.ReadAt(b, off)
+	if n < len(b) && err != nil && err != io.EOF {
+		return nil, err
+	}
+	return b[:n], nil
+}

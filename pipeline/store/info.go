@@ -1,0 +1,75 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Info tells how large a store is.
+type Info struct {
+	Dir         string
+	Objects     int
+	ObjectBytes int64
+	Actions     int   // keys with a recorded action
+	Groups      int   // groups with recorded items
+	Items       int   // items with a recorded outcome
+	RecordBytes int64 // logs, index and memos
+	Damaged     int   // objects set aside because of wrong bytes
+	Leftovers   int   // temporary files of processes that were killed, or still run
+}
+
+// Info counts what's in the store.
+func (s *Store) Info() (Info, error) {
+	in := Info{Dir: s.dir}
+	err := s.eachObject(func(o objectFile) error {
+		if o.temporary() {
+			in.Leftovers++
+			return nil
+		}
+		in.Objects++
+		in.ObjectBytes += o.size
+		return nil
+	})
+	if err != nil {
+		return in, err
+	}
+	s.indexMu.Lock()
+	in.Actions = len(s.index.newest)
+	s.indexMu.Unlock()
+	size := func(path string) {
+		if n, err := statSize(path); err == nil {
+			in.RecordBytes += n
+		}
+	}
+	for _, path := range []string{s.indexPath(), s.memoPath(), s.statPath()} {
+		size(path)
+	}
+	s.eachLog("actions", func(path string, _ byte) error { size(path); return nil })
+	err = s.eachLog("items", func(path string, bucket byte) error {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		in.RecordBytes += int64(len(b))
+		groups := map[stages.Digest]map[stages.Digest]bool{}
+		scanLog(b, itemLog, func(_ int, group stages.Digest, payload []byte) {
+			if groups[group] == nil {
+				groups[group] = map[stages.Digest]bool{}
+			}
+			walkItems(payload, func(key stages.Digest, _ int) { groups[group][key] = true }, nil)
+		})
+		in.Groups += len(groups)
+		for _, g := range groups {
+			in.Items += len(g)
+		}
+		return nil
+	})
+	if err != nil {
+		return in, err
+	}
+	damaged, _ := os.ReadDir(filepath.Join(s.dir, "damaged"))
+	in.Damaged = len(damaged)
+	return in, nil
+}

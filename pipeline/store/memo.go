@@ -1,0 +1,57 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/runexp/runexp/stages"
+)
+
+func (s *Store) memoPath() string { return filepath.Join(s.dir, "memo.log") }
+
+// Memo returns the value last remembered under key: the digest of a compiled
+// program, the state of a review folder. The slice must not be changed.
+func (s *Store) Memo(key stages.Digest) ([]byte, bool) {
+	s.memoMu.Lock()
+	defer s.memoMu.Unlock()
+	s.loadMemos()
+	v, ok := s.memos[key]
+	return v, ok
+}
+
+// SetMemo remembers val under key. It writes only news.
+func (s *Store) SetMemo(key stages.Digest, val []byte) error {
+	if s.readOnly {
+		return errReadOnly
+	}
+	if len(val) > maxPayload {
+		return fmt.Errorf("a memo of %d bytes, more than %d", len(val), maxPayload)
+	}
+	s.memoMu.Lock()
+	defer s.memoMu.Unlock()
+	s.loadMemos()
+	if old, ok := s.memos[key]; ok && bytes.Equal(old, val) {
+		return nil
+	}
+	if _, err := s.appendLog(s.memoPath(), appendFrame(nil, memoLog, key, val)); err != nil {
+		return err
+	}
+	s.memos[key] = append([]byte{}, val...)
+	return nil
+}
+
+func (s *Store) loadMemos() {
+	if s.memos != nil {
+		return
+	}
+	s.memos = map[stages.Digest][]byte{}
+	b, err := os.ReadFile(s.memoPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.warn("memos can't be read: %v", err)
+	}
+	scanLog(b, memoLog, func(_ int, key stages.Digest, payload []byte) { s.memos[key] = payload })
+}

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// InlineMax is the size in bytes up to which a payload has no place in a pack: a
+// score, a label or a target is part of the records that mention it.
+const InlineMax = 64
+
+// A PackRef names a file of objects/, by the SHA-256 of its bytes.
+type PackRef struct {
+	Digest stages.Digest
+	Size   int64
+}
+
+// A Ref tells where a payload lies: in the record itself, in a pack, or, where
+// its bytes weren't kept, nowhere.
+type Ref struct {
+	Digest stages.Digest // SHA-256 of the payload
+	Pack   PackRef       // zero when the payload isn't in a pack
+	Off    int64         // where it begins in the pack
+	Len    int64
+	Inline []byte // the payload itself, if it's in the record; empty, not nil, for an empty payload
+}
+
+// Kept reports whether the payload's bytes are somewhere.
+func (r Ref) Kept() bool { return r.Inline != nil || r.Pack != PackRef{} }
+
+// Dropped returns r without its bytes: what a record says of a payload under
+// "store: none". Payloads in the record itself stay.
+func (r Ref) Dropped() Ref {
+	r.Pack, r.Off = PackRef{}, 0
+	return r
+}
+
+// A Miss is the reason why something recorded can't be had. It's never worth
+// more than computing again.
+type Miss struct{ Reason string }
+
+func (m *Miss) Error() string { return m.Reason }
+
+func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
+
+// Put stores payloads, those beyond InlineMax together in one pack, equal ones
+// once, and returns where they lie, in order. The pack is in place when Put
+// returns, but nothing refers to it until it's recorded.
+func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
+	refs := make([]Ref, len(payloads))
+	seen := make(map[stages.Digest]int, len(payloads))
+	h := sha256.New()
+	var parts [][]byte
+	var size int64
+	for i, p := range payloads {
+		d := stages.Sum(p)
+		if first, ok := seen[d]; ok {
+			refs[i] = refs[first]
+			continue
+		}
+		seen[d] = i
+		refs[i] = Ref{Digest: d, Len: int64(len(p))}
+		if len(p) <= InlineMax {
+			refs[i].Inline = append([]byte{}, p...)
+			continue
+		}
+		refs[i].Off = size
+		size += int64(len(p))
+		h.Write(p)
+		parts = append(parts, p)
+	}
+	if s.readOnly {
+		return nil, errReadOnly
+	}
+	if size == 0 {
+		return refs, nil
+	}
+	pack := PackRef{stages.Digest(h.Sum(nil)), size}
+	for i := range refs {
+		if refs[i].Inline == nil {
+			refs[i].Pack = pack
+		}
+	}
+	return refs, s.putPack(pack, parts)
+}
+
+// putPack writes a pack unless it's there. A file of the wrong size is replaced.
+func (s *Store) putPack(pack PackRef, parts [][]byte) error {
+	path := s.packPath(pack.Digest)
+	if size, err := statSize(path); err != nil || size != pack.Size {
+		if err := s.writeFile(path, 0o444, parts...); err != nil {
+			return err
+		}
+	}
+	s.remember(pack, nil)
+	return nil
+}
+
+// Load returns the payload that r refers to. Its bytes have the digest of r, or
+// the error is a [*Miss]. A pack whose bytes were altered is moved to damaged/,
+// so that putting it again writes it.
+func (s *Store) Load(r Ref) ([]byte, error) {
+	if r.Inline != nil {
+		if stages.Sum(r.Inline) != r.Digest {
+			return nil, miss("payload %s is altered", r.Digest.Short())
+		}
+		return r.Inline, nil
+	}
+	if !r.Kept() {
+		return nil, miss("the bytes of payload %s weren't kept", r.Digest.Short())
+	}
+	b, err := s.readPack(r)
+	if err == nil {
+		return b, nil
+	}
+	var m *Miss
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		m = miss("object %s is missing", r.Pack.Digest.Short())
+	case errors.As(err, &m):
+		s.distrust(r.Pack)
+	default:
+		m = miss("object %s can't be read: %v", r.Pack.Digest.Short(), err)
+		s.distrust(r.Pack)
+	}
+	s.remember(r.Pack, m)
+	return nil, m
+}
+
+// readPack reads and checks the part of a pack that r refers to, and no more.
+func (s *Store) readPack(r Ref) ([]byte, error) {
+	if r.Off < 0 || r.Len < 0 || r.Off > r.Pack.Size-r.Len {
+		return nil, miss("the record of payload %s is altered", r.Digest.Short())
+	}
+	f, err := os.Open(s.packPath(r.Pack.Digest))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil {
+		return nil, err
+	} else if st.Size() != r.Pack.Size {
+		return nil, wrongSize(r.Pack, st.Size())
+	}
+	b := make([]byte, r.Len)
+	if _, err := f.ReadAt(b, r.Off); err == io.EOF {
+		return nil, miss("object %s is truncated", r.Pack.Digest.Short())
+	} else if err != nil {
+		return nil, err
+	}
+	if stages.Sum(b) != r.Digest {
+		return nil, miss("object %s is altered", r.Pack.Digest.Short())
+	}
+	return b, nil
+}
+
+func wrongSize(pack PackRef, size int64) *Miss {
+	if size < pack.Size {
+		return miss("object %s is truncated: %d of %d bytes", pack.Digest.Short(), size, pack.Size)
+	}
+	return miss("object %s is altered: %d bytes instead of %d", pack.Digest.Short(), size, pack.Size)
+}
+
+// distrust moves a pack to damaged/ unless its bytes are what its name says:
+// then the record that led to it is wrong, not the pack.
+func (s *Store) distrust(pack PackRef) {
+	if s.readOnly {
+		return
+	}
+	path := s.packPath(pack.Digest)
+	if d, _, err := hashFile(path); err == nil && d == pack.Digest {
+		return
+	}
+	if err := s.setAside(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.warn("%v", err)
+	}
+}
+
+// Check returns nil if the pack is there with its size, else why not. It looks
+// once: the answer is remembered until the pack is put or found damaged.
+func (s *Store) Check(pack PackRef) *Miss {
+	s.packMu.Lock()
+	m, known := s.packs[pack]
+	s.packMu.Unlock()
+	if known {
+		return m
+	}
+	m = nil
+	if size, err := statSize(s.packPath(pack.Digest)); errors.Is(err, fs.ErrNotExist) {
+		m = miss("object %s is missing", pack.Digest.Short())
+	} else if err != nil {
+		m = miss("object %s can't be read: %v", pack.Digest.Short(), err)
+	} else if size != pack.Size {
+		m = wrongSize(pack, size)
+	}
+	s.remember(pack, m)
+	return m
+}
+
+// remember keeps what's known of a pack: m, or nil when it's there.
+func (s *Store) remember(pack PackRef, m *Miss) {
+	s.packMu.Lock()
+	s.packs[pack] = m
+	s.packMu.Unlock()
+}
+
+// CheckAll looks at packs on all cores, so that Check knows them.
+func (s *Store) CheckAll(packs []PackRef) {
+	var wg sync.WaitGroup
+	n := runtime.GOMAXPROCS(0)
+	for k := range n {
+		part := packs[k*len(packs)/n : (k+1)*len(packs)/n]
+		wg.Go(func() {
+			for _, p := range part {
+				s.Check(p)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *Store) packPath(d stages.Digest) string {
+	// Built by hand: a no-op run makes one a pack.
+	var hexed [2 * keyLen]byte
+	hex.Encode(hexed[:], d[:])
+	b := make([]byte, 0, len(s.objects)+4+len(hexed))
+	b = append(b, s.objects...)
+	b = append(b, filepath.Separator, hexed[0], hexed[1], filepath.Separator)
+	b = append(b, hexed[:]...)
+	return string(b)
+}
+
+// hashFile returns the SHA-256 and the size of a file's bytes.
+func hashFile(path string) (d stages.Digest, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return d, 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return stages.Digest(h.Sum(nil)), size, err
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// settled is how long a file must have been left alone before its digest is
+// remembered beyond the process. Within the resolution of file times — 2 s on
+// some file systems — two versions of a file may look the same.
+const settled = 2 * time.Second
+
+// A stamp is what a file looks like from outside.
+type stamp struct {
+	size         int64
+	mtime, ctime int64 // in Unix nanoseconds
+	inode        uint64
+}
+
+// A fileState is a file's stamp, and the digest of the bytes that were then in it.
+type fileState struct {
+	stamp
+	digest stages.Digest
+	racy   bool // changed too short before it was read to be trusted
+}
+
+// statIndex remembers the digests of outside files.
+type statIndex struct {
+	mu      sync.Mutex
+	loaded  bool
+	known   map[stages.Digest]fileState // by the digest of the absolute path
+	pending []byte                      // frames to write
+	count   int                         // of pending
+}
+
+// flushFiles is the number of digests that a kill may cost.
+const flushFiles = 256
+
+func (s *Store) statPath() string { return filepath.Join(s.dir, "stat.idx") }
+
+// FileDigest returns the SHA-256 and the size of an outside file. It reads the
+// file only if size, times or inode are new, or if it changed so recently that
+// they don't tell. The file must be a regular one, or a link to one.
+func (s *Store) FileDigest(path string) (stages.Digest, int64, error) {
+	st, err := s.fileState(path, false)
+	return st.digest, st.size, err
+}
+
+// FileUnchanged returns an error unless the file still has the digest that
+// FileDigest returned. What was made from a file that changed meanwhile is worth
+// nothing.
+func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
+	now, err := s.fileState(path, true)
+	if err != nil {
+		return err
+	}
+	if now.digest != digest {
+		return fmt.Errorf("%q changed while it was in use", path)
+	}
+	return nil
+}
+
+// fileState returns the state of a file. With again, the digest of a racy file
+// isn't taken from memory.
+func (s *Store) fileState(path string, again bool) (fileState, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fileState{}, err
+	}
+	key := stages.Sum([]byte(abs))
+	info, err := os.Stat(abs)
+	if err != nil {
+		return fileState{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return fileState{}, fmt.Errorf("%q isn't a regular file", path)
+	}
+	x := &s.files
+	x.mu.Lock()
+	x.load(s)
+	old, ok := x.known[key]
+	x.mu.Unlock()
+	now, stamped := stampOf(info)
+	if ok && stamped && now == old.stamp && !(again && old.racy) {
+		return old, nil
+	}
+	state, err := readState(abs)
+	if err != nil {
+		return fileState{}, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.known[key] = state
+	if state.racy || !stamped || s.readOnly {
+		return state, nil
+	}
+	x.pending = appendFrame(x.pending, statLog, key, state.encode())
+	if x.count++; x.count >= flushFiles {
+		return state, x.write(s)
+	}
+	return state, nil
+}
+
+// readState digests a file, again if it changed meanwhile.
+func readState(path string) (fileState, error) {
+	for range 3 {
+		began := time.Now()
+		before, err := os.Stat(path)
+		if err != nil {
+			return fileState{}, err
+		}
+		d, n, err := hashFile(path)
+		if err != nil {
+			return fileState{}, err
+		}
+		after, err := os.Stat(path)
+		if err != nil {
+			return fileState{}, err
+		}
+		a, ok := stampOf(before)
+		if b, _ := stampOf(after); a != b || n != a.size {
+			continue
+		}
+		young := began.Add(-settled).UnixNano()
+		return fileState{a, d, !ok || a.mtime > young || a.ctime > young}, nil
+	}
+	return fileState{}, fmt.Errorf("%q changes while it's read", path)
+}
+
+// stampOf returns a file's stamp; ok is false where the system has no inodes.
+func stampOf(info os.FileInfo) (st stamp, ok bool) {
+	ctime, inode, ok := changeTime(info)
+	return stamp{info.Size(), info.ModTime().UnixNano(), ctime, inode}, ok
+}
+
+const stateLen = 4*8 + keyLen
+
+func (f fileState) encode() []byte {
+	b := make([]byte, 0, stateLen)
+	for _, v := range []uint64{uint64(f.size), uint64(f.mtime), uint64(f.ctime), f.inode} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return append(b, f.digest[:]...)
+}
+
+func decodeState(b []byte) (f fileState, ok bool) {
+	if len(b) != stateLen {
+		return f, false
+	}
+	le := binary.LittleEndian
+	f.size, f.mtime, f.ctime, f.inode = int64(le.Uint64(b)), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:])), le.Uint64(b[24:])
+	f.digest = stages.Digest(b[32:])
+	return f, f.size >= 0
+}
+
+// load reads the file once. The caller holds mu.
+func (x *statIndex) load(s *Store) {
+	if x.loaded {
+		return
+	}
+	x.loaded = true
+	b, err := os.ReadFile(s.statPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.warn("digests of files can't be read: %v", err)
+	}
+	x.parse(b)
+}
+
+func (x *statIndex) parse(b []byte) logScan {
+	x.known = make(map[stages.Digest]fileState, len(b)/(frameLen+stateLen))
+	return scanLog(b, statLog, func(_ int, key stages.Digest, payload []byte) {
+		if f, ok := decodeState(payload); ok {
+			x.known[key] = f
+		}
+	})
+}
+
+// write appends what's pending. Not being able to is worth a warning only: the
+// files will be read again. The caller holds mu.
+func (x *statIndex) write(s *Store) error {
+	if len(x.pending) == 0 {
+		return nil
+	}
+	_, err := s.appendLog(s.statPath(), x.pending)
+	x.pending, x.count = nil, 0
+	if err == nil || errors.As(err, new(stop)) {
+		return err
+	}
+	s.warn("%v", err)
+	return nil
+}
+
+func (x *statIndex) flush(s *Store) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.write(s)
+}

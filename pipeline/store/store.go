@@ -1,0 +1,203 @@
+// Package store keeps what runs computed, so that nothing is computed twice.
+//
+//   - An object is a file of payloads one after another, a pack, named by the
+//     SHA-256 of its bytes. sha256sum can verify it.
+//   - A [Listing] is the ordered items of one output port of a cell: their
+//     digests, where their payloads lie, their ids.
+//   - An [Action] records an executed cell under its key: what went into it, in
+//     clear, and its listings.
+//   - An item record keeps the outcome of one item under a group key, so that a
+//     cell with other items finds those it shares.
+//   - A memo is a small remembered fact.
+//   - A [Miss] is the reason why something recorded can't be had.
+//
+// On disk, below the store's folder:
+//
+//	FORMAT             the format of all this
+//	objects/ab/abcd…   packs, read-only
+//	actions/ab.log     JSON, by the first byte of the key
+//	items/ab.log       item records, by the first byte of the group
+//	memo.log           memos
+//	stat.idx           digests of outside files
+//	index              what [Store.Lookup] needs; derived from actions/
+//	damaged/           objects whose bytes weren't those of their name
+//
+// The law of this folder: objects appear under their name when they're complete,
+// by rename; logs only grow, a frame at a time (frame.go); a record is written
+// after all that it refers to. So a process that's killed leaves either a thing
+// or nothing, and two processes may write at once without a lock. Whatever can't
+// be read, or isn't what its name or checksum says, counts as never written.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Options say how a store is opened.
+type Options struct {
+	// ReadOnly keeps the store from writing anything, derived files included. A
+	// folder that doesn't exist is then an empty store.
+	ReadOnly bool
+
+	// Hook is called before and after every system call that writes, with the
+	// name of that point. Its error ends the operation there and then, without
+	// any cleaning up, as a kill would. For tests.
+	Hook func(point string) error
+
+	// Warn is told, in a sentence, of damage that the store works around.
+	Warn func(string)
+}
+
+// A Store is an open store. Its methods may be called concurrently.
+type Store struct {
+	dir, objects string
+	readOnly     bool
+	hook         func(string) error
+	warner       func(string)
+
+	prepare sync.Once
+	ready   error // of prepare
+	written atomic.Bool
+	temp    atomic.Uint64 // number of the next temporary file
+	tempID  uint64
+
+	packMu sync.Mutex
+	packs  map[PackRef]*Miss // what's known: nil when the pack is there
+
+	indexMu sync.Mutex // guards index and indexFile
+	index   index
+	indexed *os.File
+
+	memoMu sync.Mutex
+	memos  map[stages.Digest][]byte // nil until first asked for
+
+	files statIndex
+}
+
+var errReadOnly = errors.New("the store was opened for reading only")
+
+const (
+	formatName = "FORMAT"
+	format     = 1
+)
+
+// Open opens the store in dir, which is made when something is first written.
+// Damage isn't an error: what can't be read was never written.
+func Open(dir string, o Options) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		dir: dir, objects: filepath.Join(dir, "objects"), readOnly: o.ReadOnly, hook: o.Hook, warner: o.Warn,
+		tempID: rand.Uint64(),
+	}
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("store %q: %w", dir, err)
+	}
+	if err := s.checkFormat(); err != nil {
+		return nil, err
+	}
+	if err := s.openIndex(); err != nil {
+		return nil, err
+	}
+	s.packs = make(map[PackRef]*Miss, len(s.index.entries))
+	return s, nil
+}
+
+// Close ends the use of the store. What was written is handed to the disk with
+// one sync; a store that only read doesn't touch the disk.
+func (s *Store) Close() error {
+	err := s.files.flush(s)
+	s.indexMu.Lock()
+	if s.indexed != nil {
+		err = errors.Join(err, s.indexed.Close())
+		s.indexed = nil
+	}
+	s.indexMu.Unlock()
+	if s.written.Swap(false) {
+		if e := s.at("sync"); e != nil {
+			return e
+		}
+		if e := syncAll(s.dir); e != nil {
+			err = errors.Join(err, fmt.Errorf("store %q: %w", s.dir, e))
+		}
+	}
+	return err
+}
+
+// Dir returns the store's folder as an absolute path.
+func (s *Store) Dir() string { return s.dir }
+
+func (s *Store) warn(format string, args ...any) {
+	if s.warner != nil {
+		s.warner(fmt.Sprintf(format, args...))
+	}
+}
+
+// formatLine returns the contents of FORMAT. The checksum keeps a damaged digit
+// from looking like another format.
+func formatLine(n int) string {
+	line := fmt.Sprintf("runexp store %d", n)
+	return fmt.Sprintf("%s %08x\n", line, crc32.Checksum([]byte(line), castagnoli))
+}
+
+// checkFormat refuses a store of another version of the program. A FORMAT that's
+// missing or damaged is written again by the next writer; frames and names tell
+// formats apart, so nothing can be misread meanwhile.
+func (s *Store) checkFormat() error {
+	b, err := os.ReadFile(filepath.Join(s.dir, formatName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("store %q can't be read: %w", s.dir, err)
+	}
+	var n int
+	var sum uint32
+	if _, err := fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum); err != nil || string(b) != formatLine(n) {
+		s.warn("%s of store %q is damaged", formatName, s.dir)
+		return nil
+	}
+	if n != format {
+		return fmt.Errorf("store %q has format %d, this program reads format %d: use another folder", s.dir, n, format)
+	}
+	return nil
+}
+
+// setUp makes sure that the store's folder exists and says its format.
+func (s *Store) setUp() error {
+	s.prepare.Do(func() {
+		path := filepath.Join(s.dir, formatName)
+		if b, err := os.ReadFile(path); err == nil && string(b) == formatLine(format) {
+			return
+		}
+		s.ready = s.writeFile(path, 0o666, []byte(formatLine(format)))
+	})
+	return s.ready
+}
+
+// writeErr makes an error of the file system one that says what it means for the
+// store.
+func (s *Store) writeErr(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("store %q can't be written: %w", s.dir, err)
+	}
+	return fmt.Errorf("store %q: %w", s.dir, err)
+}

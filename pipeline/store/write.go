@@ -1,0 +1,173 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A stop is the error of a hook: the process is to be thought dead from here on,
+// so nothing is cleaned up.
+type stop struct{ error }
+
+func (e stop) Unwrap() error { return e.error }
+
+// A tear asks, as the error of a hook before a write, that the kill happens
+// after so many bytes of it.
+type tear int
+
+func (t tear) Error() string { return fmt.Sprintf("killed after %d bytes", int(t)) }
+
+// at marks a point between system calls.
+func (s *Store) at(point string) error {
+	if s.hook == nil {
+		return nil
+	}
+	if err := s.hook(point); err != nil {
+		return stop{err}
+	}
+	return nil
+}
+
+// write writes b to f with one system call.
+func (s *Store) write(f *os.File, b []byte) error {
+	if err := s.at("write"); err != nil {
+		var t tear
+		if errors.As(err, &t) {
+			f.Write(b[:min(int(t), len(b))])
+		}
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return s.writeErr(err)
+	}
+	return s.at("written")
+}
+
+// makeFolder makes the folder of path, for when opening path showed that it's
+// not there.
+func (s *Store) makeFolder(path string) error {
+	if err := s.at("mkdir"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return s.writeErr(err)
+	}
+	return nil
+}
+
+// open opens path for writing, and makes its folder if need be.
+func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	if err := s.at("open"); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.makeFolder(path); err != nil {
+			return nil, err
+		}
+		if err := s.at("open"); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, mode)
+	}
+	if err != nil {
+		return nil, s.writeErr(err)
+	}
+	return f, s.at("opened")
+}
+
+// writeFile puts parts into the file at path, which appears complete or not at
+// all: a temporary file beside is renamed.
+func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
+	if filepath.Base(path) != formatName {
+		if err := s.setUp(); err != nil {
+			return err
+		}
+	}
+	s.written.Store(true)
+	temp := s.tempName(path)
+	f, err := s.open(temp, os.O_EXCL, mode)
+	defer func() {
+		if err == nil || f == nil {
+			return
+		}
+		f.Close()
+		if !errors.As(err, new(stop)) {
+			os.Remove(temp)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := s.write(f, p); err != nil {
+			return err
+		}
+	}
+	if err := f.Close(); err != nil {
+		return s.writeErr(err)
+	}
+	if err := s.at("rename"); err != nil {
+		return err
+	}
+	if err := rename(temp, path); err != nil {
+		return s.writeErr(err)
+	}
+	return s.at("renamed")
+}
+
+const tempPrefix = ".tmp-"
+
+// tempName returns a name beside path that no other writer uses, on this machine
+// or another that shares the disk.
+func (s *Store) tempName(path string) string {
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%016x-%d", tempPrefix, s.tempID, s.temp.Add(1)))
+}
+
+// appendLog adds frames to the log at path with one write, and returns where they
+// begin. A log that was rewritten meanwhile (see rewriteLog) is another file under the
+// same name: then the frames go there.
+func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
+	if s.readOnly {
+		return 0, errReadOnly
+	}
+	if err := s.setUp(); err != nil {
+		return 0, err
+	}
+	for {
+		f, err := s.open(path, os.O_APPEND, 0o666)
+		if err != nil {
+			if f != nil {
+				f.Close()
+			}
+			return 0, err
+		}
+		off, same, err := s.appendTo(f, path, frames)
+		f.Close()
+		if err != nil || same {
+			return off, err
+		}
+	}
+}
+
+func (s *Store) appendTo(f *os.File, path string, frames []byte) (off int64, same bool, err error) {
+	s.written.Store(true)
+	if err := s.write(f, frames); err != nil {
+		return 0, false, err
+	}
+	// The position behind an appending write is the end of what it wrote.
+	end, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, false, s.writeErr(err)
+	}
+	mine, err := f.Stat()
+	if err != nil {
+		return 0, false, s.writeErr(err)
+	}
+	now, err := os.Stat(path)
+	return end - int64(len(frames)), err == nil && os.SameFile(mine, now), nil
+}
