@@ -1,6 +1,9 @@
 package attribute
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 // riseMasks are random masks before they are enlarged: of every mask a coarse
 // grid and the offset at which the enlarged grid is cut.
@@ -32,15 +35,20 @@ func cell(size, cells int) int { return (size + cells - 1) / cells }
 // render writes mask k [H,W]: the grid enlarged to one cell more than the image
 // has, and cut at the mask's shift.
 func (m riseMasks) render(k int, mask []float32) {
+	rows := m.taps(m.height, m.shifts[k][0], (m.cells+1)*cell(m.height, m.cells))
+	columns := m.taps(m.width, m.shifts[k][1], (m.cells+1)*cell(m.width, m.cells))
+	m.mix(k, rows, columns, mask)
+}
+
+// mix writes what rows and columns take from grid k.
+func (m riseMasks) mix(k int, rows, columns []tap, mask []float32) {
 	grid := m.grids[k*m.cells*m.cells : (k+1)*m.cells*m.cells]
-	rows := m.taps(m.height, m.shifts[k][0])
-	columns := m.taps(m.width, m.shifts[k][1])
 	for y, r := range rows {
 		upper, lower := grid[r.a*m.cells:], grid[r.b*m.cells:]
 		for x, c := range columns {
 			top := lerp(upper[c.a], upper[c.b], c.weight)
 			bottom := lerp(lower[c.a], lower[c.b], c.weight)
-			mask[y*m.width+x] = float32(float64(top*(1-r.weight)) + float64(bottom*r.weight))
+			mask[y*len(columns)+x] = float32(float64(top*(1-r.weight)) + float64(bottom*r.weight))
 		}
 	}
 }
@@ -55,20 +63,14 @@ type tap struct {
 	weight float64
 }
 
-// taps returns what each of size pixels takes from the grid along an axis: linear
-// interpolation with pixels' centres at halves, the grid mirrored at its outer
-// cells' centres.
-func (m riseMasks) taps(size, shift int) []tap {
-	enlarged := (m.cells + 1) * cell(size, m.cells)
+// taps returns what each of size pixels, cut at shift from so many enlarged ones,
+// takes from the grid along an axis: linear interpolation with pixels' centres at
+// halves, the grid mirrored at its outer cells' centres.
+func (m riseMasks) taps(size, shift, enlarged int) []tap {
 	out := make([]tap, size)
 	for i := range out {
 		at := (float64(i+shift)+0.5)*float64(m.cells)/float64(enlarged) - 0.5
-		a := 0
-		if at < 0 {
-			a = -1
-		} else {
-			a = int(at)
-		}
+		a := int(math.Floor(at))
 		out[i] = tap{m.mirror(a), m.mirror(a + 1), at - float64(a)}
 	}
 	return out
