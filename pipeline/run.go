@@ -52,6 +52,7 @@ type run struct {
 	*resolver
 	ctx     context.Context
 	host    chan *device.Slot
+	own     *device.Slot // of the scheduling goroutine
 	devices chan *device.Slot
 	slots   []*device.Slot // all of them, devices first
 
@@ -95,9 +96,10 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	}
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
+	r.value = r.valueOf
 	r.readSources(ctx)
 	for _, n := range r.nodes {
-		if n.wait == 0 && !n.state.finished() {
+		if n.wait == 0 && n.state == waiting {
 			r.settle(n)
 		}
 	}
@@ -137,6 +139,8 @@ func (r *run) openSlots() {
 		r.devices <- s
 		r.slots = append(r.slots, s)
 	}
+	r.own = device.NewSlot(stages.Device{Class: "cpu", Threads: 1}, limit)
+	r.slots = append(r.slots, r.own)
 	k := runtime.GOMAXPROCS(0)
 	r.host = make(chan *device.Slot, k)
 	for i := range k {
@@ -150,6 +154,15 @@ func (r *run) closeSlots() {
 	for _, s := range r.slots {
 		s.Clear()
 	}
+}
+
+// valueOf gets the value behind an edge for a stage that compiles it.
+func (r *run) valueOf(ctx context.Context, from *node, e Edge) (d stages.Data, err error) {
+	f, err := r.factsOf(ctx, r.own, from, e.Port)
+	if err != nil {
+		return d, err
+	}
+	return r.data(ctx, r.own, from, e, f, false), nil
 }
 
 // slotFor returns a slot on which n may compute: the one at hand, or a device
