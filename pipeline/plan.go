@@ -17,6 +17,10 @@ type Plan struct {
 	Publish     []*Step
 	Limit       int      // at most so many sources a cell; 0 for all
 	Narrowed    []string // in words, what --only, --limit and --set changed; empty for the file as it stands
+	Warnings    Diags    // what isn't wrong and is probably not meant
+
+	decl    *experimentDecl   // as it was written
+	written map[string]string // by path that a parameter holds: as the experiment has it
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every
