@@ -1,8 +1,11 @@
 package registry
 
 import (
+	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/fuse"
+	"github.com/runexp/runexp/stages/maps"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/score"
 )
 
@@ -10,8 +13,17 @@ import (
 // sorted order; a test names the line that's missing.
 func Builtin() *Set {
 	return New(
+		attribute.Constant,
+		attribute.External,
+		attribute.Occlusion,
+		attribute.RISE,
+		attribute.Random,
+		dataset.Folder,
 		dataset.Shapes,
 		fuse.MetaRank,
+		maps.Rank,
+		model.ONNX,
+		model.Predict,
 		score.AUC,
 		score.MAS,
 		score.MassAccuracy,

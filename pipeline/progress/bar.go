@@ -51,7 +51,9 @@ func (b *bar) Show(e pipeline.Event) {
 		)
 	case e.Kind == pipeline.Finished:
 		b.close()
-		fmt.Fprintln(b.w, line(&b.tally, e))
+		if text := line(&b.tally, e); text != "" {
+			fmt.Fprintln(b.w, text)
+		}
 	case bad(e.Kind):
 		if b.bar != nil {
 			b.bar.Clear()

@@ -48,6 +48,9 @@ func bad(k pipeline.EventKind) bool {
 
 // line says an event in a line, or "" if it isn't worth one.
 func line(t *tally, e pipeline.Event) string {
+	if !t.planned && !bad(e.Kind) {
+		return "" // one of the cells that planning finds cached
+	}
 	count := fmt.Sprintf("[%d/%d] ", t.done, t.total)
 	switch e.Kind {
 	case pipeline.Planned:
@@ -76,6 +79,9 @@ func line(t *tally, e pipeline.Event) string {
 	case pipeline.Draining:
 		return "stopping once what runs is finished; interrupt again to stop at once"
 	case pipeline.Finished:
+		if t.cached == e.Total {
+			return "" // the beginning said so
+		}
 		return fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
 	}
 	return ""

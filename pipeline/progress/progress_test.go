@@ -24,6 +24,7 @@ const slow = "maps[method=rise]"
 func story() []moment {
 	s := time.Second
 	return []moment{
+		{0, pipeline.Event{Kind: pipeline.CellCached, Cell: "images"}},
 		{0, pipeline.Event{Kind: pipeline.Planned, Done: 1, Total: 6}},
 		{0, pipeline.Event{Kind: pipeline.CellStarted, Cell: slow, Step: "maps", Device: "cpu:0"}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 10, Total: 100, Device: "cpu:0"}},
@@ -92,15 +93,16 @@ func TestJSON(t *testing.T) {
 	tell(func(Clock) Display { return JSON(&b) })
 	got := strings.Split(b.String(), "\n")
 	want := []string{
+		`{"event":"cached","cell":"images"}`,
 		`{"event":"planned","done":1,"total":6}`,
 		`{"event":"started","cell":"maps[method=rise]","stage":"maps","device":"cpu:0"}`,
 		`{"event":"items","cell":"maps[method=rise]","done":10,"total":100,"device":"cpu:0"}`,
 	}
-	if d := cmp.Diff(want, got[:3]); d != "" {
+	if d := cmp.Diff(want, got[:4]); d != "" {
 		t.Error("-want +got:\n" + d)
 	}
-	if want := `{"event":"failed","cell":"curves","error":"no such output","seconds":1.234}`; got[9] != want {
-		t.Errorf("got  %s\nwant %s", got[9], want)
+	if want := `{"event":"failed","cell":"curves","error":"no such output","seconds":1.234}`; got[10] != want {
+		t.Errorf("got  %s\nwant %s", got[10], want)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 type tally struct {
 	now     Clock
 	begin   time.Time
-	cached  int // cells that were done when the run began
-	done    int // cells that are finished by now, whatever became of them
+	planned bool // the run's beginning was heard of
+	cached  int  // cells that were done when the run began
+	done    int  // cells that are finished by now, whatever became of them
 	total   int
 	cells   map[string]cellTally // that have begun and aren't finished
 	last    string               // the cell heard of last
@@ -42,7 +43,7 @@ func (t *tally) add(e pipeline.Event) {
 	at := t.now()
 	switch e.Kind {
 	case pipeline.Planned:
-		t.begin, t.cached, t.done, t.total = at, e.Done, e.Done, e.Total
+		t.begin, t.planned, t.cached, t.done, t.total = at, true, e.Done, e.Done, e.Total
 	case pipeline.CellStarted:
 		t.cells[e.Cell] = cellTally{total: e.Total, spoke: at}
 		t.last, t.device = e.Cell, e.Device

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+const cacheHelp = `usage: runexp cache info | gc [FILE…] | verify
+
+  info     how much the store holds
+  gc       what could go: results that nothing refers to any more, and, if
+           experiments are named, all that these don't use; removes it only with
+           --apply
+  verify   reads every object and says which aren't what their name says; these
+           are set aside, and computed again when needed. Exit code 6 if any
+
+  --apply              gc: remove
+  --items              gc: with experiments, forget single items too: an image
+                       added later then runs the others of its cell again
+  --store DIR          $RUNEXP_STORE, or .runexp/store in the repository's folder
+
+example:
+  runexp cache gc experiments/*.yaml --apply
+`
+
+func cacheVerb() *verb {
+	f := newFlags("cache")
+	engine := newEngineFlags(f)
+	apply, items := f.Bool("apply", false, ""), f.Bool("items", false, "")
+	return &verb{
+		name: "cache", short: "info, gc, verify: the space that results take", help: cacheHelp, flags: f,
+		run: func(ctx context.Context, u *ui, args []string) (err error) {
+			if len(args) == 0 {
+				return misuse("cache", "cache needs a verb of its own: info, gc or verify")
+			}
+			what, files := args[0], args[1:]
+			if what != "gc" && len(files) > 0 {
+				return misuse("cache", "cache %s takes no argument: %q", what, files[0])
+			}
+			s, err := engine.open(u, what == "info" || what == "gc" && !*apply)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.store.Close()) }()
+			switch what {
+			case "info":
+				return cacheInfo(u.out, s.store)
+			case "gc":
+				return s.collect(ctx, u, files, *apply, *items)
+			case "verify":
+				return cacheVerify(ctx, u, s.store)
+			}
+			return &usageError{verb: "cache", err: fmt.Errorf("unknown verb %q of cache", what), hint: nearest(what, []string{"info", "gc", "verify"})}
+		},
+	}
+}
+
+func cacheInfo(w io.Writer, s *store.Store) error {
+	in, err := s.Info()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "store\t%s\n", in.Dir)
+	fmt.Fprintf(t, "results\t%d cells, %d items\n", in.Actions, in.Items)
+	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, bytes(in.ObjectBytes))
+	fmt.Fprintf(t, "records\t%s\n", bytes(in.RecordBytes))
+	if in.Damaged+in.Leftovers > 0 {
+		fmt.Fprintf(t, "litter\t%d damaged objects, %d unfinished files; gc removes them\n", in.Damaged, in.Leftovers)
+	}
+	return t.Flush()
+}
+
+// collect removes what the experiments in files don't use, or for none what
+// nothing refers to.
+func (s *session) collect(ctx context.Context, u *ui, files []string, apply, items bool) error {
+	var roots store.Roots
+	if len(files) > 0 {
+		keys := map[stages.Digest]bool{}
+		for _, file := range files {
+			plan, err := load(file, &pipeline.Overrides{})
+			if err != nil {
+				return err
+			}
+			outlook, err := s.engine.Plan(ctx, plan)
+			if err != nil {
+				return err
+			}
+			outlook.Keys(keys)
+		}
+		roots.Action = func(key stages.Digest) bool { return keys[key] }
+		if items {
+			roots.Items = func(stages.Digest) bool { return false }
+		}
+	}
+	r, err := s.store.GC(roots, apply)
+	if err != nil {
+		return err
+	}
+	for _, c := range r.Cells {
+		fmt.Fprintln(u.out, c)
+	}
+	verb := "would remove"
+	if apply {
+		verb = "removed"
+	}
+	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
+		verb, r.Actions, r.Objects, bytes(r.Bytes), r.Leftovers, r.ActionsKept, bytes(r.BytesKept))
+	if !apply && r.Actions+r.Objects+r.Leftovers > 0 {
+		u.hint("--apply removes it")
+	}
+	return nil
+}
+
+// bytes writes a size with a unit that people read.
+func bytes(n int64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, u := float64(n)/1000, 0
+	for ; x >= 999.95 && u < len(units)-1; u++ {
+		x /= 1000
+	}
+	return fmt.Sprintf("%.1f %cB", x, units[u])
+}
+
+func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
+	problems, err := s.Verify(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintln(u.out, p)
+	}
+	if len(problems) > 0 {
+		return &exitError{code: exitDiffers}
+	}
+	fmt.Fprintln(u.out, "everything is what its name says")
+	return nil
+}

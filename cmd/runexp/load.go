@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/registry"
+)
+
+// narrowFlags adds the flags that override or narrow an experiment.
+func narrowFlags(f *flags) *pipeline.Overrides {
+	o := &pipeline.Overrides{}
+	f.list(&o.Set, "set", "")
+	f.list(&o.Only, "only", "")
+	f.IntVar(&o.Limit, "limit", 0, "")
+	return o
+}
+
+// loadPlan loads the one experiment among a verb's arguments.
+func loadPlan(verb string, args []string, o *pipeline.Overrides) (*pipeline.Plan, error) {
+	file, err := one(verb, "an experiment file", args)
+	if err != nil {
+		return nil, err
+	}
+	return load(file, o)
+}
+
+func load(file string, o *pipeline.Overrides) (*pipeline.Plan, error) {
+	plan, err := pipeline.Load(file, registry.Builtin(), *o)
+	var diags pipeline.Diags
+	switch {
+	case err == nil:
+		return plan, nil
+	case errors.As(err, &diags):
+		return nil, err
+	}
+	return nil, &usageError{err: err, hint: "give the path of an experiment file"}
+}
+
+// A place is where a command keeps what it makes: the folder of the repository
+// that the working folder is part of, or the working folder.
+type place struct{ root string }
+
+func here() (place, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return place{}, environment(err)
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return place{at}, nil
+		}
+		if at == filepath.Dir(at) {
+			return place{dir}, nil
+		}
+	}
+}
+
+func (p place) store() string { return filepath.Join(p.root, ".runexp", "store") }
+
+// review is the folder that people review; out takes narrowed runs.
+func (p place) review(name string) string { return filepath.Join(p.root, "artifacts", name) }
+func (p place) out(name string) string    { return filepath.Join(p.root, ".runexp", "out", name) }
+func (p place) runs() string              { return filepath.Join(p.root, ".runexp", "runs") }

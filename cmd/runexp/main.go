@@ -1,0 +1,104 @@
+// Command runexp takes an experiment file and gives a reviewed answer.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+)
+
+func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// verbs lists what the command can do, in the order of the help text.
+func verbs() []*verb {
+	return []*verb{
+		runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(), schemaVerb(),
+		getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(), versionVerb(), helpVerb(),
+	}
+}
+
+// A verb is one of the things that the command does.
+type verb struct {
+	name  string
+	short string // a line in the list of verbs
+	help  string // a screen, ending with an example
+	flags *flags
+	run   func(ctx context.Context, u *ui, args []string) error
+}
+
+const usage = `runexp: an experiment file in, a reviewed answer out
+
+usage: runexp VERB [ARGUMENTS] [FLAGS]
+
+`
+
+const usageEnd = `
+Flags may stand before or after arguments. Results go to stdout, all else to
+stderr. "runexp help VERB" tells more.
+
+example:
+  runexp run experiments/quickstart.yaml
+`
+
+func writeUsage(w io.Writer) {
+	io.WriteString(w, usage)
+	for _, v := range verbs() {
+		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.short)
+	}
+	io.WriteString(w, usageEnd)
+}
+
+// start runs one command and returns its exit code.
+func start(args []string, stdout, stderr io.Writer) (code int) {
+	u := newUI(stdout, stderr)
+	defer func() {
+		if r := recover(); r != nil {
+			u.bug(r, debug.Stack())
+			code = exitBug
+		}
+	}()
+	if len(args) == 0 {
+		writeUsage(stderr)
+		return exitUsage
+	}
+	if isHelp(args[0]) {
+		writeUsage(stdout)
+		return exitDone
+	}
+	v := findVerb(args[0])
+	if v == nil {
+		return u.end(unknownVerb(args[0]))
+	}
+	rest, err := v.flags.parse(args[1:])
+	if err == errHelp {
+		io.WriteString(stdout, v.help)
+		return exitDone
+	}
+	if err != nil {
+		return u.end(err)
+	}
+	ctx, stop := withSignals(context.Background())
+	defer stop()
+	return u.end(v.run(ctx, u, rest))
+}
+
+func findVerb(name string) *verb {
+	for _, v := range verbs() {
+		if v.name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+func unknownVerb(name string) error {
+	known := []string{"--help"}
+	for _, v := range verbs() {
+		known = append(known, v.name)
+	}
+	return &usageError{err: fmt.Errorf("unknown verb %q", name), hint: nearest(name, known)}
+}
+
+func isHelp(arg string) bool { return arg == "--help" || arg == "-help" || arg == "-h" }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/progress"
+)
+
+// A runLog keeps the events of a run that executes something, with what mustn't
+// stand in a review folder: when, where and how the command was called.
+type runLog struct {
+	dir     string
+	plan    *pipeline.Plan
+	file    *os.File
+	display progress.Display
+	planned pipeline.Event
+}
+
+func newRunLog(dir string, plan *pipeline.Plan) *runLog { return &runLog{dir: dir, plan: plan} }
+
+// show takes an event. The log is made when the first cell starts; that it can't
+// be written is no reason to stop a run.
+func (l *runLog) show(e pipeline.Event) {
+	switch e.Kind {
+	case pipeline.Planned:
+		l.planned = e
+	case pipeline.CellStarted:
+		if l.display == nil {
+			l.begin()
+		}
+	}
+	if l.display != nil {
+		l.display.Show(e)
+	}
+}
+
+func (l *runLog) begin() {
+	now := time.Now()
+	host, _ := os.Hostname()
+	if os.MkdirAll(l.dir, 0o777) != nil {
+		return
+	}
+	name := fmt.Sprintf("%s-%d.jsonl", now.UTC().Format("20060102T150405.000"), os.Getpid())
+	f, err := os.Create(filepath.Join(l.dir, name))
+	if err != nil {
+		return
+	}
+	l.file, l.display = f, progress.JSON(f)
+	_ = json.NewEncoder(f).Encode(map[string]any{
+		"event": "run", "experiment": l.plan.Name, "file": l.plan.File, "args": os.Args[1:],
+		"began": now.Format(time.RFC3339), "host": host, "build": build(),
+	})
+	l.display.Show(l.planned)
+}
+
+func (l *runLog) close() {
+	if l.file != nil {
+		l.file.Close()
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/registry"
+)
+
+// engineFlags are those of every verb that looks into the store or computes.
+type engineFlags struct {
+	verb                    string
+	store, devices, runtime string
+	batch, chunk            int
+	same                    bool
+}
+
+func newEngineFlags(f *flags) *engineFlags {
+	e := &engineFlags{verb: f.Name()}
+	f.StringVar(&e.store, "store", os.Getenv("RUNEXP_STORE"), "")
+	f.StringVar(&e.devices, "devices", "cpu", "")
+	f.StringVar(&e.runtime, "onnxruntime", "", "")
+	f.IntVar(&e.batch, "batch", 0, "")
+	f.IntVar(&e.chunk, "chunk", 0, "")
+	f.BoolVar(&e.same, "same-device", false, "")
+	return e
+}
+
+const engineHelp = `
+  --store DIR          where results are kept: $RUNEXP_STORE, or .runexp/store in
+                       the repository's folder
+  --devices LIST       cpu; cpu:0,cpu:1 shares the cores; cuda:0,cuda:1
+  --batch N            passes handed to a device at once
+  --chunk N            items of one piece of work
+  --same-device        take only stored results that the same kind of device made
+  --onnxruntime PATH   the library, or a folder that has it: $ONNXRUNTIME_LIB, lib/
+                       beside the program, the user's cache folder, the system
+`
+
+const narrowHelp = `
+  --set A.with.P=V     override a parameter (also axes.…, seed=N); may be repeated
+  --only AXIS=ID,…     keep only these ids of an axis; may be repeated
+  --limit N            at most N sources a data set
+`
+
+// A session is a place, an open store and an engine that uses it.
+type session struct {
+	place  place
+	engine *pipeline.Engine
+	store  *store.Store
+}
+
+// open opens the store and sets up the engine. A reader changes nothing on disk.
+func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
+	if e.batch < 0 || e.chunk < 0 {
+		return nil, misuse(e.verb, "--batch and --chunk are positive numbers")
+	}
+	devices, err := device.Parse(e.devices)
+	if err != nil {
+		return nil, &usageError{verb: e.verb, err: err}
+	}
+	registry.UseRuntime(e.runtime)
+	p, err := here()
+	if err != nil {
+		return nil, err
+	}
+	dir := e.store
+	if dir == "" {
+		dir = p.store()
+		if !reader {
+			if err := p.prepare(); err != nil {
+				return nil, environment(err)
+			}
+		}
+	}
+	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn})
+	if err != nil {
+		return nil, environment(err)
+	}
+	for _, d := range devices {
+		if d.Class != "cuda" || reader {
+			continue
+		}
+		r, err := registry.OpenRuntime()
+		if err == nil {
+			err = r.CUDA(d.Index)
+		}
+		if err != nil {
+			return nil, environment(err)
+		}
+	}
+	return &session{place: p, store: st, engine: &pipeline.Engine{
+		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same, MadeBy: madeBy(st, e.runtime),
+	}}, nil
+}
+
+// prepare makes the folder .runexp, and keeps it out of the user's commits.
+func (p place) prepare() error {
+	dir := filepath.Join(p.root, ".runexp")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	ignore := filepath.Join(dir, ".gitignore")
+	if _, err := os.Stat(ignore); err == nil {
+		return nil
+	}
+	return os.WriteFile(ignore, []byte("*\n"), 0o666)
+}
+
+// run executes what is missing of plan. A runtime that can't be had ends the run
+// at once, instead of failing every cell that needs it.
+func (s *session) run(ctx context.Context, plan *pipeline.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.engine.OnEvent = func(e pipeline.Event) {
+		if registry.NoRuntime(e.Err) {
+			cancel(e.Err)
+			return
+		}
+		show(e)
+	}
+	return s.engine.Run(ctx, plan, draining(ctx))
+}

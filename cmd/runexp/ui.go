@@ -1,0 +1,119 @@
+package main
+
+// The law of output:
+//
+//   - Results go to stdout, everything else to stderr.
+//   - An error is one clause, "runexp: …", lower-case; a hint has its own line.
+//   - Complaints about an experiment stand as they are, file:line:col first.
+//   - A progress bar is for terminals; elsewhere there are plain lines.
+//   - Colour is for terminals, and NO_COLOR turns it off.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+type ui struct {
+	out, err io.Writer
+	terminal bool // err is one
+	color    bool
+	width    func() int
+}
+
+func newUI(out, err io.Writer) *ui {
+	u := &ui{out: out, err: err, width: func() int { return 80 }}
+	if f, ok := err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		u.terminal = true
+		u.color = os.Getenv("NO_COLOR") == ""
+		u.width = func() int {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				return w
+			}
+			return 80
+		}
+	}
+	return u
+}
+
+// say writes a line for the user to stderr.
+func (u *ui) say(format string, args ...any) { fmt.Fprintf(u.err, format+"\n", args...) }
+
+// warn writes a sentence that isn't an error.
+func (u *ui) warn(sentence string) { u.say("%s %s", u.bold("warning:"), sentence) }
+
+// hint writes what to do.
+func (u *ui) hint(text string) {
+	if text != "" {
+		u.say("%s %s", u.bold("hint:"), text)
+	}
+}
+
+// end reports how a command ended and returns its exit code.
+func (u *ui) end(err error) int {
+	code := exitCode(err)
+	var (
+		usage *usageError
+		diags pipeline.Diags
+		exit  *exitError
+		bug   *pipeline.BugError
+	)
+	switch {
+	case err == nil:
+	case errors.As(err, &diags):
+		u.diags(diags)
+	case errors.As(err, &usage):
+		u.say("%s %v", u.bold("runexp:"), usage)
+		if usage.hint != "" {
+			u.hint(usage.hint)
+			break
+		}
+		u.hint(fmt.Sprintf("%q tells more", strings.TrimSpace("runexp help "+usage.verb)))
+	case errors.As(err, &exit) && exit.err == nil:
+	case errors.As(err, &bug):
+		u.bug(bug.Err, nil)
+	default:
+		u.say("%s %v", u.bold("runexp:"), err)
+	}
+	return code
+}
+
+// warnings writes what isn't wrong and is probably not meant.
+func (u *ui) warnings(list pipeline.Diags) {
+	for _, d := range list {
+		u.warn(d.String())
+	}
+}
+
+func (u *ui) diags(list pipeline.Diags) {
+	for _, d := range list {
+		text := d.String()
+		if first, rest, ok := strings.Cut(text, "\n"); u.color && ok {
+			text = u.bold(first) + "\n" + rest
+		}
+		u.say("%s", text)
+	}
+	if len(list) > 1 {
+		u.say("%d problems", len(list))
+	}
+}
+
+func (u *ui) bug(what any, stack []byte) {
+	u.say("%s a bug in runexp, please report it with what follows: %v", u.bold("runexp:"), what)
+	if len(stack) > 0 {
+		fmt.Fprintf(u.err, "%s\n", stack)
+	}
+}
+
+func (u *ui) bold(s string) string {
+	if !u.color {
+		return s
+	}
+	return "\x1b[1m" + s + "\x1b[0m"
+}

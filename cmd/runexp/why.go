@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+const whyHelp = `usage: runexp why FILE CELL [FLAGS]
+
+Explains one cell: whether it is cached, and if not, the first ingredient that
+differs from the last time it was executed; where that is an input, why that
+input is different, down to the root cause. Quote the cell, for the shell.
+` + narrowHelp + engineHelp + `
+example:
+  runexp why experiments/quickstart.yaml 'maps[method=rise,model=vgg]'
+`
+
+func whyVerb() *verb {
+	f := newFlags("why")
+	narrow, engine := narrowFlags(f), newEngineFlags(f)
+	return &verb{
+		name: "why", short: "why a cell runs, or doesn't", help: whyHelp, flags: f,
+		run: func(ctx context.Context, u *ui, args []string) (err error) {
+			plan, cell, err := loadCell("why", args, narrow)
+			if err != nil {
+				return err
+			}
+			s, err := engine.open(u, true)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.store.Close()) }()
+			outlook, err := s.engine.Plan(ctx, plan)
+			if err != nil {
+				return err
+			}
+			why, err := outlook.Why(cell)
+			if err != nil {
+				return err
+			}
+			var b strings.Builder
+			writeWhy(&b, why, "")
+			_, err = io.WriteString(u.out, b.String())
+			return err
+		},
+	}
+}
+
+// loadCell takes an experiment file and a cell.
+func loadCell(verb string, args []string, narrow *pipeline.Overrides) (*pipeline.Plan, *pipeline.Cell, error) {
+	if len(args) != 2 {
+		return nil, nil, misuse(verb, "%s needs an experiment file and a cell", verb)
+	}
+	plan, err := load(args[0], narrow)
+	if err != nil {
+		return nil, nil, err
+	}
+	cell, err := plan.Find(args[1])
+	if err != nil {
+		return nil, nil, &usageError{verb: verb, err: err}
+	}
+	return plan, cell, nil
+}
+
+func writeWhy(b *strings.Builder, w *pipeline.Why, indent string) {
+	fmt.Fprintf(b, "%s%s: %s\n", indent, w.Cell, w.State)
+	for _, c := range w.Changes {
+		fmt.Fprintf(b, "%s  %s: %s", indent, c.Name, c.Is)
+		if c.Was != "" {
+			fmt.Fprintf(b, ", was %s", c.Was)
+		}
+		b.WriteByte('\n')
+	}
+	for _, cause := range w.Causes {
+		writeWhy(b, cause, indent+"  ")
+	}
+}
