@@ -6,6 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/fuse"
 	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/score"
 )
 
@@ -24,6 +26,13 @@ func Builtin() *Set {
 		maps.Rank,
 		model.ONNX,
 		model.Predict,
+		perturb.Ablation,
+		perturb.Deletion,
+		perturb.Insertion,
+		report.Curves,
+		report.Leaderboard,
+		report.Sheet,
+		report.Table,
 		score.AUC,
 		score.MAS,
 		score.MassAccuracy,

@@ -30,7 +30,7 @@ func (p OcclusionParams) Validate() error {
 // Occlusion is the stage of Zeiler and Fergus' occlusion maps.
 var Occlusion = stages.New(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
-	Doc: `How much the answer falls when a window hides a pixel.
+	Doc: `how much the answer falls when a window hides a pixel
 
 A square window slides over the image; a pixel's value is the mean fall of the
 explained number over the windows that cover it. Windows that reach beyond the

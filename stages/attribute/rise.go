@@ -19,7 +19,7 @@ type RISEParams struct {
 // explains the probability, as its paper does.
 var RISE = stages.New(stages.Def[RISEParams]{
 	Name: "attribute/rise",
-	Doc: `The mean of random masks, weighted by the answer under each.
+	Doc: `mean of random masks, weighted by the answer under each
 
 Coarse random grids are enlarged to smooth masks at random offsets; a pixel's value
 is the sum of masks times responses, divided by the number of masks and by p. All

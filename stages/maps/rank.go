@@ -19,7 +19,7 @@ type RankParams struct {
 // it put before their maps, so that maps with equal orders are perturbed once.
 var Rank = stages.New(stages.Def[RankParams]{
 	Name: "maps/rank",
-	Doc: `The order of pixels by relevance.
+	Doc: `the order of pixels by relevance
 
 Channels are summed, and each pixel gets its place in descending order: 0 is the
 most relevant. Equal pixels keep their order, row by row. Pixels whose value is

@@ -54,7 +54,7 @@ func (p ONNXParams) Validate() error {
 // size, the number of classes and, where known, their names.
 var ONNX = stages.New(stages.Def[ONNXParams]{
 	Name: "model/onnx",
-	Doc: `An image classifier from an ONNX file.
+	Doc: `an image classifier from an ONNX file
 
 The model takes one batch of images with 1 or 3 channels and returns a number for
 every class. It owns how pixels are fed: layout, order of the channels, range, mean

@@ -16,7 +16,7 @@ type PredictParams struct{}
 // Other stages have it put before them to learn which class to explain.
 var Predict = stages.New(stages.Def[PredictParams]{
 	Name: "model/predict",
-	Doc: `The class that a model predicts for every image.
+	Doc: `the class that a model predicts for every image
 
 Of equal answers the class with the smaller number counts. Its probability is
 computed from the logits in double precision.`,

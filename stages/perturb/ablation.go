@@ -15,7 +15,7 @@ type AblationParams struct {
 // Ablation is the stage of feature ablation by shares of the pixels.
 var Ablation = stages.New(stages.Def[AblationParams]{
 	Name: "perturb/ablation",
-	Doc: `The model's answer while shares of the pixels are removed, in either order.
+	Doc: `the model's answer while shares of pixels are removed
 
 By default in ten steps, each pixel set to zero after normalisation in all channels
 at once. A good map makes the answer fall early when the most relevant pixels go

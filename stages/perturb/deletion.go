@@ -12,7 +12,7 @@ type DeletionParams struct{ Params }
 // Deletion is the stage of RISE's deletion game.
 var Deletion = stages.New(stages.Def[DeletionParams]{
 	Name: "perturb/deletion",
-	Doc: `The model's answer while the image vanishes, most relevant pixels first.
+	Doc: `the model's answer while relevant pixels vanish
 
 A curve begins at the image and ends at the substrate, by default zero after
 normalisation. Petsiuk, Das and Saenko, "RISE", BMVC 2018.`,

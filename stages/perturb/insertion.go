@@ -12,7 +12,7 @@ type InsertionParams struct{ Params }
 // Insertion is the stage of RISE's insertion game.
 var Insertion = stages.New(stages.Def[InsertionParams]{
 	Name: "perturb/insertion",
-	Doc: `The model's answer while the image emerges, most relevant pixels first.
+	Doc: `the model's answer while relevant pixels emerge
 
 A curve begins at the substrate, by default the image blurred as in the code of
 Magnitude-Aligned Scoring, and ends at the image. Petsiuk, Das and Saenko, "RISE",
