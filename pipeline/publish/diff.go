@@ -228,8 +228,9 @@ func compareScore(cell string, s, t summaryScore, na, nb int, p, q map[string]fl
 	var diffs []float64
 	off := na != nb || s.undefined != t.undefined || len(p) != len(q)
 	for _, id := range slices.Sorted(maps.Keys(p)) {
-		u, v, both := p[id], math.NaN(), false
-		if v, both = q[id]; !both {
+		u := p[id]
+		v, both := q[id]
+		if !both {
 			off = true
 			continue
 		}

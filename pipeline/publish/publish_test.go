@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,18 +135,20 @@ func TestVerdictInWords(t *testing.T) {
 	w.shift["ig"] = 0.0025 // 1 % of the first score
 	want = `reproduced 2 scores, 10 item scores, 2 table rows, 2 figures, 6 other cells (largest deviation 0)
 differs: auc[method=ig] mean 0.27 → 0.2725 (tolerance 0.0001)
-differs: auc[method=ig] img-03 value 0.28 → 0.2825 (tolerance 0.0001), and 4 more rows in items/auc.csv
+differs: auc[method=ig] img-00 value 0.25 → 0.2525 (tolerance 0.0001), and 4 more rows in items/auc.csv
 differs: leaderboard ig mean 0.27 → 0.2725 (tolerance 0.0001)
 differs: leaderboard text "**ig** ranks first of 3 (mean 0.270)." → "**ig** ranks first of 3 (mean 0.273)."`
-	v := write(t, dir, w.review())
-	if got := strings.ReplaceAll(v.String(), "img-00 value 0.25 → 0.2525", "img-03 value 0.28 → 0.2825"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	if v := write(t, dir, w.review()); v.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", v, want)
 	}
 	w = newWorld()
-	w.methods = append(w.methods, "abs")
-	want = "rewritten: 7 rows of leaderboard, sheet"
-	if v := write(t, dir, w.review()); !strings.Contains(v.String(), "new: ") || !strings.Contains(v.String(), "rewritten: ") {
-		t.Errorf("got\n%s", v)
+	w.methods = append(w.methods[1:], "abs")
+	want = `reproduced 2 scores, 10 item scores, 3 other cells (largest deviation 0)
+new: 8 rows of auc[method=abs], maps[method=abs], leaderboard
+rewritten: 7 rows of leaderboard, sheet
+removed: 8 rows of auc[method=ig], maps[method=ig], leaderboard`
+	if v := write(t, dir, w.review()); v.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", v, want)
 	}
 }
 
@@ -461,17 +464,21 @@ func TestMerge(t *testing.T) {
 	}
 	x, y := branch(a), branch(b)
 	_, want := fresh(t, both.review())
-	for _, turn := range [][2]map[string]string{{x, y}, {y, x}} {
+	ancestor := folder(t, baseDir)
+	for _, turn := range []struct {
+		ours, theirs map[string]string
+		merge        func(t *testing.T, base, ours, theirs string) string
+	}{{x, y, union}, {y, x, union}, {x, y, gitUnion}, {y, x, gitUnion}} {
 		dir := t.TempDir()
-		for name := range turn[0] {
+		for name := range turn.ours {
 			switch filepath.Ext(name) {
 			case ".jsonl", ".csv":
-				put(t, dir, name, union(turn[0][name], turn[1][name]))
+				put(t, dir, name, turn.merge(t, ancestor[name], turn.ours[name], turn.theirs[name]))
 			case ".md":
-				put(t, dir, name, "<<<<<<< ours\n"+turn[0][name]+"=======\n"+turn[1][name]+">>>>>>> theirs\n")
+				put(t, dir, name, "<<<<<<< ours\n"+turn.ours[name]+"=======\n"+turn.theirs[name]+">>>>>>> theirs\n")
 			case "":
 			default:
-				put(t, dir, name, turn[0][name])
+				put(t, dir, name, turn.ours[name])
 			}
 		}
 		v := write(t, dir, both.review())
@@ -487,15 +494,34 @@ func TestMerge(t *testing.T) {
 
 // union merges lines as git's union driver does where both sides changed the
 // same place: one side's lines, then what only the other has.
-func union(a, b string) string {
+func union(_ *testing.T, _, ours, theirs string) string {
 	var out strings.Builder
-	out.WriteString(a)
-	for line := range strings.Lines(b) {
-		if !strings.Contains(a, line) {
+	out.WriteString(ours)
+	for line := range strings.Lines(theirs) {
+		if !strings.Contains(ours, line) {
 			out.WriteString(line)
 		}
 	}
 	return out.String()
+}
+
+// gitUnion asks git itself, if there is one.
+func gitUnion(t *testing.T, base, ours, theirs string) string {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return union(t, base, ours, theirs)
+	}
+	dir := t.TempDir()
+	for name, s := range map[string]string{"base": base, "ours": ours, "theirs": theirs} {
+		put(t, dir, name, s)
+	}
+	cmd := exec.Command(git, "merge-file", "-p", "--union", "ours", "base", "theirs")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // Rows that are as good as equal may stand in another order, others not.

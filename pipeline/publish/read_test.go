@@ -165,3 +165,42 @@ func FuzzFolder(f *testing.F) {
 		}
 	})
 }
+
+// FuzzRead reads arbitrary bytes as each kind of file. What can be read is
+// written so that it reads the same again.
+func FuzzRead(f *testing.F) {
+	m, err := compare(nil, newWorld().review(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, b := range m.files {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, l := range readLines(b) {
+			want := *l
+			want.raw = ""
+			text := want.encode()
+			again := readLines(text)
+			if len(again) != 1 || again[0].raw+"\n" != string(text) {
+				t.Fatalf("%q is read from\n%q\nand written as\n%q", l.cell, l.raw, text)
+			}
+		}
+		for _, r := range readSheet(b) {
+			if !isDefinition(r.definition) {
+				t.Fatalf("a row has the definition %q", r.definition)
+			}
+		}
+		readHeader(b)
+		for _, p := range readPassages(b) {
+			if again := readPassages([]byte(p.String())); len(again) != 1 || again[0] != p {
+				t.Fatalf("text %+v is read again as %+v", p, again)
+			}
+		}
+		for _, ext := range []string{".png", ".svg"} {
+			if k, ok := readMark(ext, b); ok && !isDefinition(k.Definition) {
+				t.Fatalf("a figure has the definition %q", k.Definition)
+			}
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package publish
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files of testdata")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is now\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func diff(t *testing.T, a, b string) *Difference {
+	t.Helper()
+	d, err := Diff(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.A, d.B = "main", "branch"
+	return d
+}
+
+func TestDiffOfEquals(t *testing.T) {
+	a, _ := fresh(t, newWorld().review())
+	b, _ := fresh(t, newWorld().review())
+	d := diff(t, a, b)
+	if !d.Empty() || !d.Within() || d.String() != "no differences: 3 scores compared" {
+		t.Errorf("%+v\n%s", d, d)
+	}
+}
+
+// The folder made anew on another machine.
+func TestDiffWithinTolerance(t *testing.T) {
+	w := newWorld()
+	w.shift["ig"] = 5e-5
+	a, _ := fresh(t, newWorld().review())
+	b, _ := fresh(t, w.review())
+	d := diff(t, a, b)
+	if d.Empty() || !d.Within() || len(d.Scores) != 1 || d.Scores[0].Cell != "auc[method=ig]" || d.Scores[0].Unreproduced {
+		t.Errorf("%s", d)
+	}
+	w.shift["ig"] = 1.1e-4
+	c, _ := fresh(t, w.review())
+	if d := diff(t, a, c); d.Within() || !d.Scores[0].Unreproduced {
+		t.Errorf("%s", d)
+	}
+	// A mean within the tolerance doesn't hide an item outside of it.
+	r := newWorld().review()
+	for i := range r.Cells {
+		if r.Cells[i].Name == "auc[method=rise]" {
+			items := r.Cells[i].Scores[0].Items
+			items[0].Value += 0.01
+			items[1].Value -= 0.01
+		}
+	}
+	e, _ := fresh(t, r)
+	if d := diff(t, a, e); d.Within() || len(d.Scores) != 1 || math.Abs(d.Scores[0].Largest-0.01) > 1e-8 {
+		t.Errorf("%s", d)
+	}
+}
+
+func TestDiffInWords(t *testing.T) {
+	w := newWorld()
+	w.methods = []string{"abs", "ig", "rise"}
+	w.steps["ig"] = 2
+	w.shift["rise"] = 1e-3
+	w.nan = "rise"
+	a, _ := fresh(t, newWorld().review())
+	r := w.review()
+	r.Experiment = []byte("name: small\nseed: 8\n")
+	b, _ := fresh(t, r)
+	d := diff(t, a, b)
+	golden(t, "diff.txt", d.String()+"\n")
+	golden(t, "diff.md", d.Markdown())
+}
+
+func TestReadme(t *testing.T) {
+	w := newWorld()
+	_, files := fresh(t, w.review())
+	golden(t, "README.md", files["README.md"])
+
+	// Without a published text, the answer is read off the first table.
+	r := w.review()
+	for i := range r.Cells {
+		r.Cells[i].Texts = nil
+	}
+	r.Narrowed, r.Notes = []string{"--limit 5"}, []string{"2 files can't be read"}
+	_, files = fresh(t, r)
+	for _, s := range []string{
+		"\n\nBy rank (lower is better), **ig** (1) comes first of 3, then **rise** (2) and **random** (3).\n",
+		"**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n", "- 2 files can't be read\n",
+	} {
+		if !strings.Contains(files["README.md"], s) {
+			t.Errorf("README.md has no %q:\n%s", s, files["README.md"])
+		}
+	}
+}
+
+func TestDiffRefuses(t *testing.T) {
+	dir, _ := fresh(t, newWorld().review())
+	for _, bad := range []string{t.TempDir(), filepath.Join(dir, "none"), filepath.Join(dir, "README.md")} {
+		if _, err := Diff(dir, bad); err == nil {
+			t.Errorf("Diff takes %s", bad)
+		}
+		if _, err := Diff(bad, dir); err == nil {
+			t.Errorf("Diff takes %s", bad)
+		}
+	}
+}
+
+// Without the scores of items, means are compared.
+func TestDiffOfMeans(t *testing.T) {
+	w := newWorld()
+	a, _ := fresh(t, w.review())
+	w.shift["ig"] = 0.5
+	b, _ := fresh(t, w.review())
+	if err := os.Remove(filepath.Join(a, "items", "auc.csv")); err != nil {
+		t.Fatal(err)
+	}
+	d := diff(t, a, b)
+	if len(d.Scores) == 0 || d.Scores[0].Paired != 0 || math.Abs(d.Scores[0].Change-0.5) > 1e-9 {
+		t.Errorf("%s", d)
+	}
+}
+
+func TestInterval(t *testing.T) {
+	// Two differences give three means: 0, ½ and 1, the outer ones in a quarter
+	// of the resamples each.
+	if mean, low, high := interval([]float64{0, 1}); mean != 0.5 || low != 0 || high != 1 {
+		t.Errorf("interval of 0 and 1: %g [%g, %g]", mean, low, high)
+	}
+	if _, low, _ := interval([]float64{3}); !math.IsNaN(low) {
+		t.Errorf("one difference has the interval %g", low)
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	covered := 0
+	for range 200 {
+		diffs := make([]float64, 100)
+		sum, squares := 0.0, 0.0
+		for i := range diffs {
+			diffs[i] = 1 + rng.NormFloat64()
+			sum += diffs[i]
+			squares += diffs[i] * diffs[i]
+		}
+		mean, low, high := interval(diffs)
+		sd := math.Sqrt((squares - sum*sum/100) / 100)
+		if half := 1.96 * sd / 10; math.Abs((high-low)/2-half) > 0.15*half || math.Abs(mean-sum/100) > 1e-12 {
+			t.Fatalf("interval %g [%g, %g], by the normal distribution ±%g", mean, low, high, half)
+		}
+		if low <= 1 && 1 <= high {
+			covered++
+		}
+	}
+	if covered < 180 {
+		t.Errorf("%d of 200 intervals hold the true mean", covered)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	a := readSheet([]byte("case,method,score,definition\nx,p,1,0123456789abcdef\nx,q,2,0123456789abcdef\ny,p,3,0123456789abcdef\n"))
+	b := readSheet([]byte("case,method,score,definition\nx,r,0,0123456789abcdef\nx,q,2,0123456789abcdef\nx,p,2,0123456789abcdef\ny,p,3,0123456789abcdef\n"))
+	x, y := places(a, b, []string{"case", "method", "score"})
+	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" || x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
+		t.Errorf("places %v and %v", x, y)
+	}
+}
