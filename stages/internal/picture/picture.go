@@ -2,7 +2,7 @@
 // 8-bit RGB, resizing, cropping. Its numbers are those of the tools with which
 // vision networks are trained and evaluated: libjpeg's chroma upsampling,
 // libwebp's colours, Pillow's resampling. A network's top-1 doesn't survive
-// anything else. It draws, too: colour maps and paletted PNG files.
+// anything else.
 package picture
 
 import (

@@ -129,3 +129,28 @@ func (m *RGB) columns(taps []tap) *RGB {
 	}
 	return out
 }
+
+// ResizePlane resizes one plane of real numbers, such as a map, with the same
+// filters, unrounded.
+func ResizePlane(v []float64, w, h, toW, toH int, f Filter) []float64 {
+	mid := make([]float64, toW*h)
+	for x, t := range taps(w, toW, f) {
+		for y := range h {
+			for i, k := range t.weights {
+				mid[y*toW+x] += float64(float64(k) * v[y*w+t.from+i])
+			}
+		}
+	}
+	out := make([]float64, toW*toH)
+	const one = 1 << precisionBits
+	for y, t := range taps(h, toH, f) {
+		for x := range toW {
+			sum := 0.0
+			for i, k := range t.weights {
+				sum += float64(float64(k) * mid[(t.from+i)*toW+x])
+			}
+			out[y*toW+x] = sum / one / one
+		}
+	}
+	return out
+}

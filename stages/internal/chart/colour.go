@@ -1,0 +1,53 @@
+package chart
+
+import (
+	"image/color"
+	"math"
+)
+
+// Lines has the colours of lines, told apart by people with any colour vision
+// (after Okabe and Ito, "Color Universal Design", 2008).
+func Lines() []color.RGBA {
+	return []color.RGBA{
+		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
+		{86, 180, 233, 255}, {230, 159, 0, 255}, {90, 90, 90, 255}, {148, 103, 32, 255},
+	}
+}
+
+// A ColourMap gives a colour for a value.
+type ColourMap struct {
+	stops  []color.RGBA // at equal distances
+	Signed bool         // values are in [−1,1] rather than [0,1]
+}
+
+// Sequential is for maps without negative values: white is 0, dark is much.
+func Sequential() ColourMap {
+	return ColourMap{stops: []color.RGBA{
+		{255, 255, 255, 255}, {255, 228, 145, 255}, {250, 164, 58, 255}, {222, 76, 38, 255}, {150, 18, 40, 255}, {62, 6, 34, 255},
+	}}
+}
+
+// Diverging is for signed maps: red speaks for the class, blue against it, white
+// is 0. Both sides are equally dark.
+func Diverging() ColourMap {
+	return ColourMap{Signed: true, stops: []color.RGBA{
+		{8, 42, 104, 255}, {33, 102, 172, 255}, {103, 166, 207, 255}, {194, 220, 236, 255}, {255, 255, 255, 255},
+		{250, 210, 190, 255}, {234, 140, 112, 255}, {190, 40, 52, 255}, {104, 4, 32, 255},
+	}}
+}
+
+// At returns the colour of v; values outside the range have the colour of its end.
+func (m ColourMap) At(v float64) color.RGBA {
+	if m.Signed {
+		v = (v + 1) / 2
+	}
+	at := min(max(v, 0), 1) * float64(len(m.stops)-1)
+	i := min(int(at), len(m.stops)-2)
+	t := at - float64(i)
+	a, b := m.stops[i], m.stops[i+1]
+	return color.RGBA{mix(a.R, b.R, t), mix(a.G, b.G, t), mix(a.B, b.B, t), 255}
+}
+
+func mix(a, b uint8, t float64) uint8 {
+	return uint8(math.Round(float64(a) + float64(t*(float64(b)-float64(a)))))
+}

@@ -1,0 +1,158 @@
+// Package report holds the stages that people read: tables, leaderboards, sheets
+// of maps and plots of curves. They see the cells of whole axes at once and show
+// them in a fixed order, so equal results give equal bytes.
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A cell is one upstream cell's scores.
+type cell struct {
+	coord   []stages.Coord
+	measure stages.Measure
+	scores  map[string]float64 // by item id
+	items   []string           // ids, in order
+}
+
+func load(ctx context.Context, data []stages.Data) ([]cell, error) {
+	cells := make([]cell, len(data))
+	for i, d := range data {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		c := cell{coord: d.Coord, measure: stages.MeasureOf(d.Facts), scores: map[string]float64{}}
+		for k, item := range d.Items {
+			b, err := d.Load(k)
+			if err != nil {
+				return nil, err
+			}
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				return nil, fmt.Errorf("score of %q: %w", item.ID, err)
+			}
+			c.scores[item.ID] = x
+			c.items = append(c.items, item.ID)
+		}
+		cells[i] = c
+	}
+	return cells, nil
+}
+
+// values returns the scores in the order of the items, NaN where undefined.
+func (c *cell) values() []float64 {
+	v := make([]float64, len(c.items))
+	for i, id := range c.items {
+		v[i] = c.scores[id]
+	}
+	return v
+}
+
+// defined returns the defined scores and how many aren't.
+func (c *cell) defined() (v []float64, undefined int) {
+	for _, x := range c.values() {
+		if math.IsNaN(x) {
+			undefined++
+		} else {
+			v = append(v, x)
+		}
+	}
+	return v, undefined
+}
+
+// axesOf returns the collapsed axes, sorted.
+func axesOf(data []stages.Data) []string {
+	var axes []string
+	for _, d := range data {
+		for _, c := range d.Coord {
+			if !slices.Contains(axes, c.Axis) {
+				axes = append(axes, c.Axis)
+			}
+		}
+	}
+	slices.Sort(axes)
+	return axes
+}
+
+// oneAxis checks the parameter that names an axis. An empty one means the only
+// axis there is.
+func oneAxis(param, axis string, axes []string) (string, error) {
+	switch {
+	case slices.Contains(axes, axis):
+		return axis, nil
+	case axis == "" && len(axes) == 1:
+		return axes[0], nil
+	case len(axes) == 0:
+		return "", stages.BadField(param, "no axis is collapsed here: name some in over")
+	case axis == "":
+		return "", stages.BadField(param, "%s must say which of the axes %s is meant", param, strings.Join(axes, ", "))
+	}
+	return "", stages.BadField(param, "the axis %q isn't collapsed here, only %s: name it in over", axis, strings.Join(axes, ", "))
+}
+
+// without returns axes less those in drop.
+func without(axes []string, drop ...string) []string {
+	var out []string
+	for _, a := range axes {
+		if !slices.Contains(drop, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// idOn returns the place on an axis, "" for none.
+func idOn(coord []stages.Coord, axis string) string {
+	for _, c := range coord {
+		if c.Axis == axis {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+// pick returns the places on several axes.
+func pick(coord []stages.Coord, axes []string) []string {
+	ids := make([]string, len(axes))
+	for i, a := range axes {
+		ids[i] = idOn(coord, a)
+	}
+	return ids
+}
+
+// places returns the distinct places on some axes, sorted.
+func places(data []stages.Data, axes []string) [][]string {
+	var out [][]string
+	for _, d := range data {
+		ids := pick(d.Coord, axes)
+		if !slices.ContainsFunc(out, func(o []string) bool { return slices.Equal(o, ids) }) {
+			out = append(out, ids)
+		}
+	}
+	slices.SortFunc(out, slices.Compare)
+	return out
+}
+
+// agree reports whether two places are equal on the axes they share.
+func agree(a, b []stages.Coord) bool {
+	for _, c := range a {
+		if id := idOn(b, c.Axis); id != "" && id != c.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

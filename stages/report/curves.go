@@ -1,0 +1,371 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// CurvesParams are the parameters of [Curves].
+type CurvesParams struct {
+	Line     string `yaml:"line" doc:"the axis whose places are lines; may stay unsaid if there's only one"`
+	Response string `yaml:"response" doc:"which response of the curves is shown"`
+	Band     string `yaml:"band" doc:"the band around a line: the mean's standard error; the same without the differences between images that all lines share; none" choices:"se|paired|none"`
+	Columns  int    `yaml:"columns" doc:"panels side by side" min:"1" max:"6"`
+	Title    string `yaml:"title" doc:"a line to describe the figure"`
+}
+
+// Curves plots mean curves with a band, one panel a combination of the axes that
+// aren't lines, all on one scale. An image whose curve isn't finite is left out of
+// its line. The band "paired" removes each image's own level (Cousineau 2005, with
+// Morey's correction of 2008), which comparisons between lines don't depend on.
+var Curves = stages.New(stages.Def[CurvesParams]{
+	Name: "report/curves",
+	Doc: `mean curves of a response as pixels are removed or inserted
+
+One line a place on the axis line, a panel for every combination of the other
+axes, all with the same scales. Lines are means over the images; the table points
+has the numbers.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
+	Outputs: []stages.Port{
+		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
+		{Name: "points", Type: stages.TableType, Doc: "one row a line and point"},
+	},
+	Defaults: CurvesParams{Response: "probability", Band: "se", Columns: 3},
+	Run:      runCurves,
+})
+
+// A strand is one line of the figure.
+type strand struct {
+	coord  []stages.Coord
+	facts  stages.Facts
+	curves map[string][]float64 // by item
+	items  []string             // those that count, in order
+
+	centred  map[string][]float64 // by item: the curve less the mean of all lines, or nil
+	mean, se []float64            // by point
+	skipped  int                  // curves that aren't finite
+}
+
+func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
+	data := e.Ports["curves"]
+	axes := axesOf(data)
+	line := ""
+	if len(axes) > 0 || p.Line != "" {
+		var err error
+		if line, err = oneAxis("line", p.Line, axes); err != nil {
+			return err
+		}
+	}
+	strands := make([]*strand, len(data))
+	for i, d := range data {
+		s, err := readStrand(ctx, d, p.Response)
+		if err != nil {
+			return err
+		}
+		strands[i] = s
+	}
+	facets := without(axes, line)
+	var panels [][]*strand
+	for _, ids := range places(data, facets) {
+		var panel []*strand
+		for _, s := range strands {
+			if slices.Equal(pick(s.coord, facets), ids) {
+				panel = append(panel, s)
+			}
+		}
+		slices.SortStableFunc(panel, func(a, b *strand) int { return strings.Compare(idOn(a.coord, line), idOn(b.coord, line)) })
+		if p.Band == "paired" {
+			pair(panel)
+		}
+		for _, s := range panel {
+			s.summarise(len(panel))
+		}
+		panels = append(panels, panel)
+	}
+	e.Set("figure", drawCurves(p, panels, line, facets))
+	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": curvesCaption(p, panels)})
+	e.Set("points", curvesTable(p, panels, axes).Encode())
+	return nil
+}
+
+func readStrand(ctx context.Context, d stages.Data, response string) (*strand, error) {
+	s := &strand{coord: d.Coord, facts: d.Facts, curves: map[string][]float64{}}
+	names := strings.Split(d.Facts["responses"], ",")
+	at := slices.Index(names, response)
+	if at < 0 {
+		return nil, stages.BadField("response", "the curves have no response %q, only %s", response, strings.Join(names, ", "))
+	}
+	length := 0
+	for i, item := range d.Items {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		b, err := d.Load(i)
+		if err != nil {
+			return nil, err
+		}
+		t, err := stages.DecodeTensor(b)
+		if err != nil {
+			return nil, fmt.Errorf("curve of %q: %w", item.ID, err)
+		}
+		if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 || length > 0 && t.Shape[1] != length {
+			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the responses %q", item.ID, t.Shape, d.Facts["responses"])
+		}
+		length = t.Shape[1]
+		y := t.Float64s()[at*length : (at+1)*length]
+		if slices.ContainsFunc(y, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+			s.skipped++
+			continue
+		}
+		s.curves[item.ID] = y
+		s.items = append(s.items, item.ID)
+	}
+	return s, nil
+}
+
+// pair keeps the images that all lines have, with curves of equal lengths, and
+// takes off what the lines have in common.
+func pair(panel []*strand) {
+	for _, s := range panel {
+		s.items = slices.DeleteFunc(s.items, func(id string) bool {
+			for _, o := range panel {
+				if len(o.curves[id]) != len(s.curves[id]) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	if len(panel) < 2 {
+		return
+	}
+	for _, s := range panel {
+		s.centred = map[string][]float64{}
+	}
+	for _, id := range panel[0].items {
+		n := len(panel[0].curves[id])
+		level := make([]float64, n)
+		for _, s := range panel {
+			for k, y := range s.curves[id] {
+				level[k] += y / float64(len(panel))
+			}
+		}
+		for _, s := range panel {
+			y := slices.Clone(s.curves[id])
+			for k := range y {
+				y[k] -= level[k]
+			}
+			s.centred[id] = y
+		}
+	}
+}
+
+// summarise takes the mean and its standard error at every point, in a panel of so
+// many lines.
+func (s *strand) summarise(lines int) {
+	if len(s.items) == 0 {
+		s.mean, s.se = []float64{math.NaN(), math.NaN()}, nil
+		return
+	}
+	n := len(s.curves[s.items[0]])
+	s.mean, s.se = make([]float64, n), make([]float64, n)
+	v, w := make([]float64, len(s.items)), make([]float64, len(s.items))
+	for k := range n {
+		for i, id := range s.items {
+			v[i] = s.curves[id][k]
+			w[i] = v[i]
+			if s.centred != nil {
+				w[i] = s.centred[id][k]
+			}
+		}
+		s.mean[k], _ = stat.Mean(v)
+		level, _ := stat.Mean(w)
+		sum := 0.0
+		for _, x := range w {
+			sum += float64((x - level) * (x - level))
+		}
+		if m := float64(len(w)); m > 1 {
+			s.se[k] = math.Sqrt(sum / (m - 1) / m)
+		}
+		if s.centred != nil {
+			s.se[k] *= math.Sqrt(float64(lines) / float64(lines-1))
+		}
+	}
+}
+
+// Sizes of the figure in pixels.
+const (
+	panelWidth  = 340
+	panelHeight = 270
+	margin      = 14
+	captionGap  = 10
+)
+
+func drawCurves(p CurvesParams, panels [][]*strand, line string, facets []string) []byte {
+	keys := legend(panels, line)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, panel := range panels {
+		for _, s := range panel {
+			for k, y := range s.mean {
+				if !math.IsNaN(y) {
+					band := 0.0
+					if p.Band != "none" {
+						band = s.se[k]
+					}
+					low, high = min(low, y-band), max(high, y+band)
+				}
+			}
+		}
+	}
+	if math.IsInf(low, 0) {
+		low, high = 0, 1
+	}
+	if bounded(p.Response) {
+		low, high = max(low, 0), min(high, 1)
+	}
+	ticks := chart.Ticks(low, high, 5)
+	columns := min(p.Columns, len(panels))
+	rows := (len(panels) + columns - 1) / columns
+	width := 2*margin + columns*panelWidth
+	measure := chart.NewCanvas(1, 1)
+	legendHeight := 0
+	if line != "" {
+		legendHeight = captionGap + chart.Legend(measure, nil, 0, 0, width-4*margin, keys)
+	}
+	c := chart.NewCanvas(width, 2*margin+rows*panelHeight+legendHeight)
+	for i, panel := range panels {
+		x, y := margin+i%columns*panelWidth, margin+i/columns*panelHeight
+		plot := chart.Panel{Low: ticks[0], High: ticks[len(ticks)-1], Ticks: ticks, XLabel: share(panel[0].facts["order"])}
+		plot.Title = strings.Join(pick(panel[0].coord, facets), " · ")
+		if plot.Title == "" {
+			plot.Title = p.Title
+		}
+		if i%columns == 0 {
+			plot.YLabel = p.Response
+		}
+		for _, s := range panel {
+			k := keys[slices.IndexFunc(keys, func(k chart.Key) bool { return k.Name == idOn(s.coord, line) })]
+			curve := chart.Curve{Y: s.mean, Colour: k.Colour, Dash: k.Dash}
+			if p.Band != "none" && s.se != nil {
+				curve.Low, curve.High = make([]float64, len(s.mean)), make([]float64, len(s.mean))
+				for j := range s.mean {
+					curve.Low[j], curve.High[j] = s.mean[j]-s.se[j], s.mean[j]+s.se[j]
+				}
+			}
+			plot.Curves = append(plot.Curves, curve)
+		}
+		plot.Draw(c, image.Rect(x, y, x+panelWidth, y+panelHeight))
+	}
+	if line != "" {
+		chart.Legend(measure, c, 2*margin, margin+rows*panelHeight+captionGap, width-4*margin, keys)
+	}
+	var keep []color.RGBA
+	for _, k := range keys {
+		keep = append(keep, k.Colour)
+	}
+	return c.PNG(keep)
+}
+
+// legend gives every place on the line axis a colour; when colours run out,
+// dashes tell lines apart.
+func legend(panels [][]*strand, line string) []chart.Key {
+	var names []string
+	for _, panel := range panels {
+		for _, s := range panel {
+			names = append(names, idOn(s.coord, line))
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	colours := chart.Lines()
+	dashes := [][]float64{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}
+	keys := make([]chart.Key, len(names))
+	for i, n := range names {
+		keys[i] = chart.Key{Name: n, Colour: colours[i%len(colours)], Dash: dashes[i/len(colours)%len(dashes)]}
+	}
+	return keys
+}
+
+func bounded(response string) bool { return response == "probability" || response == "correct" }
+
+// share says what the horizontal axis counts.
+func share(order string) string {
+	switch order {
+	case "insertion":
+		return "share of pixels inserted"
+	case "deletion":
+		return "share of pixels deleted"
+	case "morf":
+		return "share removed, most relevant first"
+	case "lerf":
+		return "share removed, least relevant first"
+	}
+	return "share of pixels"
+}
+
+func curvesCaption(p CurvesParams, panels [][]*strand) string {
+	least, most, skipped := math.MaxInt, 0, 0
+	for _, panel := range panels {
+		for _, s := range panel {
+			least, most, skipped = min(least, len(s.items)), max(most, len(s.items)), skipped+s.skipped
+		}
+	}
+	over := count(most, "image")
+	if least != most {
+		over = fmt.Sprintf("%d to %d images", least, most)
+	}
+	text := fmt.Sprintf("Mean %s over %s", p.Response, over)
+	if p.Title != "" {
+		text = p.Title + ": mean " + p.Response + " over " + over
+	}
+	switch p.Band {
+	case "se":
+		text += "; bands are one standard error"
+	case "paired":
+		text += "; bands are one standard error without the differences between images that all lines share"
+	}
+	if skipped > 0 {
+		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))
+	}
+	return text + "."
+}
+
+func curvesTable(p CurvesParams, panels [][]*strand, axes []string) stages.Table {
+	// A mean probability moves by less than this from machine to machine.
+	const tolerance = 1e-3
+	t := stages.Table{
+		Title: "Mean curves of " + p.Response,
+		Keys:  append(slices.Clone(axes), "share"),
+		Numbers: []stages.Column{
+			{Name: "mean", Unit: p.Response, Tolerance: tolerance, Digits: meanDigits},
+			{Name: "standard error", Unit: p.Response, Tolerance: tolerance, Digits: meanDigits},
+			{Name: "n", Unit: "images"},
+		},
+	}
+	for _, panel := range panels {
+		for _, s := range panel {
+			for k, y := range s.mean {
+				se := math.NaN()
+				if s.se != nil && len(s.items) > 1 {
+					se = s.se[k]
+				}
+				t.Rows = append(t.Rows, stages.Row{
+					Keys:    append(pick(s.coord, axes), fmt.Sprintf("%.4f", float64(k)/float64(len(s.mean)-1))),
+					Numbers: []stages.Number{stages.Number(y), stages.Number(se), stages.Number(len(s.items))},
+				})
+			}
+		}
+	}
+	return t
+}

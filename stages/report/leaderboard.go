@@ -1,0 +1,404 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// LeaderboardParams are the parameters of [Leaderboard].
+type LeaderboardParams struct {
+	Rank  string `yaml:"rank" doc:"the axis whose places compete"`
+	Title string `yaml:"title" doc:"a heading for the table"`
+}
+
+// confidence of all intervals.
+const confidence = 0.95
+
+// Leaderboard ranks the places of one axis. Every combination of the other axes
+// is a case with ranks of its own, by the mean over the images whose score is
+// defined for every competitor; the mean rank over the cases orders the table.
+// Intervals are Student's, at 95 %; those of differences are paired by image.
+var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
+	Name: "report/leaderboard",
+	Doc: `who scores best, in every case and over all of them
+
+A case is a combination of the other axes. Competitors are ranked by their mean
+over the images that have a score of every competitor (1 is best, ties share),
+cases without a direction or with a competitor missing are shown and not ranked.
+details has, for every case and competitor, the mean over all its defined scores
+with a 95 % interval, and how far it lies behind the best, paired by image.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all competitors in all cases"}},
+	Outputs: []stages.Port{
+		{Name: "leaderboard", Type: stages.TableType, Doc: "one row a competitor, best first; one column a case"},
+		{Name: "details", Type: stages.TableType, Doc: "one row a case and competitor"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Defaults: LeaderboardParams{Rank: "method"},
+	Run:      runLeaderboard,
+})
+
+// A match is one case: the competitors' scores side by side.
+type match struct {
+	ids     []string
+	cells   []*cell // by competitor; nil for one that's missing
+	measure stages.Measure
+	ranked  bool
+	shared  [][]float64 // by competitor: scores of the images that all have
+	rank    []float64   // by competitor; NaN where not ranked
+}
+
+func (m *match) name() string { return strings.Join(m.ids, " ") }
+
+// board is everything that the outputs tell.
+type board struct {
+	axis    string
+	others  []string // the other axes
+	players []string
+	matches []match
+	mean    []float64 // mean rank by competitor, NaN if no case is ranked
+	first   []int     // in how many cases nobody ranks before it
+	order   []int     // competitors, best first
+	ranked  int       // cases with ranks
+}
+
+func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
+	data := e.Ports["scores"]
+	axis, err := oneAxis("rank", p.Rank, axesOf(data))
+	if err != nil {
+		return err
+	}
+	cells, err := load(ctx, data)
+	if err != nil {
+		return err
+	}
+	b := &board{axis: axis, others: without(axesOf(data), axis)}
+	for _, ids := range places(data, []string{axis}) {
+		b.players = append(b.players, ids[0])
+	}
+	for _, ids := range places(data, b.others) {
+		m := match{ids: ids, cells: make([]*cell, len(b.players))}
+		for i := range cells {
+			if slices.Equal(pick(cells[i].coord, b.others), ids) {
+				m.cells[slices.Index(b.players, idOn(cells[i].coord, axis))] = &cells[i]
+			}
+		}
+		m.judge()
+		b.matches = append(b.matches, m)
+	}
+	b.tally()
+	e.Set("leaderboard", b.table(p.Title).Encode())
+	e.Set("details", b.details().Encode())
+	e.Set("answer", []byte(b.answer()))
+	e.SetFacts("answer", stages.Facts{"ext": "md"})
+	return nil
+}
+
+// judge ranks the competitors of one case.
+func (m *match) judge() {
+	m.rank = make([]float64, len(m.cells))
+	for i := range m.rank {
+		m.rank[i] = math.NaN()
+	}
+	m.ranked = true
+	for _, c := range m.cells {
+		if c == nil {
+			m.ranked = false
+			continue
+		}
+		if m.measure == (stages.Measure{}) {
+			m.measure = c.measure
+		}
+		if c.measure.Direction != m.measure.Direction || c.measure.Direction == stages.None || len(m.cells) < 2 {
+			m.ranked = false
+		}
+	}
+	if !m.ranked {
+		return
+	}
+	m.shared = make([][]float64, len(m.cells))
+	for _, id := range m.cells[0].items {
+		everywhere := true
+		for _, c := range m.cells {
+			x, ok := c.scores[id]
+			everywhere = everywhere && ok && !math.IsNaN(x)
+		}
+		for i, c := range m.cells {
+			if everywhere {
+				m.shared[i] = append(m.shared[i], c.scores[id])
+			}
+		}
+	}
+	if len(m.shared[0]) == 0 {
+		m.ranked = false
+		return
+	}
+	quality := make([]float64, len(m.cells))
+	for i, v := range m.shared {
+		quality[i], _ = stat.Mean(v)
+		if m.measure.Direction == stages.Higher {
+			quality[i] = -quality[i]
+		}
+	}
+	m.rank = stat.Ranks(quality)
+}
+
+// best returns the competitor that ranks first, of equals the first by name, and
+// the next.
+func (m *match) best() (first, second int) {
+	order := make([]int, len(m.rank))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.rank[a], m.rank[b]) })
+	return order[0], order[1]
+}
+
+// lead returns how much better a is than b, over the images that all competitors
+// share, with its interval.
+func (m *match) lead(a, b int) (mean, low, high float64) {
+	d := make([]float64, len(m.shared[a]))
+	for i := range d {
+		d[i] = m.shared[a][i] - m.shared[b][i]
+		if m.measure.Direction == stages.Lower {
+			d[i] = -d[i]
+		}
+	}
+	return stat.MeanInterval(d, confidence)
+}
+
+func (b *board) tally() {
+	b.mean, b.first = make([]float64, len(b.players)), make([]int, len(b.players))
+	for p := range b.players {
+		b.order = append(b.order, p)
+	}
+	for i := range b.matches {
+		m := &b.matches[i]
+		if !m.ranked {
+			continue
+		}
+		b.ranked++
+		for p, r := range m.rank {
+			b.mean[p] += r
+			if r == slices.Min(m.rank) {
+				b.first[p]++
+			}
+		}
+	}
+	for p := range b.mean {
+		b.mean[p] /= float64(b.ranked) // NaN if none is ranked
+	}
+	slices.SortStableFunc(b.order, func(p, q int) int { return cmp.Compare(b.mean[p], b.mean[q]) })
+}
+
+func (b *board) table(title string) stages.Table {
+	if title == "" {
+		title = "Leaderboard of " + b.axis
+	}
+	t := stages.Table{Title: title, Keys: []string{b.axis}, Numbers: []stages.Column{
+		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
+		{Name: "first", Unit: "cases", Direction: stages.Higher},
+	}}
+	for i := range b.matches {
+		m := &b.matches[i]
+		name := m.name()
+		if name == "" {
+			name = "mean"
+		}
+		var cells []cell
+		for _, c := range m.cells {
+			if c != nil {
+				cells = append(cells, *c)
+			}
+		}
+		t.Numbers = append(t.Numbers, columnOf(name, cells, func(*cell) bool { return true }))
+	}
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+	for _, p := range b.order {
+		row := stages.Row{Keys: []string{b.players[p]}, Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
+		least, undefined := -1, 0
+		for i := range b.matches {
+			c := b.matches[i].cells[p]
+			if c == nil {
+				row.Numbers = append(row.Numbers, stages.Number(math.NaN()))
+				continue
+			}
+			v, missing := c.defined()
+			mean, _ := stat.Mean(v)
+			row.Numbers = append(row.Numbers, stages.Number(mean))
+			undefined += missing
+			if least < 0 || len(v) < least {
+				least = len(v)
+			}
+		}
+		row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// details has every case, competitors in the order of their names.
+func (b *board) details() stages.Table {
+	tolerance := 0.0
+	for i := range b.matches {
+		tolerance = max(tolerance, b.matches[i].measure.Tolerance)
+	}
+	// The ends of an interval move with the scores' spread too.
+	wide := 4 * tolerance
+	t := stages.Table{Title: "All cases", Keys: append(slices.Clone(b.others), b.axis), Numbers: []stages.Column{
+		{Name: "mean", Tolerance: tolerance, Digits: meanDigits},
+		{Name: "low", Tolerance: wide, Digits: meanDigits},
+		{Name: "high", Tolerance: wide, Digits: meanDigits},
+		{Name: "n", Unit: "images"},
+		{Name: "undefined", Unit: "scores"},
+		{Name: "rank", Direction: stages.Lower, Digits: 1},
+		{Name: "behind", Direction: stages.Lower, Tolerance: 2 * tolerance, Digits: meanDigits},
+		{Name: "behind low", Tolerance: wide, Digits: meanDigits},
+		{Name: "behind high", Tolerance: wide, Digits: meanDigits},
+		{Name: "paired n", Unit: "images"},
+	}}
+	for i := range b.matches {
+		m := &b.matches[i]
+		for p, c := range m.cells {
+			if c == nil {
+				continue
+			}
+			v, undefined := c.defined()
+			mean, low, high := stat.MeanInterval(v, confidence)
+			behind, from, to, n := math.NaN(), math.NaN(), math.NaN(), 0
+			if m.ranked {
+				n = len(m.shared[p])
+				if first, _ := m.best(); first == p {
+					behind, from, to = 0, 0, 0
+				} else {
+					behind, from, to = m.lead(first, p)
+				}
+			}
+			row := stages.Row{Keys: append(slices.Clone(m.ids), b.players[p])}
+			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p], behind, from, to, float64(n)} {
+				row.Numbers = append(row.Numbers, stages.Number(x))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+// answer says in words what the tables hold.
+func (b *board) answer() string {
+	if len(b.players) < 2 {
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.players[0])
+	}
+	if b.ranked == 0 {
+		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common direction for the same images.\n", count(len(b.matches), "case"), len(b.players))
+	}
+	var s []string
+	first, second := b.order[0], b.order[1]
+	where := "in the one case"
+	if b.ranked > 1 {
+		where = fmt.Sprintf("over %d cases (%s)", b.ranked, strings.Join(b.others, " × "))
+	}
+	var leaders []string
+	for _, p := range b.order {
+		if b.mean[p] == b.mean[first] {
+			leaders = append(leaders, "**"+b.players[p]+"**")
+		}
+	}
+	switch {
+	case len(leaders) == len(b.players):
+		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(leaders), where))
+	case len(leaders) > 1:
+		s = append(s, fmt.Sprintf("%s and %s share the best mean rank of %d, %.2f %s.", strings.Join(leaders[:len(leaders)-1], ", "), leaders[len(leaders)-1], len(b.players), b.mean[first], where))
+	case b.ranked == 1:
+		s = append(s, fmt.Sprintf("%s is best of %d, ahead of **%s**.", leaders[0], len(b.players), b.players[second]))
+	default:
+		s = append(s, fmt.Sprintf("%s has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.", leaders[0], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
+	}
+	s = append(s, b.leads()...)
+	if rest := b.remarks(); rest != "" {
+		s = append(s, rest)
+	}
+	return strings.Join(s, " ") + "\n"
+}
+
+// told is how many cases the answer tells one by one.
+const told = 3
+
+// leads says by how much the best of each case leads and whether that is more
+// than chance.
+func (b *board) leads() []string {
+	var s []string
+	clear, cases := 0, 0
+	for i := range b.matches {
+		m := &b.matches[i]
+		if !m.ranked {
+			continue
+		}
+		cases++
+		first, second := m.best()
+		lead, low, high := m.lead(first, second)
+		if low > 0 {
+			clear++
+		}
+		if b.ranked > told {
+			continue
+		}
+		in := "It"
+		if m.name() != "" {
+			in = "In " + m.name() + ", **" + b.players[first] + "**"
+		}
+		if m.rank[first] == m.rank[second] {
+			s = append(s, fmt.Sprintf("%s is no better than **%s**.", in, b.players[second]))
+			continue
+		}
+		verdict := "which chance alone may explain"
+		if low > 0 {
+			verdict = "more than chance explains"
+		}
+		if math.IsNaN(low) {
+			s = append(s, fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.players[second], lead))
+			continue
+		}
+		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
+			in, b.players[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
+	}
+	if b.ranked > told {
+		s = append(s, fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d cases (95 %% intervals, paired by image).", clear, cases))
+	}
+	return s
+}
+
+// remarks tells what didn't count.
+func (b *board) remarks() string {
+	var s []string
+	undefined, scores := 0, 0
+	var left []string
+	for i := range b.matches {
+		m := &b.matches[i]
+		if !m.ranked {
+			left = append(left, m.name())
+		}
+		for _, c := range m.cells {
+			if c != nil {
+				_, missing := c.defined()
+				undefined += missing
+				scores += len(c.items)
+			}
+		}
+	}
+	if undefined > 0 {
+		s = append(s, fmt.Sprintf("%d of %d scores are undefined; ranks use the images that have a score of every competitor.", undefined, scores))
+	}
+	if len(left) > 0 {
+		s = append(s, fmt.Sprintf("Not ranked: %s.", strings.Join(left, "; ")))
+	}
+	return strings.Join(s, " ")
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// shapes returns the first images of dataset/shapes, their labels and their masks.
+func shapes(t testing.TB, n, size int) map[string]stages.Data {
+	t.Helper()
+	r := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: n, Size: size, Seed: 1, Domain: "a"}, nil)
+	out := map[string]stages.Data{}
+	for port, payloads := range r.Payloads {
+		out[port] = stagetest.Items(r.Facts[port], payloads...)
+	}
+	return out
+}
+
+// blurred returns a soft map of the mask, as a good method might.
+func blurred(mask []byte, size int, r *rand.Rand, noise float64) []byte {
+	m, err := stages.DecodeTensor(mask)
+	if err != nil {
+		panic(err)
+	}
+	v := m.Float64s()
+	out := make([]float32, len(v))
+	for i := range out {
+		sum := 0.0
+		for dy := -3; dy <= 3; dy++ {
+			for dx := -3; dx <= 3; dx++ {
+				x, y := i%size+dx, i/size+dy
+				if x >= 0 && y >= 0 && x < size && y < size {
+					sum += v[y*size+x]
+				}
+			}
+		}
+		out[i] = float32(sum/49 + noise*r.NormFloat64())
+	}
+	return stages.NewTensor(out, size, size).Encode()
+}
+
+// mapsOf returns made-up maps of several methods: soft, noisy, zero, and one with
+// an undefined value.
+func mapsOf(masks stages.Data, size int) []stages.Data {
+	r := rand.New(rand.NewPCG(5, 6))
+	var out []stages.Data
+	for _, method := range []string{"ig", "noise", "occlusion", "saliency", "zero"} {
+		var payloads [][]byte
+		for i := range masks.Items {
+			b, err := masks.Load(i)
+			if err != nil {
+				panic(err)
+			}
+			switch method {
+			case "ig":
+				b = blurred(b, size, r, 0.3)
+			case "noise":
+				b = blurred(b, size, r, 100)
+			case "occlusion":
+				b = blurred(b, size, r, 0)
+			case "saliency":
+				v := make([]float32, size*size)
+				for k := range v {
+					v[k] = float32(math.Abs(r.NormFloat64())) * 1e-4
+				}
+				b = stages.NewTensor(v, size, size).Encode()
+			case "zero":
+				v := make([]float32, size*size)
+				if i == 1 {
+					v[7] = float32(math.NaN())
+				}
+				b = stages.NewTensor(v, size, size).Encode()
+			}
+			payloads = append(payloads, b)
+		}
+		out = append(out, stagetest.At(stagetest.Items(nil, payloads...), "method", method))
+	}
+	return out
+}
+
+// scoresOf returns cells of scores, a line each: coordinates, then values.
+func scoresOf(facts stages.Facts, coord []string, values ...float64) stages.Data {
+	var payloads [][]byte
+	for _, v := range values {
+		payloads = append(payloads, stages.Scalar(v))
+	}
+	return stagetest.At(stagetest.Items(facts, payloads...), coord...)
+}
+
+// curvesOf returns decaying curves of n images.
+func curvesOf(n, steps int, order string, rate, noise float64, coord ...string) stages.Data {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(steps)))
+	var payloads [][]byte
+	for range n {
+		v := make([]float64, 3*(steps+1))
+		level := 0.8 + 0.2*r.Float64()
+		for k := range steps + 1 {
+			x := float64(k) / float64(steps)
+			p := level*math.Exp(-rate*x) + noise*r.NormFloat64()
+			if order == "insertion" {
+				p = level * (1 - math.Exp(-rate*x))
+			}
+			v[k] = min(max(p, 0), 1)
+			v[steps+1+k] = 10 * v[k]
+			v[2*steps+2+k] = math.Round(v[k])
+		}
+		payloads = append(payloads, stages.NewTensor(v, 3, steps+1).Encode())
+	}
+	facts := stages.Facts{"responses": "probability,logit,correct", "order": order}
+	return stagetest.At(stagetest.Items(facts, payloads...), coord...)
+}
+
+func ids(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("m%02d", i))
+	}
+	return out
+}

@@ -1,0 +1,291 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/picture"
+)
+
+// SheetParams are the parameters of [Sheet].
+type SheetParams struct {
+	Items   int    `yaml:"items" doc:"how many images, the first ones" min:"1" max:"64"`
+	Columns string `yaml:"columns" doc:"the axis whose places are columns"`
+	Overlay bool   `yaml:"overlay" doc:"lay the colours over the image in grey"`
+	Title   string `yaml:"title" doc:"a line to describe the figure"`
+}
+
+// Sheet shows maps side by side, one row an image (and place on the other axes),
+// one column a method. The colours of each map end at the 99.5th percentile of the
+// absolute values shown, which is printed below it. A column is coloured from
+// white up if none of its maps has a negative value, else in red and blue around a
+// white 0. Maps with channels are summed over them.
+var Sheet = stages.New(stages.Def[SheetParams]{
+	Name: "report/sheet",
+	Doc: `maps of the first images, side by side with the images
+
+One row an image, and, if more axes than columns are collapsed, a place on them;
+one column a place on the axis columns. The colours of each map end at the 99.5th
+percentile of the absolute values shown, printed below it; zero maps and maps with
+undefined values say so. Where no map of a column has negative values its colours go
+from white to dark, else red speaks for the class and blue against it.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Named:    true,
+	Inputs: []stages.Port{
+		{Name: "maps", Type: stages.Maps, Doc: "maps of all columns and rows"},
+		{Name: "images", Type: stages.Images, Doc: "the images they explain"},
+		{Name: "labels", Type: stages.Labels, Doc: "classes, to be named beside the images", Optional: true},
+	},
+	Outputs:  []stages.Port{{Name: "figure", Type: stages.Figure, Doc: "PNG"}},
+	Defaults: SheetParams{Items: 6, Columns: "method"},
+	Run:      runSheet,
+})
+
+// A tile is one map of the sheet, at the size at which it's drawn.
+type tile struct {
+	values []float64
+	state  string  // "", or in a word why there's nothing to see
+	scale  float64 // where the colours end
+}
+
+// A sheetRow is an image with its maps by column; nil for one that isn't there.
+type sheetRow struct {
+	labels []string // lines of text beside the image
+	photo  *picture.RGB
+	tiles  []*tile
+}
+
+// A sheet is everything that is drawn.
+type sheet struct {
+	side    int // of a tile, in pixels
+	columns []string
+	signed  []bool // by column
+	rows    []sheetRow
+	overlay bool
+}
+
+func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
+	maps, images := e.Ports["maps"], e.Ports["images"]
+	axes := axesOf(maps)
+	column := ""
+	if len(axes) > 0 {
+		var err error
+		if column, err = oneAxis("columns", p.Columns, axes); err != nil {
+			return err
+		}
+	}
+	others := without(axes, column)
+	s := &sheet{overlay: p.Overlay}
+	for _, ids := range places(maps, []string{column}) {
+		s.columns = append(s.columns, ids[0])
+	}
+	s.signed = make([]bool, len(s.columns))
+	origins := firstOrigins(images, p.Items)
+	groups := places(maps, others)
+	s.side = sideFor(len(origins) * len(groups) * (len(s.columns) + 1))
+	for _, origin := range origins {
+		for _, ids := range groups {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			row, err := s.row(e, origin, others, ids, column)
+			if err != nil {
+				return err
+			}
+			if row != nil {
+				s.rows = append(s.rows, *row)
+			}
+		}
+	}
+	if len(s.rows) == 0 {
+		return fmt.Errorf("no map belongs to any of the first %s", count(len(origins), "image"))
+	}
+	e.Set("figure", s.draw())
+	caption := fmt.Sprintf("Maps of the first %s; each map's colours end at the 99.5th percentile of its absolute values, printed below it.", count(len(origins), "image"))
+	if p.Title != "" {
+		caption = p.Title + ": " + strings.ToLower(caption[:1]) + caption[1:]
+	}
+	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": caption})
+	return nil
+}
+
+// firstOrigins returns the ids of the first images.
+func firstOrigins(images []stages.Data, n int) []string {
+	var ids []string
+	for _, d := range images {
+		for _, item := range d.Items {
+			if len(ids) < n && !slices.Contains(ids, item.ID) {
+				ids = append(ids, item.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// sideFor returns the side of a tile such that so many of them make a figure that
+// is still light to load.
+func sideFor(tiles int) int {
+	const budget = 420_000 // pixels of tiles; noise takes some 4 bits each
+	for _, side := range []int{112, 96, 80, 64, 56} {
+		if tiles*side*side <= budget {
+			return side
+		}
+	}
+	return 48
+}
+
+// row gathers one image and its maps, or nil if it has none.
+func (s *sheet) row(e *stages.Env, id string, others, ids []string, column string) (*sheetRow, error) {
+	var place []stages.Coord
+	for i, a := range others {
+		place = append(place, stages.Coord{Axis: a, ID: ids[i]})
+	}
+	r := &sheetRow{tiles: make([]*tile, len(s.columns))}
+	found := false
+	for _, d := range e.Ports["maps"] {
+		if !slices.Equal(pick(d.Coord, others), ids) {
+			continue
+		}
+		b, err := payload(d, id)
+		if err != nil || b == nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		k := slices.Index(s.columns, idOn(d.Coord, column))
+		t, negative, err := s.tile(b)
+		if err != nil {
+			return nil, fmt.Errorf("map of %q: %w", id, err)
+		}
+		r.tiles[k], found = t, true
+		s.signed[k] = s.signed[k] || negative
+	}
+	for _, d := range e.Ports["images"] {
+		if !agree(place, d.Coord) {
+			continue
+		}
+		b, err := payload(d, id)
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			continue
+		}
+		if r.photo, err = s.photo(b); err != nil {
+			return nil, fmt.Errorf("image %q: %w", id, err)
+		}
+		break
+	}
+	if !found || r.photo == nil {
+		return nil, nil
+	}
+	r.labels = append(r.labels, id)
+	for _, d := range e.Ports["labels"] {
+		if !agree(place, d.Coord) {
+			continue
+		}
+		b, err := payload(d, id)
+		if err != nil {
+			return nil, err
+		}
+		if b != nil {
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				return nil, fmt.Errorf("label of %q: %w", id, err)
+			}
+			r.labels = append(r.labels, className(d.Facts["labels"], int(x)))
+			break
+		}
+	}
+	if len(ids) > 0 {
+		r.labels = append(r.labels, strings.Join(ids, " · "))
+	}
+	return r, nil
+}
+
+func className(names string, i int) string {
+	if list := strings.Split(names, "\n"); i >= 0 && i < len(list) && list[i] != "" {
+		return list[i]
+	}
+	return "class " + strconv.Itoa(i)
+}
+
+// payload returns what a port has of an image: the item of that id, else the first
+// one made from it.
+func payload(d stages.Data, id string) ([]byte, error) {
+	at := slices.IndexFunc(d.Items, func(i stages.Item) bool { return i.ID == id })
+	if at < 0 {
+		at = slices.IndexFunc(d.Items, func(i stages.Item) bool { return i.Origin == id })
+	}
+	if at < 0 {
+		return nil, nil
+	}
+	return d.Load(at)
+}
+
+// photo decodes an image and brings it to the size of a tile.
+func (s *sheet) photo(b []byte) (*picture.RGB, error) {
+	t, err := stages.DecodeTensor(b)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Shape) != 3 || t.Shape[0] != 3 || t.Len() == 0 {
+		return nil, fmt.Errorf("the shape %v isn't that of an image", t.Shape)
+	}
+	h, w := t.Shape[1], t.Shape[2]
+	pixels := t.Raw
+	if t.DType != stages.U8 {
+		pixels = make([]uint8, t.Len())
+		for i, v := range t.Float64s() {
+			if v > 0 { // NaN isn't
+				pixels[i] = uint8(math.Round(255 * min(v, 1)))
+			}
+		}
+	}
+	m := picture.FromPlanes(pixels, w, h)
+	return m.Resize(s.side, s.side, picture.Bicubic())
+}
+
+// tile decodes a map and brings it to the size of a tile. It tells, too, whether
+// the map has negative values.
+func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
+	m, err := stages.DecodeTensor(b)
+	if err != nil {
+		return nil, false, err
+	}
+	if n := len(m.Shape); n < 2 || n > 3 || m.Len() == 0 {
+		return nil, false, fmt.Errorf("the shape %v isn't that of a map", m.Shape)
+	}
+	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
+	sum := make([]float64, h*w)
+	zero := true
+	for i, v := range m.Float64s() {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return &tile{state: "undefined"}, false, nil
+		}
+		zero = zero && v == 0
+		sum[i%len(sum)] += v
+	}
+	if zero {
+		return &tile{state: "zero"}, false, nil
+	}
+	negative = slices.Min(sum) < 0
+	t = &tile{values: picture.ResizePlane(sum, w, h, s.side, s.side, picture.Bilinear())}
+	size := make([]float64, len(t.values))
+	for i, v := range t.values {
+		size[i] = math.Abs(v)
+	}
+	slices.Sort(size)
+	t.scale = size[int(math.Ceil(0.995*float64(len(size))))-1]
+	if t.scale == 0 { // fewer than one pixel in two hundred isn't 0
+		t.scale = size[len(size)-1]
+	}
+	return t, negative, nil
+}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"image"
+	"image/color"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/picture"
+)
+
+// Sizes of the sheet in pixels.
+const (
+	labelWidth  = 132 // text beside an image
+	tileGap     = 8
+	scaleHeight = 16 // the number below a tile
+	headHeight  = 26
+	barWidth    = 120
+	barHeight   = 10
+)
+
+// Colours of a sheet are at most 256, so that it's a small file: so many for each
+// colour map, some for text, and the rest for photographs.
+const (
+	mapColours   = 49
+	overHeat     = 11 // overlay: steps of the map …
+	overGrey     = 8  // … times steps of grey
+	textColours  = 24
+	photoColours = 120 // at most
+)
+
+var blank = color.RGBA{240, 240, 240, 255}
+
+func (s *sheet) draw() []byte {
+	step := s.side + tileGap
+	width := 2*tileGap + labelWidth + (1+len(s.columns))*step
+	rowHeight := s.side + scaleHeight + 6
+	height := headHeight + len(s.rows)*rowHeight + 34
+	c := chart.NewCanvas(max(width, 560), height)
+	left := tileGap + labelWidth
+
+	var photos []*picture.RGB
+	for _, r := range s.rows {
+		photos = append(photos, r.photo)
+	}
+	keep := append([]color.RGBA{blank}, s.key(c, left, headHeight+len(s.rows)*rowHeight+4)...)
+	palette := chart.Palette(photos, min(photoColours, 256-textColours-len(keep)))
+	keep = append(keep, palette...)
+	for i, name := range append([]string{"image"}, s.columns...) {
+		c.Text(left+i*step+s.side/2, 18, chart.TitleFont, chart.Ink, chart.Center, c.Fit(chart.TitleFont, name, s.side+tileGap-2))
+	}
+	for i, r := range s.rows {
+		y := headHeight + i*rowHeight
+		for k, text := range r.labels {
+			font, col := chart.SmallFont, chart.Soft
+			if k == 0 {
+				font, col = chart.TextFont, chart.Ink
+			}
+			c.Text(tileGap, y+14+16*k, font, col, chart.Left, c.Fit(font, text, labelWidth-8))
+		}
+		c.Photo(left, y, chart.Dither(r.photo, palette))
+		for k, t := range r.tiles {
+			s.drawTile(c, left+(k+1)*step, y, t, s.signed[k], r.photo)
+		}
+	}
+	return c.PNG(keep)
+}
+
+func mapOf(signed bool) chart.ColourMap {
+	if signed {
+		return chart.Diverging()
+	}
+	return chart.Sequential()
+}
+
+// level returns a value's step in [0, n) on a colour map; with n odd, a signed 0
+// is the middle one.
+func level(v, scale float64, signed bool, n int) int {
+	v /= scale
+	if signed {
+		v = (v + 1) / 2
+	}
+	return int(math.Round(min(max(v, 0), 1) * float64(n-1)))
+}
+
+// shade returns the colour of a step.
+func shade(k, n int, signed bool) color.RGBA {
+	v := float64(k) / float64(n-1)
+	if signed {
+		v = 2*v - 1
+	}
+	return mapOf(signed).At(v)
+}
+
+func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo *picture.RGB) {
+	frame := image.Rect(x, y, x+s.side, y+s.side)
+	if t == nil || t.state != "" {
+		c.Fill(frame, blank)
+		word := "missing"
+		if t != nil {
+			word = t.state
+		}
+		c.Text(x+s.side/2, y+s.side/2+4, chart.TextFont, chart.Soft, chart.Center, word)
+		return
+	}
+	for i, v := range t.values {
+		col := shade(level(v, t.scale, signed, mapColours), mapColours, signed)
+		if s.overlay {
+			col = over(v, t.scale, signed, photo, i)
+		}
+		c.Image.SetRGBA(x+i%s.side, y+i/s.side, col)
+	}
+	c.Outline(frame, chart.Rule)
+	text := short(t.scale)
+	if signed {
+		text = "±" + text
+	}
+	c.Text(x+s.side/2, y+s.side+12, chart.SmallFont, chart.Soft, chart.Center, text)
+}
+
+// over returns the colour of pixel i of a tile, laid over the photograph in grey.
+// Steps of grey are dithered in a fixed pattern.
+func over(v, scale float64, signed bool, photo *picture.RGB, i int) color.RGBA {
+	p := photo.Pix[3*i:][:3]
+	luma := (299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000
+	// Bayer's 4×4 matrix, "An optimum method for two-level rendition of
+	// continuous-tone pictures", 1973.
+	bayer := [16]int{0, 8, 2, 10, 12, 4, 14, 6, 3, 11, 1, 9, 15, 7, 13, 5}
+	x, y := i%photo.W, i/photo.W
+	grey := min((luma*(overGrey-1)*16+255*bayer[x%4+y%4*4])/(255*16), overGrey-1)
+	return overShade(level(v, scale, signed, overHeat), grey, signed)
+}
+
+// overShade mixes a step of a colour map with a step of grey: the further from
+// zero, the less of the photograph shows.
+func overShade(heat, grey int, signed bool) color.RGBA {
+	v := float64(heat) / (overHeat - 1)
+	if signed {
+		v = math.Abs(2*v - 1)
+	}
+	// The photograph is kept pale, so that colours stand out.
+	g := 70 + 170*float64(grey)/(overGrey-1)
+	opaque := 0.85 * math.Sqrt(v)
+	col := shade(heat, overHeat, signed)
+	mix := func(a uint8) uint8 { return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*g))) }
+	return color.RGBA{mix(col.R), mix(col.G), mix(col.B), 255}
+}
+
+// key draws the colour bars at the bottom and returns the colours that the file
+// must have exactly.
+func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
+	var keep []color.RGBA
+	for _, signed := range []bool{false, true} {
+		used := false
+		for _, v := range s.signed {
+			used = used || v == signed
+		}
+		if !used {
+			continue
+		}
+		for i := range barWidth {
+			k := i * mapColours / barWidth
+			c.Fill(image.Rect(x+i, y+8, x+i+1, y+8+barHeight), shade(k, mapColours, signed))
+		}
+		c.Outline(image.Rect(x, y+8, x+barWidth, y+8+barHeight), chart.Rule)
+		text := "0 to the number below a map"
+		if signed {
+			text = "− to + the number below a map"
+		}
+		c.Text(x+barWidth+8, y+17, chart.SmallFont, chart.Soft, chart.Left, text)
+		x += barWidth + 8 + c.Width(chart.SmallFont, text) + 24
+		if s.overlay {
+			for heat := range overHeat {
+				for grey := range overGrey {
+					keep = append(keep, overShade(heat, grey, signed))
+				}
+			}
+			continue
+		}
+		for k := range mapColours {
+			keep = append(keep, shade(k, mapColours, signed))
+		}
+	}
+	return keep
+}
+
+// short writes a positive number in a few characters.
+func short(v float64) string {
+	switch {
+	case v >= 0.00095 && v < 9.95:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	case v >= 1 && v < 99999:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	s := strconv.FormatFloat(v, 'e', 1, 64)
+	mantissa, exponent, _ := strings.Cut(s, "e")
+	n, _ := strconv.Atoi(exponent) // what FormatFloat wrote
+	return mantissa + "e" + strings.Replace(strconv.Itoa(n), "-", "−", 1)
+}

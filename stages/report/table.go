@@ -1,0 +1,238 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// TableParams are the parameters of [Table].
+type TableParams struct {
+	Rows      []string `yaml:"rows" doc:"axes whose places are rows; unsaid, all that aren't columns"`
+	Columns   []string `yaml:"columns" doc:"axes whose places are columns; unsaid, all that aren't rows if rows are said"`
+	Statistic string   `yaml:"statistic" doc:"what a cell shows of its images" choices:"mean|median"`
+	Mark      string   `yaml:"mark" doc:"the column that marks belong to"`
+	Title     string   `yaml:"title" doc:"a heading for the table"`
+}
+
+// Table arranges scores: one number a cell, the mean or median over the images
+// whose score is defined. Besides, n is the smallest number of such images in a
+// row and undefined the number of scores left out.
+var Table = stages.New(stages.Def[TableParams]{
+	Name: "report/table",
+	Doc: `a table of scores, with axes as rows and columns
+
+Every cell shows the mean or the median of its defined scores. n is the smallest
+number of images behind a number of the row, undefined counts the scores without a
+value. marks is a table with a number column "significant" and, among its key
+columns, the row axes: rows of which all entries are non-zero get a 1 in one more
+column.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs: []stages.Port{
+		{Name: "values", Type: stages.Scores, Doc: "scores, of all cells to show"},
+		{Name: "marks", Type: stages.TableType, Doc: "which rows are marked", Optional: true},
+	},
+	Outputs:  []stages.Port{{Name: "table", Type: stages.TableType, Doc: "one row a place on the row axes"}},
+	Defaults: TableParams{Statistic: "mean"},
+	Check: func(p TableParams, wired func(string) bool) error {
+		if p.Mark != "" && !wired("marks") {
+			return stages.BadField("mark", "mark needs the input marks")
+		}
+		if wired("marks") && p.Mark == "" {
+			return stages.BadField("mark", "the input marks needs mark: the column that it marks")
+		}
+		for _, a := range p.Rows {
+			if slices.Contains(p.Columns, a) {
+				return stages.BadField("columns", "the axis %q is both a row and a column", a)
+			}
+		}
+		return nil
+	},
+	Run: runTable,
+})
+
+// meanDigits is how many digits people see of a mean.
+const meanDigits = 4
+
+func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
+	data := e.Ports["values"]
+	axes := axesOf(data)
+	rows, columns, err := p.layout(axes)
+	if err != nil {
+		return err
+	}
+	cells, err := load(ctx, data)
+	if err != nil {
+		return err
+	}
+	t := stages.Table{Title: p.Title, Keys: rows}
+	if t.Title == "" {
+		t.Title = p.Statistic + " over images"
+	}
+	across := places(data, columns)
+	for _, ids := range across {
+		name := strings.Join(ids, " ")
+		if name == "" {
+			name = p.Statistic
+		}
+		t.Numbers = append(t.Numbers, columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.coord, columns), ids) }))
+	}
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+	var marks map[string]stages.Number
+	if p.Mark != "" {
+		if marks, err = readMarks(p, e, rows, columns); err != nil {
+			return err
+		}
+		t.Numbers = append(t.Numbers, stages.Column{Name: p.Mark + " significant"})
+	}
+	for _, ids := range places(data, rows) {
+		row := stages.Row{Keys: ids}
+		least, undefined := -1, 0
+		for _, col := range across {
+			x := math.NaN()
+			for i := range cells {
+				c := &cells[i]
+				if !slices.Equal(pick(c.coord, rows), ids) || !slices.Equal(pick(c.coord, columns), col) {
+					continue
+				}
+				v, missing := c.defined()
+				x = summary(p.Statistic, v)
+				undefined += missing
+				if least < 0 || len(v) < least {
+					least = len(v)
+				}
+			}
+			row.Numbers = append(row.Numbers, stages.Number(x))
+		}
+		row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
+		if marks != nil {
+			m, ok := marks[strings.Join(ids, "\n")]
+			if !ok {
+				m = 0
+			}
+			row.Numbers = append(row.Numbers, m)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	e.Set("table", t.Encode())
+	return nil
+}
+
+// layout decides which axes are rows and which are columns.
+func (p *TableParams) layout(axes []string) (rows, columns []string, err error) {
+	for _, a := range p.Rows {
+		if _, err := oneAxis("rows", a, axes); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, a := range p.Columns {
+		if _, err := oneAxis("columns", a, axes); err != nil {
+			return nil, nil, err
+		}
+	}
+	rows, columns = p.Rows, p.Columns
+	rest := without(axes, slices.Concat(rows, columns)...)
+	switch {
+	case len(rows) == 0:
+		rows = rest
+	case len(columns) == 0:
+		columns = rest
+	case len(rest) > 0:
+		return nil, nil, stages.BadField("rows", "the axis %q is neither a row nor a column", rest[0])
+	}
+	return rows, columns, nil
+}
+
+// columnOf describes the numbers of the cells that belong to a column: what they
+// have in common.
+func columnOf(name string, cells []cell, belongs func(*cell) bool) stages.Column {
+	col := stages.Column{Name: name, Digits: meanDigits}
+	first := true
+	for i := range cells {
+		if !belongs(&cells[i]) {
+			continue
+		}
+		m := cells[i].measure
+		if first {
+			col.Unit, col.Direction, col.Variant, first = m.Unit, m.Direction, m.Variant, false
+		}
+		if col.Unit != m.Unit {
+			col.Unit = ""
+		}
+		if col.Direction != m.Direction {
+			col.Direction = stages.None
+		}
+		if col.Variant != m.Variant {
+			col.Variant = "mixed"
+		}
+		col.Tolerance = max(col.Tolerance, m.Tolerance)
+	}
+	return col
+}
+
+func summary(statistic string, v []float64) float64 {
+	if statistic == "mean" || len(v) == 0 {
+		mean, _ := stat.Mean(v)
+		return mean
+	}
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// readMarks returns the marks by the row's places, joined by line breaks.
+func readMarks(p TableParams, e *stages.Env, rows, columns []string) (map[string]stages.Number, error) {
+	marks := map[string]stages.Number{}
+	for _, d := range e.Ports["marks"] {
+		b, err := d.Load(0)
+		if err != nil {
+			return nil, err
+		}
+		t, err := stages.DecodeTable(b)
+		if err != nil {
+			return nil, fmt.Errorf("marks: %w", err)
+		}
+		number := slices.IndexFunc(t.Numbers, func(c stages.Column) bool { return c.Name == "significant" })
+		if number < 0 {
+			return nil, fmt.Errorf("marks: the table %q has no column \"significant\"", t.Title)
+		}
+		for _, r := range t.Rows {
+			// A row axis is a key column of the table or a collapsed axis of its cell.
+			place := func(axis string) string {
+				if i := slices.Index(t.Keys, axis); i >= 0 {
+					return r.Keys[i]
+				}
+				return idOn(d.Coord, axis)
+			}
+			var ids, col []string
+			for _, a := range columns {
+				if id := place(a); id != "" {
+					col = append(col, id)
+				}
+			}
+			if len(col) > 0 && strings.Join(col, " ") != p.Mark {
+				continue
+			}
+			for _, a := range rows {
+				id := place(a)
+				if id == "" {
+					return nil, fmt.Errorf("marks: the table %q has no column %q", t.Title, a)
+				}
+				ids = append(ids, id)
+			}
+			key, mark := strings.Join(ids, "\n"), stages.Number(1)
+			if r.Numbers[number] == 0 || r.Numbers[number].Undefined() {
+				mark = 0
+			}
+			if old, ok := marks[key]; !ok || mark < old {
+				marks[key] = mark
+			}
+		}
+	}
+	return marks, nil
+}
