@@ -55,10 +55,14 @@ func appendFrame(b []byte, kind logKind, key stages.Digest, payload []byte) []by
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, key[:]...)
 	b = append(b, payload...)
-	sum := crc32.Update(0, castagnoli, b[at-4:at])
-	sum = crc32.Update(sum, castagnoli, b[at+4:])
-	binary.LittleEndian.PutUint32(b[at:], sum)
+	binary.LittleEndian.PutUint32(b[at:], checksum(b[at-8:]))
 	return b
+}
+
+// checksum returns what the checksum of the frame f must be, if f is all of it.
+func checksum(f []byte) uint32 {
+	size := binary.LittleEndian.AppendUint32(nil, uint32(len(f)-frameLen))
+	return crc32.Update(crc32.Update(0, castagnoli, size), castagnoli, f[12:])
 }
 
 // frameAt reads the frame that begins b. The payload shares b's memory. n is the
@@ -76,9 +80,7 @@ func frameAt(b []byte, kind logKind) (key stages.Digest, payload []byte, n int, 
 	if len(b) < n {
 		return key, nil, n, false
 	}
-	sum := crc32.Update(0, castagnoli, b[4:8])
-	sum = crc32.Update(sum, castagnoli, b[12:n])
-	if sum != binary.LittleEndian.Uint32(b[8:]) {
+	if checksum(b[:n]) != binary.LittleEndian.Uint32(b[8:]) {
 		return key, nil, n, false
 	}
 	copy(key[:], b[12:])
@@ -152,5 +154,6 @@ func torn(g []byte, n int, kind logKind) bool {
 		k := min(len(g), len(m))
 		return bytes.Equal(g[:k], m[:k])
 	}
-	return n > len(g)
+	// It's a whole frame, if its checksum is right once its length is.
+	return n > len(g) && checksum(g) != binary.LittleEndian.Uint32(g[8:])
 }

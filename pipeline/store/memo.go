@@ -14,7 +14,9 @@ import (
 func (s *Store) memoPath() string { return filepath.Join(s.dir, "memo.log") }
 
 // Memo returns the value last remembered under key: the digest of a compiled
-// program, the state of a review folder. The slice must not be changed.
+// program, the state of a review folder. After a kill or damage it may be an older
+// value of the same key, so one that changes must be checked against the thing
+// itself. The slice must not be changed.
 func (s *Store) Memo(key stages.Digest) ([]byte, bool) {
 	s.memoMu.Lock()
 	defer s.memoMu.Unlock()

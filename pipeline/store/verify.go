@@ -152,6 +152,11 @@ func (v *verification) usable(packs []PackRef, cell string) bool {
 	ok := true
 	for _, p := range packs {
 		size, there := v.present[p.Digest]
+		if _, bad := v.damaged[p.Digest]; !there && !bad {
+			// Another process may have put it since.
+			n, err := statSize(v.s.packPath(p.Digest))
+			size, there = n, err == nil
+		}
 		switch {
 		case there && size == p.Size:
 			continue
@@ -274,15 +279,17 @@ func (v *verification) index() {
 	}
 	lost := 0
 	for key, i := range x.newest {
-		if off, _ := (Hit{key, x.entries[i].rec}).span(); !v.known[place{key, off}] {
+		h := Hit{key, x.entries[i].rec}
+		if off, _ := h.span(); v.known[place{key, off}] {
+			continue
+		}
+		v.reindex = true
+		if _, err := v.s.Action(h); err != nil {
 			lost++
 		}
 	}
 	if lost > 0 {
-		v.reindex = true
-		if len(v.rewrite) == 0 && len(v.packs) == 0 {
-			v.problem(v.s.indexPath(), "%d of its actions aren't recorded", lost)
-		}
+		v.problem(v.s.indexPath(), "names %d actions whose records are missing", lost)
 	}
 }
 
