@@ -16,6 +16,9 @@ type Event struct {
 	Took   time.Duration // CellDone, CellFailed, Finished
 }
 
+// NothingStored is the usual reason why a cell runs; the others are worth a word.
+const NothingStored = "nothing is stored under its key"
+
 // An EventKind says what an [Event] is about.
 type EventKind int
 

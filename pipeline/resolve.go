@@ -158,7 +158,7 @@ func (r *resolver) resolve(ctx context.Context, n *node) error {
 	if err := r.makeKey(ctx, n); err != nil {
 		return err
 	}
-	n.state, n.reason = missing, "nothing is stored under its key"
+	n.state, n.reason = missing, NothingStored
 	hit, ok := r.store.Lookup(n.key, r.class)
 	if !ok {
 		return nil

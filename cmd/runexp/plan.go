@@ -89,7 +89,7 @@ func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 		return err
 	}
 	for _, c := range plan.Cells {
-		if a := o.State(c); a.Kind == pipeline.Broken {
+		if a := o.State(c); a.Kind == pipeline.Broken && !inherited(c, o) {
 			fmt.Fprintf(w, "%s: %s\n", c, a)
 		}
 	}
@@ -99,6 +99,18 @@ func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 	_, err := fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", cells(len(plan.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
 	return err
+}
+
+// inherited reports whether c can't run because of a cell that it reads.
+func inherited(c *pipeline.Cell, o *pipeline.Outlook) bool {
+	for _, in := range c.Inputs {
+		for _, e := range in.Edges {
+			if o.State(e.From).Kind == pipeline.Broken {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // items counts the items of a step's cells: the number that all have, or a range.

@@ -38,6 +38,7 @@ func Bar(w io.Writer, width func() int, now Clock) Display {
 func (b *bar) Show(e pipeline.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	device := b.tally.where(e)
 	b.tally.add(e)
 	switch {
 	case e.Kind == pipeline.Planned && e.Total > e.Done:
@@ -51,14 +52,14 @@ func (b *bar) Show(e pipeline.Event) {
 		)
 	case e.Kind == pipeline.Finished:
 		b.close()
-		if text := line(&b.tally, e); text != "" {
+		if text := line(&b.tally, e, device); text != "" {
 			fmt.Fprintln(b.w, text)
 		}
 	case bad(e.Kind):
 		if b.bar != nil {
 			b.bar.Clear()
 		}
-		fmt.Fprintln(b.w, line(&b.tally, e))
+		fmt.Fprintln(b.w, line(&b.tally, e, device))
 		b.drawn = time.Time{}
 	}
 	b.draw()

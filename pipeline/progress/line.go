@@ -27,8 +27,9 @@ func newLines(w io.Writer, now Clock, quiet bool) *lines {
 func (l *lines) Show(e pipeline.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	device := l.tally.where(e)
 	l.tally.add(e)
-	text := line(&l.tally, e)
+	text := line(&l.tally, e, device)
 	if text == "" || l.quiet && !bad(e.Kind) {
 		return
 	}
@@ -46,8 +47,9 @@ func bad(k pipeline.EventKind) bool {
 	return false
 }
 
-// line says an event in a line, or "" if it isn't worth one.
-func line(t *tally, e pipeline.Event) string {
+// line says an event in a line, or "" if it isn't worth one. device is where the
+// event's cell was computed.
+func line(t *tally, e pipeline.Event, device string) string {
 	if !t.planned && !bad(e.Kind) {
 		return "" // one of the cells that planning finds cached
 	}
@@ -64,11 +66,11 @@ func line(t *tally, e pipeline.Event) string {
 	case pipeline.Items:
 		return beat(t, e)
 	case pipeline.CellDone:
-		return count + e.Cell + ": done" + took(e) + because(e.Reason)
+		return count + e.Cell + ": done" + took(e, device) + because(e.Reason)
 	case pipeline.CellCached:
 		return count + e.Cell + ": cached" + because(e.Reason)
 	case pipeline.CellFailed:
-		return count + e.Cell + ": failed" + took(e) + ": " + errText(e.Err)
+		return count + e.Cell + ": failed" + took(e, device) + ": " + errText(e.Err)
 	case pipeline.CellBlocked:
 		return count + e.Cell + ": blocked by " + e.Reason
 	case pipeline.Warning:
@@ -110,19 +112,19 @@ func beat(t *tally, e pipeline.Event) string {
 	return b.String()
 }
 
-func took(e pipeline.Event) string {
+func took(e pipeline.Event, device string) string {
 	text := ""
 	if e.Took > 0 {
 		text += " in " + short(e.Took)
 	}
-	if e.Device != "" {
-		text += " on " + e.Device
+	if device != "" {
+		text += " on " + device
 	}
 	return text
 }
 
 func because(reason string) string {
-	if reason == "" {
+	if reason == "" || reason == pipeline.NothingStored {
 		return ""
 	}
 	return " (" + reason + ")"

@@ -31,7 +31,7 @@ func story() []moment {
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 20, Total: 100, Device: "cpu:0"}},
 		{25 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 70, Total: 100, Device: "cpu:0"}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 90, Total: 100, Device: "cpu:0"}},
-		{5 * s, pipeline.Event{Kind: pipeline.CellDone, Cell: slow, Took: 45 * s, Device: "cpu:0", Reason: "parameter masks: 100, was 50"}},
+		{5 * s, pipeline.Event{Kind: pipeline.CellDone, Cell: slow, Took: 45 * s, Reason: "parameter masks: 100, was 50"}},
 		{0, pipeline.Event{Kind: pipeline.Warning, Cell: "images", Reason: "a.jpg is damaged"}},
 		{s, pipeline.Event{Kind: pipeline.CellCached, Cell: "auc", Reason: "its inputs came out the same"}},
 		{0, pipeline.Event{Kind: pipeline.CellFailed, Cell: "curves", Took: 1234 * time.Millisecond, Err: errors.New("no such output")}},

@@ -24,6 +24,7 @@ type tally struct {
 
 type cellTally struct {
 	done, total int
+	device      string // of the last items
 	spoke       time.Time // when a line about it was last written
 }
 
@@ -53,7 +54,7 @@ func (t *tally) add(e pipeline.Event) {
 			c.spoke = at
 		}
 		t.items += e.Done - c.done
-		c.done, c.total = e.Done, e.Total
+		c.done, c.total, c.device = e.Done, e.Total, e.Device
 		t.cells[e.Cell] = c
 		t.last, t.device = e.Cell, e.Device
 		t.samples = append(t.samples, sample{at, t.items})
@@ -69,6 +70,15 @@ func (t *tally) add(e pipeline.Event) {
 	case pipeline.Finished:
 		t.done, t.total = e.Done, e.Total
 	}
+}
+
+// where returns the device of an event's cell, "" if it isn't known. Ask before
+// the event is added, which may be the cell's last.
+func (t *tally) where(e pipeline.Event) string {
+	if e.Device != "" {
+		return e.Device
+	}
+	return t.cells[e.Cell].device
 }
 
 // rate returns the items that are finished in a second, 0 where that isn't known.
