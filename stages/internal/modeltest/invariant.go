@@ -1,0 +1,106 @@
+package modeltest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// Invariant fails the test unless a model answers images with the same bits in
+// batches of 1, 3, 8 and 16, on one thread and on two.
+func Invariant(t *testing.T, model stages.Data) {
+	t.Helper()
+	b, err := model.Load(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modelfile.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const images = 5
+	size := m.Spec.Size()
+	x := make([]float32, images*size)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i)*0.31) + math.Sin(float64(i)*0.0017) + math.Sin(float64(i%size)*0.013))
+	}
+	var want []byte
+	for _, threads := range []int{1, 2} {
+		for _, batch := range []int{1, 3, 8, 16} {
+			if m.Spec.Batch > 0 && batch != m.Spec.Batch {
+				continue
+			}
+			var got []float32
+			for from := 0; from < images; from += batch {
+				rows := min(batch, images-from)
+				feed := make([]float32, batch*size)
+				copy(feed, x[from*size:(from+rows)*size])
+				answer, err := program.Answer(context.Background(), m, feed, batch, stages.Device{Class: "cpu", Threads: threads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, answer[:rows*m.Spec.Classes]...)
+			}
+			bits := stages.NewTensor(got, len(got)).Raw
+			if want == nil {
+				want = bits
+			}
+			if !bytes.Equal(bits, want) {
+				t.Errorf("batch %d on %d threads gives other bits than batch 1 on 1 thread", batch, threads)
+			}
+		}
+	}
+}
+
+// InvariantStage fails the test unless a stage puts the same bytes on a port in
+// batches of 1, 3, 8 and 16, on one thread and on two.
+func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in map[string][]stages.Data) {
+	t.Helper()
+	var want [][]byte
+	for _, threads := range []int{1, 2} {
+		slot := &slot{threads, stagetest.NewSlot()}
+		for _, batch := range []int{1, 3, 8, 16} {
+			e, err := stagetest.Env(&s, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Slot, e.Batch = slot, batch
+			if err := s.Run(context.Background(), params, e); err != nil {
+				t.Fatal(err)
+			}
+			var got [][]byte
+			for _, o := range e.Outputs {
+				if o.Port == port {
+					got = append(got, o.Data)
+				}
+			}
+			if want == nil {
+				want = got
+			}
+			for i := range want {
+				if !bytes.Equal(want[i], got[i]) {
+					t.Errorf("%s: batch %d on %d threads gives item %d other bytes than batch 1 on 1 thread", s.Name, batch, threads, i)
+				}
+			}
+		}
+	}
+}
+
+// A slot is a CPU with a number of threads.
+type slot struct {
+	threads int
+	keeper  stages.Slot
+}
+
+func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
+
+func (s *slot) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.keeper.Keep(key, weight, make)
+}
