@@ -395,7 +395,11 @@ func (b *board) remarks() string {
 		}
 	}
 	if undefined > 0 {
-		s = append(s, fmt.Sprintf("%d of %d scores are undefined; ranks use the images that have a score of every competitor.", undefined, scores))
+		be := "are"
+		if undefined == 1 {
+			be = "is"
+		}
+		s = append(s, fmt.Sprintf("%d of %d scores %s undefined; ranks use the images that have a score of every competitor.", undefined, scores, be))
 	}
 	if len(left) > 0 {
 		s = append(s, fmt.Sprintf("Not ranked: %s.", strings.Join(left, "; ")))

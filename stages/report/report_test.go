@@ -1,9 +1,16 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -122,4 +129,59 @@ func ids(n int) []string {
 		out = append(out, fmt.Sprintf("m%02d", i))
 	}
 	return out
+}
+
+func decodeTable(t testing.TB, r stagetest.Result, port string) stages.Table {
+	t.Helper()
+	table, err := stages.DecodeTable(r.Payloads[port][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// text writes a table's rows, one a line, undefined numbers as "-".
+func text(table stages.Table) string {
+	var b strings.Builder
+	head := slices.Clone(table.Keys)
+	for _, c := range table.Numbers {
+		head = append(head, c.Name)
+	}
+	fmt.Fprintln(&b, strings.Join(head, "|"))
+	for _, r := range table.Rows {
+		line := slices.Clone(r.Keys)
+		for _, n := range r.Numbers {
+			if n.Undefined() {
+				line = append(line, "-")
+			} else {
+				line = append(line, fmt.Sprintf("%.4g", float64(n)))
+			}
+		}
+		fmt.Fprintln(&b, strings.Join(line, "|"))
+	}
+	return b.String()
+}
+
+func look(t testing.TB, name string, b []byte) image.Image {
+	t.Helper()
+	if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // where to keep figures, for people
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// figureBudget is how large a figure may be, in bytes.
+const figureBudget = 200_000
+
+func refuses(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, want string) {
+	t.Helper()
+	if _, err := stagetest.Try(s, params, in); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got the error %v, want %q", s.Name, err, want)
+	}
 }

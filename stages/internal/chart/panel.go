@@ -89,7 +89,7 @@ func Ticks(low, high float64, n int) []float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(raw)))
 	step := 10 * unit
 	for _, m := range []float64{1, 2, 2.5, 5} {
-		if m*unit >= raw {
+		if m*unit >= raw*(1-1e-9) {
 			step = m * unit
 			break
 		}

@@ -1,0 +1,171 @@
+package chart
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages/internal/picture"
+)
+
+func TestTicks(t *testing.T) {
+	for _, tc := range []struct {
+		low, high float64
+		want      []string
+	}{
+		{0, 1, []string{"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"}},
+		{0.02, 0.97, []string{"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"}},
+		{-3, 11, []string{"−5", "0", "5", "10", "15"}},
+		{0.5, 0.5, []string{"0.44", "0.46", "0.48", "0.50", "0.52", "0.54", "0.56"}},
+		{1000, 2200, []string{"1000", "1250", "1500", "1750", "2000", "2250"}},
+	} {
+		ticks := Ticks(tc.low, tc.high, 5)
+		var got []string
+		for _, v := range ticks {
+			got = append(got, TickText(v, ticks))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%g to %g: %s", tc.low, tc.high, diff)
+		}
+		if ticks[0] > tc.low || ticks[len(ticks)-1] < tc.high {
+			t.Errorf("%g to %g isn't inside %v", tc.low, tc.high, ticks)
+		}
+	}
+}
+
+// Both ends of a signed map are equally dark, and darkness grows from 0 outwards.
+func TestColourMaps(t *testing.T) {
+	luma := func(c color.RGBA) float64 { return 0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B) }
+	seq, div := Sequential(), Diverging()
+	if seq.At(0) != White || div.At(0) != White {
+		t.Error("zero isn't white")
+	}
+	for i := range 100 {
+		a, b := float64(i)/100, float64(i+1)/100
+		if luma(seq.At(b)) >= luma(seq.At(a)) || luma(div.At(b)) >= luma(div.At(a)) || luma(div.At(-b)) >= luma(div.At(-a)) {
+			t.Fatalf("it doesn't get darker from %g to %g", a, b)
+		}
+		if d := luma(div.At(a)) - luma(div.At(-a)); math.Abs(d) > 14 {
+			t.Errorf("at ±%g the sides differ by %.0f in brightness", a, d)
+		}
+	}
+	if seq.At(7) != seq.At(1) || div.At(-7) != div.At(-1) {
+		t.Error("values outside the range don't have the colour of its end")
+	}
+}
+
+func TestPNGKeepsColours(t *testing.T) {
+	c := NewCanvas(40, 40)
+	keep := color.RGBA{1, 2, 3, 255}
+	for i := range 1600 { // 1,600 colours, after rounding still more than 256
+		c.Image.SetRGBA(i%40, i/40, color.RGBA{uint8(i % 40 * 6), uint8(i / 40 * 6), uint8(i % 7 * 30), 255})
+	}
+	c.Image.SetRGBA(5, 5, keep)
+	b := c.PNG([]color.RGBA{keep})
+	m, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := m.(*image.Paletted)
+	if !ok || len(p.Palette) != 256 {
+		t.Fatalf("a %T", m)
+	}
+	if got := p.At(5, 5); got != color.Color(keep) {
+		t.Errorf("a colour to keep became %v", got)
+	}
+	if !bytes.Equal(b, c.PNG([]color.RGBA{keep})) {
+		t.Error("written twice, the file differs")
+	}
+}
+
+// Dithering keeps the mean colour and uses the palette alone.
+func TestDither(t *testing.T) {
+	m := picture.NewRGB(40, 40)
+	for i := range m.Pix {
+		m.Pix[i] = 100
+	}
+	palette := []color.RGBA{{80, 80, 80, 255}, {120, 120, 120, 255}}
+	sum := 0
+	for _, v := range Dither(m, palette).Pix {
+		if v != 80 && v != 120 {
+			t.Fatalf("%d isn't in the palette", v)
+		}
+		sum += int(v)
+	}
+	if mean := float64(sum) / float64(len(m.Pix)); math.Abs(mean-100) > 1.5 {
+		t.Errorf("the mean is %.2f, want 100", mean)
+	}
+}
+
+func TestPalette(t *testing.T) {
+	m := picture.NewRGB(30, 10)
+	for i := range 300 {
+		copy(m.Pix[3*i:], [][]uint8{{255, 0, 0}, {0, 255, 0}, {0, 0, 255}}[i%3])
+	}
+	got := Palette([]*picture.RGB{m}, 16)
+	for _, want := range []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}} {
+		if !slices.Contains(got, want) || len(got) != 3 {
+			t.Errorf("the palette is %v, without %v", got, want)
+		}
+	}
+	if got := Palette(nil, 16); got != nil {
+		t.Errorf("no photographs have the palette %v", got)
+	}
+}
+
+func TestFit(t *testing.T) {
+	c := NewCanvas(1, 1)
+	long := "a-very-long-name-of-a-photograph-00001234.jpeg"
+	short := c.Fit(TextFont, long, 100)
+	if c.Width(TextFont, short) > 100 || short[len(short)-4:] != "jpeg" {
+		t.Errorf("shortened to %q", short)
+	}
+	if c.Fit(TextFont, "short", 100) != "short" || c.Fit(TextFont, long, 3) != "…" {
+		t.Error("a short text changes, or a narrow place takes one")
+	}
+}
+
+// A line covers length × width pixels, however it lies; gaps take their share.
+func TestLineArea(t *testing.T) {
+	area := func(dash []float64, p ...Point) float64 {
+		c := NewCanvas(100, 100)
+		c.Line(p, 3, color.RGBA{A: 255}, dash)
+		sum := 0.0
+		for i := 0; i < len(c.Image.Pix); i += 4 {
+			sum += 1 - float64(c.Image.Pix[i])/255
+		}
+		return sum
+	}
+	for _, tc := range []struct {
+		name string
+		got  float64
+		want float64
+	}{
+		{"level", area(nil, Point{20, 50}, Point{80, 50}), 180 + 8},
+		{"slanting", area(nil, Point{20, 20}, Point{68, 56}), 180 + 8},
+		{"dashed", area([]float64{5, 5}, Point{20, 50}, Point{80, 50}), 90 + 4},
+		{"broken", area(nil, Point{20, 50}, Point{50, math.NaN()}, Point{80, 50}), 0},
+	} {
+		if math.Abs(tc.got-tc.want) > 6 { // round ends add some
+			t.Errorf("%s: the area is %.1f, want %.1f", tc.name, tc.got, tc.want)
+		}
+	}
+}
+
+func TestBandArea(t *testing.T) {
+	c := NewCanvas(100, 100)
+	c.Band([]Point{{10, 60}, {50, 80}, {90, 60}}, []Point{{10, 60}, {50, 40}, {90, 60}}, color.RGBA{A: 255}, 1)
+	sum := 0.0
+	for i := 0; i < len(c.Image.Pix); i += 4 {
+		sum += 1 - float64(c.Image.Pix[i])/255
+	}
+	if math.Abs(sum-1600) > 8 {
+		t.Errorf("the area is %.1f, want 1600", sum)
+	}
+}

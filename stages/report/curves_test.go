@@ -1,0 +1,114 @@
+package report
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+func manyCurves() []stages.Data {
+	var c []stages.Data
+	for i, method := range []string{"random", "ig", "occlusion", "rise"} {
+		for _, model := range []string{"vgg", "vit"} {
+			for _, order := range []string{"morf", "insertion"} {
+				c = append(c, curvesOf(20, 32, order, 1.5+2*float64(i), 0.05, "method", method, "model", model, "order", order))
+			}
+		}
+	}
+	return c
+}
+
+func TestCurvesFigure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		p      CurvesParams
+		curves []stages.Data
+		w, h   int
+	}{
+		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "se", Columns: 2}, manyCurves(), 708, 596},
+		"paired": {CurvesParams{Line: "method", Response: "logit", Band: "paired", Columns: 4}, manyCurves(), 1388, 326},
+		"alone":  {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay"}, []stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, 368, 298},
+	} {
+		in := map[string][]stages.Data{"curves": tc.curves}
+		r := stagetest.Run(t, Curves, &tc.p, in)
+		b := r.Payloads["figure"][0]
+		if m := look(t, "curves-"+name, b); m.Bounds().Dx() != tc.w || m.Bounds().Dy() != tc.h {
+			t.Errorf("%s: the figure has %v pixels, want %d×%d", name, m.Bounds().Max, tc.w, tc.h)
+		}
+		if len(b) > figureBudget {
+			t.Errorf("%s: the figure has %d bytes", name, len(b))
+		}
+		if again := stagetest.Run(t, Curves, &tc.p, in).Payloads["figure"][0]; !bytes.Equal(b, again) {
+			t.Errorf("%s: drawn twice, the figure differs", name)
+		}
+		if f := r.Facts["figure"]; f["ext"] != "png" || strings.Contains(f["caption"], "\n") || f["caption"] == "" {
+			t.Errorf("%s: facts %v", name, f)
+		}
+	}
+}
+
+// twoLines is two lines over three images, the third undefined in one of them.
+func twoLines() []stages.Data {
+	facts := stages.Facts{"responses": "probability,logit,correct", "order": "deletion"}
+	line := func(id string, y ...[]float64) stages.Data {
+		var payloads [][]byte
+		for _, v := range y {
+			payloads = append(payloads, stages.NewTensor(append(v, 0, 0, 0, 0), 3, 2).Encode())
+		}
+		return stagetest.At(stagetest.Items(facts, payloads...), "method", id)
+	}
+	return []stages.Data{
+		line("a", []float64{1, 0.5}, []float64{0.6, 0.1}, []float64{0.2, nan}),
+		line("b", []float64{1, 0.7}, []float64{0.8, 0.3}, []float64{0.9, 0.9}),
+	}
+}
+
+func TestCurvesPoints(t *testing.T) {
+	in := map[string][]stages.Data{"curves": twoLines()}
+	r := stagetest.Run(t, Curves, nil, in)
+	// se of two values is half their distance; of 1, 0.8, 0.9: 0.1/√3.
+	want := "method|share|mean|standard error|n\na|0.0000|0.8|0.2|2\na|1.0000|0.3|0.2|2\nb|0.0000|0.9|0.05774|3\nb|1.0000|0.6333|0.1764|3\n"
+	if got := text(decodeTable(t, r, "points")); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if c := r.Facts["figure"]["caption"]; !strings.Contains(c, "2 to 3 images") || !strings.Contains(c, "1 curve not finite left out") {
+		t.Errorf("the caption is %q", c)
+	}
+	// Paired, the two images that both have. Less the image's mean of both lines:
+	// a: 0, −0.1 | −0.1, −0.1. se = 0.05 and 0, times √2 for two lines.
+	r = stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: "paired", Columns: 1}, in)
+	want = "method|share|mean|standard error|n\na|0.0000|0.8|0.07071|2\na|1.0000|0.3|0|2\nb|0.0000|0.9|0.07071|2\nb|1.0000|0.5|0|2\n"
+	table := decodeTable(t, r, "points")
+	for i := range table.Rows {
+		if se := &table.Rows[i].Numbers[1]; math.Abs(float64(*se)) < 1e-12 {
+			*se = 0
+		}
+	}
+	if got := text(table); got != want {
+		t.Errorf("paired: got\n%s", got)
+	}
+}
+
+func TestCurvesRefuses(t *testing.T) {
+	in := map[string][]stages.Data{"curves": manyCurves()}
+	refuses(t, Curves, nil, in, "line must say which of the axes method, model, order is meant")
+	refuses(t, Curves, &CurvesParams{Line: "metric"}, in, `the axis "metric" isn't collapsed`)
+	refuses(t, Curves, &CurvesParams{Line: "method", Response: "top-1"}, in, `no response "top-1", only probability, logit, correct`)
+	bad := []stages.Data{stagetest.Items(stages.Facts{"responses": "probability"}, stages.Scalar(1))}
+	refuses(t, Curves, nil, map[string][]stages.Data{"curves": bad}, `the curve of "item-0" has the shape [1]`)
+}
+
+// A line without a single finite curve leaves the figure standing.
+func TestCurvesWithoutValues(t *testing.T) {
+	facts := stages.Facts{"responses": "probability"}
+	gone := stagetest.At(stagetest.Items(facts, stages.NewTensor([]float64{nan, 1}, 1, 2).Encode()), "method", "a")
+	for _, band := range []string{"se", "paired", "none"} {
+		r := stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: band, Columns: 3}, map[string][]stages.Data{"curves": {gone}})
+		if got, want := text(decodeTable(t, r, "points")), "method|share|mean|standard error|n\na|0.0000|-|-|0\na|1.0000|-|-|0\n"; got != want {
+			t.Errorf("%s: got\n%s", band, got)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+var nan = math.NaN()
+
+// grid is scores over two axes, with one cell missing and some undefined.
+func grid() []stages.Data {
+	up := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3}.Facts(nil)
+	return []stages.Data{
+		scoresOf(up, []string{"method", "ig", "model", "vgg"}, 0.5, 0.9, 0.1),
+		scoresOf(up, []string{"method", "ig", "model", "vit"}, 1, nan, 0),
+		scoresOf(up, []string{"method", "rise", "model", "vgg"}, nan, nan, nan),
+	}
+}
+
+func TestTable(t *testing.T) {
+	in := map[string][]stages.Data{"values": grid()}
+	for name, tc := range map[string]struct {
+		p    TableParams
+		want string
+	}{
+		"all rows": {TableParams{Statistic: "mean"}, "method|model|mean|n|undefined\nig|vgg|0.5|3|0\nig|vit|0.5|2|1\nrise|vgg|-|0|3\n"},
+		"columns":  {TableParams{Statistic: "median", Columns: []string{"model"}}, "method|vgg|vit|n|undefined\nig|0.5|0.5|2|1\nrise|-|-|0|3\n"},
+		"rows":     {TableParams{Statistic: "mean", Rows: []string{"model"}}, "model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
+		"both":     {TableParams{Statistic: "mean", Rows: []string{"model"}, Columns: []string{"method"}}, "model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
+	} {
+		if diff := cmp.Diff(tc.want, text(decodeTable(t, stagetest.Run(t, Table, &tc.p, in), "table"))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	table := decodeTable(t, stagetest.Run(t, Table, nil, in), "table")
+	want := stages.Column{Name: "mean", Unit: "share", Direction: stages.Higher, Tolerance: 1e-3, Digits: 4}
+	if diff := cmp.Diff(want, table.Numbers[0]); diff != "" {
+		t.Error(diff)
+	}
+	refuses(t, Table, &TableParams{Rows: []string{"metric"}}, in, `the axis "metric" isn't collapsed here, only method, model`)
+	three := []stages.Data{stagetest.At(grid()[0], "order", "morf")}
+	refuses(t, Table, &TableParams{Rows: []string{"order"}, Columns: []string{"model"}}, map[string][]stages.Data{"values": three}, `"method" is neither a row nor a column`)
+}
+
+func TestTableMedianOfEvenNumber(t *testing.T) {
+	in := map[string][]stages.Data{"values": {scoresOf(nil, nil, 4, 1, 3, nan, 10)}}
+	table := decodeTable(t, stagetest.Run(t, Table, &TableParams{Statistic: "median"}, in), "table")
+	if got := table.Rows[0].Numbers[0]; got != 3.5 {
+		t.Errorf("the median is %v, want 3.5", got)
+	}
+}
+
+func TestTableMarks(t *testing.T) {
+	marks := stages.Table{
+		Title: "pairs", Keys: []string{"method", "against"}, Numbers: []stages.Column{{Name: "p"}, {Name: "significant"}},
+		Rows: []stages.Row{
+			{Keys: []string{"ig", "rise"}, Numbers: []stages.Number{0.01, 1}},
+			{Keys: []string{"rise", "ig"}, Numbers: []stages.Number{0.01, 1}},
+			{Keys: []string{"rise", "lime"}, Numbers: []stages.Number{0.4, 0}},
+		},
+	}
+	in := map[string][]stages.Data{"values": grid(), "marks": {stagetest.Value(nil, marks.Encode())}}
+	p := &TableParams{Statistic: "mean", Columns: []string{"model"}, Mark: "vgg"}
+	got := text(decodeTable(t, stagetest.Run(t, Table, p, in), "table"))
+	if want := "method|vgg|vit|n|undefined|vgg significant\nig|0.5|0.5|2|1|1\nrise|-|-|0|3|0\n"; got != want {
+		t.Errorf("got %s", got)
+	}
+	marks.Numbers[1].Name = "q"
+	in["marks"] = []stages.Data{stagetest.Value(nil, marks.Encode())}
+	refuses(t, Table, p, in, `has no column "significant"`)
+	for _, tc := range []struct {
+		p     TableParams
+		wired bool
+	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true}, {TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false}} {
+		if err := Table.Check(&tc.p, func(string) bool { return tc.wired }); err == nil {
+			t.Errorf("%+v with marks wired %v is accepted", tc.p, tc.wired)
+		}
+	}
+}
