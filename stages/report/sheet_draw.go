@@ -19,6 +19,8 @@ const (
 	headHeight  = 26
 	barWidth    = 120
 	barHeight   = 10
+	minWidth    = 600 // room for both colour bars with their texts
+	wideWidth   = 740 // the same, beginning below the images
 )
 
 // Colours of a sheet are at most 256, so that it's a small file: so many for each
@@ -38,14 +40,18 @@ func (s *sheet) draw() []byte {
 	width := 2*tileGap + labelWidth + (1+len(s.columns))*step
 	rowHeight := s.side + scaleHeight + 6
 	height := headHeight + len(s.rows)*rowHeight + 34
-	c := chart.NewCanvas(max(width, 560), height)
+	c := chart.NewCanvas(max(width, minWidth), height)
 	left := tileGap + labelWidth
+	keyLeft := left
+	if width < wideWidth {
+		keyLeft = tileGap
+	}
 
 	var photos []*picture.RGB
 	for _, r := range s.rows {
 		photos = append(photos, r.photo)
 	}
-	keep := append([]color.RGBA{blank}, s.key(c, left, headHeight+len(s.rows)*rowHeight+4)...)
+	keep := append([]color.RGBA{blank}, s.key(c, keyLeft, headHeight+len(s.rows)*rowHeight+4)...)
 	palette := chart.Palette(photos, min(photoColours, 256-textColours-len(keep)))
 	keep = append(keep, palette...)
 	for i, name := range append([]string{"image"}, s.columns...) {
@@ -61,6 +67,7 @@ func (s *sheet) draw() []byte {
 			c.Text(tileGap, y+14+16*k, font, col, chart.Left, c.Fit(font, text, labelWidth-8))
 		}
 		c.Photo(left, y, chart.Dither(r.photo, palette))
+		c.Outline(image.Rect(left, y, left+s.side, y+s.side), chart.Rule)
 		for k, t := range r.tiles {
 			s.drawTile(c, left+(k+1)*step, y, t, s.signed[k], r.photo)
 		}

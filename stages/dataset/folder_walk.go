@@ -1,0 +1,158 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// walkFolder lists one folder a class, or, where images lie in the folder itself,
+// images without labels.
+func walkFolder(folder string, names []string) (*listing, error) {
+	w := walker{}
+	top, err := w.entries(folder)
+	if err != nil {
+		return nil, err
+	}
+	var found []found
+	var classes []string
+	loose := 0
+	for _, e := range top {
+		if !e.dir {
+			if isImage(e.name) {
+				loose++
+				found = append(found, e.at(-1))
+			} else {
+				w.others++
+			}
+			continue
+		}
+		label := len(classes)
+		if names != nil {
+			if label = classNamed(names, e.name); label < 0 {
+				return nil, fmt.Errorf("no class is called like the folder %q", e.file)
+			}
+		}
+		before := len(found)
+		if found, err = w.below(found, e, label); err != nil {
+			return nil, err
+		}
+		if len(found) == before && names == nil {
+			return nil, fmt.Errorf("the class folder %q holds no JPEG, PNG, WebP or BMP file", e.file)
+		}
+		classes = append(classes, e.name)
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("the folder %q holds no JPEG, PNG, WebP or BMP file, but %d others", folder, w.others)
+	case loose > 0 && loose < len(found):
+		return nil, fmt.Errorf("%q holds %d images beside its class folders: move them into one, or list them in a CSV file", folder, loose)
+	case names != nil:
+		classes = names
+	case loose > 0:
+		classes = nil
+	}
+	l := &listing{classes: classes}
+	for _, f := range found {
+		l.sources = append(l.sources, stages.Source{ID: f.id, File: f.file, Note: noteOf(f.label)})
+	}
+	return l, nil
+}
+
+type found struct {
+	id, file string
+	label    int
+}
+
+// A walker lists folders, following links.
+type walker struct {
+	others int      // files that aren't images
+	inside []string // the real paths of the folders above, to notice loops
+}
+
+// A node is a file or folder; id is its path from the top, with slashes.
+type node struct {
+	name, id, file string
+	dir            bool
+}
+
+func (n node) at(label int) found { return found{n.id, n.file, label} }
+
+// entries lists a folder, sorted. Hidden files are left out.
+func (w *walker) entries(folder string) ([]node, error) {
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("folder %q: %w", folder, plain(err))
+	}
+	var out []node
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(n.file)
+			if err != nil {
+				return nil, fmt.Errorf("the link %q: %w", n.file, plain(err))
+			}
+			n.dir = info.IsDir()
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// below adds the images in the folder n and in its folders.
+func (w *walker) below(to []found, n node, label int) ([]found, error) {
+	real, err := filepath.EvalSymlinks(n.file)
+	if err != nil {
+		return nil, fmt.Errorf("folder %q: %w", n.file, plain(err))
+	}
+	if slices.Contains(w.inside, real) {
+		return nil, fmt.Errorf("the link %q leads back to a folder it lies in", n.file)
+	}
+	w.inside = append(w.inside, real)
+	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
+	list, err := w.entries(n.file)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		e.id = n.id + "/" + e.name
+		switch {
+		case e.dir:
+			if to, err = w.below(to, e, label); err != nil {
+				return nil, err
+			}
+		case isImage(e.name):
+			to = append(to, e.at(label))
+		default:
+			w.others++
+		}
+	}
+	return to, nil
+}
+
+func isImage(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp":
+		return true
+	}
+	return false
+}
+
+// plain drops the operation and the path from an error of the file system: the
+// messages here name the file themselves.
+func plain(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// answer says in words what the tables hold.
+func (b *board) answer() string {
+	if len(b.players) < 2 {
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.players[0])
+	}
+	if b.ranked == 0 {
+		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common direction for the same images.\n", count(len(b.matches), "case"), len(b.players))
+	}
+	var s []string
+	first, second := b.order[0], b.order[1]
+	where := "in the one case"
+	if b.ranked > 1 {
+		where = fmt.Sprintf("over %d cases (%s)", b.ranked, strings.Join(b.others, " × "))
+	}
+	var leaders []string
+	for _, p := range b.order {
+		if b.mean[p] == b.mean[first] {
+			leaders = append(leaders, "**"+b.players[p]+"**")
+		}
+	}
+	switch {
+	case len(leaders) == len(b.players):
+		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(leaders), where))
+	case len(leaders) > 1:
+		s = append(s, fmt.Sprintf("%s and %s share the best mean rank of %d, %.2f %s.", strings.Join(leaders[:len(leaders)-1], ", "), leaders[len(leaders)-1], len(b.players), b.mean[first], where))
+	case b.ranked == 1:
+		s = append(s, fmt.Sprintf("%s is best of %d, ahead of **%s**.", leaders[0], len(b.players), b.players[second]))
+	default:
+		s = append(s, fmt.Sprintf("%s has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.", leaders[0], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
+	}
+	s = append(s, b.leads()...)
+	if rest := b.remarks(); rest != "" {
+		s = append(s, rest)
+	}
+	return strings.Join(s, " ") + "\n"
+}
+
+// told is how many cases the answer tells one by one.
+const told = 3
+
+// leads says by how much the best of each case leads and whether that is more
+// than chance.
+func (b *board) leads() []string {
+	var s []string
+	clear, cases := 0, 0
+	for i := range b.matches {
+		m := &b.matches[i]
+		if !m.ranked {
+			continue
+		}
+		cases++
+		first, second := m.best()
+		lead, low, high := m.lead(first, second)
+		if low > 0 {
+			clear++
+		}
+		if b.ranked > told {
+			continue
+		}
+		in := "It"
+		if m.name() != "" {
+			in = "In " + m.name() + ", **" + b.players[first] + "**"
+		}
+		if m.rank[first] == m.rank[second] {
+			s = append(s, fmt.Sprintf("%s is no better than **%s**.", in, b.players[second]))
+			continue
+		}
+		verdict := "which chance alone may explain"
+		if low > 0 {
+			verdict = "more than chance explains"
+		}
+		if math.IsNaN(low) {
+			s = append(s, fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.players[second], lead))
+			continue
+		}
+		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
+			in, b.players[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
+	}
+	if b.ranked > told {
+		s = append(s, fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d cases (95 %% intervals, paired by image).", clear, cases))
+	}
+	return s
+}
+
+// remarks tells what didn't count.
+func (b *board) remarks() string {
+	var s []string
+	undefined, scores := 0, 0
+	var left []string
+	for i := range b.matches {
+		m := &b.matches[i]
+		if !m.ranked {
+			left = append(left, m.name())
+		}
+		for _, c := range m.cells {
+			if c != nil {
+				_, missing := c.defined()
+				undefined += missing
+				scores += len(c.items)
+			}
+		}
+	}
+	if undefined > 0 {
+		be := "are"
+		if undefined == 1 {
+			be = "is"
+		}
+		s = append(s, fmt.Sprintf("%d of %d scores %s undefined; ranks use the images that have a score of every competitor.", undefined, scores, be))
+	}
+	if len(left) > 0 {
+		s = append(s, fmt.Sprintf("Not ranked: %s.", strings.Join(left, "; ")))
+	}
+	return strings.Join(s, " ")
+}
