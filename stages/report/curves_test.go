@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -110,5 +111,24 @@ func TestCurvesWithoutValues(t *testing.T) {
 		if got, want := text(decodeTable(t, r, "points")), "method|share|mean|standard error|n\na|0.0000|-|-|0\na|1.0000|-|-|0\n"; got != want {
 			t.Errorf("%s: got\n%s", band, got)
 		}
+	}
+}
+
+// Every line of a crowded figure has a look of its own.
+func TestCurvesLegend(t *testing.T) {
+	var panel []*strand
+	for i := range 30 {
+		panel = append(panel, &strand{coord: []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", i)}}})
+	}
+	looks := map[string]string{}
+	for _, k := range legend([][]*strand{panel, panel[:3]}, "method") {
+		look := fmt.Sprint(k.Colour, k.Dash)
+		if other := looks[look]; other != "" {
+			t.Errorf("%s looks like %s", k.Name, other)
+		}
+		looks[look] = k.Name
+	}
+	if len(looks) != 30 {
+		t.Errorf("%d lines of 30", len(looks))
 	}
 }

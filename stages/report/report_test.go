@@ -123,14 +123,6 @@ func curvesOf(n, steps int, order string, rate, noise float64, coord ...string) 
 	return stagetest.At(stagetest.Items(facts, payloads...), coord...)
 }
 
-func ids(n int) []string {
-	var out []string
-	for i := range n {
-		out = append(out, fmt.Sprintf("m%02d", i))
-	}
-	return out
-}
-
 func decodeTable(t testing.TB, r stagetest.Result, port string) stages.Table {
 	t.Helper()
 	table, err := stages.DecodeTable(r.Payloads[port][0])

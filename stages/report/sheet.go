@@ -131,8 +131,8 @@ func firstOrigins(images []stages.Data, n int) []string {
 // sideFor returns the side of a tile such that so many of them make a figure that
 // is still light to load.
 func sideFor(tiles int) int {
-	const budget = 420_000 // pixels of tiles; noise takes some 4 bits each
-	for _, side := range []int{112, 96, 80, 64, 56} {
+	const budget = 300_000 // pixels of tiles; noise takes some 5 bits each
+	for _, side := range []int{112, 104, 96, 88, 80, 72, 64, 56} {
 		if tiles*side*side <= budget {
 			return side
 		}

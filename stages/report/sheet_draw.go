@@ -20,7 +20,7 @@ const (
 	barWidth    = 120
 	barHeight   = 10
 	minWidth    = 600 // room for both colour bars with their texts
-	wideWidth   = 740 // the same, beginning below the images
+	wideWidth   = 720 // the same, beginning below the images
 )
 
 // Colours of a sheet are at most 256, so that it's a small file: so many for each

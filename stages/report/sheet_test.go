@@ -20,7 +20,7 @@ func TestSheetFigure(t *testing.T) {
 			p := &SheetParams{Items: 6, Columns: "method", Overlay: overlay}
 			r := stagetest.Run(t, Sheet, p, in)
 			b := r.Payloads["figure"][0]
-			if m := look(t, name, b); m.Bounds().Dx() != 772 || m.Bounds().Dy() != 768 {
+			if m := look(t, name, b); m.Bounds().Dx() != 724 || m.Bounds().Dy() != 720 {
 				t.Errorf("%s: the figure has %v pixels", name, m.Bounds().Max)
 			}
 			if len(b) > figureBudget {
