@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+func TestExitCodes(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("a cell failed"), 1},
+		{misuse("run", "no file"), 2},
+		{fmt.Errorf("wrapped: %w", pipeline.Diags{{Msg: "wrong"}}), 2},
+		{environment(errors.New("no device")), 3},
+		{&exitError{code: exitOutdated}, 5},
+		{&exitError{code: exitDiffers}, 6},
+		{&pipeline.BugError{Err: errors.New("impossible")}, 70},
+		{signalError{syscall.SIGINT}, 130},
+		{fmt.Errorf("wrapped: %w", signalError{syscall.SIGTERM}), 143},
+		{context.Canceled, 130},
+	} {
+		if got := exitCode(tc.err); got != tc.want {
+			t.Errorf("exitCode(%v) = %d, want %d", tc.err, got, tc.want)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	ctx, stop := withSignals(t.Context())
+	defer stop()
+	if err := stoppedBy(ctx); err != nil {
+		t.Fatalf("stopped before any signal: %v", err)
+	}
+	send := func(s syscall.Signal) {
+		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(syscall.SIGTERM)
+	<-draining(ctx)
+	if got := exitCode(stoppedBy(ctx)); got != 143 {
+		t.Errorf("a first SIGTERM gives exit code %d, want 143", got)
+	}
+	if ctx.Err() != nil {
+		t.Error("a first signal stops at once")
+	}
+	send(syscall.SIGINT)
+	<-ctx.Done()
+	if got := exitCode(context.Cause(ctx)); got != 130 {
+		t.Errorf("a second SIGINT gives exit code %d, want 130", got)
+	}
+}
+
+func TestNoColor(t *testing.T) {
+	var out, errs strings.Builder
+	if code := start([]string{"nonsense"}, &out, &errs); code != exitUsage || out.Len() > 0 {
+		t.Errorf("code %d, stdout %q", code, &out)
+	}
+	if strings.Contains(errs.String(), "\x1b") {
+		t.Errorf("colour without a terminal: %q", &errs)
+	}
+}
+
+// Every verb's help fits a screen's width and ends with an example, and says
+// something about every flag.
+func TestHelp(t *testing.T) {
+	for _, v := range verbs() {
+		if !strings.HasPrefix(v.help, "usage: runexp "+v.name) {
+			t.Errorf("%s: help doesn't begin with its usage", v.name)
+		}
+		if _, after, ok := strings.Cut(v.help, "\nexample:\n"); !ok || strings.Count(after, "\n") != 1 {
+			t.Errorf("%s: help doesn't end with an example", v.name)
+		}
+		for line := range strings.Lines(v.help) {
+			if len([]rune(line)) > 84 {
+				t.Errorf("%s: %d letters in the line %q", v.name, len(line), line)
+			}
+		}
+	}
+	for _, name := range []string{"run", "plan", "why", "get"} {
+		v := findVerb(name)
+		for _, f := range v.flags.names() {
+			if !strings.Contains(v.help, strings.TrimPrefix(f, "-")) {
+				t.Errorf("%s: help doesn't mention %s", name, f)
+			}
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"run", "plan", "why", "check"}
+	for name, want := range map[string]string{
+		"rum": `did you mean "run"?`, "chek": `did you mean "check"?`, "pan": `did you mean "plan"?`, "zzzzz": "",
+	} {
+		if got := nearest(name, known); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for arg, want := range map[string]string{
+		"method=rise,ig": "method=rise,ig", "a b": "'a b'", "": "''", "it's": `'it'\''s'`, "maps[m=x]": "'maps[m=x]'", "$x": "'$x'",
+	} {
+		if got := quote(arg); got != want {
+			t.Errorf("quote(%q) = %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 123456: "123.5 kB", 999999: "1.0 MB", 5e9: "5.0 GB"} {
+		if got := bytes(n); got != want {
+			t.Errorf("bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
