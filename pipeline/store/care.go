@@ -97,7 +97,7 @@ func (s *Store) rewriteLog(path string, kind logKind, keep func(off int, key sta
 		return s.writeErr(err)
 	}
 	kept := make([]byte, 0, len(b))
-	scanLog(b, kind, func(off int, key stages.Digest, payload []byte) {
+	scan := scanLog(b, kind, func(off int, key stages.Digest, payload []byte) {
 		if keep(off, key, payload) {
 			kept = appendFrame(kept, kind, key, payload)
 		}
@@ -108,10 +108,17 @@ func (s *Store) rewriteLog(path string, kind logKind, keep func(off int, key sta
 	if err := s.writeFile(path, 0o666, kept); err != nil {
 		return err
 	}
-	late, err := io.ReadAll(old)
-	if err != nil {
+	// A frame that was just being written is whole by now, or will be written again.
+	if _, err := old.Seek(int64(scan.end), io.SeekStart); err != nil {
 		return s.writeErr(err)
 	}
+	if b, err = io.ReadAll(old); err != nil {
+		return s.writeErr(err)
+	}
+	var late []byte
+	scanLog(b, kind, func(_ int, key stages.Digest, payload []byte) {
+		late = appendFrame(late, kind, key, payload)
+	})
 	if len(late) > 0 {
 		_, err = s.appendLog(path, late)
 	}

@@ -122,26 +122,18 @@ func scanLog(b []byte, kind logKind, fn func(off int, key stages.Digest, payload
 			s.end = pos
 			continue
 		}
-		next := nextFrame(b, pos+1, kind)
+		next := nextMagic(b, pos+1, kind)
 		s.gaps = append(s.gaps, gap{pos, next - pos, torn(b[pos:next], n, kind)})
 		pos = next
 	}
 	return s
 }
 
-// nextFrame returns where the first whole frame at or after pos begins, len(b)
-// without one.
-func nextFrame(b []byte, pos int, kind logKind) int {
-	for pos < len(b) {
-		i := bytes.Index(b[pos:], kind.magic())
-		if i < 0 {
-			break
-		}
-		pos += i
-		if _, _, _, ok := frameAt(b[pos:], kind); ok {
-			return pos
-		}
-		pos++
+// nextMagic returns where the next frame at or after pos may begin, len(b) if
+// nowhere. Several torn frames in a row are several gaps.
+func nextMagic(b []byte, pos int, kind logKind) int {
+	if i := bytes.Index(b[pos:], kind.magic()); i >= 0 {
+		return pos + i
 	}
 	return len(b)
 }

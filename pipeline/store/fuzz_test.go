@@ -1,0 +1,206 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"reflect"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// The targets of this file feed bytes to the readers, as a file and as the
+// payload of a frame whose checksum is right. Seeds are in testdata/fuzz.
+
+// checkScan: frames and gaps cover the log from end to end, in order, and a frame
+// behind whatever stands before it is found.
+func checkScan(t *testing.T, b []byte, kind logKind) {
+	t.Helper()
+	key, payload := number(1), []byte("behind")
+	whole := appendFrame(bytes.Clone(b), kind, key, payload)
+	starts := map[int]int{}
+	last := -1
+	found := false
+	scan := scanLog(whole, kind, func(off int, k stages.Digest, p []byte) {
+		if off <= last {
+			t.Fatalf("frame at %d after one at %d", off, last)
+		}
+		last = off
+		starts[off] = frameLen + len(p)
+		found = off == len(b) && k == key && bytes.Equal(p, payload)
+	})
+	if !found {
+		t.Fatal("the last frame isn't found")
+	}
+	for _, g := range scan.gaps {
+		starts[g.off] = g.len
+	}
+	pos := 0
+	for pos < len(whole) {
+		n := starts[pos]
+		if n <= 0 {
+			t.Fatalf("nothing begins at %d", pos)
+		}
+		pos += n
+	}
+	if pos != len(whole) || scan.end != len(whole) {
+		t.Fatalf("the scan ends at %d and %d of %d", pos, scan.end, len(whole))
+	}
+}
+
+// FuzzIndex: whatever the index file holds, a key leads to its own entry or to none.
+func FuzzIndex(f *testing.F) {
+	w := newWorld(4)
+	s := open(f, w.filled(f), Options{ReadOnly: true})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkScan(t, b, indexLog)
+		damaged := Store{readOnly: true}
+		damaged.index.parse(b)
+		for i := range w.cells {
+			want, _ := s.Lookup(w.cells[i].key, "")
+			if h, ok := damaged.Lookup(w.cells[i].key, ""); ok && !bytes.Equal(h.rec, want.rec) {
+				t.Fatalf("cell %d has another entry", i)
+			}
+		}
+		if n := len(damaged.index.newest); n > len(w.cells) {
+			t.Fatalf("%d keys of %d", n, len(w.cells))
+		}
+
+		var x index
+		x.parse(appendFrame(nil, indexLog, number(1), b))
+		if len(x.entries) == 0 {
+			return
+		}
+		h := Hit{number(1), x.entries[0].rec}
+		for i := range h.Outputs() {
+			h.Output(i)
+		}
+		packs := 0
+		for range h.Packs() {
+			packs++
+		}
+		if want := entryLen + len(h.MadeBy()) + h.Outputs()*outputLen + packs*packLen; want != len(b) {
+			t.Fatalf("an entry of %d bytes uses %d", len(b), want)
+		}
+	})
+}
+
+// FuzzActionLog: what decodes is encoded to something that decodes the same.
+func FuzzActionLog(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkScan(t, b, actionLog)
+		s := &Store{readOnly: true, objects: "nowhere"}
+		key := number(0)
+		a, err := decodeAction(key, b)
+		if err != nil {
+			return
+		}
+		for i := range a.Outputs {
+			s.packs = map[PackRef]*Miss{}
+			if l, err := s.listing(&a.Outputs[i]); err == nil && l.Digest() != a.Outputs[i].Listing {
+				t.Fatal("a listing with another digest")
+			}
+		}
+		if rec := appendEntry(nil, &a, 7, 9); !validEntry(rec) {
+			t.Fatalf("the index refuses the entry of %+v", a)
+		}
+		again, err := encodeAction(&a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodeAction(key, again); err != nil || !reflect.DeepEqual(a, got) {
+			t.Fatalf("%+v became %+v, %v", a, got, err)
+		}
+	})
+}
+
+// FuzzItemLog: what decodes is encoded to something that decodes the same.
+func FuzzItemLog(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkScan(t, b, itemLog)
+		read := func(b []byte) (string, []ItemRecord) {
+			v := &Items{where: map[stages.Digest]itemPlace{}}
+			v.add(b, "")
+			if len(v.frames) == 0 {
+				return "", nil
+			}
+			var rs []ItemRecord
+			for _, key := range sortedKeys(v.where) {
+				o, ok := v.Get(key)
+				if !ok {
+					t.Fatal("an item is gone")
+				}
+				for _, p := range o.Ports {
+					for _, sub := range p {
+						if sub.Off < 0 || sub.Len < 0 || sub.Pack != (PackRef{}) && sub.Off > sub.Pack.Size-sub.Len {
+							t.Fatalf("a ref outside its pack: %+v", sub.Ref)
+						}
+					}
+				}
+				rs = append(rs, ItemRecord{key, o})
+			}
+			return v.madeBy[0], rs
+		}
+		madeBy, rs := read(b)
+		if rs == nil {
+			return
+		}
+		if _, again := read(encodeItems(madeBy, rs)); !reflect.DeepEqual(rs, again) {
+			t.Fatalf("%+v became %+v", rs, again)
+		}
+	})
+}
+
+func sortedKeys(m map[stages.Digest]itemPlace) []stages.Digest {
+	var keys []stages.Digest
+	for k := range m {
+		keys = append(keys, k)
+	}
+	for i := range keys {
+		for j := i; j > 0 && bytes.Compare(keys[j][:], keys[j-1][:]) < 0; j-- {
+			keys[j], keys[j-1] = keys[j-1], keys[j]
+		}
+	}
+	return keys
+}
+
+// FuzzListing: what decodes is encoded to something that decodes the same.
+func FuzzListing(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := decodeListing(b)
+		if err != nil {
+			return
+		}
+		for i := range l.Len() {
+			r := l.Ref(i)
+			if r.Digest != l.PayloadDigest(i) || r.Inline != nil && stages.Sum(r.Inline) != r.Digest {
+				t.Fatalf("ref %d: %+v", i, r)
+			}
+		}
+		got, err := decodeListing(l.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest() != l.Digest() || !bytes.Equal(got.encode(), l.encode()) || l.Dropped().Digest() != l.Digest() {
+			t.Fatal("another listing")
+		}
+	})
+}
+
+// FuzzStatIndex: a state that decodes is encoded to the same bytes.
+func FuzzStatIndex(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkScan(t, b, statLog)
+		var x statIndex
+		x.parse(b)
+		x.parse(appendFrame(nil, statLog, number(1), b))
+		for _, s := range x.known {
+			if !bytes.Equal(s.encode(), b) || s.size < 0 {
+				t.Fatalf("%+v", s)
+			}
+		}
+		if len(b) == stateLen && int64(binary.LittleEndian.Uint64(b)) >= 0 && len(x.known) != 1 {
+			t.Fatal("a state isn't read")
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// outside is a file for the tests of outside files. Its times are set so that
+// the store may trust them: only the inode's own time can't be set, so the index
+// is told of a file's state by hand.
+func outside(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.png")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// settle makes the store believe that a file was left alone for long.
+func settle(s *Store, path string) {
+	key := stages.Sum([]byte(path))
+	f := s.files.known[key]
+	f.racy = false
+	s.files.known[key] = f
+	s.files.pending = appendFrame(s.files.pending, statLog, key, f.encode())
+}
+
+func digestOf(t *testing.T, s *Store, path string) stages.Digest {
+	t.Helper()
+	d, n, err := s.FileDigest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() != n {
+		t.Errorf("size %d, %v", n, err)
+	}
+	return d
+}
+
+// TestFileDigest: a settled file isn't read again, until anything about it changes.
+func TestFileDigest(t *testing.T) {
+	dir := scratch(t)
+	path := outside(t, "one")
+	s := open(t, dir, Options{})
+	if digestOf(t, s, path) != stages.Sum([]byte("one")) {
+		t.Error("wrong digest")
+	}
+	if len(s.files.pending) > 0 {
+		t.Error("a file that was just written is trusted")
+	}
+	settle(s, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, Options{ReadOnly: true})
+	digestOf(t, s, path)
+	if f := s.files.known[stages.Sum([]byte(path))]; f.racy {
+		t.Error("a remembered file was read again")
+	}
+	for name, change := range map[string]func(){
+		"written":  func() { os.WriteFile(path, []byte("two"), 0o644) },
+		"replaced": func() { os.WriteFile(path+"x", []byte("six"), 0o644); os.Rename(path+"x", path) },
+		"backdated": func() {
+			st, _ := os.Stat(path)
+			os.WriteFile(path, []byte("ten"), 0o644)
+			os.Chtimes(path, st.ModTime(), st.ModTime())
+		},
+	} {
+		before := digestOf(t, s, path)
+		change()
+		want, _ := os.ReadFile(path)
+		if got := digestOf(t, s, path); got == before || got != stages.Sum(want) {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+}
+
+// TestRacyFile: a change that leaves size and times as they are is noticed all the
+// same, if it may have happened within their resolution.
+func TestRacyFile(t *testing.T) {
+	s := open(t, scratch(t), Options{})
+	path := outside(t, "one")
+	d := digestOf(t, s, path)
+	if err := s.FileUnchanged(path, d); err != nil {
+		t.Error(err)
+	}
+	// The same stamp, other bytes: as if both were written in one tick.
+	if err := os.WriteFile(path, []byte("two"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := stages.Sum([]byte(path))
+	f := s.files.known[key]
+	f.stamp, _ = stampOf(info)
+	s.files.known[key] = f
+	if err := s.FileUnchanged(path, d); err == nil || !strings.Contains(err.Error(), "changed while") {
+		t.Errorf("got %v", err)
+	}
+	if digestOf(t, s, path) != stages.Sum([]byte("two")) {
+		t.Error("the old digest is back")
+	}
+}
+
+// TestYoungFile: what changed less than two seconds ago, or will have changed, isn't
+// remembered.
+func TestYoungFile(t *testing.T) {
+	path := outside(t, "one")
+	for _, tc := range []struct {
+		age  time.Duration
+		racy bool
+	}{{time.Hour, true}, {-time.Hour, true}} {
+		at := time.Now().Add(-tc.age)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		f, err := readState(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The inode's time is now, whatever the file's says.
+		if f.racy != tc.racy {
+			t.Errorf("age %v: racy %v", tc.age, f.racy)
+		}
+	}
+	old, err := readState("/proc/self/exe")
+	if err == nil && old.ctime < time.Now().Add(-settled).UnixNano() && old.racy {
+		t.Error("an old file isn't trusted")
+	}
+}
+
+// TestNotRegular: a folder, a missing file and a pipe are refused, and at once.
+func TestNotRegular(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, scratch(t), Options{})
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, pipe, filepath.Join(dir, "missing"), "/dev/zero"} {
+		if _, _, err := s.FileDigest(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
