@@ -59,7 +59,7 @@ func (r *run) fuse(first *node) (members []*node, complete bool) {
 // mayJoin reports whether n can execute in the job of first, and whether it still
 // waits for a cell that isn't in the job.
 func (r *run) mayJoin(n, first *node, in map[*node]bool) (joins, waits bool) {
-	if n.state != waiting || n.Stage.Relation != stages.Each || r.root(n, 0) != r.root(first, 0) {
+	if n.state >= running || n.Stage.Relation != stages.Each || r.root(n, 0) != r.root(first, 0) {
 		return false, false
 	}
 	for p := range n.Inputs {

@@ -1,10 +1,8 @@
 package pipeline
 
 import (
-	"crypto/sha256"
 	"encoding"
 	"encoding/binary"
-	"hash"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,40 +15,36 @@ import (
 // cached result.
 const keyFormat = "runexp key 1"
 
-// A hasher writes length-prefixed fields into SHA-256, so that no two lists of
-// fields run together.
-type hasher struct {
-	h   hash.Hash
-	buf [sha256.Size]byte
-}
+// A hasher gathers length-prefixed fields, so that no two lists of fields run
+// together, and digests them at once.
+type hasher struct{ b []byte }
+
+var hashers = sync.Pool{New: func() any { return &hasher{b: make([]byte, 0, 1024)} }}
 
 func newHasher(purpose string) *hasher {
-	h := &hasher{h: sha256.New()}
+	h := hashers.Get().(*hasher)
+	h.b = h.b[:0]
 	h.text(keyFormat)
 	h.text(purpose)
 	return h
 }
 
-func (h *hasher) num(n int) {
-	binary.LittleEndian.PutUint64(h.buf[:8], uint64(n))
-	h.h.Write(h.buf[:8])
-}
-
-func (h *hasher) bytes(b []byte) {
-	h.num(len(b))
-	h.h.Write(b)
-}
+func (h *hasher) num(n int) { h.b = binary.LittleEndian.AppendUint64(h.b, uint64(n)) }
 
 func (h *hasher) text(s string) {
 	h.num(len(s))
-	for len(s) > 0 {
-		n := copy(h.buf[:], s)
-		h.h.Write(h.buf[:n])
-		s = s[n:]
-	}
+	h.b = append(h.b, s...)
 }
 
-func (h *hasher) digest(d stages.Digest) { h.h.Write(d[:]) }
+func (h *hasher) digest(d stages.Digest) { h.b = append(h.b, d[:]...) }
+
+// params writes parameters in their canonical form.
+func (h *hasher) params(pc *paramCoder, params any) {
+	at := len(h.b)
+	h.num(0)
+	h.b = pc.encode(h.b, params)
+	binary.LittleEndian.PutUint64(h.b[at:], uint64(len(h.b)-at-8))
+}
 
 func (h *hasher) coord(coord []stages.Coord) {
 	h.num(len(coord))
@@ -68,8 +62,10 @@ func (h *hasher) facts(f stages.Facts) {
 	}
 }
 
-func (h *hasher) sum() (d stages.Digest) {
-	h.h.Sum(d[:0])
+// sum returns the digest; the hasher must not be used any more.
+func (h *hasher) sum() stages.Digest {
+	d := stages.Sum(h.b)
+	hashers.Put(h)
 	return d
 }
 
@@ -112,7 +108,7 @@ func (pc *paramCoder) encode(b []byte, params any) []byte {
 }
 
 func appendValue(b []byte, v reflect.Value) []byte {
-	if v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+	if v.Type().Implements(textMarshaler) {
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
 			panic(err) // a value that was decoded can be written
@@ -172,7 +168,7 @@ func (h *hasher) implementation(s *stages.Stage, program stages.Digest) {
 func (r *resolver) recipe(c *Cell, program stages.Digest) stages.Digest {
 	h := newHasher("recipe")
 	h.implementation(c.Stage, program)
-	h.bytes(r.params.encode(nil, c.Params))
+	h.params(r.params, c.Params)
 	if c.Stage.Seeded {
 		h.num(int(r.plan.Seed))
 	}

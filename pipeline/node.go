@@ -29,7 +29,9 @@ func (s state) ok() bool       { return s == cached || s == done }
 type node struct {
 	*Cell
 	state      state
-	wait       int // inputs that aren't finished
+	wait       int  // inputs that aren't finished
+	depth      int  // the longest way from a cell without inputs
+	settled    bool // it was decided what becomes of it
 	dependents []*node
 	err        error
 	reason     string     // why it wasn't cached

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/runexp/runexp/stages"
@@ -51,18 +50,18 @@ func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
 	if e.SameDevice {
 		r.class = e.MadeBy(e.Devices[0].Class)
 	}
-	r.readSources(ctx)
+	r.lookAhead(ctx)
 	o := &Outlook{resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes))}
 	for _, n := range r.nodes {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		o.ahead[n.Index] = o.look(ctx, n)
+		o.ahead[n.Index] = o.judge(n)
 	}
 	return o, nil
 }
 
-func (o *Outlook) look(ctx context.Context, n *node) Ahead {
+func (o *Outlook) judge(n *node) Ahead {
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
 			switch from := o.nodes[e.From.Index]; o.ahead[from.Index].Kind {
@@ -75,14 +74,13 @@ func (o *Outlook) look(ctx context.Context, n *node) Ahead {
 			}
 		}
 	}
-	switch err := o.resolve(ctx, n); {
-	case errors.Is(err, errNotCompiled):
-		return Ahead{Runs, err.Error()}
-	case err != nil:
-		n.err = err
-		return Ahead{Broken, err.Error()}
+	switch {
+	case n.err != nil:
+		return Ahead{Broken, n.err.Error()}
 	case n.state == cached:
 		return Ahead{Kind: IsCached}
+	case n.state == waiting:
+		return Ahead{Runs, errNotCompiled.Error()}
 	}
 	return Ahead{Runs, n.reason}
 }

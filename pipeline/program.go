@@ -17,7 +17,7 @@ func (r *resolver) makeProgram(ctx context.Context, n *node) error {
 	h := newHasher("program")
 	h.text(n.Stage.Name)
 	h.num(n.Stage.Version)
-	h.bytes(r.params.encode(nil, n.Params))
+	h.params(r.params, n.Params)
 	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]

@@ -37,31 +37,56 @@ func newResolver(p *Plan, s *store.Store) *resolver {
 				n.wait++
 				from := r.nodes[e.From.Index]
 				from.dependents = append(from.dependents, n)
+				n.depth = max(n.depth, from.depth+1)
 			}
 		}
 	}
 	return r
 }
 
-// readSources lists and digests what the cells without item inputs read from
-// outside, on all cores. A source that can't be read is that cell's error.
-func (r *resolver) readSources(ctx context.Context) {
-	var wg conc.WaitGroup
-	work := make(chan *node, 64)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for n := range work {
-				n.err = r.sourcesOf(n)
-			}
-		})
-	}
+// lookAhead resolves, on all cores, every cell whose inputs are all stored: in a
+// run that changes little, that's nearly all of them. It compiles nothing.
+func (r *resolver) lookAhead(ctx context.Context) {
+	var levels [][]*node
 	for _, n := range r.nodes {
-		if n.Stage.Sources != nil && n.Stage.Primary() < 0 && ctx.Err() == nil {
-			work <- n
+		for len(levels) <= n.depth {
+			levels = append(levels, nil)
+		}
+		levels[n.depth] = append(levels[n.depth], n)
+	}
+	for _, level := range levels {
+		var wg conc.WaitGroup
+		workers := min(runtime.GOMAXPROCS(0), len(level))
+		for w := range workers {
+			wg.Go(func() {
+				for i := w; i < len(level) && ctx.Err() == nil; i += workers {
+					r.look(ctx, level[i])
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// look resolves n if its inputs are stored. Its error is kept in n, but for one
+// that only says that this is too early to know.
+func (r *resolver) look(ctx context.Context, n *node) {
+	for p := range n.Inputs {
+		for _, e := range n.Inputs[p].Edges {
+			if r.nodes[e.From.Index].state != cached {
+				return
+			}
 		}
 	}
-	close(work)
-	wg.Wait()
+	if n.Stage.Sources != nil && n.Stage.Primary() < 0 {
+		n.err = r.sourcesOf(n)
+	}
+	if n.err == nil {
+		n.err = r.resolve(ctx, n)
+	}
+	if errors.Is(n.err, errNotCompiled) {
+		n.err = nil
+	}
 }
 
 func (r *resolver) sourcesOf(n *node) (err error) {
@@ -393,7 +418,7 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 	h := newHasher("definition")
 	h.text(n.Stage.Name)
 	h.num(n.Stage.Version)
-	h.bytes(r.params.encode(nil, n.Params))
+	h.params(r.params, n.Params)
 	if n.Stage.Seeded {
 		h.num(int(r.plan.Seed))
 	}

@@ -58,7 +58,7 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	h := newHasher("publish")
 	h.text(dir)
 	h.text(command)
-	h.bytes(r.Plan.Resolved())
+	h.text(string(r.Plan.Resolved()))
 	for _, n := range r.run.nodes {
 		h.num(boolInt(n.state.ok()))
 		h.digest(n.key)

@@ -96,10 +96,10 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	}
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
+	r.lookAhead(ctx)
 	r.value = r.valueOf
-	r.readSources(ctx)
 	for _, n := range r.nodes {
-		if n.wait == 0 && n.state == waiting {
+		if n.depth == 0 {
 			r.settle(n)
 		}
 	}
@@ -220,6 +220,7 @@ func (r *run) wake() {
 
 // settle decides what becomes of a cell whose inputs have all finished.
 func (r *run) settle(n *node) {
+	n.settled = true
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
 			from := r.nodes[e.From.Index]
@@ -230,8 +231,10 @@ func (r *run) settle(n *node) {
 			}
 		}
 	}
-	if err := r.resolve(r.ctx, n); err != nil {
-		n.err = err
+	if n.state == waiting && n.err == nil {
+		n.err = r.resolve(r.ctx, n)
+	}
+	if n.err != nil {
 		r.finish(n, failed, "")
 		return
 	}
@@ -262,7 +265,7 @@ func (r *run) finish(n *node, s state, why string) {
 		r.emit(Event{Kind: CellBlocked, Cell: n.String(), Step: n.Step.Name, Reason: why})
 	}
 	for _, d := range n.dependents {
-		if d.wait--; d.wait == 0 && d.state == waiting {
+		if d.wait--; d.wait == 0 && !d.settled {
 			r.settle(d)
 		}
 	}
@@ -361,7 +364,7 @@ func (j *job) device() bool {
 func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
 	r.active++
 	for _, m := range j.members {
-		m.state = running
+		m.settled, m.state = true, running
 	}
 	start := time.Now()
 	j.start = start
@@ -430,6 +433,7 @@ func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, p
 	}
 	if !j.started {
 		j.started = true
+		j.start = time.Now()
 		r.started(j)
 	}
 	r.active++
