@@ -70,8 +70,8 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "store\t%s\n", in.Dir)
 	fmt.Fprintf(t, "results\t%d cells, %d items\n", in.Actions, in.Items)
-	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, bytes(in.ObjectBytes))
-	fmt.Fprintf(t, "records\t%s\n", bytes(in.RecordBytes))
+	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, size(in.ObjectBytes))
+	fmt.Fprintf(t, "records\t%s\n", size(in.RecordBytes))
 	if in.Damaged+in.Leftovers > 0 {
 		fmt.Fprintf(t, "litter\t%d damaged objects, %d unfinished files; gc removes them\n", in.Damaged, in.Leftovers)
 	}
@@ -112,15 +112,15 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, apply, ite
 		verb = "removed"
 	}
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
-		verb, r.Actions, r.Objects, bytes(r.Bytes), r.Leftovers, r.ActionsKept, bytes(r.BytesKept))
+		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
 	if !apply && r.Actions+r.Objects+r.Leftovers > 0 {
 		u.hint("--apply removes it")
 	}
 	return nil
 }
 
-// bytes writes a size with a unit that people read.
-func bytes(n int64) string {
+// size writes a size with a unit that people read.
+func size(n int64) string {
 	const units = "kMGTPE"
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)

@@ -117,10 +117,10 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
+func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 123456: "123.5 kB", 999999: "1.0 MB", 5e9: "5.0 GB"} {
-		if got := bytes(n); got != want {
-			t.Errorf("bytes(%d) = %q, want %q", n, got, want)
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %q, want %q", n, got, want)
 		}
 	}
 }

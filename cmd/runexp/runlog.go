@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ type runLog struct {
 	dir     string
 	plan    *pipeline.Plan
 	file    *os.File
+	buffer  *bufio.Writer
 	display progress.Display
 	planned pipeline.Event
 }
@@ -34,8 +36,12 @@ func (l *runLog) show(e pipeline.Event) {
 			l.begin()
 		}
 	}
-	if l.display != nil {
-		l.display.Show(e)
+	if l.display == nil {
+		return
+	}
+	l.display.Show(e)
+	if e.Kind == pipeline.CellFailed || e.Kind == pipeline.Warning {
+		l.buffer.Flush() // what people look for if the process dies
 	}
 }
 
@@ -50,8 +56,9 @@ func (l *runLog) begin() {
 	if err != nil {
 		return
 	}
-	l.file, l.display = f, progress.JSON(f)
-	_ = json.NewEncoder(f).Encode(map[string]any{
+	l.file, l.buffer = f, bufio.NewWriter(f)
+	l.display = progress.JSON(l.buffer)
+	_ = json.NewEncoder(l.buffer).Encode(map[string]any{
 		"event": "run", "experiment": l.plan.Name, "file": l.plan.File, "args": os.Args[1:],
 		"began": now.Format(time.RFC3339), "host": host, "build": build(),
 	})
@@ -60,6 +67,7 @@ func (l *runLog) begin() {
 
 func (l *runLog) close() {
 	if l.file != nil {
+		l.buffer.Flush()
 		l.file.Close()
 	}
 }

@@ -29,11 +29,12 @@ func (l *lines) Show(e pipeline.Event) {
 	defer l.mu.Unlock()
 	device := l.tally.where(e)
 	l.tally.add(e)
-	text := line(&l.tally, e, device)
-	if text == "" || l.quiet && !bad(e.Kind) {
+	if l.quiet && !bad(e.Kind) {
 		return
 	}
-	io.WriteString(l.w, text+"\n")
+	if text := line(&l.tally, e, device); text != "" {
+		io.WriteString(l.w, text+"\n")
+	}
 }
 
 func (l *lines) Close() {}

@@ -24,7 +24,7 @@ type tally struct {
 
 type cellTally struct {
 	done, total int
-	device      string // of the last items
+	device      string    // of the last items
 	spoke       time.Time // when a line about it was last written
 }
 
