@@ -31,6 +31,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	run := exec.Command("runexp", "run", "many.yaml", "--json")
 	run.Dir = dir
+	run.Env = append(os.Environ(), "GOMAXPROCS=2") // so that not everything has begun
 	var stderr bytes.Buffer
 	run.Stderr = &stderr
 	out, err := run.StdoutPipe()
