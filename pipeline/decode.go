@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -188,7 +189,7 @@ func (l *loader) decodeString(f *paramField, dst reflect.Value, n *yamlNode, d d
 		return false
 	}
 	text := n.text
-	if f.Choices != nil && !contains(f.Choices, text) {
+	if f.Choices != nil && !slices.Contains(f.Choices, text) {
 		l.mistyped(n, d, didYouMean(text, "one of", f.Choices), " is none of "+strings.Join(f.Choices, ", "))
 		return false
 	}
@@ -197,15 +198,6 @@ func (l *loader) decodeString(f *paramField, dst reflect.Value, n *yamlNode, d d
 	}
 	dst.SetString(text)
 	return true
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // resolvePath makes a path relative to the folder of the text it stands in, and

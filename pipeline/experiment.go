@@ -34,16 +34,6 @@ type axisDecl struct {
 	used    bool
 }
 
-// allowedIDs counts the ids that --only leaves.
-func (a *axisDecl) allowedIDs() (n int) {
-	for _, ok := range a.allowed {
-		if ok {
-			n++
-		}
-	}
-	return n
-}
-
 // add gives the axis another id.
 func (a *axisDecl) add(id string, value, text *yamlNode) {
 	a.index[id] = int32(len(a.ids))

@@ -39,7 +39,7 @@ func (x *expander) completeAt(b *stepBuild, c *Cell, depth int) {
 
 func (x *expander) imply(b *stepBuild, c *Cell, depth int) {
 	if depth >= maxImplied {
-		x.at(b.decl.key, "", "stages imply each other without end: "+c.Stage.Name)
+		x.endless(b, c)
 		return
 	}
 	// What's implied hangs on the edges as written, not on what is put in between.
@@ -56,6 +56,10 @@ func (x *expander) imply(b *stepBuild, c *Cell, depth int) {
 			c.Inputs[k].Edges = x.otherwise(b, c, p, wired, depth)
 		}
 	}
+}
+
+func (x *expander) endless(b *stepBuild, c *Cell) {
+	x.at(b.decl.key, "", "stages imply each other without end: "+c.Stage.Name)
 }
 
 // impliedStage finds the stage that a port implies.
@@ -92,8 +96,11 @@ func (x *expander) via(b *stepBuild, c *Cell, p *stages.Port, edges []Edge, wire
 				inputs[k] = []Edge{{From: w[0].From, Port: w[0].Port}}
 			}
 		}
-		keep := e.From.Step.Keep
-		result[i] = Edge{Coord: e.Coord, From: x.impliedCell(b, c, stage, inputs, out, keep, depth), Port: out}
+		from := x.impliedCell(b, c, stage, inputs, out, e.From.Step.Keep, depth)
+		if from == nil {
+			return nil
+		}
+		result[i] = Edge{Coord: e.Coord, From: from, Port: out}
 	}
 	return result
 }
@@ -161,7 +168,11 @@ func (x *expander) otherwise(b *stepBuild, c *Cell, p *stages.Port, wired [][]Ed
 	slices.SortStableFunc(combos, func(a, b combo) int { return compareCoord(a.coord, b.coord) })
 	edges := x.edgeSlab.take(len(combos))
 	for i, m := range combos {
-		edges[i] = Edge{Coord: m.coord, From: x.impliedCell(b, c, stage, m.inputs, out, true, depth), Port: out}
+		from := x.impliedCell(b, c, stage, m.inputs, out, true, depth)
+		if from == nil {
+			return nil
+		}
+		edges[i] = Edge{Coord: m.coord, From: from, Port: out}
 	}
 	return edges
 }
@@ -263,7 +274,7 @@ func (m *impliedCells) id(c *Cell) uint64 {
 }
 
 // impliedCell returns the cell of an implied stage with the given edges and the
-// parameters it takes from its consumer.
+// parameters it takes from its consumer, or nil when it needs itself.
 func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, inputs [][]Edge, out int, keep bool, depth int) *Cell {
 	m := &x.implied
 	if m.cells == nil {
@@ -289,6 +300,10 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 	}
 	m.key = key
 	if known := m.cells[string(key)]; known != nil {
+		if known.Step == nil { // it's in the making, for its own sake
+			x.endless(b, known)
+			return nil
+		}
 		return known
 	}
 	text := string(key)

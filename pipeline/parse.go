@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,14 +29,14 @@ func parseYAML(s *sourceText, c *complaints) *yamlNode {
 		s.syntaxError(c, err)
 		return nil
 	}
-	if doc == nil || len(doc.Content) == 0 {
+	if doc == nil || len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Value == "" {
 		s.complain(c, 1, 1, "", "the file is empty")
 		return nil
 	}
+	s.line(1) // splits the lines
 	t := yamlTree{src: s, complaints: c, seen: map[*yaml.Node]*yamlNode{}}
-	before := len(c.list)
 	n := t.convert(doc.Content[0], nil, "", 0)
-	if len(c.list) > before {
+	if t.refused {
 		return nil
 	}
 	return n
@@ -91,9 +92,10 @@ func (s *sourceText) syntaxError(c *complaints, err error) {
 	switch msg := m[2]; {
 	case strings.HasPrefix(msg, "did not find expected"):
 		line++ // the parser, unlike the scanner, counts from 0
-		if strings.HasSuffix(msg, "key") {
+		if strings.HasSuffix(msg, "key") || strings.HasSuffix(msg, "indicator") {
+			line = s.blockErrorLine(line)
 			hint = "look at the indentation of this line and the one before"
-		} else {
+		} else if strings.Contains(msg, "',' or") {
 			hint = "a { or [ that begins on this line isn't closed, or lacks a comma"
 		}
 	case strings.Contains(msg, "cannot start any token"):
@@ -101,9 +103,29 @@ func (s *sourceText) syntaxError(c *complaints, err error) {
 	case strings.HasPrefix(msg, "mapping values are not allowed"):
 		hint = "quote a text that has a colon and a space in it, or look at the indentation"
 	}
-	text := s.line(max(line, 1))
+	s.line(1) // splits the lines
+	line = max(1, min(line, len(s.lines)))
+	text := s.line(line)
 	col := 1 + len(text) - len(strings.TrimLeft(text, " \t"))
-	s.complain(c, max(line, 1), col, hint, "not YAML: "+m[2])
+	s.complain(c, line, col, hint, "not YAML: "+m[2])
+}
+
+// blockErrorLine finds the line of an error for which the parser names the line
+// where the block begins: the first with which the text stops being YAML.
+func (s *sourceText) blockErrorLine(line int) int {
+	const worthwhile = 64 << 10 // bytes
+	if len(s.data) > worthwhile {
+		return line
+	}
+	s.line(1) // splits the lines
+	n := sort.Search(len(s.lines), func(n int) bool {
+		_, err := readDocument([]byte(strings.Join(s.lines[:n], "\n")))
+		return err != nil && strings.Contains(err.Error(), "did not find expected")
+	})
+	if n == 0 || n > len(s.lines) {
+		return line
+	}
+	return n
 }
 
 // unquotedReferences complains about each ${…} inside {…} or […] that isn't
@@ -152,11 +174,14 @@ type yamlTree struct {
 	complaints *complaints
 	seen       map[*yaml.Node]*yamlNode // of anchors; nil while one is being read
 	count      int
-	full       bool
+	full       bool // a bound is reached: nothing more is read
+	refused    bool // something is missing from the result
 }
 
 func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *yamlNode {
-	n := &yamlNode{src: t.src, line: y.Line, col: y.Column, up: up, name: name, size: 1}
+	// A value that is missing at the end of a text stands behind the last line.
+	line := min(y.Line, len(t.src.lines))
+	n := &yamlNode{src: t.src, line: line, col: y.Column, up: up, name: name, size: 1}
 	if t.full {
 		return n
 	}
@@ -239,7 +264,7 @@ func (t *yamlTree) mapping(n *yamlNode, y *yaml.Node, depth int) {
 			t.seen[ky] = k
 		}
 		if dup := first[k.text]; dup != nil {
-			t.refuse(k, "", "the key "+strconv.Quote(k.text)+" stands here again; the first is on line "+strconv.Itoa(dup.line))
+			t.complaints.at(k, "", "the key "+strconv.Quote(k.text)+" stands here again; the first is on line "+strconv.Itoa(dup.line))
 			continue
 		}
 		first[k.text] = k
@@ -260,4 +285,7 @@ func (t *yamlTree) grow(n, v *yamlNode) int {
 	return min(size, maxYAMLNodes+1)
 }
 
-func (t *yamlTree) refuse(n *yamlNode, hint, msg string) { t.complaints.at(n, hint, msg) }
+func (t *yamlTree) refuse(n *yamlNode, hint, msg string) {
+	t.refused = true
+	t.complaints.at(n, hint, msg)
+}

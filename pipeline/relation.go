@@ -72,16 +72,6 @@ func (r *relation) project(code uint64, p projection) (out uint64) {
 	return out
 }
 
-// on returns the combinations on the axes of keep that r has.
-func (r *relation) on(keep []*axisDecl) relation {
-	p := r.projection(keep)
-	codes := make([]uint64, len(r.codes))
-	for i, c := range r.codes {
-		codes[i] = r.project(c, p)
-	}
-	return newRelation(keep, codes)
-}
-
 // joined returns the combinations on the axes of both whose parts are in r and in
 // s. It returns false when there are more than limit.
 func (r *relation) joined(s *relation, limit int) (relation, bool) {

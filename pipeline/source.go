@@ -25,14 +25,11 @@ type sourceText struct {
 }
 
 func (s *sourceText) line(n int) string {
-	if s.flag || n <= 0 {
-		return ""
-	}
 	if s.lines == nil {
 		text := strings.ReplaceAll(string(s.data), "\r\n", "\n")
 		s.lines = strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
 	}
-	if n > len(s.lines) {
+	if s.flag || n <= 0 || n > len(s.lines) {
 		return ""
 	}
 	return s.lines[n-1]

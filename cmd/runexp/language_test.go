@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/registry"
+)
+
+// Of the papers' main tables, check complains of nothing but stages, parameters
+// and their values that don't exist yet.
+func TestPapersAgainstTheRegistry(t *testing.T) {
+	allowed := regexp.MustCompile(`^unknown stage |^unknown parameter |^the parameter .* isn't known to | is none of `)
+	files, err := filepath.Glob("../../pipeline/testdata/papers/*.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%d papers: %v", len(files), err)
+	}
+	for _, file := range files {
+		_, err := pipeline.Load(file, registry.Builtin(), pipeline.Overrides{})
+		var ds pipeline.Diags
+		if err != nil && !errors.As(err, &ds) {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, d := range ds {
+			if !allowed.MatchString(d.Msg) {
+				t.Error(d)
+			}
+		}
+	}
+}
+
+// The experiments that come with the program have nothing wrong with them, and
+// what is published of them reads back as the same experiment.
+func TestExperimentsAreWellFormed(t *testing.T) {
+	files, err := filepath.Glob("../../experiments/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no experiments: %v", err)
+	}
+	for _, file := range files {
+		p, err := pipeline.Load(file, registry.Builtin(), pipeline.Overrides{})
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if len(p.Warnings) > 0 {
+			t.Errorf("%v", p.Warnings)
+		}
+		text := p.Resolved()
+		q, err := pipeline.Parse(file, text, filepath.Dir(file), registry.Builtin(), pipeline.Overrides{})
+		if err != nil {
+			t.Errorf("%v\nin\n%s", err, text)
+			continue
+		}
+		if len(q.Cells) != len(p.Cells) || string(q.Resolved()) != string(text) {
+			t.Errorf("%s: %d cells, and %d of\n%s", file, len(p.Cells), len(q.Cells), text)
+		}
+	}
+}
