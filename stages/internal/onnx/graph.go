@@ -1,0 +1,157 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A Type is what a value of a graph holds.
+type Type struct {
+	Elem  onnxpb.TensorProto_DataType
+	Shape []int // every dimension is known
+}
+
+// A Graph is a model whose every value has a known type, so that whoever rewrites
+// it sees numbers where the model may have had names.
+type Graph struct {
+	*Model
+	Types map[string]Type // of every value: inputs, weights, what nodes make
+
+	weights map[string]*onnxpb.TensorProto
+}
+
+// NewGraph returns a graph of m. types holds what its nodes make and its inputs;
+// the types of weights are read from the model.
+func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
+	g := &Graph{Model: m, Types: types, weights: map[string]*onnxpb.TensorProto{}}
+	for _, t := range m.Proto.Graph.Initializer {
+		g.weights[t.Name] = t
+		g.Types[t.Name] = typeOf(t)
+	}
+	for _, v := range m.Inputs() {
+		if _, ok := g.Types[v.Name]; !ok {
+			return nil, fmt.Errorf("nothing is known of the input %q", v.Name)
+		}
+	}
+	return g, nil
+}
+
+func typeOf(t *onnxpb.TensorProto) Type {
+	shape := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = int(d)
+	}
+	return Type{onnxpb.TensorProto_DataType(t.DataType), shape}
+}
+
+// Shape returns the shape of a value; nil for one that isn't known, which doesn't
+// tell it from a scalar.
+func (g *Graph) Shape(name string) []int { return g.Types[name].Shape }
+
+// Weight returns the constant called name, or nil.
+func (g *Graph) Weight(name string) *onnxpb.TensorProto { return g.weights[name] }
+
+// AddWeight adds a constant.
+func (g *Graph) AddWeight(t *onnxpb.TensorProto) {
+	g.Proto.Graph.Initializer = append(g.Proto.Graph.Initializer, t)
+	g.weights[t.Name] = t
+	g.Types[t.Name] = typeOf(t)
+}
+
+// Int64s returns the integers of a constant, false if name isn't one.
+func (g *Graph) Int64s(name string) ([]int64, bool) {
+	t := g.weights[name]
+	if t == nil {
+		return nil, false
+	}
+	v, err := Int64s(t)
+	return v, err == nil
+}
+
+// Float32s returns the numbers of a float constant, false if name isn't one.
+func (g *Graph) Float32s(name string) ([]float32, bool) {
+	t := g.weights[name]
+	if t == nil {
+		return nil, false
+	}
+	v, err := Float32s(t)
+	return v, err == nil
+}
+
+// A Node is a node of a graph, with its attributes at hand.
+type Node struct{ *onnxpb.NodeProto }
+
+// In returns input i, "" where the node doesn't have it.
+func (n Node) In(i int) string {
+	if i < len(n.Input) {
+		return n.Input[i]
+	}
+	return ""
+}
+
+// Label names the node in messages.
+func (n Node) Label() string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s %q", n.OpType, n.Name)
+	}
+	return fmt.Sprintf("%s of %q", n.OpType, n.Output[0])
+}
+
+func (n Node) attr(name string) *onnxpb.AttributeProto {
+	i := slices.IndexFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return n.Attribute[i]
+}
+
+// Has reports whether the node states an attribute.
+func (n Node) Has(name string) bool { return n.attr(name) != nil }
+
+// Int returns an integer attribute, or what it is when unstated.
+func (n Node) Int(name string, unstated int) int {
+	if a := n.attr(name); a != nil {
+		return int(a.GetI())
+	}
+	return unstated
+}
+
+// Float returns a float attribute, or what it is when unstated.
+func (n Node) Float(name string, unstated float32) float32 {
+	if a := n.attr(name); a != nil {
+		return a.GetF()
+	}
+	return unstated
+}
+
+// Text returns a string attribute, or what it is when unstated.
+func (n Node) Text(name, unstated string) string {
+	if a := n.attr(name); a != nil {
+		return string(a.GetS())
+	}
+	return unstated
+}
+
+// Ints returns a list attribute, nil when unstated.
+func (n Node) Ints(name string) []int {
+	a := n.attr(name)
+	if a == nil {
+		return nil
+	}
+	out := make([]int, len(a.Ints))
+	for i, v := range a.Ints {
+		out[i] = int(v)
+	}
+	return out
+}
+
+// NewNode returns a node of ONNX's own operators.
+func NewNode(name, op string, in, out []string, attrs ...Attr) *onnxpb.NodeProto {
+	n := &onnxpb.NodeProto{OpType: op, Name: name, Input: in, Output: out}
+	for _, a := range attrs {
+		n.Attribute = append(n.Attribute, a.proto())
+	}
+	return n
+}

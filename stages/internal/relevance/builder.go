@@ -1,0 +1,269 @@
+package relevance
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+type onnxNode = onnxpb.NodeProto
+
+// A Builder emits nodes into a graph and knows the shape of everything it emits.
+// Names are <prefix>/<node>/<step>, the same for the same graph and rules.
+type Builder struct {
+	g      *onnx.Graph
+	nodes  []*onnxNode
+	node   string // whose relevance is being written
+	consts map[string]Value
+	err    error
+}
+
+func newBuilder(g *onnx.Graph) *Builder {
+	return &Builder{g: g, consts: map[string]Value{}}
+}
+
+// at says for which node the next nodes are emitted.
+func (b *Builder) at(n onnx.Node) { b.node = n.Output[0] }
+
+// flush appends what was emitted to the graph.
+func (b *Builder) flush() {
+	b.g.Proto.Graph.Node = append(b.g.Proto.Graph.Node, b.nodes...)
+	b.nodes = nil
+}
+
+// Graph returns the graph that nodes are emitted into.
+func (b *Builder) Graph() *onnx.Graph { return b.g }
+
+// Shape returns the shape of a value.
+func (b *Builder) Shape(v Value) []int { return b.g.Shape(v) }
+
+// Fail notes that a node can't be handled; [Backward] returns the first such error.
+func (b *Builder) Fail(n onnx.Node, format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf("node %s: %s", n.Label(), fmt.Sprintf(format, args...))
+	}
+}
+
+// Emit adds a node with one float output of the given shape.
+func (b *Builder) Emit(op string, shape []int, in []Value, attrs ...onnx.Attr) Value {
+	return b.EmitTyped(op, onnxpb.TensorProto_FLOAT, shape, in, attrs...)
+}
+
+// EmitTyped adds a node with one output of the given type and shape.
+func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape []int, in []Value, attrs ...onnx.Attr) Value {
+	return b.EmitMany(op, []onnx.Type{{Elem: elem, Shape: shape}}, in, attrs...)[0]
+}
+
+// EmitMany adds a node with several outputs.
+func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...onnx.Attr) []Value {
+	out := make([]Value, len(types))
+	for i, t := range types {
+		out[i] = b.g.Fresh("grad/" + b.node + "/" + op)
+		t.Shape = slices.Clone(t.Shape)
+		b.g.Types[out[i]] = t
+	}
+	b.nodes = append(b.nodes, onnx.NewNode(out[0], op, in, out, attrs...))
+	return out
+}
+
+// Broadcast returns the shape that two shapes make together by ONNX's rules.
+func Broadcast(x, y []int) []int {
+	out := make([]int, max(len(x), len(y)))
+	for i := range out {
+		dx, dy := 1, 1
+		if k := i - len(out) + len(x); k >= 0 {
+			dx = x[k]
+		}
+		if k := i - len(out) + len(y); k >= 0 {
+			dy = y[k]
+		}
+		out[i] = max(dx, dy)
+		if dx == 0 || dy == 0 {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+func (b *Builder) binary(op string, x, y Value) Value {
+	return b.Emit(op, Broadcast(b.Shape(x), b.Shape(y)), []Value{x, y})
+}
+
+// Add, Sub, Mul and Div emit element-wise arithmetic with broadcasting.
+func (b *Builder) Add(x, y Value) Value { return b.binary("Add", x, y) }
+func (b *Builder) Sub(x, y Value) Value { return b.binary("Sub", x, y) }
+func (b *Builder) Mul(x, y Value) Value { return b.binary("Mul", x, y) }
+func (b *Builder) Div(x, y Value) Value { return b.binary("Div", x, y) }
+
+// Unary emits an element-wise operator of one input, such as Neg, Exp or Relu.
+func (b *Builder) Unary(op string, x Value) Value { return b.Emit(op, b.Shape(x), []Value{x}) }
+
+// Scalar returns a constant of rank 0.
+func (b *Builder) Scalar(x float32) Value {
+	return b.constant(fmt.Sprintf("scalar %x", math.Float32bits(x)), func(name string) *onnxpb.TensorProto {
+		return onnx.FloatTensor(name, []float32{x})
+	})
+}
+
+// Ones returns a constant of ones.
+func (b *Builder) Ones(shape ...int) Value {
+	return b.constant(fmt.Sprintf("ones %v", shape), func(name string) *onnxpb.TensorProto {
+		v := make([]float32, size(shape))
+		for i := range v {
+			v[i] = 1
+		}
+		return onnx.FloatTensor(name, v, shape...)
+	})
+}
+
+// Ints returns a one-dimensional constant of int64.
+func (b *Builder) Ints(v ...int) Value {
+	return b.constant(fmt.Sprintf("ints %v", v), func(name string) *onnxpb.TensorProto {
+		long := make([]int64, len(v))
+		for i, x := range v {
+			long[i] = int64(x)
+		}
+		return onnx.IntTensor(name, long, len(v))
+	})
+}
+
+// Int64s returns a constant of int64 of any shape.
+func (b *Builder) Int64s(v []int64, shape ...int) Value {
+	return b.constant(fmt.Sprintf("int64s %v %v", shape, v), func(name string) *onnxpb.TensorProto {
+		return onnx.IntTensor(name, v, shape...)
+	})
+}
+
+// Floats returns a constant of float32.
+func (b *Builder) Floats(v []float32, shape ...int) Value {
+	name := b.g.Fresh("grad/" + b.node + "/weight")
+	b.g.AddWeight(onnx.FloatTensor(name, v, shape...))
+	return name
+}
+
+func (b *Builder) constant(key string, make func(name string) *onnxpb.TensorProto) Value {
+	if v, ok := b.consts[key]; ok {
+		return v
+	}
+	name := b.g.Fresh("grad/const")
+	b.g.AddWeight(make(name))
+	b.consts[key] = name
+	return name
+}
+
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// Reshape emits a change of shape; none if there's nothing to change.
+func (b *Builder) Reshape(x Value, shape ...int) Value {
+	if slices.Equal(b.Shape(x), shape) {
+		return x
+	}
+	return b.Emit("Reshape", shape, []Value{x, b.Ints(shape...)})
+}
+
+// Transpose emits a permutation of axes.
+func (b *Builder) Transpose(x Value, perm ...int) Value {
+	from := b.Shape(x)
+	shape := make([]int, len(perm))
+	long := make([]int64, len(perm))
+	same := true
+	for i, p := range perm {
+		shape[i], long[i] = from[p], int64(p)
+		same = same && i == p
+	}
+	if same {
+		return x
+	}
+	return b.Emit("Transpose", shape, []Value{x}, onnx.Attr{Name: "perm", Value: long})
+}
+
+// SwapLast emits the transposition of the last two axes.
+func (b *Builder) SwapLast(x Value) Value {
+	perm := make([]int, len(b.Shape(x)))
+	for i := range perm {
+		perm[i] = i
+	}
+	k := len(perm)
+	perm[k-1], perm[k-2] = k-2, k-1
+	return b.Transpose(x, perm...)
+}
+
+// MatMul emits a matrix product with broadcast leading axes; both ranks are at
+// least 2.
+func (b *Builder) MatMul(x, y Value) Value {
+	sx, sy := b.Shape(x), b.Shape(y)
+	kx, ky := len(sx)-2, len(sy)-2
+	shape := append(Broadcast(sx[:kx], sy[:ky]), sx[kx], sy[ky+1])
+	return b.Emit("MatMul", shape, []Value{x, y})
+}
+
+// mask emits the outcome of a comparison as ones and zeros.
+func (b *Builder) mask(comparison string, x, y Value) Value {
+	shape := Broadcast(b.Shape(x), b.Shape(y))
+	c := b.EmitTyped(comparison, onnxpb.TensorProto_BOOL, shape, []Value{x, y})
+	return b.Emit("Cast", shape, []Value{c}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+}
+
+// Greater emits the mask that is 1 where x > y and 0 elsewhere; masks are
+// multiplied with, because Where is several times slower.
+func (b *Builder) Greater(x, y Value) Value { return b.mask("Greater", x, y) }
+
+// Less emits the mask that is 1 where x < y and 0 elsewhere.
+func (b *Builder) Less(x, y Value) Value { return b.mask("Less", x, y) }
+
+// Sum emits the sum of x over axes, which are dropped, or kept with size 1. It is
+// a product with ones: the reductions' own kernels give other bits for other
+// batches and alignments.
+func (b *Builder) Sum(x Value, axes []int, keep bool) Value {
+	if len(axes) == 0 {
+		return x
+	}
+	shape := b.Shape(x)
+	var perm, rest []int
+	n := 1
+	kept := slices.Clone(shape)
+	for i, d := range shape {
+		if slices.Contains(axes, i) {
+			n *= d
+			kept[i] = 1
+			continue
+		}
+		perm = append(perm, i)
+		rest = append(rest, d)
+	}
+	sorted := slices.Clone(axes)
+	slices.Sort(sorted)
+	y := b.Transpose(x, append(perm, sorted...)...)
+	y = b.Reshape(y, size(rest), n)
+	y = b.MatMul(y, b.Ones(n, 1))
+	if keep {
+		return b.Reshape(y, kept...)
+	}
+	return b.Reshape(y, rest...)
+}
+
+// Unbroadcast sums g over the axes along which a value of the given shape was
+// repeated to give it.
+func (b *Builder) Unbroadcast(g Value, shape []int) Value {
+	from := b.Shape(g)
+	if slices.Equal(from, shape) {
+		return g
+	}
+	extra := len(from) - len(shape)
+	var axes []int
+	for i, d := range from {
+		if i < extra || shape[i-extra] == 1 && d != 1 {
+			axes = append(axes, i)
+		}
+	}
+	return b.Reshape(b.Sum(g, axes, false), shape...)
+}
