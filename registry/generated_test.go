@@ -3,6 +3,7 @@ package registry
 import (
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -42,5 +43,25 @@ func current(t *testing.T, path string, made func(old string) string) {
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^):#]+)\)`)
+
+func TestReadme(t *testing.T) {
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range link.FindAllStringSubmatch(string(b), -1) {
+		if _, err := os.Stat("../" + m[1]); err != nil {
+			t.Errorf("README.md links to %s, which isn't there", m[1])
+		}
+	}
+	if n := strings.Count(string(b), "\n"); n > 150 {
+		t.Errorf("README.md has %d lines, more than a newcomer reads", n)
+	}
+	if !strings.Contains(string(b), "```sh\nmake demo ") {
+		t.Error("make demo isn't README.md's first command")
 	}
 }
