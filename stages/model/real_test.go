@@ -68,19 +68,6 @@ func TestTopOneOfRealNets(t *testing.T) {
 	}
 }
 
-// TestProbing holds what the stage finds out about real nets.
-func TestProbing(t *testing.T) {
-	data := modeltest.Data(t)
-	for _, tt := range netCases {
-		p := tt.params
-		p.Path = filepath.Join(data, "models", p.Path)
-		s := modeltest.Spec(t, modeltest.Model(t, p))
-		if s.Batch != tt.batch || s.Probabilities {
-			t.Errorf("%s: batch %d, probabilities %v", tt.params.Path, s.Batch, s.Probabilities)
-		}
-	}
-}
-
 // TestBatchAndThreads holds that a net's answers to an image are the same to the
 // last bit whatever stands beside it in a batch of whatever size, for one thread
 // and for two.
@@ -95,7 +82,11 @@ func TestBatchAndThreads(t *testing.T) {
 	}
 	for _, tt := range cases {
 		t.Run(filepath.Base(tt.params.Path), func(t *testing.T) {
-			modeltest.Invariant(t, modeltest.Model(t, tt.params))
+			m := modeltest.Model(t, tt.params)
+			if s := modeltest.Spec(t, m); s.Batch != tt.batch || s.Probabilities {
+				t.Errorf("found batch %d, probabilities %v", s.Batch, s.Probabilities)
+			}
+			modeltest.Invariant(t, m)
 		})
 	}
 }
