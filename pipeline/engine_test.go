@@ -293,8 +293,7 @@ func (l *lab) wild() stages.Stage {
 					return fmt.Errorf("device: %w", stages.ErrOutOfMemory)
 				}
 			case "panic":
-				var m map[string]int
-				m["x"] = 1
+				panic("told to")
 			case "less":
 				return nil
 			}
