@@ -28,7 +28,7 @@ func files(t testing.TB, dir string) []string {
 // may say that it doesn't have something, but never anything wrong, and a change in
 // an object is always noticed.
 func TestFlippedBits(t *testing.T) {
-	w := newWorld(5)
+	w := newWorld(4)
 	dir := w.filled(t)
 	s := open(t, dir, Options{ReadOnly: true})
 	whole := w.check(t, s)
@@ -41,7 +41,7 @@ func TestFlippedBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step := max(1, st.Size()/150)
+		step := max(1, st.Size()/80)
 		if testing.Short() {
 			step *= 8
 		}
@@ -176,7 +176,7 @@ func TestProblemNamesCells(t *testing.T) {
 
 // TestReasons tells the three ways to lose an object apart.
 func TestReasons(t *testing.T) {
-	payload := make([]byte, 1000)
+	payload := make([]byte, 2000)
 	for _, tc := range []struct {
 		name   string
 		damage func(path string) error
@@ -184,9 +184,9 @@ func TestReasons(t *testing.T) {
 		check  string // of the size alone; "" if that shows nothing
 	}{
 		{"missing", os.Remove, "is missing", "is missing"},
-		{"truncated", func(p string) error { return os.Truncate(p, 999) }, "truncated: 999 of 1000 bytes", "truncated: 999 of 1000 bytes"},
-		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 1000 bytes", "truncated: 0 of 1000 bytes"},
-		{"longer", func(p string) error { return os.Truncate(p, 1001) }, "altered: 1001 bytes instead of 1000", "altered: 1001 bytes instead of 1000"},
+		{"truncated", func(p string) error { return os.Truncate(p, 1999) }, "truncated: 1999 of 2000 bytes", "truncated: 1999 of 2000 bytes"},
+		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 2000 bytes", "truncated: 0 of 2000 bytes"},
+		{"longer", func(p string) error { return os.Truncate(p, 2001) }, "altered: 2001 bytes instead of 2000", "altered: 2001 bytes instead of 2000"},
 		{"altered", func(p string) error { flip(t, p, 500, 1); return nil }, "is altered", ""},
 		{"folder", func(p string) error { os.Remove(p); return os.Mkdir(p, 0o755) }, "object", "object"},
 	} {
@@ -230,7 +230,7 @@ func TestReasons(t *testing.T) {
 // doesn't cost the pack.
 func TestWrongRefSparesPack(t *testing.T) {
 	s := open(t, scratch(t), Options{})
-	a, b := make([]byte, 100), make([]byte, 200)
+	a, b := make([]byte, 1000), make([]byte, 2000)
 	b[0] = 1
 	refs, err := s.Put([][]byte{a, b})
 	if err != nil {
@@ -238,12 +238,12 @@ func TestWrongRefSparesPack(t *testing.T) {
 	}
 	wrong := refs[0]
 	wrong.Off++
-	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 250, Len: 100}, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 100}} {
+	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 2500, Len: 1000}, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
 		if _, err := s.Load(r); err == nil {
 			t.Errorf("loaded %+v", r)
 		}
 	}
-	if got, err := s.Load(refs[1]); err != nil || len(got) != 200 {
+	if got, err := s.Load(refs[1]); err != nil || len(got) != 2000 {
 		t.Errorf("the pack is gone: %v", err)
 	}
 }

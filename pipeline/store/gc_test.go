@@ -76,7 +76,7 @@ func TestGC(t *testing.T) {
 func TestGCSparesWorkInProgress(t *testing.T) {
 	dir := scratch(t)
 	s := open(t, dir, Options{})
-	refs, err := s.Put([][]byte{make([]byte, 100)})
+	refs, err := s.Put([][]byte{make([]byte, smallPack)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,10 @@ import (
 // score, a label or a target is part of the records that mention it.
 const InlineMax = 64
 
+// smallPack is the size in bytes below which a pack isn't worth a file, and a
+// look at that file on every run.
+const smallPack = 1024
+
 // A PackRef names a file of objects/, by the SHA-256 of its bytes.
 type PackRef struct {
 	Digest stages.Digest
@@ -53,45 +57,50 @@ func (m *Miss) Error() string { return m.Reason }
 
 func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
 
-// Put stores payloads, those beyond InlineMax together in one pack, equal ones
-// once, and returns where they lie, in order. The pack is in place when Put
-// returns, but nothing refers to it until it's recorded.
+// Put stores payloads and returns where they lie, in order: those up to InlineMax
+// in the refs themselves, the others together in one pack, equal ones once. The pack
+// is in place when Put returns, but nothing refers to it until it's recorded. A
+// pack that would be smaller than smallPack isn't made: its payloads are inline too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
-	refs := make([]Ref, len(payloads))
-	seen := make(map[stages.Digest]int, len(payloads))
-	h := sha256.New()
-	var parts [][]byte
-	var size int64
-	for i, p := range payloads {
-		d := stages.Sum(p)
-		if first, ok := seen[d]; ok {
-			refs[i] = refs[first]
-			continue
-		}
-		seen[d] = i
-		refs[i] = Ref{Digest: d, Len: int64(len(p))}
-		if len(p) <= InlineMax {
-			refs[i].Inline = append([]byte{}, p...)
-			continue
-		}
-		refs[i].Off = size
-		size += int64(len(p))
-		h.Write(p)
-		parts = append(parts, p)
-	}
 	if s.readOnly {
 		return nil, errReadOnly
 	}
-	if size == 0 {
-		return refs, nil
-	}
-	pack := PackRef{stages.Digest(h.Sum(nil)), size}
-	for i := range refs {
-		if refs[i].Inline == nil {
-			refs[i].Pack = pack
+	refs := make([]Ref, len(payloads))
+	first := make(map[stages.Digest]int, len(payloads))
+	h := sha256.New()
+	var parts [][]byte
+	pack := PackRef{}
+	for i, p := range payloads {
+		refs[i] = Ref{Digest: stages.Sum(p), Len: int64(len(p))}
+		if _, again := first[refs[i].Digest]; again {
+			continue
+		}
+		first[refs[i].Digest] = i
+		if len(p) > InlineMax {
+			refs[i].Off = pack.Size
+			pack.Size += int64(len(p))
+			h.Write(p)
+			parts = append(parts, p)
 		}
 	}
-	return refs, s.putPack(pack, parts)
+	inlineMax := InlineMax
+	if pack.Size < smallPack {
+		inlineMax = smallPack
+	} else {
+		pack.Digest = stages.Digest(h.Sum(nil))
+		if err := s.putPack(pack, parts); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range payloads {
+		r := &refs[i]
+		if len(p) <= inlineMax {
+			r.Off, r.Inline = 0, append([]byte{}, p...)
+		} else {
+			r.Off, r.Pack = refs[first[r.Digest]].Off, pack
+		}
+	}
+	return refs, nil
 }
 
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.

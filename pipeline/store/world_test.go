@@ -22,7 +22,7 @@ type worldCell struct {
 	key      stages.Digest
 	group    stages.Digest
 	name     string
-	payloads [2][][]byte // of two ports: bulk, and scores small enough to be inline
+	payloads [2][][]byte // of two ports: bulk, of which one alone is too small for a pack, and scores
 	facts    stages.Facts
 	ids      []string
 	parents  []int32
@@ -49,7 +49,7 @@ func newWorld(cells int) *world {
 		}
 		items := []int{1, 3, 60, 5}[n%4]
 		for i := range items {
-			bulk := make([]byte, 70+r.IntN(100))
+			bulk := make([]byte, 600+r.IntN(100))
 			for j := range bulk {
 				bulk[j] = byte(r.Uint32())
 			}
