@@ -2,10 +2,10 @@ package registry_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
@@ -15,8 +15,8 @@ import (
 // TestQuickstartNets asks every net of the quickstart for the classes of 2,000
 // draws that no net was trained on.
 func TestQuickstartNets(t *testing.T) {
-	if lib := os.Getenv("ONNXRUNTIME_LIB"); lib == "" && os.Getenv("RUNEXP_REQUIRE") == "" && os.Getenv("CI") != "true" {
-		t.Skip("needs ONNX Runtime: set ONNXRUNTIME_LIB, or run make test")
+	if _, err := registry.OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
 	}
 	draws := map[string]stagetest.Result{}
 	for _, domain := range []string{"a", "b"} {

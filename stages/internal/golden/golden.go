@@ -3,46 +3,13 @@
 package golden
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Dir returns the folder with the official numbers, which lies beside the
-// project. Without it the test is skipped, unless RUNEXP_REQUIRE=1 or CI=true
-// ask for every test: then it fails.
+// Dir returns the folder with the official numbers, as [stagetest.Shared] does.
 func Dir(t testing.TB) string {
 	t.Helper()
-	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(root, "..", "shared", "golden")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
-			t.Fatalf("the official numbers are missing: %v", err)
-		}
-		t.Skipf("skipped without the official numbers in %s", filepath.Join("..", "shared", "golden"))
-	}
-	return dir
-}
-
-// Root returns the project's folder: the nearest one above the working folder
-// that has a go.mod.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", fmt.Errorf("no go.mod above the working folder")
-		}
-		dir = up
-	}
+	return stagetest.Shared(t, "golden")
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 var update = flag.Bool("update", false, "rewrite golden.csv: keep what it says, add new files, drop missing ones")
@@ -58,7 +60,7 @@ func TestListIsComplete(t *testing.T) {
 	for _, c := range Complaints(entries) {
 		t.Error(c)
 	}
-	root, err := Root()
+	root, err := stagetest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

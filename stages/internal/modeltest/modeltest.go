@@ -2,7 +2,6 @@
 package modeltest
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,38 +13,21 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Runtime opens ONNX Runtime. Without it the test is skipped, unless
-// RUNEXP_REQUIRE=1 or CI=true ask for every test: then it fails.
+// Runtime opens ONNX Runtime, on the terms of [stagetest.Lacks].
 func Runtime(t testing.TB) *ort.Runtime {
 	t.Helper()
 	r, err := ort.Default()
 	if err != nil {
-		missing(t, err.Error())
+		stagetest.Lacks(t, err.Error())
 	}
 	return r
 }
 
-// Data returns the folder of real nets and photographs, which lies beside the
-// project, on the same terms as Runtime.
+// Data returns the folder of real nets and photographs, as [stagetest.Shared]
+// does.
 func Data(t testing.TB) string {
 	t.Helper()
-	root, err := golden.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(root, "..", "shared", "data")
-	if _, err := os.Stat(dir); err != nil {
-		missing(t, "no real nets and photographs in "+filepath.Join("..", "shared", "data"))
-	}
-	return dir
-}
-
-func missing(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip("skipped: " + why)
+	return stagetest.Shared(t, "data")
 }
 
 // Model runs the stage model/onnx and returns what it puts on its port.
