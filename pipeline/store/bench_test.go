@@ -17,7 +17,7 @@ func number(n int) stages.Digest {
 
 // Payloads of tiny cells: a table within its record, and one in a pack.
 const (
-	tinyTable = 400
+	tinyTable = 100
 	tinyPack  = 4000
 )
 

@@ -22,7 +22,7 @@ type worldCell struct {
 	key      stages.Digest
 	group    stages.Digest
 	name     string
-	payloads [2][][]byte // of two ports: bulk, of which one alone is too small for a pack, and scores
+	payloads [2][][]byte // of two ports: bulk, and scores
 	facts    stages.Facts
 	ids      []string
 	parents  []int32
