@@ -156,11 +156,25 @@ func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) 
 		if err != nil {
 			return out, err
 		}
+		if t.Items {
+			out.Definition = named(out.Definition, d.Items)
+		}
 		if err := addOutput(&out, &c.Stage.Outputs[port], d); err != nil {
 			return out, fmt.Errorf("port %q: %w", c.Stage.Outputs[port].Name, err)
 		}
 	}
 	return out, nil
+}
+
+// named returns the definition of what is published under the names of items: the
+// cell's, with the names, so that a renamed image is no other claim about the old one.
+func named(definition stages.Digest, items []stages.Item) stages.Digest {
+	h := newHasher("named")
+	h.digest(definition)
+	for i := range items {
+		h.text(items[i].ID)
+	}
+	return h.sum()
 }
 
 // addOutput adds what a port holds to the cell that is published.

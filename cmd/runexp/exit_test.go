@@ -62,7 +62,7 @@ func TestSignals(t *testing.T) {
 
 func TestNoColor(t *testing.T) {
 	var out, errs strings.Builder
-	if code := start([]string{"nonsense"}, &out, &errs); code != exitUsage || out.Len() > 0 {
+	if code := newUI(&out, &errs).start([]string{"nonsense"}); code != exitUsage || out.Len() > 0 {
 		t.Errorf("code %d, stdout %q", code, &out)
 	}
 	if strings.Contains(errs.String(), "\x1b") {

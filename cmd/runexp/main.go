@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 )
 
-func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(newUI(os.Stdout, os.Stderr).start(os.Args[1:])) }
 
 // verbs lists what the command can do, in the order of the help text.
 func verbs() []*verb {
@@ -51,8 +51,7 @@ func writeUsage(w io.Writer) {
 }
 
 // start runs one command and returns its exit code.
-func start(args []string, stdout, stderr io.Writer) (code int) {
-	u := newUI(stdout, stderr)
+func (u *ui) start(args []string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			u.bug(r, debug.Stack())
@@ -60,11 +59,11 @@ func start(args []string, stdout, stderr io.Writer) (code int) {
 		}
 	}()
 	if len(args) == 0 {
-		writeUsage(stderr)
+		writeUsage(u.err)
 		return exitUsage
 	}
 	if isHelp(args[0]) {
-		writeUsage(stdout)
+		writeUsage(u.out)
 		return exitDone
 	}
 	v := findVerb(args[0])
@@ -73,7 +72,7 @@ func start(args []string, stdout, stderr io.Writer) (code int) {
 	}
 	rest, err := v.flags.parse(args[1:])
 	if err == errHelp {
-		io.WriteString(stdout, v.help)
+		io.WriteString(u.out, v.help)
 		return exitDone
 	}
 	if err != nil {

@@ -8,7 +8,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"runexp": main})
+	testscript.Main(m, map[string]func(){
+		"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain, "runexp-scaled": scaledMain,
+	})
 }
 
 // The scripts say what the command promises, one behaviour a file, readable by

@@ -77,7 +77,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 			}
 		}
 	}
-	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn})
+	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
 		return nil, environment(err)
 	}

@@ -25,6 +25,8 @@ type ui struct {
 	terminal bool // err is one
 	color    bool
 	width    func() int
+
+	hook func(point string) error // of the store, for tests that kill the process there
 }
 
 func newUI(out, err io.Writer) *ui {

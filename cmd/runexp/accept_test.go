@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/fuse"
+	mapstages "github.com/runexp/runexp/stages/maps"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/report"
+	"github.com/runexp/runexp/stages/score"
+)
+
+// The tests in files called accept_ hold what the command promises as a whole,
+// from the outside: they run it as a process and look at what it leaves.
+
+// A world is a folder with experiments in it.
+type world struct {
+	testing.TB
+	dir string
+	env []string // beyond the test's own
+}
+
+// newWorld returns a world in memory where there's such a file system: these
+// tests write, and sync, a lot.
+func newWorld(t testing.TB, files map[string]string) *world {
+	t.Helper()
+	w := &world{TB: t, dir: scratch(t)}
+	for name, text := range files {
+		w.write(name, []byte(text))
+	}
+	return w
+}
+
+func scratch(t testing.TB) string {
+	t.Helper()
+	if dir, err := os.MkdirTemp("/dev/shm", "runexp-test-"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+
+func (w *world) write(name string, b []byte) {
+	w.Helper()
+	if err := os.MkdirAll(filepath.Dir(w.path(name)), 0o777); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(w.path(name), b, 0o666); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) read(name string) string {
+	w.Helper()
+	b, err := os.ReadFile(w.path(name))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(b)
+}
+
+// An ending is how a command ended and what it said.
+type ending struct {
+	code           int // -1 when a signal ended it
+	stdout, stderr string
+	usage          *syscall.Rusage
+}
+
+// command runs a program of the test binary: runexp, or one of its variations.
+func (w *world) command(name string, args ...string) ending {
+	w.Helper()
+	cmd := w.prepare(name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
+		w.Fatal(err)
+	}
+	e := ending{code: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
+	e.usage, _ = cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return e
+}
+
+func (w *world) prepare(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), w.env...)
+	return cmd
+}
+
+// run is runexp with an exit code that is asked for.
+func (w *world) run(code int, args ...string) ending {
+	w.Helper()
+	return w.variation("runexp", code, args...)
+}
+
+func (w *world) variation(name string, code int, args ...string) ending {
+	w.Helper()
+	e := w.command(name, args...)
+	if e.code != code {
+		w.Fatalf("%s %s: exit code %d, want %d\n%s%s", name, strings.Join(args, " "), e.code, code, e.stdout, e.stderr)
+	}
+	return e
+}
+
+// An event is a line of --json.
+type event struct {
+	Event, Cell, Stage, Reason, Error string
+	Done, Total                       int
+}
+
+func (e ending) events(t testing.TB) []event {
+	t.Helper()
+	var list []event
+	for s := bufio.NewScanner(strings.NewReader(e.stdout)); s.Scan(); {
+		var v event
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			t.Fatalf("%q: %v", s.Text(), err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// executed lists the cells that a run with --json executed, sorted.
+func (e ending) executed(t testing.TB) []string {
+	t.Helper()
+	var cells []string
+	for _, v := range e.events(t) {
+		if v.Event == "done" {
+			cells = append(cells, v.Cell)
+		}
+	}
+	slices.Sort(cells)
+	return cells
+}
+
+// wantCells fails the test unless the cells are those in want, written with
+// spaces between them.
+func wantCells(t testing.TB, what string, got []string, want string) {
+	t.Helper()
+	if g := strings.Join(got, " "); g != want {
+		t.Errorf("%s: executed %q, want %q", what, g, want)
+	}
+}
+
+// runtimeOrSkip skips a test that needs ONNX Runtime where there is none, unless
+// the machine claims to have all that the tests need.
+func runtimeOrSkip(t testing.TB) {
+	t.Helper()
+	file := os.Getenv("ONNXRUNTIME_LIB")
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
+		t.Fatalf("ONNXRUNTIME_LIB is %q, which isn't there", file)
+	}
+	t.Skip("no ONNX Runtime: set ONNXRUNTIME_LIB to run this test")
+}
+
+// net returns the path of one of the quickstart's nets.
+func net(t testing.TB, name string) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join("..", "..", "experiments", "quickstart", name+".onnx"))
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The variations of the command. Each is the command itself but for one thing.
+
+// everyStage points to the stages that [registry.Builtin] copies.
+func everyStage() []*stages.Stage {
+	return []*stages.Stage{
+		&attribute.Constant, &attribute.Occlusion, &attribute.Random, &dataset.Folder, &dataset.Shapes,
+		&fuse.MetaRank, &mapstages.Rank, &model.ONNX, &model.Predict, &perturb.Deletion, &perturb.Insertion,
+		&report.Leaderboard, &report.Sheet, &report.Table, &score.AUC, &score.MAS, &score.MassAccuracy,
+	}
+}
+
+// countingMain writes, when the command has ended, how many items each stage was
+// given to the file $COUNTS. A stage that sees everything at once counts one.
+func countingMain() {
+	var mu sync.Mutex
+	counts := map[string]int{}
+	for _, s := range everyStage() {
+		run := s.Run
+		s.Run = func(ctx context.Context, params any, e *stages.Env) error {
+			n := e.Len()
+			if s.Relation == stages.Whole {
+				n = 1
+			}
+			mu.Lock()
+			counts[s.Name] += n
+			mu.Unlock()
+			return run(ctx, params, e)
+		}
+	}
+	code := newUI(os.Stdout, os.Stderr).start(os.Args[1:])
+	b, err := json.Marshal(counts)
+	if err == nil {
+		err = os.WriteFile(os.Getenv("COUNTS"), b, 0o666)
+	}
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// counting runs the command and returns what the stages were given, written as
+// "dataset/folder 2, score/auc 1"; "" for nothing.
+func (w *world) counting(args ...string) string {
+	w.Helper()
+	cmd := w.prepare("runexp-counting", args...)
+	cmd.Env = append(cmd.Env, "COUNTS="+w.path("counts"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("runexp %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	var counts map[string]int
+	if err := json.Unmarshal([]byte(w.read("counts")), &counts); err != nil {
+		w.Fatal(err)
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(list, ", ")
+}
+
+// dyingMain kills its own process at the $DIE-th point between two system calls
+// with which the store writes. Without $DIE it says how many there are.
+func dyingMain() {
+	die, _ := strconv.Atoi(os.Getenv("DIE"))
+	var mu sync.Mutex
+	n := 0
+	u := newUI(os.Stdout, os.Stderr)
+	u.hook = func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if n++; n == die {
+			syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	}
+	code := u.start(os.Args[1:])
+	if die == 0 {
+		fmt.Fprintf(os.Stderr, "points: %d\n", n)
+	}
+	os.Exit(code)
+}
+
+// scaledMain has a score that comes out 1 % too large, of the same version.
+func scaledMain() {
+	run := score.AUC.Run
+	score.AUC.Run = func(ctx context.Context, params any, e *stages.Env) error {
+		err := run(ctx, params, e)
+		for i := range e.Outputs {
+			x, bad := stages.ScalarOf(e.Outputs[i].Data)
+			if bad != nil {
+				return bad
+			}
+			e.Outputs[i].Data = stages.Scalar(1.01 * x)
+		}
+		return err
+	}
+	main()
+}
