@@ -48,12 +48,14 @@ func (m riseMasks) mix(k int, rows, columns []tap, mask []float32) {
 		for x, c := range columns {
 			top := lerp(upper[c.a], upper[c.b], c.weight)
 			bottom := lerp(lower[c.a], lower[c.b], c.weight)
-			mask[y*len(columns)+x] = float32(float64(top*(1-r.weight)) + float64(bottom*r.weight))
+			mask[y*len(columns)+x] = float32(lerp(top, bottom, r.weight))
 		}
 	}
 }
 
-func lerp(a, b float32, weight float64) float64 {
+// lerp returns a·(1−weight) + b·weight. Explicit conversions keep each step's
+// rounding on processors that could multiply and add in one.
+func lerp[T float32 | float64](a, b T, weight float64) float64 {
 	return float64(float64(a)*(1-weight)) + float64(float64(b)*weight)
 }
 
