@@ -147,6 +147,14 @@ func (n Node) Ints(name string) []int {
 	return out
 }
 
+// Floats returns a list of floats, nil when unstated.
+func (n Node) Floats(name string) []float32 {
+	if a := n.attr(name); a != nil {
+		return a.Floats
+	}
+	return nil
+}
+
 // NewNode returns a node of ONNX's own operators.
 func NewNode(name, op string, in, out []string, attrs ...Attr) *onnxpb.NodeProto {
 	n := &onnxpb.NodeProto{OpType: op, Name: name, Input: in, Output: out}

@@ -1,0 +1,122 @@
+package ort
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+)
+
+// apart are the library's fusions that [Runtime.Simplify] leaves undone, because
+// there are methods of attribution that treat a normalisation or a scaling in
+// another way than the layer before it.
+var apart = []string{"ConvBNFusion", "ConvMulFusion", "MatMul_BatchNormalization_Fusion"}
+
+// Simplify returns a model that computes the same with fewer nodes: what doesn't
+// depend on the input is computed, what does nothing is gone. The more the model
+// says of its input's shape, the more goes. BatchNormalization stays apart from
+// the layer before it. The error is the library's for a model that it can't load.
+func (r *Runtime) Simplify(model []byte) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "runexp-simplify-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "model.onnx")
+	o, err := cpuOptions(
+		func(o *onnxruntime.SessionOptions) error {
+			return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelEnableBasic)
+		},
+		func(o *onnxruntime.SessionOptions) error { return o.SetOptimizedModelFilePath(path) },
+		func(o *onnxruntime.SessionOptions) error {
+			return o.AddSessionConfigEntry("optimization.disable_specified_optimizers", strings.Join(apart, ";"))
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Destroy()
+	// The wrapper wants names, and looks them up only when the session runs.
+	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, []string{"input"}, []string{"output"}, o)
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := s.Destroy(); err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("ONNX Runtime wrote no simplified model: %w", err)
+	}
+	return b, nil
+}
+
+// An Info is what the library infers of an output of a model.
+type Info struct {
+	Name string
+	Elem int   // the number that ONNX gives the type of its elements
+	Rank int   // the number of dimensions
+	Dims []int // -1 where the library can't tell
+}
+
+// Outputs returns what the library infers of a model's outputs, without running it.
+func (r *Runtime) Outputs(model []byte) ([]Info, error) {
+	dir, err := os.MkdirTemp("", "runexp-infer-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "model.onnx")
+	if err := os.WriteFile(path, model, 0o600); err != nil {
+		return nil, err
+	}
+	o, err := cpuOptions(func(o *onnxruntime.SessionOptions) error {
+		return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelDisableAll)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer o.Destroy()
+	_, outputs, err := onnxruntime.GetInputOutputInfoWithOptions(path, o)
+	if err != nil {
+		return nil, explain(err)
+	}
+	infos := make([]Info, len(outputs))
+	for i, v := range outputs {
+		infos[i] = Info{Name: v.Name, Elem: int(v.DataType), Rank: len(v.Dimensions)}
+		for _, d := range v.Dimensions {
+			infos[i].Dims = append(infos[i].Dims, int(d))
+		}
+	}
+	return infos, nil
+}
+
+// cpuOptions returns options of a session on one thread that isn't meant to run
+// often, with steps applied.
+func cpuOptions(steps ...func(*onnxruntime.SessionOptions) error) (*onnxruntime.SessionOptions, error) {
+	o, err := onnxruntime.NewSessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat([]func(*onnxruntime.SessionOptions) error{
+		func(o *onnxruntime.SessionOptions) error { return o.SetIntraOpNumThreads(1) },
+		func(o *onnxruntime.SessionOptions) error { return o.SetInterOpNumThreads(1) },
+		func(o *onnxruntime.SessionOptions) error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
+		func(o *onnxruntime.SessionOptions) error {
+			return o.AddSessionConfigEntry("session.use_env_allocators", "1")
+		},
+		func(o *onnxruntime.SessionOptions) error {
+			return o.AddSessionConfigEntry("session.disable_prepacking", "1")
+		},
+	}, steps)
+	for _, step := range all {
+		if err := step(o); err != nil {
+			o.Destroy()
+			return nil, err
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,29 @@
+package rewrite
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// Scatter is called ScatterElements from 11 on; scattering by the largest and the
+// smallest came at 18.
+var scatter = []pass{
+	{"Scatter", 9, Newest, func(e *edit, n onnx.Node) error {
+		n.OpType = "ScatterElements"
+		e.keep(n)
+		return nil
+	}},
+	{"ScatterElements", 18, Newest, scatterBy},
+	{"ScatterND", 18, Newest, scatterBy},
+}
+
+func scatterBy(e *edit, n onnx.Node) error {
+	switch by := n.Text("reduction", "none"); by {
+	case "none", "add", "mul":
+		e.keep(n)
+		return nil
+	default:
+		return fmt.Errorf("opset %d can't scatter by %s", Opset, by)
+	}
+}
