@@ -339,9 +339,9 @@ func (x *expander) cells(b *stepBuild) {
 		if rec.unknown {
 			continue
 		}
-		x.complete(b, c)
-		if good {
-			x.checkCell(b, c, rec, r, code, at)
+		// Check asks for what is wired, so nothing may be implied yet.
+		if !good || x.checkCell(b, c, rec, r, code, at) {
+			x.complete(b, c)
 		}
 	}
 }

@@ -183,8 +183,9 @@ func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, un
 	return at
 }
 
-// checkCell asks the stage whether it likes its parameters and its inputs.
-func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, code uint64, at combination) {
+// checkCell asks the stage whether it likes its parameters and its inputs, and
+// reports whether it does.
+func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, code uint64, at combination) bool {
 	if c.Stage.Relation != stages.Whole {
 		for k := range c.Inputs {
 			if len(c.Inputs[k].Edges) > 1 && c.Stage.Inputs[k].Type.Items {
@@ -194,13 +195,15 @@ func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, co
 				}
 				x.at(node, "over hands all cells to a stage at once, and some stages only take items one by one",
 					"the input "+strconv.Quote(c.Stage.Inputs[k].Name)+" of "+c.Stage.Name+" takes the items of one cell")
-				return
+				return false
 			}
 		}
 	}
-	for _, err := range refusals(c) {
+	bad := refusals(c)
+	for _, err := range bad {
 		x.refused(rec, r, code, at, err)
 	}
+	return len(bad) == 0
 }
 
 // refusals returns what Validate and, if it has nothing to say, Check say.

@@ -3,7 +3,6 @@ package attribute
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -12,7 +11,7 @@ import (
 // Common are the parameters that all attribution methods have, so that an
 // experiment can set them for a whole axis of methods.
 type Common struct {
-	Target string `yaml:"target" doc:"the explained class: predicted (or what the port targets says), label, or a class's number"`
+	Target string `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3 or predicted-label"`
 	Layer  string `yaml:"layer" doc:"where the map is made" choices:"input"`
 	Output string `yaml:"output" doc:"the explained number" choices:"logit|probability"`
 	Reduce string `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all" choices:"sum|abs-sum|sum-abs|none"`
@@ -25,19 +24,22 @@ func common() Common {
 
 // Validate refuses a target that is no class.
 func (c Common) Validate() error {
-	if c.Target == "predicted" || c.Target == "label" {
-		return nil
-	}
-	if n, err := strconv.Atoi(c.Target); err != nil || n < 0 {
-		return stages.BadField("target", "target %q is neither predicted nor label nor the number of a class", c.Target)
+	if _, err := program.ParseExpression(c.Target); err != nil {
+		return stages.BadField("target", "target: %w", err)
 	}
 	return nil
 }
 
 // check refuses a target that the wired ports can't tell.
 func (c Common) check(wired func(string) bool) error {
-	if c.Target == "label" && !wired("labels") {
-		return stages.BadField("target", "target is label, and nothing is wired to labels")
+	e, err := program.ParseExpression(c.Target)
+	switch {
+	case err != nil:
+		return stages.BadField("target", "target: %w", err)
+	case e.Labelled() && !wired("labels"):
+		return stages.BadField("target", "target is %s, and nothing is wired to labels", c.Target)
+	case e.Predicts() && c.Target != program.PredictedClass && wired("targets"):
+		return stages.BadField("target", "target is %s, and what is wired to targets says already which class is explained", c.Target)
 	}
 	return nil
 }
@@ -57,29 +59,37 @@ func outputs() []stages.Port {
 	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "one map an image, of the image's size"}}
 }
 
-// target returns the class to explain for item i.
+// target returns the class to explain for item i. What has to be asked of the
+// model stands on the port targets: model/predict, which has the parameter target
+// too, resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
-	port := "targets"
-	switch c.Target {
-	case "predicted":
-	case "label":
-		port = "labels"
-	default:
-		class, err := strconv.Atoi(c.Target)
-		if err == nil && class >= n.Classes {
-			err = fmt.Errorf("target: class %d is not one of the model's %d", class, n.Classes)
-		}
-		return program.Target{Class: class, Minus: -1}, err
+	x, err := program.ParseExpression(c.Target)
+	if err != nil {
+		return program.Target{}, fmt.Errorf("target: %w", err)
 	}
-	b := e.In(port, i)
+	fail := func(err error) (program.Target, error) {
+		return program.Target{}, fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+	}
+	if !x.Predicts() {
+		label := e.In("labels", i)
+		if x.Labelled() && label == nil {
+			return fail(fmt.Errorf("nothing on port labels says which class to explain"))
+		}
+		t, err := x.Target(nil, label, n.Classes)
+		if err != nil {
+			return fail(err)
+		}
+		return t, nil
+	}
+	b := e.In("targets", i)
 	if b == nil {
-		return program.Target{}, fmt.Errorf("item %q: nothing on port %s says which class to explain", e.Calls[i].ID, port)
+		return fail(fmt.Errorf("nothing on port targets says which class to explain"))
 	}
 	t, err := program.TargetOf(b, n.Classes)
 	if err != nil {
-		err = fmt.Errorf("item %q: port %s: %w", e.Calls[i].ID, port, err)
+		return fail(fmt.Errorf("port targets: %w", err))
 	}
-	return t, err
+	return t, nil
 }
 
 // response returns the explained number for a row of the model's answer.

@@ -194,7 +194,7 @@ func TestReduce(t *testing.T) {
 }
 
 func TestCommonRefuses(t *testing.T) {
-	for _, target := range []string{"", "best", "-1", "1.5"} {
+	for _, target := range []string{"", "best", "-1", "1.5", "predicted:0"} {
 		if (Common{Target: target}).Validate() == nil {
 			t.Errorf("target %q was accepted", target)
 		}
@@ -204,6 +204,13 @@ func TestCommonRefuses(t *testing.T) {
 	p.Target = "label"
 	if err := RISE.Check(p, nothing); err == nil {
 		t.Error("labels may be missing")
+	}
+	wired := func(string) bool { return true }
+	for target, want := range map[string]bool{"predicted": true, "label": true, "7": true, "7-3": true, "predicted:2": false, "predicted-7": false} {
+		p.Target = target
+		if err := RISE.Check(p, wired); (err == nil) != want {
+			t.Errorf("target %s beside wired targets: error %v", target, err)
+		}
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for target, want := range map[string]string{"10": "class 10 is not one of the model's 10", "predicted": "nothing on port targets"} {

@@ -4,13 +4,25 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// PredictParams are the parameters of [Predict]: there are none.
-type PredictParams struct{}
+// PredictParams are the parameters of [Predict].
+type PredictParams struct {
+	Target string `yaml:"target" doc:"which class: predicted, predicted:2 for the second best, label, a class's number, or a difference such as 7-3 or predicted-label"`
+}
+
+// Validate refuses a target that is no class.
+func (p PredictParams) Validate() error {
+	if _, err := program.ParseExpression(p.Target); err != nil {
+		return stages.BadField("target", "target: %w", err)
+	}
+	return nil
+}
 
 // Predict is the stage that asks a model for its classes, one for every image.
 // Other stages have it put before them to learn which class to explain.
@@ -19,33 +31,57 @@ var Predict = stages.New(stages.Def[PredictParams]{
 	Doc: `the class that a model predicts for every image
 
 Of equal answers the class with the smaller number counts. Its probability is
-computed from the logits in double precision.`,
+computed from the logits in double precision. Methods that explain another class
+than the predicted one have this stage find it: theirs is the parameter target. A
+difference of two classes is two numbers on the port targets.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
 		{Name: "images", Type: stages.Images, Doc: "images of the model's size"},
+		{Name: "labels", Type: stages.Labels, Doc: "the labels, for a target that is one", Optional: true},
 	},
 	Outputs: []stages.Port{
-		{Name: "targets", Type: stages.Targets, Doc: "the predicted class"},
-		{Name: "probability", Type: stages.Scores, Doc: "its probability"},
+		{Name: "targets", Type: stages.Targets, Doc: "the class, or two whose difference is explained"},
+		{Name: "probability", Type: stages.Scores, Doc: "its probability, or the difference of two"},
 	},
-	Facts: func(PredictParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Defaults: PredictParams{Target: program.PredictedClass},
+	Check: func(p PredictParams, wired func(string) bool) error {
+		if x, err := program.ParseExpression(p.Target); err == nil && x.Labelled() && !wired("labels") {
+			return stages.BadField("target", "target is %s, and nothing is wired to labels", p.Target)
+		}
+		return nil
+	},
+	Facts: func(p PredictParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Direction: stages.None, Low: 0, High: 1, Tolerance: 1e-4}
+		if strings.Contains(p.Target, "-") {
+			m.Low = -1
+		}
 		return map[string]stages.Facts{"probability": m.Facts(nil)}, nil
 	},
 	Run: runPredict,
 })
 
-func runPredict(ctx context.Context, _ PredictParams, e *stages.Env) error {
+func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
+	x, err := program.ParseExpression(p.Target)
+	if err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
 	return eachAnswer(ctx, e, func(n *program.Net, i int, row []float32) error {
-		class := program.Predicted(row)
-		if math.IsNaN(float64(row[class])) {
+		if slices.ContainsFunc(row, func(v float32) bool { return math.IsNaN(float64(v)) }) {
 			return fmt.Errorf("item %q: the model's answer is not a number", e.Calls[i].ID)
 		}
-		e.Put("targets", i, stages.NewTensor([]int64{int64(class)}, 1).Encode())
-		e.Put("probability", i, stages.Scalar(n.Probability(row, program.Target{Class: class, Minus: -1})))
+		label := e.In("labels", i)
+		if x.Labelled() && label == nil {
+			return fmt.Errorf("item %q: target is %s, and nothing on port labels says which class that is", e.Calls[i].ID, p.Target)
+		}
+		t, err := x.Target(row, label, n.Classes)
+		if err != nil {
+			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+		}
+		e.Put("targets", i, t.Payload())
+		e.Put("probability", i, stages.Scalar(n.Probability(row, t)))
 		return nil
 	})
 }

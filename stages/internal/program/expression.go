@@ -1,0 +1,133 @@
+package program
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// An Expression says in words which class is explained: one operand, or two with
+// a minus sign between them, whose difference is explained. An operand is
+//
+//	predicted     the class with the largest answer
+//	predicted:K   the class with the K-th largest answer, 1 being the largest
+//	label         the labelled class
+//	N             class number N
+//
+// So "predicted-predicted:2" is the margin of the decision, "7-3" a contrast of
+// two fixed classes.
+type Expression struct{ operands []operand }
+
+type operand struct {
+	rank  int // of the prediction, from 1; 0 if it is none
+	label bool
+	class int
+}
+
+// PredictedClass is the expression of the class with the largest answer.
+const PredictedClass = "predicted"
+
+// ParseExpression reads an Expression. The error says what an operand may be.
+func ParseExpression(text string) (Expression, error) {
+	var e Expression
+	parts := strings.Split(text, "-")
+	if len(parts) > 2 {
+		return e, fmt.Errorf("%q subtracts more than one class", text)
+	}
+	for _, part := range parts {
+		o, ok := parseOperand(part)
+		if !ok {
+			return e, fmt.Errorf("%q is neither predicted nor predicted:K nor label nor the number of a class, nor a difference of two of these", text)
+		}
+		e.operands = append(e.operands, o)
+	}
+	if len(parts) == 2 && e.operands[0] == e.operands[1] {
+		return e, fmt.Errorf("%q is the difference of a class and itself", text)
+	}
+	return e, nil
+}
+
+func parseOperand(text string) (o operand, ok bool) {
+	name, rank, ranked := strings.Cut(text, ":")
+	switch {
+	case text == "label":
+		return operand{label: true}, true
+	case text == PredictedClass:
+		return operand{rank: 1}, true
+	case ranked && name == PredictedClass:
+		n, ok := number(rank)
+		return operand{rank: n}, ok && n > 0
+	}
+	n, ok := number(text)
+	return operand{class: n}, ok
+}
+
+// number reads digits alone, without signs, which strconv would take.
+func number(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && text[0] != '+'
+}
+
+// Predicts reports whether the model has to be asked.
+func (e Expression) Predicts() bool {
+	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.rank > 0 })
+}
+
+// Labelled reports whether the label has to be known.
+func (e Expression) Labelled() bool {
+	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.label })
+}
+
+// Target returns the target that e names among the given number of classes. row
+// is the model's answer, needed if e predicts; label a payload of labels, needed
+// if e is labelled.
+func (e Expression) Target(row []float32, label []byte, classes int) (Target, error) {
+	found := [2]int{-1, -1}
+	for i, o := range e.operands {
+		switch {
+		case o.label:
+			t, err := TargetOf(label, classes)
+			if err != nil {
+				return Target{}, fmt.Errorf("label: %w", err)
+			}
+			found[i] = t.Class
+		case o.rank > classes:
+			return Target{}, fmt.Errorf("predicted:%d: the model has %d classes", o.rank, classes)
+		case o.rank == 1:
+			found[i] = Predicted(row)
+		case o.rank > 1:
+			found[i] = ranked(row)[o.rank-1]
+		case o.class >= classes:
+			return Target{}, fmt.Errorf("class %d is not one of the model's %d", o.class, classes)
+		default:
+			found[i] = o.class
+		}
+	}
+	if found[0] == found[1] {
+		return Target{}, fmt.Errorf("both classes of the difference are class %d, which explains nothing", found[0])
+	}
+	return Target{found[0], found[1]}, nil
+}
+
+// ranked returns the classes from the largest answer to the smallest; of equal
+// answers the smaller class comes first.
+func ranked(row []float32) []int {
+	classes := make([]int, len(row))
+	for i := range classes {
+		classes[i] = i
+	}
+	slices.SortStableFunc(classes, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+	return classes
+}
+
+// Payload returns the payload of targets that TargetOf reads as t.
+func (t Target) Payload() []byte {
+	if t.Minus < 0 {
+		return stages.NewTensor([]int64{int64(t.Class)}, 1).Encode()
+	}
+	return stages.NewTensor([]int64{int64(t.Class), int64(t.Minus)}, 2).Encode()
+}
