@@ -2,7 +2,10 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -162,4 +165,22 @@ func NewNode(name, op string, in, out []string, attrs ...Attr) *onnxpb.NodeProto
 		n.Attribute = append(n.Attribute, a.proto())
 	}
 	return n
+}
+
+// Clone returns a graph that can be changed without changing g. The two share the
+// weights, which must not be changed in place.
+func (g *Graph) Clone() *Graph {
+	p := &onnxpb.ModelProto{
+		IrVersion: g.Proto.IrVersion, OpsetImport: g.Proto.OpsetImport,
+		Graph: &onnxpb.GraphProto{
+			Name:        g.Proto.Graph.Name,
+			Initializer: slices.Clone(g.Proto.Graph.Initializer),
+			Input:       slices.Clone(g.Proto.Graph.Input),
+			Output:      slices.Clone(g.Proto.Graph.Output),
+		},
+	}
+	for _, n := range g.Proto.Graph.Node {
+		p.Graph.Node = append(p.Graph.Node, proto.Clone(n).(*onnxpb.NodeProto))
+	}
+	return &Graph{Model: &Model{Proto: p}, Types: maps.Clone(g.Types), weights: maps.Clone(g.weights)}
 }

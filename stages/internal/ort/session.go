@@ -153,3 +153,27 @@ func explain(err error) error {
 	}
 	return fmt.Errorf("ONNX Runtime: %s", text)
 }
+
+// Integers runs the session and returns what comes back, which must be int64.
+func (s *Session) Integers(in []Value) ([][]int64, error) {
+	out := make([]onnxruntime.Value, s.outputs)
+	defer func() {
+		for _, v := range out {
+			if v != nil {
+				v.Destroy()
+			}
+		}
+	}()
+	if err := s.session.Run(values(in), out); err != nil {
+		return nil, explain(err)
+	}
+	result := make([][]int64, len(out))
+	for i, v := range out {
+		t, ok := v.(*onnxruntime.Tensor[int64])
+		if !ok {
+			return nil, fmt.Errorf("output %d isn't int64", i)
+		}
+		result[i] = append([]int64(nil), t.GetData()...)
+	}
+	return result, nil
+}

@@ -1,0 +1,117 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/rewrite"
+)
+
+// newestIR is the newest version of ONNX's file format that the runtime reads.
+// Nothing of what later ones added is in a graph.
+const newestIR = 10
+
+// Graph returns the net's graph for a batch of that many images: simplified, in
+// single precision, of opset [rewrite.Opset], every type and shape known. Its
+// input is the model's own, [Spec.Input], in the model's layout and order; its
+// output is [Spec.Output]. The caller may change it; the weights are shared.
+//
+// It is kept on the slot, so that the programs of a net derive it once.
+func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Graph, error) {
+	if n.Batch > 0 && batch != n.Batch {
+		return nil, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
+	}
+	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
+	c, err := slot.Keep(key, int64(len(n.onnx)), func() (io.Closer, error) {
+		g, err := n.graph(ctx, batch)
+		return kept{g}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.(kept).g.Clone(), nil
+}
+
+// kept is a graph on a slot.
+type kept struct{ g *onnx.Graph }
+
+func (kept) Close() error { return nil }
+
+func (n *Net) graph(ctx context.Context, batch int) (*onnx.Graph, error) {
+	m, err := onnx.Parse(n.onnx)
+	if err != nil {
+		return nil, err
+	}
+	if err := rewrite.Order(m); err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.Single(m); err != nil {
+		return nil, err
+	}
+	m.FlushSubnormals()
+	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
+	m.SetOutputs(onnx.Value{Name: n.Output, Elem: onnxpb.TensorProto_FLOAT})
+	m.ForgetShapes()
+	m.Prune()
+	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
+	version := m.Opset()
+	if m, err = simplify(m); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	types, err := n.infer(m, batch)
+	if err != nil {
+		return nil, err
+	}
+	shapes := map[string][]int{}
+	for name, t := range types {
+		shapes[name] = t.Shape
+	}
+	if err := rewrite.ToOpset(m, shapes); err != nil {
+		return nil, err
+	}
+	if version != rewrite.Opset {
+		// Some of what ONNX Runtime simplifies it knows only in newer operators.
+		if m, err = simplify(m); err != nil {
+			return nil, err
+		}
+		if types, err = n.infer(m, batch); err != nil {
+			return nil, err
+		}
+		if err := rewrite.ToOpset(m, nil); err != nil {
+			return nil, err
+		}
+	}
+	return onnx.NewGraph(m, types)
+}
+
+// inputShape returns the shape of the model's own input.
+func (n *Net) inputShape(batch int) []int {
+	if n.Layout == modelfile.NHWC {
+		return []int{batch, n.Height, n.Width, n.Channels}
+	}
+	return []int{batch, n.Channels, n.Height, n.Width}
+}
+
+func simplify(m *onnx.Model) (*onnx.Model, error) {
+	b, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := ort.Default()
+	if err != nil {
+		return nil, err
+	}
+	if b, err = runtime.Simplify(b); err != nil {
+		return nil, err
+	}
+	return onnx.Parse(b)
+}
