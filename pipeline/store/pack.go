@@ -135,14 +135,17 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 	var m *Miss
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		m = miss("object %s is missing", r.Pack.Digest.Short())
-	case errors.As(err, &m):
-		s.distrust(r.Pack)
-	default:
+		// Another reader may have set it aside: then that's the reason.
+		if m = s.known(r.Pack); m == nil {
+			m = miss("object %s is missing", r.Pack.Digest.Short())
+			s.remember(r.Pack, m)
+		}
+		return nil, m
+	case !errors.As(err, &m):
 		m = miss("object %s can't be read: %v", r.Pack.Digest.Short(), err)
-		s.distrust(r.Pack)
 	}
 	s.remember(r.Pack, m)
+	s.distrust(r.Pack)
 	return nil, m
 }
 
@@ -214,6 +217,13 @@ func (s *Store) Check(pack PackRef) *Miss {
 	}
 	s.remember(pack, m)
 	return m
+}
+
+// known returns why a pack can't be had, nil if it's there or was never asked for.
+func (s *Store) known(pack PackRef) *Miss {
+	s.packMu.Lock()
+	defer s.packMu.Unlock()
+	return s.packs[pack]
 }
 
 // remember keeps what's known of a pack: m, or nil when it's there.
