@@ -73,6 +73,8 @@ type feed struct {
 type recipe struct {
 	name  string
 	feeds []feed
+	// returns are what the program returns besides the answer.
+	returns []feed
 	// emit adds the nodes that make normalised images [batch,C,H,W] of the feeds,
 	// and returns the name of the value that holds them.
 	emit func(f *onnx.Fragment) string
@@ -100,15 +102,7 @@ func (n *Net) compile(r recipe) ([]byte, error) {
 		}
 	}
 	before := m.Fragment()
-	x := r.emit(before)
-	if n.Order == modelfile.BGR {
-		order := before.Ints("bgr", []int64{2, 1, 0}, 3)
-		x = before.Op("Gather", []string{x, order}, onnx.Attr{Name: "axis", Value: 1})
-	}
-	if n.Layout == modelfile.NHWC {
-		x = before.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
-	}
-	before.OpTo(n.Input, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
+	n.enter(before, r.emit(before), elem)
 	m.Before(before)
 	// Casts of a value to its own type vanish when ORT loads the program. The
 	// reshape drops the dimensions of size 1 that some heads have; without a known
@@ -129,14 +123,32 @@ func (n *Net) compile(r recipe) ([]byte, error) {
 	return m.Encode()
 }
 
+// enter emits what makes the model's input of normalised images.
+func (n *Net) enter(f *onnx.Fragment, x string, elem onnxpb.TensorProto_DataType) {
+	if n.Order == modelfile.BGR {
+		x = bgr(f, x)
+	}
+	if n.Layout == modelfile.NHWC {
+		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
+	}
+	f.OpTo(n.Input, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
+}
+
+// bgr emits the exchange of the first channel with the third.
+func bgr(f *onnx.Fragment, x string) string {
+	return f.Op("Gather", []string{x, f.Ints("bgr", []int64{2, 1, 0}, 3)}, onnx.Attr{Name: "axis", Value: 1})
+}
+
 // A Program is a compiled program on a device, with the memory of what it is fed
 // and returns.
 type Program struct {
-	Batch   int
-	classes int
-	session *ort.Session
-	feeds   []*ort.Tensor[float32]
-	answer  *ort.Tensor[float32]
+	Batch    int
+	classes  int
+	session  *ort.Session
+	feeds    []*ort.Tensor[float32]
+	answer   *ort.Tensor[float32]
+	returned []*ort.Tensor[float32] // what the recipe returns besides
+	shapes   [][]int                // of these
 }
 
 // keep returns the program of a recipe on a slot, compiled when it isn't there.
@@ -164,6 +176,16 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 	}
 	p := &Program{Batch: batch, classes: classes}
 	var names []string
+	outputs := []string{answer}
+	for _, f := range r.returns {
+		t, err := ort.NewTensor[float32](runtime, f.shape...)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.returned = append(p.returned, t)
+		p.shapes = append(p.shapes, f.shape)
+		outputs = append(outputs, "runexp_"+f.name)
+	}
 	for _, f := range r.feeds {
 		t, err := ort.NewTensor[float32](runtime, f.shape...)
 		if err != nil {
@@ -173,7 +195,7 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 		names = append(names, "runexp_"+f.name)
 	}
 	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err == nil {
-		p.session, err = runtime.NewSession(b, names, []string{answer}, d)
+		p.session, err = runtime.NewSession(b, names, outputs, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -187,7 +209,11 @@ func (p *Program) run(ctx context.Context) error {
 	for i, t := range p.feeds {
 		in[i] = t
 	}
-	return p.session.Run(ctx, in, []ort.Value{p.answer})
+	out := []ort.Value{p.answer}
+	for _, t := range p.returned {
+		out = append(out, t)
+	}
+	return p.session.Run(ctx, in, out)
 }
 
 // Row returns the model's answer to row i of the last run. It is overwritten by
@@ -204,7 +230,7 @@ func (p *Program) row(f, i int) []float32 {
 // Close unloads the program.
 func (p *Program) Close() error {
 	var errs []error
-	for _, t := range p.feeds {
+	for _, t := range append(p.feeds, p.returned...) {
 		errs = append(errs, t.Close())
 	}
 	if p.answer != nil {
