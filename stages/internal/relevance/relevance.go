@@ -40,9 +40,10 @@ const (
 	Sum                    // adds data inputs: Add, Sum
 	Activation             // element by element: Relu, Erf, Sigmoid, Tanh
 	Select                 // passes some of its inputs on: MaxPool, Max, Clip
+	Joint                  // non-linear in several elements at once: Softmax, LayerNormalization, Div
 )
 
-var kindNames = [...]string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select"}
+var kindNames = [...]string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select", "joint"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -85,14 +86,17 @@ func (o *Op) Role(i int) Role {
 	return o.Roles[min(i, len(o.Roles)-1)]
 }
 
-// An Example is a one-node graph for tests: the shapes of its data inputs, which
-// are drawn at random, and constants for the others.
+// An Example is a one-node graph for tests: the shapes of its inputs, drawn at
+// random, and constants for the others. Data inputs whose first size is 2 are taken
+// for batches, for a test that makes them larger and smaller.
 type Example struct {
-	Name   string
-	Inputs [][]int             // shapes of the inputs; nil for one in Consts or absent
-	Consts map[int]any         // []int64 or []float32 (scalar or 1-D) by input
-	Attrs  []onnx.Attr         // of the node
-	Draw   func(i int) float32 // an element of a data input from its number; nil for normal noise away from kinks
+	Name    string
+	Inputs  [][]int             // shapes; nil for one in Consts or absent
+	Consts  map[int]any         // by input: int64, float32 or bool, a slice of them, or a *TensorProto
+	Attrs   []onnx.Attr         // of the node
+	Flow    []int               // the inputs that aren't weights; nil for those of role Data
+	Outputs int                 // how many there are; 0 means 1
+	Draw    func(i int) float32 // an element of a flowing input from its number; nil for noise away from zero
 }
 
 // A Rule emits what relevance at a node's outputs becomes at its inputs, as

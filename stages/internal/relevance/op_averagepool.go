@@ -1,0 +1,91 @@
+package relevance
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// AveragePool is the mean of each window: its elements get equal parts of the
+// cotangent. With count_include_pad every window counts as full, also one that
+// ceil_mode lets reach beyond the padding (from opset 19 on ONNX has that otherwise);
+// without, only the elements of the image count.
+var opAveragePool = &Op{
+	Type: "AveragePool", Kind: Affine,
+	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+		x := b.Shape(n.Input[0])
+		w := b.window(n, nil)
+		part := b.Div(dy[0], b.counts(w, n.Int("count_include_pad", 0) != 0))
+		if w.tiles() { // no window reads what another does, and none leaves anything out
+			thin, wide := slices.Clone(x[:2]), slices.Clone(x[:2])
+			for i, o := range w.out {
+				thin, wide = append(thin, o, 1), append(wide, o, w.kernel[i])
+			}
+			return []Value{b.Reshape(b.Expand(b.Reshape(part, thin...), wide...), x...)}
+		}
+		for i := range w.in { // reach as far as the last window does
+			beyond := w.stride[i]*(w.out[i]-1) + w.reach(i) - w.in[i] - w.before[i]
+			w.after[i] = max(w.after[i], beyond)
+		}
+		ones := b.Ones(append([]int{x[1], 1}, w.kernel...)...)
+		return []Value{b.spread(part, ones, x[1], w)}
+	},
+	Examples: []Example{
+		{Name: "disjoint", Inputs: [][]int{{2, 3, 6, 4}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "strides", Value: []int64{2, 2}}}},
+		{Name: "a rest", Inputs: [][]int{{2, 3, 7, 5}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "strides", Value: []int64{2, 2}}}},
+		{Name: "padding doesn't count", Inputs: [][]int{{2, 3, 6, 5}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "pads", Value: []int64{1, 1, 1, 1}}}},
+		{Name: "padding counts", Inputs: [][]int{{2, 3, 6, 5}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "pads", Value: []int64{1, 0, 1, 1}}, {Name: "count_include_pad", Value: 1}}},
+		{Name: "ceiling", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1}}},
+		{Name: "ceiling and padding", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{3, 2}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1},
+			{Name: "pads", Value: []int64{1, 0, 1, 0}}, {Name: "count_include_pad", Value: 1}}},
+		{Name: "SAME_UPPER", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "auto_pad", Value: "SAME_UPPER"}}},
+		{Name: "a signal", Inputs: [][]int{{2, 3, 9}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{4}}, {Name: "strides", Value: []int64{3}}}},
+	},
+}
+
+// tiles reports whether the windows cover the input, each element once.
+func (w window) tiles() bool {
+	for i, k := range w.kernel {
+		if w.stride[i] != k || w.dilation[i] != 1 || w.before[i] != 0 || w.out[i]*k != w.in[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// counts returns by how many elements each window's sum is divided, of the rank of
+// the image.
+func (b *Builder) counts(w window, padding bool) Value {
+	if padding || w.tiles() {
+		return b.Scalar(float32(size(w.kernel)))
+	}
+	v := []float32{1}
+	for i, o := range w.out {
+		var next []float32
+		for _, c := range v {
+			for j := range o {
+				k := 0
+				for t := range w.kernel[i] {
+					at := j*w.stride[i] + t*w.dilation[i] - w.before[i]
+					if at >= 0 && at < w.in[i] {
+						k++
+					}
+				}
+				next = append(next, c*float32(k))
+			}
+		}
+		v = next
+	}
+	if !slices.ContainsFunc(v, func(c float32) bool { return c != v[0] }) {
+		return b.Scalar(v[0])
+	}
+	return b.Floats(v, slices.Concat([]int{1, 1}, w.out)...)
+}

@@ -1,0 +1,14 @@
+package relevance
+
+import "github.com/runexp/runexp/stages/internal/onnx"
+
+// Unsqueeze adds axes of size 1.
+var opUnsqueeze = &Op{
+	Type: "Unsqueeze", Kind: Move, Roles: []Role{Data, Config},
+	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+		return []Value{b.Reshape(dy[0], b.Shape(n.Input[0])...)}
+	},
+	Examples: []Example{
+		{Name: "named", Inputs: [][]int{{2, 3}, nil}, Consts: map[int]any{1: []int64{1, -1}}},
+	},
+}
