@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,94 +28,129 @@ type BugError struct{ Err error }
 func (e *BugError) Error() string { return fmt.Sprintf("a bug in runexp: %v", e.Err) }
 func (e *BugError) Unwrap() error { return e.Err }
 
-// factsOf returns the facts of n's port; n must have finished well.
-func (r *run) factsOf(ctx context.Context, slot *device.Slot, n *node, port int) (stages.Facts, error) {
-	l, err := r.mustListing(ctx, slot, n, port)
-	if err != nil {
-		return nil, err
-	}
-	return l.Facts, nil
+// mustListing returns the items of n's port.
+func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Listing, err error) {
+	err = r.mending(ctx, slot, func() error {
+		l, err = r.listing(n, port)
+		return err
+	})
+	return l, err
 }
 
-// mustListing returns the items of n's port, executing n again if what the
-// store says of them can't be read any more.
-func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (*store.Listing, error) {
-	l, err := r.listing(n, port)
-	if err == nil {
-		return l, nil
+// mustIDs returns the names of the items of n's port.
+func (r *run) mustIDs(ctx context.Context, slot *device.Slot, n *node, port int) (l *idList, err error) {
+	err = r.mending(ctx, slot, func() error {
+		l, err = r.idsOf(n, port)
+		return err
+	})
+	return l, err
+}
+
+// mending calls f until nothing it reads of finished cells turns out to be lost:
+// those cells are executed again.
+func (r *run) mending(ctx context.Context, slot *device.Slot, f func() error) error {
+	for {
+		err := f()
+		l := lost(err)
+		if l == nil {
+			return err
+		}
+		if err := r.restore(ctx, slot, l); err != nil {
+			return err
+		}
 	}
-	var m *store.Miss
-	if !errors.As(err, &m) {
-		return nil, err
-	}
-	if err := r.restore(ctx, slot, n, m); err != nil {
-		return nil, err
-	}
-	return r.listing(n, port)
 }
 
 // load returns payloads of n's port by position. What the store lost or what
 // was altered there is computed again.
-func (r *run) load(ctx context.Context, slot *device.Slot, n *node, port int, at []int32) ([][]byte, error) {
-	out := make([][]byte, len(at))
-	for attempt := 0; ; attempt++ {
-		l, err := r.mustListing(ctx, slot, n, port)
+func (r *run) load(ctx context.Context, slot *device.Slot, n *node, port int, at []int32) (out [][]byte, err error) {
+	out = make([][]byte, len(at))
+	err = r.mending(ctx, slot, func() error {
+		n.mu.Lock()
+		restored := n.restored
+		n.mu.Unlock()
+		l, err := r.listing(n, port)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var lost []int32
-		var miss *store.Miss
+		var gone []int32
+		var why error
 		for i, k := range at {
 			if out[i] != nil {
 				continue
 			}
 			b, err := r.store.Load(l.Ref(int(k)))
+			var miss *store.Miss
 			switch {
 			case err == nil:
 				out[i] = b
 			case errors.As(err, &miss):
-				lost = append(lost, k)
-			default:
-				return nil, err
-			}
-		}
-		if lost == nil {
-			return out, nil
-		}
-		if !n.Step.Keep && n.Stage.Relation != stages.Whole {
-			again, err := r.regenerate(ctx, slot, n, port, lost)
-			if err != nil {
-				return nil, err
-			}
-			for i, k := range at {
-				if out[i] == nil {
-					out[i] = again[k]
+				gone = append(gone, k)
+				if l.Ref(int(k)).Kept() {
+					why = err
 				}
+			default:
+				return err
 			}
-			return out, nil
 		}
-		if attempt == 2 {
-			return nil, fmt.Errorf("%s: %w, and computing it again didn't help", n.Cell, miss)
+		if gone == nil {
+			return nil
 		}
-		if err := r.restore(ctx, slot, n, miss); err != nil {
-			return nil, err
+		if n.Step.Keep || n.Stage.Relation == stages.Whole {
+			return &lostError{n, restored, cmp.Or(why, errDropped)}
 		}
-	}
+		if why != nil {
+			r.warn(n.Cell, "%v; it is computed again", why)
+		}
+		again, err := r.regenerate(ctx, slot, n, port, gone)
+		for i, k := range at {
+			if out[i] == nil {
+				out[i] = again[k]
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
+// errDropped is why bytes are computed again that earlier runs didn't keep.
+var errDropped = errors.New("its bytes weren't kept by an earlier run")
+
+// maxRestored is how often a cell is executed again before the run gives it up.
+const maxRestored = 2
+
 // restore executes a finished cell again, because some of its results are gone.
-// What is still there isn't computed a second time.
-func (r *run) restore(ctx context.Context, slot *device.Slot, n *node, why *store.Miss) error {
+// What is still there isn't computed a second time, and what another worker
+// restored meanwhile isn't restored again.
+//
+// It computes on a device, whatever the cell needs: who waits for a cell that is
+// being restored may hold the only one.
+func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) error {
+	n := l.n
+	slot, release, err := r.onDevice(ctx, slot)
+	if err != nil {
+		return err
+	}
+	defer release()
 	n.restoring.Lock()
 	defer n.restoring.Unlock()
-	if n.restored >= 2 {
-		return fmt.Errorf("%s: %w", n.Cell, why)
+	n.mu.Lock()
+	restored, before := n.restored, node{hit: n.hit}
+	n.listings = nil
+	n.mu.Unlock()
+	switch {
+	case restored != l.restored:
+		return nil
+	case restored == maxRestored:
+		return fmt.Errorf("%s: %w, and computing it again didn't help", n.Cell, l.err)
 	}
-	before := &node{hit: n.hit}
-	n.restored++
-	r.emit(Event{Kind: Warning, Cell: n.String(), Step: n.Step.Name, Reason: fmt.Sprintf("%v; it is computed again", why)})
-	n.forget()
-	j := &job{members: []*member{{node: n}}}
+	defer func() {
+		n.mu.Lock()
+		n.restored++
+		n.mu.Unlock()
+	}()
+	r.warn(n.Cell, "%v; it is computed again", l.err)
+	j := &job{members: []*member{{node: n}}, restores: true}
 	if err := r.whole(ctx, slot, j); err != nil {
 		return err
 	}
@@ -155,7 +191,7 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 			last = c
 		}
 	}
-	outs, err := r.execute(ctx, slot, m, calls, nil)
+	outs, err := r.execute(ctx, slot, m, calls, inFlight{})
 	if err != nil {
 		return nil, err
 	}

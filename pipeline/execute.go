@@ -22,10 +22,10 @@ type piece struct {
 }
 
 // execute runs m's stage for some calls and returns what each of them gave.
-// bytes holds payloads of this chunk that no store keeps; nil outside of a job.
-func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls []int, bytes map[ephemeral][]byte) ([]callOutput, error) {
+// bytes holds payloads of this chunk that no store keeps.
+func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls []int, bytes inFlight) ([]callOutput, error) {
 	n := m.node
-	e := &stages.Env{Stage: n.Stage, Ports: m.ports, Calls: make([]stages.Call, len(calls))}
+	e := &stages.Env{Stage: n.Stage, Ports: r.portsOn(ctx, slot, m), Calls: make([]stages.Call, len(calls))}
 	primary := n.Stage.Primary()
 	for i, call := range calls {
 		c := &e.Calls[i]
@@ -33,6 +33,9 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 		if m.sources != nil {
 			c.Source = &m.sources[call]
 			c.ID, c.Origin = c.Source.ID, c.Source.ID
+			if c.Source.File != "" {
+				c.Digest = m.sourceDigest(call)
+			}
 		}
 	}
 	for p := range n.Inputs {
@@ -60,44 +63,29 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 }
 
 // fill loads the members of calls on one input port.
-func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, calls []int, e *stages.Env, bytes map[ephemeral][]byte) error {
+func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, calls []int, e *stages.Env, bytes inFlight) error {
 	edge := m.Inputs[p].Edges[0]
 	from := r.nodes[edge.From.Index]
-	ids, err := r.idsOf(from, edge.Port)
+	ids, err := r.mustIDs(ctx, slot, from, edge.Port)
 	if err != nil {
 		return err
 	}
-	var ask []int32
+	var at []int32
 	var into []*stages.Member
 	for i, call := range calls {
-		at := m.membersOf(p, call)
-		e.Calls[i].Members[p] = make([]stages.Member, len(at))
-		for k, pos := range at {
-			mm := &e.Calls[i].Members[p][k]
-			mm.ID, mm.Origin = ids.ids[pos], ids.origin(int(pos))
-			if before := r.inFlight(m, from); before != nil {
-				o, ok := before.outcome(int(pos))
-				if !ok {
-					return fmt.Errorf("%s has no result for the item %q", from.Cell, mm.ID)
-				}
-				ref := o.Ports[edge.Port][0].Ref
-				mm.Digest = ref.Digest
-				if mm.Data = bytes[ephemeral{ref.Digest}]; mm.Data != nil {
-					continue
-				}
-				if mm.Data, err = r.loadInFlight(ctx, slot, before, int(pos), edge.Port, ref, bytes); err != nil {
-					return err
-				}
-				continue
-			}
-			ask = append(ask, pos)
-			into = append(into, mm)
+		positions := m.membersOf(p, call)
+		members := make([]stages.Member, len(positions))
+		e.Calls[i].Members[p] = members
+		for k, pos := range positions {
+			members[k].ID, members[k].Origin = ids.ids[pos], ids.origin(int(pos))
+			at = append(at, pos)
+			into = append(into, &members[k])
 		}
 	}
-	if ask == nil {
-		return nil
+	if before := m.in[from]; before != nil {
+		return r.fillInFlight(ctx, slot, before, edge.Port, at, into, bytes)
 	}
-	data, err := r.load(ctx, slot, from, edge.Port, ask)
+	data, err := r.load(ctx, slot, from, edge.Port, at)
 	if err != nil {
 		return err
 	}
@@ -107,14 +95,62 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 	}
 	for i, mm := range into {
 		mm.Data = data[i]
-		mm.Digest = l.PayloadDigest(int(ask[i]))
+		mm.Digest = l.PayloadDigest(int(at[i]))
 	}
 	return nil
 }
 
-// inFlight returns the member of m's own job that stands for from, nil when from
-// has finished.
-func (r *run) inFlight(m *member, from *node) *member { return m.in[from] }
+// fillInFlight gets payloads of a member of the same job: those that this chunk
+// computed; else from the store; else, when they were known and so aren't at hand,
+// by computing them again, all at once.
+func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, port int, calls []int32, into []*stages.Member, bytes inFlight) error {
+	var again []int
+	for i, mm := range into {
+		o, ok := r.outcome(m, int(calls[i]))
+		if !ok {
+			return &BugError{fmt.Errorf("%s has no result for the item %q", m.Cell, mm.ID)}
+		}
+		ref := o.Ports[port][0].Ref
+		mm.Digest = ref.Digest
+		if mm.Data, ok = bytes[ref.Digest]; ok {
+			continue
+		}
+		var err error
+		var miss *store.Miss
+		switch mm.Data, err = r.store.Load(ref); {
+		case err == nil:
+		case errors.As(err, &miss):
+			mm.Data = nil
+			again = append(again, int(calls[i]))
+		default:
+			return err
+		}
+	}
+	if again == nil {
+		return nil
+	}
+	outs, err := r.execute(ctx, slot, m, again, bytes)
+	if err != nil {
+		return err
+	}
+	for _, o := range outs {
+		for _, port := range o.payloads {
+			for _, p := range port {
+				bytes[stages.Sum(p.data)] = p.data
+			}
+		}
+	}
+	for _, mm := range into {
+		if mm.Data != nil {
+			continue
+		}
+		var ok bool
+		if mm.Data, ok = bytes[mm.Digest]; !ok {
+			return fmt.Errorf("%s: the item %q came out different from what was recorded; run again with --force %s", m.Cell, mm.ID, m.Cell)
+		}
+	}
+	return nil
+}
 
 // dropped returns references to payloads whose bytes won't be kept, the smallest
 // excepted.
@@ -123,61 +159,36 @@ func dropped(payloads [][]byte) []store.Ref {
 	for i, p := range payloads {
 		refs[i] = store.Ref{Digest: stages.Sum(p), Len: int64(len(p))}
 		if len(p) <= store.InlineMax {
-			refs[i].Inline = p
+			refs[i].Inline = append([]byte{}, p...)
 		}
 	}
 	return refs
 }
 
-// loadInFlight gets a payload of a cell of the same job: from the store, or by
-// computing it again when it was known and so isn't at hand.
-func (r *run) loadInFlight(ctx context.Context, slot *device.Slot, m *member, call, port int, ref store.Ref, bytes map[ephemeral][]byte) ([]byte, error) {
-	if ref.Kept() {
-		b, err := r.store.Load(ref)
-		var miss *store.Miss
-		if err == nil || !errors.As(err, &miss) {
-			return b, err
-		}
-	}
-	outs, err := r.execute(ctx, slot, m, []int{call}, bytes)
-	if err != nil {
-		return nil, err
-	}
-	b := outs[0].payloads[port][0].data
-	if stages.Sum(b) != ref.Digest {
-		return nil, fmt.Errorf("%s: an item came out different from what was recorded; run again with --force %s", m.Cell, m.Cell)
-	}
-	return b, nil
-}
-
-// invoke calls a stage's Run, with half the batch as long as memory runs out.
+// invoke calls a stage's Run, with half the batch as long as memory runs out. The
+// cell's later chunks begin with the batch that fitted.
 func (r *run) invoke(ctx context.Context, slot *device.Slot, n *node, e *stages.Env) error {
-	slot, release, err := r.slotFor(ctx, n, slot)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if n.Stage.Seeded {
 		e.Seed = r.plan.Seed
 	}
 	e.Slot = slot
-	e.OnWarn = func(s string) {
-		r.emit(Event{Kind: Warning, Cell: n.String(), Step: n.Step.Name, Reason: s})
-	}
-	for e.Batch = r.Batch; ; e.Batch /= 2 {
-		slot.Begin()
+	e.OnWarn = func(s string) { r.warn(n.Cell, "%s", s) }
+	for e.Batch = cmp.Or(int(n.batch.Load()), r.Batch); ; e.Batch /= 2 {
 		e.Outputs, e.OutFacts = nil, nil
+		end := slot.Begin()
 		err := guardRun(ctx, n, e)
+		end()
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !errors.Is(err, stages.ErrOutOfMemory) || e.Batch == 1:
+		case !errors.Is(err, stages.ErrOutOfMemory) || e.Batch <= 1:
 			return err
 		}
-		r.emit(Event{Kind: Warning, Cell: n.String(), Step: n.Step.Name, Reason: fmt.Sprintf("%v; it is tried again with batches of %d", err, e.Batch/2)})
-		if err := slot.Clear(); err != nil {
+		n.batch.Store(int32(e.Batch / 2))
+		r.warn(n.Cell, "%v; it is tried again with batches of %d", err, e.Batch/2)
+		if err := slot.Trim(); err != nil {
 			return err
 		}
 	}
@@ -202,17 +213,35 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 		}
 		outs[o.Call].payloads[p] = append(outs[o.Call].payloads[p], piece{o.Data, o.ID})
 	}
-	if n.Stage.Relation == stages.Expand {
-		return outs, nil
-	}
 	for i := range outs {
 		for p := range outs[i].payloads {
+			if n.Stage.Relation == stages.Expand {
+				if id, twice := repeated(outs[i].payloads[p]); twice {
+					return nil, &BugError{fmt.Errorf("stage %s makes two items %q of the item %q on port %q", n.Stage.Name, id, e.Calls[i].ID, n.Stage.Outputs[p].Name)}
+				}
+				continue
+			}
 			if k := len(outs[i].payloads[p]); k != 1 {
 				return nil, &BugError{fmt.Errorf("stage %s puts %d payloads on port %q for the item %q", n.Stage.Name, k, n.Stage.Outputs[p].Name, e.Calls[i].ID)}
 			}
 		}
 	}
 	return outs, nil
+}
+
+// repeated returns an id that two of an item's children have.
+func repeated(children []piece) (id string, twice bool) {
+	if len(children) < 2 {
+		return "", false
+	}
+	seen := make(map[string]bool, len(children))
+	for _, c := range children {
+		if seen[c.sub] {
+			return c.sub, true
+		}
+		seen[c.sub] = true
+	}
+	return "", false
 }
 
 func portIndex(ports []stages.Port, name string) int {
@@ -230,37 +259,20 @@ func (r *run) all(ctx context.Context, slot *device.Slot, n *node) error {
 	facts := map[string]stages.Facts{}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
-		for _, edge := range r.live(n, p) {
-			from := r.nodes[edge.From.Index]
-			f, err := r.factsOf(ctx, slot, from, edge.Port)
+		for i, edge := range r.live(n, p) {
+			d, err := r.data(ctx, slot, r.nodes[edge.From.Index], edge)
 			if err != nil {
 				return err
 			}
-			if _, ok := facts[port.Name]; !ok {
-				facts[port.Name] = f
-			}
-			d := r.data(ctx, slot, from, edge, f, false)
-			if port.Type.Items {
-				ids, err := r.idsOf(from, edge.Port)
-				if err != nil {
-					return err
-				}
-				for i := range d.Items {
-					d.Items[i].ID, d.Items[i].Origin = ids.ids[i], ids.origin(i)
-				}
+			if i == 0 {
+				facts[port.Name] = d.Facts
 			}
 			e.Ports[port.Name] = append(e.Ports[port.Name], d)
 		}
-		if len(n.Inputs[p].Edges) > 0 && len(e.Ports[port.Name]) == 0 {
-			return fmt.Errorf("everything wired to its input %q failed", port.Name)
-		}
 	}
-	var out map[string]stages.Facts
-	if n.Stage.Facts != nil {
-		var err error
-		if out, err = n.Stage.Facts(n.Params, facts); err != nil {
-			return err
-		}
+	out, err := factsOf(n, facts)
+	if err != nil {
+		return err
 	}
 	if err := r.invoke(ctx, slot, n, e); err != nil {
 		return err
@@ -283,13 +295,23 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 		}
 		facts[port] = f
 	}
+	for _, o := range e.Outputs {
+		if portIndex(n.Stage.Outputs, o.Port) < 0 {
+			return &BugError{fmt.Errorf("stage %s puts something on port %q, which it doesn't have", n.Stage.Name, o.Port)}
+		}
+	}
 	listings := make([]*store.Listing, len(n.Stage.Outputs))
 	for p := range n.Stage.Outputs {
 		port := &n.Stage.Outputs[p]
+		seen := map[string]bool{}
 		var payloads [][]byte
 		var from []stages.Output
 		for _, o := range e.Outputs {
 			if o.Port == port.Name {
+				if seen[o.ID] && port.Type.Items {
+					return &BugError{fmt.Errorf("stage %s puts two items %q on port %q", n.Stage.Name, o.ID, port.Name)}
+				}
+				seen[o.ID] = true
 				payloads = append(payloads, o.Data)
 				from = append(from, o)
 			}
@@ -322,9 +344,10 @@ func (r *run) whole(ctx context.Context, slot *device.Slot, j *job) error {
 		return err
 	}
 	for _, c := range j.chunks {
-		if r.flow(ctx, slot, j, c); m.err != nil {
-			return m.err
-		}
+		r.flow(ctx, slot, j, c)
+	}
+	if err := m.failure(); err != nil {
+		return err
 	}
 	return r.close(m)
 }

@@ -1,93 +1,112 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
 
 // unhold begins the jobs of cells whose bytes aren't kept, once everything that
-// the cells in the job read has finished. It returns whether it began one.
+// the cells in the job read has finished, or as much of it as ever will before
+// the job does. It returns whether it began one.
 func (r *run) unhold(begin func(*job) bool) bool {
-	for i, n := range r.held {
-		members, complete := r.fuse(n)
-		if !complete {
-			continue
-		}
-		j := &job{}
-		for _, m := range members {
-			j.members = append(j.members, &member{node: m})
-		}
-		if !begin(j) {
+	for _, patient := range []bool{true, false} {
+		if !patient && r.active+len(r.ready)+len(r.tasks) > 0 {
 			return false
 		}
-		r.held = slices.Delete(r.held, i, i+1)
-		return true
+		for _, n := range r.held {
+			members, complete := r.fuse(n, patient)
+			if !complete {
+				continue
+			}
+			j := &job{}
+			for _, m := range members {
+				j.members = append(j.members, &member{node: m})
+			}
+			if !begin(j) {
+				return false
+			}
+			r.held = slices.DeleteFunc(r.held, func(n *node) bool { return n.state == running })
+			return true
+		}
 	}
 	return false
 }
 
 // fuse returns the cells that are to execute together with first, whose bytes
 // aren't kept: those that read them, or read the bytes of one that does and
-// doesn't keep them either, item by item. complete is false while one of them
-// still waits for a cell outside.
-func (r *run) fuse(first *node) (members []*node, complete bool) {
-	members, complete = []*node{first}, true
+// doesn't keep them either, item by item; and the held cells that these read too.
+// complete is false while one of them still waits for a cell outside; such a cell
+// is left out if patient is false.
+func (r *run) fuse(first *node, patient bool) (members []*node, complete bool) {
 	if first.Stage.Relation != stages.Each {
-		return members, true
+		return []*node{first}, true
 	}
-	in := map[*node]bool{first: true}
-	queue := slices.Clone(first.dependents)
-	for len(queue) > 0 {
-		slices.SortFunc(queue, func(a, b *node) int { return a.Index - b.Index })
-		n := queue[0]
-		queue = slices.DeleteFunc(queue, func(m *node) bool { return m == n })
-		joins, waits := r.mayJoin(n, first, in)
-		if !joins {
+	after := map[*node]bool{} // needs what the job makes
+	in := map[*node]bool{}
+	var candidates []*node
+	add := func(head *node) {
+		in[head] = true
+		members = append(members, head)
+		for queue := []*node{head}; len(queue) > 0; queue = queue[1:] {
+			for _, d := range queue[0].dependents {
+				if !after[d] && !d.state.finished() {
+					after[d] = true
+					candidates = append(candidates, d)
+					queue = append(queue, d)
+				}
+			}
+		}
+	}
+	add(first)
+	for i := 0; i < len(candidates); i++ { // add makes more
+		n := candidates[i]
+		if !alike(n, first) {
+			continue
+		}
+		for _, from := range r.edges(n) {
+			if !in[from] && !after[from] && alike(from, first) && slices.Contains(r.held, from) {
+				add(from)
+			}
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *node) int { return cmp.Compare(a.Index, b.Index) })
+	complete = true
+	for _, n := range candidates {
+		joins, waits := r.mayJoin(n, in, after)
+		if !joins || !alike(n, first) || waits && !patient {
 			continue
 		}
 		complete = complete && !waits
 		in[n] = true
 		members = append(members, n)
-		if !n.Step.Keep {
-			queue = append(queue, n.dependents...)
-		}
 	}
+	slices.SortFunc(members, func(a, b *node) int { return cmp.Compare(a.Index, b.Index) })
 	return members, complete
 }
 
-// mayJoin reports whether n can execute in the job of first, and whether it still
-// waits for a cell that isn't in the job.
-func (r *run) mayJoin(n, first *node, in map[*node]bool) (joins, waits bool) {
-	if n.state >= running || n.Stage.Relation != stages.Each || r.root(n, 0) != r.root(first, 0) {
-		return false, false
-	}
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			from := r.nodes[e.From.Index]
-			switch {
-			case in[from] || from.state.ok():
-			case from.state.finished() || r.follows(from, first):
-				return false, false
-			default:
-				waits = true
-			}
-		}
-	}
-	return true, waits
+// alike reports whether n takes the same items as first, one by one.
+func alike(n, first *node) bool {
+	return n.Stage.Relation == stages.Each && n.rootOf(0) == first.rootOf(0)
 }
 
-// follows reports whether n needs the results of first.
-func (r *run) follows(n, first *node) bool {
-	if n.Index <= first.Index {
-		return n == first
+// mayJoin reports whether n reads bytes that only live in the job and nothing that
+// comes after it, and whether it still waits for a cell elsewhere.
+func (r *run) mayJoin(n *node, in, after map[*node]bool) (joins, waits bool) {
+	if n.state >= running {
+		return false, false
 	}
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			if from := r.nodes[e.From.Index]; !from.state.finished() && r.follows(from, first) {
-				return true
-			}
+	for _, from := range r.edges(n) {
+		switch {
+		case in[from]:
+			joins = joins || !from.Step.Keep
+		case from.state.ok():
+		case from.state.finished() || after[from]:
+			return false, false
+		default:
+			waits = true
 		}
 	}
-	return false
+	return joins, waits
 }

@@ -18,26 +18,28 @@ import (
 // cells that read them, so that a chunk of items flows through all of them
 // before its bytes are dropped.
 type job struct {
-	members []*member // in topological order
-	chunks  [][]int   // of calls
-	next    int       // chunk to start next
-	left    atomic.Int32
-	total   int // items to execute
-	doneOf  atomic.Int32
-	started bool
-	start   time.Time
+	members  []*member // in topological order
+	restores bool      // its one member finished before
+	chunks   [][]int   // of calls
+	next     int       // chunk to start next
+	left     atomic.Int32
+	total    int // items to execute
+	doneOf   atomic.Int32
+	started  bool
+	start    time.Time
 }
 
 // A member is a cell in a job.
 type member struct {
 	*node
 	joins []join
-	facts map[string]stages.Facts // of output ports
-	group stages.Digest           // key of the recipe that item records lie under
-	count int                     // calls
-	ports map[string][]stages.Data
+	facts map[string]stages.Facts  // of output ports
+	group stages.Digest            // key of the recipe that item records lie under
+	count int                      // calls
+	ports map[string][]stages.Data // what Env.Ports holds, without a way to load
 
-	in     map[*node]*member // the members of the job that come before it
+	in     map[*node]*member // the members of the job
+	cut    bool              // its inputs came out as in an earlier run, whose results are its own
 	stored *store.Items      // what earlier runs know of items under this recipe
 
 	mu    sync.Mutex                           // guards what follows
@@ -49,127 +51,162 @@ type member struct {
 // prepare loads what every chunk of m needs. in gives the members of the same
 // job that come before it.
 func (r *run) prepare(ctx context.Context, slot *device.Slot, m *member, in map[*node]*member) error {
+	return r.mending(ctx, slot, func() error { return r.tryPrepare(ctx, m, in) })
+}
+
+func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (err error) {
 	n := m.node
 	m.in = in
 	if err := r.makeRecipe(ctx, n); err != nil {
 		return err
 	}
+	facts, err := r.gather(m)
+	if err != nil {
+		return err
+	}
+	if m.facts, err = factsOf(n, facts); err != nil {
+		return err
+	}
+	if m.joins, err = r.joins(n); err != nil {
+		return err
+	}
+	if m.count, err = r.countCalls(m); err != nil {
+		return err
+	}
+	m.keys = make([]stages.Digest, m.count)
+	m.items = map[stages.Digest]*store.ItemOutcome{}
+	m.stored, err = r.store.Items(m.group, r.madeBy(n))
+	return err
+}
+
+// gather fills in m's ports and the key of its group, and returns the facts of
+// its input ports.
+func (r *run) gather(m *member) (map[string]stages.Facts, error) {
+	n := m.node
 	h := newHasher("group")
 	h.digest(n.recipe)
 	facts := map[string]stages.Facts{}
 	m.ports = map[string][]stages.Data{}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
-		h.num(len(n.Inputs[p].Edges))
-		for _, e := range n.Inputs[p].Edges {
+		edges := r.live(n, p)
+		h.num(len(edges))
+		for i, e := range edges {
 			from := r.nodes[e.From.Index]
-			var f stages.Facts
-			if before := in[from]; before != nil {
-				f = before.facts[from.Stage.Outputs[e.Port].Name]
+			d := stages.Data{Coord: e.Coord}
+			if before := m.in[from]; before != nil {
+				d.Facts = before.facts[from.Stage.Outputs[e.Port].Name]
 			} else {
-				var err error
-				if f, err = r.factsOf(ctx, slot, from, e.Port); err != nil {
-					return err
+				l, err := r.listing(from, e.Port)
+				if err != nil {
+					return nil, err
 				}
+				d.Facts = l.Facts
 				if !port.Type.Items {
-					h.digest(from.result(e.Port))
+					d.Items = []stages.Item{{Digest: l.PayloadDigest(0)}}
+					h.digest(d.Items[0].Digest)
 				}
 			}
-			h.facts(f)
-			facts[port.Name] = f
-			m.ports[port.Name] = append(m.ports[port.Name], r.data(ctx, slot, from, e, f, port.Type.Items))
+			h.coord(e.Coord)
+			h.facts(d.Facts)
+			if i == 0 {
+				facts[port.Name] = d.Facts
+			}
+			m.ports[port.Name] = append(m.ports[port.Name], d)
 		}
 	}
 	m.group = h.sum()
-	if n.Stage.Facts != nil {
-		var err error
-		func() {
-			defer catch(&err)
-			m.facts, err = n.Stage.Facts(n.Params, facts)
-		}()
-		if err != nil {
-			return err
-		}
-	}
-	var err error
-	if m.joins, err = r.joinsIn(n, in); err != nil {
-		return err
-	}
-	if m.stored, err = r.store.Items(m.group, r.madeBy(n)); err != nil {
-		return err
-	}
-	m.items = map[stages.Digest]*store.ItemOutcome{}
-	primary := n.Stage.Primary()
-	switch {
-	case primary < 0:
-		m.count = len(n.sources)
-	case n.Stage.Relation == stages.Group:
-		ids, err := r.idsOf(n, 0)
-		if err != nil {
-			return err
-		}
-		m.count = ids.len()
-	default:
-		e := n.Inputs[primary].Edges[0]
-		from := r.nodes[e.From.Index]
-		if before := in[from]; before != nil {
-			m.count = before.count
-		} else {
-			l, err := r.mustListing(ctx, slot, from, e.Port)
-			if err != nil {
-				return err
-			}
-			m.count = l.Len()
-		}
-	}
-	m.keys = make([]stages.Digest, m.count)
-	return nil
+	return facts, nil
 }
 
-// joinsIn is joins for a member whose inputs may be in the same job: those are
-// aligned by construction.
-func (r *run) joinsIn(n *node, in map[*node]*member) ([]join, error) {
-	if len(in) > 0 {
-		aligned := true
-		for p := range n.Inputs {
-			for _, e := range n.Inputs[p].Edges {
-				aligned = aligned && (!n.Stage.Inputs[p].Type.Items || r.root(r.nodes[e.From.Index], e.Port) == r.root(n, 0))
-			}
-		}
-		if aligned {
-			return make([]join, len(n.Inputs)), nil
-		}
+// factsOf asks a stage for the facts of its output ports.
+func factsOf(n *node, in map[string]stages.Facts) (out map[string]stages.Facts, err error) {
+	if n.Stage.Facts == nil {
+		return nil, nil
 	}
-	return r.joins(n)
+	defer catch(&err)
+	return n.Stage.Facts(n.Params, in)
 }
 
-// data describes what an edge hands over. Items are listed for Whole stages and
-// values; an itemwise stage gets its items chunk by chunk.
-func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e Edge, f stages.Facts, itemwise bool) stages.Data {
-	d := stages.Data{Coord: e.Coord, Facts: f}
-	if itemwise {
-		return d
+// countCalls counts the items that m is called with.
+func (r *run) countCalls(m *member) (int, error) {
+	primary := m.Stage.Primary()
+	if primary < 0 {
+		return len(m.sources), nil
 	}
-	d.Load = func(i int) ([]byte, error) {
-		b, err := r.load(ctx, slot, from, e.Port, []int32{int32(i)})
+	if m.Stage.Relation == stages.Group {
+		ids, err := r.idsOf(m.node, 0)
+		if err != nil {
+			return 0, err
+		}
+		return ids.len(), nil
+	}
+	e := m.Inputs[primary].Edges[0]
+	from := r.nodes[e.From.Index]
+	if before := m.in[from]; before != nil {
+		return before.count, nil
+	}
+	_, items, _ := from.stored().Output(e.Port)
+	return items, nil
+}
+
+// portsOn returns what m's stage finds on its ports when it runs on slot.
+func (r *run) portsOn(ctx context.Context, slot *device.Slot, m *member) map[string][]stages.Data {
+	ports := make(map[string][]stages.Data, len(m.ports))
+	for p := range m.Inputs {
+		port := &m.Stage.Inputs[p]
+		data := slices.Clone(m.ports[port.Name])
+		if !port.Type.Items {
+			for i, e := range r.live(m.node, p) {
+				data[i].Load = r.loader(ctx, slot, r.nodes[e.From.Index], e.Port)
+			}
+		}
+		if data != nil {
+			ports[port.Name] = data
+		}
+	}
+	return ports
+}
+
+// data describes what a Whole stage, or whoever reads results, gets of a port.
+func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e Edge) (stages.Data, error) {
+	l, err := r.mustListing(ctx, slot, from, e.Port)
+	if err != nil {
+		return stages.Data{}, err
+	}
+	d := stages.Data{
+		Coord: e.Coord, Facts: l.Facts, Items: make([]stages.Item, l.Len()),
+		Load: r.loader(ctx, slot, from, e.Port),
+	}
+	for i := range d.Items {
+		d.Items[i].Digest = l.PayloadDigest(i)
+	}
+	if !from.Stage.Outputs[e.Port].Type.Items {
+		return d, nil
+	}
+	ids, err := r.mustIDs(ctx, slot, from, e.Port)
+	if err != nil {
+		return stages.Data{}, err
+	}
+	for i := range d.Items {
+		d.Items[i].ID, d.Items[i].Origin = ids.ids[i], ids.origin(i)
+	}
+	return d, nil
+}
+
+// loader returns a function that loads payloads of a port, and computes what's
+// lost of them on slot.
+func (r *run) loader(ctx context.Context, slot *device.Slot, from *node, port int) func(int) ([]byte, error) {
+	return func(i int) ([]byte, error) {
+		b, err := r.load(ctx, slot, from, port, []int32{int32(i)})
 		if err != nil {
 			return nil, err
 		}
 		return b[0], nil
 	}
-	l, err := r.mustListing(ctx, slot, from, e.Port)
-	if err != nil {
-		d.Load = func(int) ([]byte, error) { return nil, err }
-		return d
-	}
-	d.Items = make([]stages.Item, l.Len())
-	for i := range d.Items {
-		d.Items[i].Digest = l.PayloadDigest(i)
-	}
-	return d
 }
 
-// members returns the positions, on an input port, of what belongs to a call.
+// membersOf returns the positions, on an input port, of what belongs to a call.
 func (m *member) membersOf(port, call int) []int32 {
 	if m.joins == nil || m.joins[port] == nil {
 		return []int32{int32(call)}
@@ -179,13 +216,16 @@ func (m *member) membersOf(port, call int) []int32 {
 
 // itemKey returns the key of one call, or false while an input in the same job
 // isn't known yet.
-func (r *run) itemKey(m *member, call int, in map[*node]*member) (stages.Digest, bool, error) {
+func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call int) (stages.Digest, bool, error) {
 	if m.keys[call] != (stages.Digest{}) {
 		return m.keys[call], true, nil
 	}
 	h := newHasher("item")
 	if m.sources != nil {
 		h.digest(m.sourceDigest(call))
+		if m.Stage.Named {
+			h.text(m.sources[call].ID)
+		}
 	}
 	for p := range m.Inputs {
 		if !m.Stage.Inputs[p].Type.Items || len(m.Inputs[p].Edges) == 0 {
@@ -196,40 +236,52 @@ func (r *run) itemKey(m *member, call int, in map[*node]*member) (stages.Digest,
 		at := m.membersOf(p, call)
 		h.num(len(at))
 		for _, k := range at {
-			if before := in[from]; before != nil {
-				o, ok := before.outcome(int(k))
+			if before := m.in[from]; before != nil {
+				o, ok := r.outcome(before, int(k))
 				if !ok {
 					return stages.Digest{}, false, nil
 				}
 				h.digest(o.Ports[e.Port][0].Ref.Digest)
-				continue
+			} else {
+				l, err := r.mustListing(ctx, slot, from, e.Port)
+				if err != nil {
+					return stages.Digest{}, false, err
+				}
+				h.digest(l.PayloadDigest(int(k)))
 			}
-			l, err := r.listing(from, e.Port)
-			if err != nil {
-				return stages.Digest{}, false, err
+			if m.Stage.Named {
+				ids, err := r.mustIDs(ctx, slot, from, e.Port)
+				if err != nil {
+					return stages.Digest{}, false, err
+				}
+				h.text(ids.ids[k])
+				h.text(ids.origin(int(k)))
 			}
-			h.digest(l.PayloadDigest(int(k)))
 		}
 	}
 	m.keys[call] = h.sum()
 	return m.keys[call], true, nil
 }
 
-// outcome returns what is known of a call.
-func (m *member) outcome(call int) (store.ItemOutcome, bool) {
+// outcome returns what is known of a call: what this job found, or what earlier
+// runs recorded if it is of use.
+func (r *run) outcome(m *member, call int) (store.ItemOutcome, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := m.keys[call]
-	if o, ok := m.items[key]; ok {
-		if o == nil {
-			return store.ItemOutcome{}, false
+	o, ok := m.items[key]
+	if !ok {
+		if m.stored != nil {
+			if old, ok := m.stored.Get(key); ok && r.usable(m, old) {
+				o = &old
+			}
 		}
-		return *o, true
+		m.items[key] = o
 	}
-	if m.stored == nil {
+	if o == nil {
 		return store.ItemOutcome{}, false
 	}
-	return m.stored.Get(key)
+	return *o, true
 }
 
 // usable reports whether an outcome was made by the class of device in use, and
@@ -253,47 +305,45 @@ func (r *run) usable(m *member, o store.ItemOutcome) bool {
 }
 
 // open prepares every member of j and cuts the calls that aren't known into
-// chunks. Equal items share a chunk, so that they are computed once.
+// chunks. Equal items share a chunk, so that they are computed once. A member
+// that can't be prepared fails alone.
 func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 	in := map[*node]*member{}
+	var lead *member // the first that can execute
 	for _, m := range j.members {
-		if err := r.prepare(ctx, slot, m, in); err != nil {
-			return err
-		}
-		if m.count != j.members[0].count {
-			return fmt.Errorf("%d items, but %s has %d", m.count, j.members[0].Cell, j.members[0].count)
-		}
 		in[m.node] = m
-		if r.force != nil && r.force(m.Cell) && m.restored == 0 {
+		err := r.blocking(m, in)
+		if err == nil {
+			err = r.prepare(ctx, slot, m, in)
+		}
+		if err == nil && lead != nil && m.count != lead.count {
+			err = &BugError{fmt.Errorf("%s has %d items, %s %d", m.Cell, m.count, lead.Cell, lead.count)}
+		}
+		if err != nil {
+			m.fail(err)
+			continue
+		}
+		if lead == nil {
+			lead = m
+		}
+		if r.force != nil && r.force(m.Cell) && !j.restores {
 			m.stored = nil
 		}
 	}
+	if lead == nil {
+		return nil
+	}
 	var todo []int
 	twins := map[stages.Digest][]int{}
-	for call := range j.members[0].count {
-		complete := true
-		for _, m := range j.members {
-			key, known, err := r.itemKey(m, call, in)
-			if err != nil {
-				return err
-			}
-			if !known {
-				complete = false
-				break
-			}
-			o, ok := m.outcome(call)
-			if ok && !r.usable(m, o) {
-				m.mu.Lock()
-				m.items[key] = nil
-				m.mu.Unlock()
-				ok = false
-			}
-			complete = complete && ok
+	for call := range lead.count {
+		known, err := r.known(ctx, slot, j, call)
+		if err != nil {
+			return err
 		}
-		if complete {
+		if known {
 			continue
 		}
-		first := j.members[0].keys[call]
+		first := lead.keys[call]
 		if len(twins[first]) == 0 {
 			todo = append(todo, call)
 		}
@@ -302,7 +352,7 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 	j.total = 0
 	var chunk []int
 	for _, call := range todo {
-		chunk = append(chunk, twins[j.members[0].keys[call]]...)
+		chunk = append(chunk, twins[lead.keys[call]]...)
 		if len(chunk) >= r.Chunk {
 			j.chunks = append(j.chunks, chunk)
 			chunk = nil
@@ -318,17 +368,34 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 	return nil
 }
 
+// known reports whether the outcomes of a call are known for all members of j.
+func (r *run) known(ctx context.Context, slot *device.Slot, j *job, call int) (bool, error) {
+	for _, m := range j.members {
+		if m.failure() != nil {
+			continue
+		}
+		if _, ok, err := r.itemKey(ctx, slot, m, call); err != nil || !ok {
+			return false, err
+		}
+		if _, ok := r.outcome(m, call); !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // flow takes one chunk through all members of j.
 func (r *run) flow(ctx context.Context, slot *device.Slot, j *job, chunk []int) {
-	in := map[*node]*member{}
-	bytes := map[ephemeral][]byte{}
+	bytes := inFlight{}
 	for _, m := range j.members {
-		if err := r.step(ctx, slot, m, chunk, in, bytes); err != nil {
+		if err := r.step(ctx, slot, m, chunk, bytes); err != nil {
 			m.fail(err)
 		}
-		in[m.node] = m
 	}
 	done := int(j.doneOf.Add(int32(len(chunk))))
+	if j.restores {
+		return
+	}
 	m := j.members[len(j.members)-1]
 	r.emit(Event{Kind: Items, Cell: m.String(), Step: m.Step.Name, Done: done, Total: j.total, Device: slot.Device().String()})
 }
@@ -347,28 +414,54 @@ func (m *member) failure() error {
 	return m.err
 }
 
-var errBlocked = errors.New("something it needs failed")
+// A blockedError says that a cell can't be executed because another one failed.
+type blockedError struct{ by *Cell }
+
+func (e *blockedError) Error() string { return fmt.Sprintf("it needs %s, which failed", e.by) }
+
+// blocking returns a blockedError if a member of the job that m reads has failed.
+func (r *run) blocking(m *member, in map[*node]*member) error {
+	for _, from := range r.edges(m.node) {
+		before := in[from]
+		if before == nil || before == m {
+			continue
+		}
+		if err := before.failure(); err != nil {
+			return blockedBy(from.Cell, err)
+		}
+	}
+	return nil
+}
+
+// blockedBy returns the error of what needs a cell that ended with err: it names
+// the cell where the trouble began.
+func blockedBy(c *Cell, err error) error {
+	var b *blockedError
+	if errors.As(err, &b) {
+		return b
+	}
+	return &blockedError{c}
+}
 
 // step executes the calls of a chunk that m doesn't know yet.
-func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int, in map[*node]*member, bytes map[ephemeral][]byte) error {
+func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int, bytes inFlight) error {
 	if m.failure() != nil {
 		return nil
 	}
-	for p := range m.Inputs {
-		for _, e := range m.Inputs[p].Edges {
-			if before := in[r.nodes[e.From.Index]]; before != nil && before.failure() != nil {
-				return errBlocked
-			}
-		}
+	if err := r.blocking(m, m.in); err != nil {
+		return err
 	}
 	var calls []int
 	seen := map[stages.Digest]bool{}
 	for _, call := range chunk {
-		key, _, err := r.itemKey(m, call, in)
+		key, ok, err := r.itemKey(ctx, slot, m, call)
 		if err != nil {
 			return err
 		}
-		if _, ok := m.outcome(call); !ok && !seen[key] {
+		if !ok {
+			return &BugError{fmt.Errorf("%s has no key for item %d", m.Cell, call)}
+		}
+		if _, ok := r.outcome(m, call); !ok && !seen[key] {
 			seen[key] = true
 			calls = append(calls, call)
 		}
@@ -383,13 +476,11 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 	return r.commit(m, calls, outs, bytes)
 }
 
-// ephemeral names a payload that lives only while its chunk is in flight.
-type ephemeral struct {
-	digest stages.Digest
-}
+// inFlight holds payloads that live only while their chunk does.
+type inFlight map[stages.Digest][]byte
 
 // commit stores what a chunk's execution gave, and remembers it.
-func (r *run) commit(m *member, calls []int, outs []callOutput, bytes map[ephemeral][]byte) error {
+func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) error {
 	var payloads [][]byte
 	for i := range outs {
 		for _, port := range outs[i].payloads {
@@ -407,10 +498,8 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes map[epheme
 		}
 	} else {
 		refs = dropped(payloads)
-		if bytes != nil {
-			for i, p := range payloads {
-				bytes[ephemeral{refs[i].Digest}] = p
-			}
+		for i, p := range payloads {
+			bytes[refs[i].Digest] = p
 		}
 	}
 	records := make([]store.ItemRecord, len(calls))
@@ -461,9 +550,9 @@ func (r *run) close(m *member) error {
 	for port := range listings {
 		l := &store.Listing{Facts: m.facts[n.Stage.Outputs[port].Name]}
 		for call := range m.count {
-			o, ok := m.outcome(call)
+			o, ok := r.outcome(m, call)
 			if !ok {
-				return fmt.Errorf("item %d has no result", call)
+				return &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
 			}
 			for _, p := range o.Ports[port] {
 				l.Append(p.Ref)
@@ -496,7 +585,7 @@ func (r *run) record(n *node, listings []*store.Listing) error {
 	}
 	hit, ok := r.store.Lookup(n.key, a.MadeBy)
 	if !ok {
-		return fmt.Errorf("the store forgot %s at once", n.Cell)
+		return &BugError{fmt.Errorf("the store forgot %s at once", n.Cell)}
 	}
 	n.mu.Lock()
 	n.hit = hit

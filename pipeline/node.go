@@ -1,8 +1,12 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
@@ -24,33 +28,59 @@ const (
 func (s state) finished() bool { return s >= cached }
 func (s state) ok() bool       { return s == cached || s == done }
 
-// A node is a cell in a run. The scheduling goroutine owns state, wait and err;
-// what is below mu is loaded on demand, by any goroutine.
+// A node is a cell in a run. The scheduling goroutine owns the first fields,
+// whoever resolves the cell the next; what is below mu is made on demand, by any
+// goroutine.
 type node struct {
 	*Cell
+	root       portOf // where its items come from, when they are those of another port one by one
 	state      state
-	wait       int  // inputs that aren't finished
+	wait       int  // edges from cells that aren't finished
+	unread     int  // edges to cells that aren't finished
 	depth      int  // the longest way from a cell without inputs
 	settled    bool // it was decided what becomes of it
 	dependents []*node
+	twins      []*node // cells with the same key that wait for this one
 	err        error
-	reason     string     // why it wasn't cached
-	before     *store.Hit // what was stored under its key when it wasn't good enough
 
-	sources []stages.Source // of a stage with Sources and no item inputs
+	reason  string          // why it wasn't cached
+	before  *store.Hit      // what was stored under its key when it wasn't good enough
+	sources []stages.Source // of a stage with Sources
 	digests []stages.Digest // of the sources' files
 	program stages.Digest
 	recipe  stages.Digest
 	key     stages.Digest
-	hit     store.Hit // once the state is ok
 
-	mu       sync.Mutex
+	batch atomic.Int32 // what fits in memory, once that is known to be less than the engine's
+
+	restoring sync.Mutex // held while the cell is executed again
+
+	mu       sync.Mutex // guards what follows
+	hit      store.Hit  // once the state is ok
+	restored int        // how often it was executed again
 	def      stages.Digest
 	listings []*store.Listing
 	ids      []*idList // by output port
+}
 
-	restoring sync.Mutex // held while the cell is executed again
-	restored  int        // how often it was
+// stored returns where n's results lie; n must have finished well.
+func (n *node) stored() store.Hit {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hit
+}
+
+// edges yields n's edges, with the cells that they come from.
+func (r *resolver) edges(n *node) iter.Seq2[Edge, *node] {
+	return func(yield func(Edge, *node) bool) {
+		for p := range n.Inputs {
+			for _, e := range n.Inputs[p].Edges {
+				if !yield(e, r.nodes[e.From.Index]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // An idList names the items of a port. Lists are shared by all the cells that
@@ -64,6 +94,14 @@ type idList struct {
 }
 
 func (l *idList) len() int { return len(l.ids) }
+
+// plain drops the origins if every item is its own.
+func (l *idList) plain() *idList {
+	if slices.Equal(l.ids, l.origins) {
+		l.origins = nil
+	}
+	return l
+}
 
 func (l *idList) origin(i int) string {
 	if l.origins == nil {
@@ -92,26 +130,32 @@ type portOf struct {
 	port int
 }
 
-// root returns the port whose items those of n's port correspond to one by one,
+// rootOf returns the port whose items those of n's port correspond to one by one,
 // in order. Ports with equal roots are aligned without a look at any id.
-func (r *resolver) root(n *node, port int) portOf {
-	for n.Stage.Relation == stages.Each {
-		p := n.Stage.Primary()
-		if p < 0 {
-			return portOf{n, 0} // one item of each source, on every port
-		}
-		e := n.Inputs[p].Edges[0]
-		n, port = r.nodes[e.From.Index], e.Port
-	}
-	if n.Stage.Relation == stages.Group {
-		return portOf{n, 0}
+func (n *node) rootOf(port int) portOf {
+	if n.root.n != nil {
+		return n.root
 	}
 	return portOf{n, port}
 }
 
+// findRoot sets n's root, given those of the cells before it.
+func (r *resolver) findRoot(n *node) {
+	switch n.Stage.Relation {
+	case stages.Group:
+		n.root = portOf{n, 0}
+	case stages.Each:
+		n.root = portOf{n, 0} // one item of each source, on every port
+		if p := n.Stage.Primary(); p >= 0 {
+			e := n.Inputs[p].Edges[0]
+			n.root = r.nodes[e.From.Index].rootOf(e.Port)
+		}
+	}
+}
+
 // idsOf returns the names of the items of n's port; n must have finished well.
 func (r *resolver) idsOf(n *node, port int) (*idList, error) {
-	at := r.root(n, port)
+	at := n.rootOf(port)
 	n, port = at.n, at.port
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -131,11 +175,7 @@ func (r *resolver) idsOf(n *node, port int) (*idList, error) {
 
 func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 	if n.Stage.Relation == stages.Each {
-		l := &idList{ids: make([]string, len(n.sources))}
-		for i := range n.sources {
-			l.ids[i] = n.sources[i].ID
-		}
-		return l, nil
+		return sourceIDs(n), nil
 	}
 	if n.Stage.Relation == stages.Group {
 		in, err := r.primaryIDs(n)
@@ -157,15 +197,12 @@ func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 		return nil, err
 	}
 	if n.Stage.Relation == stages.Whole {
-		return &idList{ids: listing.IDs, origins: listing.Origins}, nil
+		return (&idList{ids: listing.IDs, origins: listing.Origins}).plain(), nil
 	}
 	l := &idList{ids: make([]string, listing.Len()), origins: make([]string, listing.Len())}
 	var parents *idList
 	if n.Stage.Primary() < 0 {
-		parents = &idList{ids: make([]string, len(n.sources))}
-		for i := range n.sources {
-			parents.ids[i] = n.sources[i].ID
-		}
+		parents = sourceIDs(n)
 	} else if parents, err = r.primaryIDs(n); err != nil {
 		return nil, err
 	}
@@ -176,7 +213,15 @@ func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 			l.ids[i] += "/" + sub
 		}
 	}
-	return l, nil
+	return l.plain(), nil
+}
+
+func sourceIDs(n *node) *idList {
+	l := &idList{ids: make([]string, len(n.sources))}
+	for i := range n.sources {
+		l.ids[i] = n.sources[i].ID
+	}
+	return l
 }
 
 func (r *resolver) primaryIDs(n *node) (*idList, error) {
@@ -198,17 +243,35 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 	if n.listings[port] == nil {
 		l, err := r.store.Listing(n.hit, port)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", n.Cell, err)
+			return nil, &lostError{n, n.restored, err}
 		}
 		n.listings[port] = l
 	}
 	return n.listings[port], nil
 }
 
+// A lostError says that what was recorded of a finished cell can't be read any
+// more. Executing the cell again mends that.
+type lostError struct {
+	n        *node
+	restored int // how often it had been executed again when that was noticed
+	err      error
+}
+
+func (e *lostError) Error() string { return fmt.Sprintf("%s: %v", e.n.Cell, e.err) }
+func (e *lostError) Unwrap() error { return e.err }
+
+// lost returns the lostError in err, or nil.
+func lost(err error) *lostError {
+	var l *lostError
+	errors.As(err, &l)
+	return l
+}
+
 // result returns the digest that names what n's port came out as; n must have
 // finished well.
 func (n *node) result(port int) stages.Digest {
-	d, _, _ := n.hit.Output(port)
+	d, _, _ := n.stored().Output(port)
 	return d
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
@@ -32,14 +34,13 @@ func newResolver(p *Plan, s *store.Store) *resolver {
 		n := &all[i]
 		n.Cell = c
 		r.nodes[i] = n
-		for _, in := range c.Inputs {
-			for _, e := range in.Edges {
-				n.wait++
-				from := r.nodes[e.From.Index]
-				from.dependents = append(from.dependents, n)
-				n.depth = max(n.depth, from.depth+1)
-			}
+		for _, from := range r.edges(n) {
+			n.wait++
+			from.unread++
+			from.dependents = append(from.dependents, n)
+			n.depth = max(n.depth, from.depth+1)
 		}
+		r.findRoot(n)
 	}
 	return r
 }
@@ -68,28 +69,25 @@ func (r *resolver) lookAhead(ctx context.Context) {
 	}
 }
 
-// look resolves n if its inputs are stored. Its error is kept in n, but for one
-// that only says that this is too early to know.
+// look resolves n if its inputs are stored. Its error is kept in n, but for those
+// that only say that this is too early to know.
 func (r *resolver) look(ctx context.Context, n *node) {
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			if r.nodes[e.From.Index].state != cached {
-				return
-			}
+	for _, from := range r.edges(n) {
+		if from.state != cached {
+			return
 		}
 	}
-	if n.Stage.Sources != nil && n.Stage.Primary() < 0 {
-		n.err = r.sourcesOf(n)
-	}
-	if n.err == nil {
-		n.err = r.resolve(ctx, n)
-	}
-	if errors.Is(n.err, errNotCompiled) {
+	n.err = r.resolve(ctx, n)
+	if errors.Is(n.err, errNotCompiled) || lost(n.err) != nil {
 		n.err = nil
 	}
 }
 
+// sourcesOf asks a stage for what it reads from outside.
 func (r *resolver) sourcesOf(n *node) (err error) {
+	if n.Stage.Primary() >= 0 {
+		return r.joinedSources(n)
+	}
 	n.sources, err = guardSources(n.Cell, nil)
 	if err != nil {
 		return err
@@ -183,26 +181,38 @@ func (r *resolver) resolve(ctx context.Context, n *node) error {
 	if err := r.makeKey(ctx, n); err != nil {
 		return err
 	}
-	n.state, n.reason = missing, NothingStored
+	n.state = missing
+	if r.lookUp(n) {
+		n.state = cached
+	}
+	return nil
+}
+
+// lookUp reports whether what is stored under n's key is good enough, and takes
+// it; else it notes why not.
+func (r *resolver) lookUp(n *node) bool {
+	n.reason = NothingStored
 	hit, ok := r.store.Lookup(n.key, r.class)
 	if !ok {
-		return nil
+		return false
 	}
 	n.before = &hit
 	if r.same && n.Stage.Device && hit.MadeBy() != r.class {
 		n.reason = "it was made by " + hit.MadeBy()
-		return nil
+		return false
 	}
 	if r.force != nil && r.force(n.Cell) {
 		n.reason = forcedReason
-		return nil
+		return false
 	}
 	if m := r.present(hit); m != nil {
 		n.reason = m.Error()
-		return nil
+		return false
 	}
-	n.hit, n.state = hit, cached
-	return nil
+	n.mu.Lock()
+	n.hit = hit
+	n.mu.Unlock()
+	return true
 }
 
 const forcedReason = "forced"
@@ -235,19 +245,16 @@ func (r *resolver) makeKey(ctx context.Context, n *node) error {
 
 // makeRecipe finds out what n would execute, but not on what.
 func (r *resolver) makeRecipe(ctx context.Context, n *node) error {
-	if n.err != nil {
-		return n.err
-	}
 	if n.recipe != (stages.Digest{}) {
 		return nil
 	}
-	if n.Stage.Program != nil {
-		if err := r.makeProgram(ctx, n); err != nil {
+	if n.sources == nil && n.Stage.Sources != nil {
+		if err := r.sourcesOf(n); err != nil {
 			return err
 		}
 	}
-	if n.sources == nil && n.Stage.Sources != nil {
-		if err := r.joinedSources(n); err != nil {
+	if n.Stage.Program != nil {
+		if err := r.makeProgram(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -277,7 +284,7 @@ func (r *resolver) joinedSources(n *node) error {
 		return err
 	}
 	if len(n.sources) != ids.len() {
-		return fmt.Errorf("%d sources for %d items", len(n.sources), ids.len())
+		return &BugError{fmt.Errorf("stage %s lists %d sources for %d items", n.Stage.Name, len(n.sources), ids.len())}
 	}
 	n.digests, err = r.fileDigests(n.sources)
 	return err
@@ -287,24 +294,12 @@ func (r *resolver) joinedSources(n *node) error {
 // isn't one by one in order, and the items' ids for stages that show them.
 func (r *resolver) writeJoin(h *hasher, n *node) error {
 	if n.Stage.Named {
-		for p := range n.Stage.Inputs {
-			if !n.Stage.Inputs[p].Type.Items {
-				continue
-			}
-			for _, e := range r.live(n, p) {
-				ids, err := r.idsOf(r.nodes[e.From.Index], e.Port)
-				if err != nil {
-					return err
-				}
-				h.num(ids.len())
-				for _, id := range ids.ids {
-					h.text(id)
-				}
-			}
+		if err := r.writeNames(h, n); err != nil {
+			return err
 		}
 	}
 	if n.Stage.Relation == stages.Whole {
-		return nil
+		return r.writeLikeness(h, n)
 	}
 	joins, err := r.joins(n)
 	if err != nil {
@@ -325,6 +320,87 @@ func (r *resolver) writeJoin(h *hasher, n *node) error {
 	return nil
 }
 
+// writeNames writes the ids of n's sources and items, and the origins that differ
+// from them.
+func (r *resolver) writeNames(h *hasher, n *node) error {
+	for i := range n.sources {
+		h.text(n.sources[i].ID)
+	}
+	for from, err := range r.itemPorts(n) {
+		if err != nil {
+			return err
+		}
+		h.num(from.len())
+		for i, id := range from.ids {
+			h.text(id)
+			if o := from.origin(i); o != id {
+				h.num(-1)
+				h.text(o)
+			}
+		}
+	}
+	return nil
+}
+
+// writeLikeness writes, for a Whole stage, which items of its ports have the same
+// id or origin, without saying which: such a stage may pair them. It writes
+// nothing where all ports list the same items, each its own origin.
+func (r *resolver) writeLikeness(h *hasher, n *node) error {
+	var lists []*idList
+	plain := true
+	for l, err := range r.itemPorts(n) {
+		if err != nil {
+			return err
+		}
+		lists = append(lists, l)
+		plain = plain && l.origins == nil && (l == lists[0] || slices.Equal(l.ids, lists[0].ids))
+	}
+	if plain {
+		return nil
+	}
+	names := map[string]int{}
+	number := func(name string) {
+		k, ok := names[name]
+		if !ok {
+			k = len(names)
+			names[name] = k
+		}
+		h.num(k)
+	}
+	written := map[*idList]int{}
+	for _, l := range lists {
+		if k, ok := written[l]; ok {
+			h.num(-1 - k)
+			continue
+		}
+		written[l] = len(written)
+		h.num(l.len())
+		for i, id := range l.ids {
+			number(id)
+			number(l.origin(i))
+		}
+	}
+	return nil
+}
+
+// itemPorts yields the names of the items behind every live edge to a port of
+// items.
+func (r *resolver) itemPorts(n *node) iter.Seq2[*idList, error] {
+	return func(yield func(*idList, error) bool) {
+		for p := range n.Stage.Inputs {
+			if !n.Stage.Inputs[p].Type.Items {
+				continue
+			}
+			for _, e := range r.live(n, p) {
+				l, err := r.idsOf(r.nodes[e.From.Index], e.Port)
+				if !yield(l, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // A join lists, for every item of a call, the positions of its members on
 // another port. nil stands for one by one, in order.
 type join [][]int32
@@ -337,7 +413,7 @@ func (r *resolver) joins(n *node) ([]join, error) {
 	}
 	out := make([]join, len(n.Inputs))
 	first := n.Inputs[primary].Edges[0]
-	root := r.root(r.nodes[first.From.Index], first.Port)
+	root := r.nodes[first.From.Index].rootOf(first.Port)
 	var calls *idList // the items of the call
 	for p := range n.Inputs {
 		if !n.Stage.Inputs[p].Type.Items || len(n.Inputs[p].Edges) == 0 {
@@ -345,7 +421,7 @@ func (r *resolver) joins(n *node) ([]join, error) {
 		}
 		e := n.Inputs[p].Edges[0]
 		from := r.nodes[e.From.Index]
-		if n.Stage.Relation != stages.Group && r.root(from, e.Port) == root {
+		if n.Stage.Relation != stages.Group && from.rootOf(e.Port) == root {
 			continue
 		}
 		if calls == nil {

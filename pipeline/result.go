@@ -67,19 +67,9 @@ func (r *Result) Data(ctx context.Context, c *Cell, port int) (stages.Data, erro
 	}
 	var d stages.Data
 	err := r.run.withHost(ctx, func(slot *device.Slot) error {
-		f, err := r.run.factsOf(ctx, slot, n, port)
-		if err != nil {
-			return err
-		}
-		d = r.run.data(ctx, slot, n, Edge{From: c, Port: port, Coord: c.Coord}, f, false)
-		ids, err := r.run.idsOf(n, port)
-		if err != nil {
-			return err
-		}
-		for i := range d.Items {
-			d.Items[i].ID, d.Items[i].Origin = ids.ids[i], ids.origin(i)
-		}
-		return nil
+		var err error
+		d, err = r.run.data(ctx, slot, n, Edge{From: c, Port: port, Coord: c.Coord})
+		return err
 	})
 	return d, err
 }

@@ -136,12 +136,12 @@ func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) 
 	if out.Definition, err = r.run.definition(n); err != nil {
 		return out, err
 	}
-	out.MadeBy = n.hit.MadeBy()
+	out.MadeBy = n.stored().MadeBy()
 	published := slices.Contains(r.Plan.Publish, c.Step)
 	for port := range c.Stage.Outputs {
 		t := c.Stage.Outputs[port].Type
 		if t.Items && out.N < 0 {
-			_, out.N, _ = n.hit.Output(port)
+			_, out.N, _ = n.stored().Output(port)
 		}
 		switch t.Name {
 		case stages.Scores.Name:

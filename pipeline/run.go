@@ -56,23 +56,20 @@ type run struct {
 	devices chan *device.Slot
 	slots   []*device.Slot // all of them, devices first
 
+	due     []*node     // cells all of whose inputs have finished
 	ready   nodeHeap    // cells to execute
 	tasks   []*job      // opened jobs with chunks left to start, by their first cell
 	held    []*node     // cells whose bytes aren't kept, until their job is complete
 	events  chan func() // what workers want the scheduling goroutine to do
 	active  int
 	stopped bool // nothing new starts
-	first   error
+	failed  bool // some cell did
+
+	keyed map[stages.Digest]*node // cells to execute, by key
 
 	mu      sync.Mutex // guards what follows
 	summary Summary
 	forced  []Forced
-}
-
-// Forced tells how a forced cell came out, compared with what was stored.
-type Forced struct {
-	Cell       string
-	Reproduced bool
 }
 
 // ErrDrained is the cause of a run that was asked to stop and finished what it
@@ -84,7 +81,10 @@ var ErrDrained = errors.New("stopped before everything was done")
 // run as a whole; cells that failed are in the result.
 func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*Result, error) {
 	began := time.Now()
-	r := &run{Engine: e, resolver: newResolver(plan, e.Store), ctx: ctx, events: make(chan func(), 64)}
+	r := &run{
+		Engine: e, resolver: newResolver(plan, e.Store), ctx: ctx,
+		events: make(chan func(), 64), keyed: map[stages.Digest]*node{},
+	}
 	r.same, r.resolver.force = e.SameDevice, e.Force
 	if e.Batch == 0 || e.Chunk == 0 {
 		defaults := *e
@@ -100,9 +100,10 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	r.value = r.valueOf
 	for _, n := range r.nodes {
 		if n.depth == 0 {
-			r.settle(n)
+			r.due = append(r.due, n)
 		}
 	}
+	r.settleDue()
 	r.schedule(drain)
 	for _, n := range r.nodes {
 		switch n.state {
@@ -124,7 +125,7 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 		return res, context.Cause(ctx)
 	}
 	for _, n := range r.nodes {
-		if !n.state.finished() && r.first == nil {
+		if !n.state.finished() && !r.failed {
 			return res, ErrDrained
 		}
 	}
@@ -157,19 +158,23 @@ func (r *run) closeSlots() {
 }
 
 // valueOf gets the value behind an edge for a stage that compiles it.
-func (r *run) valueOf(ctx context.Context, from *node, e Edge) (d stages.Data, err error) {
-	f, err := r.factsOf(ctx, r.own, from, e.Port)
-	if err != nil {
-		return d, err
-	}
-	return r.data(ctx, r.own, from, e, f, false), nil
+func (r *run) valueOf(ctx context.Context, from *node, e Edge) (stages.Data, error) {
+	return r.data(ctx, r.own, from, e)
 }
 
 // slotFor returns a slot on which n may compute: the one at hand, or a device
-// when a stage that computes on one is needed by work that has none. Work on
-// devices never waits here, so the wait ends.
+// when a stage that computes on one is needed by work that has none.
 func (r *run) slotFor(ctx context.Context, n *node, have *device.Slot) (*device.Slot, func(), error) {
-	if !n.Stage.Device || r.isDevice(have) {
+	if !n.Stage.Device {
+		return have, func() {}, nil
+	}
+	return r.onDevice(ctx, have)
+}
+
+// onDevice returns the slot at hand if that's a device's, or waits for one. Work
+// on a device never waits here, nor for work that does, so the wait ends.
+func (r *run) onDevice(ctx context.Context, have *device.Slot) (*device.Slot, func(), error) {
+	if r.isDevice(have) {
 		return have, func() {}, nil
 	}
 	select {
@@ -200,6 +205,11 @@ func (r *run) emit(e Event) {
 	r.OnEvent(e)
 }
 
+// warn tells the user something about a cell that isn't an error.
+func (r *run) warn(c *Cell, format string, args ...any) {
+	r.emit(Event{Kind: Warning, Cell: c.String(), Step: c.Step.Name, Reason: fmt.Sprintf(format, args...)})
+}
+
 func (r *run) count(f func(*Summary)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,69 +228,96 @@ func (r *run) wake() {
 	}
 }
 
+// settleDue settles the cells whose inputs have all finished, and those whose
+// last input that finishes. It goes round and round rather than deeper and deeper.
+func (r *run) settleDue() {
+	for len(r.due) > 0 && r.ctx.Err() == nil {
+		n := r.due[len(r.due)-1]
+		r.due = r.due[:len(r.due)-1]
+		r.settle(n)
+	}
+}
+
 // settle decides what becomes of a cell whose inputs have all finished.
 func (r *run) settle(n *node) {
 	n.settled = true
+	if by := r.blocker(n); by != nil {
+		n.err = blockedBy(by.Cell, by.err)
+		r.finish(n, blocked)
+		return
+	}
+	if n.state == waiting && n.err == nil {
+		n.err = r.mending(r.ctx, r.own, func() error { return r.resolve(r.ctx, n) })
+	}
+	switch {
+	case r.ctx.Err() != nil:
+	case n.err != nil:
+		r.finish(n, failed)
+	case n.state == cached:
+		r.finish(n, cached)
+	case !n.Step.Keep && n.Stage.Relation != stages.Whole:
+		r.held = append(r.held, n)
+	default:
+		if twin := r.keyed[n.key]; twin != nil && !twin.state.finished() {
+			twin.twins = append(twin.twins, n)
+			return
+		}
+		r.keyed[n.key] = n
+		heap.Push(&r.ready, n)
+	}
+}
+
+// blocker returns a cell without which n can't be executed and that has no
+// results, or nil. A step that drops what is missing needs one cell an input.
+func (r *run) blocker(n *node) *node {
 	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
+		edges := n.Inputs[p].Edges
+		for _, e := range edges {
 			from := r.nodes[e.From.Index]
-			if !from.state.ok() && !n.Step.Drop {
-				n.err = errBlocked
-				r.finish(n, blocked, from.String())
-				return
+			if !from.state.ok() && (!n.Step.Drop || len(r.live(n, p)) == 0) {
+				return from
 			}
 		}
 	}
-	if n.state == waiting && n.err == nil {
-		n.err = r.resolve(r.ctx, n)
-	}
-	if n.err != nil {
-		r.finish(n, failed, "")
-		return
-	}
-	if n.state == cached {
-		r.finish(n, cached, "")
-		return
-	}
-	if !n.Step.Keep && n.Stage.Relation != stages.Whole {
-		r.held = append(r.held, n)
-		return
-	}
-	heap.Push(&r.ready, n)
+	return nil
 }
 
-// finish marks n and settles what was waiting for it alone.
-func (r *run) finish(n *node, s state, why string) {
+// finish marks n. What was waiting for it alone is due.
+func (r *run) finish(n *node, s state) {
 	n.state = s
+	e := Event{Cell: n.String(), Step: n.Step.Name}
 	switch s {
 	case cached:
-		r.emit(Event{Kind: CellCached, Cell: n.String(), Step: n.Step.Name})
+		e.Kind = CellCached
 	case failed:
-		r.emit(Event{Kind: CellFailed, Cell: n.String(), Step: n.Step.Name, Err: n.err})
-		if r.first == nil {
-			r.first = fmt.Errorf("%s: %w", n.Cell, n.err)
-		}
+		e.Kind, e.Err = CellFailed, n.err
+		r.failed = true
 		r.stopped = r.stopped || r.FailFast
 	case blocked:
-		r.emit(Event{Kind: CellBlocked, Cell: n.String(), Step: n.Step.Name, Reason: why})
+		e.Kind, e.Reason = CellBlocked, n.err.(*blockedError).by.String()
+	}
+	if s != done { // which was told
+		r.emit(e)
 	}
 	for _, d := range n.dependents {
 		if d.wait--; d.wait == 0 && !d.settled {
-			r.settle(d)
+			r.due = append(r.due, d)
 		}
 	}
+	for _, twin := range n.twins {
+		twin.state = waiting
+		r.due = append(r.due, twin)
+	}
+	n.twins = nil
 	r.release(n)
 }
 
 // release forgets what was loaded of the cells that n read, once all that read
 // them have finished.
 func (r *run) release(n *node) {
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			from := r.nodes[e.From.Index]
-			if !slices.ContainsFunc(from.dependents, func(d *node) bool { return !d.state.finished() }) {
-				from.forget()
-			}
+	for _, from := range r.edges(n) {
+		if from.unread--; from.unread == 0 {
+			from.forget()
 		}
 	}
 }
@@ -295,6 +332,7 @@ func (r *run) schedule(drain <-chan struct{}) {
 		if r.ctx.Err() != nil {
 			r.stopped = true
 		}
+		r.settleDue()
 		for !r.stopped && r.startOne(&wg) {
 		}
 		if r.active == 0 {
@@ -344,7 +382,7 @@ func (r *run) startOne(wg *conc.WaitGroup) bool {
 			return false
 		}
 	}
-	if len(r.held) > 0 && r.unhold(begin) {
+	if r.unhold(begin) {
 		return true
 	}
 	if len(r.ready) > 0 && begin(&job{members: []*member{{node: r.ready[0]}}}) {
@@ -382,7 +420,6 @@ func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
 		var queue bool
 		func() {
 			defer catch(&err)
-			slot.Begin()
 			if m.Stage.Relation == stages.Whole {
 				r.started(j)
 				err = r.all(r.ctx, slot, m.node)
@@ -398,7 +435,7 @@ func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
 				queue = true
 				return
 			}
-			r.closeAll(j)
+			r.closeAll(slot, j)
 		}()
 		r.host <- slot
 		r.post(func() {
@@ -441,7 +478,6 @@ func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, p
 		var err error
 		func() {
 			defer catch(&err)
-			slot.Begin()
 			if m := j.members[0]; m.Stage.Relation == stages.Whole {
 				err = r.all(r.ctx, slot, m.node)
 			} else {
@@ -456,7 +492,7 @@ func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, p
 			var bug error
 			func() {
 				defer catch(&bug)
-				r.closeAll(j)
+				r.closeAll(slot, j)
 			}()
 			if bug != nil {
 				j.members[0].fail(bug)
@@ -473,10 +509,10 @@ func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, p
 }
 
 // closeAll stores the results of the members that didn't fail.
-func (r *run) closeAll(j *job) {
+func (r *run) closeAll(slot *device.Slot, j *job) {
 	for i, m := range j.members {
 		if m.failure() == nil {
-			if err := r.closeMember(j, i); err != nil {
+			if err := r.closeMember(slot, j, i); err != nil {
 				m.fail(err)
 			}
 		}
@@ -488,18 +524,17 @@ func (r *run) closeAll(j *job) {
 
 // closeMember stores the results of j's i-th member. The key of a later member
 // is known only now that the earlier ones have results.
-func (r *run) closeMember(j *job, i int) error {
+func (r *run) closeMember(slot *device.Slot, j *job, i int) error {
 	m := j.members[i]
+	if err := r.blocking(m, m.in); err != nil {
+		return err
+	}
 	if i > 0 {
-		for p := range m.Inputs {
-			for _, e := range m.Inputs[p].Edges {
-				if before := m.in[r.nodes[e.From.Index]]; before != nil && before.failure() != nil {
-					return errBlocked
-				}
-			}
-		}
-		if err := r.makeKey(r.ctx, m.node); err != nil {
+		if err := r.mending(r.ctx, slot, func() error { return r.makeKey(r.ctx, m.node) }); err != nil {
 			return err
+		}
+		if m.cut = r.lookUp(m.node); m.cut {
+			return nil
 		}
 	}
 	return r.close(m)
@@ -507,44 +542,31 @@ func (r *run) closeMember(j *job, i int) error {
 
 // settled finishes the members of a job. err is about the job as a whole.
 func (r *run) settled(j *job, err error) {
-	if err != nil {
-		j.members[0].fail(err)
-	}
-	for _, m := range j.members {
+	for i, m := range j.members {
 		e := m.failure()
+		if e == nil && err != nil {
+			if e = err; i > 0 {
+				e = &blockedError{j.members[0].Cell}
+			}
+		}
+		var b *blockedError
 		switch {
-		case e == nil && err == nil:
+		case r.ctx.Err() != nil && e != nil:
+			m.state = missing // stopped in the middle, not failed
+		case e == nil && m.cut:
+			r.finish(m.node, cached)
+		case e == nil:
 			r.reportForced(m.node)
 			r.emit(Event{Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start)})
-			r.finish(m.node, done, "")
-		case r.ctx.Err() != nil:
-			m.state = missing // stopped in the middle, not failed
-		case errors.Is(e, errBlocked) || e == nil:
-			m.node.err = errBlocked
-			r.finish(m.node, blocked, j.members[0].String())
+			r.finish(m.node, done)
+		case errors.As(e, &b):
+			m.node.err = b
+			r.finish(m.node, blocked)
 		default:
 			m.node.err = e
-			r.finish(m.node, failed, "")
+			r.finish(m.node, failed)
 		}
 	}
-}
-
-// reportForced compares a forced cell with what was stored.
-func (r *run) reportForced(n *node) {
-	if n.reason != forcedReason {
-		return
-	}
-	if n.before == nil {
-		return
-	}
-	before := &node{hit: *n.before}
-	f := Forced{Cell: n.String(), Reproduced: true}
-	for p := range n.Stage.Outputs {
-		f.Reproduced = f.Reproduced && before.result(p) == n.result(p)
-	}
-	r.mu.Lock()
-	r.forced = append(r.forced, f)
-	r.mu.Unlock()
 }
 
 // A nodeHeap orders cells so that what is deep in the plan comes first: what is

@@ -21,7 +21,7 @@ import (
 // don't mix: one cell is made by one class.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
-	seen := map[string]bool{}
+	seen := map[stages.Device]bool{}
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
 		class, number, numbered := strings.Cut(name, ":")
@@ -31,10 +31,6 @@ func Parse(list string) ([]stages.Device, error) {
 		if len(out) > 0 && out[0].Class != class {
 			return nil, fmt.Errorf("devices %q mix classes: one run uses either CPU or CUDA", list)
 		}
-		if seen[name] {
-			return nil, fmt.Errorf("device %q is listed twice", name)
-		}
-		seen[name] = true
 		switch {
 		case numbered:
 			n, err := strconv.Atoi(number)
@@ -49,6 +45,12 @@ func Parse(list string) ([]stages.Device, error) {
 		default:
 			out = append(out, stages.Device{Class: class})
 		}
+	}
+	for _, d := range out {
+		if seen[d] {
+			return nil, fmt.Errorf("devices %q: %s is listed twice", list, d)
+		}
+		seen[d] = true
 	}
 	threads := max(1, runtime.NumCPU()/len(out))
 	for i := range out {
@@ -71,10 +73,11 @@ type Slot struct {
 	device stages.Device
 	limit  int64
 
-	mu    sync.Mutex // guards what follows
-	kept  map[string]*keeping
-	clock int64
-	inUse int64 // clock at the start of the chunk that runs
+	mu     sync.Mutex // guards what follows
+	kept   map[string]*keeping
+	clock  int64
+	nested int   // calls of stages that run, one within the other
+	inUse  int64 // clock at the start of the outermost of them
 }
 
 type keeping struct {
@@ -91,12 +94,21 @@ func NewSlot(d stages.Device, limit int64) *Slot {
 // Device returns where the slot computes.
 func (s *Slot) Device() stages.Device { return s.device }
 
-// Begin says that a new chunk starts: what earlier ones used may be closed.
-func (s *Slot) Begin() {
+// Begin says that a stage is called: what earlier calls used may be closed until
+// end is called. A call within a call, to compute again what the outer one reads,
+// leaves alone what the outer one uses.
+func (s *Slot) Begin() (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock++
-	s.inUse = s.clock
+	if s.nested++; s.nested == 1 {
+		s.clock++
+		s.inUse = s.clock
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.nested--
+	}
 }
 
 // Keep implements [stages.Slot].
@@ -118,7 +130,7 @@ func (s *Slot) Keep(key string, weight int64, make func() (io.Closer, error)) (i
 	return c, nil
 }
 
-// evict closes what wasn't used by this chunk, oldest first, until the rest
+// evict closes what the running call didn't use, oldest first, until the rest
 // weighs no more than room. What can't be closed cleanly is gone all the same.
 func (s *Slot) evict(room int64) {
 	for {
@@ -138,14 +150,28 @@ func (s *Slot) evict(room int64) {
 	}
 }
 
-// Clear closes everything, to make room after a lack of memory or at the end.
+// Trim closes everything that no running call uses, to make room after a lack of
+// memory.
+func (s *Slot) Trim() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.close(func(k *keeping) bool { return s.nested == 0 || k.used < s.inUse })
+}
+
+// Clear closes everything, at the end.
 func (s *Slot) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.close(func(*keeping) bool { return true })
+}
+
+func (s *Slot) close(which func(*keeping) bool) error {
 	var errs []error
-	for _, k := range s.kept {
-		errs = append(errs, k.c.Close())
+	for key, k := range s.kept {
+		if which(k) {
+			errs = append(errs, k.c.Close())
+			delete(s.kept, key)
+		}
 	}
-	clear(s.kept)
 	return errors.Join(errs...)
 }

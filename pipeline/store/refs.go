@@ -59,7 +59,9 @@ func (t *refTable) at(i int) Ref {
 	r := Ref{Digest: e.digest, Len: e.len}
 	switch e.pack {
 	case inlinePack:
-		r.Inline = t.inline[e.off : e.off+e.len : e.off+e.len]
+		if r.Inline = t.inline[e.off : e.off+e.len : e.off+e.len]; r.Inline == nil {
+			r.Inline = []byte{} // an empty payload, and no other one
+		}
 	case droppedPack:
 	default:
 		r.Pack, r.Off = t.packs[e.pack], e.off

@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// Forced tells how a forced cell came out, compared with what was stored.
+type Forced struct {
+	Cell       string
+	Reproduced bool // every payload and fact is the same, bit for bit
+	// Deviation is the largest absolute difference between two numbers of its
+	// tensors; NaN where they can't be compared number by number.
+	Deviation float64
+	// Detail says where that is, or what else differs.
+	Detail string
+}
+
+func (f Forced) String() string {
+	switch {
+	case f.Reproduced:
+		return "reproduced"
+	case math.IsNaN(f.Deviation):
+		return "differs: " + f.Detail
+	}
+	return fmt.Sprintf("differs by %.3g: %s", f.Deviation, f.Detail)
+}
+
+// reportForced compares a forced cell with what was stored.
+func (r *run) reportForced(n *node) {
+	if n.reason != forcedReason {
+		return
+	}
+	f := Forced{Cell: n.String(), Reproduced: true}
+	for p := range n.Stage.Outputs {
+		was, _, _ := n.before.Output(p)
+		if was != n.result(p) {
+			r.compare(&f, n, p)
+		}
+	}
+	r.mu.Lock()
+	r.forced = append(r.forced, f)
+	r.mu.Unlock()
+}
+
+// compare notes how a port that came out different differs.
+func (r *run) compare(f *Forced, n *node, port int) {
+	at := n.Stage.Outputs[port]
+	note := func(deviation float64, format string, args ...any) {
+		if f.Reproduced || deviation > f.Deviation || math.IsNaN(deviation) && !math.IsNaN(f.Deviation) {
+			f.Deviation, f.Detail = deviation, fmt.Sprintf("port %q", at.Name)+fmt.Sprintf(format, args...)
+		}
+		f.Reproduced = false
+	}
+	was, err := r.store.Listing(*n.before, port)
+	if err != nil {
+		note(math.NaN(), ": %v", err)
+		return
+	}
+	is, err := r.listing(n, port)
+	switch {
+	case err != nil:
+		note(math.NaN(), ": %v", err)
+		return
+	case was.Len() != is.Len():
+		note(math.NaN(), " has %d items, had %d", is.Len(), was.Len())
+		return
+	}
+	for i := range is.Len() {
+		if was.PayloadDigest(i) == is.PayloadDigest(i) {
+			continue
+		}
+		where := ""
+		if at.Type.Items {
+			where = fmt.Sprintf(", item %d of %d", i+1, is.Len())
+		}
+		d, err := r.deviation(at.Type.Form, was.Ref(i), is.Ref(i))
+		if err != nil {
+			note(math.NaN(), "%s: %v", where, err)
+			continue
+		}
+		note(d, "%s", where)
+	}
+	if f.Reproduced {
+		note(math.NaN(), " has other facts")
+	}
+}
+
+// deviation returns the largest absolute difference of two tensors.
+func (r *run) deviation(form stages.Form, was, is store.Ref) (float64, error) {
+	if form != stages.FormTensor {
+		return 0, fmt.Errorf("%d bytes, other than the %d stored", is.Len, was.Len)
+	}
+	a, err := r.tensor(was)
+	if err != nil {
+		return 0, err
+	}
+	b, err := r.tensor(is)
+	if err != nil {
+		return 0, err
+	}
+	if a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape) {
+		return 0, fmt.Errorf("%s %v, was %s %v", b.DType, b.Shape, a.DType, a.Shape)
+	}
+	x, y := a.Float64s(), b.Float64s()
+	largest := 0.0
+	for i := range x {
+		if math.IsNaN(x[i]) != math.IsNaN(y[i]) {
+			return 0, fmt.Errorf("it's undefined in one of the two")
+		}
+		if x[i] != y[i] && !math.IsNaN(x[i]) {
+			largest = max(largest, math.Abs(x[i]-y[i]))
+		}
+	}
+	return largest, nil
+}
+
+func (r *run) tensor(ref store.Ref) (stages.Tensor, error) {
+	b, err := r.store.Load(ref)
+	if err != nil {
+		return stages.Tensor{}, err
+	}
+	return stages.DecodeTensor(b)
+}
