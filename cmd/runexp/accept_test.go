@@ -275,19 +275,21 @@ func dyingMain() {
 	os.Exit(code)
 }
 
-// scaledMain has a score that comes out 1 % too large, of the same version.
+// scaledMain has scores that come out 1 % too large, of the same version.
 func scaledMain() {
-	run := score.AUC.Run
-	score.AUC.Run = func(ctx context.Context, params any, e *stages.Env) error {
-		err := run(ctx, params, e)
-		for i := range e.Outputs {
-			x, bad := stages.ScalarOf(e.Outputs[i].Data)
-			if bad != nil {
-				return bad
+	for _, s := range []*stages.Stage{&score.AUC, &score.MassAccuracy} {
+		run := s.Run
+		s.Run = func(ctx context.Context, params any, e *stages.Env) error {
+			err := run(ctx, params, e)
+			for i := range e.Outputs {
+				x, bad := stages.ScalarOf(e.Outputs[i].Data)
+				if bad != nil {
+					return bad
+				}
+				e.Outputs[i].Data = stages.Scalar(1.01 * x)
 			}
-			e.Outputs[i].Data = stages.Scalar(1.01 * x)
+			return err
 		}
-		return err
 	}
 	main()
 }
