@@ -6,6 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/fuse"
 	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/mosaic"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/score"
@@ -26,6 +27,7 @@ func Builtin() *Set {
 		maps.Rank,
 		model.ONNX,
 		model.Predict,
+		mosaic.Grid,
 		perturb.Ablation,
 		perturb.Deletion,
 		perturb.Insertion,
@@ -34,6 +36,7 @@ func Builtin() *Set {
 		report.Sheet,
 		report.Table,
 		score.AUC,
+		score.GridPointing,
 		score.MAS,
 		score.MassAccuracy,
 		score.RISE,

@@ -1,0 +1,36 @@
+package metric
+
+import "math"
+
+// Enlarge returns a map of h×w values at height×width by bilinear interpolation,
+// with the centres of pixels at halves and the border's values beyond the border:
+// PyTorch's interpolate with align_corners=False, which doesn't average where a
+// side shrinks. A map of that size already is returned as it is.
+func Enlarge(values []float64, h, w, height, width int) []float64 {
+	if h == height && w == width {
+		return values
+	}
+	out := make([]float64, height*width)
+	for y := range height {
+		top, bottom, down := between(y, h, height)
+		for x := range width {
+			left, right, across := between(x, w, width)
+			upper := mix(values[top*w+left], values[top*w+right], across)
+			lower := mix(values[bottom*w+left], values[bottom*w+right], across)
+			out[y*width+x] = mix(upper, lower, down)
+		}
+	}
+	return out
+}
+
+// between returns the two of from pixels that pixel i of to lies between, and how
+// far it is towards the second.
+func between(i, from, to int) (first, second int, share float64) {
+	at := math.Max(0, float64((float64(i)+0.5)*float64(from)/float64(to))-0.5)
+	first = min(int(at), from-1)
+	return first, min(first+1, from-1), at - float64(first)
+}
+
+// mix rounds each product by itself, on processors that could fuse them with the
+// sum too.
+func mix(a, b, share float64) float64 { return float64(a*(1-share)) + float64(b*share) }

@@ -1,0 +1,216 @@
+package mosaic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// GridParams are the parameters of [Grid].
+type GridParams struct {
+	N       int    `yaml:"n" doc:"cells along a side" min:"2" max:"8"`
+	Classes string `yaml:"classes" doc:"distinct: a class a cell; corners-repeat: the last cell, bottom right, has the class of the first, top left" choices:"distinct|corners-repeat"`
+	Explain string `yaml:"explain" doc:"the cells whose class is explained: every one, or the first and the last" choices:"every|corners"`
+	Count   int    `yaml:"count" doc:"at most so many grids; 0 for as many as the images allow" min:"0" max:"1000000"`
+}
+
+// Grid builds the grids of the grid pointing game of Böhle, Fritz and Schiele,
+// "Convolutional Dynamic Alignment Networks for Interpretable Classifications",
+// CVPR 2021, as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
+// Methods", CVPR 2022, section 3.1, set them up.
+//
+// A grid of n×n images of H×W pixels is an image of nH×nW. There is an item for
+// every explained cell of every grid, grid-0003/cell-2, with cells counted row by
+// row from 0; its origin is the image in that cell. Facts: height and width of
+// the grids on images and cells; grid, the n, on cells.
+var Grid = stages.New(stages.Def[GridParams]{
+	Name: "mosaic/grid",
+	Doc: `grids of images of different classes
+
+Each grid has n×n images, and an item for each explained cell: the grid, the class
+of that cell, and its box. Classes take turns in random order until the images are
+used up, each of them at most once. The class of an image is its label, or what is
+wired to targets; with both wired, images on which the two differ are left out.
+
+A grid is n times as large as its images, so it needs a model that takes such
+images: one with global pooling before its last layer, read with another size. Maps
+need the targets of the grid:
+
+  model: {uses: model/onnx, with: {path: net.onnx}}
+  wide:  {uses: model/onnx, with: {path: net.onnx, size: 128}}
+  guess: {uses: model/predict, in: {model: model, images: images}}
+  grids:
+    uses: mosaic/grid
+    in: {images: images, labels: images.labels, targets: guess.targets}
+  maps:  {uses: attribute/occlusion, in: {model: wide, images: grids, targets: grids.targets}}
+  game:  {uses: score/grid-pointing, in: {maps: maps, cells: grids.cells}}
+
+With classes: distinct and explain: every this is GridPG; DiFull and DiPart take
+corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Seeded:   true,
+	Inputs: []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: "images of one size"},
+		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "what a model takes them for", Optional: true},
+	},
+	Outputs: []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: "the grid"},
+		{Name: "targets", Type: stages.Targets, Doc: "the class in the explained cell"},
+		{Name: "cells", Type: stages.Boxes, Doc: "the explained cell, one box; facts: height, width, grid"},
+	},
+	Defaults: GridParams{N: 2, Classes: "distinct", Explain: "every"},
+	Check: func(_ GridParams, wired func(string) bool) error {
+		if !wired("labels") && !wired("targets") {
+			return fmt.Errorf("nothing says the classes of the images: wire labels, targets, or both")
+		}
+		return nil
+	},
+	Run: runGrid,
+})
+
+func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
+	classes, err := classesOf(e)
+	if err != nil {
+		return err
+	}
+	draw := newGridDraw(p, classes, e.SharedRand("grids"))
+	images := &e.Ports["images"][0]
+	built := 0
+	var shape []int // of a cell's image
+	for ; p.Count == 0 || built < p.Count; built++ {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		cells, ok := draw.next()
+		if !ok {
+			break
+		}
+		var grid []byte
+		if grid, shape, err = paste(images, cells, p.N, shape); err != nil {
+			return err
+		}
+		for k, member := range cells {
+			if p.Explain == "corners" && k > 0 && k < len(cells)-1 {
+				continue
+			}
+			id := fmt.Sprintf("grid-%04d/cell-%d", built, k)
+			origin := images.Items[member].Origin
+			e.Emit("images", id, origin, grid)
+			e.Emit("targets", id, origin, stages.NewTensor([]int64{classes[member]}, 1).Encode())
+			e.Emit("cells", id, origin, box(k, p.N, shape[1], shape[2]))
+		}
+		e.Done(1)
+	}
+	if built == 0 {
+		return fmt.Errorf("no grid can be made: %d images of %d classes are left, and a grid needs %s",
+			draw.images, len(draw.pools), draw.needs())
+	}
+	if built < p.Count {
+		e.Warn("%d grids instead of %d: there are no more images", built, p.Count)
+	}
+	size := stages.Facts{"height": strconv.Itoa(p.N * shape[1]), "width": strconv.Itoa(p.N * shape[2])}
+	e.SetFacts("images", size)
+	e.SetFacts("cells", stages.Facts{"height": size["height"], "width": size["width"], "grid": strconv.Itoa(p.N)})
+	return nil
+}
+
+// classesOf returns the class of every image, -1 for those that are left out.
+func classesOf(e *stages.Env) ([]int64, error) {
+	items := e.Ports["images"][0].Items
+	classes := make([]int64, len(items))
+	for which, port := range []string{"labels", "targets"} {
+		if !e.Wired(port) {
+			continue
+		}
+		first := which == 0 || !e.Wired("labels")
+		of, err := byItem(&e.Ports[port][0])
+		if err != nil {
+			return nil, fmt.Errorf("port %s: %w", port, err)
+		}
+		for i, item := range items {
+			class, ok := of[item.ID]
+			if !ok {
+				class, ok = of[item.Origin]
+			}
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("item %q: nothing on port %s says its class", item.ID, port)
+			case class < 0:
+				return nil, fmt.Errorf("item %q: port %s: %d is no class", item.ID, port, class)
+			case first:
+				classes[i] = class
+			case classes[i] != class:
+				classes[i] = -1
+			}
+		}
+	}
+	return classes, nil
+}
+
+// byItem returns the class of every item of a port of targets or labels.
+func byItem(d *stages.Data) (map[string]int64, error) {
+	of := make(map[string]int64, len(d.Items))
+	for i, item := range d.Items {
+		b, err := d.Load(i)
+		if err != nil {
+			return nil, err
+		}
+		t, err := stages.DecodeTensor(b)
+		if err != nil {
+			return nil, fmt.Errorf("item %q: %w", item.ID, err)
+		}
+		if t.DType != stages.I64 || t.Len() != 1 {
+			return nil, fmt.Errorf("item %q: %s of shape %v is not one class", item.ID, t.DType, t.Shape)
+		}
+		of[item.ID] = t.Int64s()[0]
+	}
+	return of, nil
+}
+
+// paste puts images side by side, row by row, n a row. They have the type and the
+// shape of the first: want, if that is known.
+func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, shape []int, err error) {
+	var out stages.Tensor
+	for k, member := range members {
+		b, err := images.Load(member)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := stages.DecodeTensor(b)
+		if err == nil && (len(t.Shape) != 3 || t.Len() == 0) {
+			err = fmt.Errorf("an image of shape %v is not [channels, height, width]", t.Shape)
+		}
+		if err == nil && want != nil && !slices.Equal(t.Shape, want) {
+			err = fmt.Errorf("an image of shape %v doesn't fit beside one of %v: images of a grid have one size", t.Shape, want)
+		}
+		if err == nil && k > 0 && t.DType != out.DType {
+			err = fmt.Errorf("an image of type %s doesn't fit beside one of %s", t.DType, out.DType)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("item %q: %w", images.Items[member].ID, err)
+		}
+		want = t.Shape
+		c, h, w := want[0], want[1], want[2]
+		if k == 0 {
+			out = stages.Tensor{DType: t.DType, Shape: []int{c, n * h, n * w}, Raw: make([]byte, n*n*len(t.Raw))}
+		}
+		row := w * t.DType.Size()
+		for y := range c * h {
+			channel, line := y/h, y%h
+			at := ((channel*n*h+(k/n)*h+line)*n + k%n) * row
+			copy(out.Raw[at:at+row], t.Raw[y*row:])
+		}
+	}
+	return out.Encode(), want, nil
+}
+
+// box returns the payload of cell k's box: left, top, right, bottom.
+func box(k, n, height, width int) []byte {
+	left, top := float32(k%n*width), float32(k/n*height)
+	return stages.NewTensor([]float32{left, top, left + float32(width), top + float32(height)}, 1, 4).Encode()
+}

@@ -1,0 +1,2 @@
+// Package mosaic holds the stages that put several images into one.
+package mosaic

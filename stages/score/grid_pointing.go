@@ -1,0 +1,139 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// GridPointingParams are the parameters of [GridPointing].
+type GridPointingParams struct {
+	Variant string `yaml:"variant" doc:"paper: a map without positive relevance has no score; official: it scores 0, as does one whose total is 1e-7 or less" choices:"paper|official"`
+}
+
+// GridPointing is the localisation score of Rao, Böhle and Schiele, "Towards
+// Better Understanding Attribution Methods", CVPR 2022, equation 1: of the
+// positive relevance in a grid of images the share that lies in the cell whose
+// class is explained.
+var GridPointing = stages.New(stages.Def[GridPointingParams]{
+	Name: "score/grid-pointing",
+	Doc: `share of the relevance that lies in the explained cell
+
+Positive relevance inside the cell divided by all positive relevance of the grid,
+after summing channels and enlarging smaller maps to the grid bilinearly. 1 is the
+best; a constant map scores 1/n² on grids of n×n cells, which is the fact
+"baseline". The cells come from mosaic/grid. Rao, Böhle and Schiele, CVPR 2022.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs: []stages.Port{
+		{Name: "maps", Type: stages.Maps, Doc: "attribution maps of grids"},
+		{Name: "cells", Type: stages.Boxes, Doc: "the explained cell; facts: height, width, grid"},
+	},
+	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the share, in [0,1]; fact: baseline"}},
+	Variants: []stages.Variant{{
+		Item: "score/grid-pointing: maps without positive relevance", Default: "paper",
+		Differs: "the paper's equation divides by zero, so the score is undefined; the official code gives 0, for totals up to 1e-7 too",
+		Golden:  "gridpg_difull_dipart",
+	}},
+	Defaults: GridPointingParams{Variant: paper},
+	Facts: func(p GridPointingParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, Variant: tag(p.Variant)}
+		n, err := positive(in["cells"], "grid")
+		if err != nil {
+			return nil, err
+		}
+		baseline := strconv.FormatFloat(1/float64(n*n), 'g', -1, 64)
+		return map[string]stages.Facts{"scores": m.Facts(stages.Facts{"baseline": baseline})}, nil
+	},
+	Run: func(_ context.Context, p GridPointingParams, e *stages.Env) error {
+		facts := e.Facts("cells")
+		height, err := positive(facts, "height")
+		if err != nil {
+			return err
+		}
+		width, err := positive(facts, "width")
+		if err != nil {
+			return err
+		}
+		for i := range e.Len() {
+			x, err := gridPointing(p, e.In("maps", i), e.In("cells", i), height, width)
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			e.Put("scores", i, stages.Scalar(x))
+			e.Done(1)
+		}
+		return nil
+	},
+})
+
+// positive reads a fact of the cells.
+func positive(facts stages.Facts, name string) (int, error) {
+	n, err := strconv.Atoi(facts[name])
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("the input \"cells\" has no fact %q: it takes the cells of mosaic/grid", name)
+	}
+	return n, nil
+}
+
+func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, width int) (float64, error) {
+	t, err := stages.DecodeTensor(mapPayload)
+	if err != nil {
+		return 0, err
+	}
+	mask, err := inside(cellPayload, height, width)
+	if err != nil {
+		return 0, err
+	}
+	values, h, w, err := metric.Values(t, metric.Signed)
+	if err != nil {
+		return 0, err
+	}
+	if h > height || w > width || h < 1 || w < 1 {
+		return 0, fmt.Errorf("a map of %d×%d pixels is not of a grid of %d×%d", h, w, height, width)
+	}
+	values = metric.Enlarge(values, h, w, height, width)
+	total := 0.0
+	for i, v := range values {
+		values[i] = math.Max(0, v) // NaN stays NaN
+		total += values[i]
+	}
+	if p.Variant == official && total <= 1e-7 {
+		return 0, nil
+	}
+	return metric.MassAccuracy(values, mask), nil
+}
+
+// inside returns a mask of the pixels in a box.
+func inside(payload []byte, height, width int) ([]uint8, error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(t.Shape, []int{1, 4}) {
+		return nil, fmt.Errorf("boxes of shape %v aren't one box", t.Shape)
+	}
+	var edges [4]int
+	for k, v := range t.Float64s() {
+		edges[k] = int(v)
+		if float64(edges[k]) != v {
+			return nil, fmt.Errorf("the box %v doesn't lie on pixels", t.Float64s())
+		}
+	}
+	left, top, right, bottom := edges[0], edges[1], edges[2], edges[3]
+	if left < 0 || top < 0 || right <= left || bottom <= top || right > width || bottom > height {
+		return nil, fmt.Errorf("the box %v is not inside a grid of %d×%d", t.Float64s(), height, width)
+	}
+	mask := make([]uint8, height*width)
+	for y := top; y < bottom; y++ {
+		for x := left; x < right; x++ {
+			mask[y*width+x] = 1
+		}
+	}
+	return mask, nil
+}
