@@ -106,18 +106,23 @@ func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) ([]byte, recipe,
 	r.feeds = w.feeds(at)
 	inputs := make([]onnx.Value, len(r.feeds))
 	for i, f := range r.feeds {
-		inputs[i] = onnx.Value{Name: "runexp_" + f.name, Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
+		inputs[i] = onnx.Value{Name: g.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
+		if inputs[i].Name != "runexp_"+f.name {
+			return nil, r, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
+		}
 		g.Types[inputs[i].Name] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape}
 	}
 	if w.layer != nil && w.Layer != "" {
 		wrt = replace(g, w.Layer, w.layer)
 	}
 	before := g.Fragment()
-	n.enter(before, w.images(before), g.Types[n.Input].Elem)
+	// A single image stands for all rows.
+	rows := before.Ints("every_row", []int64{int64(batch), 1, 1, 1}, 4)
+	n.enter(before, before.Op("Expand", []string{w.images(before), rows}), g.Types[n.Input].Elem)
 	g.Before(before)
 
 	after := g.Fragment()
-	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("answer", []int64{int64(batch), int64(n.Classes)}, 2)})
+	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
 	seed := n.seed(after, g.Shape(n.Output), batch, w.Probability)
 	g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
 	g.After(after)
@@ -198,7 +203,9 @@ func (n *Net) seed(f *onnx.Fragment, shape []int, batch int, probability bool) s
 		mean := f.Op("MatMul", []string{f.Op("Mul", []string{p, s}), f.Floats("ones", ones, int64(n.Classes), 1)})
 		s = f.Op("Mul", []string{p, f.Op("Sub", []string{s, mean})})
 	case !probability && n.Probabilities:
-		s = f.Op("Div", []string{s, answer}) // of the logarithm
+		// Of the logarithm, and 0 for an unexplained class whose probability is 0.
+		p := f.Op("Max", []string{answer, f.Floats("smallest", []float32{smallest})})
+		s = f.Op("Div", []string{s, p})
 	default:
 		s = f.Op("Expand", []string{s, f.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
 	}
@@ -208,6 +215,9 @@ func (n *Net) seed(f *onnx.Fragment, shape []int, batch int, probability bool) s
 	}
 	return f.Op("Reshape", []string{s, f.Ints("output", long, int64(len(long)))})
 }
+
+// smallest is about the smallest float32 that has all its digits.
+const smallest = 1.2e-38
 
 // leave emits the way back: what has the form of the model's input becomes
 // what has the form of normalised images.
