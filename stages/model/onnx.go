@@ -28,7 +28,7 @@ type ONNXParams struct {
 	Std    []float64 `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
 	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
 	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
-	Size   int       `yaml:"size" doc:"height and width where the model leaves them open" min:"0" max:"65536"`
+	Size   int       `yaml:"size" doc:"height and width where the model leaves them open; a model that pools all places before its last layer also takes other sizes than its own" min:"0" max:"65536"`
 	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes" choices:"auto|logits|probabilities"`
 	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
 }
@@ -101,6 +101,9 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err := probe(ctx, &out, p); err != nil {
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return err
+		}
+		if in, _ := pick(m.Inputs(), p.Input, "input", false); p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
+			err = fmt.Errorf("size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
@@ -225,12 +228,10 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	}
 	for _, d := range []*int{&h, &w} {
 		switch {
-		case *d != onnx.Free && p.Size != 0 && *d != p.Size:
-			return fmt.Errorf("size is %d, and the model takes %d×%d pixels only", p.Size, h, w)
-		case *d == onnx.Free && p.Size == 0:
-			return fmt.Errorf("the model leaves the size of its input open: give the parameter size")
-		case *d == onnx.Free:
+		case p.Size != 0:
 			*d = p.Size
+		case *d == onnx.Free:
+			return fmt.Errorf("the model leaves the size of its input open: give the parameter size")
 		}
 	}
 	s.Height, s.Width, s.Channels = h, w, c

@@ -163,6 +163,31 @@ func TestFactsAndLabels(t *testing.T) {
 	}
 }
 
+// TestAnotherSize holds that a net which pools all places takes other sizes than
+// its file says, with the answers of the same net whose file leaves the size open.
+func TestAnotherSize(t *testing.T) {
+	fixed := filepath.Join(golden.Dir(t), "models", "gapcnn.onnx")
+	open := filepath.Join(golden.Dir(t), "models", "gapcnn_dyn.onnx")
+	image := make([]byte, 3*48*48)
+	for i := range image {
+		image[i] = byte(i * i)
+	}
+	var answers []string
+	for _, path := range []string{fixed, open} {
+		m := modeltest.Model(t, model.ONNXParams{Path: path, Size: 48})
+		if m.Facts["height"] != "48" || m.Facts["width"] != "48" {
+			t.Errorf("%s: facts %v", path, m.Facts)
+		}
+		r := stagetest.Run(t, model.Predict, nil, map[string][]stages.Data{
+			"model": {m}, "images": {stagetest.Items(nil, stages.NewTensor(image, 3, 48, 48).Encode())},
+		})
+		answers = append(answers, string(r.Payloads["probability"][0]))
+	}
+	if answers[0] != answers[1] {
+		t.Error("the answers differ")
+	}
+}
+
 func TestONNXRefuses(t *testing.T) {
 	modeltest.Runtime(t)
 	plain := filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")
@@ -187,7 +212,7 @@ func TestONNXRefuses(t *testing.T) {
 		{"an input that isn't there", model.ONNXParams{Path: plain, Input: "pixels"}, `no input "pixels"; it has "input"`},
 		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"}, `no output "x"; it has "logits"`},
 		{"no size", model.ONNXParams{Path: free}, "give the parameter size"},
-		{"another size", model.ONNXParams{Path: plain, Size: 64}, "32×32 pixels only"},
+		{"another size", model.ONNXParams{Path: plain, Size: 64}, "size is 64, and the model takes images of [3 32 32] alone"},
 		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))}, "1 or 3 channels"},
 		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
 		{"a size that doesn't run", model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))}, "doesn't run on a batch of 1"},
