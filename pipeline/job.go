@@ -572,9 +572,13 @@ func (r *run) record(n *node, listings []*store.Listing) error {
 	if err != nil {
 		return err
 	}
+	ingredients, err := r.ingredients(n)
+	if err != nil {
+		return err
+	}
 	a := store.Action{
 		Key: n.key, Cell: n.String(), Experiment: r.plan.Name, Definition: def,
-		Ingredients: r.ingredients(n), MadeBy: r.madeBy(n),
+		Ingredients: ingredients, MadeBy: r.madeBy(n),
 	}
 	for p := range n.Stage.Outputs {
 		keep := n.Step.Keep || n.Stage.Relation == stages.Whole

@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -56,33 +58,51 @@ func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		o.ahead[n.Index] = o.judge(n)
+		o.ahead[n.Index] = o.judge(ctx, n)
 	}
 	return o, nil
 }
 
-func (o *Outlook) judge(n *node) Ahead {
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			switch from := o.nodes[e.From.Index]; o.ahead[from.Index].Kind {
-			case Runs, DependsOn:
-				return Ahead{DependsOn, from.String()}
-			case Broken:
-				if !n.Step.Drop {
-					return Ahead{Broken, "it needs " + from.String()}
-				}
-			}
+func (o *Outlook) judge(ctx context.Context, n *node) Ahead {
+	var broken *node
+	for _, from := range o.edges(n) {
+		switch a := &o.ahead[from.Index]; a.Kind {
+		case Runs, DependsOn:
+			return Ahead{DependsOn, from.String()}
+		case Broken:
+			broken = from
 		}
 	}
-	switch {
+	if broken != nil {
+		if by := o.blocker(n); by != nil {
+			return Ahead{Broken, o.ahead[by.Index].rootOf(by)}
+		}
+	}
+	if n.state == waiting && n.err == nil {
+		n.err = o.resolve(ctx, n)
+	}
+	switch l := lost(n.err); {
+	case l != nil:
+		return Ahead{DependsOn, l.Error()}
+	case errors.Is(n.err, errNotCompiled):
+		n.err = nil
+		return Ahead{Runs, errNotCompiled.Error()}
 	case n.err != nil:
 		return Ahead{Broken, n.err.Error()}
 	case n.state == cached:
 		return Ahead{Kind: IsCached}
-	case n.state == waiting:
-		return Ahead{Runs, errNotCompiled.Error()}
 	}
 	return Ahead{Runs, n.reason}
+}
+
+const itNeeds = "it needs "
+
+// rootOf says that a cell needs n, which can't run, or what n itself needs.
+func (a Ahead) rootOf(n *node) string {
+	if strings.HasPrefix(a.Why, itNeeds) {
+		return a.Why
+	}
+	return itNeeds + n.String()
 }
 
 // State says what a run would do with c.
@@ -100,13 +120,12 @@ func (o *Outlook) Counts(s *Step) (counts [4]int) {
 func (o *Outlook) Items(c *Cell) int {
 	n := o.nodes[c.Index]
 	for {
-		if n.sources != nil && n.Stage.Relation != stages.Whole {
+		if n.sources != nil && n.Stage.Relation == stages.Each {
 			return len(n.sources)
 		}
 		if n.state == cached && len(n.Stage.Outputs) > 0 {
-			if l, err := o.listing(n, 0); err == nil {
-				return l.Len()
-			}
+			_, items, _ := n.stored().Output(0)
+			return items
 		}
 		p := n.Stage.Primary()
 		if p < 0 || n.Stage.Relation != stages.Each {

@@ -253,7 +253,7 @@ func (x *expander) connect(b *stepBuild, r *recipe) {
 		r.input[at] = i
 	}
 	for k := range r.stage.Inputs {
-		if p := &r.stage.Inputs[k]; r.input[k] < 0 && !p.Optional && p.Else == "" {
+		if p := &r.stage.Inputs[k]; r.input[k] < 0 && (!p.Optional && p.Else == "" || k == r.stage.Primary() && p.Else == "") {
 			x.unconnected(b, r.stage, p)
 		}
 	}

@@ -176,6 +176,21 @@ func (r *resolver) live(n *node, port int) []Edge {
 	return edges
 }
 
+// blocker returns a cell without which n can't be executed and that has no
+// results, or nil. A step that drops what is missing needs one cell an input.
+func (r *resolver) blocker(n *node) *node {
+	for p := range n.Inputs {
+		edges := n.Inputs[p].Edges
+		for _, e := range edges {
+			from := r.nodes[e.From.Index]
+			if !from.state.ok() && (!n.Step.Drop || len(r.live(n, p)) == 0) {
+				return from
+			}
+		}
+	}
+	return nil
+}
+
 // resolve makes n's key, all of whose inputs are finished, and looks it up.
 func (r *resolver) resolve(ctx context.Context, n *node) error {
 	if err := r.makeKey(ctx, n); err != nil {

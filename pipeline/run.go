@@ -254,6 +254,8 @@ func (r *run) settle(n *node) {
 	case n.err != nil:
 		r.finish(n, failed)
 	case n.state == cached:
+		// Without it, why would compare with an older state; nothing else is lost.
+		_ = r.store.Seen(r.plan.Name, n.String(), n.key)
 		r.finish(n, cached)
 	case !n.Step.Keep && n.Stage.Relation != stages.Whole:
 		r.held = append(r.held, n)
@@ -265,21 +267,6 @@ func (r *run) settle(n *node) {
 		r.keyed[n.key] = n
 		heap.Push(&r.ready, n)
 	}
-}
-
-// blocker returns a cell without which n can't be executed and that has no
-// results, or nil. A step that drops what is missing needs one cell an input.
-func (r *run) blocker(n *node) *node {
-	for p := range n.Inputs {
-		edges := n.Inputs[p].Edges
-		for _, e := range edges {
-			from := r.nodes[e.From.Index]
-			if !from.state.ok() && (!n.Step.Drop || len(r.live(n, p)) == 0) {
-				return from
-			}
-		}
-	}
-	return nil
 }
 
 // finish marks n. What was waiting for it alone is due.
@@ -554,6 +541,7 @@ func (r *run) settled(j *job, err error) {
 		case r.ctx.Err() != nil && e != nil:
 			m.state = missing // stopped in the middle, not failed
 		case e == nil && m.cut:
+			_ = r.store.Seen(r.plan.Name, m.String(), m.key)
 			r.finish(m.node, cached)
 		case e == nil:
 			r.reportForced(m.node)

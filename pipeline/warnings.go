@@ -3,12 +3,14 @@ package pipeline
 import (
 	"slices"
 	"strconv"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // warn says what isn't wrong and is probably not meant.
 func (x *expander) warn() {
 	for _, s := range x.exp.stages {
-		if !s.consumed {
+		if !s.consumed && !scores(x.steps[s]) {
 			x.warnings.at(s.key, "publish it, or leave it out", "nothing uses the stage "+strconv.Quote(s.name))
 		}
 		b := x.steps[s]
@@ -40,4 +42,11 @@ func (x *expander) warn() {
 		}
 	}
 	x.plan.Warnings = x.warnings.sorted()
+}
+
+// scores reports whether a step has scores, whose means are published unasked.
+func scores(b *stepBuild) bool {
+	return b != nil && slices.ContainsFunc(b.recipes, func(r *recipe) bool {
+		return r != nil && slices.ContainsFunc(r.stage.Outputs, func(p stages.Port) bool { return p.Type.Name == stages.Scores.Name })
+	})
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
 )
 
 // listedSources is how many sources are named one by one among a cell's
@@ -13,24 +15,36 @@ import (
 const listedSources = 1000
 
 // ingredients lists, in clear, everything that n's key is made of.
-func (r *resolver) ingredients(n *node) []store.Ingredient {
+func (r *resolver) ingredients(n *node) ([]store.Ingredient, error) {
 	list := r.recipeIngredients(n)
 	for p := range n.Inputs {
 		for _, e := range r.live(n, p) {
 			list = append(list, store.Ingredient{Name: inputName(n, p, e), Value: r.nodes[e.From.Index].result(e.Port).Short()})
 		}
 	}
-	return list
+	h := newHasher(pairing)
+	plain := len(h.b)
+	err := r.writeJoin(h, n)
+	joined := len(h.b) > plain
+	if d := h.sum(); joined {
+		list = append(list, store.Ingredient{Name: pairing, Value: d.Short()})
+	}
+	return list, err
 }
+
+// pairing is the ingredient that says which items of several ports belong together
+// and, for stages that show them, how they are called.
+const pairing = "pairing"
 
 // recipeIngredients are those that don't come from other cells.
 func (r *resolver) recipeIngredients(n *node) []store.Ingredient {
 	list := []store.Ingredient{{Name: "implementation", Value: n.Stage.Name}}
 	add := func(name, value string) { list = append(list, store.Ingredient{Name: name, Value: value}) }
-	if n.Stage.Program != nil {
-		add("program", n.program.Short())
-	} else {
+	switch {
+	case n.Stage.Program == nil:
 		add("version", strconv.Itoa(n.Stage.Version))
+	case n.program != stages.Digest{}:
+		add("program", n.program.Short())
 	}
 	v := reflect.ValueOf(n.Params).Elem()
 	for _, f := range r.params.of(n.Params) {
@@ -67,74 +81,84 @@ func inputName(n *node, port int, e Edge) string {
 // an input, why the cell it comes from is different, down to the root cause.
 type Why struct {
 	Cell    string
-	State   string   // "cached", "runs: …", or what it waits for
-	Changes []Change // first the ones without a cause of their own
-	Causes  []*Why   // cells behind the changes of inputs
+	State   string // "cached", "runs: …", or what it waits for
+	Changes []Change
+	Cause   *Why // the first cell it reads that isn't cached
+	Others  int  // how many more of them aren't
 }
 
 // A Change is an ingredient that isn't what was recorded.
 type Change struct{ Name, Was, Is string }
 
 // Why explains what would happen to a cell and what has changed since it was
-// last executed. It writes nothing.
-func (o *Outlook) Why(c *Cell) (*Why, error) {
-	return o.why(o.nodes[c.Index], map[*node]*Why{})
-}
-
-func (o *Outlook) why(n *node, seen map[*node]*Why) (*Why, error) {
-	if w := seen[n]; w != nil {
-		return nil, nil
-	}
+// last executed or found. It writes nothing.
+func (o *Outlook) Why(c *Cell) *Why {
+	n := o.nodes[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
-	seen[n] = w
+	if n.state == cached {
+		return w // nothing differs from what's stored
+	}
 	last, ok := o.store.Latest(o.plan.Name, n.String())
 	if !ok {
-		w.Changes = append(w.Changes, Change{Name: "the cell", Is: "new: it was never executed here"})
-		return w, nil
+		w.Changes = append(w.Changes, Change{Name: "the cell", Is: "new: nothing of that name was executed here"})
+		return w
 	}
-	was := map[string]string{}
-	for _, in := range last.Ingredients {
-		was[in.Name] = in.Value
-	}
-	now := map[string]bool{}
-	note := func(name, is string) {
-		now[name] = true
-		if old, ok := was[name]; !ok {
-			w.Changes = append(w.Changes, Change{Name: name, Is: is})
-		} else if old != is {
-			w.Changes = append(w.Changes, Change{name, old, is})
+	list, pending := o.soFar(n)
+	w.Changes = changes(last.Ingredients, list, pending)
+	seen := map[*node]bool{}
+	for _, from := range o.edges(n) {
+		if from.state == cached || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {
+			continue
+		}
+		if seen[from] = true; w.Cause == nil {
+			w.Cause = o.Why(from.Cell)
+		} else {
+			w.Others++
 		}
 	}
-	if n.err == nil {
-		for _, in := range o.recipeIngredients(n) {
-			note(in.Name, in.Value)
-		}
-	} else {
-		w.Changes = append(w.Changes, Change{Name: "an error", Is: n.err.Error()})
-	}
+	return w
+}
+
+// soFar lists those of n's ingredients that are known, and tells which ones aren't.
+func (o *Outlook) soFar(n *node) (known []store.Ingredient, pending func(name string) bool) {
+	names := map[string]bool{}
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
 			from := o.nodes[e.From.Index]
-			name := inputName(n, p, e)
-			if from.state == cached {
-				note(name, from.result(e.Port).Short())
-				continue
-			}
-			now[name] = true
-			cause, err := o.why(from, seen)
-			if err != nil {
-				return nil, err
-			}
-			w.Changes = append(w.Changes, Change{Name: name, Was: was[name], Is: "comes from " + from.String() + ", which runs"})
-			if cause != nil {
-				w.Causes = append(w.Causes, cause)
+			if name := inputName(n, p, e); from.state == cached {
+				known = append(known, store.Ingredient{Name: name, Value: from.result(e.Port).Short()})
+			} else if !n.Step.Drop || o.ahead[from.Index].Kind != Broken {
+				names[name] = true
 			}
 		}
 	}
-	for _, in := range last.Ingredients {
-		if !now[in.Name] {
-			w.Changes = append(w.Changes, Change{Name: in.Name, Was: in.Value, Is: "gone"})
+	if len(names) == 0 && n.recipe != (stages.Digest{}) {
+		if all, err := o.ingredients(n); err == nil {
+			return all, func(string) bool { return false }
 		}
 	}
-	return w, nil
+	return append(o.recipeIngredients(n), known...), func(name string) bool {
+		return names[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source")
+	}
+}
+
+// changes compares ingredients. Those that are pending are left out.
+func changes(was, is []store.Ingredient, pending func(string) bool) (list []Change) {
+	old := map[string]string{}
+	for _, in := range was {
+		old[in.Name] = in.Value
+	}
+	now := map[string]bool{}
+	for _, in := range is {
+		now[in.Name] = true
+		if v, ok := old[in.Name]; v != in.Value || !ok {
+			list = append(list, Change{in.Name, v, in.Value})
+		}
+	}
+	for _, in := range was {
+		if !now[in.Name] && !pending(in.Name) {
+			list = append(list, Change{in.Name, in.Value, "gone"})
+		}
+	}
+	return list
 }

@@ -187,8 +187,13 @@ func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, un
 // reports whether it does.
 func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, code uint64, at combination) bool {
 	if c.Stage.Relation != stages.Whole {
+		if p := c.Stage.Primary(); p >= 0 && len(c.Inputs[p].Edges) == 0 {
+			return false // complained about already
+		}
 		for k := range c.Inputs {
-			if len(c.Inputs[k].Edges) > 1 && c.Stage.Inputs[k].Type.Items {
+			// One edge is as wrong as several: what's refused doesn't depend on how
+			// many ids an axis happens to have.
+			if e := c.Inputs[k].Edges; len(e) > 0 && len(e[0].Coord) > 0 && c.Stage.Inputs[k].Type.Items {
 				node := b.decl.overNode
 				if node == nil {
 					node = b.decl.key

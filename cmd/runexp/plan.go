@@ -88,10 +88,15 @@ func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	blocked := total[pipeline.Broken]
 	for _, c := range plan.Cells {
 		if a := o.State(c); a.Kind == pipeline.Broken && !inherited(c, o) {
 			fmt.Fprintf(w, "%s: %s\n", c, a)
+			blocked--
 		}
+	}
+	if blocked > 0 {
+		fmt.Fprintf(w, "%s more can't run, because of that\n", cells(blocked))
 	}
 	for _, n := range plan.Narrowed {
 		fmt.Fprintf(w, "narrowed: %s\n", n)

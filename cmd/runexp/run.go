@@ -114,11 +114,8 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	}
 	var differs bool
 	for _, c := range r.Forced {
-		verdict := "reproduced"
-		if !c.Reproduced {
-			verdict, differs = "differs", true
-		}
-		fmt.Fprintf(out, "%s: %s\n", c.Cell, verdict)
+		differs = differs || !c.Reproduced
+		fmt.Fprintf(out, "%s: %s\n", c.Cell, c)
 	}
 	dir := f.out
 	switch {

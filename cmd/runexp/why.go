@@ -39,12 +39,8 @@ func whyVerb() *verb {
 			if err != nil {
 				return err
 			}
-			why, err := outlook.Why(cell)
-			if err != nil {
-				return err
-			}
 			var b strings.Builder
-			writeWhy(&b, why, "")
+			writeWhy(&b, outlook.Why(cell), "")
 			_, err = io.WriteString(u.out, b.String())
 			return err
 		},
@@ -67,16 +63,26 @@ func loadCell(verb string, args []string, narrow *pipeline.Overrides) (*pipeline
 	return plan, cell, nil
 }
 
+// listedChanges is how many changes of one cell are told one by one.
+const listedChanges = 8
+
 func writeWhy(b *strings.Builder, w *pipeline.Why, indent string) {
 	fmt.Fprintf(b, "%s%s: %s\n", indent, w.Cell, w.State)
-	for _, c := range w.Changes {
+	for i, c := range w.Changes {
+		if i == listedChanges {
+			fmt.Fprintf(b, "%s  and %d more\n", indent, len(w.Changes)-i)
+			break
+		}
 		fmt.Fprintf(b, "%s  %s: %s", indent, c.Name, c.Is)
 		if c.Was != "" {
 			fmt.Fprintf(b, ", was %s", c.Was)
 		}
 		b.WriteByte('\n')
 	}
-	for _, cause := range w.Causes {
-		writeWhy(b, cause, indent+"  ")
+	if w.Cause != nil {
+		writeWhy(b, w.Cause, indent+"  ")
+	}
+	if w.Others > 0 {
+		fmt.Fprintf(b, "%s  and %d more of the cells it reads\n", indent, w.Others)
 	}
 }
