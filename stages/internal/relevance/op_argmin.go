@@ -1,0 +1,4 @@
+package relevance
+
+// ArgMin is a place: it moves in jumps.
+var opArgMin = &Op{Type: "ArgMin", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// Equal is a truth value.
+var opEqual = &Op{Type: "Equal", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// GreaterOrEqual is a truth value.
+var opGreaterOrEqual = &Op{Type: "GreaterOrEqual", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// NonZero are places: they move in jumps.
+var opNonZero = &Op{Type: "NonZero", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// Range counts.
+var opRange = &Op{Type: "Range", Kind: Opaque}

@@ -1,0 +1,19 @@
+package relevance
+
+import "github.com/runexp/runexp/stages/internal/onnx"
+
+// ReduceSumSquare is Σx² over axes: dx = 2·dy·x.
+var opReduceSumSquare = &Op{
+	Type: "ReduceSumSquare", Kind: Joint, Roles: []Role{Data, Config},
+	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+		x := n.Input[0]
+		shape := b.Shape(x)
+		thin := kept(shape, b.reduced(n, len(shape)))
+		g := b.Reshape(dy[0], thin...)
+		return []Value{b.Mul(x, b.Mul(g, b.Scalar(2)))}
+	},
+	Examples: []Example{
+		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
+	},
+}

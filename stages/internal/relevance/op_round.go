@@ -1,0 +1,4 @@
+package relevance
+
+// Round is flat but for jumps.
+var opRound = &Op{Type: "Round", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// Size is the same for every image.
+var opSize = &Op{Type: "Size", Kind: Opaque}

@@ -1,0 +1,4 @@
+package relevance
+
+// Xor is a truth value.
+var opXor = &Op{Type: "Xor", Kind: Opaque}
