@@ -17,10 +17,18 @@ import (
 func Builtin() *Set {
 	return New(
 		attribute.Constant,
+		attribute.Deconvolution,
 		attribute.External,
+		attribute.GradCAM,
+		attribute.GuidedBackprop,
+		attribute.GuidedGradCAM,
+		attribute.InputXGradient,
+		attribute.IntegratedGradients,
 		attribute.Occlusion,
 		attribute.RISE,
 		attribute.Random,
+		attribute.Saliency,
+		attribute.SmoothGrad,
 		dataset.Folder,
 		dataset.Shapes,
 		fuse.MetaRank,

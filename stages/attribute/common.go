@@ -12,7 +12,7 @@ import (
 // experiment can set them for a whole axis of methods.
 type Common struct {
 	Target string `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3 or predicted-label"`
-	Layer  string `yaml:"layer" doc:"where the map is made" choices:"input"`
+	Layer  string `yaml:"layer" doc:"where the map is made: input; methods that go backwards also know middle, final, and the name of any value of the model's graph"`
 	Output string `yaml:"output" doc:"the explained number" choices:"logit|probability"`
 	Reduce string `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all" choices:"sum|abs-sum|sum-abs|none"`
 }
@@ -22,8 +22,11 @@ func common() Common {
 	return Common{Target: "predicted", Layer: "input", Output: "logit", Reduce: "sum"}
 }
 
-// Validate refuses a target that is no class.
+// Validate refuses a target that is no class, and inner layers.
 func (c Common) Validate() error {
+	if c.Layer != "input" {
+		return stages.BadField("layer", "layer %q: this method makes its map at the input", c.Layer)
+	}
 	if _, err := program.ParseExpression(c.Target); err != nil {
 		return stages.BadField("target", "target: %w", err)
 	}
@@ -102,10 +105,14 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 
 // reduced returns the payload of a map with channels × height × width values.
 func (c Common) reduced(values []float64, channels, height, width int) []byte {
-	n := height * width
 	if c.Reduce == "none" {
 		return stages.NewTensor(singles(values), channels, height, width).Encode()
 	}
+	return stages.NewTensor(singles(c.flat(values, height*width)), height, width).Encode()
+}
+
+// flat makes one value of the channels of each of n places.
+func (c Common) flat(values []float64, n int) []float64 {
 	out := make([]float64, n)
 	for i, v := range values {
 		if c.Reduce == "sum-abs" {
@@ -118,7 +125,7 @@ func (c Common) reduced(values []float64, channels, height, width int) []byte {
 			out[i] = math.Abs(v)
 		}
 	}
-	return stages.NewTensor(singles(out), height, width).Encode()
+	return out
 }
 
 func singles(values []float64) []float32 {

@@ -6,9 +6,6 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// rules are the choices of how integrated gradients sample the path.
-const rules = "gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"
-
 // quadrature returns where on [0,1] a rule samples the path, and how much each
 // sample counts.
 //

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -39,3 +40,25 @@ func (g Gradient) Gradient(i int) []float32 { return g.part(g.returned[0], i) }
 
 // Value returns the layer's value for row i.
 func (g Gradient) Value(i int) []float32 { return g.part(g.returned[1], i) }
+
+// Values returns the value of a layer for each of some normalised images.
+func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images [][]float32, batch int) ([][]float32, error) {
+	g, err := n.Gradient(ctx, slot, Question{Layer: layer, Rules: "gradient"}, n.Fit(len(images), batch))
+	if err != nil {
+		return nil, err
+	}
+	var out [][]float32
+	for from := 0; from < len(images); from += g.Batch {
+		to := min(from+g.Batch, len(images))
+		for i := from; i < to; i++ {
+			copy(g.Image(i-from), images[i])
+		}
+		if err := g.Run(ctx); err != nil {
+			return nil, err
+		}
+		for i := from; i < to; i++ {
+			out = append(out, slices.Clone(g.Value(i-from)))
+		}
+	}
+	return out, nil
+}

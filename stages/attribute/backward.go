@@ -1,0 +1,158 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// Tapped are the parameters of methods that go backwards through the model and
+// may stop at an inner layer: their map is made there, and enlarged bilinearly to
+// the image's size.
+type Tapped struct{ Common }
+
+func tapped() Tapped { return Tapped{common()} }
+
+// Validate refuses what [Common] refuses of others, and maps of channels that
+// aren't the image's.
+func (p Tapped) Validate() error {
+	if p.Layer == "" {
+		return stages.BadField("layer", "layer is neither input nor middle nor final nor the name of a value of the model's graph")
+	}
+	if p.Layer != "input" && p.Reduce == "none" {
+		return stages.BadField("reduce", "reduce none keeps the channels of the image, and layer %s has channels of its own", p.Layer)
+	}
+	inner := p.Common
+	inner.Layer = "input"
+	return inner.Validate()
+}
+
+// question returns what the model is asked for, going backwards by these rules.
+func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rules string) (program.Question, error) {
+	q := program.Question{Rules: rules, Probability: p.Output == "probability"}
+	if p.Layer == "input" {
+		return q, nil
+	}
+	var err error
+	q.Layer, err = n.Layer(ctx, e.Slot, p.Layer)
+	return q, err
+}
+
+// A derivative is what the way back brings for one image. Its slices are
+// overwritten by the next ones.
+type derivative struct {
+	gradient, value []float32 // at the layer
+	shape           []int     // of both
+}
+
+// derivatives goes backwards from what is explained of every item, a batch at a
+// time, and calls use with what arrives at the layer.
+func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, rules string, use func(i int, d derivative) error) error {
+	q, err := p.question(ctx, e, n, rules)
+	if err != nil {
+		return err
+	}
+	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	shape := g.Shape()
+	for from := 0; from < e.Len(); from += g.Batch {
+		to := min(from+g.Batch, e.Len())
+		for i := from; i < to; i++ {
+			t, err := p.target(e, i, n)
+			if err != nil {
+				return err
+			}
+			g.Explain(i-from, t)
+			if err := image(e, i, n, g.Image(i-from)); err != nil {
+				return err
+			}
+		}
+		if err := g.Run(ctx); err != nil {
+			return err
+		}
+		for i := from; i < to; i++ {
+			if err := use(i, derivative{g.Gradient(i - from), g.Value(i - from), shape}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// backward runs a method that needs one way back an image: value returns an
+// element of the map from the derivative and the layer's value there.
+func (p Tapped) backward(ctx context.Context, e *stages.Env, rules string, value func(gradient, layer float64) float64) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	return p.derivatives(ctx, e, n, rules, func(i int, d derivative) error {
+		values := make([]float64, len(d.gradient))
+		for k, g := range d.gradient {
+			values[k] = value(float64(g), float64(d.value[k]))
+		}
+		return p.put(e, i, n, values, d.shape)
+	})
+}
+
+// put hands over the map of item i, given values of the layer's shape.
+func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
+	if p.Layer == "input" {
+		e.Put("maps", i, p.reduced(values, n.Channels, n.Height, n.Width))
+		e.Done(1)
+		return nil
+	}
+	planes, err := planesOf(values, shape)
+	if err != nil {
+		return fmt.Errorf("layer %s: %w", p.Layer, err)
+	}
+	p.putPlane(e, i, n, p.flat(planes.values, planes.pixels()), planes, "bilinear")
+	return nil
+}
+
+// putPlane hands over the map of item i, given one value for each place of a
+// layer.
+func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, at planes, how string) {
+	large := resized(plane, at.height, at.width, n.Height, n.Width, how)
+	e.Put("maps", i, stages.NewTensor(singles(large), n.Height, n.Width).Encode())
+	e.Done(1)
+}
+
+// planes are the values of a layer as channels of places on a grid that covers
+// the image.
+type planes struct {
+	values                  []float64
+	channels, height, width int
+}
+
+func (p planes) pixels() int { return p.height * p.width }
+
+// planesOf reads values of a layer: feature maps [K,h,w], or tokens [T,K] of a
+// square grid of patches, with or without other tokens before them, which have no
+// place and are left out.
+func planesOf(values []float64, shape []int) (planes, error) {
+	switch len(shape) {
+	case 3:
+		return planes{values, shape[0], shape[1], shape[2]}, nil
+	case 2:
+		tokens, channels := shape[0], shape[1]
+		side := int(math.Sqrt(float64(tokens)))
+		others := tokens - side*side
+		if side > 1 && others <= 2 {
+			p := planes{make([]float64, 0, side*side*channels), channels, side, side}
+			for c := range channels {
+				for t := others; t < tokens; t++ {
+					p.values = append(p.values, values[t*channels+c])
+				}
+			}
+			return p, nil
+		}
+	}
+	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image", slices.Clone(shape))
+}

@@ -1,0 +1,30 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// DeconvolutionParams are the parameters of [Deconvolution].
+type DeconvolutionParams struct{ Tapped }
+
+// Deconvolution is the stage of deconvolutional networks.
+var Deconvolution = stages.New(stages.Def[DeconvolutionParams]{
+	Name: "attribute/deconvolution",
+	Doc: `the gradient, rectified on the way back
+
+On the way back through each Relu (and each Clip from 0) what is negative is
+dropped, whatever went forward; pools pass on to where their maximum was. Zeiler and
+Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Defaults: DeconvolutionParams{tapped()},
+	Check:    func(p DeconvolutionParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p DeconvolutionParams, e *stages.Env) error {
+		return p.backward(ctx, e, "deconvolution", magnitude(false))
+	},
+})

@@ -1,0 +1,39 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// GuidedBackpropParams are the parameters of [GuidedBackprop].
+type GuidedBackpropParams struct {
+	Tapped
+	Abs bool `yaml:"abs" doc:"take each value's magnitude before channels become one"`
+}
+
+// GuidedBackprop is the stage of guided backpropagation.
+var GuidedBackprop = stages.New(stages.Def[GuidedBackpropParams]{
+	Name: "attribute/guided-backprop",
+	Doc: `the gradient, where only what is positive passes a rectifier
+
+On the way back through each Relu (and each Clip from 0) what is negative is
+dropped, besides what the derivative drops. A model without rectifiers gives its
+plain gradient. Springenberg et al., "Striving for Simplicity: The All Convolutional
+Net", ICLR 2015 workshop.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/guided-backprop: sign", Default: "abs: false",
+		Differs: "the code of Rao et al. takes the magnitude of each value (abs: true); captum changes nn.ReLU alone and so leaves ReLU6 as it is",
+		Golden:  "captum",
+	}},
+	Defaults: GuidedBackpropParams{Tapped: tapped()},
+	Check:    func(p GuidedBackpropParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p GuidedBackpropParams, e *stages.Env) error {
+		return p.backward(ctx, e, "guided", magnitude(p.Abs))
+	},
+})

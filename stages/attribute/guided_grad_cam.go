@@ -1,0 +1,74 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// GuidedGradCAMParams are the parameters of [GuidedGradCAM].
+type GuidedGradCAMParams struct {
+	Tapped
+	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"nearest|bilinear"`
+}
+
+// Validate refuses what [Tapped] does, except channels: they are the image's
+// whatever the layer.
+func (p GuidedGradCAMParams) Validate() error {
+	layer := p.Tapped
+	layer.Reduce = "sum"
+	return layer.Validate()
+}
+
+// GuidedGradCAM is the stage of guided backpropagation within the class
+// activation map.
+var GuidedGradCAM = stages.New(stages.Def[GuidedGradCAMParams]{
+	Name: "attribute/guided-grad-cam",
+	Doc: `guided backpropagation times the class activation map
+
+The map of attribute/guided-backprop at the input, each pixel multiplied by the
+positive part of attribute/grad-cam at the layer. Selvaraju et al., "Grad-CAM: Visual
+Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, section
+3.2.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/guided-grad-cam: enlarging", Default: "nearest",
+		Differs: "the paper enlarges bilinearly, captum repeats the nearest value unless told otherwise",
+		Golden:  "captum",
+	}},
+	Defaults: GuidedGradCAMParams{Tapped: atFinal(), Upsample: "nearest"},
+	Check:    func(p GuidedGradCAMParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      runGuidedGradCAM,
+})
+
+func runGuidedGradCAM(ctx context.Context, p GuidedGradCAMParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	cams := make([][]float64, e.Len())
+	err = p.derivatives(ctx, e, n, "gradient", func(i int, d derivative) error {
+		cam, at, err := p.cam(d, true)
+		if err == nil {
+			cams[i] = resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	guided := p.Tapped
+	guided.Layer = "input"
+	return guided.derivatives(ctx, e, n, "guided", func(i int, d derivative) error {
+		values := doubles(d.gradient)
+		for k := range values {
+			values[k] *= cams[i][k%len(cams[i])]
+		}
+		return guided.put(e, i, n, values, d.shape)
+	})
+}

@@ -1,0 +1,31 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// InputXGradientParams are the parameters of [InputXGradient].
+type InputXGradientParams struct{ Tapped }
+
+// InputXGradient is the stage of derivatives times what they are taken at.
+var InputXGradient = stages.New(stages.Def[InputXGradientParams]{
+	Name: "attribute/input-x-gradient",
+	Doc: `the normalised image times the derivative there
+
+What the answer would lose if each pixel went to zero and the model were linear.
+Zero is the mean colour for most normalisations, not black. Shrikumar et al., "Not
+Just a Black Box: Learning Important Features Through Propagating Activation
+Differences", 2016.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Defaults: InputXGradientParams{tapped()},
+	Check:    func(p InputXGradientParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p InputXGradientParams, e *stages.Env) error {
+		return p.backward(ctx, e, "gradient", func(gradient, layer float64) float64 { return gradient * layer })
+	},
+})

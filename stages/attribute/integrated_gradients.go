@@ -1,0 +1,139 @@
+package attribute
+
+import (
+	"context"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// IntegratedGradientsParams are the parameters of [IntegratedGradients].
+type IntegratedGradientsParams struct {
+	Tapped
+	Steps    int    `yaml:"steps" doc:"how many derivatives are taken along the path" min:"1" max:"100000"`
+	Rule     string `yaml:"rule" doc:"where they are taken and how much each counts" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+}
+
+// Validate refuses rules that need more steps.
+func (p IntegratedGradientsParams) Validate() error {
+	if p.Steps == 1 && (p.Rule == "trapezoid" || p.Rule == "captum-trapezoid") {
+		return stages.BadField("steps", "steps: rule %s samples both ends of the path, which 1 step can't", p.Rule)
+	}
+	return p.Tapped.Validate()
+}
+
+// IntegratedGradients is the stage of integrated gradients.
+var IntegratedGradients = stages.New(stages.Def[IntegratedGradientsParams]{
+	Name: "attribute/integrated-gradients",
+	Doc: `the mean gradient between a baseline and the image
+
+What each pixel adds to the answer between the baseline and the image: the values
+of a map with all its channels sum to the difference of the answers, as far as the
+steps suffice; the port completeness has what is left over. The derivatives are added
+up inside the model's graph, so memory doesn't grow with the steps. Sundararajan, Taly
+and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs: append(outputs(), stages.Port{
+		Name: "completeness", Type: stages.Scores,
+		Doc: "the sum of the attributions minus the difference of the answers to image and baseline",
+	}),
+	Variants: []stages.Variant{{
+		Item: "attribute/integrated-gradients: quadrature", Default: "rule: gauss-legendre",
+		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to (n−1)/n (captum-trapezoid); the code of MAS and of PAIR averages samples that include both ends (linspace-mean)",
+		Golden:  "captum, ig_family",
+	}},
+	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre", Baseline: "zero"},
+	Check:    func(p IntegratedGradientsParams, wired func(string) bool) error { return p.check(wired) },
+	Facts: func(p IntegratedGradientsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
+	},
+	Run: runIntegratedGradients,
+})
+
+func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, err := p.question(ctx, e, n, "gradient")
+	if err != nil {
+		return err
+	}
+	// Both ends count nothing and tell the answers there.
+	at, weights := quadrature(p.Rule, p.Steps)
+	at, weights = append(at, 0, 1), append(weights, 0, 0)
+	path, err := n.Path(ctx, e.Slot, q, n.Fit(len(at), e.Batch))
+	if err != nil {
+		return err
+	}
+	images, ends, from, err := p.ends(ctx, e, n)
+	if err != nil {
+		return err
+	}
+	for i, to := range ends {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		path.Set(t, from, to, images[i])
+		var responses []float64
+		for k := 0; k < len(at); k += path.Batch {
+			last := min(k+path.Batch, len(at))
+			if err := path.Run(ctx, at[k:last], weights[k:last]); err != nil {
+				return err
+			}
+			for row := range last - k {
+				responses = append(responses, p.response(n, path.Row(row), t))
+			}
+		}
+		values := make([]float64, len(to))
+		excess := responses[len(at)-2] - responses[len(at)-1]
+		for k, sum := range path.Sum() {
+			values[k] = float64(sum) * (float64(to[k]) - float64(from[k]))
+			excess += values[k]
+		}
+		e.Put("completeness", i, stages.Scalar(excess))
+		if err := p.put(e, i, n, values, path.Shape()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ends returns the normalised image of every item, and the ends of its path: its
+// value at the layer, and the value that all paths begin from.
+func (p IntegratedGradientsParams) ends(ctx context.Context, e *stages.Env, n *program.Net) (images, to [][]float32, from []float32, err error) {
+	for i := range e.Len() {
+		x := make([]float32, n.Size())
+		if err := image(e, i, n, x); err != nil {
+			return nil, nil, nil, err
+		}
+		images = append(images, x)
+	}
+	black := make([]float32, n.Size())
+	for k := range black {
+		black[k] = n.Black(k / (n.Height * n.Width))
+	}
+	to, from = images, black
+	if p.Layer != "input" {
+		q, err := p.question(ctx, e, n, "gradient")
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		all, err := n.Values(ctx, e.Slot, q.Layer, append(images[:len(images):len(images)], black), e.Batch)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		to, from = all[:len(images)], all[len(images)]
+	}
+	if p.Baseline == "zero" {
+		from = make([]float32, len(from))
+	}
+	return images, to, from, nil
+}

@@ -1,0 +1,49 @@
+package attribute
+
+import (
+	"context"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// SaliencyParams are the parameters of [Saliency].
+type SaliencyParams struct {
+	Tapped
+	Abs bool `yaml:"abs" doc:"take each derivative's magnitude before channels become one"`
+}
+
+// Saliency is the stage of gradient maps.
+var Saliency = stages.New(stages.Def[SaliencyParams]{
+	Name: "attribute/saliency",
+	Doc: `how fast the answer changes with each pixel
+
+The derivative of the explained number with respect to the normalised image, or its
+magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
+ICLR 2014 workshop.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/saliency: sign and channels", Default: "abs: true, reduce: sum",
+		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
+		Golden:  "captum",
+	}},
+	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
+	Check:    func(p SaliencyParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p SaliencyParams, e *stages.Env) error {
+		return p.backward(ctx, e, "gradient", magnitude(p.Abs))
+	},
+})
+
+// magnitude returns what a map has of a derivative: itself, or its magnitude.
+func magnitude(abs bool) func(gradient, _ float64) float64 {
+	return func(gradient, _ float64) float64 {
+		if abs {
+			return math.Abs(gradient)
+		}
+		return gradient
+	}
+}

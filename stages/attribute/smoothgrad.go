@@ -1,0 +1,103 @@
+package attribute
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// SmoothGradParams are the parameters of [SmoothGrad].
+type SmoothGradParams struct {
+	Tapped
+	Samples int     `yaml:"samples" doc:"how many noisy copies of the image" min:"1" max:"100000"`
+	Noise   float64 `yaml:"noise" doc:"the standard deviation of the noise" min:"0" max:"1000"`
+	Scale   string  `yaml:"scale" doc:"what noise is measured in: the range of the normalised image's values, or absolutely" choices:"range|absolute"`
+	Mean    string  `yaml:"mean" doc:"what is averaged over the copies: derivatives, their magnitudes, or their squares" choices:"derivative|magnitude|square"`
+}
+
+// SmoothGrad is the stage of gradients averaged over noise.
+var SmoothGrad = stages.New(stages.Def[SmoothGradParams]{
+	Name: "attribute/smoothgrad",
+	Doc: `the mean gradient of noisy copies of the image
+
+Gaussian noise is added to the normalised image. Every image has noise of its own,
+which depends on the experiment's seed and the image alone. The derivatives are added
+up inside the model's graph, so memory doesn't grow with the samples. Smilkov et al.,
+"SmoothGrad: removing noise by adding noise", ICML 2017 workshop.`,
+	Version:  1,
+	Relation: stages.Each,
+	Seeded:   true,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/smoothgrad: noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
+		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of PAIR averages squares when it is asked for magnitudes (mean: square)",
+		Golden:  "captum",
+	}},
+	Defaults: SmoothGradParams{Tapped: tapped(), Samples: 25, Noise: 0.15, Scale: "range", Mean: "derivative"},
+	Check:    func(p SmoothGradParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p SmoothGradParams, e *stages.Env) error {
+		return p.run(ctx, e, func(i int, x []float32) func(noise []float32) {
+			r, std := e.Rand("noise", i), p.deviation(x)
+			return func(noise []float32) {
+				for k := range noise {
+					noise[k] = float32(r.NormFloat64() * std)
+				}
+			}
+		})
+	},
+})
+
+// deviation returns the standard deviation of the noise on a normalised image.
+func (p SmoothGradParams) deviation(x []float32) float64 {
+	if p.Scale == "absolute" {
+		return p.Noise
+	}
+	return p.Noise * (float64(slices.Max(x)) - float64(slices.Min(x)))
+}
+
+// run makes the maps. noise returns, for an item and its normalised image, what
+// writes the noise of one copy after the other.
+func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, noise func(i int, x []float32) func(noise []float32)) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, err := p.question(ctx, e, n, "gradient")
+	if err != nil {
+		return err
+	}
+	g, err := n.Noisy(ctx, e.Slot, q, program.Summand(p.Mean), n.Fit(p.Samples, e.Batch))
+	if err != nil {
+		return err
+	}
+	weights := slices.Repeat([]float64{1 / float64(p.Samples)}, g.Batch)
+	x := make([]float32, n.Size())
+	for i := range e.Len() {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		if err := image(e, i, n, x); err != nil {
+			return err
+		}
+		g.Set(t, x)
+		draw := noise(i, x)
+		for k := 0; k < p.Samples; k += g.Batch {
+			rows := min(g.Batch, p.Samples-k)
+			for row := range rows {
+				draw(g.Noise(row))
+			}
+			if err := g.Run(ctx, weights[:rows]); err != nil {
+				return err
+			}
+		}
+		if err := p.put(e, i, n, doubles(g.Sum()), g.Shape()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
