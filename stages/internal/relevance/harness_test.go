@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -14,6 +15,20 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
+
+// library opens ONNX Runtime. Without it the test is skipped, unless
+// RUNEXP_REQUIRE=1 or CI=true ask for every test: then it fails.
+func library(t testing.TB) *ort.Runtime {
+	t.Helper()
+	r, err := ort.Default()
+	if err != nil {
+		if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("skipped: " + err.Error())
+	}
+	return r
+}
 
 const float = onnxpb.TensorProto_FLOAT
 

@@ -1,0 +1,78 @@
+package relevance
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEveryOperatorIsListed holds that All returns what the files op_*.go declare,
+// each in the file of its name, in sorted order.
+func TestEveryOperatorIsListed(t *testing.T) {
+	listed := map[string]*Op{}
+	var types []string
+	for _, op := range All() {
+		listed["op"+op.Type] = op
+		types = append(types, op.Type)
+	}
+	if !slices.IsSorted(types) || len(listed) != len(types) {
+		t.Errorf("All is not in order, or lists one twice: %q", types)
+	}
+	files, err := filepath.Glob("op_*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				name := s.(*ast.ValueSpec).Names[0].Name
+				if listed[name] == nil {
+					t.Errorf("%s: add the line %s to All in ops.go", file, name)
+				}
+				delete(listed, name)
+				if want := "op_" + strings.ToLower(strings.TrimPrefix(name, "op")) + ".go"; file != want {
+					t.Errorf("%s belongs into %s", name, want)
+				}
+			}
+		}
+	}
+	for name := range listed {
+		t.Errorf("%s is listed and not declared in a file op_*.go", name)
+	}
+}
+
+// TestDeclarations holds that operators say all that the walk and the tests need.
+func TestDeclarations(t *testing.T) {
+	for _, op := range All() {
+		if flows := op.Kind != Opaque; flows != (op.VJP != nil) || flows != (op.Examples != nil) {
+			t.Errorf("%s is %s: with VJP %v, with examples %v", op.Type, op.Kind, op.VJP != nil, op.Examples != nil)
+		}
+		var names []string
+		for _, ex := range op.Examples {
+			names = append(names, ex.Name)
+		}
+		slices.Sort(names)
+		if n := len(slices.Compact(names)); n != len(op.Examples) || slices.Contains(names, "") {
+			t.Errorf("%s: names of examples %q", op.Type, names)
+		}
+	}
+}
+
+func TestKindNames(t *testing.T) {
+	if want := []string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select", "joint"}; !reflect.DeepEqual(kindNames[:], want) || Joint.String() != "joint" {
+		t.Errorf("kinds %q", kindNames)
+	}
+}
