@@ -1,0 +1,233 @@
+package relevance
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// Layers returns the values that experiments call the middle and the final layer,
+// "" where a model has none: final is the last value before places are pooled or
+// flattened away, middle the one in the middle of the list that final ends.
+//
+// The list has the values that
+//
+//   - all that flows from the input to the answer passes through, so that the
+//     model is a function of them alone;
+//   - have places: feature maps [B,C,h,w], or the tokens [B,T,C] of a square grid
+//     of patches, with up to two other tokens;
+//   - a layer ends with: what an activation makes, or a sum of branches that no
+//     activation follows, as in residual streams. Pooling ends no layer.
+//
+// For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs
+// behind the stem and each block, middle the last one of layer2: as in Rao, Böhle
+// and Schiele, CVPR 2022, section 4. Where the answer is read off a class token,
+// the last block's patches no longer matter, and the list ends before that block.
+func Layers(g *onnx.Graph) (middle, final Value) {
+	p := newPath(g)
+	var list []int // positions of nodes
+	for i := range p.nodes {
+		if v, ok := p.cut(i); ok && places(g.Shape(v)) && p.ends(i) {
+			list = append(list, i)
+		}
+	}
+	if last := p.attention(); last >= 0 && len(list) > 0 && p.readsToken(list[len(list)-1]) {
+		before := slices.DeleteFunc(slices.Clone(list), func(i int) bool { return i > last })
+		if len(before) > 0 {
+			list = before
+		}
+	}
+	if len(list) == 0 {
+		return "", ""
+	}
+	middle, _ = p.cut(list[len(list)/2])
+	final, _ = p.cut(list[len(list)-1])
+	return middle, final
+}
+
+// places reports whether values of a shape have places in the image.
+func places(shape []int) bool {
+	switch len(shape) {
+	case 4:
+		return shape[2]*shape[3] > 1
+	case 3:
+		side := int(math.Sqrt(float64(shape[1])))
+		return side > 1 && shape[1]-side*side <= 2
+	}
+	return false
+}
+
+// A path is what lies between a model's input and its answer: the nodes that
+// depend on the one and that the other depends on, through data.
+type path struct {
+	g      *onnx.Graph
+	ops    map[string]*Op
+	nodes  []onnx.Node
+	on     map[Value]bool // values on the path
+	reads  map[Value][]int
+	before []int // by node: the last node that reads what was made before it
+}
+
+func newPath(g *onnx.Graph) *path {
+	p := &path{g: g, ops: map[string]*Op{}, on: map[Value]bool{}, reads: map[Value][]int{}}
+	for _, o := range All() {
+		p.ops[o.Type] = o
+	}
+	from := map[Value]bool{}
+	for _, v := range g.Inputs() {
+		from[v.Name] = true
+	}
+	for _, n := range g.Proto.Graph.Node {
+		if node := (onnx.Node{NodeProto: n}); slices.ContainsFunc(p.data(node), func(v Value) bool { return from[v] }) {
+			for _, v := range n.Output {
+				from[v] = true
+			}
+		}
+	}
+	to := map[Value]bool{g.Outputs()[0].Name: true}
+	for _, n := range slices.Backward(g.Proto.Graph.Node) {
+		node := onnx.Node{NodeProto: n}
+		if !slices.ContainsFunc(n.Output, func(v Value) bool { return to[v] && from[v] }) {
+			continue
+		}
+		p.nodes = append(p.nodes, node)
+		for _, v := range p.data(node) {
+			to[v] = true
+		}
+	}
+	slices.Reverse(p.nodes)
+	for v := range from {
+		p.on[v] = to[v] && v != ""
+	}
+	for i, n := range p.nodes {
+		for _, v := range p.data(n) {
+			if p.on[v] {
+				p.reads[v] = append(p.reads[v], i)
+			}
+		}
+	}
+	last := -1
+	for _, v := range g.Inputs() {
+		last = max(last, p.lastRead(v.Name))
+	}
+	for _, n := range p.nodes {
+		p.before = append(p.before, last)
+		for _, v := range n.Output {
+			last = max(last, p.lastRead(v))
+		}
+	}
+	return p
+}
+
+// data returns the inputs of a node that something flows through.
+func (p *path) data(n onnx.Node) []Value {
+	op := p.ops[n.OpType]
+	if op == nil {
+		return n.Input
+	}
+	if op.Kind == Opaque {
+		return nil
+	}
+	var out []Value
+	for i, v := range n.Input {
+		if op.Role(i) != Config {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// lastRead returns the last node that reads v, -1 if none does.
+func (p *path) lastRead(v Value) int {
+	if r := p.reads[v]; len(r) > 0 {
+		return r[len(r)-1]
+	}
+	return -1
+}
+
+// cut returns what node i makes if everything passes through it: nodes come in
+// order, so nothing that was made before may be read after it.
+func (p *path) cut(i int) (Value, bool) {
+	var made []Value
+	for _, v := range p.nodes[i].Output {
+		if p.on[v] {
+			made = append(made, v)
+		}
+	}
+	if len(made) != 1 || p.before[i] > i {
+		return "", false
+	}
+	return made[0], true
+}
+
+// ends reports whether node i is the end of a layer.
+func (p *path) ends(i int) bool {
+	if p.activates(i) {
+		return true
+	}
+	n := p.nodes[i]
+	op := p.ops[n.OpType]
+	if op == nil || op.Kind != Sum || p.branches(n) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(p.reads[n.Output[0]], func(k int) bool { return !p.activates(k) })
+}
+
+// activates reports whether node i makes the result of an activation, gates
+// included, or joins such results.
+func (p *path) activates(i int) bool {
+	n := p.nodes[i]
+	switch n.OpType {
+	case "Clip", "PRelu":
+		return true
+	case "Mul":
+		return p.branches(n) > 1
+	case "Concat":
+		for _, v := range n.Input {
+			k := slices.IndexFunc(p.nodes, func(m onnx.Node) bool { return slices.Contains(m.Output, v) })
+			if k < 0 || !p.activates(k) {
+				return false
+			}
+		}
+		return true
+	}
+	op := p.ops[n.OpType]
+	return op != nil && op.Kind == Activation
+}
+
+// branches counts the inputs of a node that lie on the path.
+func (p *path) branches(n onnx.Node) int {
+	count := 0
+	for _, v := range p.data(n) {
+		if p.on[v] {
+			count++
+		}
+	}
+	return count
+}
+
+// attention returns the last node that makes attention of tokens to tokens, -1 if
+// there is none.
+func (p *path) attention() int {
+	for i, n := range slices.Backward(p.nodes) {
+		if s := p.g.Shape(n.Output[0]); n.OpType == "Softmax" && len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
+			return i
+		}
+	}
+	return -1
+}
+
+// readsToken reports whether one token is picked out of many behind node i.
+func (p *path) readsToken(i int) bool {
+	for _, n := range p.nodes[i+1:] {
+		if n.OpType != "Gather" && n.OpType != "Slice" && n.OpType != "Split" {
+			continue
+		}
+		in, out := p.g.Shape(n.Input[0]), p.g.Shape(n.Output[0])
+		if len(in) == 3 && in[1] > 1 && size(out) == size(in)/in[1] {
+			return true
+		}
+	}
+	return false
+}
