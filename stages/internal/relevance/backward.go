@@ -35,6 +35,9 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 		op := ops[n.OpType]
 		if op == nil || n.Domain != "" && n.Domain != "ai.onnx" {
 			unknown = append(unknown, n.Label())
+			for _, v := range n.Input { // go on, to name all at once
+				needed[v] = needed[v] || flows[v]
+			}
 			continue
 		}
 		if op.Kind == Opaque {
@@ -56,6 +59,7 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 			op.Prepare(b, n)
 		}
 	}
+	b.flows = flows
 	arrived := map[Value]Value{}
 	for v, r := range seeds {
 		arrived[v] = r
@@ -74,7 +78,13 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 		b.at(n)
 		back := p.rule(g, op, n)(b, op, n, r)
 		for i, v := range n.Input {
-			if i >= len(back) || back[i] == "" || !flows[v] {
+			if !flows[v] || op.Role(i) == Config {
+				continue
+			}
+			if i >= len(back) || back[i] == "" {
+				if role := op.Role(i); role == Weight || role == Bias {
+					b.Fail(n, "its weight %q depends on the image", v)
+				}
 				continue
 			}
 			if got, want := b.Shape(back[i]), g.Shape(v); !slices.Equal(got, want) {

@@ -122,7 +122,7 @@ func batchable(t *testing.T, op *Op, ex Example) bool {
 func sameBits(t *testing.T, op *Op, ex Example) {
 	const most = 8
 	r := rand.New(rand.NewPCG(3, 4))
-	real := func(i, n int) []float32 {
+	sample := func(i, n int) []float32 {
 		v := ex.draw(i, n)
 		if ex.Draw == nil {
 			for k := range v {
@@ -144,10 +144,10 @@ func sameBits(t *testing.T, op *Op, ex Example) {
 			}
 			if x == nil {
 				for k, i := range b.flows {
-					x = append(x, real(i, size(b.in[k])))
+					x = append(x, sample(i, size(b.in[k])))
 				}
 				for _, s := range b.shapes {
-					u = append(u, real(99, size(s)))
+					u = append(u, sample(99, size(s)))
 				}
 				_, want = b.run(t, x, u)
 			}

@@ -18,6 +18,7 @@ type Builder struct {
 	nodes  []*onnxNode
 	node   string // whose relevance is being written
 	consts map[string]Value
+	flows  map[Value]bool // what depends on the values that relevance is wanted at
 	err    error
 }
 

@@ -12,7 +12,7 @@ var opCast = &Op{
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		from, to := b.g.Types[n.Input[0]].Elem, onnxpb.TensorProto_DataType(n.Int("to", 0))
 		switch {
-		case !real(from) || !real(to):
+		case !isReal(from) || !isReal(to):
 			return nil
 		case from == to:
 			return []Value{dy[0]}
@@ -22,7 +22,7 @@ var opCast = &Op{
 	Examples: []Example{{Name: "nothing", Inputs: [][]int{{2, 3}}, Attrs: []onnx.Attr{{Name: "to", Value: 1}}}},
 }
 
-func real(t onnxpb.TensorProto_DataType) bool {
+func isReal(t onnxpb.TensorProto_DataType) bool {
 	switch t {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
 		return true

@@ -12,6 +12,10 @@ var opClip = &Op{
 		if lo == "" && hi == "" {
 			return []Value{dy[0]}
 		}
+		if b.flows[lo] || b.flows[hi] {
+			b.Fail(n, "its bounds depend on the image")
+			return nil
+		}
 		return []Value{b.Mul(dy[0], b.Between(n.Output[0], lo, hi))}
 	},
 	Examples: []Example{

@@ -1,0 +1,83 @@
+package relevance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// TestRefused holds that what isn't known is an error that names the node, and
+// never a wrong number.
+func TestRefused(t *testing.T) {
+	library(t)
+	tests := []struct {
+		name string
+		op   *Op
+		ex   Example
+		want string
+	}{
+		{"weights from the image", opConv, Example{Inputs: [][]int{{2, 3, 4, 4}, {2, 3, 1, 1}}, Flow: []int{0, 1}}, `node Conv "node": its weight "x1" depends on the image`},
+		{"a bias from the image", opLayerNormalization, Example{Inputs: [][]int{{2, 3}, {3}, {3}}, Flow: []int{0, 2}}, "depends on the image"},
+		{"an exponent from the image", opPow, Example{Inputs: [][]int{{2, 3}, {2, 3}}, Flow: []int{0, 1}, Draw: aboveZero}, "depends on the image"},
+		{"columns first", opMaxPool, Example{Inputs: [][]int{{2, 3, 4, 4}}, Attrs: []onnx.Attr{
+			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "storage_order", Value: 1}}}, "columns first"},
+		{"a stated shape", opConvTranspose, Example{Inputs: [][]int{{2, 3, 4, 4}, {3, 2, 2, 2}}, Attrs: []onnx.Attr{
+			{Name: "output_shape", Value: []int64{5, 5}}}}, "states the shape"},
+	}
+	for _, tt := range tests {
+		b, err := prepare(t, tt.op, tt.ex, nil, 1)
+		if err == nil {
+			b.close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// chain returns a graph of nodes of one float input each, every value a row of 3.
+func chain(t *testing.T, ops ...string) *onnx.Graph {
+	t.Helper()
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Name: "g"}}}
+	m.SetInputs(onnx.Value{Name: "v0", Elem: float, Shape: []int{3}, Known: true})
+	types := map[string]onnx.Type{"v0": {Elem: float, Shape: []int{3}}, "seed": {Elem: float, Shape: []int{3}}}
+	for i, op := range ops {
+		in, out := "v"+string(rune('0'+i)), "v"+string(rune('1'+i))
+		m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("n"+out[1:], op, []string{in}, []string{out}))
+		types[out] = onnx.Type{Elem: float, Shape: []int{3}}
+	}
+	g, err := onnx.NewGraph(m, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestUnsupported holds that operators nobody taught us are reported all at once,
+// and only those on the way.
+func TestUnsupported(t *testing.T) {
+	g := chain(t, "Det", "Relu", "Bogus", "Mystery", "Relu", "Hardmax")
+	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, nil)
+	var unsupported *UnsupportedError
+	if !errors.As(err, &unsupported) {
+		t.Fatalf("got %v", err)
+	}
+	if want := `no gradient is known for Bogus "n3", Mystery "n4"`; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+// TestOpaque holds that nothing arrives behind an operator that stops relevance.
+func TestOpaque(t *testing.T) {
+	g := chain(t, "Relu", "Sign", "Relu")
+	out, err := Backward(g, map[Value]Value{"v3": "seed"}, []Value{"v0", "v2"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out["v0"] != "" || out["v2"] == "" {
+		t.Errorf("got %v", out)
+	}
+}
