@@ -1,0 +1,254 @@
+package attribute
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// gradientStages are the methods of this package that go backwards, at little
+// cost.
+func gradientStages() map[string]struct {
+	stage  stages.Stage
+	params any
+} {
+	smooth := *SmoothGrad.NewParams().(*SmoothGradParams)
+	smooth.Samples = 5
+	return map[string]struct {
+		stage  stages.Stage
+		params any
+	}{
+		"saliency":             {Saliency, Saliency.NewParams()},
+		"input-x-gradient":     {InputXGradient, InputXGradient.NewParams()},
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9, "gauss-legendre", "black"}},
+		"at the middle":        {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9, "left", "black"}},
+		"smoothgrad":           {SmoothGrad, &smooth},
+		"guided-backprop":      {GuidedBackprop, GuidedBackprop.NewParams()},
+		"deconvolution":        {Deconvolution, Deconvolution.NewParams()},
+		"grad-cam":             {GradCAM, GradCAM.NewParams()},
+		"guided-grad-cam":      {GuidedGradCAM, GuidedGradCAM.NewParams()},
+	}
+}
+
+func tappedAt(layer string) Tapped {
+	p := tapped()
+	p.Layer = layer
+	return p
+}
+
+// TestGradientBits holds that maps don't depend on batches and threads.
+func TestGradientBits(t *testing.T) {
+	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
+		in := officialInput(t, net, io, "unit")
+		for _, m := range gradientStages() {
+			modeltest.InvariantStage(t, m.stage, m.params, "maps", in)
+		}
+	}
+}
+
+// TestGradientIsTheSlope holds saliency, for every output and kind of target,
+// against differences of the answer to images a small step apart.
+func TestGradientIsTheSlope(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	two := stages.NewTensor([]int64{2, 6}, 2).Encode()
+	for _, output := range []string{"logit", "probability"} {
+		for _, target := range []string{"predicted", "label", "4"} {
+			p := &SaliencyParams{unreduced(), false}
+			p.Target, p.Output = target, output
+			if target == "predicted" {
+				in["targets"] = []stages.Data{stagetest.Items(nil, two, two)}
+			}
+			maps := mapsOf(t, Saliency, p, in)
+			for i, m := range maps {
+				along := 0.0
+				for _, g := range m {
+					along += g * g
+				}
+				along = math.Sqrt(along)
+				// One step of length h up the gradient changes the answer by h times
+				// its length; halves of float32's digits are lost in the difference.
+				const h = 1e-2
+				x, err := stages.DecodeTensor(payload(t, in["images"][0], i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ends := make([]float64, 2)
+				for k, sign := range []float64{-1, 1} {
+					moved := x.Float32s()
+					for j := range moved {
+						moved[j] += float32(sign * h / 2 * m[j] / along)
+					}
+					ends[k] = answerTo(t, in, p.Common, i, moved)
+				}
+				if slope := (ends[1] - ends[0]) / h; math.Abs(slope-along) > 0.02*along {
+					t.Errorf("target %s, %s, image %d: the answer rises by %v, the gradient says %v", target, output, i, slope, along)
+				}
+			}
+		}
+	}
+}
+
+func payload(t *testing.T, d stages.Data, i int) []byte {
+	t.Helper()
+	b, err := d.Load(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// answerTo returns the explained number of item i, were its image x.
+func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []float32) float64 {
+	t.Helper()
+	one := map[string][]stages.Data{"model": in["model"], "images": {stagetest.Items(nil, stages.NewTensor(x, 3, 32, 32).Encode())}}
+	for _, port := range []string{"targets", "labels"} {
+		one[port] = []stages.Data{stagetest.Items(nil, payload(t, in[port][0], i))}
+	}
+	// A window over everything: what the answer falls from the image to zero.
+	o := &OcclusionParams{Common: p, Variant: "paper", Window: 32, Stride: 32, Baseline: "zero"}
+	o.Reduce = "sum"
+	return mapsOf(t, Occlusion, o, one)[0][0]
+}
+
+// TestIntegratedGradientsAreComplete holds that attributions sum to the fall of
+// the answer, at the input and at inner layers, for any baseline and output.
+func TestIntegratedGradientsAreComplete(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
+	for _, layer := range []string{"input", "middle", "final"} {
+		for _, baseline := range []string{"zero", "black"} {
+			for _, output := range []string{"logit", "probability"} {
+				p := &IntegratedGradientsParams{tappedAt(layer), 200, "gauss-legendre", baseline}
+				p.Output = output
+				r := stagetest.Run(t, IntegratedGradients, p, in)
+				for i, b := range r.Payloads["completeness"] {
+					excess, err := stages.ScalarOf(b)
+					if err != nil || math.Abs(excess) > 0.05 { // answers fall by 10 to 50
+						t.Errorf("layer %s, baseline %s, %s, item %d: %v is left over (%v)", layer, baseline, output, i, excess, err)
+					}
+				}
+				if layer != "input" {
+					continue
+				}
+				// The same fall, from occlusion of everything.
+				o := &OcclusionParams{Common: p.Common, Variant: "paper", Window: 32, Stride: 32, Baseline: baseline}
+				for i, m := range mapsOf(t, Occlusion, o, in) {
+					sum := 0.0
+					for _, v := range tensor(t, r.Payloads["maps"][i]) {
+						sum += float64(v)
+					}
+					if math.Abs(sum-m[0]) > 0.05 {
+						t.Errorf("baseline %s, %s, item %d: the map sums to %v, the answer falls by %v", baseline, output, i, sum, m[0])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSmoothGradWithoutNoise holds that it is the gradient.
+func TestSmoothGradWithoutNoise(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	for mean, of := range map[string]func(float64) float64{
+		"derivative": func(g float64) float64 { return g },
+		"magnitude":  math.Abs,
+		"square":     func(g float64) float64 { return g * g },
+	} {
+		p := *SmoothGrad.NewParams().(*SmoothGradParams)
+		p.Noise, p.Mean, p.Reduce, p.Samples = 0, mean, "none", 11
+		got := mapsOf(t, SmoothGrad, &p, in)
+		for i, want := range mapsOf(t, Saliency, &SaliencyParams{unreduced(), false}, in) {
+			for k := range want {
+				if math.Abs(got[i][k]-of(want[k])) > 2e-6 {
+					t.Fatalf("%s, value %d: %v, want %v", mean, k, got[i][k], of(want[k]))
+				}
+			}
+		}
+	}
+}
+
+// TestNoiseIsOfTheImage holds that noise is measured in the image's range, and is
+// another one for another image or seed.
+func TestNoiseIsOfTheImage(t *testing.T) {
+	p := SmoothGradParams{Noise: 0.5, Scale: "range"}
+	if d := p.deviation([]float32{-1, 0, 3}); d != 2 {
+		t.Errorf("half of a range of 4 is %v", d)
+	}
+	p.Scale = "absolute"
+	if d := p.deviation([]float32{-1, 0, 3}); d != 0.5 {
+		t.Errorf("0.5 is %v", d)
+	}
+}
+
+// TestMapsAtLayers holds that maps of inner layers have the image's size, and
+// that the enlarged map is what the layer's places say.
+func TestMapsAtLayers(t *testing.T) {
+	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
+		in := officialInput(t, net, io, "unit")
+		for _, layer := range []string{"middle", "final"} {
+			for i, m := range mapsOf(t, InputXGradient, &InputXGradientParams{tappedAt(layer)}, in) {
+				if len(m) != 32*32 {
+					t.Fatalf("%s at %s: %d values", net, layer, len(m))
+				}
+				least, most := m[0], m[0]
+				for _, v := range m {
+					least, most = min(least, v), max(most, v)
+				}
+				if least == most {
+					t.Errorf("%s at %s, item %d: the same everywhere", net, layer, i)
+				}
+			}
+		}
+	}
+}
+
+func TestPlanes(t *testing.T) {
+	tokens := []float64{-1, -2, 1, 10, 2, 20, 3, 30, 4, 40}
+	got, err := planesOf(tokens, []int{5, 2})
+	if err != nil || got.channels != 2 || got.height != 2 || got.width != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for k, want := range []float64{1, 2, 3, 4, 10, 20, 30, 40} {
+		if got.values[k] != want {
+			t.Errorf("value %d: %v, want %v", k, got.values[k], want)
+		}
+	}
+	for _, shape := range [][]int{{10}, {2, 5}, {1, 1, 2, 5}} {
+		if _, err := planesOf(tokens, shape); err == nil {
+			t.Errorf("shape %v was accepted", shape)
+		}
+	}
+}
+
+func TestTappedRefuses(t *testing.T) {
+	none := tappedAt("final")
+	none.Reduce = "none"
+	nowhere := tappedAt("")
+	target := tappedAt("final")
+	target.Target = "best"
+	for want, p := range map[string]interface{ Validate() error }{
+		"channels of its own":    SaliencyParams{Tapped: none},
+		"neither input":          GradCAMParams{Tapped: nowhere},
+		"neither predicted":      GuidedGradCAMParams{Tapped: target},
+		"both ends of the path":  IntegratedGradientsParams{Tapped: tapped(), Steps: 1, Rule: "trapezoid"},
+		"makes its map at the i": OcclusionParams{Common: tappedAt("final").Common},
+	} {
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v doesn't say %q", err, want)
+		}
+	}
+	kept := GuidedGradCAMParams{Tapped: none}
+	if err := kept.Validate(); err != nil {
+		t.Error(err)
+	}
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	for layer, want := range map[string]string{"/nowhere": "no value of the model's graph", "/fc1/Gemm_output_0": "no places in the image", "logits": "no places"} {
+		_, err := stagetest.Try(InputXGradient, &InputXGradientParams{tappedAt(layer)}, in)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("layer %s: %v", layer, err)
+		}
+	}
+}

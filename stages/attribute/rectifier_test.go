@@ -1,0 +1,63 @@
+package attribute
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/model"
+)
+
+// TestRectifiersOfAPositiveNet holds that guided backpropagation and
+// deconvolution are the gradient where nothing is ever negative.
+func TestRectifiersOfAPositiveNet(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range m.Proto.Graph.Initializer {
+		v, err := onnx.Float32s(w)
+		if err != nil {
+			continue
+		}
+		shape := make([]int, len(w.Dims))
+		for k, d := range w.Dims {
+			shape[k] = int(d)
+		}
+		for k := range v {
+			v[k] = float32(math.Abs(float64(v[k]))) + 1e-3
+		}
+		m.Proto.Graph.Initializer[i] = onnx.FloatTensor(w.Name, v, shape...)
+	}
+	if b, err = m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "positive.onnx")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 3*32*32)
+	for i := range x {
+		x[i] = float32(0.5 + 0.5*math.Sin(float64(i)))
+	}
+	net := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
+	at := func(s stages.Stage, params any) []float32 { return maps(t, s, params, net, x, []int{3, 32, 32}, 3) }
+	want := at(Saliency, &SaliencyParams{unreduced(), false})
+	if d := cmp.Diff(want, at(GuidedBackprop, &GuidedBackpropParams{unreduced(), false})); d != "" {
+		t.Errorf("guided backpropagation isn't the gradient: %s", d)
+	}
+	if d := cmp.Diff(want, at(Deconvolution, &DeconvolutionParams{unreduced()})); d != "" {
+		t.Errorf("deconvolution isn't the gradient: %s", d)
+	}
+}
