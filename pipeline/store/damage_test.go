@@ -202,6 +202,20 @@ func TestReasons(t *testing.T) {
 			if err := tc.damage(path); err != nil {
 				t.Fatal(err)
 			}
+			if tc.name == "truncated" {
+				// Putting it again needs nobody to have noticed.
+				fresh := open(t, dir, Options{})
+				if _, err := fresh.Put([][]byte{payload}); err != nil {
+					t.Fatal(err)
+				}
+				if b, err := fresh.Load(refs[0]); err != nil || len(b) != len(payload) {
+					t.Errorf("put over the truncated object: %v", err)
+				}
+				os.Chmod(path, 0o644)
+				if err := tc.damage(path); err != nil {
+					t.Fatal(err)
+				}
+			}
 			s = open(t, dir, Options{})
 			m := s.Check(refs[0].Pack)
 			if (m == nil) != (tc.check == "") || m != nil && !strings.Contains(m.Reason, tc.check) {

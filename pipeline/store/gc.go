@@ -75,7 +75,7 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 		garbage = append(garbage, filepath.Join(s.dir, "damaged", f.Name()))
 	}
 	sort.Strings(r.Cells)
-	if !apply {
+	if _, err := os.Stat(s.dir); !apply || errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
 	return r, s.collect(actions, items, garbage)

@@ -107,3 +107,24 @@ func TestGCSparesWorkInProgress(t *testing.T) {
 		t.Error("check says that it's still there")
 	}
 }
+
+// TestGCOfNothing: caring for a store that isn't there doesn't make one.
+func TestGCOfNothing(t *testing.T) {
+	dir := filepath.Join(scratch(t), "none")
+	s := open(t, dir, Options{})
+	if r, err := s.GC(Roots{}, true); err != nil || r.ObjectsKept != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if p, err := s.Verify(t.Context(), nil); err != nil || len(p) > 0 {
+		t.Errorf("%v %v", p, err)
+	}
+	if _, err := s.Info(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder was made")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -26,6 +27,9 @@ type Listing struct {
 
 // Len returns the number of items.
 func (l *Listing) Len() int { return len(l.refs.entries) }
+
+// Grow makes room for n more items.
+func (l *Listing) Grow(n int) { l.refs.entries = slices.Grow(l.refs.entries, n) }
 
 // Append adds an item whose payload is r.
 func (l *Listing) Append(r Ref) { l.refs.append(r) }
