@@ -42,9 +42,9 @@ type member struct {
 	cut    bool              // its inputs came out as in an earlier run, whose results are its own
 	stored *store.Items      // what earlier runs know of items under this recipe
 
-	mu    sync.Mutex                           // guards what follows
-	items map[stages.Digest]*store.ItemOutcome // by item key; nil for what's stored but of no use
-	keys  []stages.Digest                      // by call; zero until known
+	mu    sync.Mutex // guards what follows
+	items *outcomes
+	keys  []stages.Digest // by call; zero until known
 	err   error
 }
 
@@ -74,7 +74,7 @@ func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (
 		return err
 	}
 	m.keys = make([]stages.Digest, m.count)
-	m.items = map[stages.Digest]*store.ItemOutcome{}
+	m.items = newOutcomes(r.madeBy(n), len(n.Stage.Outputs), m.count)
 	m.stored, err = r.store.Items(m.group, r.madeBy(n))
 	return err
 }
@@ -269,19 +269,19 @@ func (r *run) outcome(m *member, call int) (store.ItemOutcome, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := m.keys[call]
-	o, ok := m.items[key]
-	if !ok {
-		if m.stored != nil {
-			if old, ok := m.stored.Get(key); ok && r.usable(m, old) {
-				o = &old
-			}
-		}
-		m.items[key] = o
+	o, known, ok := m.items.get(key)
+	if known || m.stored == nil {
+		return o, ok
 	}
-	if o == nil {
+	if o, ok = m.stored.Get(key); !ok {
+		return o, false
+	}
+	if !r.usable(m, o) {
+		m.items.reject(key)
 		return store.ItemOutcome{}, false
 	}
-	return *o, true
+	m.items.add(key, o)
+	return o, true
 }
 
 // usable reports whether an outcome was made by the class of device in use, and
@@ -522,7 +522,7 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) 
 	}
 	m.mu.Lock()
 	for i := range records {
-		m.items[records[i].Key] = &records[i].ItemOutcome
+		m.items.add(records[i].Key, records[i].ItemOutcome)
 	}
 	m.mu.Unlock()
 	r.count(func(s *Summary) { s.Items += len(calls) })
