@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
@@ -22,6 +23,25 @@ type Session struct {
 // NewSession loads a model onto a device. Names fix the order of what is fed and
 // of what comes back.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device) (*Session, error) {
+	return newSession(model, inputs, outputs, d, nil)
+}
+
+// readerDependent are the library's fusions that happen or not depending on who
+// else reads a value between two nodes, and that change the last bits of results.
+var readerDependent = append([]string{
+	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvActivationFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
+	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion", "QuickGeluFusion", "SkipLayerNormFusion",
+}, apart...)
+
+// NewCanonicalSession is NewSession for models that hold the same nodes among
+// different others: what those compute has the same bits in every model. One
+// exception is known, a Conv whose only reader is an Add: where something else
+// reads it too, the sum's last bits may differ.
+func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device) (*Session, error) {
+	return newSession(model, inputs, outputs, d, readerDependent)
+}
+
+func newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
 	if len(inputs) == 0 || len(outputs) == 0 {
 		return nil, fmt.Errorf("a session needs an input and an output")
 	}
@@ -30,6 +50,11 @@ func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.De
 		return nil, err
 	}
 	defer o.Destroy()
+	if without != nil {
+		if err := o.AddSessionConfigEntry(disable, strings.Join(without, ";")); err != nil {
+			return nil, err
+		}
+	}
 	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
 	if err != nil {
 		return nil, explain(err)

@@ -15,6 +15,9 @@ import (
 // another way than the layer before it.
 var apart = []string{"ConvBNFusion", "ConvMulFusion", "MatMul_BatchNormalization_Fusion"}
 
+// disable is the entry that names what a session leaves undone.
+const disable = "optimization.disable_specified_optimizers"
+
 // Simplify returns a model that computes the same with fewer nodes: what doesn't
 // depend on the input is computed, what does nothing is gone. The more the model
 // says of its input's shape, the more goes. BatchNormalization stays apart from
@@ -32,7 +35,7 @@ func (r *Runtime) Simplify(model []byte) ([]byte, error) {
 		},
 		func(o *onnxruntime.SessionOptions) error { return o.SetOptimizedModelFilePath(path) },
 		func(o *onnxruntime.SessionOptions) error {
-			return o.AddSessionConfigEntry("optimization.disable_specified_optimizers", strings.Join(apart, ";"))
+			return o.AddSessionConfigEntry(disable, strings.Join(apart, ";"))
 		},
 	)
 	if err != nil {

@@ -92,7 +92,7 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 
 // compileBackward returns the ONNX bytes of a walk and what it is fed and returns.
 func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) ([]byte, recipe, error) {
-	r := recipe{name: w.name}
+	r := recipe{name: w.name, canonical: true}
 	at := bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}
 	wrt, shape := n.Input, g.Shape(n.Input)
 	at.inner = at.image

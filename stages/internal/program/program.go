@@ -75,6 +75,9 @@ type recipe struct {
 	feeds []feed
 	// returns are what the program returns besides the answer.
 	returns []feed
+	// canonical says that the net's own nodes give the same bits in all programs
+	// of a batch whose recipes say so.
+	canonical bool
 	// emit adds the nodes that make normalised images [batch,C,H,W] of the feeds,
 	// and returns the name of the value that holds them.
 	emit func(f *onnx.Fragment) string
@@ -195,7 +198,11 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 		names = append(names, "runexp_"+f.name)
 	}
 	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err == nil {
-		p.session, err = runtime.NewSession(b, names, outputs, d)
+		session := runtime.NewSession
+		if r.canonical {
+			session = runtime.NewCanonicalSession
+		}
+		p.session, err = session(b, names, outputs, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
