@@ -48,22 +48,18 @@ func checkScan(t *testing.T, b []byte, kind logKind) {
 	}
 }
 
-// FuzzIndex: whatever the index file holds, a key leads to its own entry or to none.
+// FuzzIndex: whatever the index file holds, a key leads only to what was written for it.
 func FuzzIndex(f *testing.F) {
-	w := newWorld(4)
-	s := open(f, w.filled(f), Options{ReadOnly: true})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkScan(t, b, indexLog)
-		damaged := Store{readOnly: true}
-		damaged.index.parse(b)
-		for i := range w.cells {
-			want, _ := s.Lookup(w.cells[i].key, "")
-			if h, ok := damaged.Lookup(w.cells[i].key, ""); ok && !bytes.Equal(h.outputs(), want.outputs()) {
-				t.Fatalf("cell %d has another entry", i)
+		s := Store{readOnly: true}
+		s.index.parse(b)
+		for key := range s.index.newest {
+			h, ok := s.Lookup(key, "a")
+			if !ok || !bytes.Contains(b, appendFrame(nil, indexLog, key, h.rec)) {
+				t.Fatalf("key %s leads to what nobody wrote", key.Short())
 			}
-		}
-		if n := len(damaged.index.newest); n > len(w.cells) {
-			t.Fatalf("%d keys of %d", n, len(w.cells))
+			s.index.last(h.name())
 		}
 
 		var x index
