@@ -136,7 +136,6 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 	defer n.restoring.Unlock()
 	n.mu.Lock()
 	restored, before := n.restored, node{hit: n.hit}
-	n.listings = nil
 	n.mu.Unlock()
 	switch {
 	case restored != l.restored:
@@ -150,6 +149,9 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 		n.mu.Unlock()
 	}()
 	r.warn(n.Cell, "%v; it is computed again", l.err)
+	n.forget()
+	r.doubt(n)
+	n.forget()
 	j := &job{members: []*member{{node: n}}, restores: true}
 	if err := r.whole(ctx, slot, j); err != nil {
 		return err
@@ -161,6 +163,22 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 	}
 	r.count(func(s *Summary) { s.Restored++ })
 	return nil
+}
+
+// doubt reads everything that's stored of n, so that all that is lost is known: a
+// disk that lost one thing may have lost more.
+func (r *run) doubt(n *node) {
+	for p := range n.Stage.Outputs {
+		l, err := r.listing(n, p)
+		if err != nil {
+			continue
+		}
+		for i := range l.Len() {
+			if ref := l.Ref(i); ref.Kept() {
+				_, _ = r.store.Load(ref) // which remembers what it finds
+			}
+		}
+	}
 }
 
 // regenerate computes items of a cell whose bytes aren't kept. It returns them by

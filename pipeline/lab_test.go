@@ -1,0 +1,236 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// A lab is a store and a catalog of stages that count what they execute.
+type lab struct {
+	t      *testing.T
+	dir    string
+	mu     sync.Mutex
+	ran    map[string]int // items by stage
+	events []pipeline.Event
+	stages map[string]*stages.Stage
+	items  []string // what lab/source lists: id=content
+	others []string // what lab/other lists
+	drift  float64  // what lab/stray puts next
+	hook   func(point string) error
+	drain  chan struct{}
+	ctx    context.Context
+
+	devices      string
+	batch, chunk int
+	force        []string
+	failFast     bool
+}
+
+func newLab(t *testing.T) *lab {
+	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu"}
+	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild()) {
+		l.stages[s.Name] = &s
+	}
+	return l
+}
+
+// scratch returns a folder in memory where there's such a file system: labs write,
+// and sync, a lot.
+func scratch(t *testing.T) string {
+	t.Helper()
+	if dir, err := os.MkdirTemp("/dev/shm", "runexp-lab-"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}
+
+func (l *lab) Lookup(name string) (*stages.Stage, bool) { s, ok := l.stages[name]; return s, ok }
+
+func (l *lab) Names() []string {
+	var names []string
+	for n := range l.stages {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (l *lab) count(stage string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ran[stage] += n
+}
+
+func number(b []byte) float64 {
+	x, err := stages.ScalarOf(b)
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// big returns a payload beyond what records hold inline.
+func big(x float64) []byte {
+	v := make([]float64, 20)
+	for i := range v {
+		v[i] = x + float64(i)
+	}
+	return stages.NewTensor(v, 20).Encode()
+}
+
+func first(b []byte) float64 {
+	t, err := stages.DecodeTensor(b)
+	if err != nil {
+		panic(err)
+	}
+	return t.Float64s()[0]
+}
+
+func (l *lab) parse(yaml string) *pipeline.Plan {
+	l.t.Helper()
+	plan, err := pipeline.Parse("lab.yaml", []byte(yaml), l.dir, l, pipeline.Overrides{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return plan
+}
+
+func (l *lab) engine(plan *pipeline.Plan, s *store.Store) *pipeline.Engine {
+	l.t.Helper()
+	devices, err := device.Parse(l.devices)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	force, err := plan.Selector(l.force)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return &pipeline.Engine{
+		Store: s, Devices: devices, Batch: l.batch, Chunk: l.chunk, FailFast: l.failFast, Force: force,
+		MadeBy:  func(class string) string { return class },
+		OnEvent: func(ev pipeline.Event) { l.events = append(l.events, ev) },
+	}
+}
+
+// run loads an experiment and executes it; load and set-up errors end the test,
+// and so does a run that gets stuck.
+func (l *lab) run(yaml string) (*pipeline.Result, error) {
+	l.t.Helper()
+	plan := l.parse(yaml)
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{Hook: l.hook})
+	if err != nil {
+		return nil, err
+	}
+	l.ran, l.events = map[string]int{}, nil
+	ctx, cancel := context.WithTimeoutCause(l.ctx, time.Minute, errors.New("the run got stuck"))
+	defer cancel()
+	res, err := l.engine(plan, s).Run(ctx, plan, l.drain)
+	if err == nil {
+		err = s.Close()
+	}
+	return res, err
+}
+
+// outlook tells what a run would do.
+func (l *lab) outlook(yaml string) (*pipeline.Plan, *pipeline.Outlook) {
+	l.t.Helper()
+	plan := l.parse(yaml)
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{ReadOnly: true})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer s.Close()
+	o, err := l.engine(plan, s).Plan(l.ctx, plan)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return plan, o
+}
+
+// said returns the reasons of events of a kind, "cell: reason".
+func (l *lab) said(kind pipeline.EventKind) (list []string) {
+	for _, e := range l.events {
+		if e.Kind == kind {
+			list = append(list, e.Cell+": "+e.Reason)
+		}
+	}
+	return list
+}
+
+// fate tells how a cell ended, and why.
+func fate(t *testing.T, res *pipeline.Result, cell string) (pipeline.Fate, string) {
+	t.Helper()
+	c, err := res.Plan.Find(cell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := res.Fate(c)
+	if err != nil {
+		return f, err.Error()
+	}
+	return f, ""
+}
+
+func (l *lab) mustRun(yaml string) *pipeline.Result {
+	l.t.Helper()
+	res, err := l.run(yaml)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(res.Close)
+	for _, c := range res.Plan.Cells {
+		if fate, err := res.Fate(c); fate > pipeline.Executed || err != nil {
+			l.t.Fatalf("%s: %v", c, err)
+		}
+	}
+	return res
+}
+
+// text returns what a cell's first port holds, as text.
+func (l *lab) text(res *pipeline.Result, cell string) string {
+	l.t.Helper()
+	c, err := res.Plan.Find(cell)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	d, err := res.Data(context.Background(), c, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := range d.Items {
+		p, err := d.Load(i)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if c.Stage.Outputs[0].Type.Form == stages.FormTensor {
+			fmt.Fprintf(&b, "%s=%g ", d.Items[i].ID, first(p))
+		} else {
+			b.Write(p)
+		}
+	}
+	return b.String()
+}
+
+func (l *lab) want(what string, counts ...any) {
+	l.t.Helper()
+	for i := 0; i < len(counts); i += 2 {
+		if got := l.ran[counts[i].(string)]; got != counts[i+1].(int) {
+			l.t.Errorf("%s: %s executed %d items, want %d (all: %v)", what, counts[i], got, counts[i+1], l.ran)
+		}
+	}
+}
