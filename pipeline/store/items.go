@@ -1,12 +1,9 @@
 package store
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"math"
-	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -44,7 +41,8 @@ func (o ItemOutcome) Kept() bool {
 
 // Items are the known outcomes of a group. They're decoded when asked for.
 type Items struct {
-	frames [][]byte // payloads of the group's frames
+	mu     sync.RWMutex // guards what follows
+	frames [][]byte     // payloads of the group's frames
 	where  map[stages.Digest]itemPlace
 	packs  [][]PackRef // of each frame
 	madeBy []string    // of each frame
@@ -53,10 +51,16 @@ type Items struct {
 type itemPlace struct{ frame, off int32 }
 
 // Len returns the number of items whose outcome is known.
-func (v *Items) Len() int { return len(v.where) }
+func (v *Items) Len() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.where)
+}
 
 // Get returns the outcome of an item. Its packs may have gone: see [Store.Check].
 func (v *Items) Get(key stages.Digest) (ItemOutcome, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
 	at, ok := v.where[key]
 	if !ok {
 		return ItemOutcome{}, false
@@ -79,26 +83,6 @@ func (s *Store) itemPath(bucket byte) string {
 	return filepath.Join(s.dir, "items", fmt.Sprintf("%02x.log", bucket))
 }
 
-// Items returns what's known of a group's items: the newest outcome of each, of
-// those made by prefer if there are any. Damaged records are left out; the error
-// is of reading the file.
-func (s *Store) Items(group stages.Digest, prefer string) (*Items, error) {
-	v := &Items{where: map[stages.Digest]itemPlace{}}
-	b, err := os.ReadFile(s.itemPath(group[0]))
-	if errors.Is(err, fs.ErrNotExist) {
-		return v, nil
-	} else if err != nil {
-		s.warn("item records can't be read: %v", err)
-		return v, nil
-	}
-	scanLog(b, itemLog, func(_ int, key stages.Digest, payload []byte) {
-		if key == group && len(payload) <= math.MaxInt32 {
-			v.add(append([]byte(nil), payload...), prefer)
-		}
-	})
-	return v, nil
-}
-
 // add takes in a frame's payload, all of it or, when it's malformed, nothing.
 func (v *Items) add(payload []byte, prefer string) {
 	f := int32(len(v.frames))
@@ -113,6 +97,8 @@ func (v *Items) add(payload []byte, prefer string) {
 	if err != nil {
 		return
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.frames = append(v.frames, payload)
 	v.packs = append(v.packs, packs)
 	v.madeBy = append(v.madeBy, madeBy)

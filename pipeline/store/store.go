@@ -79,6 +79,10 @@ type Store struct {
 	index   index
 	indexed *os.File
 
+	itemMu    sync.Mutex // guards itemFiles and itemBytes
+	itemFiles map[byte]*itemFile
+	itemBytes int64 // that itemFiles hold
+
 	memoMu sync.Mutex
 	memos  map[stages.Digest][]byte // nil until first asked for
 

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Item records are read once; what this store, another one or a rewriting adds is
+// seen all the same, and what is kept in memory is bounded.
+func TestItemsAreReadOnce(t *testing.T) {
+	dir := scratch(t)
+	a, b := open(t, dir, Options{}), open(t, dir, Options{})
+	group := number(1)
+	other := group // of the same file
+	other[31] = 2
+	record := func(s *Store, group stages.Digest, key int, val string) {
+		t.Helper()
+		refs, err := s.Put([][]byte{[]byte(val)})
+		if err == nil {
+			err = s.RecordItems(group, "cpu", []ItemRecord{{number(key), ItemOutcome{Ports: [][]SubItem{{{Ref: refs[0]}}}}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(s *Store, group stages.Digest, vals map[int]string) {
+		t.Helper()
+		items, err := s.Items(group, "cpu")
+		if err != nil || items.Len() != len(vals) {
+			t.Fatalf("%d items, want %d; %v", items.Len(), len(vals), err)
+		}
+		for key, val := range vals {
+			if o, ok := items.Get(number(key)); !ok || string(o.Ports[0][0].Inline) != val {
+				t.Errorf("item %d: %v %+v, want %q", key, ok, o, val)
+			}
+		}
+	}
+	want(a, group, nil)
+	record(a, group, 1, "one")
+	want(a, group, map[int]string{1: "one"})
+	want(b, group, map[int]string{1: "one"})
+	record(b, group, 2, "two")
+	record(b, other, 7, "seven")
+	record(b, group, 1, "won")
+	want(a, group, map[int]string{1: "won", 2: "two"})
+	want(a, other, map[int]string{7: "seven"})
+	if a.itemBytes == 0 || a.itemFiles[group[0]].end != a.itemBytes {
+		t.Errorf("%d bytes are accounted for, of %d", a.itemBytes, a.itemFiles[group[0]].end)
+	}
+
+	// Rewritten without the first record, as gc does.
+	if err := b.rewriteLog(b.itemPath(group[0]), itemLog, func(off int, _ stages.Digest, _ []byte) bool { return off > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	record(b, group, 3, "three")
+	want(a, group, map[int]string{1: "won", 2: "two", 3: "three"})
+
+	old, err := a.Items(group, "cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.itemMu.Lock()
+	a.itemBytes = itemMemory
+	a.itemMu.Unlock()
+	record(a, group, 4, "four")
+	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})
+	if a.itemFiles != nil || a.itemBytes != 0 {
+		t.Errorf("%d bytes are kept", a.itemBytes)
+	}
+	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})
+	if _, ok := old.Get(number(3)); !ok {
+		t.Error("items that were handed out are gone")
+	}
+}
