@@ -1,0 +1,190 @@
+package program_test
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// nets returns every net at hand: the embedded ones, those that the official
+// numbers were made with, and real ones; of the latter the large ones on request.
+func nets(t *testing.T, large bool) map[string]model.ONNXParams {
+	t.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]model.ONNXParams{}
+	add := func(dir string, names ...string) {
+		for _, name := range names {
+			out[name] = model.ONNXParams{Path: filepath.Join(dir, name+".onnx"), Preset: "unit"}
+		}
+	}
+	add(filepath.Join(root, "experiments", "quickstart"), "resnet", "vgg", "vit")
+	add(filepath.Join(golden.Dir(t), "models"), "gapcnn", "smallcnn", "timm_resnet_basic2_bn", "timm_resnet_basic_bn", "timm_vit_op13", "timm_vit_op17")
+	real := filepath.Join(modeltest.Data(t), "models")
+	add(real, "cifar10_cct4_3x1", "cifar10_mlperftiny_resnet8", "cifar10_resnet20", "cifar10_vnncomp_resnet_2b", "cifar10_vnncomp_vit_pgd_2_3_16", "mnist_vnncomp_convnet_maxpool")
+	if large {
+		add(real, "imagenet_mobilenet_v2_keras_1.0_224_dq", "imagenet_squeezenet1.1_caffe_227", "imagenet_vit_tiny_patch16_224")
+	}
+	return out
+}
+
+func net(t *testing.T, p model.ONNXParams) *program.Net {
+	t.Helper()
+	b, err := modeltest.Model(t, p).Load(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modelfile.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := program.NewNet(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// wave writes image number k: uneven normalised values around 0.
+func wave(k int, dst []float32) {
+	for i := range dst {
+		x := float64(i)
+		dst[i] = float32(math.Sin(x*0.31+float64(k)) + math.Sin(x*0.0017*float64(k+1)) + math.Sin(x*0.013))
+	}
+}
+
+// threaded is a CPU slot that keeps everything.
+type threaded struct {
+	threads int
+	stages.Slot
+}
+
+func (s threaded) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
+
+// differentiate returns the answers to some images and the derivatives of each
+// one's own class.
+func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Question, batch, images int) (answers, derivatives []float32) {
+	t.Helper()
+	g, err := n.Gradient(t.Context(), slot, q, batch)
+	if err != nil {
+		t.Fatalf("%+v: %v", q, err)
+	}
+	for from := 0; from < images; from += g.Batch {
+		for i := range g.Batch {
+			k := min(from+i, images-1)
+			wave(k, g.Image(i))
+			g.Explain(i, program.Target{Class: k % n.Classes, Minus: -1})
+		}
+		if err := g.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range min(g.Batch, images-from) {
+			answers = append(answers, g.Row(i)...)
+			derivatives = append(derivatives, g.Gradient(i)...)
+		}
+	}
+	return answers, derivatives
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
+// layers returns values of the net's graph to look at, with a row for each image:
+// some from all over it.
+func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []string {
+	t.Helper()
+	g, err := n.Graph(t.Context(), slot, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers := map[string][]string{}
+	for _, node := range g.Proto.Graph.Node {
+		for _, v := range node.Input {
+			readers[v] = append(readers[v], node.OpType)
+		}
+	}
+	var all []string
+	for _, node := range g.Proto.Graph.Node {
+		v := node.Output[0]
+		if s := g.Shape(v); len(s) < 2 || s[0] != batch || v == n.Output {
+			continue
+		}
+		// The exception of canonical sessions.
+		if node.OpType == "Conv" && slices.Equal(readers[v], []string{"Add"}) {
+			continue
+		}
+		all = append(all, v)
+	}
+	var out []string
+	for i := range count {
+		if k := i * len(all) / count; len(out) == 0 || all[k] != out[len(out)-1] {
+			out = append(out, all[k])
+		}
+	}
+	return out
+}
+
+// TestOneForward holds that the forward part of every program that goes back
+// gives an answer of the same bits, whatever rules it follows and wherever to:
+// only then could programs share it.
+func TestOneForward(t *testing.T) {
+	for name, p := range nets(t, false) {
+		t.Run(name, func(t *testing.T) {
+			n := net(t, p)
+			slot := threaded{1, stagetest.NewSlot()}
+			batch := n.Fit(2, 2)
+			questions := []program.Question{{Rules: "guided"}, {Rules: "deconvolution"}, {Rules: "gradient", Probability: true}}
+			for _, v := range layers(t, n, slot, batch, 4) {
+				questions = append(questions, program.Question{Rules: "gradient", Layer: v})
+			}
+			want, _ := differentiate(t, n, slot, program.Question{Rules: "gradient"}, batch, 2)
+			for _, q := range questions {
+				if got, _ := differentiate(t, n, slot, q, batch, 2); !sameBits(got, want) {
+					t.Errorf("%+v: the answers have other bits than those of the plain gradient", q)
+				}
+			}
+		})
+	}
+}
+
+// TestDerivativesBits holds that an image's derivative has the same bits in
+// batches of 1, 2, 4 and 8, whatever stands beside it, on one thread and on two.
+func TestDerivativesBits(t *testing.T) {
+	for name, p := range nets(t, !testing.Short()) {
+		t.Run(name, func(t *testing.T) {
+			n := net(t, p)
+			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {2, 8}, {2, 1}}
+			if n.Size() > 100000 {
+				images, runs = 2, runs[3:]
+			}
+			check := func(q program.Question) {
+				slot := func(threads int) stages.Slot { return threaded{threads, stagetest.NewSlot()} }
+				_, want := differentiate(t, n, slot(1), q, images, images)
+				for _, r := range runs {
+					if n.Batch > 0 && r.batch != n.Batch {
+						continue
+					}
+					if _, got := differentiate(t, n, slot(r.threads), q, r.batch, images); !sameBits(got, want) {
+						t.Errorf("%+v: batch %d on %d threads gives other bits than batch %d on one", q, r.batch, r.threads, images)
+					}
+				}
+			}
+			check(program.Question{Rules: "gradient"})
+			if n.Size() < 100000 {
+				check(program.Question{Rules: "gradient", Probability: true})
+			}
+		})
+	}
+}

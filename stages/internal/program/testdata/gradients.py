@@ -1,0 +1,298 @@
+"""Reference derivatives of nets, in double precision, by PyTorch's autograd.
+
+    python gradients.py ROOT > gradients.json
+
+ROOT is the project's folder, beside which the shared nets lie. A net is read by the
+interpreter of ONNX below, which shares nothing with the project. Of each derivative
+its norm, its sum and some values are kept, and how far PyTorch's own single
+precision is from it.
+"""
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as F
+from onnx import numpy_helper
+
+IMAGES = 2
+SAMPLES = 200
+
+
+def image(k, shape):
+    """Image number k, by integer arithmetic, so that every language makes the same."""
+    i = np.arange(int(np.prod(shape)), dtype=np.int64)
+    a = ((i * 7919 + k * 104729) % 2003) / 1001.5 - 1
+    b = ((i // 7 * 31 + k * 17) % 509) / 254.5 - 1
+    return (a * 0.5 + b).astype(np.float32).reshape(shape)
+
+
+def attributes(node):
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def ints(t):
+    return [int(v) for v in np.asarray(t.detach().cpu() if isinstance(t, torch.Tensor) else t).reshape(-1)]
+
+
+class Net:
+    def __init__(self, path, dtype):
+        self.model = onnx.load(path)
+        self.dtype = dtype
+        self.opset = next(o.version for o in self.model.opset_import if o.domain in ("", "ai.onnx"))
+        g = self.model.graph
+        self.weights = {t.name: self.tensor(t) for t in g.initializer}
+        self.input = next(v for v in g.input if v.name not in self.weights)
+        makers = {o: n for n in g.node for o in n.output}
+        self.output = g.output[0].name
+        name = self.output
+        while name in makers and makers[name].op_type in ("Identity", "Softmax", "Cast", "Flatten", "Reshape"):
+            n = makers[name]
+            name = n.input[0]
+            if n.op_type == "Softmax":
+                self.output = name
+                break
+
+    def tensor(self, t):
+        v = torch.from_numpy(numpy_helper.to_array(t).copy())
+        return v.to(self.dtype) if v.is_floating_point() else v
+
+    def __call__(self, x):
+        v = dict(self.weights)
+        v[self.input.name] = x
+        for n in self.model.graph.node:
+            ins = [v[i] if i else None for i in n.input]
+            out = getattr(self, n.op_type)(n, attributes(n), *ins)
+            out = out if isinstance(out, (tuple, list)) else [out]
+            v.update(zip(n.output, out))
+            if self.output in n.output:
+                break
+        return v[self.output]
+
+    # Operators, each of the versions that the nets use.
+    def Constant(self, n, a):
+        return self.tensor(a["value"])
+
+    def Identity(self, n, a, x):
+        return x
+
+    def Dropout(self, n, a, x, *_):
+        return x
+
+    def Cast(self, n, a, x):
+        to = onnx.helper.tensor_dtype_to_np_dtype(a["to"])
+        return x.to(self.dtype) if np.issubdtype(to, np.floating) else x.to(torch.from_numpy(np.zeros(1, to)).dtype)
+
+    def Add(self, n, a, x, y):
+        return x + y
+
+    def Sum(self, n, a, *x):
+        return sum(x)
+
+    def Sub(self, n, a, x, y):
+        return x - y
+
+    def Mul(self, n, a, x, y):
+        return x * y
+
+    def Div(self, n, a, x, y):
+        return x / y if x.is_floating_point() else torch.div(x, y, rounding_mode="trunc")
+
+    def Pow(self, n, a, x, y):
+        return x ** y
+
+    def Sqrt(self, n, a, x):
+        return x.sqrt()
+
+    def Erf(self, n, a, x):
+        return torch.erf(x)
+
+    def Relu(self, n, a, x):
+        return F.relu(x)
+
+    def Clip(self, n, a, x, low=None, high=None):
+        return x.clamp(a.get("min", low), a.get("max", high))
+
+    def MatMul(self, n, a, x, y):
+        return x @ y
+
+    def Gemm(self, n, a, x, w, b=None):
+        x = x.T if a.get("transA") else x
+        w = w.T if a.get("transB") else w
+        y = a.get("alpha", 1.0) * (x @ w)
+        return y if b is None else y + a.get("beta", 1.0) * b
+
+    def Conv(self, n, a, x, w, b=None):
+        p = a.get("pads", [0, 0, 0, 0])
+        x = F.pad(x, (p[1], p[3], p[0], p[2]))
+        return F.conv2d(x, w, b, a.get("strides", [1, 1]), 0, a.get("dilations", [1, 1]), a.get("group", 1))
+
+    def MaxPool(self, n, a, x):
+        p, k, s = a.get("pads", [0, 0, 0, 0]), a["kernel_shape"], a.get("strides", [1, 1])
+        if a.get("ceil_mode"):
+            for axis in (0, 1):
+                size = x.shape[2 + axis] + p[axis] + p[axis + 2] - k[axis]
+                p[axis + 2] += -size % s[axis]
+        x = F.pad(x, (p[1], p[3], p[0], p[2]), value=-float("inf"))
+        return F.max_pool2d(x, k, s)
+
+    def AveragePool(self, n, a, x):
+        assert not any(a.get("pads", [0]))
+        return F.avg_pool2d(x, a["kernel_shape"], a.get("strides", [1, 1]))
+
+    def GlobalAveragePool(self, n, a, x):
+        return x.mean((2, 3), keepdim=True)
+
+    def BatchNormalization(self, n, a, x, scale, bias, mean, var):
+        return F.batch_norm(x, mean, var, scale, bias, False, 0, a.get("epsilon", 1e-5))
+
+    def LayerNormalization(self, n, a, x, scale, bias=None):
+        shape = x.shape[a.get("axis", -1):]
+        return F.layer_norm(x, shape, scale, bias, a.get("epsilon", 1e-5))
+
+    def Softmax(self, n, a, x):
+        if self.opset >= 13:
+            return x.softmax(a.get("axis", -1))
+        return x.flatten(a.get("axis", 1)).softmax(-1).reshape(x.shape)
+
+    def ReduceMean(self, n, a, x, axes=None):
+        return x.mean(a["axes"] if axes is None else ints(axes), keepdim=bool(a.get("keepdims", 1)))
+
+    def ReduceSum(self, n, a, x):
+        return x.sum(a["axes"], keepdim=bool(a.get("keepdims", 1)))
+
+    def Gelu(self, n, a, x):
+        return F.gelu(x, approximate=a.get("approximate", b"none").decode())
+
+    def Mish(self, n, a, x):
+        return F.mish(x)
+
+    def Upsample(self, n, a, x):
+        return F.interpolate(x, scale_factor=tuple(a["scales"][2:]), mode="nearest")
+
+    def Resize(self, n, a, x, roi, scales):
+        assert a["mode"] == b"nearest" and a["axes"] == [2]
+        return F.interpolate(x, scale_factor=(float(scales[0]), 1.0), mode="nearest")
+
+    def Flatten(self, n, a, x):
+        axis = a.get("axis", 1)
+        return x.reshape(int(np.prod(x.shape[:axis])), -1)
+
+    def Reshape(self, n, a, x, shape):
+        return x.reshape([x.shape[i] if d == 0 else d for i, d in enumerate(ints(shape))])
+
+    def Transpose(self, n, a, x):
+        return x.permute(a["perm"])
+
+    def Concat(self, n, a, *x):
+        return torch.cat(x, a["axis"])
+
+    def Split(self, n, a, x, sizes=None):
+        axis = a.get("axis", 0)
+        sizes = ints(sizes) if sizes is not None else a.get("split", -(-x.shape[axis] // len(n.output)))
+        return torch.split(x, sizes, axis)
+
+    def Squeeze(self, n, a, x, axes=None):
+        axes = a.get("axes") if axes is None else ints(axes)
+        for axis in sorted((i % x.dim() for i in axes), reverse=True):
+            x = x.squeeze(axis)
+        return x
+
+    def Unsqueeze(self, n, a, x, axes=None):
+        axes = a.get("axes") if axes is None else ints(axes)
+        for axis in sorted(i % (x.dim() + len(axes)) for i in axes):
+            x = x.unsqueeze(axis)
+        return x
+
+    def Slice(self, n, a, x, starts=None, ends=None, axes=None, steps=None):
+        starts = a.get("starts") if starts is None else ints(starts)
+        ends = a.get("ends") if ends is None else ints(ends)
+        axes = (a.get("axes") if axes is None else ints(axes)) or range(len(starts))
+        steps = [1] * len(starts) if steps is None else ints(steps)
+        for s, e, axis, step in zip(starts, ends, axes, steps):
+            where = torch.arange(x.shape[axis])[slice(s, e) if step > 0 else slice(None)]
+            if step < 0:
+                where = torch.from_numpy(np.arange(x.shape[axis])[s:(None if e < -x.shape[axis] else e):step].copy())
+            elif step > 1:
+                where = where[::step]
+            x = x.index_select(axis, where)
+        return x
+
+    def Gather(self, n, a, x, i):
+        axis = a.get("axis", 0) % x.dim()
+        i = torch.as_tensor(i)
+        i = torch.where(i < 0, i + x.shape[axis], i)
+        return x.index_select(axis, i.reshape(-1)).reshape(x.shape[:axis] + i.shape + x.shape[axis + 1:])
+
+    def Pad(self, n, a, x, pads=None, value=None, axes=None):
+        p = a.get("pads") if pads is None else ints(pads)
+        if axes is not None:
+            some, p = p, [0] * (2 * x.dim())
+            for i, axis in enumerate(ints(axes)):
+                p[axis % x.dim()], p[axis % x.dim() + x.dim()] = some[i], some[len(some) // 2 + i]
+        k = len(p) // 2
+        flat = [q for axis in reversed(range(k)) for q in (p[axis], p[axis + k])]
+        return F.pad(x, flat, value=float(value) if value is not None else a.get("value", 0.0))
+
+    def Shape(self, n, a, x):
+        return torch.tensor(list(x.shape))
+
+    def ConstantOfShape(self, n, a, shape):
+        value = self.tensor(a["value"]) if "value" in a else torch.zeros(1, dtype=self.dtype)
+        return torch.full(ints(shape), value.item(), dtype=value.dtype)
+
+    def Equal(self, n, a, x, y):
+        return x == y
+
+    def Where(self, n, a, c, x, y):
+        return torch.where(c, x, y)
+
+    def Expand(self, n, a, x, shape):
+        return x.expand(np.broadcast_shapes(tuple(x.shape), tuple(ints(shape))))
+
+
+def derivative(path, dtype):
+    """The derivatives [C,H,W] of each image's class, in double precision."""
+    net = Net(path, dtype)
+    dims = [d.dim_value for d in net.input.type.tensor_type.shape.dim]
+    last = dims[3] in (1, 3) and dims[1] not in (1, 3)
+    c, h, w = (dims[3], dims[1], dims[2]) if last else dims[1:]
+    out = []
+    for k in range(IMAGES):
+        x = torch.from_numpy(image(k, (1, c, h or 32, w or 32))).to(dtype).requires_grad_()
+        y = net(x.permute(0, 2, 3, 1) if last else x).reshape(-1)
+        y[k % len(y)].backward()
+        out.append(x.grad[0].double().numpy())
+    return out
+
+
+def main(root):
+    shared = root.parent / "shared"
+    folders = [root / "experiments/quickstart", root / "stages/internal/program/testdata/nets", shared / "golden/models", shared / "data/models"]
+    result = []
+    for folder in folders:
+        for path in sorted(folder.glob("*.onnx")):
+            if "-e" in path.stem:
+                continue  # checkpoints of a net that is there
+            print(path.stem, file=sys.stderr)
+            exact, single = derivative(path, torch.float64), derivative(path, torch.float32)
+            images = []
+            for e, s in zip(exact, single):
+                flat = e.reshape(-1)
+                step = max(1, len(flat) // SAMPLES)
+                norm = float(np.linalg.norm(flat))
+                images.append({
+                    "norm": norm, "sum": float(flat.sum()), "step": step,
+                    "values": [float("%.9g" % v) for v in flat[::step][:SAMPLES]],
+                    "single": float("%.2g" % (np.linalg.norm(s.reshape(-1) - flat) / norm)),
+                })
+            result.append({"net": path.stem, "images": images})
+    lines = ",\n".join(json.dumps(r, separators=(",", ":")) for r in result)
+    print("[\n" + lines + "\n]")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(Path(sys.argv[1]).resolve())
