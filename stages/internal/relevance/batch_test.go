@@ -59,7 +59,13 @@ func large(op string) []Example {
 			{Name: "one token", Inputs: [][]int{{2, 1, 193}, {193}, {193}}},
 		}
 	case "Conv":
-		return []Example{{Name: "large", Inputs: [][]int{{2, 32, 15, 15}, {48, 32, 3, 3}}}}
+		strides := []onnx.Attr{{Name: "strides", Value: []int64{2, 2}}}
+		return []Example{
+			{Name: "large", Inputs: [][]int{{2, 32, 15, 15}, {48, 32, 3, 3}}},
+			{Name: "a stride", Inputs: [][]int{{2, 32, 15, 15}, {48, 32, 3, 3}}, Attrs: strides},
+			{Name: "a stride and many filters", Inputs: [][]int{{2, 32, 15, 15}, {160, 32, 3, 3}}, Attrs: strides},
+			{Name: "a shortcut", Inputs: [][]int{{2, 65, 15, 15}, {160, 65, 1, 1}}, Attrs: strides},
+		}
 	case "Gemm":
 		return []Example{{Name: "large", Inputs: [][]int{{2, 513}, {513, 301}, {301}}}}
 	case "MatMul":

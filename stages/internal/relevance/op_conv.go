@@ -31,6 +31,8 @@ var opConv = &Op{
 			{Name: "strides", Value: []int64{4, 4}}}},
 		{Name: "patches and a rest", Inputs: [][]int{{2, 3, 11, 10}, {5, 3, 3, 4}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{3, 4}}}},
+		{Name: "many filters", Inputs: [][]int{{2, 3, 9, 8}, {130, 3, 3, 3}}, Attrs: []onnx.Attr{
+			{Name: "strides", Value: []int64{2, 2}}, {Name: "pads", Value: []int64{1, 0, 0, 1}}}},
 		{Name: "strides that differ", Inputs: [][]int{{2, 3, 8, 9}, {4, 3, 3, 2}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{1, 3}}, {Name: "pads", Value: []int64{1, 0, 1, 1}}}},
 		{Name: "groups", Inputs: [][]int{{2, 6, 7, 6}, {4, 3, 3, 3}, {4}}, Attrs: []onnx.Attr{

@@ -29,7 +29,7 @@ var opMaxPool = &Op{
 			reduction = "none"
 		}
 		flat := b.EmitTyped("Reshape", onnxpb.TensorProto_INT64, []int{count}, []Value{n.Output[1], b.Ints(count)})
-		dx := b.Emit("ScatterElements", []int{size(shape)}, []Value{b.Zeros(size(shape)), flat, b.Reshape(dy[0], count)},
+		dx := b.Emit("ScatterElements", []int{size(shape)}, []Value{b.zerosAfter(dy[0], size(shape)), flat, b.Reshape(dy[0], count)},
 			onnx.Attr{Name: "axis", Value: 0}, onnx.Attr{Name: "reduction", Value: reduction})
 		return []Value{b.Reshape(dx, shape...)}
 	},
@@ -47,6 +47,13 @@ var opMaxPool = &Op{
 		{Name: "a signal", Inputs: [][]int{{2, 3, 8}}, Draw: apart, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}}, {Name: "auto_pad", Value: "SAME_UPPER"}}},
 	},
+}
+
+// zerosAfter emits a row of zeros that is made when x is known. [Builder.Zeros] of that
+// size would be folded into a constant, kept as long as the session.
+func (b *Builder) zerosAfter(x Value, n int) Value {
+	one := b.Slice(b.Reshape(x, size(b.Shape(x))), []int{0}, []int{1})
+	return b.Expand(b.Less(one, one), n) // nothing is less than itself, not even NaN
 }
 
 // output makes a node compute its output i, and returns it.
