@@ -1,11 +1,12 @@
 """Trains one net of the quickstart and writes it as ONNX.
 
-    python train.py NET DATA OUT.onnx [--epochs N] [--keep 1,2,4,8]
+    python train.py NET DATA OUT.onnx [--epochs N] [--keep 1,2,4,8] [--go-on IN.onnx]
 
 NET is vgg, vgg-bn, resnet or vit. DATA is a folder that `runexp get` wrote, with
 images.npy, u8 [N, 3, 64, 64], and labels.npy, i64 [N] or [N, 1]. --keep also
-writes the net as it was after the given epochs, as OUT-e01.onnx and so on. With
-the same version of PyTorch on the same machine, the same call gives the same net;
+writes the net as it was after the given epochs, as OUT-e01.onnx and so on; --go-on
+starts from a net that this script wrote rather than from random weights. With the
+same version of PyTorch on the same machine, the same call gives the same net;
 elsewhere last bits differ, and so do the weights.
 
 README.md beside this file has the calls that made the nets in this folder. Needs
@@ -26,7 +27,7 @@ from nets import NETS
 
 RECIPES = {  # epochs, batch, learning rate, weight decay
     "vgg": (8, 96, 2e-3, 1e-3),
-    "vgg-bn": (5, 96, 4e-3, 1e-2),
+    "vgg-bn": (4, 96, 4e-3, 1e-2),
     "resnet": (10, 96, 4e-3, 1e-2),
     "vit": (18, 96, 2e-3, 3e-2),
 }
@@ -69,6 +70,26 @@ def start(net):
             nn.init.trunc_normal_(module.weight, std=0.5 * math.sqrt(2 / sum(module.weight.shape)) * 1.4)
         if isinstance(module, (nn.Conv2d, nn.Linear)) and module.bias is not None:
             nn.init.zeros_(module.bias)
+
+
+def go_on(net, path):
+    """Sets weights from a file that export wrote. There the weights of dense
+    layers on tokens have lost their names, but not their order."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(path).graph
+    found = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+    found |= {n.output[0]: found[n.input[0]] for n in graph.node if n.op_type == "Identity" and n.input[0] in found}
+    dense = iter([found[n.input[1]].T for n in graph.node if n.op_type == "MatMul" and n.input[1] in found])
+    state = {}
+    for name, value in net.state_dict().items():
+        if name.endswith("num_batches_tracked"):
+            state[name] = value
+        else:
+            state[name] = torch.tensor(np.array(found[name] if name in found else next(dense)))
+    assert next(dense, None) is None, "more weights in the file than in the net"
+    net.load_state_dict(state)
 
 
 def groups(net, decay):
@@ -148,6 +169,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path, help="the .onnx file to write")
     parser.add_argument("--epochs", type=int, help="instead of the net's own number")
     parser.add_argument("--keep", default="", help="epochs after which to write the net too, such as 1,2,4,8")
+    parser.add_argument("--go-on", help="a net to start from, as this script wrote it")
     parser.add_argument("--test", help="a folder of other draws to measure the written files on")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
@@ -159,6 +181,8 @@ def main():
     images, labels = load(args.data)
     net = NETS[args.net]()
     start(net)
+    if args.go_on:
+        go_on(net, args.go_on)
     epochs, batch, rate, decay = RECIPES[args.net]
     epochs = args.epochs or epochs
     print(f"{args.net}: {sum(p.numel() for p in net.parameters())} weights, {len(labels)} images", flush=True)
