@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // ONNXParams are the parameters of [ONNX].
@@ -88,22 +89,13 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	m.FlushSubnormals()
-	spec, err := specOf(m, p)
-	if err != nil {
+	if err := rewrite.Order(m); err != nil {
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
-	b, err := m.Encode()
+	out, err := read(ctx, m, p)
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.Path, err)
-	}
-	out := modelfile.Model{Spec: spec, ONNX: b}
-	if err := probe(ctx, &out, p); err != nil {
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return err
-		}
-		if in, _ := pick(m.Inputs(), p.Input, "input", false); p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
-			err = fmt.Errorf("size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
@@ -125,6 +117,24 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 		"ext":      "runexp-model",
 	})
 	return nil
+}
+
+// read brings a model into the form that travels, which takes a run of it.
+func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, error) {
+	m.FlushSubnormals()
+	var out modelfile.Model
+	var err error
+	if out.Spec, err = specOf(m, p); err != nil {
+		return out, err
+	}
+	if out.ONNX, err = m.Encode(); err != nil {
+		return out, err
+	}
+	err = probe(ctx, &out, p)
+	if in, _ := pick(m.Inputs(), p.Input, "input", false); err != nil && p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
+		err = fmt.Errorf("size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+	}
+	return out, err
 }
 
 // specOf derives all that the model's graph and the parameters say.

@@ -96,8 +96,11 @@ func (n Node) In(i int) string {
 
 // Label names the node in messages.
 func (n Node) Label() string {
-	if n.Name != "" {
+	switch {
+	case n.Name != "":
 		return fmt.Sprintf("%s %q", n.OpType, n.Name)
+	case len(n.Output) == 0:
+		return n.OpType + " without outputs"
 	}
 	return fmt.Sprintf("%s of %q", n.OpType, n.Output[0])
 }

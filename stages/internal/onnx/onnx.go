@@ -46,10 +46,8 @@ func Parse(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range m.Proto.Graph.Initializer {
-		if err := checkTensor(t); err != nil {
-			return nil, err
-		}
+	if err := checkGraph(m.Proto.Graph); err != nil {
+		return nil, err
 	}
 	return m, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -46,6 +47,56 @@ func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	return n, nil
 }
 
+// checkGraph checks the weights of a graph, those inside nodes, and those of the
+// graphs inside nodes.
+func checkGraph(g *onnxpb.GraphProto) error {
+	for _, t := range g.Initializer {
+		if err := checkTensor(t); err != nil {
+			return err
+		}
+	}
+	for _, n := range g.Node {
+		for _, a := range n.Attribute {
+			for _, t := range append(slices.Clone(a.Tensors), a.T) {
+				if t == nil {
+					continue
+				}
+				if err := checkTensor(t); err != nil {
+					return fmt.Errorf("node %s: %w", Node{n}.Label(), err)
+				}
+			}
+			for _, inner := range append(slices.Clone(a.Graphs), a.G) {
+				if inner == nil {
+					continue
+				}
+				if err := checkGraph(inner); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// listed returns how many elements t has outside its raw data.
+func listed(t *onnxpb.TensorProto) int {
+	switch onnxpb.TensorProto_DataType(t.DataType) {
+	case onnxpb.TensorProto_FLOAT:
+		return len(t.FloatData)
+	case onnxpb.TensorProto_COMPLEX64:
+		return len(t.FloatData) / 2
+	case onnxpb.TensorProto_DOUBLE:
+		return len(t.DoubleData)
+	case onnxpb.TensorProto_COMPLEX128:
+		return len(t.DoubleData) / 2
+	case onnxpb.TensorProto_INT64:
+		return len(t.Int64Data)
+	case onnxpb.TensorProto_UINT32, onnxpb.TensorProto_UINT64:
+		return len(t.Uint64Data)
+	}
+	return len(t.Int32Data)
+}
+
 func checkTensor(t *onnxpb.TensorProto) error {
 	if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
 		return fmt.Errorf("weight %q stands in another file", t.Name)
@@ -56,6 +107,10 @@ func checkTensor(t *onnxpb.TensorProto) error {
 	}
 	if raw := t.RawData; raw != nil && want >= 0 && int64(len(raw)) != want {
 		return fmt.Errorf("weight %q of shape %v needs %d bytes and has %d", t.Name, t.Dims, want, len(raw))
+	} else if raw == nil && want >= 0 {
+		if n := want / int64(elemSize(onnxpb.TensorProto_DataType(t.DataType))); n != int64(listed(t)) {
+			return fmt.Errorf("weight %q of shape %v needs %d numbers and has %d", t.Name, t.Dims, n, listed(t))
+		}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func Order(m *onnx.Model) error {
 	for i, proto := range g.Node {
 		n := onnx.Node{NodeProto: proto}
 		if len(n.Output) == 0 {
-			return fmt.Errorf("a node %s has no output", n.OpType)
+			return fmt.Errorf("node %s can't be there", n.Label())
 		}
 		for _, v := range n.Output {
 			if v == "" {

@@ -128,6 +128,9 @@ func (e *edit) node(n onnx.Node) error {
 	}
 	for _, p := range e.table[n.OpType] {
 		if p.from <= e.version && e.version <= p.to {
+			if n.In(0) == "" || len(n.Output) == 0 {
+				return fmt.Errorf("it has no input or no output")
+			}
 			return p.apply(e, n)
 		}
 	}
