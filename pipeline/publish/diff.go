@@ -268,13 +268,14 @@ func (r *review) items(stage, port string) map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
 	for _, name := range names {
 		for _, rec := range readSheet(r.files[name]) {
-			id, ok1 := rec.fields["item"]
-			x, ok2 := parse(rec.fields["value"])
+			id, ok1 := rec.fields.lookup("item")
+			x, ok2 := parse(rec.fields.get("value"))
 			if !ok1 || !ok2 {
 				continue
 			}
 			var at []string
-			for column, v := range rec.fields {
+			for i, column := range rec.fields.columns {
+				v := rec.fields.values[i]
 				if column != "item" && column != "value" {
 					at = append(at, strings.TrimPrefix(column, "cell.")+"="+v)
 				}

@@ -75,7 +75,7 @@ func byKeys(rows []*record, keys []string) map[string]*record {
 func joined(r *record, keys []string) string {
 	var at []string
 	for _, k := range keys {
-		at = append(at, r.fields[k])
+		at = append(at, r.fields.get(k))
 	}
 	return strings.Join(at, ", ")
 }
@@ -87,7 +87,7 @@ func placesOf(rows []*record, keys []string, shared map[string]*record) map[stri
 		if shared[k] == nil {
 			continue
 		}
-		rank, ok := r.fields["rank"]
+		rank, ok := r.fields.lookup("rank")
 		if !ok {
 			rank = format(float64(len(out) + 1))
 		}

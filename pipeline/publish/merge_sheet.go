@@ -33,12 +33,12 @@ func (m *merge) mergeSheet(s *sheet) {
 				m.tally.add(removed, Row{File: s.file, Cell: name})
 				continue
 			}
-			if key := fmt.Sprintf("%q %s", r.fields, r.definition); !seen[key] {
+			if key := r.fields.String() + r.definition; !seen[key] {
 				seen[key] = true
 				r.old = true
 				s.rows = append(s.rows, r)
 				m.tally.add(kept, Row{File: s.file, Cell: name})
-				for column := range r.fields {
+				for _, column := range r.fields.columns {
 					if !slices.Contains(s.columns(), column) {
 						s.extra = append(s.extra, column)
 					}
@@ -63,7 +63,7 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 	key := func(r *record) string {
 		var k strings.Builder
 		for _, column := range b.keys {
-			fmt.Fprintf(&k, "%q,", r.fields[column])
+			fmt.Fprintf(&k, "%q,", r.fields.get(column))
 		}
 		return k.String()
 	}
@@ -72,10 +72,12 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 		byKey[key(r)] = append(byKey[key(r)], r)
 	}
 	out := make([]*record, 0, len(b.rows))
+	columns, definition := s.columnsOf(b), b.cell.Definition.Short()
 	complete := true
 	keys := map[string]bool{}
 	for _, row := range b.rows {
-		now := s.record(b, row)
+		now := s.record(b, columns, row)
+		now.definition = definition
 		k := key(now)
 		keys[k] = true
 		claim := m.claim(s, b, now, byKey[k])
@@ -130,7 +132,7 @@ func (m *merge) claim(s *sheet, b *block, now *record, disk []*record) *record {
 		}
 		holds := true
 		for _, n := range b.numbers {
-			_, ok := withinText(r.fields[n.Name], now.fields[n.Name], n.Tolerance)
+			_, ok := withinText(r.fields.get(n.Name), now.fields.get(n.Name), n.Tolerance)
 			holds = holds && ok
 		}
 		if holds {
@@ -144,7 +146,7 @@ func (m *merge) claim(s *sheet, b *block, now *record, disk []*record) *record {
 // should be one.
 func readable(b *block, r *record) bool {
 	for _, n := range b.numbers {
-		text, ok := r.fields[n.Name]
+		text, ok := r.fields.lookup(n.Name)
 		if !ok {
 			return false
 		}
@@ -165,7 +167,7 @@ func withinText(published, now string, tolerance float64) (float64, bool) {
 func (m *merge) judge(s *sheet, b *block, now, claim *record) {
 	ok := true
 	for _, n := range b.numbers {
-		old, new := claim.fields[n.Name], now.fields[n.Name]
+		old, new := claim.fields.get(n.Name), now.fields.get(n.Name)
 		d, near := withinText(old, new, n.Tolerance)
 		m.tally.deviation(s.column(n.Name), d, n.Tolerance)
 		if !near {
@@ -173,7 +175,7 @@ func (m *merge) judge(s *sheet, b *block, now, claim *record) {
 			m.tally.add(differs, Row{File: s.file, Cell: b.cell.Name, Item: item(b, now), Column: n.Name, Old: old, New: new, Deviation: d, Tolerance: n.Tolerance})
 		}
 		x, _ := parse(old)
-		now.fields[n.Name] = format(x)
+		now.fields.set(n.Name, format(x))
 	}
 	if ok {
 		s.count(&m.tally.counts)
@@ -184,7 +186,7 @@ func (m *merge) judge(s *sheet, b *block, now, claim *record) {
 func item(b *block, r *record) string {
 	var parts []string
 	for _, k := range b.keys {
-		parts = append(parts, r.fields[k])
+		parts = append(parts, r.fields.get(k))
 	}
 	return strings.Join(parts, ",")
 }

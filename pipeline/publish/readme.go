@@ -82,11 +82,11 @@ func (m *merge) first() string {
 				}
 				var rows []*record
 				for _, r := range s.rows {
-					if x, ok := parse(r.fields[n.Name]); ok && !math.IsNaN(x) && r.cell == block.cell.Name {
+					if x, ok := parse(r.fields.get(n.Name)); ok && !math.IsNaN(x) && r.cell == block.cell.Name {
 						rows = append(rows, r)
 					}
 				}
-				value := func(r *record) float64 { x, _ := parse(r.fields[n.Name]); return x }
+				value := func(r *record) float64 { x, _ := parse(r.fields.get(n.Name)); return x }
 				slices.SortStableFunc(rows, func(x, y *record) int {
 					if n.Direction == stages.Higher {
 						x, y = y, x
@@ -98,7 +98,7 @@ func (m *merge) first() string {
 				}
 				var names []string
 				for _, r := range rows[:min(3, len(rows))] {
-					names = append(names, fmt.Sprintf("**%s** (%s)", inline(strings.ReplaceAll(item(block, r), ",", ", ")), decimals(r.fields[n.Name], n.Digits)))
+					names = append(names, fmt.Sprintf("**%s** (%s)", inline(strings.ReplaceAll(item(block, r), ",", ", ")), decimals(r.fields.get(n.Name), n.Digits)))
 				}
 				return fmt.Sprintf("By %s (%s is better), %s comes first of %d, then %s.", inline(n.Name), n.Direction, names[0], len(rows), strings.Join(names[1:], " and "))
 			}

@@ -62,9 +62,9 @@ func (m *merge) table(p printer, s *sheet, open bool) {
 		var fields []string
 		for _, c := range columns {
 			if n, ok := style[c]; ok {
-				fields = append(fields, decimals(r.fields[c], n.Digits))
+				fields = append(fields, decimals(r.fields.get(c), n.Digits))
 			} else {
-				fields = append(fields, inline(r.fields[c]))
+				fields = append(fields, inline(r.fields.get(c)))
 			}
 		}
 		p("| %s |\n", strings.Join(fields, " | "))

@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,10 +46,39 @@ type blockRow struct {
 type record struct {
 	cell       string // owner, "" if it can't be told
 	definition string
-	fields     map[string]string
+	fields     fields
 	pos        int  // where it stood on disk
 	old        bool // of an earlier run
 	used       bool
+}
+
+// fields are the values of a row. All rows with the same columns share their list:
+// there may be as many rows as images.
+type fields struct{ columns, values []string }
+
+func (f fields) get(column string) string {
+	v, _ := f.lookup(column)
+	return v
+}
+
+func (f fields) lookup(column string) (string, bool) {
+	if i := slices.Index(f.columns, column); i >= 0 {
+		return f.values[i], true
+	}
+	return "", false
+}
+
+// set changes the value of a column that's there.
+func (f fields) set(column, value string) { f.values[slices.Index(f.columns, column)] = value }
+
+// String tells rows apart, whatever the order of their columns.
+func (f fields) String() string {
+	pairs := make([]string, len(f.columns))
+	for i, c := range f.columns {
+		pairs[i] = fmt.Sprintf("%q:%q", c, f.values[i])
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, " ")
 }
 
 const definitionColumn = "definition"
@@ -94,7 +124,7 @@ func (s *sheet) owner(r *record) string {
 	}
 	var at []string
 	for i, column := range s.coords {
-		id, ok := r.fields[column]
+		id, ok := r.fields.lookup(column)
 		if !ok {
 			return ""
 		}
@@ -103,23 +133,36 @@ func (s *sheet) owner(r *record) string {
 	return s.stage + "[" + strings.Join(at, ",") + "]"
 }
 
-// record makes the record of a row.
-func (s *sheet) record(b *block, row blockRow) *record {
-	r := &record{cell: b.cell.Name, definition: b.cell.Definition.Short(), fields: map[string]string{}}
+// columnsOf lists the columns that the rows of a block have values in.
+func (s *sheet) columnsOf(b *block) []string {
+	var columns []string
 	for i, axis := range s.axes {
+		if slices.ContainsFunc(b.cell.Coord, func(at stages.Coord) bool { return at.Axis == axis }) {
+			columns = append(columns, s.coords[i])
+		}
+	}
+	columns = append(columns, b.keys...)
+	for _, n := range b.numbers {
+		columns = append(columns, n.Name)
+	}
+	return columns
+}
+
+// record makes the record of a row; columns are those of its block.
+func (s *sheet) record(b *block, columns []string, row blockRow) *record {
+	values := make([]string, 0, len(columns))
+	for _, axis := range s.axes {
 		for _, at := range b.cell.Coord {
 			if at.Axis == axis {
-				r.fields[s.coords[i]] = at.ID
+				values = append(values, at.ID)
 			}
 		}
 	}
-	for i, k := range b.keys {
-		r.fields[k] = row.keys[i]
+	values = append(values, row.keys...)
+	for _, x := range row.numbers {
+		values = append(values, format(float64(x)))
 	}
-	for i, n := range b.numbers {
-		r.fields[n.Name] = format(float64(row.numbers[i]))
-	}
-	return r
+	return &record{cell: b.cell.Name, fields: fields{columns, values}}
 }
 
 // encode writes the sheet as CSV.
@@ -129,11 +172,11 @@ func (s *sheet) encode() []byte {
 	columns := s.columns()
 	w.Write(append(slices.Clone(columns), definitionColumn))
 	for _, r := range s.rows {
-		fields := make([]string, 0, len(columns)+1)
+		row := make([]string, 0, len(columns)+1)
 		for _, c := range columns {
-			fields = append(fields, r.fields[c])
+			row = append(row, r.fields.get(c))
 		}
-		w.Write(append(fields, r.definition))
+		w.Write(append(row, r.definition))
 	}
 	w.Flush() // a bytes.Buffer takes everything
 	return b.Bytes()
@@ -148,23 +191,19 @@ func readSheet(b []byte) []*record {
 	r.FieldsPerRecord = -1
 	r.LazyQuotes = true
 	for {
-		fields, err := r.Read()
+		values, err := r.Read()
 		if err != nil {
 			return rows
 		}
-		last := fields[len(fields)-1]
+		last := values[len(values)-1]
 		if last == definitionColumn {
-			header = fields[:len(fields)-1]
+			header = values[:len(values)-1]
 			continue
 		}
-		if len(fields) != len(header)+1 || !isDefinition(last) {
+		if len(values) != len(header)+1 || !isDefinition(last) {
 			continue
 		}
-		rec := &record{definition: last, fields: make(map[string]string, len(header))}
-		for i, column := range header {
-			rec.fields[column] = fields[i]
-		}
-		rows = append(rows, rec)
+		rows = append(rows, &record{definition: last, fields: fields{header, values[:len(header)]}})
 	}
 }
 
