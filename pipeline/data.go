@@ -151,7 +151,6 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 	r.warn(n.Cell, "%v; it is computed again", l.err)
 	n.forget()
 	r.doubt(n)
-	n.forget()
 	j := &job{members: []*member{{node: n}}, restores: true}
 	if err := r.whole(ctx, slot, j); err != nil {
 		return err
@@ -168,16 +167,8 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 // doubt reads everything that's stored of n, so that all that is lost is known: a
 // disk that lost one thing may have lost more.
 func (r *run) doubt(n *node) {
-	for p := range n.Stage.Outputs {
-		l, err := r.listing(n, p)
-		if err != nil {
-			continue
-		}
-		for i := range l.Len() {
-			if ref := l.Ref(i); ref.Kept() {
-				_, _ = r.store.Load(ref) // which remembers what it finds
-			}
-		}
+	for p := range n.stored().Packs() {
+		_, _ = r.store.Load(store.Ref{Digest: p.Digest, Pack: p, Len: p.Size}) // which remembers what it finds
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // odd returns the stages that use the rarer parts of the contract.
 func (l *lab) odd() []stages.Stage {
-	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(), l.pair()}
+	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(), l.pair(), l.hostMix()}
 }
 
 type noParams struct{}
@@ -64,6 +64,13 @@ func (l *lab) mix() stages.Stage {
 			return nil
 		},
 	})
+}
+
+// hostMix is mix beside the devices.
+func (l *lab) hostMix() stages.Stage {
+	s := l.mix()
+	s.Name, s.Device = "lab/hostmix", false
+	return s
 }
 
 // pairs pairs the items of two ports by id, then by origin, and shows no name.
