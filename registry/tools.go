@@ -1,6 +1,9 @@
 package registry
 
-import "github.com/runexp/runexp/stages/model"
+import (
+	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/model"
+)
 
 // Runtime tells what ONNX Runtime was found.
 type Runtime = model.Runtime
@@ -20,3 +23,9 @@ func OpenRuntime() (Runtime, error) { return model.OpenRuntime() }
 // NoRuntime reports whether err is about an ONNX Runtime that is missing or
 // doesn't fit, rather than about anything it was asked to do.
 func NoRuntime(err error) bool { return model.NoRuntime(err) }
+
+// A Folder is what a folder of images holds.
+type Folder = dataset.Look
+
+// LookInto looks for images in a folder, as dataset/folder would.
+func LookInto(folder string) (Folder, error) { return dataset.LookInto(folder) }

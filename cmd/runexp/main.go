@@ -14,7 +14,7 @@ func main() { os.Exit(newUI(os.Stdout, os.Stderr).start(os.Args[1:])) }
 // verbs lists what the command can do, in the order of the help text.
 func verbs() []*verb {
 	return []*verb{
-		runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(), schemaVerb(),
+		newVerb(), inspectVerb(), runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(), schemaVerb(),
 		getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(), versionVerb(), helpVerb(),
 	}
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/runexp/runexp/registry"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +26,21 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ONNXRUNTIME_LIB", os.Getenv("ONNXRUNTIME_LIB"))
-			return nil
+			root, err := filepath.Abs("../..")
+			e.Setenv("NETS", filepath.Join(root, "experiments", "quickstart"))
+			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
+			return err
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "runtime" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			// Where every test is asked for, a missing runtime fails the script.
+			if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
+				return true, nil
+			}
+			_, err := registry.OpenRuntime()
+			return err == nil, nil
 		},
 	})
 }

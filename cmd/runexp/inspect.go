@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/runexp/runexp/registry"
+)
+
+const inspectHelp = `usage: runexp inspect MODEL.onnx
+
+Says what a model is: inputs, outputs, classes, who wrote it; its operators, and
+whether gradients are known for them; batch normalisation, layers, batch and size;
+which attribution methods fit it, and why others don't; and the lines that read it
+in an experiment. The model is run once, to see what its file doesn't say.
+
+  --size N             height and width, for a model that leaves them open
+  --input NAME         the input that takes images, if there are several
+  --output NAME        the output with the classes, if it isn't the first
+  --json               all of it as JSON
+  --onnxruntime PATH   the library, or a folder that has it
+
+example:
+  runexp inspect experiments/quickstart/resnet.onnx
+`
+
+func inspectVerb() *verb {
+	f := newFlags("inspect")
+	var look registry.Look
+	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Input, "input", "", "")
+	f.StringVar(&look.Output, "output", "", "")
+	asJSON := f.Bool("json", false, "")
+	runtime := f.String("onnxruntime", "", "")
+	return &verb{
+		name: "inspect", short: "what a model is, and which methods fit it", help: inspectHelp, flags: f,
+		run: func(ctx context.Context, u *ui, args []string) error {
+			file, err := one("inspect", "an ONNX file", args)
+			if err != nil {
+				return err
+			}
+			registry.UseRuntime(*runtime)
+			x, err := inspected(ctx, "inspect", file, look)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				e := json.NewEncoder(u.out)
+				e.SetEscapeHTML(false)
+				e.SetIndent("", "  ")
+				return e.Encode(x)
+			}
+			return writeInspection(u.out, &x)
+		},
+	}
+}
+
+// inspected inspects a file; one that isn't there is the machine's fault.
+func inspected(ctx context.Context, verb, file string, look registry.Look) (registry.Inspection, error) {
+	if look.Size < 0 {
+		return registry.Inspection{}, misuse(verb, "--size is positive, not %d", look.Size)
+	}
+	x, err := registry.Inspect(ctx, file, look)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return x, environment(err)
+	}
+	return x, err
+}
+
+func writeInspection(w io.Writer, x *registry.Inspection) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		for i, line := range strings.Split(fmt.Sprintf(format, args...), "\n") {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(t, "%s\t%s\n", name, line)
+		}
+	}
+	row("file", "%s, %s", x.File, size(x.Bytes))
+	by := x.Producer
+	if by == "" {
+		by = "an unnamed program"
+	}
+	row("written by", "%s: opset %d, IR version %d", by, x.Opset, x.IR)
+	for _, v := range x.Inputs {
+		row("input", "%s", v)
+	}
+	for _, v := range x.Outputs {
+		row("output", "%s", v)
+	}
+	row("weights", "%d numbers, %s", x.Weights.Numbers, strings.Join(x.Weights.Types, ", "))
+	row("operators", "%s", operators(x.Nodes))
+	row("batch norm", "%s", normalisation(x))
+	if len(x.Leading) > 0 {
+		row("begins with", "%s: it may normalise its input itself", strings.Join(x.Leading, ", "))
+	}
+	if x.Problem != "" {
+		row("not run", "%s", x.Problem)
+	} else {
+		writeRun(row, x)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nThe file doesn't tell how pixels are fed. The presets, of pixels in [0,1]:\n\n")
+	for _, p := range x.Presets {
+		fmt.Fprintf(t, "  %s\t%s\n", p.Name, p.Doc)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nIn an experiment, with the preset that it was trained with:\n\n%s", indent(x.Stanza, "  "))
+	return err
+}
+
+// writeRun writes what was seen by running the model.
+func writeRun(row func(name, format string, args ...any), x *registry.Inspection) {
+	f := &x.Feed
+	row("images", "%d×%d pixels, %d channels, %s%s", f.Height, f.Width, f.Channels, f.Layout, sizes(x))
+	answer := "logits"
+	switch {
+	case x.CutSoftmax:
+		answer = fmt.Sprintf("a Softmax ends the model; methods explain what enters it, %s", f.Output)
+	case f.Probabilities:
+		answer = "probabilities, whose logarithms count as logits"
+	}
+	row("classes", "%d; %s", f.Classes, answer)
+	batch := "any: images get the answers that they get alone"
+	if f.Batch > 0 {
+		batch = fmt.Sprintf("%d alone", f.Batch)
+	}
+	row("batch", "%s", batch)
+	if x.Simplified != nil {
+		row("simplified", "%s", operators(x.Simplified))
+	}
+	switch {
+	case x.Gradient != "":
+		row("gradient", "none: %s", x.Gradient)
+	default:
+		row("gradient", "known for all that the answer passes through")
+	}
+	switch {
+	case x.Final == nil:
+		row("layers", "input; no inner value has places that everything passes through")
+	default:
+		row("layers", "input\nmiddle: %s\nfinal: %s", x.Middle, x.Final)
+		if len(x.Final.Shape) == 3 {
+			row("", "their places are tokens: patches, row by row, behind a class token if there is one")
+		}
+	}
+	var plainly []string
+	for _, m := range x.Methods {
+		if m.Fits && m.Why == "" {
+			plainly = append(plainly, m.Method)
+		}
+	}
+	row("fits", "%s", wrap(plainly))
+	for _, m := range x.Methods {
+		switch {
+		case !m.Fits:
+			row("doesn't fit", "%s: %s", m.Method, m.Why)
+		case m.Why != "":
+			row("fits", "%s: %s", m.Method, m.Why)
+		}
+	}
+}
+
+func sizes(x *registry.Inspection) string {
+	switch {
+	case x.OpenSize:
+		return fmt.Sprintf("; the file leaves the size open, %d was tried", x.Feed.Height)
+	case x.OtherSize > 0:
+		return fmt.Sprintf("; size: %d works too, for grids of mosaic/grid", x.OtherSize)
+	}
+	return "; no other size"
+}
+
+// operators lists operators with their numbers, those without a gradient marked.
+func operators(list []registry.NodeCount) string {
+	var words []string
+	total := 0
+	for _, n := range list {
+		total += n.Count
+		text := fmt.Sprintf("%s %d", n.Operator, n.Count)
+		if !n.Supported {
+			text += " (no gradient)"
+		}
+		words = append(words, text)
+	}
+	return fmt.Sprintf("%d nodes\n%s", total, wrap(words))
+}
+
+// wrap joins words with commas, in lines that a terminal has room for.
+func wrap(words []string) string {
+	var b strings.Builder
+	line := 0
+	for i, w := range words {
+		if i > 0 {
+			b.WriteString(",")
+			if line += len(w) + 2; line > 64 {
+				b.WriteString("\n")
+				line = len(w)
+			} else {
+				b.WriteString(" ")
+			}
+		} else {
+			line = len(w)
+		}
+		b.WriteString(w)
+	}
+	return b.String()
+}
+
+func normalisation(x *registry.Inspection) string {
+	switch {
+	case x.Norm.Training > 0:
+		return fmt.Sprintf("%d of %d nodes normalise by the batch, as in training: export the model in evaluation mode", x.Norm.Training, x.Norm.Apart)
+	case x.Norm.Apart > 0:
+		return fmt.Sprintf("%d nodes apart: rules of their own, such as absLRP's, can see them; LRP merges them into convolutions", x.Norm.Apart)
+	case x.Norm.Merged:
+		return "merged into convolutions by the exporter, as LRP wants it; rules of its own, such as absLRP's, can't see it\nREADME.md says how to export a model with it apart"
+	}
+	return "none in the file: there was none, or the exporter merged it without a trace"
+}
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+by) + "\n"
+}

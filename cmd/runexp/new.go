@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/runexp/runexp/registry"
+)
+
+const newHelp = `usage: runexp new [DIR] --model MODEL.onnx --images FOLDER
+
+Writes an experiment to start from into DIR, or the working folder: your model,
+your images, the methods that fit the model, two metrics and a leaderboard, with
+comments. The file is called like the model. One that exists isn't touched.
+
+  --model FILE         the ONNX file
+  --images FOLDER      photographs: one folder a class, or a labels.csv with the
+                       columns file and label, or just images
+  --size N             height and width, for a model that leaves them open
+  --input NAME         the input that takes images, if there are several
+  --output NAME        the output with the classes, if it isn't the first
+  --onnxruntime PATH   the library, or a folder that has it
+
+example:
+  runexp new experiments --model net.onnx --images photos
+`
+
+func newVerb() *verb {
+	f := newFlags("new")
+	var look registry.Look
+	model := f.String("model", "", "")
+	images := f.String("images", "", "")
+	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Input, "input", "", "")
+	f.StringVar(&look.Output, "output", "", "")
+	runtime := f.String("onnxruntime", "", "")
+	return &verb{
+		name: "new", short: "a commented experiment for your model and images", help: newHelp, flags: f,
+		run: func(ctx context.Context, u *ui, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				var err error
+				if dir, err = one("new", "a folder", args); err != nil {
+					return err
+				}
+			}
+			if *model == "" || *images == "" {
+				return misuse("new", "new needs --model and --images")
+			}
+			registry.UseRuntime(*runtime)
+			return writeStarter(ctx, u, dir, *model, *images, look)
+		},
+	}
+}
+
+//go:embed starter.yaml.tmpl
+var starterText string
+
+// A starter is what the template is filled with.
+type starter struct {
+	File, Name  string
+	Methods     []string // lines
+	PresetNotes []string // lines of a comment
+	Stanza      string
+	ImageNote   string
+	Images      string // parameters of dataset/folder
+	Labelled    bool
+	Steps       int
+}
+
+func writeStarter(ctx context.Context, u *ui, dir, model, images string, look registry.Look) error {
+	if _, err := registry.OpenRuntime(); err != nil {
+		return err
+	}
+	x, err := inspected(ctx, "new", model, look)
+	if err != nil {
+		return err
+	}
+	if x.Problem != "" {
+		return fmt.Errorf("%s: %s", model, x.Problem)
+	}
+	folder, err := registry.LookInto(images)
+	if err != nil {
+		return environment(err)
+	}
+	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
+	s := starter{Name: identifier(base), Labelled: folder.Labelled > 0}
+	s.File = filepath.Join(dir, s.Name+".yaml")
+	modelPath, err := seenFrom(dir, model)
+	if err != nil {
+		return environment(err)
+	}
+	imagesPath, err := seenFrom(dir, images)
+	if err != nil {
+		return environment(err)
+	}
+	s.fill(&x, look, modelPath, imagesPath, folder)
+	t, err := template.New("starter").Parse(starterText)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, s); err != nil {
+		return err
+	}
+	if err := create(s.File, dir, b.Bytes()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(u.out, s.File)
+	u.hint(fmt.Sprintf("choose the model's preset in it, then: runexp run %s --limit 4", quote(s.File)))
+	return err
+}
+
+// create writes a file that isn't there yet.
+func create(file, dir string, b []byte) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return environment(err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return &usageError{verb: "new", err: fmt.Errorf("%s exists", file), hint: "move it away, or name another folder"}
+	}
+	if err == nil {
+		_, err = f.Write(b)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return environment(err)
+	}
+	return nil
+}
+
+// fill says what depends on the model and the images.
+func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images string, folder registry.Folder) {
+	h, w := x.Feed.Height, x.Feed.Width
+	side := min(h, w)
+	window, stride := max(1, side/7), max(1, side/14)
+	s.Steps = min(32, h*w)
+	fits := map[string]bool{}
+	for _, m := range x.Methods {
+		fits[m.Method] = m.Fits && m.Why == ""
+	}
+	for _, m := range []struct{ id, with string }{
+		{"constant", ""},
+		{"random", "reduce: abs-sum"},
+		{"saliency", "reduce: abs-sum"},
+		{"input-x-gradient", ""},
+		{"integrated-gradients", "steps: 32"},
+		{"smoothgrad", "reduce: abs-sum"},
+		{"guided-backprop", "reduce: abs-sum"},
+		{"grad-cam", ""},
+		{"occlusion", fmt.Sprintf("window: %d, stride: %d", window, stride)},
+		{"rise", "masks: 400, cells: 7"},
+	} {
+		if !fits["attribute/"+m.id] {
+			continue
+		}
+		line := fmt.Sprintf("%-21s {uses: attribute/%s", m.id+":", m.id)
+		if m.with != "" {
+			line += ", with: {" + m.with + "}"
+		}
+		s.Methods = append(s.Methods, line+"}")
+	}
+	s.PresetNotes = append(s.PresetNotes, "How pixels are fed must be as in training; the file doesn't tell. A guess stands",
+		"here. From pixels in [0,1] the presets make:")
+	for _, p := range x.Presets {
+		s.PresetNotes = append(s.PresetNotes, fmt.Sprintf("  %-18s %s", p.Name, p.Doc))
+	}
+	s.Stanza = indent(x.StanzaAt(look, "model", model), "  ")
+	s.Images = fmt.Sprintf("{path: %s, size: %dx%d}", registry.Quote(images), h, w)
+	if h == w {
+		s.Images = fmt.Sprintf("{path: %s, resize: %d, crop: %d}", registry.Quote(images), side, side)
+	}
+	s.ImageNote = fmt.Sprintf("%d images, %d of them with a class; the model takes %d×%d pixels.", folder.Images, folder.Labelled, h, w)
+}
+
+// identifier makes an experiment's name of a text.
+func identifier(s string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, s)
+	if name = strings.TrimLeft(name, "._-"); name == "" {
+		return "experiment"
+	}
+	return name
+}
+
+// seenFrom returns path relative to dir, or as it is where it's absolute.
+func seenFrom(dir, path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(from, to)
+}

@@ -1,0 +1,103 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages/model"
+)
+
+// A Look says which input, output and size of a model are meant; the zero Look
+// takes what there is.
+type Look struct {
+	Input, Output string
+	Size          int
+}
+
+// An Inspection is what an ONNX file is, and what fits it.
+type Inspection struct {
+	model.Inspection
+	Methods []Fit  `json:"methods"`
+	Stanza  string `json:"stanza"` // for the stages of an experiment
+}
+
+// A Fit says whether an attribution method can explain a model.
+type Fit struct {
+	Method string `json:"method"`
+	Fits   bool   `json:"fits"`
+	Why    string `json:"why,omitempty"` // it doesn't; or what to know where it does
+}
+
+// Inspect looks into an ONNX file.
+func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
+	found, err := model.Inspect(ctx, model.ONNXParams{Path: path, Input: l.Input, Output: l.Output, Size: l.Size})
+	x := Inspection{Inspection: found}
+	if err != nil {
+		return x, err
+	}
+	if x.Problem == "" {
+		x.Methods = fits(found)
+	}
+	x.Stanza = x.StanzaAt(l, "model", path)
+	return x, nil
+}
+
+// fits goes through all methods.
+func fits(x model.Inspection) []Fit {
+	var out []Fit
+	for _, s := range Builtin().Family("attribute") {
+		n := attribute.NeedsOf(s)
+		f := Fit{Method: s.Name, Fits: true}
+		switch {
+		case n.Gradient && x.Gradient != "":
+			f.Fits, f.Why = false, x.Gradient
+		case n.Layer == "final" && x.Final == nil:
+			f.Fits, f.Why = false, "no inner value has places that everything passes through: name a layer"
+		case n.Rectifiers && x.Rectifiers == 0:
+			f.Why = "the model has no Relu, so this is the plain gradient"
+			if strings.HasSuffix(s.Name, "grad-cam") {
+				f.Why = "the model has no Relu, so the guided part is the plain gradient"
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// StanzaAt returns the stage that reads the model, as far as it can be known,
+// with the path that the experiment has to give.
+func (x *Inspection) StanzaAt(l Look, name, path string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name, Quote(filepath.ToSlash(path)), guess(x.Inspection))
+	if x.Feed.Layout == "nhwc" {
+		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
+	}
+	if x.OpenSize || l.Size != 0 {
+		fmt.Fprintf(&b, "    size: %d\n", max(x.Feed.Height, l.Size))
+	}
+	if l.Input != "" {
+		fmt.Fprintf(&b, "    input: %s\n", Quote(l.Input))
+	}
+	if l.Output != "" {
+		fmt.Fprintf(&b, "    output: %s\n", Quote(l.Output))
+	}
+	return b.String()
+}
+
+// guess returns the preset to begin with: the most widely used, or that of pixels
+// as they are where the model does arithmetic on its input.
+func guess(x model.Inspection) string {
+	if len(x.Leading) > 0 {
+		return "raw"
+	}
+	return "imagenet"
+}
+
+// Quote writes a text as YAML.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// NodeCount says how often a model has an operator.
+type NodeCount = model.NodeCount

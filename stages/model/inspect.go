@@ -1,0 +1,182 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// An Inspection is what an ONNX file says of itself, and what a run of it shows.
+type Inspection struct {
+	File     string      `json:"file"`
+	Bytes    int64       `json:"bytes"` // with the weights in other files
+	Producer string      `json:"producer"`
+	IR       int         `json:"ir"`
+	Opset    int         `json:"opset"`
+	Inputs   []Value     `json:"inputs"`
+	Outputs  []Value     `json:"outputs"`
+	Weights  Weights     `json:"weights"`
+	Norm     Norm        `json:"batch_normalization"`
+	Leading  []string    `json:"leading"` // operators between the input and the first layer
+	Nodes    []NodeCount `json:"operators"`
+	Presets  []Preset    `json:"presets"` // candidates: the file doesn't tell
+
+	// Problem says why the model couldn't be run; what follows is empty then.
+	Problem string `json:"problem,omitempty"`
+
+	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
+	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
+	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
+	CutSoftmax bool           `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
+	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
+	Rectifiers int            `json:"rectifiers"`
+	Middle     *Value         `json:"middle,omitempty"`
+	Final      *Value         `json:"final,omitempty"`
+	Gradient   string         `json:"no_gradient,omitempty"` // why there is none
+}
+
+// Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
+// A model that can't be run is no error: Problem says why, and the rest what the
+// file shows. Where it leaves its size open and p doesn't say it, usual ones are
+// tried.
+func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
+	defaults := ONNX.NewParams().(*ONNXParams)
+	p.Preset, p.Layout, p.Order, p.Kind = defaults.Preset, defaults.Layout, defaults.Order, defaults.Kind
+	x := Inspection{File: p.Path}
+	files, err := onnx.ExternalFiles(p.Path)
+	if err != nil {
+		return x, err
+	}
+	for _, f := range append(files, p.Path) {
+		info, err := os.Stat(f)
+		if err != nil {
+			return x, err
+		}
+		x.Bytes += info.Size()
+	}
+	m, err := onnx.ReadFile(p.Path)
+	if err != nil {
+		return x, err
+	}
+	x.describe(m)
+	x.Presets = presets()
+	if _, err := ort.Default(); err != nil {
+		x.Problem = err.Error()
+		return x, nil
+	}
+	err = x.try(ctx, m, p)
+	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+		return x, err
+	}
+	if err != nil {
+		x.Problem = err.Error()
+	}
+	return x, nil
+}
+
+// try runs the model and looks at the graph that gradients are made from.
+func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) error {
+	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
+		x.OpenSize = openSize(in, p)
+	}
+	sizes := []int{p.Size}
+	if x.OpenSize && p.Size == 0 {
+		sizes = []int{224, 32, 64, 28, 96, 299, 384, 512} // the usual ones
+	}
+	var out modelfile.Model
+	var failed error
+	for _, p.Size = range sizes {
+		var err error
+		if out, err = read(ctx, m, p); err == nil || ctx.Err() != nil {
+			failed = err
+			break
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	x.Feed = out.Spec
+	if declared, err := pick(m.Outputs(), p.Output, "output", true); err == nil {
+		x.CutSoftmax = declared.Name != out.Spec.Output
+	}
+	if other := out.Spec.Height * 2; runsAt(out, other, out.Spec.Width*2) {
+		x.OtherSize = other
+	}
+	n, err := program.NewNet(out)
+	if err != nil {
+		return err
+	}
+	g, err := n.Graph(ctx, noSlot{}, n.Fit(2, 2))
+	if err != nil {
+		x.Gradient = err.Error()
+		return nil
+	}
+	x.Simplified = count(g.Proto.Graph.Node)
+	x.Rectifiers = relevance.Rectifiers(g)
+	middle, final := relevance.Layers(g)
+	x.Middle, x.Final = layer(g, middle), layer(g, final)
+	answer := n.Output
+	if _, err := relevance.Backward(g, map[string]string{answer: answer}, []string{n.Input}, nil); err != nil {
+		x.Gradient = err.Error()
+	}
+	return nil
+}
+
+// openSize reports whether a model leaves the size of its images open.
+func openSize(in onnx.Value, p ONNXParams) bool {
+	p.Size = 0
+	unsaid := frame(&modelfile.Spec{}, in, p)
+	p.Size = 1
+	return unsaid != nil && frame(&modelfile.Spec{}, in, p) == nil
+}
+
+// runsAt reports whether a model gives as many answers for images of another size.
+func runsAt(m modelfile.Model, height, width int) bool {
+	m.Spec.Height, m.Spec.Width = height, width
+	rows := max(1, m.Spec.Batch)
+	shape, err := program.AnswerShape(m, rows, stages.Device{Class: "cpu", Threads: 1})
+	if err != nil {
+		return false
+	}
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n == rows*m.Spec.Classes && len(shape) > 0 && shape[0] == rows
+}
+
+func layer(g *onnx.Graph, name string) *Value {
+	if name == "" {
+		return nil
+	}
+	v := Value{Name: name, Type: typeName(g.Types[name].Elem)}
+	for i, d := range g.Shape(name) {
+		if i == 0 {
+			v.Shape = append(v.Shape, "N")
+			continue
+		}
+		v.Shape = append(v.Shape, fmt.Sprint(d))
+	}
+	return &v
+}
+
+// noSlot is a CPU that keeps nothing.
+type noSlot struct{}
+
+func (noSlot) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
+
+func (noSlot) Keep(_ string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return make()
+}

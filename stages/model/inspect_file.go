@@ -1,0 +1,203 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A Value is an input, an output or an inner value of a model.
+type Value struct {
+	Name  string   `json:"name"`
+	Type  string   `json:"type"`
+	Shape []string `json:"shape"` // numbers, or names of what is open; nil if the file doesn't say it
+}
+
+func (v Value) String() string {
+	return printable(v.Name) + " " + v.Type + " [" + printable(strings.Join(v.Shape, ", ")) + "]"
+}
+
+// printable quotes what a terminal might not take for text.
+func printable(s string) string {
+	if q := strconv.Quote(s); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}
+
+// Weights are the constants of a model.
+type Weights struct {
+	Numbers int64    `json:"numbers"`
+	Types   []string `json:"types"`
+}
+
+// Norm tells how batch normalisation stands in a file.
+type Norm struct {
+	Apart    int  `json:"apart"`    // nodes
+	Training int  `json:"training"` // of these, nodes that normalise by the batch, as only training does
+	Merged   bool `json:"merged"`   // names of weights show that an exporter merged it into convolutions
+}
+
+// A NodeCount says how often an operator occurs.
+type NodeCount struct {
+	Operator  string `json:"operator"`
+	Count     int    `json:"count"`
+	Supported bool   `json:"supported"` // its gradient is known, or that it has none
+}
+
+// A Preset is a way to feed pixels to a model.
+type Preset struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+}
+
+// presets returns the ways that have names.
+func presets() []Preset {
+	var out []Preset
+	for _, p := range modelfile.Presets() {
+		doc := fmt.Sprintf("(pixel·%g − %v)/%v", p.Scale, p.Mean, p.Std)
+		if p.Order == modelfile.BGR {
+			doc += ", blue first"
+		}
+		out = append(out, Preset{p.Name, doc})
+	}
+	return out
+}
+
+// describe fills in what the file says.
+func (x *Inspection) describe(m *onnx.Model) {
+	g := m.Proto.Graph
+	x.Producer = printable(strings.TrimSpace(m.Proto.GetProducerName() + " " + m.Proto.GetProducerVersion()))
+	x.IR, x.Opset = int(m.Proto.IrVersion), m.Opset()
+	fed := map[string]bool{}
+	for _, v := range m.Inputs() {
+		fed[v.Name] = true
+	}
+	for _, v := range g.Input {
+		if fed[v.Name] {
+			x.Inputs = append(x.Inputs, valueOf(v))
+		}
+	}
+	for _, v := range g.Output {
+		x.Outputs = append(x.Outputs, valueOf(v))
+	}
+	for _, t := range g.Initializer {
+		n := int64(1)
+		for _, d := range t.Dims {
+			n *= d
+		}
+		x.Weights.Numbers += n
+		if name := typeName(onnxpb.TensorProto_DataType(t.DataType)); !slices.Contains(x.Weights.Types, name) {
+			x.Weights.Types = append(x.Weights.Types, name)
+		}
+	}
+	slices.Sort(x.Weights.Types)
+	x.Norm = normOf(g)
+	x.Nodes = count(g.Node)
+	x.Leading = leading(g, fed)
+}
+
+func valueOf(v *onnxpb.ValueInfoProto) Value {
+	t := v.GetType().GetTensorType()
+	out := Value{Name: v.Name, Type: typeName(onnxpb.TensorProto_DataType(t.GetElemType()))}
+	for _, d := range t.GetShape().GetDim() {
+		switch {
+		case d.GetDimValue() > 0:
+			out.Shape = append(out.Shape, strconv.FormatInt(d.GetDimValue(), 10))
+		case d.GetDimParam() != "":
+			out.Shape = append(out.Shape, d.GetDimParam())
+		default:
+			out.Shape = append(out.Shape, "?")
+		}
+	}
+	return out
+}
+
+// typeName returns the name that NumPy has for a type.
+func typeName(t onnxpb.TensorProto_DataType) string {
+	switch t {
+	case onnxpb.TensorProto_FLOAT:
+		return "float32"
+	case onnxpb.TensorProto_DOUBLE:
+		return "float64"
+	}
+	return strings.ToLower(t.String())
+}
+
+// count counts nodes by operator: the most frequent first, then by name.
+func count(nodes []*onnxpb.NodeProto) []NodeCount {
+	at := map[string]int{}
+	var out []NodeCount
+	for _, n := range nodes {
+		name := n.OpType
+		own := n.Domain == "" || n.Domain == "ai.onnx"
+		if !own {
+			name = n.Domain + "." + name
+		}
+		k, ok := at[name]
+		if !ok {
+			k = len(out)
+			at[name] = k
+			out = append(out, NodeCount{Operator: printable(name), Supported: own && relevance.Supported(n.OpType)})
+		}
+		out[k].Count++
+	}
+	slices.SortFunc(out, func(a, b NodeCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Operator, b.Operator))
+	})
+	return out
+}
+
+// normOf counts batch normalisation. PyTorch's exporter calls weights that it
+// computed onnx::Conv and a number, and it computes those of convolutions only to
+// merge a normalisation into them; others keep a trace in the name too.
+func normOf(g *onnxpb.GraphProto) Norm {
+	var n Norm
+	for _, node := range g.Node {
+		switch node.OpType {
+		case "BatchNormalization":
+			n.Apart++
+			if (onnx.Node{NodeProto: node}).Int("training_mode", 0) != 0 {
+				n.Training++
+			}
+		case "Conv":
+			w := (onnx.Node{NodeProto: node}).In(1)
+			low := strings.ToLower(w)
+			n.Merged = n.Merged || strings.HasPrefix(w, "onnx::Conv") || strings.Contains(low, "batchnorm") || strings.Contains(low, "fusedbn")
+		}
+	}
+	return n
+}
+
+// leading returns the arithmetic that a model begins with, as normalisation of its
+// own does.
+func leading(g *onnxpb.GraphProto, fed map[string]bool) []string {
+	var out []string
+	at := map[string]bool{}
+	for name := range fed {
+		at[name] = true
+	}
+	for _, n := range g.Node {
+		if len(n.Output) == 0 || !slices.ContainsFunc(n.Input, func(v string) bool { return at[v] }) {
+			continue
+		}
+		switch n.OpType {
+		case "Sub", "Add", "Mul", "Div", "BatchNormalization":
+			out = append(out, n.OpType)
+		case "Transpose", "Cast", "Identity", "Pad", "Shape":
+		default:
+			return out
+		}
+		if n.OpType != "Shape" {
+			at[n.Output[0]] = true
+		}
+	}
+	return out
+}
