@@ -85,11 +85,11 @@ func number(b []byte) float64 {
 
 // big returns a payload beyond what records hold inline.
 func big(x float64) []byte {
-	v := make([]float64, 20)
+	v := make([]float64, 200)
 	for i := range v {
 		v[i] = x + float64(i)
 	}
-	return stages.NewTensor(v, 20).Encode()
+	return stages.NewTensor(v, 200).Encode()
 }
 
 func first(b []byte) float64 {

@@ -21,7 +21,7 @@ const InlineMax = 64
 
 // smallPack is the size in bytes below which a pack isn't worth a file, and a
 // look at that file on every run.
-const smallPack = 128
+const smallPack = 1024
 
 // A PackRef names a file of objects/, by the SHA-256 of its bytes.
 type PackRef struct {
