@@ -21,20 +21,22 @@ type SheetParams struct {
 }
 
 // Sheet shows maps side by side, one row an image (and place on the other axes),
-// one column a method. The colours of each map end at the 99.5th percentile of the
-// absolute values shown, which is printed below it. A column is coloured from
-// white up if none of its maps has a negative value, else in red and blue around a
-// white 0. Maps with channels are summed over them.
+// one column a method. A column is coloured in red and blue around a white 0 if
+// one of its maps has a negative value, and each map's colours end at the 99.5th
+// percentile of the absolute values shown. Else they go from the 0.5th to the
+// 99.5th percentile of the values. The ends are printed below each map. Maps with
+// channels are summed over them.
 var Sheet = stages.New(stages.Def[SheetParams]{
 	Name: "report/sheet",
 	Doc: `maps of the first images, side by side with the images
 
 One row an image, and, if more axes than columns are collapsed, a place on them;
-one column a place on the axis columns. The colours of each map end at the 99.5th
-percentile of the absolute values shown, printed below it; zero maps and maps with
-undefined values say so. Where no map of a column has negative values its colours go
-from white to dark, else red speaks for the class and blue against it.`,
-	Version:  1,
+one column a place on the axis columns. Where a map of a column has negative values,
+red speaks for the class and blue against it, and each map's colours end at the 99.5th
+percentile of the absolute values shown; else they go from white at the 0.5th to dark
+at the 99.5th percentile of the values. The ends are printed below each map. Constant
+maps and maps with undefined values say so.`,
+	Version:  2,
 	Relation: stages.Whole,
 	Named:    true,
 	Inputs: []stages.Port{
@@ -49,9 +51,21 @@ from white to dark, else red speaks for the class and blue against it.`,
 
 // A tile is one map of the sheet, at the size at which it's drawn.
 type tile struct {
-	values []float64
-	state  string  // "", or in a word why there's nothing to see
-	scale  float64 // where the colours end
+	values    []float64
+	state     string  // "", or in a word why there's nothing to see
+	low, high float64 // where the colours end if nothing is negative
+	scale     float64 // and where they do on both sides of 0 else
+}
+
+// level returns a value's place on a colour map, from 0 to 1; 0 itself is in the
+// middle if the map is signed.
+func (t *tile) level(v float64, signed bool) float64 {
+	if signed {
+		v = (v/t.scale + 1) / 2
+	} else {
+		v = (v - t.low) / (t.high - t.low)
+	}
+	return min(max(v, 0), 1)
 }
 
 // A sheetRow is an image with its maps by column; nil for one that isn't there.
@@ -64,6 +78,7 @@ type sheetRow struct {
 // A sheet is everything that is drawn.
 type sheet struct {
 	side    int // of a tile, in pixels
+	lines   int // of text below a tile
 	columns []string
 	signed  []bool // by column
 	rows    []sheetRow
@@ -107,7 +122,7 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 		return fmt.Errorf("no map belongs to any of the first %s", count(len(origins), "image"))
 	}
 	e.Set("figure", s.draw())
-	caption := fmt.Sprintf("Maps of the first %s; each map's colours end at the 99.5th percentile of its absolute values, printed below it.", count(len(origins), "image"))
+	caption := fmt.Sprintf("Maps of the first %s; the numbers below a map are the ends of its colours, the extreme half percent left out.", count(len(origins), "image"))
 	if p.Title != "" {
 		caption = p.Title + ": " + strings.ToLower(caption[:1]) + caption[1:]
 	}
@@ -265,27 +280,32 @@ func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
 	}
 	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
 	sum := make([]float64, h*w)
-	zero := true
 	for i, v := range m.Float64s() {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return &tile{state: "undefined"}, false, nil
 		}
-		zero = zero && v == 0
 		sum[i%len(sum)] += v
 	}
-	if zero {
-		return &tile{state: "zero"}, false, nil
+	if negative = slices.Min(sum) < 0; slices.Max(sum) == slices.Min(sum) {
+		return &tile{state: "constant", scale: sum[0]}, negative, nil
 	}
-	negative = slices.Min(sum) < 0
 	t = &tile{values: picture.ResizePlane(sum, w, h, s.side, s.side, picture.Bilinear())}
-	size := make([]float64, len(t.values))
-	for i, v := range t.values {
-		size[i] = math.Abs(v)
+	v := slices.Sorted(slices.Values(t.values))
+	if t.low, t.high = percentile(v, 0.5), percentile(v, 99.5); t.low == t.high {
+		t.low, t.high = v[0], v[len(v)-1] // fewer than one pixel in two hundred differs
 	}
-	slices.Sort(size)
-	t.scale = size[int(math.Ceil(0.995*float64(len(size))))-1]
-	if t.scale == 0 { // fewer than one pixel in two hundred isn't 0
-		t.scale = size[len(size)-1]
+	for i := range v {
+		v[i] = math.Abs(v[i])
+	}
+	slices.Sort(v)
+	if t.scale = percentile(v, 99.5); t.scale == 0 {
+		t.scale = v[len(v)-1]
 	}
 	return t, negative, nil
+}
+
+// percentile returns the smallest of the sorted values v that p percent of them
+// don't exceed.
+func percentile(v []float64, p float64) float64 {
+	return v[max(int(math.Ceil(p/100*float64(len(v))))-1, 0)]
 }

@@ -15,7 +15,7 @@ import (
 const (
 	labelWidth  = 132 // text beside an image
 	tileGap     = 8
-	scaleHeight = 16 // the number below a tile
+	scaleHeight = 14 // a line of numbers below a tile
 	headHeight  = 26
 	barWidth    = 120
 	barHeight   = 10
@@ -38,7 +38,8 @@ var blank = color.RGBA{240, 240, 240, 255}
 func (s *sheet) draw() []byte {
 	step := s.side + tileGap
 	width := 2*tileGap + labelWidth + (1+len(s.columns))*step
-	rowHeight := s.side + scaleHeight + 6
+	s.lines = s.scaleLines()
+	rowHeight := s.rowHeight()
 	height := headHeight + len(s.rows)*rowHeight + 34
 	c := chart.NewCanvas(max(width, minWidth), height)
 	left := tileGap + labelWidth
@@ -82,14 +83,36 @@ func mapOf(signed bool) chart.ColourMap {
 	return chart.Sequential()
 }
 
-// level returns a value's step in [0, n) on a colour map; with n odd, a signed 0
-// is the middle one.
-func level(v, scale float64, signed bool, n int) int {
-	v /= scale
-	if signed {
-		v = (v + 1) / 2
+// stepOf returns a place on a colour map as one of n steps; with n odd, the middle of
+// a signed one is among them.
+func stepOf(level float64, n int) int { return int(math.Round(level * float64(n-1))) }
+
+func (s *sheet) rowHeight() int { return s.side + s.lines*scaleHeight + 8 }
+
+// scaleLines returns how many lines the numbers below a tile need.
+func (s *sheet) scaleLines() int {
+	c := chart.NewCanvas(1, 1)
+	for _, r := range s.rows {
+		for k, t := range r.tiles {
+			if t != nil && c.Width(chart.SmallFont, strings.Join(t.ends(s.signed[k]), " … ")) > s.side+tileGap-4 {
+				return 2
+			}
+		}
 	}
-	return int(math.Round(min(max(v, 0), 1) * float64(n-1)))
+	return 1
+}
+
+// ends writes the ends of a tile's colours, or the only value it has.
+func (t *tile) ends(signed bool) []string {
+	switch {
+	case t.state == "constant":
+		return []string{short(t.scale)}
+	case t.state != "":
+		return nil
+	case signed:
+		return []string{"±" + short(t.scale)}
+	}
+	return []string{short(t.low), short(t.high)}
 }
 
 // shade returns the colour of a step.
@@ -103,6 +126,17 @@ func shade(k, n int, signed bool) color.RGBA {
 
 func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo *picture.RGB) {
 	frame := image.Rect(x, y, x+s.side, y+s.side)
+	if t != nil {
+		lines := t.ends(signed)
+		if len(lines) > s.lines {
+			lines = []string{strings.Join(lines, " … ")}
+		} else if len(lines) > 1 {
+			lines[0] += " …"
+		}
+		for i, text := range lines {
+			c.Text(x+s.side/2, y+s.side+12+i*(scaleHeight-2), chart.SmallFont, chart.Soft, chart.Center, text)
+		}
+	}
 	if t == nil || t.state != "" {
 		c.Fill(frame, blank)
 		word := "missing"
@@ -113,23 +147,19 @@ func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo 
 		return
 	}
 	for i, v := range t.values {
-		col := shade(level(v, t.scale, signed, mapColours), mapColours, signed)
+		level := t.level(v, signed)
+		col := shade(stepOf(level, mapColours), mapColours, signed)
 		if s.overlay {
-			col = over(v, t.scale, signed, photo, i)
+			col = over(level, signed, photo, i)
 		}
 		c.Image.SetRGBA(x+i%s.side, y+i/s.side, col)
 	}
 	c.Outline(frame, chart.Rule)
-	text := short(t.scale)
-	if signed {
-		text = "±" + text
-	}
-	c.Text(x+s.side/2, y+s.side+12, chart.SmallFont, chart.Soft, chart.Center, text)
 }
 
 // over returns the colour of pixel i of a tile, laid over the photograph in grey.
 // Steps of grey are dithered in a fixed pattern.
-func over(v, scale float64, signed bool, photo *picture.RGB, i int) color.RGBA {
+func over(level float64, signed bool, photo *picture.RGB, i int) color.RGBA {
 	p := photo.Pix[3*i:][:3]
 	luma := (299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000
 	// Bayer's 4×4 matrix, "An optimum method for two-level rendition of
@@ -137,7 +167,7 @@ func over(v, scale float64, signed bool, photo *picture.RGB, i int) color.RGBA {
 	bayer := [16]int{0, 8, 2, 10, 12, 4, 14, 6, 3, 11, 1, 9, 15, 7, 13, 5}
 	x, y := i%photo.W, i/photo.W
 	grey := min((luma*(overGrey-1)*16+255*bayer[x%4+y%4*4])/(255*16), overGrey-1)
-	return overShade(level(v, scale, signed, overHeat), grey, signed)
+	return overShade(stepOf(level, overHeat), grey, signed)
 }
 
 // overShade mixes a step of a colour map with a step of grey: the further from
@@ -172,7 +202,7 @@ func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
 			c.Fill(image.Rect(x+i, y+8, x+i+1, y+8+barHeight), shade(k, mapColours, signed))
 		}
 		c.Outline(image.Rect(x, y+8, x+barWidth, y+8+barHeight), chart.Rule)
-		text := "0 to the number below a map"
+		text := "between the numbers below"
 		if signed {
 			text = "− to + the number below a map"
 		}
@@ -193,9 +223,13 @@ func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
 	return keep
 }
 
-// short writes a positive number in a few characters.
+// short writes a number in a few characters.
 func short(v float64) string {
 	switch {
+	case v == 0:
+		return "0"
+	case v < 0:
+		return "−" + short(-v)
 	case v >= 0.00095 && v < 9.95:
 		return strconv.FormatFloat(v, 'g', 2, 64)
 	case v >= 1 && v < 99999:
