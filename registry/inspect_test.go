@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages/model"
+)
+
+func TestFits(t *testing.T) {
+	final := &model.Value{Name: "relu", Shape: []string{"N", "8", "4", "4"}}
+	const unknown = "no gradient is known for CumSum"
+	for _, tt := range []struct {
+		name  string
+		x     model.Inspection
+		wants map[string]string // "" for a method that fits, "~…" for one that fits with a note
+	}{
+		{"all", model.Inspection{Rectifiers: 3, Final: final}, map[string]string{
+			"constant": "", "occlusion": "", "saliency": "", "guided-backprop": "", "grad-cam": "", "guided-grad-cam": "",
+		}},
+		{"no gradient", model.Inspection{Rectifiers: 3, Final: final, Gradient: unknown}, map[string]string{
+			"constant": "", "occlusion": "", "rise": "", "saliency": unknown, "guided-backprop": unknown, "grad-cam": unknown, "smoothgrad": unknown,
+		}},
+		{"no places", model.Inspection{Rectifiers: 3}, map[string]string{
+			"saliency": "", "guided-backprop": "", "grad-cam": "name a layer", "guided-grad-cam": "name a layer",
+		}},
+		{"no rectifiers", model.Inspection{Final: final}, map[string]string{
+			"saliency": "", "grad-cam": "", "guided-backprop": "~plain gradient", "deconvolution": "~plain gradient", "guided-grad-cam": "~guided part",
+		}},
+	} {
+		got := map[string]Fit{}
+		for _, f := range fits(tt.x) {
+			got[f.Method] = f
+		}
+		if len(got) != len(Builtin().Family("attribute")) {
+			t.Errorf("%s: %d methods of %d", tt.name, len(got), len(Builtin().Family("attribute")))
+		}
+		for method, want := range tt.wants {
+			f := got["attribute/"+method]
+			note, noted := strings.CutPrefix(want, "~")
+			if f.Fits != (want == "" || noted) || !strings.Contains(f.Why, note) || want == "" && f.Why != "" {
+				t.Errorf("%s: %s: %+v, want %q", tt.name, method, f, want)
+			}
+		}
+	}
+}
+
+func TestStanzaAt(t *testing.T) {
+	var x Inspection
+	x.Feed.Height, x.Feed.Layout = 32, "nchw"
+	if d := cmp.Diff("net:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n", x.StanzaAt(Look{}, "net", "it's.onnx")); d != "" {
+		t.Error(d)
+	}
+	x.OpenSize, x.Leading, x.Feed.Layout = true, []string{"Sub"}, "nhwc"
+	want := "net:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    size: 32\n    input: 'x'\n    output: 'y: z'\n"
+	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "net", "a.onnx")); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,149 @@
+package model_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/model"
+)
+
+// cumulated puts an operator at the model's end that nobody knows a gradient of.
+func cumulated(m *onnx.Model) {
+	f := m.Fragment()
+	f.OpTo("sums", "CumSum", []string{"logits", f.Ints("axis", []int64{1}, 1)})
+	m.After(f)
+	m.SetOutputs(onnx.Value{Name: "sums", Elem: onnxpb.TensorProto_FLOAT})
+}
+
+// whitened lets the model normalise its input itself.
+func whitened(m *onnx.Model) {
+	f := m.Fragment()
+	x := f.Op("Sub", []string{"pixels", f.Floats("mean", []float32{127.5})})
+	f.OpTo("input", "Div", []string{x, f.Floats("deviation", []float32{127.5})})
+	m.Before(f)
+	m.SetInputs(onnx.Value{Name: "pixels", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 32, 32}, Known: true})
+}
+
+// renamed calls a convolution's weight as PyTorch's exporter calls what it made.
+func renamed(m *onnx.Model) {
+	for _, t := range m.Proto.Graph.Initializer {
+		if t.Name == "conv1.weight" {
+			t.Name = "onnx::Conv_31"
+		}
+	}
+	for _, n := range m.Proto.Graph.Node {
+		if n.OpType == "Conv" && n.Input[1] == "conv1.weight" {
+			n.Input[1] = "onnx::Conv_31"
+		}
+	}
+}
+
+func TestInspect(t *testing.T) {
+	modeltest.Runtime(t)
+	dir := filepath.Join(golden.Dir(t), "models")
+	file := func(name string) string { return filepath.Join(dir, name+".onnx") }
+	for _, tt := range []struct {
+		name   string
+		params model.ONNXParams
+		holds  func(x *model.Inspection) bool
+	}{
+		{"a plain net", model.ONNXParams{Path: file("smallcnn")}, func(x *model.Inspection) bool {
+			return x.Problem == "" && x.Gradient == "" && x.Producer == "pytorch 1.13.0" && x.Opset == 13 && x.Feed.Classes == 10 && x.Feed.Height == 32 &&
+				!x.OpenSize && x.OtherSize == 0 && !x.CutSoftmax && x.Rectifiers == 4 && x.Norm == (model.Norm{}) && x.Leading == nil &&
+				x.Final.String() == "/relu3/Relu_output_0 float32 [N, 16, 8, 8]" && x.Middle.Name == "/relu2/Relu_output_0"
+		}},
+		{"a net that pools all places", model.ONNXParams{Path: file("gapcnn")}, func(x *model.Inspection) bool {
+			return x.OtherSize == 64 && !x.OpenSize
+		}},
+		{"an open size", model.ONNXParams{Path: file("gapcnn_dyn")}, func(x *model.Inspection) bool {
+			return x.OpenSize && x.Feed.Height == 224
+		}},
+		{"an open size that is said", model.ONNXParams{Path: file("gapcnn_dyn"), Size: 40}, func(x *model.Inspection) bool {
+			return x.OpenSize && x.Feed.Height == 40
+		}},
+		{"batch normalisation apart", model.ONNXParams{Path: file("timm_resnet_basic_bn")}, func(x *model.Inspection) bool {
+			return x.Norm == (model.Norm{Apart: 13})
+		}},
+		{"batch normalisation merged", model.ONNXParams{Path: altered(t, "smallcnn", renamed)}, func(x *model.Inspection) bool {
+			return x.Norm == (model.Norm{Merged: true})
+		}},
+		{"no rectifier, and tokens", model.ONNXParams{Path: file("timm_vit_op17")}, func(x *model.Inspection) bool {
+			return x.Rectifiers == 0 && slices.Equal(x.Final.Shape, []string{"N", "17", "24"})
+		}},
+		{"a Softmax at the end", model.ONNXParams{Path: altered(t, "smallcnn", softmax)}, func(x *model.Inspection) bool {
+			return x.CutSoftmax && x.Feed.Output == "logits" && !x.Feed.Probabilities
+		}},
+		{"NHWC", model.ONNXParams{Path: altered(t, "smallcnn", channelsLast)}, func(x *model.Inspection) bool {
+			return x.Feed.Layout == "nhwc" && x.Gradient == ""
+		}},
+		{"a batch of 1", model.ONNXParams{Path: altered(t, "smallcnn", baked)}, func(x *model.Inspection) bool {
+			return x.Feed.Batch == 1 && x.Gradient == ""
+		}},
+		{"normalisation inside", model.ONNXParams{Path: altered(t, "smallcnn", whitened)}, func(x *model.Inspection) bool {
+			return slices.Equal(x.Leading, []string{"Sub", "Div"})
+		}},
+		{"an operator without gradient", model.ONNXParams{Path: altered(t, "smallcnn", cumulated)}, func(x *model.Inspection) bool {
+			return x.Problem == "" && strings.Contains(x.Gradient, "CumSum") &&
+				slices.Contains(x.Nodes, model.NodeCount{Operator: "CumSum", Count: 1}) &&
+				slices.Contains(x.Nodes, model.NodeCount{Operator: "Relu", Count: 4, Supported: true})
+		}},
+		{"a size that doesn't run", model.ONNXParams{Path: file("smallcnn"), Size: 48}, func(x *model.Inspection) bool {
+			return strings.Contains(x.Problem, "size is 48, and the model takes images of [3 32 32] alone") && x.Opset == 13 && x.Final == nil
+		}},
+		{"an input that isn't there", model.ONNXParams{Path: file("smallcnn"), Input: "pixels"}, func(x *model.Inspection) bool {
+			return strings.Contains(x.Problem, `no input "pixels"`)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x, err := model.Inspect(context.Background(), tt.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tt.holds(&x) {
+				t.Errorf("%+v\nmiddle %v, final %v", x, x.Middle, x.Final)
+			}
+		})
+	}
+}
+
+// TestInspectTraining: batch normalisation that was exported in training mode is
+// seen without a run.
+func TestInspectTraining(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "timm_resnet_basic_bn.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := int64(1)
+	for _, n := range m.Proto.Graph.Node {
+		if n.OpType == "BatchNormalization" {
+			n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: "training_mode", Type: onnxpb.AttributeProto_INT, I: &on})
+			break
+		}
+	}
+	m.Proto.ProducerName = "evil \x1b[31m"
+	if b, err = m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	x, err := model.Inspect(context.Background(), model.ONNXParams{Path: write(t, "net.onnx", b)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Norm != (model.Norm{Apart: 13, Training: 1}) {
+		t.Errorf("batch normalisation %+v", x.Norm)
+	}
+	if strings.Contains(x.Producer, "\x1b") {
+		t.Errorf("the producer %q can paint the terminal", x.Producer)
+	}
+}
