@@ -96,7 +96,7 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 		row("output", "%s", v)
 	}
 	row("weights", "%d numbers, %s", x.Weights.Numbers, strings.Join(x.Weights.Types, ", "))
-	row("operators", "%s", operators(x.Nodes))
+	row("operators", "%s", operators(x.Nodes, x.Simplified == nil))
 	row("batch norm", "%s", normalisation(x))
 	if len(x.Leading) > 0 {
 		row("begins with", "%s: it may normalise its input itself", strings.Join(x.Leading, ", "))
@@ -138,7 +138,7 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	}
 	row("batch", "%s", batch)
 	if x.Simplified != nil {
-		row("simplified", "%s", operators(x.Simplified))
+		row("simplified", "%s", operators(x.Simplified, true))
 	}
 	switch {
 	case x.Gradient != "":
@@ -182,14 +182,15 @@ func sizes(x *registry.Inspection) string {
 	return "; no other size"
 }
 
-// operators lists operators with their numbers, those without a gradient marked.
-func operators(list []registry.NodeCount) string {
+// operators lists operators with their numbers; marked are those without a
+// gradient, which needn't concern anyone where they are simplified away.
+func operators(list []registry.NodeCount, mark bool) string {
 	var words []string
 	total := 0
 	for _, n := range list {
 		total += n.Count
 		text := fmt.Sprintf("%s %d", n.Operator, n.Count)
-		if !n.Supported {
+		if mark && !n.Supported {
 			text += " (no gradient)"
 		}
 		words = append(words, text)
