@@ -44,9 +44,11 @@ type Member struct {
 	Data []byte
 }
 
-// A Call is one item of an itemwise call and what belongs to it.
+// A Call is one item of an itemwise call and what belongs to it. One made of a
+// source has the source's id and, if that is a file, the digest of it and its note.
+// One of a Group stage has the origin as its id and the digest of the first member.
 type Call struct {
-	Item               // of the first item port; for a source its id and no digest; for Group the origin
+	Item               // of the first item port; see below for what has none
 	Source  *Source    // when the stage has Sources
 	Members [][]Member // by input port, in the order of Stage.Inputs; nil for unwired ports and for values
 }
@@ -194,7 +196,7 @@ func (e *Env) Done(n int) {
 
 // Rand returns a generator for one purpose and the item i of the call. It
 // depends on the seed, the stage's name, the purpose and the item's payload
-// digest (a source's file and note), and on nothing else.
+// digest (for a source its file and note), and on nothing else.
 func (e *Env) Rand(purpose string, i int) *rand.Rand {
 	c := &e.Calls[i]
 	d := c.Digest

@@ -92,12 +92,13 @@ type Def[P any] struct {
 	// Check refuses parameters that don't fit the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
 
-	// Sources lists what the stage reads from outside the experiment. A stage
-	// without item inputs gets nil ids, and makes one item of each source (Each,
-	// Expand), or all of them into what it likes (Whole). A stage with item
-	// inputs gets the ids of its first item port and returns as many sources, in
-	// that order. The engine digests the files, and looks at them again after the
-	// work: what changed meanwhile isn't stored.
+	// Sources lists what the stage reads from outside the experiment. A Whole
+	// stage gets nil ids and makes what it likes of all sources; one without item
+	// inputs gets nil ids too, and makes one item (Each) or several (Expand) of
+	// each source. An itemwise stage with item inputs gets the ids of its first
+	// item port and returns as many sources, in that order. The engine digests
+	// the files, and looks at them again after the work: what changed meanwhile
+	// isn't stored.
 	Sources func(p P, ids []string) ([]Source, error)
 
 	// Facts derives the facts of output ports from parameters and the facts of
@@ -114,7 +115,7 @@ type Def[P any] struct {
 	// Run does the work. For Each, Expand and Group it is called once a chunk,
 	// for items 0 ≤ i < e.Len(), concurrently for different chunks. It returns
 	// early when ctx is cancelled. An error that wraps [ErrOutOfMemory] makes the
-	// engine try again with half of Env.Batch.
+	// engine try again with half of Env.Batch, where the cell's later chunks begin.
 	Run func(ctx context.Context, p P, e *Env) error
 }
 

@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/stages"
+	"github.com/sourcegraph/conc"
+)
+
+// schedule starts work until there is none left. Only this goroutine touches the
+// states of cells and the queues.
+func (r *run) schedule(drain <-chan struct{}) {
+	var wg conc.WaitGroup
+	defer wg.Wait()
+	r.emit(r.planned())
+	for {
+		if r.ctx.Err() != nil {
+			r.stopped = true
+		}
+		r.settleDue()
+		for !r.stopped && r.startOne(&wg) {
+		}
+		if r.active == 0 {
+			return
+		}
+		select {
+		case f := <-r.events:
+			f()
+		case <-drain:
+			drain = nil
+			r.stopped = true
+			r.emit(Event{Kind: Draining})
+		}
+	}
+}
+
+func (r *run) planned() Event {
+	e := Event{Kind: Planned, Total: len(r.nodes)}
+	for _, n := range r.nodes {
+		if n.state == cached {
+			e.Done++
+		}
+	}
+	return e
+}
+
+// startOne starts one piece of work if there is one and a slot for it.
+func (r *run) startOne(wg *conc.WaitGroup) bool {
+	for i, j := range r.tasks {
+		pool := r.host
+		if j.device() {
+			pool = r.devices
+		}
+		select {
+		case slot := <-pool:
+			r.startChunk(wg, i, j, slot, pool)
+			return true
+		default:
+		}
+	}
+	begin := func(j *job) bool {
+		select {
+		case slot := <-r.host:
+			r.begin(wg, j, slot)
+			return true
+		default:
+			return false
+		}
+	}
+	if r.unhold(begin) {
+		return true
+	}
+	if len(r.ready) > 0 && begin(&job{members: []*member{{node: r.ready[0]}}}) {
+		heap.Pop(&r.ready)
+		return true
+	}
+	return false
+}
+
+// device reports whether a chunk of j computes on a device.
+func (j *job) device() bool {
+	return slices.ContainsFunc(j.members, func(m *member) bool { return m.Stage.Device })
+}
+
+// begin opens a job on a host slot. What needs no device and is a single chunk
+// is done at once; the rest goes to the queue of tasks.
+func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
+	r.active++
+	for _, m := range j.members {
+		m.settled, m.state = true, running
+	}
+	start := time.Now()
+	j.start = start
+	m := j.members[0]
+	if m.Stage.Relation == stages.Whole && m.Stage.Device {
+		r.host <- slot
+		j.chunks = [][]int{nil}
+		j.left.Store(1)
+		r.active--
+		r.enqueue(j)
+		return
+	}
+	wg.Go(func() {
+		var err error
+		var queue bool
+		func() {
+			defer catch(&err)
+			if m.Stage.Relation == stages.Whole {
+				r.started(j)
+				err = r.all(r.ctx, slot, m.node)
+				return
+			}
+			if err = r.open(r.ctx, slot, j); err != nil {
+				return
+			}
+			if len(j.chunks) == 1 && !j.device() {
+				r.started(j)
+				r.flow(r.ctx, slot, j, j.chunks[0])
+			} else if len(j.chunks) > 0 {
+				queue = true
+				return
+			}
+			r.closeAll(slot, j)
+		}()
+		r.host <- slot
+		r.post(func() {
+			r.active--
+			if queue {
+				r.enqueue(j)
+				return
+			}
+			r.settled(j, err)
+		})
+	})
+}
+
+func (r *run) enqueue(j *job) {
+	i, _ := slices.BinarySearchFunc(r.tasks, j, func(a, b *job) int {
+		return cmp.Compare(a.members[0].Index, b.members[0].Index)
+	})
+	r.tasks = slices.Insert(r.tasks, i, j)
+}
+
+func (r *run) started(j *job) {
+	for _, m := range j.members {
+		r.emit(Event{Kind: CellStarted, Cell: m.String(), Step: m.Step.Name, Total: j.total})
+	}
+}
+
+// startChunk starts the next chunk of the i-th job in the queue.
+func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, pool chan *device.Slot) {
+	chunk := j.chunks[j.next]
+	if j.next++; j.next == len(j.chunks) {
+		r.tasks = slices.Delete(r.tasks, i, i+1)
+	}
+	if !j.started {
+		j.started = true
+		j.start = time.Now()
+		r.started(j)
+	}
+	r.active++
+	wg.Go(func() {
+		var err error
+		func() {
+			defer catch(&err)
+			if m := j.members[0]; m.Stage.Relation == stages.Whole {
+				err = r.all(r.ctx, slot, m.node)
+			} else {
+				r.flow(r.ctx, slot, j, chunk)
+			}
+		}()
+		if err != nil {
+			j.members[0].fail(err)
+		}
+		last := j.left.Add(-1) == 0
+		if last && j.members[0].Stage.Relation != stages.Whole {
+			var bug error
+			func() {
+				defer catch(&bug)
+				r.closeAll(slot, j)
+			}()
+			if bug != nil {
+				j.members[0].fail(bug)
+			}
+		}
+		pool <- slot
+		r.post(func() {
+			r.active--
+			if last {
+				r.settled(j, nil)
+			}
+		})
+	})
+}
+
+// A nodeHeap orders cells so that what is deep in the plan comes first: what is
+// begun is finished early, and little lies around.
+type nodeHeap []*node
+
+func (h nodeHeap) Len() int { return len(h) }
+
+func (h nodeHeap) Less(i, j int) bool { return h[i].Index > h[j].Index }
+
+func (h nodeHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *nodeHeap) Push(x any) { *h = append(*h, x.(*node)) }
+
+func (h *nodeHeap) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return n
+}

@@ -1,0 +1,153 @@
+package pipeline
+
+import (
+	"container/heap"
+	"errors"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/stages"
+)
+
+// settleDue settles the cells whose inputs have all finished, and, going round
+// rather than deeper, those that become due by it.
+func (r *run) settleDue() {
+	for len(r.due) > 0 && r.ctx.Err() == nil {
+		n := r.due[len(r.due)-1]
+		r.due = r.due[:len(r.due)-1]
+		r.settle(n)
+	}
+}
+
+// settle decides what becomes of a cell whose inputs have all finished.
+func (r *run) settle(n *node) {
+	n.settled = true
+	if by := r.blocker(n); by != nil {
+		n.err = blockedBy(by.Cell, by.err)
+		r.finish(n, blocked)
+		return
+	}
+	if n.state == waiting && n.err == nil {
+		n.err = r.mending(r.ctx, r.own, func() error { return r.resolve(r.ctx, n) })
+	}
+	switch {
+	case r.ctx.Err() != nil:
+	case n.err != nil:
+		r.finish(n, failed)
+	case n.state == cached:
+		// Without it, why would compare with an older state; nothing else is lost.
+		_ = r.store.Seen(r.plan.Name, n.String(), n.key)
+		r.finish(n, cached)
+	case !n.Step.Keep && n.Stage.Relation != stages.Whole:
+		r.held = append(r.held, n)
+	default:
+		if twin := r.keyed[n.key]; twin != nil && !twin.state.finished() {
+			twin.twins = append(twin.twins, n)
+			return
+		}
+		r.keyed[n.key] = n
+		heap.Push(&r.ready, n)
+	}
+}
+
+// finish marks n. What was waiting for it alone is due.
+func (r *run) finish(n *node, s state) {
+	n.state = s
+	e := Event{Cell: n.String(), Step: n.Step.Name}
+	switch s {
+	case cached:
+		e.Kind = CellCached
+	case failed:
+		e.Kind, e.Err = CellFailed, n.err
+		r.failed = true
+		r.stopped = r.stopped || r.FailFast
+	case blocked:
+		e.Kind, e.Reason = CellBlocked, n.err.(*blockedError).by.String()
+	}
+	if s != done { // which was told
+		r.emit(e)
+	}
+	for _, d := range n.dependents {
+		if d.wait--; d.wait == 0 && !d.settled {
+			r.due = append(r.due, d)
+		}
+	}
+	for _, twin := range n.twins {
+		twin.state = waiting
+		r.due = append(r.due, twin)
+	}
+	n.twins = nil
+	r.release(n)
+}
+
+// release forgets what was loaded of the cells that n read, once all that read
+// them have finished.
+func (r *run) release(n *node) {
+	for _, from := range r.edges(n) {
+		if from.unread--; from.unread == 0 {
+			from.forget()
+		}
+	}
+}
+
+// closeAll stores the results of the members that didn't fail.
+func (r *run) closeAll(slot *device.Slot, j *job) {
+	for i, m := range j.members {
+		if m.failure() == nil {
+			if err := r.closeMember(slot, j, i); err != nil {
+				m.fail(err)
+			}
+		}
+		m.mu.Lock()
+		m.stored, m.items, m.keys, m.ports, m.in = nil, nil, nil, nil, nil
+		m.mu.Unlock()
+	}
+}
+
+// closeMember stores the results of j's i-th member. The key of a later member
+// is known only now that the earlier ones have results.
+func (r *run) closeMember(slot *device.Slot, j *job, i int) error {
+	m := j.members[i]
+	if err := r.blocking(m, m.in); err != nil {
+		return err
+	}
+	if i > 0 {
+		if err := r.mending(r.ctx, slot, func() error { return r.makeKey(r.ctx, m.node) }); err != nil {
+			return err
+		}
+		if m.cut = r.lookUp(m.node); m.cut {
+			return nil
+		}
+	}
+	return r.close(m)
+}
+
+// settled finishes the members of a job. err is about the job as a whole.
+func (r *run) settled(j *job, err error) {
+	for i, m := range j.members {
+		e := m.failure()
+		if e == nil && err != nil {
+			if e = err; i > 0 {
+				e = &blockedError{j.members[0].Cell}
+			}
+		}
+		var b *blockedError
+		switch {
+		case r.ctx.Err() != nil && e != nil:
+			m.state = missing // stopped in the middle, not failed
+		case e == nil && m.cut:
+			_ = r.store.Seen(r.plan.Name, m.String(), m.key)
+			r.finish(m.node, cached)
+		case e == nil:
+			r.reportForced(m.node)
+			r.emit(Event{Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start)})
+			r.finish(m.node, done)
+		case errors.As(e, &b):
+			m.node.err = b
+			r.finish(m.node, blocked)
+		default:
+			m.node.err = e
+			r.finish(m.node, failed)
+		}
+	}
+}
