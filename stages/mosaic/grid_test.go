@@ -204,10 +204,11 @@ func TestGridIsRandomFromTheSeed(t *testing.T) {
 		}
 		return b.String()
 	}
-	if order(1) != order(1) {
+	first, again := order(1), order(1)
+	if first != again {
 		t.Error("the same seed gives other grids")
 	}
-	if order(1) == order(2) {
+	if first == order(2) {
 		t.Error("another seed gives the same grids")
 	}
 }
