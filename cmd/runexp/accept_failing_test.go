@@ -23,7 +23,7 @@ func TestKeepGoing(t *testing.T) {
 
 	e := w.run(1, "run", two)
 	for _, says := range []string{
-		`(?m)^\[\d+/9\] photos: failed.*b\.bmp`, `noise: blocked by photos`, `sheet: blocked by noise`,
+		`(?m)^\[\d+/9\] photos: failed.*b\.bmp`, `noise: blocked by photos`, `sheet: blocked by photos`,
 		`table: done`, `(?m)^1 cell failed, 2 blocked$`,
 	} {
 		if !regexp.MustCompile(says).MatchString(e.stderr) {
