@@ -138,6 +138,7 @@ func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) 
 	}
 	out.MadeBy = n.stored().MadeBy()
 	published := slices.Contains(r.Plan.Publish, c.Step)
+	defer n.forget() // a review reads every cell once
 	for port := range c.Stage.Outputs {
 		t := c.Stage.Outputs[port].Type
 		if t.Items && out.N < 0 {
