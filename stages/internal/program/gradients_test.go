@@ -49,6 +49,9 @@ func TestReferences(t *testing.T) {
 	for _, name := range []string{"grey", "half", "last", "opset21", "opset7", "single", "softmax"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}
+	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {
+		all[name] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["vgg"].Path), name+".onnx"), Preset: all["vgg"].Preset}
+	}
 	all["gapcnn_dyn"] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["gapcnn"].Path), "gapcnn_dyn.onnx"), Preset: "unit", Size: 32}
 	for _, r := range references {
 		t.Run(r.Net, func(t *testing.T) {
