@@ -1,0 +1,107 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// quickstart holds the nets trained on these draws.
+const quickstart = "../../experiments/quickstart"
+
+// parts says which nets there are and how many nodes of what makes each its kind.
+var parts = map[string]map[string]int{
+	"vgg":        {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 0},
+	"vgg-b":      {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 0},
+	"vgg-bn":     {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 5},
+	"resnet":     {"Conv": 11, "BatchNormalization": 11, "Add": 4, "MaxPool": 1, "GlobalAveragePool": 1},
+	"resnet-b":   {"Conv": 11, "BatchNormalization": 11, "Add": 4, "MaxPool": 1, "GlobalAveragePool": 1},
+	"resnet-e01": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
+	"resnet-e02": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
+	"resnet-e04": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
+	"resnet-e07": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
+	"vit":        {"Conv": 1, "LayerNormalization": 11, "Softmax": 5, "Erf": 5, "MatMul": 30, "BatchNormalization": 0},
+}
+
+// TestNetsSize keeps the nets small enough to live in the repository, and the
+// list in README.md true.
+func TestNetsSize(t *testing.T) {
+	files, err := filepath.Glob(quickstart + "/*.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(parts) {
+		t.Errorf("%d nets in %s, want %d", len(files), quickstart, len(parts))
+	}
+	readme, err := os.ReadFile(quickstart + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+		if info.Size() > 500_000 {
+			t.Errorf("%s has %d bytes, more than 500,000", f, info.Size())
+		}
+		if parts[strings.TrimSuffix(filepath.Base(f), ".onnx")] == nil {
+			t.Errorf("%s is a net that this test doesn't know", f)
+		}
+		if row := fmt.Sprintf("| %s | ", filepath.Base(f)); !strings.Contains(string(readme), row) {
+			t.Errorf("README.md has no row %q", row)
+		}
+	}
+	if sum > 5_000_000 {
+		t.Errorf("the nets have %d bytes in all, more than 5,000,000", sum)
+	}
+}
+
+// TestNetsParts checks that the files hold the parts that attribution methods
+// treat specially, not folded into others by the exporter.
+func TestNetsParts(t *testing.T) {
+	for name, want := range parts {
+		t.Run(name, func(t *testing.T) {
+			m, err := onnx.ReadFile(filepath.Join(quickstart, name+".onnx"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int{}
+			strided, overlapping := 0, 0
+			for _, n := range m.Proto.GetGraph().GetNode() {
+				got[n.GetOpType()]++
+				kernel, stride := ints(n, "kernel_shape"), ints(n, "strides")
+				if n.GetOpType() == "Conv" && stride == "[2 2]" {
+					strided++
+				}
+				if n.GetOpType() == "MaxPool" && kernel == "[3 3]" && stride == "[2 2]" {
+					overlapping++
+				}
+			}
+			for op, n := range want {
+				if got[op] != n {
+					t.Errorf("%d nodes %s, want %d", got[op], op, n)
+				}
+			}
+			if strings.HasPrefix(name, "resnet") && (strided != 3 || overlapping != 1) {
+				t.Errorf("%d convolutions with stride 2 and %d overlapping max-pools, want 3 and 1", strided, overlapping)
+			}
+		})
+	}
+}
+
+func ints(n *onnxpb.NodeProto, name string) string {
+	for _, a := range n.GetAttribute() {
+		if a.GetName() == name {
+			return fmt.Sprint(a.GetInts())
+		}
+	}
+	return ""
+}
