@@ -29,7 +29,7 @@ func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.De
 // readerDependent are the library's fusions that happen or not depending on who
 // else reads a value between two nodes, and that change the last bits of results.
 var readerDependent = append([]string{
-	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvActivationFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
+	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
 	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion", "QuickGeluFusion", "SkipLayerNormFusion",
 }, apart...)
 
