@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -170,9 +171,46 @@ func TestSmoothGradWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseIsOfTheImage holds that noise is measured in the image's range, and is
-// another one for another image or seed.
+// TestNoiseIsOfTheImage holds that noise depends on the seed and the image, and
+// not on which images come before it.
 func TestNoiseIsOfTheImage(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	p := *SmoothGrad.NewParams().(*SmoothGradParams)
+	p.Samples = 3
+	at := func(seed uint64, order ...int) []string {
+		some := map[string][]stages.Data{"model": in["model"]}
+		for _, port := range []string{"images", "targets", "labels"} {
+			var items [][]byte
+			for _, i := range order {
+				items = append(items, payload(t, in[port][0], i))
+			}
+			some[port] = []stages.Data{stagetest.Items(nil, items...)}
+		}
+		e, err := stagetest.Env(&SmoothGrad, some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seed = seed
+		if err := SmoothGrad.Run(context.Background(), &p, e); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, o := range e.Outputs {
+			out = append(out, string(o.Data))
+		}
+		return out
+	}
+	forwards, backwards, other := at(1, 0, 1), at(1, 1, 0), at(2, 0, 1)
+	if forwards[0] != backwards[1] || forwards[1] != backwards[0] {
+		t.Error("maps depend on the order of images")
+	}
+	if forwards[0] == other[0] {
+		t.Error("another seed gives the same map")
+	}
+}
+
+// TestDeviation holds what noise is measured in.
+func TestDeviation(t *testing.T) {
 	p := SmoothGradParams{Noise: 0.5, Scale: "range"}
 	if d := p.deviation([]float32{-1, 0, 3}); d != 2 {
 		t.Errorf("half of a range of 4 is %v", d)
