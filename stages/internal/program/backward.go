@@ -94,15 +94,17 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) ([]byte, recipe, error) {
 	r := recipe{name: w.name, canonical: true}
 	at := bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}
-	wrt, shape := n.Input, g.Shape(n.Input)
+	wrt := n.Input
 	at.inner = at.image
 	if w.Layer != "" {
-		wrt, shape = w.Layer, g.Shape(w.Layer)
+		wrt = w.Layer
+		shape := g.Shape(w.Layer)
 		if len(shape) == 0 || shape[0] != batch {
 			return nil, r, fmt.Errorf("layer %q: no value of the model's graph, or none with a row for every image", w.Layer)
 		}
 		at.inner = shape[1:]
 	}
+	merge(g, w.Layer)
 	r.feeds = w.feeds(at)
 	inputs := make([]onnx.Value, len(r.feeds))
 	for i, f := range r.feeds {
