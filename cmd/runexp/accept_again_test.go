@@ -22,7 +22,7 @@ axes:
 stages:
   photos: {uses: dataset/folder, with: {path: photos}}
   noise: {uses: attribute/random, in: {images: photos}}
-  sheet: {uses: report/sheet, in: {maps: noise, images: photos}, over: all, with: {items: 3}}
+  sheet: {uses: report/sheet, in: {maps: noise, images: photos}, over: all, with: {items: 2}}
   shapes: {uses: dataset/shapes, with: {count: 3, size: 32}}
   maps: {uses: "${method}", matrix: [method], in: {images: shapes}}
   mass: {uses: score/mass-accuracy, in: {maps: maps, masks: shapes.masks}}

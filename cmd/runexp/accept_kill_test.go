@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,7 +28,7 @@ stages:
   maps: {uses: "${method}", matrix: [method], in: {images: images}}
   mass: {uses: score/mass-accuracy, in: {maps: maps, masks: images.masks}}
   table: {uses: report/table, in: {values: mass}, over: all, with: {rows: [method], columns: [seed]}}
-  sheet: {uses: report/sheet, in: {maps: maps, images: images}, over: [method], with: {items: 2}}
+  sheet: {uses: report/sheet, in: {maps: maps, images: images}, over: [method], only: [{seed: "1"}], with: {items: 1}}
 publish: [table, sheet]
 `
 
@@ -132,11 +134,8 @@ func TestKills(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		rounds(t, whole, all, random, round, func(w *world, n int) bool {
 			later := time.Duration(rng.IntN(1500)) * time.Microsecond
-			switch {
-			case n == 0: // so that there's something to go on from
+			if n == 0 { // so that there's something to go on from
 				return w.killAfter(1+rng.IntN(6), later)
-			case n == round-1 && rng.IntN(2) == 0:
-				return w.killAfter(all+1, later)
 			}
 			return w.killAfter(rng.IntN(6), later)
 		})
@@ -151,6 +150,10 @@ func TestKills(t *testing.T) {
 			return w.dies(1 + rng.IntN(points/6))
 		})
 	})
+	t.Run("while publishing", func(t *testing.T) {
+		t.Parallel()
+		whilePublishing(t, whole, all)
+	})
 	t.Run("before each point of the last write", func(t *testing.T) {
 		t.Parallel()
 		w := newKills(t)
@@ -162,6 +165,56 @@ func TestKills(t *testing.T) {
 		}
 		w.completes(t, whole, all)
 	})
+}
+
+// whilePublishing kills runs that have nothing left to do but to publish, at moments
+// spread over the time that it takes.
+func whilePublishing(t *testing.T, whole *world, all int) {
+	const kills = 60
+	w := newKills(t)
+	w.run(0, "run", "kills.yaml", "--quiet", "--out", "elsewhere")
+	took := w.publishing()
+	unfinished := 0
+	for i := range kills {
+		if i%4 == 0 {
+			if err := os.RemoveAll(w.path("artifacts")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.killAfter(all, time.Duration(i)*took/kills)
+		temporary, err := filepath.Glob(w.path("artifacts/kills/*/.publish-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unfinished += len(temporary)
+		if i%4 == 3 {
+			w.completes(t, whole, all)
+		}
+	}
+	t.Logf("publishing takes %v; kills left %d unfinished files", took, unfinished)
+}
+
+// publishing runs an experiment that is all in the store, and returns how long it
+// takes from its last event to its end.
+func (w *world) publishing() time.Duration {
+	w.Helper()
+	cmd := w.prepare("runexp", "run", "kills.yaml", "--json")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	var finished time.Time
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		finished = time.Now()
+	}
+	took := time.Since(finished)
+	if err := cmd.Wait(); err != nil {
+		w.Fatal(err)
+	}
+	return took
 }
 
 // rounds kills runs on a few stores one after another until there were enough kills.
