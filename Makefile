@@ -32,7 +32,8 @@ build: ## bin/runexp
 fuzz: deps ## a minute of fuzzing in all, shared by every fuzz target
 	.ci/fuzz $(FUZZTIME)
 
-bench: deps ## the benchmarks, five runs each
+bench: deps ## the benchmarks, five runs each; $PYTHON, or python3, is asked for PyTorch
+	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench . -benchmem -count 5 -timeout 60m ./...
 
 generate: deps ## rewrite the files made from the code; inspect the diff
