@@ -36,7 +36,7 @@ red speaks for the class and blue against it, and each map's colours end at the 
 percentile of the absolute values shown; else they go from white at the 0.5th to dark
 at the 99.5th percentile of the values. The ends are printed below each map. Constant
 maps and maps with undefined values say so.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Named:    true,
 	Inputs: []stages.Port{

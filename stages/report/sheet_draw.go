@@ -16,7 +16,8 @@ const (
 	labelWidth  = 132 // text beside an image
 	tileGap     = 8
 	scaleHeight = 14 // a line of numbers below a tile
-	headHeight  = 26
+	headHeight  = 26 // above the first row; a second line of a column's name takes nameHeight
+	nameHeight  = 13
 	barWidth    = 120
 	barHeight   = 10
 	minWidth    = 600 // room for both colour bars with their texts
@@ -35,12 +36,31 @@ const (
 
 var blank = color.RGBA{240, 240, 240, 255}
 
+// heads returns the lines of the columns' names, the images' first, and where the
+// first row begins. A name too wide for its column is broken at a hyphen.
+func (s *sheet) heads() (heads [][]string, top int) {
+	c := chart.NewCanvas(1, 1)
+	top = headHeight
+	for _, name := range append([]string{"image"}, s.columns...) {
+		lines := []string{name}
+		if c.Width(chart.TitleFont, name) > s.side+tileGap-2 {
+			if k := strings.LastIndexByte(name, '-'); k > 0 {
+				lines = []string{name[:k+1], name[k+1:]}
+				top = headHeight + nameHeight
+			}
+		}
+		heads = append(heads, lines)
+	}
+	return heads, top
+}
+
 func (s *sheet) draw() []byte {
 	step := s.side + tileGap
 	width := 2*tileGap + labelWidth + (1+len(s.columns))*step
 	s.lines = s.scaleLines()
 	rowHeight := s.rowHeight()
-	height := headHeight + len(s.rows)*rowHeight + 34
+	heads, top := s.heads()
+	height := top + len(s.rows)*rowHeight + 34
 	c := chart.NewCanvas(max(width, minWidth), height)
 	left := tileGap + labelWidth
 	keyLeft := left
@@ -52,14 +72,17 @@ func (s *sheet) draw() []byte {
 	for _, r := range s.rows {
 		photos = append(photos, r.photo)
 	}
-	keep := append([]color.RGBA{blank}, s.key(c, keyLeft, headHeight+len(s.rows)*rowHeight+4)...)
+	keep := append([]color.RGBA{blank}, s.key(c, keyLeft, top+len(s.rows)*rowHeight+4)...)
 	palette := chart.Palette(photos, min(photoColours, 256-textColours-len(keep)))
 	keep = append(keep, palette...)
-	for i, name := range append([]string{"image"}, s.columns...) {
-		c.Text(left+i*step+s.side/2, 18, chart.TitleFont, chart.Ink, chart.Center, c.Fit(chart.TitleFont, name, s.side+tileGap-2))
+	for i, lines := range heads {
+		for k, line := range lines {
+			y := top - 8 - nameHeight*(len(lines)-1-k)
+			c.Text(left+i*step+s.side/2, y, chart.TitleFont, chart.Ink, chart.Center, c.Fit(chart.TitleFont, line, s.side+tileGap-2))
+		}
 	}
 	for i, r := range s.rows {
-		y := headHeight + i*rowHeight
+		y := top + i*rowHeight
 		for k, text := range r.labels {
 			font, col := chart.SmallFont, chart.Soft
 			if k == 0 {
