@@ -103,11 +103,44 @@ func (w *world) command(name string, args ...string) ending {
 }
 
 func (w *world) prepare(name string, args ...string) *exec.Cmd {
+	w.Helper()
+	if raceDetector {
+		dir, err := undetected()
+		if err != nil {
+			w.Fatal(err)
+		}
+		name = filepath.Join(dir, name)
+	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = w.dir
 	cmd.Env = append(os.Environ(), w.env...)
 	return cmd
 }
+
+// undetected returns a folder with the programs as they are without the race
+// detector, under which these hundreds of processes would take many minutes. It
+// has other tests to watch: those of the engine, and the scripts.
+var undetected = sync.OnceValues(func() (string, error) {
+	// Beside the programs that testscript made, and removed with them.
+	self, err := exec.LookPath("runexp")
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(filepath.Dir(self), "undetected")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "runexp")
+	if out, err := exec.Command("go", "test", "-c", "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go test -c: %w\n%s", err, out)
+	}
+	for _, name := range []string{"runexp-counting", "runexp-dying", "runexp-peak", "runexp-scaled"} {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+})
 
 // run is runexp with an exit code that is asked for.
 func (w *world) run(code int, args ...string) ending {
@@ -273,6 +306,42 @@ func dyingMain() {
 		fmt.Fprintf(os.Stderr, "points: %d\n", n)
 	}
 	os.Exit(code)
+}
+
+// peakMain writes, when the command has ended, its largest resident memory to the
+// file $PEAK, in bytes. What wait4 says of a child begins with its parent's memory.
+func peakMain() {
+	code := newUI(os.Stdout, os.Stderr).start(os.Args[1:])
+	var peak int64
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		_, after, _ := strings.Cut(string(status), "VmHWM:")
+		fmt.Sscan(after, &peak)
+		peak <<= 10
+	} else {
+		var use syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+			panic(err)
+		}
+		peak = use.Maxrss // in bytes where there's no /proc
+	}
+	if err := os.WriteFile(os.Getenv("PEAK"), fmt.Append(nil, peak), 0o666); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// peak runs the command and returns its largest resident memory in MiB.
+func (w *world) peak(args ...string) (ending, float64) {
+	w.Helper()
+	env := w.env
+	defer func() { w.env = env }()
+	w.env = append(slices.Clone(env), "PEAK="+w.path("peak"))
+	e := w.variation("runexp-peak", 0, args...)
+	bytes, err := strconv.ParseInt(w.read("peak"), 10, 64)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return e, float64(bytes) / (1 << 20)
 }
 
 // scaledMain has scores that come out 1 % too large, of the same version.

@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain, "runexp-scaled": scaledMain,
+		"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain,
+		"runexp-peak": peakMain, "runexp-scaled": scaledMain,
 	})
 }
 
