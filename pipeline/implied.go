@@ -219,7 +219,7 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 	cell.Step = x.impliedStep(b, cell, text[:params], taken, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
-	for _, err := range refusals(cell) {
+	for _, err := range x.refusals(cell) {
 		x.at(b.decl.uses, "", "for the inputs of "+c.Stage.Name+", "+stage.Name+": "+err.Error())
 	}
 	return cell

@@ -204,21 +204,23 @@ func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, co
 			}
 		}
 	}
-	bad := refusals(c)
+	bad := x.refusals(c)
 	for _, err := range bad {
 		x.refused(rec, r, code, at, err)
 	}
 	return len(bad) == 0
 }
 
-// refusals returns what Validate and, if it has nothing to say, Check say.
-func refusals(c *Cell) []error {
+// refusals returns what Validate and, if it has nothing to say, Check say. What a
+// stage that doesn't exist would hand over is unknown, and so is whether that
+// would do: behind one, Check isn't asked.
+func (x *expander) refusals(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
 			return parts(err)
 		}
 	}
-	if c.Stage.Check == nil {
+	if c.Stage.Check == nil || x.guessed(c) {
 		return nil
 	}
 	return parts(c.Stage.Check(c.Params, func(port string) bool {
@@ -229,6 +231,18 @@ func refusals(c *Cell) []error {
 		}
 		return false
 	}))
+}
+
+// guessed reports whether an input of c comes from a stage that doesn't exist.
+func (x *expander) guessed(c *Cell) bool {
+	for _, in := range c.Inputs {
+		for _, e := range in.Edges {
+			if x.standIns[e.From.Stage] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // parts takes apart what errors.Join joined.
