@@ -19,7 +19,7 @@ demo: deps build ## the quickstart: an answer in artifacts/quickstart/README.md
 	bin/runexp run experiments/quickstart.yaml
 
 test: deps lint ## vet, staticcheck, and the whole suite with the race detector
-	RUNEXP_REQUIRE=1 go test -race -timeout 15m $(TESTFLAGS) $(PACKAGES)
+	RUNEXP_REQUIRE=1 go test -race -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 lint: ## gofmt, vet, staticcheck
 	@out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted by gofmt:" $$out; exit 1; }
