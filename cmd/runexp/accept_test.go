@@ -27,6 +27,7 @@ import (
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/score"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // The tests in files called accept_ hold what the command promises as a whole,
@@ -198,18 +199,15 @@ func wantCells(t testing.TB, what string, got []string, want string) {
 	}
 }
 
-// runtimeOrSkip skips a test that needs ONNX Runtime where there is none, unless
-// the machine claims to have all that the tests need.
+// runtimeOrSkip skips a test that needs ONNX Runtime where there is none, on the
+// terms of [stagetest.Lacks].
 func runtimeOrSkip(t testing.TB) {
 	t.Helper()
 	file := os.Getenv("ONNXRUNTIME_LIB")
 	if _, err := os.Stat(file); err == nil {
 		return
 	}
-	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
-		t.Fatalf("ONNXRUNTIME_LIB is %q, which isn't there", file)
-	}
-	t.Skip("no ONNX Runtime: set ONNXRUNTIME_LIB to run this test")
+	stagetest.Lacks(t, fmt.Sprintf("no ONNX Runtime: ONNXRUNTIME_LIB is %q", file))
 }
 
 // net returns the path of one of the quickstart's nets.

@@ -111,7 +111,7 @@ func (c Common) reduced(values []float64, channels, height, width int) []byte {
 	return stages.NewTensor(singles(c.flat(values, height*width)), height, width).Encode()
 }
 
-// flat makes one value of the channels of each of n places.
+// flat makes one value of the channels of each of n places, in float64.
 func (c Common) flat(values []float64, n int) []float64 {
 	out := make([]float64, n)
 	for i, v := range values {

@@ -101,22 +101,5 @@ func (p ExternalParams) adopt(a npy.Array, height, width int) (payload []byte, u
 	if p.Reduce == "none" {
 		return stages.NewTensor(values, channels, height, width).Encode(), undefined, nil
 	}
-	return stages.NewTensor(p.sum(values, height*width), height, width).Encode(), undefined, nil
-}
-
-// sum is the reduction of Common, without the step to float32.
-func (p ExternalParams) sum(values []float64, pixels int) []float64 {
-	out := make([]float64, pixels)
-	for i, v := range values {
-		if p.Reduce == "sum-abs" {
-			v = math.Abs(v)
-		}
-		out[i%pixels] += v
-	}
-	if p.Reduce == "abs-sum" {
-		for i, v := range out {
-			out[i] = math.Abs(v)
-		}
-	}
-	return out
+	return stages.NewTensor(p.flat(values, height*width), height, width).Encode(), undefined, nil
 }

@@ -27,8 +27,11 @@ func merge(g *onnx.Graph, tapped string) {
 		}
 	}
 	g.Proto.Graph.Node = slices.DeleteFunc(g.Proto.Graph.Node, func(node *onnxpb.NodeProto) bool {
+		if node.OpType != "BatchNormalization" {
+			return false
+		}
 		conv := makers[node.Input[0]]
-		return node.OpType == "BatchNormalization" && conv != nil && conv.OpType == "Conv" && readers[conv.Output[0]] == 1 &&
+		return conv != nil && conv.OpType == "Conv" && readers[conv.Output[0]] == 1 &&
 			mergeInto(g, onnx.Node{NodeProto: conv}, onnx.Node{NodeProto: node})
 	})
 }

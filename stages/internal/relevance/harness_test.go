@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -16,16 +15,12 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// library opens ONNX Runtime. Without it the test is skipped, unless
-// RUNEXP_REQUIRE=1 or CI=true ask for every test: then it fails.
+// library opens ONNX Runtime, on the terms of [stagetest.Lacks].
 func library(t testing.TB) *ort.Runtime {
 	t.Helper()
 	r, err := ort.Default()
 	if err != nil {
-		if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("skipped: " + err.Error())
+		stagetest.Lacks(t, err.Error())
 	}
 	return r
 }
