@@ -10,10 +10,10 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz bench generate deps clean
+.PHONY: help demo test lint build fuzz bench bench-methods generate deps clean zoo zoo-mutants
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: deps build ## the quickstart: an answer in artifacts/quickstart/README.md
 	bin/runexp run experiments/quickstart.yaml
@@ -34,10 +34,21 @@ fuzz: deps ## a minute of fuzzing in all, shared by every fuzz target
 
 bench: deps ## the benchmarks, five runs each; $PYTHON, or python3, is asked for PyTorch
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
-	go test -run '^$$' -bench . -benchmem -count 5 -timeout 60m ./...
+	go test -run '^$$' -bench . -skip '^Benchmark(Methods|Together)$$' -benchmem -count 5 -timeout 60m ./...
+
+bench-methods: deps ## images/s of every method, beside bare forward passes and beside captum in $PYTHON
+	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
+	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
+
+zoo: deps ## classifiers of every family, by both exporters of PyTorch, beside its derivatives; torch, torchvision, timm, onnx and onnxscript are $PYTHON's
+	-$(or $(PYTHON),python3) -W ignore stages/internal/program/zoo/zoo.py .zoo
+	RUNEXP_ZOO=$(CURDIR)/.zoo go test ./stages/internal/program/zoo -run '^TestZoo$$' -count 1 -timeout 120m
+
+zoo-mutants: deps ## a wrong derivative of any operator is seen by one of the zoo's nets; make zoo comes first
+	RUNEXP_ZOO=$(CURDIR)/.zoo RUNEXP_ZOO_MUTANTS=1 go test ./stages/internal/program/zoo -run '^TestMutants$$' -count 1 -timeout 120m
 
 generate: deps ## rewrite the files made from the code; inspect the diff
-	go test ./registry ./cmd/runexp -run Generated -update
+	go test ./registry -run Generated -update
 
 deps: ## ONNX Runtime into lib/, with pip or npm, unless it's there
 	@case "$(ONNXRUNTIME_LIB)" in "$(CURDIR)"/lib/*) go run ./.ci/deps lib;; \

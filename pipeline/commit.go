@@ -2,14 +2,13 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
 // commit stores what a chunk's execution gave, and remembers it.
-func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) error {
+func (r *run) commit(m *member, calls []int, keys []stages.Digest, outs []callOutput, bytes inFlight) error {
 	var payloads [][]byte
 	for i := range outs {
 		for _, port := range outs[i].payloads {
@@ -33,7 +32,7 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) 
 	}
 	records := make([]store.ItemRecord, len(calls))
 	k := 0
-	for i, call := range calls {
+	for i := range calls {
 		o := store.ItemOutcome{MadeBy: r.madeBy(m.node), Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
 		for port := range outs[i].payloads {
 			for _, p := range outs[i].payloads[port] {
@@ -41,7 +40,7 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) 
 				k++
 			}
 		}
-		records[i] = store.ItemRecord{Key: m.keys[call], ItemOutcome: o}
+		records[i] = store.ItemRecord{Key: keys[i], ItemOutcome: o}
 	}
 	if err := r.recheck(m, calls); err != nil {
 		return err
@@ -49,11 +48,13 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) 
 	if err := r.store.RecordItems(m.group, r.madeBy(m.node), records); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	for i := range records {
-		m.items.add(records[i].Key, records[i].ItemOutcome)
+	for i, call := range calls {
+		row, err := m.items.Add(records[i].Key, records[i].ItemOutcome)
+		if err != nil {
+			return err
+		}
+		m.known[call] = int32(row + 1)
 	}
-	m.mu.Unlock()
 	r.count(func(s *Summary) { s.Items += len(calls) })
 	return nil
 }
@@ -62,8 +63,8 @@ func (r *run) commit(m *member, calls []int, outs []callOutput, bytes inFlight) 
 // that changed meanwhile isn't stored.
 func (r *run) recheck(m *member, calls []int) error {
 	for _, call := range calls {
-		if call < len(m.sources) && m.sources[call].File != "" {
-			if err := r.store.FileUnchanged(m.sources[call].File, m.digests[call]); err != nil {
+		if call < m.sources.len() {
+			if err := m.sources.unchanged(r.store, call); err != nil {
 				return err
 			}
 		}
@@ -75,13 +76,16 @@ func (r *run) recheck(m *member, calls []int) error {
 // under the cell's key.
 func (r *run) close(m *member) error {
 	n := m.node
-	listings := make([]*store.Listing, len(n.Stage.Outputs))
-	for port := range listings {
+	return r.record(n, func(port int) (*store.Listing, error) {
 		l := &store.Listing{Facts: m.facts[n.Stage.Outputs[port].Name]}
+		l.Grow(m.count)
 		for call := range m.count {
-			o, ok := r.outcome(m, call)
+			o, ok, err := m.outcome(call)
+			if err != nil {
+				return nil, err
+			}
 			if !ok {
-				return &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
+				return nil, &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
 			}
 			for _, p := range o.Ports[port] {
 				l.Append(p.Ref)
@@ -91,12 +95,13 @@ func (r *run) close(m *member) error {
 				}
 			}
 		}
-		listings[port] = l
-	}
-	return r.record(n, listings)
+		return l, nil
+	})
 }
 
-func (r *run) record(n *node, listings []*store.Listing) error {
+// record stores a cell's results. The listings of its ports are made one after the
+// other.
+func (r *run) record(n *node, listing func(port int) (*store.Listing, error)) error {
 	def, err := r.definition(n)
 	if err != nil {
 		return err
@@ -113,7 +118,15 @@ func (r *run) record(n *node, listings []*store.Listing) error {
 		keep := n.Step.Keep || n.Stage.Relation == stages.Whole
 		a.Outputs = append(a.Outputs, store.Output{Port: n.Stage.Outputs[p].Name, Dropped: !keep})
 	}
-	if err := r.store.Record(a, listings); err != nil {
+	tables := make([]*store.Table, len(n.Stage.Outputs))
+	err = r.store.RecordEach(a, func(port int) (*store.Listing, error) {
+		l, err := listing(port)
+		if err == nil {
+			tables[port], err = r.store.Table(l)
+		}
+		return l, err
+	})
+	if err != nil {
 		return err
 	}
 	hit, ok := r.store.Lookup(n.key, a.MadeBy)
@@ -122,7 +135,7 @@ func (r *run) record(n *node, listings []*store.Listing) error {
 	}
 	n.mu.Lock()
 	n.hit = hit
-	n.listings = slices.Clone(listings)
+	n.listings = tables
 	n.mu.Unlock()
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/store"
@@ -29,7 +28,7 @@ func (e *BugError) Error() string { return fmt.Sprintf("a bug in runexp: %v", e.
 func (e *BugError) Unwrap() error { return e.Err }
 
 // mustListing returns the items of n's port.
-func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Listing, err error) {
+func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Table, err error) {
 	err = r.mending(ctx, slot, func() error {
 		l, err = r.listing(n, port)
 		return err
@@ -79,14 +78,18 @@ func (r *run) load(ctx context.Context, slot *device.Slot, n *node, port int, at
 			if out[i] != nil {
 				continue
 			}
-			b, err := r.store.Load(l.Ref(int(k)))
+			e, err := l.At(int(k))
+			if err != nil {
+				return err
+			}
+			b, err := r.store.Load(e.Ref)
 			var miss *store.Miss
 			switch {
 			case err == nil:
 				out[i] = b
 			case errors.As(err, &miss):
 				gone = append(gone, k)
-				if l.Ref(int(k)).Kept() {
+				if e.Kept() {
 					why = err
 				}
 			default:
@@ -189,15 +192,16 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 		return nil, err
 	}
 	calls := make([]int, 0, len(at))
-	last := int32(-1)
+	var first []int32 // by call of calls: its first item
 	for _, k := range at {
 		c := k
-		if l.Parents != nil {
-			c = l.Parents[k]
+		if l.HasParents() {
+			if c, k, err = family(l, k); err != nil {
+				return nil, err
+			}
 		}
-		if c != last {
-			calls = append(calls, int(c))
-			last = c
+		if len(calls) == 0 || calls[len(calls)-1] != int(c) {
+			calls, first = append(calls, int(c)), append(first, k)
 		}
 	}
 	outs, err := r.execute(ctx, slot, m, calls, inFlight{})
@@ -205,20 +209,33 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 		return nil, err
 	}
 	found := map[int32][]byte{}
-	for i, c := range calls {
-		first := int32(c)
-		if l.Parents != nil {
-			first = int32(slices.Index(l.Parents, first))
-		}
+	for i := range calls {
 		for k, b := range outs[i].payloads[port] {
-			found[first+int32(k)] = b.data
+			found[first[i]+int32(k)] = b.data
 		}
 	}
 	for _, k := range at {
 		b, ok := found[k]
-		if !ok || stages.Sum(b) != l.PayloadDigest(int(k)) {
+		want, err := l.PayloadDigest(int(k))
+		if err != nil {
+			return nil, err
+		}
+		if !ok || stages.Sum(b) != want {
 			return nil, fmt.Errorf("%s: an item of port %q came out different from what was recorded; run again with --force %s", n.Cell, n.Stage.Outputs[port].Name, n.Cell)
 		}
 	}
 	return found, nil
+}
+
+// family returns the call that item k came out of, and the first item that did.
+func family(l *store.Table, k int32) (call, first int32, err error) {
+	e, err := l.At(int(k))
+	for err == nil && k > 0 {
+		var before store.Entry
+		if before, err = l.At(int(k - 1)); before.Parent != e.Parent {
+			break
+		}
+		k--
+	}
+	return e.Parent, k, err
 }

@@ -31,10 +31,14 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 		c := &e.Calls[i]
 		c.Members = make([][]stages.Member, len(n.Inputs))
 		if m.sources != nil {
-			c.Source = &m.sources[call]
-			c.ID, c.Origin = c.Source.ID, c.Source.ID
-			if c.Source.File != "" {
-				c.Digest = m.sourceDigest(call)
+			s, file, err := m.sources.at(call)
+			if err != nil {
+				return nil, err
+			}
+			c.Source = &s
+			c.ID, c.Origin = s.ID, s.ID
+			if s.File != "" {
+				c.Digest = sourceDigest(&s, file)
 			}
 		}
 	}
@@ -56,6 +60,7 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 			e.Calls[i].Item = first
 		}
 	}
+	e.Beside = r.beside(ctx, slot, m, calls)
 	if err := r.invoke(ctx, slot, n, e); err != nil {
 		return nil, err
 	}
@@ -77,7 +82,9 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 		members := make([]stages.Member, len(positions))
 		e.Calls[i].Members[p] = members
 		for k, pos := range positions {
-			members[k].ID, members[k].Origin = ids.ids[pos], ids.origin(int(pos))
+			if members[k].ID, members[k].Origin, err = ids.at(int(pos)); err != nil {
+				return err
+			}
 			at = append(at, pos)
 			into = append(into, &members[k])
 		}
@@ -95,7 +102,9 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 	}
 	for i, mm := range into {
 		mm.Data = data[i]
-		mm.Digest = l.PayloadDigest(int(at[i]))
+		if mm.Digest, err = l.PayloadDigest(int(at[i])); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -106,7 +115,10 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, port int, calls []int32, into []*stages.Member, bytes inFlight) error {
 	var again []int
 	for i, mm := range into {
-		o, ok := r.outcome(m, int(calls[i]))
+		o, ok, err := m.outcome(int(calls[i]))
+		if err != nil {
+			return err
+		}
 		if !ok {
 			return &BugError{fmt.Errorf("%s has no result for the item %q", m.Cell, mm.ID)}
 		}
@@ -115,7 +127,6 @@ func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, po
 		if mm.Data, ok = bytes[ref.Digest]; ok {
 			continue
 		}
-		var err error
 		var miss *store.Miss
 		switch mm.Data, err = r.store.Load(ref); {
 		case err == nil:
@@ -255,7 +266,11 @@ func portIndex(ports []stages.Port, name string) int {
 
 // all executes a Whole stage and records its results.
 func (r *run) all(ctx context.Context, slot *device.Slot, n *node) error {
-	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Read: n.sources}
+	read, err := n.sources.all()
+	if err != nil {
+		return err
+	}
+	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Read: read}
 	facts := map[string]stages.Facts{}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
@@ -277,11 +292,9 @@ func (r *run) all(ctx context.Context, slot *device.Slot, n *node) error {
 	if err := r.invoke(ctx, slot, n, e); err != nil {
 		return err
 	}
-	for i := range n.sources {
-		if n.sources[i].File != "" {
-			if err := r.store.FileUnchanged(n.sources[i].File, n.digests[i]); err != nil {
-				return err
-			}
+	for i := range read {
+		if err := n.sources.unchanged(r.store, i); err != nil {
+			return err
 		}
 	}
 	return r.keepWhole(n, e, out)
@@ -331,7 +344,7 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 		listings[p] = l
 	}
 	r.count(func(s *Summary) { s.Items++ })
-	return r.record(n, listings)
+	return r.record(n, func(port int) (*store.Listing, error) { return listings[port], nil })
 }
 
 // whole executes all of a job in this goroutine.

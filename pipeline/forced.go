@@ -70,14 +70,19 @@ func (r *run) compare(f *Forced, n *node, port int) {
 		return
 	}
 	for i := range is.Len() {
-		if was.PayloadDigest(i) == is.PayloadDigest(i) {
+		now, err := is.At(i)
+		if err != nil {
+			note(math.NaN(), ": %v", err)
+			return
+		}
+		if was.PayloadDigest(i) == now.Digest {
 			continue
 		}
 		where := ""
 		if at.Type.Items {
 			where = fmt.Sprintf(", item %d of %d", i+1, is.Len())
 		}
-		d, err := r.deviation(at.Type.Form, was.Ref(i), is.Ref(i))
+		d, err := r.deviation(at.Type.Form, was.Ref(i), now.Ref)
 		if err != nil {
 			note(math.NaN(), "%s: %v", where, err)
 			continue

@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +22,7 @@ import (
 type job struct {
 	members  []*member // in topological order
 	restores bool      // its one member finished before
-	chunks   [][]int   // of calls
+	chunks   [][]int32 // of calls
 	next     int       // chunk to start next
 	left     atomic.Int32
 	total    int // items to execute
@@ -31,7 +34,7 @@ type job struct {
 // A member is a cell in a job.
 type member struct {
 	*node
-	joins []join
+	joins []*join
 	facts map[string]stages.Facts  // of output ports
 	group stages.Digest            // key of the recipe that item records lie under
 	count int                      // calls
@@ -40,11 +43,11 @@ type member struct {
 	in     map[*node]*member // the members of the job
 	cut    bool              // its inputs came out as in an earlier run, whose results are its own
 	stored *store.Items      // what earlier runs know of items under this recipe
+	items  *store.Outcomes   // what this job computed
+	known  []int32           // by call: its row in items plus one, minus that of stored, or 0
 
-	mu    sync.Mutex // guards what follows
-	items *outcomes
-	keys  []stages.Digest // by call; zero until known
-	err   error
+	mu  sync.Mutex // guards what follows
+	err error
 }
 
 // membersOf returns the positions, on an input port, of what belongs to a call.
@@ -52,20 +55,21 @@ func (m *member) membersOf(port, call int) []int32 {
 	if m.joins == nil || m.joins[port] == nil {
 		return []int32{int32(call)}
 	}
-	return m.joins[port][call]
+	return m.joins[port].of(call)
 }
 
 // itemKey returns the key of one call, or false while an input in the same job
 // isn't known yet.
 func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call int) (stages.Digest, bool, error) {
-	if m.keys[call] != (stages.Digest{}) {
-		return m.keys[call], true, nil
-	}
 	h := newHasher("item")
 	if m.sources != nil {
-		h.digest(m.sourceDigest(call))
+		s, file, err := m.sources.at(call)
+		if err != nil {
+			return stages.Digest{}, false, err
+		}
+		h.digest(sourceDigest(&s, file))
 		if m.Stage.Named {
-			h.text(m.sources[call].ID)
+			h.text(s.ID)
 		}
 	}
 	for p := range m.Inputs {
@@ -78,9 +82,9 @@ func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call in
 		h.num(len(at))
 		for _, k := range at {
 			if before := m.in[from]; before != nil {
-				o, ok := r.outcome(before, int(k))
-				if !ok {
-					return stages.Digest{}, false, nil
+				o, ok, err := before.outcome(int(k))
+				if err != nil || !ok {
+					return stages.Digest{}, false, err
 				}
 				h.digest(o.Ports[e.Port][0].Ref.Digest)
 			} else {
@@ -88,41 +92,61 @@ func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call in
 				if err != nil {
 					return stages.Digest{}, false, err
 				}
-				h.digest(l.PayloadDigest(int(k)))
+				d, err := l.PayloadDigest(int(k))
+				if err != nil {
+					return stages.Digest{}, false, err
+				}
+				h.digest(d)
 			}
 			if m.Stage.Named {
 				ids, err := r.mustIDs(ctx, slot, from, e.Port)
 				if err != nil {
 					return stages.Digest{}, false, err
 				}
-				h.text(ids.ids[k])
-				h.text(ids.origin(int(k)))
+				id, origin, err := ids.at(int(k))
+				if err != nil {
+					return stages.Digest{}, false, err
+				}
+				h.text(id)
+				h.text(origin)
 			}
 		}
 	}
-	m.keys[call] = h.sum()
-	return m.keys[call], true, nil
+	return h.sum(), true, nil
 }
 
-// outcome returns what is known of a call: what this job found, or what earlier
-// runs recorded if it is of use.
-func (r *run) outcome(m *member, call int) (store.ItemOutcome, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := m.keys[call]
-	o, known, ok := m.items.get(key)
-	if known || m.stored == nil {
-		return o, ok
+// outcome returns what find has found of a call.
+func (m *member) outcome(call int) (o store.ItemOutcome, ok bool, err error) {
+	switch row := int(m.known[call]); {
+	case row > 0:
+		o, err = m.items.At(row - 1)
+	case row < 0:
+		o, err = m.stored.At(-row - 1)
+	default:
+		return o, false, nil
 	}
-	if o, ok = m.stored.Get(key); !ok {
-		return o, false
+	return o, err == nil, err
+}
+
+// find looks for what is known of a call with a key: what earlier runs recorded if
+// it is of use.
+func (r *run) find(m *member, call int, key stages.Digest) (bool, error) {
+	if m.known[call] != 0 {
+		return true, nil
 	}
-	if !r.usable(m, o) {
-		m.items.reject(key)
-		return store.ItemOutcome{}, false
+	if m.stored == nil {
+		return false, nil
 	}
-	m.items.add(key, o)
-	return o, true
+	row, err := m.stored.Find(key)
+	if err != nil || row < 0 {
+		return false, err
+	}
+	o, err := m.stored.At(row)
+	if err != nil || !r.usable(m, o) {
+		return false, err
+	}
+	m.known[call] = int32(-row - 1)
+	return true, nil
 }
 
 // usable reports whether an outcome was made by the class of device in use, and
@@ -174,33 +198,8 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 	if lead == nil {
 		return nil
 	}
-	var todo []int
-	twins := map[stages.Digest][]int{}
-	for call := range lead.count {
-		known, err := r.known(ctx, slot, j, call)
-		if err != nil {
-			return err
-		}
-		if known {
-			continue
-		}
-		first := lead.keys[call]
-		if len(twins[first]) == 0 {
-			todo = append(todo, call)
-		}
-		twins[first] = append(twins[first], call)
-	}
-	j.total = 0
-	var chunk []int
-	for _, call := range todo {
-		chunk = append(chunk, twins[lead.keys[call]]...)
-		if len(chunk) >= r.Chunk {
-			j.chunks = append(j.chunks, chunk)
-			chunk = nil
-		}
-	}
-	if chunk != nil {
-		j.chunks = append(j.chunks, chunk)
+	if err := r.chunk(ctx, slot, j, lead); err != nil {
+		return err
 	}
 	for _, c := range j.chunks {
 		j.total += len(c)
@@ -209,24 +208,78 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 	return nil
 }
 
-// known reports whether the outcomes of a call are known for all members of j.
-func (r *run) known(ctx context.Context, slot *device.Slot, j *job, call int) (bool, error) {
+// chunk cuts the calls that aren't known into chunks, equal ones together.
+func (r *run) chunk(ctx context.Context, slot *device.Slot, j *job, lead *member) error {
+	var todo []int32
+	var seen store.RowIndex // of calls, by lead's key
+	twins := map[int32]int32{}
+	for call := range lead.count {
+		key, known, err := r.allKnown(ctx, slot, j, call)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		todo = append(todo, int32(call))
+		same := func(other int) (bool, error) {
+			k, _, err := r.itemKey(ctx, slot, lead, other)
+			return k == key, err
+		}
+		hash := binary.LittleEndian.Uint32(key[:])
+		switch first, err := seen.Find(hash, same); {
+		case err != nil:
+			return err
+		case first >= 0:
+			twins[int32(call)] = int32(first)
+		default:
+			if err := seen.Set(hash, call, same); err != nil {
+				return err
+			}
+		}
+	}
+	first := func(call int32) int32 {
+		if f, ok := twins[call]; ok {
+			return f
+		}
+		return call
+	}
+	if len(twins) > 0 {
+		slices.SortStableFunc(todo, func(a, b int32) int { return cmp.Compare(first(a), first(b)) })
+	}
+	from := 0
+	for i := range todo {
+		if last := i == len(todo)-1; last || i+1-from >= r.Chunk && first(todo[i]) != first(todo[i+1]) {
+			j.chunks = append(j.chunks, todo[from:i+1])
+			from = i + 1
+		}
+	}
+	return nil
+}
+
+// allKnown reports whether the outcomes of a call are known for all members of j.
+// It returns the call's key for the first of them.
+func (r *run) allKnown(ctx context.Context, slot *device.Slot, j *job, call int) (first stages.Digest, known bool, err error) {
 	for _, m := range j.members {
 		if m.failure() != nil {
 			continue
 		}
-		if _, ok, err := r.itemKey(ctx, slot, m, call); err != nil || !ok {
-			return false, err
+		key, ok, err := r.itemKey(ctx, slot, m, call)
+		if first == (stages.Digest{}) {
+			first = key
 		}
-		if _, ok := r.outcome(m, call); !ok {
-			return false, nil
+		if err != nil || !ok {
+			return first, false, err
+		}
+		if ok, err := r.find(m, call, key); err != nil || !ok {
+			return first, false, err
 		}
 	}
-	return true, nil
+	return first, true, nil
 }
 
 // flow takes one chunk through all members of j.
-func (r *run) flow(ctx context.Context, slot *device.Slot, j *job, chunk []int) {
+func (r *run) flow(ctx context.Context, slot *device.Slot, j *job, chunk []int32) {
 	bytes := inFlight{}
 	for _, m := range j.members {
 		if err := r.step(ctx, slot, m, chunk, bytes); err != nil {
@@ -285,7 +338,7 @@ func blockedBy(c *Cell, err error) error {
 }
 
 // step executes the calls of a chunk that m doesn't know yet.
-func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int, bytes inFlight) error {
+func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int32, bytes inFlight) error {
 	if m.failure() != nil {
 		return nil
 	}
@@ -293,8 +346,14 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 		return err
 	}
 	var calls []int
-	seen := map[stages.Digest]bool{}
-	for _, call := range chunk {
+	var keys []stages.Digest
+	twins := map[int]int{} // by call: one with the same key
+	first := map[stages.Digest]int{}
+	for _, c := range chunk {
+		call := int(c)
+		if m.known[call] != 0 {
+			continue
+		}
 		key, ok, err := r.itemKey(ctx, slot, m, call)
 		if err != nil {
 			return err
@@ -302,10 +361,17 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 		if !ok {
 			return &BugError{fmt.Errorf("%s has no key for item %d", m.Cell, call)}
 		}
-		if _, ok := r.outcome(m, call); !ok && !seen[key] {
-			seen[key] = true
-			calls = append(calls, call)
+		if ok, err := r.find(m, call, key); err != nil {
+			return err
+		} else if ok {
+			continue
 		}
+		if twin, ok := first[key]; ok {
+			twins[call] = twin
+			continue
+		}
+		first[key] = call
+		calls, keys = append(calls, call), append(keys, key)
 	}
 	if len(calls) == 0 {
 		return nil
@@ -314,7 +380,13 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 	if err != nil {
 		return err
 	}
-	return r.commit(m, calls, outs, bytes)
+	if err := r.commit(m, calls, keys, outs, bytes); err != nil {
+		return err
+	}
+	for call, twin := range twins {
+		m.known[call] = m.known[twin]
+	}
+	return nil
 }
 
 // inFlight holds payloads that live only while their chunk does.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -28,7 +27,8 @@ func (r *resolver) writeJoin(h *hasher, n *node) error {
 			continue
 		}
 		h.num(p)
-		for _, members := range joins[p] {
+		for call := range joins[p].ends {
+			members := joins[p].of(call)
 			h.num(len(members))
 			for _, m := range members {
 				h.num(int(m))
@@ -41,19 +41,23 @@ func (r *resolver) writeJoin(h *hasher, n *node) error {
 // writeNames writes the ids of n's sources and items, and the origins that differ
 // from them.
 func (r *resolver) writeNames(h *hasher, n *node) error {
-	for i := range n.sources {
-		h.text(n.sources[i].ID)
+	if err := n.sourceNames(h); err != nil {
+		return err
 	}
 	for from, err := range r.itemPorts(n) {
 		if err != nil {
 			return err
 		}
 		h.num(from.len())
-		for i, id := range from.ids {
+		for i := range from.len() {
+			id, origin, err := from.at(i)
+			if err != nil {
+				return err
+			}
 			h.text(id)
-			if o := from.origin(i); o != id {
+			if origin != id {
 				h.num(-1)
-				h.text(o)
+				h.text(origin)
 			}
 		}
 	}
@@ -71,7 +75,11 @@ func (r *resolver) writeLikeness(h *hasher, n *node) error {
 			return err
 		}
 		lists = append(lists, l)
-		plain = plain && l.origins == nil && (l == lists[0] || slices.Equal(l.ids, lists[0].ids))
+		if plain {
+			if plain, err = l.equal(lists[0]); err != nil {
+				return err
+			}
+		}
 	}
 	if plain {
 		return nil
@@ -93,9 +101,13 @@ func (r *resolver) writeLikeness(h *hasher, n *node) error {
 		}
 		written[l] = len(written)
 		h.num(l.len())
-		for i, id := range l.ids {
+		for i := range l.len() {
+			id, origin, err := l.at(i)
+			if err != nil {
+				return err
+			}
 			number(id)
-			number(l.origin(i))
+			number(origin)
 		}
 	}
 	return nil
@@ -121,15 +133,26 @@ func (r *resolver) itemPorts(n *node) iter.Seq2[*idList, error] {
 
 // A join lists, for every item of a call, the positions of its members on
 // another port. nil stands for one by one, in order.
-type join [][]int32
+type join struct {
+	members []int32
+	ends    []int32 // by call: where its members end
+}
+
+func (j *join) of(call int) []int32 {
+	first := int32(0)
+	if call > 0 {
+		first = j.ends[call-1]
+	}
+	return j.members[first:j.ends[call]]
+}
 
 // joins returns, by input port, how a port's items belong to n's items.
-func (r *resolver) joins(n *node) ([]join, error) {
+func (r *resolver) joins(n *node) ([]*join, error) {
 	primary := n.Stage.Primary()
 	if primary < 0 {
 		return nil, nil
 	}
-	out := make([]join, len(n.Inputs))
+	out := make([]*join, len(n.Inputs))
 	first := n.Inputs[primary].Edges[0]
 	root := r.nodes[first.From.Index].rootOf(first.Port)
 	var calls *idList // the items of the call
@@ -164,31 +187,80 @@ func (r *resolver) joins(n *node) ([]join, error) {
 	return out, nil
 }
 
-func makeJoin(n *node, port int, calls, items *idList) (join, error) {
-	j := make(join, calls.len())
+func makeJoin(n *node, port int, calls, items *idList) (*join, error) {
+	j := &join{ends: make([]int32, calls.len())}
+	var err error
 	if n.Stage.Relation == stages.Group {
-		for i := range items.ids {
-			if k := calls.find(items.origin(i)); k >= 0 {
-				j[k] = append(j[k], int32(i))
-			}
-		}
+		err = j.group(calls, items)
 	} else {
-		members := make([]int32, calls.len())
-		for i, id := range calls.ids {
-			k := items.find(id)
-			if k < 0 {
-				k = items.find(calls.origin(i))
-			}
-			members[i] = int32(k)
-			if k >= 0 {
-				j[i] = members[i : i+1]
-			}
-		}
+		err = j.each(calls, items)
 	}
-	for i := range j {
-		if len(j[i]) == 0 {
-			return nil, fmt.Errorf("input %q has nothing for the item %q", n.Stage.Inputs[port].Name, calls.ids[i])
+	if err != nil {
+		return nil, err
+	}
+	for i := range j.ends {
+		if len(j.of(i)) == 0 {
+			id, _, err := calls.at(i)
+			if err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("input %q has nothing for the item %q", n.Stage.Inputs[port].Name, id)
 		}
 	}
 	return j, nil
+}
+
+// group gives every call the items that have it as their origin.
+func (j *join) group(calls, items *idList) error {
+	callOf := make([]int32, items.len())
+	for i := range callOf {
+		_, origin, err := items.at(i)
+		if err != nil {
+			return err
+		}
+		k, err := calls.find(origin)
+		if err != nil {
+			return err
+		}
+		if callOf[i] = int32(k); k >= 0 {
+			j.ends[k]++ // how many they are, for now
+		}
+	}
+	next := make([]int32, len(j.ends))
+	total := int32(0)
+	for k, count := range j.ends {
+		next[k] = total
+		total += count
+		j.ends[k] = total
+	}
+	j.members = make([]int32, total)
+	for i, k := range callOf {
+		if k >= 0 {
+			j.members[next[k]] = int32(i)
+			next[k]++
+		}
+	}
+	return nil
+}
+
+// each gives every call the item that has its id or, failing that, its origin.
+func (j *join) each(calls, items *idList) error {
+	for i := range j.ends {
+		id, origin, err := calls.at(i)
+		if err != nil {
+			return err
+		}
+		k, err := items.find(id)
+		if err == nil && k < 0 {
+			k, err = items.find(origin)
+		}
+		if err != nil {
+			return err
+		}
+		if k >= 0 {
+			j.members = append(j.members, int32(k))
+		}
+		j.ends[i] = int32(len(j.members))
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"crypto/sha256"
 	"encoding"
 	"encoding/binary"
+	"hash"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,33 +17,65 @@ import (
 // cached result.
 const keyFormat = "runexp key 1"
 
-// A hasher gathers length-prefixed fields, so that no two lists of fields run
-// together, and digests them at once.
-type hasher struct{ b []byte }
+// A hasher digests length-prefixed fields, so that no two lists of fields run
+// together. Few are gathered and digested at once.
+type hasher struct {
+	b     []byte
+	state hash.Hash // of what came before b
+	done  int       // bytes before b
+}
+
+// gathered is how many bytes a hasher gathers.
+const gathered = 16 << 10
 
 var hashers = sync.Pool{New: func() any { return &hasher{b: make([]byte, 0, 1024)} }}
 
 func newHasher(purpose string) *hasher {
 	h := hashers.Get().(*hasher)
-	h.b = h.b[:0]
+	h.b, h.done = h.b[:0], 0
 	h.text(keyFormat)
 	h.text(purpose)
 	return h
 }
 
-func (h *hasher) num(n int) { h.b = binary.LittleEndian.AppendUint64(h.b, uint64(n)) }
+// len returns the number of bytes so far.
+func (h *hasher) len() int { return h.done + len(h.b) }
+
+// room digests what was gathered if that is much.
+func (h *hasher) room() {
+	if len(h.b) < gathered {
+		return
+	}
+	if h.state == nil {
+		h.state = sha256.New()
+	}
+	if h.done == 0 {
+		h.state.Reset()
+	}
+	h.state.Write(h.b)
+	h.done += len(h.b)
+	h.b = h.b[:0]
+}
+
+func (h *hasher) num(n int) {
+	h.room()
+	h.b = binary.LittleEndian.AppendUint64(h.b, uint64(n))
+}
 
 func (h *hasher) text(s string) {
 	h.num(len(s))
 	h.b = append(h.b, s...)
 }
 
-func (h *hasher) digest(d stages.Digest) { h.b = append(h.b, d[:]...) }
+func (h *hasher) digest(d stages.Digest) {
+	h.room()
+	h.b = append(h.b, d[:]...)
+}
 
 // params writes parameters in their canonical form.
 func (h *hasher) params(pc *paramCoder, params any) {
-	at := len(h.b)
 	h.num(0)
+	at := len(h.b) - 8
 	h.b = pc.encode(h.b, params)
 	binary.LittleEndian.PutUint64(h.b[at:], uint64(len(h.b)-at-8))
 }
@@ -64,7 +98,13 @@ func (h *hasher) facts(f stages.Facts) {
 
 // sum returns the digest; the hasher must not be used any more.
 func (h *hasher) sum() stages.Digest {
-	d := stages.Sum(h.b)
+	var d stages.Digest
+	if h.done == 0 {
+		d = stages.Sum(h.b)
+	} else {
+		h.state.Write(h.b)
+		h.state.Sum(d[:0])
+	}
 	hashers.Put(h)
 	return d
 }

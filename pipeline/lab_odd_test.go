@@ -82,8 +82,10 @@ func (l *lab) pairs() stages.Stage {
 		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
 			var b strings.Builder
 			left, right := e.Ports["left"][0], e.Ports["right"][0]
-			for i, x := range left.Items {
-				for k, y := range right.Items {
+			for i := range left.Items.Len() {
+				x, _ := left.Items.At(i)
+				for k := range right.Items.Len() {
+					y, _ := right.Items.At(k)
 					if x.ID != y.ID && x.ID != y.Origin {
 						continue
 					}

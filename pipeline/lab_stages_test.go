@@ -147,7 +147,7 @@ func (l *lab) sum() stages.Stage {
 			var b strings.Builder
 			for _, d := range e.Ports["scores"] {
 				b.WriteString(pipeline.CoordString(d.Coord) + ":")
-				for i := range d.Items {
+				for i := range d.Items.Len() {
 					p, err := d.Load(i)
 					if err != nil {
 						return err

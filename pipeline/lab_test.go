@@ -28,6 +28,7 @@ type lab struct {
 	stages map[string]*stages.Stage
 	items  []string // what lab/source lists: id=content
 	others []string // what lab/other lists
+	saw    []string // what lab/side had beside it
 	drift  float64  // what lab/stray puts next
 	hook   func(point string) error
 	drain  chan struct{}
@@ -41,7 +42,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu"}
-	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild()) {
+	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild(), l.side()) {
 		l.stages[s.Name] = &s
 	}
 	return l
@@ -85,11 +86,11 @@ func number(b []byte) float64 {
 
 // big returns a payload beyond what records hold inline.
 func big(x float64) []byte {
-	v := make([]float64, 200)
+	v := make([]float64, 600)
 	for i := range v {
 		v[i] = x + float64(i)
 	}
-	return stages.NewTensor(v, 200).Encode()
+	return stages.NewTensor(v, 600).Encode()
 }
 
 func first(b []byte) float64 {
@@ -212,13 +213,17 @@ func (l *lab) text(res *pipeline.Result, cell string) string {
 		l.t.Fatal(err)
 	}
 	var b strings.Builder
-	for i := range d.Items {
+	for i := range d.Items.Len() {
 		p, err := d.Load(i)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		if c.Stage.Outputs[0].Type.Form == stages.FormTensor {
-			fmt.Fprintf(&b, "%s=%g ", d.Items[i].ID, first(p))
+			item, err := d.Items.At(i)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s=%g ", item.ID, first(p))
 		} else {
 			b.Write(p)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -43,10 +42,9 @@ type node struct {
 	twins      []*node // cells with the same key that wait for this one
 	err        error
 
-	reason  string          // why it wasn't cached
-	before  *store.Hit      // what was stored under its key when it wasn't good enough
-	sources []stages.Source // of a stage with Sources
-	digests []stages.Digest // of the sources' files
+	reason  string      // why it wasn't cached
+	before  *store.Hit  // what was stored under its key when it wasn't good enough
+	sources *sourceList // of a stage with Sources
 	program stages.Digest
 	recipe  stages.Digest
 	key     stages.Digest
@@ -59,7 +57,7 @@ type node struct {
 	hit      store.Hit  // once the state is ok
 	restored int        // how often it was executed again
 	def      stages.Digest
-	listings []*store.Listing
+	listings []*store.Table
 	ids      []*idList // by output port
 }
 
@@ -81,47 +79,6 @@ func (r *resolver) edges(n *node) iter.Seq2[Edge, *node] {
 			}
 		}
 	}
-}
-
-// An idList names the items of a port. Lists are shared by all the cells that
-// give their items one by one from the same place.
-type idList struct {
-	ids     []string
-	origins []string // nil when every item is its own origin
-
-	once  sync.Once
-	index map[string]int32
-}
-
-func (l *idList) len() int { return len(l.ids) }
-
-// plain drops the origins if every item is its own.
-func (l *idList) plain() *idList {
-	if slices.Equal(l.ids, l.origins) {
-		l.origins = nil
-	}
-	return l
-}
-
-func (l *idList) origin(i int) string {
-	if l.origins == nil {
-		return l.ids[i]
-	}
-	return l.origins[i]
-}
-
-// find returns the position of the item called id, or -1.
-func (l *idList) find(id string) int {
-	l.once.Do(func() {
-		l.index = make(map[string]int32, len(l.ids))
-		for i, id := range l.ids {
-			l.index[id] = int32(i)
-		}
-	})
-	if i, ok := l.index[id]; ok {
-		return int(i)
-	}
-	return -1
 }
 
 // A port of a node, as the place that items come from.
@@ -153,99 +110,25 @@ func (r *resolver) findRoot(n *node) {
 	}
 }
 
-// idsOf returns the names of the items of n's port; n must have finished well.
-func (r *resolver) idsOf(n *node, port int) (*idList, error) {
-	at := n.rootOf(port)
-	n, port = at.n, at.port
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.ids == nil {
-		n.ids = make([]*idList, len(n.Stage.Outputs))
-	}
-	if n.ids[port] != nil {
-		return n.ids[port], nil
-	}
-	l, err := r.makeIDs(n, port)
-	if err != nil {
-		return nil, err
-	}
-	n.ids[port] = l
-	return l, nil
-}
-
-func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
-	if n.Stage.Relation == stages.Each {
-		return sourceIDs(n), nil
-	}
-	if n.Stage.Relation == stages.Group {
-		in, err := r.primaryIDs(n)
-		if err != nil {
-			return nil, err
-		}
-		l := &idList{}
-		seen := map[string]bool{}
-		for i := range in.ids {
-			if o := in.origin(i); !seen[o] {
-				seen[o] = true
-				l.ids = append(l.ids, o)
-			}
-		}
-		return l, nil
-	}
-	listing, err := r.listingLocked(n, port)
-	if err != nil {
-		return nil, err
-	}
-	if n.Stage.Relation == stages.Whole {
-		return (&idList{ids: listing.IDs, origins: listing.Origins}).plain(), nil
-	}
-	l := &idList{ids: make([]string, listing.Len()), origins: make([]string, listing.Len())}
-	var parents *idList
-	if n.Stage.Primary() < 0 {
-		parents = sourceIDs(n)
-	} else if parents, err = r.primaryIDs(n); err != nil {
-		return nil, err
-	}
-	for i := range l.ids {
-		p := listing.Parents[i]
-		l.ids[i], l.origins[i] = parents.ids[p], parents.origin(int(p))
-		if sub := listing.IDs[i]; sub != "" {
-			l.ids[i] += "/" + sub
-		}
-	}
-	return l.plain(), nil
-}
-
-func sourceIDs(n *node) *idList {
-	l := &idList{ids: make([]string, len(n.sources))}
-	for i := range n.sources {
-		l.ids[i] = n.sources[i].ID
-	}
-	return l
-}
-
-func (r *resolver) primaryIDs(n *node) (*idList, error) {
-	e := n.Inputs[n.Stage.Primary()].Edges[0]
-	return r.idsOf(r.nodes[e.From.Index], e.Port)
-}
-
 // listing returns the items of n's port; n must have finished well.
-func (r *resolver) listing(n *node, port int) (*store.Listing, error) {
+func (r *resolver) listing(n *node, port int) (*store.Table, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return r.listingLocked(n, port)
 }
 
-func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
+func (r *resolver) listingLocked(n *node, port int) (*store.Table, error) {
 	if n.listings == nil {
-		n.listings = make([]*store.Listing, len(n.Stage.Outputs))
+		n.listings = make([]*store.Table, len(n.Stage.Outputs))
 	}
 	if n.listings[port] == nil {
 		l, err := r.store.Listing(n.hit, port)
 		if err != nil {
 			return nil, &lostError{n, n.restored, err}
 		}
-		n.listings[port] = l
+		if n.listings[port], err = r.store.Table(l); err != nil {
+			return nil, err
+		}
 	}
 	return n.listings[port], nil
 }

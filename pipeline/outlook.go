@@ -121,7 +121,7 @@ func (o *Outlook) Items(c *Cell) int {
 	n := o.nodes[c.Index]
 	for {
 		if n.sources != nil && n.Stage.Relation == stages.Each {
-			return len(n.sources)
+			return n.sources.len()
 		}
 		if n.state == cached && len(n.Stage.Outputs) > 0 {
 			_, items, _ := n.stored().Output(0)

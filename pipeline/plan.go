@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/runexp/runexp/stages"
 )
 
@@ -64,19 +62,21 @@ func (c *Cell) String() string {
 	if len(c.Coord) == 0 {
 		return c.Step.Name
 	}
-	return c.Step.Name + "[" + CoordString(c.Coord) + "]"
+	b := append(make([]byte, 0, 128), c.Step.Name...)
+	return string(append(appendCoord(append(b, '['), c.Coord), ']'))
 }
 
 // CoordString writes coordinates as method=ig,model=vgg.
 func CoordString(coord []stages.Coord) string {
-	var b strings.Builder
+	return string(appendCoord(make([]byte, 0, 128), coord))
+}
+
+func appendCoord(b []byte, coord []stages.Coord) []byte {
 	for i, c := range coord {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		b.WriteString(c.Axis)
-		b.WriteByte('=')
-		b.WriteString(c.ID)
+		b = append(append(append(b, c.Axis...), '='), c.ID...)
 	}
-	return b.String()
+	return b
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -33,8 +34,8 @@ func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (
 	if m.count, err = r.countCalls(m); err != nil {
 		return err
 	}
-	m.keys = make([]stages.Digest, m.count)
-	m.items = newOutcomes(r.madeBy(n), len(n.Stage.Outputs), m.count)
+	m.known = make([]int32, m.count)
+	m.items = r.store.NewOutcomes()
 	m.stored, err = r.store.Items(m.group, r.madeBy(n))
 	return err
 }
@@ -63,8 +64,12 @@ func (r *run) gather(m *member) (map[string]stages.Facts, error) {
 				}
 				d.Facts = l.Facts
 				if !port.Type.Items {
-					d.Items = []stages.Item{{Digest: l.PayloadDigest(0)}}
-					h.digest(d.Items[0].Digest)
+					digest, err := l.PayloadDigest(0)
+					if err != nil {
+						return nil, err
+					}
+					d.Items = stages.ItemSlice{{Digest: digest}}
+					h.digest(digest)
 				}
 			}
 			h.coord(e.Coord)
@@ -92,7 +97,7 @@ func factsOf(n *node, in map[string]stages.Facts) (out map[string]stages.Facts, 
 func (r *run) countCalls(m *member) (int, error) {
 	primary := m.Stage.Primary()
 	if primary < 0 {
-		return len(m.sources), nil
+		return m.sources.len(), nil
 	}
 	if m.Stage.Relation == stages.Group {
 		ids, err := r.idsOf(m.node, 0)
@@ -134,24 +139,28 @@ func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e Edge) (
 	if err != nil {
 		return stages.Data{}, err
 	}
-	d := stages.Data{
-		Coord: e.Coord, Facts: l.Facts, Items: make([]stages.Item, l.Len()),
-		Load: r.loader(ctx, slot, from, e.Port),
-	}
-	for i := range d.Items {
-		d.Items[i].Digest = l.PayloadDigest(i)
-	}
+	d := stages.Data{Coord: e.Coord, Facts: l.Facts, Load: r.loader(ctx, slot, from, e.Port)}
 	if !from.Stage.Outputs[e.Port].Type.Items {
-		return d, nil
+		digest, err := l.PayloadDigest(0)
+		d.Items = stages.ItemSlice{{Digest: digest}}
+		return d, err
 	}
 	ids, err := r.mustIDs(ctx, slot, from, e.Port)
-	if err != nil {
-		return stages.Data{}, err
+	d.Items = &portItems{l, ids}
+	return d, err
+}
+
+// portItems are the items of a port.
+type portItems struct {
+	*store.Table
+	ids *idList
+}
+
+func (p *portItems) At(i int) (item stages.Item, err error) {
+	if item.ID, item.Origin, err = p.ids.at(i); err == nil {
+		item.Digest, err = p.PayloadDigest(i)
 	}
-	for i := range d.Items {
-		d.Items[i].ID, d.Items[i].Origin = ids.ids[i], ids.origin(i)
-	}
-	return d, nil
+	return item, err
 }
 
 // loader returns a function that loads payloads of a port, and computes what's

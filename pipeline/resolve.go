@@ -164,9 +164,9 @@ func (r *resolver) makeKey(ctx context.Context, n *node) error {
 	}
 	h := newHasher("cell")
 	h.digest(n.recipe)
-	h.num(len(n.sources))
-	for i := range n.sources {
-		h.digest(n.sourceDigest(i))
+	h.num(n.sources.len())
+	if err := n.sourceDigests(h); err != nil {
+		return err
 	}
 	for p := range n.Stage.Inputs {
 		edges := r.live(n, p)
@@ -229,9 +229,9 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 	if n.Stage.Seeded {
 		h.num(int(r.plan.Seed))
 	}
-	h.num(len(n.sources))
-	for i := range n.sources {
-		h.digest(n.sourceDigest(i))
+	h.num(n.sources.len())
+	if err := n.sourceDigests(h); err != nil {
+		return stages.Digest{}, err
 	}
 	for p := range n.Inputs {
 		edges := r.live(n, p)

@@ -20,10 +20,20 @@ type resolvedParam struct {
 
 	byText map[string]int32
 	byInt  map[int64]int32 // so that ten thousand numbers needn't be written out
+	last   reflect.Value   // as most of ten thousand equal the one before
+	lastAt int32
 }
 
 // number returns the index of a value's text.
 func (p *resolvedParam) number(w *resolvedWriter, f stages.Field, v reflect.Value) int32 {
+	if k := v.Kind(); p.last.IsValid() && (k == reflect.Int || k == reflect.String) && v.Equal(p.last) {
+		return p.lastAt
+	}
+	p.last, p.lastAt = v, p.find(w, f, v)
+	return p.lastAt
+}
+
+func (p *resolvedParam) find(w *resolvedWriter, f stages.Field, v reflect.Value) int32 {
 	whole := v.Kind() == reflect.Int && !f.IsText()
 	if whole {
 		if at, ok := p.byInt[v.Int()]; ok {

@@ -58,13 +58,13 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	h := newHasher("publish")
 	h.text(dir)
 	h.text(command)
-	h.text(string(r.Plan.Resolved()))
+	h.text(string(r.run.resolved()))
 	for _, n := range r.run.nodes {
 		h.num(boolInt(n.state.ok()))
 		h.digest(n.key)
-		h.num(len(n.sources))
-		for i := range n.sources {
-			h.text(n.sources[i].ID)
+		h.num(n.sources.len())
+		if err := n.sourceNames(h); err != nil {
+			return stages.Digest{}, err
 		}
 	}
 	return h.sum(), nil
@@ -158,7 +158,9 @@ func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) 
 			return out, err
 		}
 		if t.Items {
-			out.Definition = named(out.Definition, d.Items)
+			if out.Definition, err = named(out.Definition, d.Items); err != nil {
+				return out, err
+			}
 		}
 		if err := addOutput(&out, &c.Stage.Outputs[port], d); err != nil {
 			return out, fmt.Errorf("port %q: %w", c.Stage.Outputs[port].Name, err)
@@ -169,31 +171,47 @@ func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) 
 
 // named returns the definition of what is published under the names of items: the
 // cell's, with the names, so that a renamed image is no other claim about the old one.
-func named(definition stages.Digest, items []stages.Item) stages.Digest {
+func named(definition stages.Digest, items stages.Items) (stages.Digest, error) {
 	h := newHasher("named")
 	h.digest(definition)
-	for i := range items {
-		h.text(items[i].ID)
+	for i := range items.Len() {
+		item, err := items.At(i)
+		if err != nil {
+			return stages.Digest{}, err
+		}
+		h.text(item.ID)
 	}
-	return h.sum()
+	return h.sum(), nil
+}
+
+// scored are the scores of a port: a number each in memory, the ids in the spool.
+type scored struct {
+	ids    *idList
+	values []float64
+}
+
+func (s *scored) Len() int            { return len(s.values) }
+func (s *scored) Value(i int) float64 { return s.values[i] }
+
+func (s *scored) ID(i int) (string, error) {
+	id, _, err := s.ids.at(i)
+	return id, err
 }
 
 // addOutput adds what a port holds to the cell that is published.
 func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
 	if port.Type.Name == stages.Scores.Name {
-		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: make([]publish.Value, len(d.Items))}
-		for i := range d.Items {
+		s := &scored{d.Items.(*portItems).ids, make([]float64, d.Items.Len())}
+		for i := range s.values {
 			b, err := d.Load(i)
 			if err != nil {
 				return err
 			}
-			x, err := stages.ScalarOf(b)
-			if err != nil {
+			if s.values[i], err = stages.ScalarOf(b); err != nil {
 				return err
 			}
-			s.Items[i] = publish.Value{ID: d.Items[i].ID, Value: x}
 		}
-		c.Scores = append(c.Scores, s)
+		c.Scores = append(c.Scores, publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: s})
 		return nil
 	}
 	b, err := d.Load(0)

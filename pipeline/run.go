@@ -54,14 +54,15 @@ type run struct {
 	devices chan *device.Slot
 	slots   []*device.Slot // all of them, devices first
 
-	due     []*node     // cells all of whose inputs have finished
-	ready   nodeHeap    // cells to execute
-	tasks   []*job      // opened jobs with chunks left to start, by their first cell
-	held    []*node     // cells whose bytes aren't kept, until their job is complete
-	events  chan func() // what workers want the scheduling goroutine to do
-	active  int
-	stopped bool // nothing new starts
-	failed  bool // some cell did
+	due      []*node       // cells all of whose inputs have finished
+	ready    nodeHeap      // cells to execute
+	tasks    []*job        // opened jobs with chunks left to start, by their first cell
+	resolved func() []byte // the plan as text
+	held     []*node       // cells whose bytes aren't kept, until their job is complete
+	events   chan func()   // what workers want the scheduling goroutine to do
+	active   int
+	stopped  bool // nothing new starts
+	failed   bool // some cell did
 
 	keyed map[stages.Digest]*node // cells to execute, by key
 
@@ -95,6 +96,12 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
 	r.lookAhead(ctx)
+	// Publishing wants it first of all; written beside the run it costs no time.
+	r.resolved = sync.OnceValue(plan.Resolved)
+	go func() {
+		defer func() { _ = recover() }() // whoever wants it panics again
+		r.resolved()
+	}()
 	r.value = r.valueOf
 	for _, n := range r.nodes {
 		if n.depth == 0 {

@@ -74,11 +74,20 @@ func (r *run) startOne(wg *conc.WaitGroup) bool {
 	if r.unhold(begin) {
 		return true
 	}
-	if len(r.ready) > 0 && begin(&job{members: []*member{{node: r.ready[0]}}}) {
+	if len(r.ready) == 0 {
+		return false
+	}
+	j := &job{members: r.together(r.ready[0])}
+	if !begin(j) {
+		return false
+	}
+	if len(j.members) == 1 { // as most are, and there may be many thousands
 		heap.Pop(&r.ready)
 		return true
 	}
-	return false
+	r.ready = slices.DeleteFunc(r.ready, func(n *node) bool { return n.state == running })
+	heap.Init(&r.ready)
+	return true
 }
 
 // device reports whether a chunk of j computes on a device.
@@ -98,7 +107,7 @@ func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
 	m := j.members[0]
 	if m.Stage.Relation == stages.Whole && m.Stage.Device {
 		r.host <- slot
-		j.chunks = [][]int{nil}
+		j.chunks = [][]int32{nil}
 		j.left.Store(1)
 		r.active--
 		r.enqueue(j)

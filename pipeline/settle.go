@@ -80,13 +80,16 @@ func (r *run) finish(n *node, s state) {
 	r.release(n)
 }
 
-// release forgets what was loaded of the cells that n read, once all that read
-// them have finished.
+// release forgets what was loaded of the cells that n read, and of n itself, once
+// all that read them have finished.
 func (r *run) release(n *node) {
 	for _, from := range r.edges(n) {
 		if from.unread--; from.unread == 0 {
 			from.forget()
 		}
+	}
+	if n.unread == 0 {
+		n.forget()
 	}
 }
 
@@ -98,9 +101,7 @@ func (r *run) closeAll(slot *device.Slot, j *job) {
 				m.fail(err)
 			}
 		}
-		m.mu.Lock()
-		m.stored, m.items, m.keys, m.ports, m.in = nil, nil, nil, nil, nil
-		m.mu.Unlock()
+		m.stored, m.items, m.known, m.ports, m.in = nil, nil, nil, nil, nil
 	}
 }
 
@@ -127,7 +128,7 @@ func (r *run) settled(j *job, err error) {
 	for i, m := range j.members {
 		e := m.failure()
 		if e == nil && err != nil {
-			if e = err; i > 0 {
+			if e = err; i > 0 && !sameInputs(m.Cell, j.members[0].Cell) {
 				e = &blockedError{j.members[0].Cell}
 			}
 		}

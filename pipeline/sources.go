@@ -1,66 +1,136 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
+// A sourceList is what a stage reads from outside, and the digests of the files.
+type sourceList struct {
+	rows  *store.Rows // id, file, note and, for a file, its digest
+	files bool        // some are files
+}
+
+func (l *sourceList) len() int {
+	if l == nil {
+		return 0
+	}
+	return l.rows.Len()
+}
+
+// at returns a source and the digest of its file.
+func (l *sourceList) at(i int) (s stages.Source, file stages.Digest, err error) {
+	b, err := l.rows.At(i)
+	if err != nil {
+		return s, file, err
+	}
+	for _, text := range []*string{&s.ID, &s.File, &s.Note} {
+		n, w := binary.Uvarint(b)
+		*text, b = string(b[w:w+int(n)]), b[w+int(n):]
+	}
+	copy(file[:], b)
+	return s, file, nil
+}
+
+// all returns all sources.
+func (l *sourceList) all() ([]stages.Source, error) {
+	list := make([]stages.Source, l.len())
+	var err error
+	for i := range list {
+		if list[i], _, err = l.at(i); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// unchanged returns an error if the file of a source has other bytes than it had.
+func (l *sourceList) unchanged(s *store.Store, i int) error {
+	if !l.files {
+		return nil
+	}
+	src, file, err := l.at(i)
+	if err != nil || src.File == "" {
+		return err
+	}
+	return s.FileUnchanged(src.File, file)
+}
+
 // sourcesOf asks a stage for what it reads from outside.
-func (r *resolver) sourcesOf(n *node) (err error) {
+func (r *resolver) sourcesOf(n *node) error {
 	if n.Stage.Primary() >= 0 {
 		return r.joinedSources(n)
 	}
-	n.sources, err = guardSources(n.Cell, nil)
+	sources, err := guardSources(n.Cell, nil)
 	if err != nil {
 		return err
 	}
-	if r.plan.Limit > 0 && n.Stage.Relation != stages.Whole && len(n.sources) > r.plan.Limit {
-		n.sources = n.sources[:r.plan.Limit]
-	}
 	if n.Stage.Relation != stages.Whole {
-		if len(n.sources) == 0 {
+		if r.plan.Limit > 0 && len(sources) > r.plan.Limit {
+			sources = sources[:r.plan.Limit]
+		}
+		if len(sources) == 0 {
 			return errors.New("there is nothing to read: no item at all")
 		}
-		if err := unique(n.sources); err != nil {
+		if err := unique(sources); err != nil {
 			return err
 		}
 	}
-	n.digests, err = r.fileDigests(n.sources)
-	return err
+	return r.keepSources(n, sources)
 }
 
 func unique(sources []stages.Source) error {
 	if len(sources) == 1 {
 		return nil
 	}
-	seen := make(map[string]bool, len(sources))
+	seed := maphash.MakeSeed()
+	var seen store.RowIndex
 	for i := range sources {
-		if id := sources[i].ID; seen[id] {
-			return fmt.Errorf("two items are called %q", id)
+		same := func(k int) (bool, error) { return sources[k].ID == sources[i].ID, nil }
+		hash := uint32(maphash.String(seed, sources[i].ID))
+		first, err := seen.Find(hash, same)
+		if err == nil {
+			err = seen.Set(hash, i, same)
 		}
-		seen[sources[i].ID] = true
+		switch {
+		case err != nil:
+			return err
+		case first >= 0:
+			return fmt.Errorf("two items are called %q", sources[i].ID)
+		}
 	}
 	return nil
 }
 
-func (r *resolver) fileDigests(sources []stages.Source) ([]stages.Digest, error) {
-	var digests []stages.Digest
+// keepSources digests the files of sources and makes them n's.
+func (r *resolver) keepSources(n *node, sources []stages.Source) error {
+	l := &sourceList{rows: r.store.NewRows()}
+	var b []byte
 	for i := range sources {
-		if sources[i].File == "" {
-			continue
+		s := &sources[i]
+		b = b[:0]
+		for _, text := range []string{s.ID, s.File, s.Note} {
+			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 		}
-		d, _, err := r.store.FileDigest(sources[i].File)
-		if err != nil {
-			return nil, err
+		if s.File != "" {
+			d, _, err := r.store.FileDigest(s.File)
+			if err != nil {
+				return err
+			}
+			b = append(b, d[:]...)
+			l.files = true
 		}
-		if digests == nil {
-			digests = make([]stages.Digest, len(sources))
+		if err := l.rows.Append(b); err != nil {
+			return err
 		}
-		digests[i] = d
 	}
-	return digests, nil
+	n.sources = l
+	return nil
 }
 
 // sourceDigest names the content of one source: its file's bytes and its note.
@@ -71,12 +141,28 @@ func sourceDigest(s *stages.Source, file stages.Digest) stages.Digest {
 	return h.sum()
 }
 
-func (n *node) sourceDigest(i int) stages.Digest {
-	var file stages.Digest
-	if n.digests != nil {
-		file = n.digests[i]
+// sourceNames writes the ids of n's sources.
+func (n *node) sourceNames(h *hasher) error {
+	for i := range n.sources.len() {
+		s, _, err := n.sources.at(i)
+		if err != nil {
+			return err
+		}
+		h.text(s.ID)
 	}
-	return sourceDigest(&n.sources[i], file)
+	return nil
+}
+
+// sourceDigests writes the digests of n's sources.
+func (n *node) sourceDigests(h *hasher) error {
+	for i := range n.sources.len() {
+		s, file, err := n.sources.at(i)
+		if err != nil {
+			return err
+		}
+		h.digest(sourceDigest(&s, file))
+	}
+	return nil
 }
 
 // joinedSources asks a stage with both items and sources for the sources of
@@ -86,15 +172,18 @@ func (r *resolver) joinedSources(n *node) error {
 	if err != nil {
 		return err
 	}
-	n.sources, err = guardSources(n.Cell, ids.ids)
+	texts, err := ids.texts()
 	if err != nil {
 		return err
 	}
-	if len(n.sources) != ids.len() {
-		return &BugError{fmt.Errorf("stage %s lists %d sources for %d items", n.Stage.Name, len(n.sources), ids.len())}
+	sources, err := guardSources(n.Cell, texts)
+	if err != nil {
+		return err
 	}
-	n.digests, err = r.fileDigests(n.sources)
-	return err
+	if len(sources) != len(texts) {
+		return &BugError{fmt.Errorf("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(texts))}
+	}
+	return r.keepSources(n, sources)
 }
 
 // guardSources calls a stage's Sources and turns a panic into an error.

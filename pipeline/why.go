@@ -16,16 +16,19 @@ const listedSources = 1000
 
 // ingredients lists, in clear, everything that n's key is made of.
 func (r *resolver) ingredients(n *node) ([]store.Ingredient, error) {
-	list := r.recipeIngredients(n)
+	list, err := r.recipeIngredients(n)
+	if err != nil {
+		return nil, err
+	}
 	for p := range n.Inputs {
 		for _, e := range r.live(n, p) {
 			list = append(list, store.Ingredient{Name: inputName(n, p, e), Value: r.nodes[e.From.Index].result(e.Port).Short()})
 		}
 	}
 	h := newHasher(pairing)
-	plain := len(h.b)
-	err := r.writeJoin(h, n)
-	joined := len(h.b) > plain
+	plain := h.len()
+	err = r.writeJoin(h, n)
+	joined := h.len() > plain
 	if d := h.sum(); joined {
 		list = append(list, store.Ingredient{Name: pairing, Value: d.Short()})
 	}
@@ -37,7 +40,7 @@ func (r *resolver) ingredients(n *node) ([]store.Ingredient, error) {
 const pairing = "pairing"
 
 // recipeIngredients are those that don't come from other cells.
-func (r *resolver) recipeIngredients(n *node) []store.Ingredient {
+func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 	list := []store.Ingredient{{Name: "implementation", Value: n.Stage.Name}}
 	add := func(name, value string) { list = append(list, store.Ingredient{Name: name, Value: value}) }
 	switch {
@@ -55,17 +58,22 @@ func (r *resolver) recipeIngredients(n *node) []store.Ingredient {
 	}
 	if n.sources != nil {
 		h := newHasher("sources")
-		for i := range n.sources {
-			h.digest(n.sourceDigest(i))
+		if err := n.sourceDigests(h); err != nil {
+			return nil, err
 		}
-		if len(n.sources) <= listedSources {
-			for i := range n.sources {
-				add("source "+n.sources[i].ID, n.sourceDigest(i).Short())
+		count := n.sources.len()
+		if count <= listedSources {
+			for i := range count {
+				s, file, err := n.sources.at(i)
+				if err != nil {
+					return nil, err
+				}
+				add("source "+s.ID, sourceDigest(&s, file).Short())
 			}
 		}
-		add("sources", fmt.Sprintf("%d items, %s", len(n.sources), h.sum().Short()))
+		add("sources", fmt.Sprintf("%d items, %s", count, h.sum().Short()))
 	}
-	return list
+	return list, nil
 }
 
 // inputName says which edge an ingredient is about.
@@ -137,7 +145,11 @@ func (o *Outlook) soFar(n *node) (known []store.Ingredient, pending func(name st
 			return all, func(string) bool { return false }
 		}
 	}
-	return append(o.recipeIngredients(n), known...), func(name string) bool {
+	recipe, err := o.recipeIngredients(n)
+	if err != nil {
+		recipe = nil // nothing can be said of them
+	}
+	return append(recipe, known...), func(name string) bool {
 		return names[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source")
 	}
 }

@@ -49,11 +49,18 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 func fits(x model.Inspection) []Fit {
 	var out []Fit
 	for _, s := range Builtin().Family("attribute") {
+		if s.Output("maps") == nil { // it tells about a method, and is none
+			continue
+		}
 		n := attribute.NeedsOf(s)
 		f := Fit{Method: s.Name, Fits: true}
 		switch {
 		case n.Gradient && x.Gradient != "":
 			f.Fits, f.Why = false, x.Gradient
+		case n.Attention && x.Attention != "":
+			f.Fits, f.Why = false, x.Attention
+		case x.Rules[n.Rules] != "":
+			f.Fits, f.Why = false, x.Rules[n.Rules]
 		case n.Layer == "final" && x.Final == nil:
 			f.Fits, f.Why = false, "no inner value has places that everything passes through: name a layer"
 		case n.Rectifiers && x.Rectifiers == 0:

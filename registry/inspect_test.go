@@ -29,13 +29,24 @@ func TestFits(t *testing.T) {
 		{"no rectifiers", model.Inspection{Final: final}, map[string]string{
 			"saliency": "", "grad-cam": "", "guided-backprop": "~plain gradient", "deconvolution": "~plain gradient", "guided-grad-cam": "~guided part",
 		}},
+		{"no attention", model.Inspection{Rectifiers: 3, Final: final, Attention: "within windows"}, map[string]string{
+			"saliency": "", "raw-attention": "within windows", "attention-rollout": "within windows", "transition-attention": "within windows", "tibav": "within windows",
+		}},
+		{"no rules", model.Inspection{Rectifiers: 3, Final: final, Rules: map[string]string{"rescale": "a LRN", "tibav": "a Conv"}}, map[string]string{
+			"saliency": "", "deeplift": "a LRN", "tibav": "a Conv", "transition-attention": "", "raw-attention": "",
+		}},
+		{"neither gradient nor attention", model.Inspection{Gradient: unknown, Attention: "none"}, map[string]string{
+			"raw-attention": "none", "tibav": unknown, "deeplift": unknown,
+		}},
 	} {
 		got := map[string]Fit{}
 		for _, f := range fits(tt.x) {
 			got[f.Method] = f
 		}
-		if len(got) != len(Builtin().Family("attribute")) {
-			t.Errorf("%s: %d methods of %d", tt.name, len(got), len(Builtin().Family("attribute")))
+		for _, s := range Builtin().Family("attribute") {
+			if _, told := got[s.Name]; told != (s.Output("maps") != nil) {
+				t.Errorf("%s: %s is told of: %t", tt.name, s.Name, told)
+			}
 		}
 		for method, want := range tt.wants {
 			f := got["attribute/"+method]

@@ -24,6 +24,7 @@ type Slot interface {
 	// Keep returns what make made the last time it was called with this key on
 	// this slot, or calls it. What isn't used for long is closed when room is
 	// needed, never while a chunk runs. weight is its approximate size in bytes.
+	// make must not call Keep.
 	Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
@@ -33,8 +34,8 @@ type Data struct {
 	Facts Facts
 	// Items has, for a Whole stage, every item of the port in order, or a single
 	// one with an empty id for a value.
-	Items []Item
-	// Load returns the payload of Items[i]. The bytes must not be changed.
+	Items Items
+	// Load returns the payload of item i. The bytes must not be changed.
 	Load func(i int) ([]byte, error)
 }
 
@@ -62,6 +63,12 @@ type Output struct {
 	Data   []byte
 }
 
+// A Beside is a cell that runs on the same calls as another one.
+type Beside struct {
+	Stage  *Stage
+	Params any
+}
+
 // Env is what a running stage sees. Its methods may be called by one goroutine
 // at a time.
 type Env struct {
@@ -80,6 +87,9 @@ type Env struct {
 	Ports map[string][]Data
 	// Read are the sources of a Whole stage.
 	Read []Source
+	// Beside are the cells that will run on the same calls next, on this slot; see
+	// [Def.Together].
+	Beside []Beside
 	// Seed is the experiment's seed, 0 unless the stage is Seeded.
 	Seed uint64
 	// OnWarn, if set, gets sentences for the user.
@@ -137,8 +147,10 @@ func (e *Env) Value(port string) ([]byte, error) {
 
 // ValueDigest returns the digest of the payload of a port that carries one value.
 func (e *Env) ValueDigest(port string) Digest {
-	if d := e.Ports[port]; len(d) > 0 && len(d[0].Items) > 0 {
-		return d[0].Items[0].Digest
+	if d := e.Ports[port]; len(d) > 0 && d[0].Items != nil && d[0].Items.Len() > 0 {
+		if item, err := d[0].Items.At(0); err == nil { // a value's is at hand
+			return item.Digest
+		}
 	}
 	return Digest{}
 }

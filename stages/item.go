@@ -27,6 +27,22 @@ type Item struct {
 	Digest Digest // of the payload
 }
 
+// Items are a list of items that may be too long for memory: they are read one by
+// one, best in order.
+type Items interface {
+	Len() int
+	At(i int) (Item, error)
+}
+
+// ItemSlice are items in memory.
+type ItemSlice []Item
+
+// Len returns the number of items.
+func (s ItemSlice) Len() int { return len(s) }
+
+// At returns item i. The error is always nil.
+func (s ItemSlice) At(i int) (Item, error) { return s[i], nil }
+
 // A Source is one thing outside the experiment: a file, a number to draw an
 // image from.
 type Source struct {

@@ -45,6 +45,7 @@ type Stage struct {
 	Seeded   bool
 	Named    bool
 	Device   bool
+	Together string
 	Inputs   []Port
 	Outputs  []Port
 	Variants []Variant
@@ -80,6 +81,12 @@ type Def[P any] struct {
 
 	// Device says that the stage computes on the device of its slot.
 	Device bool
+
+	// Together names stages, all of them Each, whose work on one item has parts in
+	// common. Cells of such stages that read the same outputs go side by side, chunk
+	// by chunk on one slot, and see each other in [Env.Beside]. That may spare work;
+	// it must not change a result.
+	Together string
 
 	Inputs   []Port
 	Outputs  []Port
@@ -126,7 +133,7 @@ var ErrOutOfMemory = errors.New("out of memory")
 func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Device: d.Device,
+		Seeded: d.Seeded, Named: d.Named, Device: d.Device, Together: d.Together,
 		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {

@@ -48,8 +48,8 @@ func exportTensors(base string, d stages.Data) ([]string, error) {
 	}
 	var first stages.Tensor
 	alike, single := true, true
-	values := make([]float64, len(d.Items))
-	for i := range d.Items {
+	values := make([]float64, d.Items.Len())
+	for i := range d.Items.Len() {
 		t, err := tensor(i)
 		if err != nil {
 			return nil, err
@@ -76,12 +76,12 @@ func exportTensors(base string, d stages.Data) ([]string, error) {
 		return nil, err
 	}
 	if alike {
-		shape := append([]int{len(d.Items)}, first.Shape...)
+		shape := append([]int{d.Items.Len()}, first.Shape...)
 		return names, writeFile(base+".npy", func(w io.Writer) error {
-			return npy(w, cmp.Or(first.DType, stages.F32), shape, len(d.Items), tensor)
+			return npy(w, cmp.Or(first.DType, stages.F32), shape, d.Items.Len(), tensor)
 		})
 	}
-	for i := range d.Items {
+	for i := range d.Items.Len() {
 		t, err := tensor(i)
 		if err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func npy(w io.Writer, dtype stages.DType, shape []int, n int, tensor func(int) (
 }
 
 // exportItems writes the items' ids, and their values where they are numbers.
-func exportItems(file string, items []stages.Item, values []float64) error {
+func exportItems(file string, items stages.Items, values []float64) error {
 	return writeFile(file, func(w io.Writer) error {
 		c := csv.NewWriter(w)
 		head := []string{"item", "origin"}
@@ -133,7 +133,11 @@ func exportItems(file string, items []stages.Item, values []float64) error {
 			head = append(head, "value")
 		}
 		c.Write(head)
-		for i, it := range items {
+		for i := range items.Len() {
+			it, err := items.At(i)
+			if err != nil {
+				return err
+			}
 			row := []string{it.ID, it.Origin}
 			if values != nil {
 				row = append(row, numeral(values[i]))

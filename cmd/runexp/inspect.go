@@ -162,13 +162,27 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 		}
 	}
 	row("fits", "%s", wrap(plainly))
+	// The others by what is said of them, in the order of the first that it is said of.
+	type remark struct {
+		fits bool
+		why  string
+	}
+	var remarks []remark
+	of := map[remark][]string{}
 	for _, m := range x.Methods {
-		switch {
-		case !m.Fits:
-			row("doesn't fit", "%s: %s", m.Method, m.Why)
-		case m.Why != "":
-			row("fits", "%s: %s", m.Method, m.Why)
+		if r := (remark{m.Fits, m.Why}); !m.Fits || m.Why != "" {
+			if of[r] == nil {
+				remarks = append(remarks, r)
+			}
+			of[r] = append(of[r], m.Method)
 		}
+	}
+	for _, r := range remarks {
+		label := "fits"
+		if !r.fits {
+			label = "doesn't fit"
+		}
+		row(label, "%s:\n%s", wrap(of[r]), r.why)
 	}
 }
 

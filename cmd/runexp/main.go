@@ -9,7 +9,10 @@ import (
 	"runtime/debug"
 )
 
-func main() { os.Exit(newUI(os.Stdout, os.Stderr).start(os.Args[1:])) }
+func main() {
+	collectLater()
+	os.Exit(newUI(os.Stdout, os.Stderr).start(os.Args[1:]))
+}
 
 // verbs lists what the command can do, in the order of the help text.
 func verbs() []*verb {

@@ -55,7 +55,7 @@ func lineOf(c *Cell) *line {
 	l := &line{cell: c.Name, definition: c.Definition.Short(), madeBy: c.MadeBy, n: c.N, params: compact(c.Params)}
 	for _, s := range c.Scores {
 		m, undefined := mean(s.Items)
-		l.n = len(s.Items)
+		l.n = s.Items.Len()
 		l.scores = append(l.scores, summaryScore{s.Port, string(s.Measure.Direction), round(m), undefined, s.Measure.Tolerance})
 	}
 	slices.SortFunc(l.scores, func(a, b summaryScore) int { return cmp.Compare(a.port, b.port) })

@@ -70,7 +70,7 @@ func TestDiffWithinTolerance(t *testing.T) {
 	r := newWorld().review()
 	for i := range r.Cells {
 		if r.Cells[i].Name == "auc[method=rise]" {
-			items := r.Cells[i].Scores[0].Items
+			items := r.Cells[i].Scores[0].Items.(Values)
 			items[0].Value += 0.01
 			items[1].Value -= 0.01
 		}

@@ -172,6 +172,9 @@ func (m *merge) changed() []string {
 			names = append(names, name)
 		}
 	}
+	for name := range m.fresh {
+		names = append(names, name)
+	}
 	slices.Sort(names)
 	return names
 }
@@ -180,6 +183,9 @@ func (m *merge) warnings() []string {
 	size := 0
 	for _, b := range m.files {
 		size += len(b)
+	}
+	for _, f := range m.fresh {
+		size += f.size
 	}
 	for _, name := range m.kept {
 		size += len(m.disk[name])

@@ -72,10 +72,10 @@ func within(published, now, tolerance float64) (deviation float64, ok bool) {
 // mean averages the defined values. The sum is compensated (Neumaier 1974), so
 // that the order of the items can't be seen in the published digits. Without
 // defined values it is undefined.
-func mean(values []Value) (mean float64, undefined int) {
+func mean(values Items) (mean float64, undefined int) {
 	var sum, lost float64
-	for _, v := range values {
-		x := v.Value
+	for i := range values.Len() {
+		x := values.Value(i)
 		if math.IsNaN(x) {
 			undefined++
 			continue
@@ -91,7 +91,7 @@ func mean(values []Value) (mean float64, undefined int) {
 	if math.IsNaN(lost) { // an infinite value
 		lost = 0
 	}
-	n := len(values) - undefined
+	n := values.Len() - undefined
 	if n == 0 {
 		return math.NaN(), undefined
 	}

@@ -63,8 +63,27 @@ type Cell struct {
 type Score struct {
 	Port    string
 	Measure stages.Measure
-	Items   []Value
+	Items   Items
 }
+
+// Items are the scores of all items, of which there may be many.
+type Items interface {
+	Len() int
+	Value(i int) float64 // NaN where it's undefined
+	ID(i int) (string, error)
+}
+
+// Values are items in memory.
+type Values []Value
+
+// Len returns the number of items.
+func (v Values) Len() int { return len(v) }
+
+// Value returns the score of item i.
+func (v Values) Value(i int) float64 { return v[i].Value }
+
+// ID returns the id of item i. The error is always nil.
+func (v Values) ID(i int) (string, error) { return v[i].ID, nil }
 
 // A Value is the score of one item, NaN where it's undefined.
 type Value struct {
@@ -150,10 +169,11 @@ type merge struct {
 	tally   *tally
 	verdict Verdict
 
-	files   map[string][]byte // the files of the folder as it shall be
-	stale   []string          // files to remove
-	kept    []string          // files that stay because something failed
-	lines   []*line           // what README.md is made of
+	files   map[string][]byte   // the files of the folder as it shall be
+	fresh   map[string]*newFile // and more of them
+	stale   []string            // files to remove
+	kept    []string            // files that stay because something failed
+	lines   []*line             // what README.md is made of
 	sheets  []*sheet
 	large   []string // scores whose items are too many for a file
 	figures []shown
@@ -163,7 +183,7 @@ type merge struct {
 // compare compares a folder's files with a review. The cells in forced have no
 // claims, whatever their definitions.
 func compare(disk map[string][]byte, r *Review, forced map[string]bool) (*merge, error) {
-	m := &merge{r: r, forced: forced, disk: disk, files: map[string][]byte{}, tally: newTally()}
+	m := &merge{r: r, forced: forced, disk: disk, files: map[string][]byte{}, fresh: map[string]*newFile{}, tally: newTally()}
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		m.cells = append(m.cells, c)
@@ -173,7 +193,9 @@ func compare(disk map[string][]byte, r *Review, forced map[string]bool) (*merge,
 	m.names = fileNames(m.cells)
 
 	m.mergeCells()
-	m.mergeItems()
+	if err := m.mergeItems(); err != nil {
+		return nil, err
+	}
 	m.mergeTables()
 	if err := m.mergeFigures(); err != nil {
 		return nil, err

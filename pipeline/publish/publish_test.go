@@ -561,7 +561,7 @@ func TestManyCellsOfAStage(t *testing.T) {
 			Name: "t[model=" + id + "]", Stage: "t", Coord: coord, N: -1, Definition: stages.Sum([]byte(id)),
 			Tables:  []Table{{"table", table}, {"more", table}},
 			Figures: []Figure{{"figure", "svg", "", []byte("<svg></svg>")}},
-			Scores:  []Score{{"p", stages.Measure{}, []Value{{"b", 1}, {"a", math.NaN()}}}, {"q", stages.Measure{}, []Value{{"b", math.Inf(-1)}, {"a", 0}}}},
+			Scores:  []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"a", math.NaN()}}}, {"q", stages.Measure{}, Values{{"b", math.Inf(-1)}, {"a", 0}}}},
 		})
 	}
 	dir, got := fresh(t, &r)
@@ -592,7 +592,7 @@ func BenchmarkVerify(b *testing.B) {
 	for i := range 10000 {
 		r.Cells = append(r.Cells, Cell{
 			Name: fmt.Sprintf("c[x=%d]", i), Stage: "c", Coord: []stages.Coord{{Axis: "x", ID: fmt.Sprint(i)}}, Params: []byte(`{"steps":3,"a":"b"}`),
-			Scores: []Score{{"c", stages.Measure{}, []Value{{"a", 1}}}},
+			Scores: []Score{{"c", stages.Measure{}, Values{{"a", 1}}}},
 		})
 	}
 	dir := b.TempDir()
@@ -603,5 +603,35 @@ func BenchmarkVerify(b *testing.B) {
 		if v, err := Verify(dir, &r); err != nil || !v.Current() {
 			b.Fatal(v, err)
 		}
+	}
+}
+
+// TestNewItems: a file of items is the same whether there was one before or not,
+// and whatever the order of the items.
+func TestNewItems(t *testing.T) {
+	r := &Review{Name: "x", Cells: []Cell{
+		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}}}},
+		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}}, Definition: stages.Sum([]byte("t")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}}}}},
+		{Name: "t[k=0]", Stage: "t", N: 2, Coord: []stages.Coord{{Axis: "k", ID: "0"}}, Definition: stages.Sum([]byte("u")), Scores: []Score{{"p", stages.Measure{}, Values{{"a,\"", 1}, {"b", -1}}}}},
+	}}
+	dir := t.TempDir()
+	v := write(t, dir, r)
+	want := folder(t, dir)
+	if n := v.New[len(v.New)-1]; !strings.HasPrefix(n.File, "items/t") || n.Cell != "t[k=1]" || n.Rows != 1 {
+		t.Errorf("the verdict ends with %+v", n)
+	}
+	for name := range want {
+		if strings.HasSuffix(name, ".csv") {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again := write(t, dir, r)
+	if got := folder(t, dir); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if len(again.Changed) != 2 {
+		t.Errorf("%v changed", again.Changed)
 	}
 }

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -56,17 +57,17 @@ func TestWithin(t *testing.T) {
 }
 
 func TestMean(t *testing.T) {
-	values := []Value{{"a", 1e16}, {"b", 1}, {"c", -1e16}, {"d", math.NaN()}, {"e", 2}}
+	values := Values{{"a", 1e16}, {"b", 1}, {"c", -1e16}, {"d", math.NaN()}, {"e", 2}}
 	for range 20 {
 		rand.New(rand.NewPCG(1, 1)).Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
 		if m, undefined := mean(values); m != 0.75 || undefined != 1 {
 			t.Errorf("mean %g, %d undefined", m, undefined)
 		}
 	}
-	if m, undefined := mean([]Value{{"a", math.NaN()}}); !math.IsNaN(m) || undefined != 1 {
+	if m, undefined := mean(Values{{"a", math.NaN()}}); !math.IsNaN(m) || undefined != 1 {
 		t.Errorf("the mean of nothing is %g", m)
 	}
-	if m, _ := mean([]Value{{"a", math.Inf(1)}, {"b", 1}}); !math.IsInf(m, 1) {
+	if m, _ := mean(Values{{"a", math.Inf(1)}, {"b", 1}}); !math.IsInf(m, 1) {
 		t.Errorf("the mean with an infinite value is %g", m)
 	}
 }
@@ -121,9 +122,9 @@ func FuzzFolder(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	names := slices.Sorted(maps.Keys(m.files))
+	names := slices.Sorted(maps.Keys(m.all(f)))
 	for i, name := range names {
-		b := m.files[name]
+		b := m.all(f)[name]
 		f.Add(uint8(i), false, b)
 		f.Add(uint8(i), true, b[:len(b)/2])
 		f.Add(uint8(i), true, append(slices.Clone(b), b...))
@@ -133,7 +134,7 @@ func FuzzFolder(f *testing.F) {
 	broken.methods = []string{"abs", "ig", "rise"}
 	broken.failed["rise"] = true
 	f.Fuzz(func(t *testing.T, file uint8, failed bool, b []byte) {
-		disk := maps.Clone(m.files)
+		disk := m.all(t)
 		disk[names[int(file)%len(names)]] = b
 		now := newWorld().review()
 		if failed {
@@ -143,7 +144,7 @@ func FuzzFolder(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := maps.Clone(once.files)
+		next := once.all(t)
 		for _, name := range once.kept {
 			next[name] = disk[name]
 		}
@@ -158,7 +159,7 @@ func FuzzFolder(f *testing.F) {
 		}
 		if len(twice.verdict.Changed) > 0 {
 			name := twice.verdict.Changed[0]
-			t.Fatalf("a second time changes %s from\n%s\nto\n%s", name, next[name], twice.files[name])
+			t.Fatalf("a second time changes %s from\n%s\nto\n%s", name, next[name], twice.all(t)[name])
 		}
 		if len(twice.verdict.Rewritten) > 0 || len(twice.verdict.New) > 0 {
 			t.Fatalf("a second time: %s", twice.verdict)
@@ -173,7 +174,7 @@ func FuzzRead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, b := range m.files {
+	for _, b := range m.all(f) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -203,4 +204,18 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// all returns the files of the folder to be, those that are written row by row included.
+func (m *merge) all(t testing.TB) map[string][]byte {
+	t.Helper()
+	files := maps.Clone(m.files)
+	for name, f := range m.fresh {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil || b.Len() != f.size {
+			t.Fatalf("%s has %d bytes, not %d; %v", name, b.Len(), f.size, err)
+		}
+		files[name] = b.Bytes()
+	}
+	return files
 }

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -72,49 +71,4 @@ func (s *sheet) add(c *Cell, t stages.Table) {
 		}
 	}
 	s.blocks = append(s.blocks, b)
-}
-
-// mergeItems makes items/*.csv: the scores of the items, as long as the file is
-// small.
-func (m *merge) mergeItems() {
-	for _, o := range m.outputs("items") {
-		s := m.newSheet(o)
-		s.keys, s.numbers = []string{"item"}, []string{"value"}
-		s.count = func(c *Counts) { c.Items++ }
-		s.column = func(string) string { return scoreName(o.stage, o.port) }
-		size := 0
-		for _, c := range m.cells {
-			for i := range c.Scores {
-				sc := &c.Scores[i]
-				if c.State != Done || c.Stage != o.stage || sc.Port != o.port {
-					continue
-				}
-				b := &block{cell: c, keys: s.keys, numbers: []stages.Column{{Name: "value", Tolerance: sc.Measure.Tolerance}}}
-				for _, v := range sc.Items {
-					size += len(v.ID) + len(",,0123456789abcdef\n")
-				}
-				if size <= itemsLimit {
-					for _, v := range sc.Items {
-						b.rows = append(b.rows, blockRow{[]string{v.ID}, []stages.Number{stages.Number(v.Value)}})
-					}
-					slices.SortStableFunc(b.rows, func(x, y blockRow) int { return cmp.Compare(x.keys[0], y.keys[0]) })
-				}
-				s.blocks = append(s.blocks, b)
-			}
-		}
-		if size <= itemsLimit {
-			s.name()
-			all := m.tally
-			m.tally = newTally() // what is said of the file counts if there is a file
-			m.mergeSheet(s)
-			t := m.tally
-			m.tally = all
-			if b := s.encode(); len(b) <= itemsLimit {
-				m.tally.join(t)
-				m.files[s.file] = b
-				continue
-			}
-		}
-		m.large = append(m.large, scoreName(o.stage, o.port))
-	}
 }

@@ -69,7 +69,7 @@ func (w *world) review() *Review {
 			any1 = true
 			maps.State, auc.State = Failed, Blocked
 		} else {
-			var values []Value
+			var values Values
 			for i := range w.items {
 				values = append(values, Value{fmt.Sprintf("img-%02d", i), w.score(m, i)})
 			}

@@ -1,7 +1,9 @@
 package publish
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,7 +55,14 @@ func (w *writer) write(m *merge) error {
 		names = append(names, "README.md")
 	}
 	for _, name := range names {
-		if err := w.replace(name, m.files[name]); err != nil {
+		write := func(to io.Writer) error {
+			_, err := to.Write(m.files[name])
+			return err
+		}
+		if f := m.fresh[name]; f != nil {
+			write = f.write
+		}
+		if err := w.replace(name, write); err != nil {
 			return err
 		}
 	}
@@ -79,17 +88,17 @@ func (w *writer) write(m *merge) error {
 
 // replace writes a file beside its place and renames it. Another run may sweep
 // the file away before that, so it's tried again.
-func (w *writer) replace(name string, b []byte) error {
+func (w *writer) replace(name string, write func(io.Writer) error) error {
 	file := filepath.Join(w.dir, filepath.FromSlash(name))
 	for try := 1; ; try++ {
-		err := w.replaceOnce(file, name, b)
+		err := w.replaceOnce(file, name, write)
 		if err == nil || try == 5 || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 }
 
-func (w *writer) replaceOnce(file, name string, b []byte) error {
+func (w *writer) replaceOnce(file, name string, write func(io.Writer) error) error {
 	if err := w.at("mkdir " + name); err != nil {
 		return err
 	}
@@ -104,11 +113,13 @@ func (w *writer) replaceOnce(file, name string, b []byte) error {
 		return err
 	}
 	if err := w.at("write " + name); err != nil {
-		f.Write(b[:len(b)/2])
+		var b bytes.Buffer
+		write(&b)
+		f.Write(b.Bytes()[:b.Len()/2])
 		f.Close()
 		return err
 	}
-	_, err = f.Write(b)
+	err = write(f)
 	if e := f.Chmod(0o644); err == nil {
 		err = e
 	}

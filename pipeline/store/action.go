@@ -41,16 +41,22 @@ type Output struct {
 }
 
 // inlineListing is the size in bytes up to which a listing is part of its action.
-const inlineListing = 2048
+const inlineListing = smallPack
 
 // Record stores an executed cell: objects first, the action after what it refers
 // to, the index last. listings are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
-	if s.readOnly {
-		return errReadOnly
-	}
 	if len(listings) != len(a.Outputs) {
 		return fmt.Errorf("%d listings for %d outputs", len(listings), len(a.Outputs))
+	}
+	return s.RecordEach(a, func(i int) (*Listing, error) { return listings[i], nil })
+}
+
+// RecordEach is [Store.Record] with listings that are made one after the other:
+// each is let go before the next is asked for.
+func (s *Store) RecordEach(a Action, listing func(output int) (*Listing, error)) error {
+	if s.readOnly {
+		return errReadOnly
 	}
 	a.MadeBy = strings.ToValidUTF8(a.MadeBy, "?") // as JSON will have it
 	if len(a.MadeBy) > math.MaxUint8 {
@@ -66,9 +72,13 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 			a.Packs = append(a.Packs, p)
 		}
 	}
-	for i, l := range listings {
+	for i := range a.Outputs {
 		o := &a.Outputs[i]
-		if o.Dropped {
+		l, err := listing(i)
+		if err != nil {
+			return err
+		}
+		if o.Dropped && len(l.Packs()) > 0 {
 			l = l.Dropped()
 		}
 		o.Listing, o.Items = l.Digest(), l.Len()

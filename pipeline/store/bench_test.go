@@ -18,7 +18,7 @@ func number(n int) stages.Digest {
 // Payloads of tiny cells: a table within its record, and one in a pack.
 const (
 	tinyTable = 100
-	tinyPack  = 4000
+	tinyPack  = 5000
 )
 
 // recordCell stores cell n with one payload.

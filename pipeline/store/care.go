@@ -131,7 +131,7 @@ func (s *Store) rebuildIndex() error {
 	defer s.indexMu.Unlock()
 	if s.indexed != nil {
 		s.indexed.Close()
-		s.indexed = nil
+		s.indexed, s.pending = nil, nil
 	}
 	s.index = index{}
 	s.index.parse(nil)

@@ -176,7 +176,7 @@ func TestProblemNamesCells(t *testing.T) {
 
 // TestReasons tells the three ways to lose an object apart.
 func TestReasons(t *testing.T) {
-	payload := make([]byte, 2000)
+	payload := make([]byte, 5000)
 	for _, tc := range []struct {
 		name   string
 		damage func(path string) error
@@ -184,9 +184,9 @@ func TestReasons(t *testing.T) {
 		check  string // of the size alone; "" if that shows nothing
 	}{
 		{"missing", os.Remove, "is missing", "is missing"},
-		{"truncated", func(p string) error { return os.Truncate(p, 1999) }, "truncated: 1999 of 2000 bytes", "truncated: 1999 of 2000 bytes"},
-		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 2000 bytes", "truncated: 0 of 2000 bytes"},
-		{"longer", func(p string) error { return os.Truncate(p, 2001) }, "altered: 2001 bytes instead of 2000", "altered: 2001 bytes instead of 2000"},
+		{"truncated", func(p string) error { return os.Truncate(p, 4999) }, "truncated: 4999 of 5000 bytes", "truncated: 4999 of 5000 bytes"},
+		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 5000 bytes", "truncated: 0 of 5000 bytes"},
+		{"longer", func(p string) error { return os.Truncate(p, 5001) }, "altered: 5001 bytes instead of 5000", "altered: 5001 bytes instead of 5000"},
 		{"altered", func(p string) error { flip(t, p, 500, 1); return nil }, "is altered", ""},
 		{"folder", func(p string) error { os.Remove(p); return os.Mkdir(p, 0o755) }, "object", "object"},
 	} {
@@ -244,7 +244,7 @@ func TestReasons(t *testing.T) {
 // doesn't cost the pack.
 func TestWrongRefSparesPack(t *testing.T) {
 	s := open(t, scratch(t), Options{})
-	a, b := make([]byte, 1000), make([]byte, 2000)
+	a, b := make([]byte, 1000), make([]byte, 4000)
 	b[0] = 1
 	refs, err := s.Put([][]byte{a, b})
 	if err != nil {
@@ -252,12 +252,12 @@ func TestWrongRefSparesPack(t *testing.T) {
 	}
 	wrong := refs[0]
 	wrong.Off++
-	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 2500, Len: 1000}, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
+	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 4500, Len: 1000}, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
 		if _, err := s.Load(r); err == nil {
 			t.Errorf("loaded %+v", r)
 		}
 	}
-	if got, err := s.Load(refs[1]); err != nil || len(got) != 2000 {
+	if got, err := s.Load(refs[1]); err != nil || len(got) != 4000 {
 		t.Errorf("the pack is gone: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"io"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -127,6 +129,70 @@ func scanLog(b []byte, kind logKind, fn func(off int, key stages.Digest, payload
 		pos = next
 	}
 	return s
+}
+
+// streamLog is [scanLog] over a log that needn't fit into memory. It returns where
+// the last frame ends.
+func streamLog(r *io.SectionReader, kind logKind, fn func(off int64, key stages.Digest, payload []byte) error) (end int64, err error) {
+	const ahead = 64 << 10
+	var b []byte    // what was read and not yet understood
+	off := int64(0) // where it begins
+	read := func(n int64) error {
+		n = min(n, r.Size()-off) - int64(len(b))
+		if n <= 0 {
+			return nil
+		}
+		at := len(b)
+		b = slices.Grow(b, int(n))[:at+int(n)]
+		k, err := r.ReadAt(b[at:], off+int64(at))
+		b = b[:at+k]
+		if err == io.EOF { // it's shorter than it was
+			err = nil
+		}
+		return err
+	}
+	skip := func(n int) {
+		off += int64(n)
+		b = b[:copy(b, b[n:])]
+	}
+	for off < r.Size() {
+		if err := read(ahead); err != nil || len(b) == 0 {
+			return end, err
+		}
+		pos := 0
+		for pos < len(b) {
+			key, payload, n, ok := frameAt(b[pos:], kind)
+			if ok {
+				if err := fn(off+int64(pos), key, payload); err != nil {
+					return end, err
+				}
+				pos += n
+				end = off + int64(pos)
+				continue
+			}
+			// What doesn't end here may be whole once more is read.
+			left := r.Size() - off - int64(pos)
+			if more := int64(max(n, frameLen)); int64(len(b)-pos) < min(more, left) {
+				if pos > 0 {
+					break
+				}
+				had := len(b)
+				if err := read(max(more, ahead)); err != nil {
+					return end, err
+				}
+				if len(b) > had {
+					continue
+				}
+			}
+			next := nextMagic(b, pos+1, kind)
+			if next == len(b) && int64(next) < r.Size()-off {
+				next = max(pos+1, next-len(kind.magic())+1) // it may begin here
+			}
+			pos = next
+		}
+		skip(pos)
+	}
+	return end, nil
 }
 
 // nextMagic returns where the next frame at or after pos may begin, len(b) if

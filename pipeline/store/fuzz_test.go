@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -115,17 +116,18 @@ func FuzzItemLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkScan(t, b, itemLog)
 		read := func(b []byte) (string, []ItemRecord) {
-			v := &Items{where: map[stages.Digest]itemPlace{}}
-			v.add(b, "")
-			if len(v.frames) == 0 {
-				return "", nil
+			v := (&Store{readOnly: true}).newItems()
+			if err := v.add(b, ""); err != nil {
+				t.Fatal(err)
 			}
+			var madeBy string
 			var rs []ItemRecord
-			for _, key := range sortedKeys(v.where) {
-				o, ok := v.Get(key)
+			for _, key := range keysOf(t, v) {
+				o, ok := outcomeOf(t, v, key)
 				if !ok {
 					t.Fatal("an item is gone")
 				}
+				madeBy = o.MadeBy
 				for _, p := range o.Ports {
 					for _, sub := range p {
 						if sub.Off < 0 || sub.Len < 0 || sub.Pack != (PackRef{}) && sub.Off > sub.Pack.Size-sub.Len {
@@ -135,7 +137,7 @@ func FuzzItemLog(f *testing.F) {
 				}
 				rs = append(rs, ItemRecord{key, o})
 			}
-			return v.madeBy[0], rs
+			return madeBy, rs
 		}
 		madeBy, rs := read(b)
 		if rs == nil {
@@ -147,17 +149,17 @@ func FuzzItemLog(f *testing.F) {
 	})
 }
 
-func sortedKeys(m map[stages.Digest]itemPlace) []stages.Digest {
+func keysOf(t *testing.T, v *Items) []stages.Digest {
 	var keys []stages.Digest
-	for k := range m {
-		keys = append(keys, k)
-	}
-	for i := range keys {
-		for j := i; j > 0 && bytes.Compare(keys[j][:], keys[j-1][:]) < 0; j-- {
-			keys[j], keys[j-1] = keys[j-1], keys[j]
+	for i := range v.rows.Len() {
+		b, err := v.rows.At(i)
+		if err != nil {
+			t.Fatal(err)
 		}
+		keys = append(keys, stages.Digest(b[:keyLen]))
 	}
-	return keys
+	slices.SortFunc(keys, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(keys)
 }
 
 // FuzzListing: what decodes is encoded to something that decodes the same.

@@ -252,7 +252,10 @@ func (s *Store) openIndex() error {
 	if err != nil || len(frames) == 0 || s.readOnly {
 		return err
 	}
-	if err := s.appendIndex(frames); errors.As(err, new(stop)) {
+	if err = s.appendIndex(frames); err == nil {
+		err = s.flushIndex()
+	}
+	if errors.As(err, new(stop)) {
 		return err
 	} else if err != nil {
 		s.warn("%v", err) // nothing is lost: the next one catches up again
@@ -327,12 +330,19 @@ func appendMark(b []byte, bucket byte, end int64) []byte {
 	return appendFrame(b, indexLog, stages.Digest{bucket}, binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end)))
 }
 
-// appendIndex writes frames to the index file. The caller holds indexMu.
+// indexBatch is how many bytes of the index are written at once. What a kill
+// takes of them is read from the action logs the next time.
+const indexBatch = 64 << 10
+
+// appendIndex adds frames to the index file, sooner or later. The caller holds
+// indexMu.
 func (s *Store) appendIndex(frames []byte) error {
-	if err := s.setUp(); err != nil {
-		return err
-	}
 	if s.indexed == nil {
+		// Opened now, so that if the index is made anew meanwhile nothing is
+		// added to that one which it may have left out.
+		if err := s.setUp(); err != nil {
+			return err
+		}
 		f, err := s.open(s.indexPath(), os.O_APPEND, 0o666)
 		if err != nil {
 			if f != nil {
@@ -342,8 +352,32 @@ func (s *Store) appendIndex(frames []byte) error {
 		}
 		s.indexed = f
 	}
+	if s.pending = append(s.pending, frames...); len(s.pending) < indexBatch {
+		return nil
+	}
+	return s.flushIndex()
+}
+
+func (s *Store) flushIndex() error {
+	if len(s.pending) == 0 {
+		return nil
+	}
 	s.written.Store(true)
-	return s.write(s.indexed, frames)
+	err := s.write(s.indexed, s.pending)
+	s.pending = s.pending[:0]
+	return err
+}
+
+// closeIndex writes what's pending, and closes the index file.
+func (s *Store) closeIndex() error {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	if s.indexed == nil {
+		return nil
+	}
+	err := errors.Join(s.flushIndex(), s.indexed.Close())
+	s.indexed = nil
+	return err
 }
 
 // readFrom returns the bytes of a file from off on.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -39,75 +40,139 @@ func (o ItemOutcome) Kept() bool {
 	return true
 }
 
-// Items are the known outcomes of a group. They're decoded when asked for.
-type Items struct {
-	mu     sync.RWMutex // guards what follows
-	frames [][]byte     // payloads of the group's frames
-	where  map[stages.Digest]itemPlace
-	packs  [][]PackRef // of each frame
-	madeBy []string    // of each frame
+// Outcomes are a growing list of outcomes of items. They're decoded when asked for.
+type Outcomes struct{ rows *Rows }
+
+// NewOutcomes returns an empty list.
+func (s *Store) NewOutcomes() *Outcomes { return &Outcomes{s.NewRows()} }
+
+// Add appends the outcome of an item and returns its row.
+func (v *Outcomes) Add(key stages.Digest, o ItemOutcome) (row int, err error) {
+	return v.rows.append(appendOutcome(nil, key, o))
 }
 
-type itemPlace struct{ frame, off int32 }
+// At returns the outcome in a row. Its packs may have gone: see [Store.Check].
+func (v *Outcomes) At(row int) (ItemOutcome, error) {
+	b, err := v.rows.At(row)
+	if err != nil {
+		return ItemOutcome{}, err
+	}
+	return decodeOutcome(b), nil
+}
+
+// Items are the known outcomes of a group, found by the items' keys.
+type Items struct {
+	Outcomes
+	mu     sync.Mutex // guards what follows
+	newest RowIndex   // of a key's rows
+}
+
+func (s *Store) newItems() *Items { return &Items{Outcomes: Outcomes{s.NewRows()}} }
 
 // Len returns the number of items whose outcome is known.
 func (v *Items) Len() int {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return len(v.where)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.newest.Len()
 }
 
-// Get returns the outcome of an item. Its packs may have gone: see [Store.Check].
-func (v *Items) Get(key stages.Digest) (ItemOutcome, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	at, ok := v.where[key]
-	if !ok {
-		return ItemOutcome{}, false
+func keyHash(key stages.Digest) uint32 { return binary.LittleEndian.Uint32(key[:]) }
+
+// is returns a function that reports whether a row is about key.
+func (v *Items) is(key stages.Digest) func(int) (bool, error) {
+	return func(row int) (bool, error) {
+		b, err := v.rows.At(row)
+		return err == nil && string(b[:keyLen]) == string(key[:]), err
 	}
-	d := &decoder{b: v.frames[at.frame][at.off:]}
-	packs := v.packs[at.frame]
-	o := ItemOutcome{MadeBy: v.madeBy[at.frame]}
-	walkItem(d, packs, func(port int, id []byte, r decodedRef) {
-		for len(o.Ports) <= port {
-			o.Ports = append(o.Ports, nil)
+}
+
+// Find returns the row of an item's newest outcome, -1 if none is known.
+func (v *Items) Find(key stages.Digest) (row int, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.newest.Find(keyHash(key), v.is(key))
+}
+
+// put makes o the outcome of an item.
+func (v *Items) put(key stages.Digest, o ItemOutcome) error {
+	row, err := v.Add(key, o)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.newest.Set(keyHash(key), row, v.is(key))
+}
+
+// A row: the item's key, made_by, the number of ports; for each the number of
+// sub-items; for each id and ref, with its pack spelled out.
+func appendOutcome(b []byte, key stages.Digest, o ItemOutcome) []byte {
+	b = append(b, key[:]...)
+	b = appendText(b, o.MadeBy)
+	b = appendUint(b, uint64(len(o.Ports)))
+	for _, port := range o.Ports {
+		b = appendUint(b, uint64(len(port)))
+		for _, sub := range port {
+			b = appendText(b, sub.ID)
+			b = appendRef(b, sub.Ref)
 		}
-		if id != nil {
-			o.Ports[port] = append(o.Ports[port], SubItem{r.ref(packs), string(id)})
+	}
+	return b
+}
+
+func decodeOutcome(row []byte) ItemOutcome {
+	d := &decoder{b: row[keyLen:]}
+	o := ItemOutcome{MadeBy: d.text()}
+	o.Ports = make([][]SubItem, d.count(1))
+	for p := range o.Ports {
+		o.Ports[p] = make([]SubItem, d.count(1))
+		for i := range o.Ports[p] {
+			id := d.text()
+			o.Ports[p][i] = SubItem{readRef(d), id}
 		}
-	})
-	return o, true
+	}
+	return o
 }
 
 func (s *Store) itemPath(bucket byte) string {
 	return filepath.Join(s.dir, "items", fmt.Sprintf("%02x.log", bucket))
 }
 
-// add takes in a frame's payload, all of it or, when it's malformed, nothing.
-func (v *Items) add(payload []byte, prefer string) {
-	f := int32(len(v.frames))
-	type found struct {
-		key stages.Digest
-		off int32
-	}
-	var items []found
-	madeBy, packs, err := walkItems(payload, func(key stages.Digest, off int) {
-		items = append(items, found{key, int32(off)})
-	}, nil)
+// add takes in a frame's payload, all of it or, when it's malformed, nothing. An
+// outcome that isn't made by prefer doesn't replace one that is.
+func (v *Items) add(payload []byte, prefer string) error {
+	madeBy, packs, err := walkItems(payload, func(stages.Digest, int) {}, nil)
 	if err != nil {
-		return
+		return nil
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.frames = append(v.frames, payload)
-	v.packs = append(v.packs, packs)
-	v.madeBy = append(v.madeBy, madeBy)
-	for _, i := range items {
-		if old, ok := v.where[i.key]; ok && madeBy != prefer && v.madeBy[old.frame] == prefer {
-			continue
+	walkItems(payload, func(key stages.Digest, off int) {
+		if err != nil {
+			return
 		}
-		v.where[i.key] = itemPlace{f, i.off}
-	}
+		if madeBy != prefer {
+			var row int
+			if row, err = v.Find(key); err != nil {
+				return
+			}
+			if row >= 0 {
+				var old ItemOutcome
+				if old, err = v.At(row); err != nil || old.MadeBy == prefer {
+					return
+				}
+			}
+		}
+		o := ItemOutcome{MadeBy: madeBy}
+		walkItem(&decoder{b: payload[off:]}, packs, func(port int, id []byte, r decodedRef) {
+			for len(o.Ports) <= port {
+				o.Ports = append(o.Ports, nil)
+			}
+			if id != nil {
+				o.Ports[port] = append(o.Ports[port], SubItem{r.ref(packs), string(id)})
+			}
+		})
+		err = v.put(key, o)
+	}, nil)
+	return err
 }
 
 // RecordItems stores outcomes of a group's items, whose payloads are already put.

@@ -19,9 +19,9 @@ import (
 // score, a label or a target is part of the records that mention it.
 const InlineMax = 64
 
-// smallPack is the size in bytes below which a pack isn't worth a file, and a
-// look at that file on every run.
-const smallPack = 1024
+// smallPack is the size in bytes below which a pack isn't worth a file, which
+// takes a block of the disk, and a look at that file on every run.
+const smallPack = 4096
 
 // A PackRef names a file of objects/, by the SHA-256 of its bytes.
 type PackRef struct {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/runexp/runexp/stages"
 )
 
@@ -78,6 +80,8 @@ const (
 
 // encode appends the table: the packs, the number of refs, and each.
 func (t *refTable) encode(b []byte) []byte {
+	// At once, for there may be many: a ref takes a digest and a few bytes.
+	b = slices.Grow(b, len(t.packs)*(keyLen+8)+len(t.entries)*(keyLen+12)+len(t.inline))
 	b = appendUint(b, uint64(len(t.packs)))
 	for _, p := range t.packs {
 		b = append(b, p.Digest[:]...)
@@ -180,4 +184,51 @@ func (r decodedRef) ref(packs []PackRef) Ref {
 		v.Pack, v.Off = packs[r.pack], r.off
 	}
 	return v
+}
+
+// appendRef appends a ref by itself; readRef is its inverse.
+func appendRef(b []byte, r Ref) []byte {
+	switch {
+	case r.Inline != nil:
+		b = appendUint(b, tagInline)
+		b = appendUint(b, uint64(len(r.Inline)))
+		b = append(b, r.Inline...)
+	case !r.Kept():
+		b = appendUint(b, tagDropped)
+		b = appendUint(b, uint64(r.Len))
+	default:
+		b = appendUint(b, tagPacked)
+		b = append(b, r.Pack.Digest[:]...)
+		b = appendUint(b, uint64(r.Pack.Size))
+		b = appendUint(b, uint64(r.Off))
+		b = appendUint(b, uint64(r.Len))
+	}
+	return append(b, r.Digest[:]...)
+}
+
+func readRef(d *decoder) (r Ref) {
+	r = skipRef(d)
+	r.Digest = d.digest()
+	if r.Inline != nil {
+		r.Inline = append([]byte{}, r.Inline...)
+	}
+	return r
+}
+
+// skipRef reads a ref but for its digest, which comes last. Inline bytes share the
+// input's memory.
+func skipRef(d *decoder) (r Ref) {
+	switch d.uint() {
+	case tagInline:
+		if r.Inline = d.bytes(d.count(1)); r.Inline == nil {
+			r.Inline = []byte{}
+		}
+		r.Len = int64(len(r.Inline))
+	case tagDropped:
+		r.Len = d.size()
+	default:
+		r.Pack = PackRef{d.digest(), d.size()}
+		r.Off, r.Len = d.size(), d.size()
+	}
+	return r
 }

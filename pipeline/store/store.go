@@ -75,9 +75,13 @@ type Store struct {
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
-	indexMu sync.Mutex // guards index and indexFile
+	logMu sync.Mutex // guards logs
+	logs  map[string]*openLog
+
+	indexMu sync.Mutex // guards what follows
 	index   index
-	indexed *os.File
+	indexed *os.File // nil until first written
+	pending []byte   // frames for it
 
 	itemMu    sync.Mutex // guards itemFiles and itemBytes
 	itemFiles map[byte]*itemFile
@@ -87,6 +91,8 @@ type Store struct {
 	memos  map[stages.Digest][]byte // nil until first asked for
 
 	files statIndex
+
+	spool spool
 }
 
 var errReadOnly = errors.New("the store was opened for reading only")
@@ -125,13 +131,8 @@ func Open(dir string, o Options) (*Store, error) {
 // Close ends the use of the store. What was written is handed to the disk with
 // one sync; a store that only read doesn't touch the disk.
 func (s *Store) Close() error {
-	err := s.files.flush(s)
-	s.indexMu.Lock()
-	if s.indexed != nil {
-		err = errors.Join(err, s.indexed.Close())
-		s.indexed = nil
-	}
-	s.indexMu.Unlock()
+	s.closeSpool()
+	err := errors.Join(s.files.flush(s), s.closeIndex(), s.closeLogs())
 	if s.written.Swap(false) {
 		if e := s.at("sync"); e != nil {
 			return e

@@ -248,7 +248,7 @@ func TestPrefer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if o, ok := items.Get(c.itemKey(0)); !ok || o.MadeBy != tc.want {
+				if o, ok := outcomeOf(t, items, c.itemKey(0)); !ok || o.MadeBy != tc.want {
 					t.Errorf("item preferring %q is by %q", tc.prefer, o.MadeBy)
 				}
 			}
@@ -310,7 +310,7 @@ func TestExpand(t *testing.T) {
 		t.Fatalf("%d items, %v", items.Len(), err)
 	}
 	for _, r := range rs {
-		o, ok := items.Get(r.Key)
+		o, ok := outcomeOf(t, items, r.Key)
 		if !ok || o.MadeBy != "cpu" || len(o.Ports) != len(r.Ports) || !o.Kept() {
 			t.Fatalf("item %s: %+v", r.Key.Short(), o)
 		}
@@ -322,7 +322,7 @@ func TestExpand(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := items.Get(number(4)); ok {
+	if _, ok := outcomeOf(t, items, number(4)); ok {
 		t.Error("an item that nobody recorded")
 	}
 }

@@ -94,7 +94,7 @@ func TestTwoWriters(t *testing.T) {
 	for k := range 4 {
 		wg.Go(func() {
 			part := &world{cells: w.cells[k*togetherCells/4 : (k+1)*togetherCells/4]}
-			if err := part.write(shared, "a", nil); err != nil {
+			if err := part.record(shared, "a", nil); err != nil {
 				t.Error(err)
 			}
 			part.check(t, shared)

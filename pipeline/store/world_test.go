@@ -47,9 +47,9 @@ func newWorld(cells int) *world {
 			facts: stages.Facts{"unit": "share", "n": fmt.Sprint(n)}, drop: n%4 == 3,
 			memos: [2][]byte{fmt.Appendf(nil, "first %d", n), fmt.Appendf(nil, "second %d", n)},
 		}
-		items := []int{1, 3, 60, 5}[n%4]
+		items := []int{1, 3, 100, 5}[n%4]
 		for i := range items {
-			bulk := make([]byte, 600+r.IntN(100))
+			bulk := make([]byte, 1400+r.IntN(100))
 			for j := range bulk {
 				bulk[j] = byte(r.Uint32())
 			}
@@ -72,8 +72,8 @@ type done struct {
 	items    map[stages.Digest]bool // cells whose items are recorded
 }
 
-// write records everything, cell by cell.
-func (w *world) write(s *Store, madeBy string, d *done) error {
+// record records everything, cell by cell.
+func (w *world) record(s *Store, madeBy string, d *done) error {
 	for n := range w.cells {
 		c := &w.cells[n]
 		var listings []*Listing
@@ -120,6 +120,14 @@ func (w *world) write(s *Store, madeBy string, d *done) error {
 		}
 	}
 	if err := s.Seen("test", "other", w.cells[0].key); err != nil {
+		return err
+	}
+	return nil
+}
+
+// write records everything and closes the store.
+func (w *world) write(s *Store, madeBy string, d *done) error {
+	if err := w.record(s, madeBy, d); err != nil {
 		return err
 	}
 	return s.Close()
@@ -240,7 +248,7 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 // checkItem reports whether the outcome of an item can be had.
 func (w *world) checkItem(t testing.TB, s *Store, c *worldCell, items *Items, i int) bool {
 	t.Helper()
-	o, ok := items.Get(c.itemKey(i))
+	o, ok := outcomeOf(t, items, c.itemKey(i))
 	if !ok {
 		return false
 	}
@@ -314,4 +322,17 @@ func (w *world) wholeStore(t testing.TB, dir string) {
 	for _, p := range problems {
 		t.Errorf("verify: %v", p)
 	}
+}
+
+// outcomeOf returns the outcome of an item, and whether it's known.
+func outcomeOf(t testing.TB, items *Items, key stages.Digest) (o ItemOutcome, ok bool) {
+	t.Helper()
+	row, err := items.Find(key)
+	if err == nil && row >= 0 {
+		o, err = items.At(row)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, row >= 0
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -126,48 +125,4 @@ const tempPrefix = ".tmp-"
 // or another that shares the disk.
 func (s *Store) tempName(path string) string {
 	return filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%016x-%d", tempPrefix, s.tempID, s.temp.Add(1)))
-}
-
-// appendLog adds frames to the log at path with one write, and returns where they
-// begin. A log that was rewritten meanwhile (see rewriteLog) is another file under the
-// same name: then the frames go there.
-func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
-	if s.readOnly {
-		return 0, errReadOnly
-	}
-	if err := s.setUp(); err != nil {
-		return 0, err
-	}
-	for {
-		f, err := s.open(path, os.O_APPEND, 0o666)
-		if err != nil {
-			if f != nil {
-				f.Close()
-			}
-			return 0, err
-		}
-		off, same, err := s.appendTo(f, path, frames)
-		f.Close()
-		if err != nil || same {
-			return off, err
-		}
-	}
-}
-
-func (s *Store) appendTo(f *os.File, path string, frames []byte) (off int64, same bool, err error) {
-	s.written.Store(true)
-	if err := s.write(f, frames); err != nil {
-		return 0, false, err
-	}
-	// The position behind an appending write is the end of what it wrote.
-	end, err := f.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return 0, false, s.writeErr(err)
-	}
-	mine, err := f.Stat()
-	if err != nil {
-		return 0, false, s.writeErr(err)
-	}
-	now, err := os.Stat(path)
-	return end - int64(len(frames)), err == nil && os.SameFile(mine, now), nil
 }

@@ -3,19 +3,21 @@ package attribute
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Tapped are the parameters of methods that go backwards through the model and
-// may stop at an inner layer: their map is made there, and enlarged bilinearly to
-// the image's size.
-type Tapped struct{ Common }
+// Tapped are the parameters of methods that may look at an inner layer: their map is
+// made there, and enlarged to the image's size.
+type Tapped struct {
+	Common
+	Size string `yaml:"size" doc:"the size of an inner layer's map: the image's, to which it is enlarged, or the layer's own" choices:"image|layer"`
+}
 
-func tapped() Tapped { return Tapped{common()} }
+func tapped() Tapped { return Tapped{common(), "image"} }
 
 // Validate refuses what [Common] refuses of others, and maps of channels that
 // aren't the image's.
@@ -32,7 +34,7 @@ func (p Tapped) Validate() error {
 }
 
 // question returns what the model is asked for, going backwards by these rules.
-func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rules string) (program.Question, error) {
+func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) (program.Question, error) {
 	q := program.Question{Rules: rules, Probability: p.Output == "probability"}
 	if p.Layer == "input" {
 		return q, nil
@@ -47,16 +49,26 @@ func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rul
 type derivative struct {
 	gradient, value []float32 // at the layer
 	shape           []int     // of both
+	response        float64   // the explained number
 }
 
 // derivatives goes backwards from what is explained of every item, a batch at a
-// time, and calls use with what arrives at the layer.
-func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, rules string, use func(i int, d derivative) error) error {
+// time, and calls use with what arrives at the layer. What the stages beside will ask
+// of the same items is answered on the way.
+func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy, use func(i int, d derivative) error) error {
 	q, err := p.question(ctx, e, n, rules)
 	if err != nil {
 		return err
 	}
-	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
+	left, err := leftoversOf(e, n)
+	if err != nil {
+		return err
+	}
+	if done, err := p.fetch(e, n, q, left, use); done || err != nil {
+		return err
+	}
+	also, wanted := p.also(ctx, e, n, q, left)
+	g, also, err := answering(ctx, e, n, q, also)
 	if err != nil {
 		return err
 	}
@@ -77,7 +89,13 @@ func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, 
 			return err
 		}
 		for i := from; i < to; i++ {
-			if err := use(i, derivative{g.Gradient(i - from), g.Value(i - from), shape}); err != nil {
+			t, err := p.target(e, i, n)
+			if err == nil {
+				left.leave(e, g, q, also, wanted, i-from, i, t)
+				response := p.response(n, g.Row(i-from), t)
+				err = use(i, derivative{g.Gradient(i - from), g.Value(i - from), shape, response})
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -87,7 +105,7 @@ func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, 
 
 // backward runs a method that needs one way back an image: value returns an
 // element of the map from the derivative and the layer's value there.
-func (p Tapped) backward(ctx context.Context, e *stages.Env, rules string, value func(gradient, layer float64) float64) error {
+func (p Tapped) backward(ctx context.Context, e *stages.Env, rules relevance.Policy, value func(gradient, layer float64) float64) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
@@ -119,8 +137,12 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 // putPlane hands over the map of item i, given one value for each place of a
 // layer.
 func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, at planes, how string) {
-	large := resized(plane, at.height, at.width, n.Height, n.Width, how)
-	e.Put("maps", i, stages.NewTensor(singles(large), n.Height, n.Width).Encode())
+	height, width := n.Height, n.Width
+	if p.Size == "layer" {
+		height, width = at.height, at.width
+	}
+	large := resized(plane, at.height, at.width, height, width, how)
+	e.Put("maps", i, stages.NewTensor(singles(large), height, width).Encode())
 	e.Done(1)
 }
 
@@ -142,9 +164,7 @@ func planesOf(values []float64, shape []int) (planes, error) {
 		return planes{values, shape[0], shape[1], shape[2]}, nil
 	case 2:
 		tokens, channels := shape[0], shape[1]
-		side := int(math.Sqrt(float64(tokens)))
-		others := tokens - side*side
-		if side > 1 && others <= 2 {
+		if side, others := relevance.TokenGrid(tokens); side > 0 {
 			p := planes{make([]float64, 0, side*side*channels), channels, side, side}
 			for c := range channels {
 				for t := others; t < tokens; t++ {

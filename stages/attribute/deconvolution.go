@@ -4,10 +4,15 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // DeconvolutionParams are the parameters of [Deconvolution].
 type DeconvolutionParams struct{ Tapped }
+
+func (p DeconvolutionParams) waysBack() []wayBack {
+	return []wayBack{{p.Tapped, relevance.Deconvolution()}}
+}
 
 // Deconvolution is the stage of deconvolutional networks.
 var Deconvolution = stages.New(stages.Def[DeconvolutionParams]{
@@ -17,14 +22,15 @@ var Deconvolution = stages.New(stages.Def[DeconvolutionParams]{
 On the way back through each Relu (and each Clip from 0) what is negative is
 dropped, whatever went forward; pools pass on to where their maximum was. Zeiler and
 Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Defaults: DeconvolutionParams{tapped()},
 	Check:    func(p DeconvolutionParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p DeconvolutionParams, e *stages.Env) error {
-		return p.backward(ctx, e, "deconvolution", magnitude(false))
+		return p.backward(ctx, e, relevance.Deconvolution(), magnitude(false))
 	},
 })

@@ -22,7 +22,7 @@ func named(ids ...string) map[string][]stages.Data {
 	}
 	d := stagetest.Items(nil, payloads...)
 	for i, id := range ids {
-		d.Items[i].ID, d.Items[i].Origin = id, id
+		d.Items.(stages.ItemSlice)[i].ID, d.Items.(stages.ItemSlice)[i].Origin = id, id
 	}
 	return map[string][]stages.Data{"images": {d}}
 }

@@ -78,7 +78,7 @@ func TestOfficialOcclusion(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s has no %s", file, key)
 				}
-				p := &OcclusionParams{Common: common(), Variant: "paper", Window: w[0], Stride: w[1], Baseline: "zero"}
+				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: w[0], Stride: w[1], Baseline: "zero"}
 				got := maps(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
 				for c := range 3 { // the same in every channel
 					near(t, file+" "+key, got, want.Float32s()[c*1024:(c+1)*1024], official32)
@@ -125,7 +125,7 @@ func TestOfficialRISE(t *testing.T) {
 // riseWith returns the RISE map for given masks.
 func riseWith(t *testing.T, model stages.Data, x npy.Array, masks []float32, p float64, class int) []float32 {
 	t.Helper()
-	params := RISEParams{Common: RISE.NewParams().(*RISEParams).Common, P: p}
+	params := RISEParams{Tapped: probable(), P: p}
 	params.Target = fmt.Sprint(class)
 	size := x.Shape[len(x.Shape)-1]
 	e, err := stagetest.Env(&RISE, map[string][]stages.Data{
@@ -140,7 +140,11 @@ func riseWith(t *testing.T, model stages.Data, x npy.Array, masks []float32, p f
 		t.Fatal(err)
 	}
 	count := len(masks) / (size * size)
-	sums, err := params.accumulate(context.Background(), e, n, count, func(k int, mask []float32) {
+	v, err := params.view(context.Background(), e, n, "zero", func(int, int) int { return count })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := params.accumulate(context.Background(), e, n, v, count, func(k int, mask []float32) {
 		copy(mask, masks[k*len(mask):(k+1)*len(mask)])
 	})
 	if err != nil {

@@ -2,26 +2,12 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // GradCAMParams are the parameters of [GradCAM].
-type GradCAMParams struct {
-	Tapped
-	ReLU     bool   `yaml:"relu" doc:"keep only what speaks for the explained class"`
-	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"bilinear|nearest"`
-}
-
-// atFinal returns the parameters of methods that look at the last layer that
-// still has places.
-func atFinal() Tapped {
-	p := tapped()
-	p.Layer = "final"
-	return p
-}
+type GradCAMParams struct{ CAM }
 
 // GradCAM is the stage of gradient-weighted class activation maps.
 var GradCAM = stages.New(stages.Def[GradCAMParams]{
@@ -32,9 +18,10 @@ The map is made at the layer and enlarged to the image's size; it isn't normalis
 For a vision transformer the layer's tokens are the places. Selvaraju et al.,
 "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based Localization",
 ICCV 2017, equations 1 and 2.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -42,58 +29,9 @@ ICCV 2017, equations 1 and 2.`,
 		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges it, which changes neither order nor sheets",
 		Golden:  "cam",
 	}},
-	Defaults: GradCAMParams{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"},
+	Defaults: GradCAMParams{cams()},
 	Check:    func(p GradCAMParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p GradCAMParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		return p.derivatives(ctx, e, n, "gradient", func(i int, d derivative) error {
-			cam, at, err := p.cam(d, p.ReLU)
-			if err != nil {
-				return err
-			}
-			p.putPlane(e, i, n, p.flat(cam, len(cam)), at, p.Upsample)
-			return nil
-		})
+		return p.run(ctx, e, meanGradient)
 	},
 })
-
-// cam returns the class activation map at the layer, and the layer's places.
-func (p Tapped) cam(d derivative, relu bool) ([]float64, planes, error) {
-	gradient, err := planesOf(doubles(d.gradient), d.shape)
-	if err != nil {
-		return nil, planes{}, fmt.Errorf("layer %s: %w", p.Layer, err)
-	}
-	value, err := planesOf(doubles(d.value), d.shape)
-	if err != nil {
-		return nil, planes{}, err
-	}
-	n := gradient.pixels()
-	cam := make([]float64, n)
-	for c := range gradient.channels {
-		weight := 0.0
-		for _, g := range gradient.values[c*n : (c+1)*n] {
-			weight += g
-		}
-		weight /= float64(n)
-		for k, v := range value.values[c*n : (c+1)*n] {
-			cam[k] += float64(weight * v)
-		}
-	}
-	if relu {
-		for k, v := range cam {
-			cam[k] = max(v, 0)
-		}
-	}
-	return cam, gradient, nil
-}
-
-func doubles(values []float32) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = float64(v)
-	}
-	return out
-}

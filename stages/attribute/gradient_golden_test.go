@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -128,26 +127,31 @@ func TestOfficialSmoothGrad(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
-		copies, std := a["smoothgrad_noise"].Float32s(), float32(a["smoothgrad_std"].Float64s()[0])
 		for key, mean := range map[string]string{"t_smoothgrad": "derivative", "t_smoothgrad_abs": "magnitude", "t_smoothgrad_sq": "square"} {
 			e, err := stagetest.Env(&SmoothGrad, officialImage(model, a["x"].Float32s(), a["target"].Int64s()[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := SmoothGradParams{Tapped: unreduced(), Samples: 10, Mean: mean}
-			err = p.run(context.Background(), e, func(int, []float32) func([]float32) {
-				k := 0
-				return func(noise []float32) {
-					for i := range noise {
-						noise[i] = copies[k+i] * std
-					}
-					k += len(noise)
-				}
-			})
+			p := SmoothGradParams{Tapped: unreduced(), Copies: Copies{Samples: 10}, Mean: mean}
+			err = p.run(context.Background(), e, captumNoise(a))
 			if err != nil {
 				t.Fatal(err)
 			}
 			near(t, file+" "+key, tensor(t, e.Outputs[0].Data), a[key].Float32s(), gradient32)
+		}
+	}
+}
+
+// captumNoise draws the noise that captum drew.
+func captumNoise(a map[string]npy.Array) draw {
+	copies, std := a["smoothgrad_noise"].Float32s(), float32(a["smoothgrad_std"].Float64s()[0])
+	return func(int, []float32) func([]float32) {
+		k := 0
+		return func(noise []float32) {
+			for i := range noise {
+				noise[i] = copies[k+i] * std
+			}
+			k += len(noise)
 		}
 	}
 }
@@ -175,7 +179,7 @@ func TestOfficialGradCAM(t *testing.T) {
 			for key, relu := range map[string]bool{"_layer_gradcam_relu": true, "_layer_gradcam_raw": false} {
 				key := prefix + key
 				want := a[key].Float64s()
-				got := maps(t, GradCAM, &GradCAMParams{at, relu, "bilinear"}, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
+				got := maps(t, GradCAM, &GradCAMParams{CAM{at, relu, "bilinear"}}, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
 				near(t, file+" "+key, got, singles(resized(want, 8, 8, 32, 32, "bilinear")), cam32)
 			}
 			for key, upsample := range map[string]string{"_guided_gradcam": "nearest", "_guided_gradcam_bilinear": "bilinear"} {
@@ -183,40 +187,6 @@ func TestOfficialGradCAM(t *testing.T) {
 				p.Reduce = "none"
 				got := tensor(t, stagetest.Run(t, GuidedGradCAM, &p, in).Payloads["maps"][0])
 				near(t, file+" "+prefix+key, got, a[prefix+key].Float32s(), cam32)
-			}
-		}
-	}
-}
-
-// TestOfficialCAM holds what arrives at a layer, and the map that is made of it,
-// against the code of Gildenblat et al.
-func TestOfficialCAM(t *testing.T) {
-	for file, layer := range map[string]string{"smallcnn_relu3_img0": relu3, "smallcnn_conv3_img2": conv3, "gapcnn_relu3_img1": relu3} {
-		a := read(t, "cam", file+".npz")
-		model := modeltest.Official(t, file[:strings.Index(file, "_")], 0)
-		p := tapped()
-		p.Layer = layer
-		for prefix, target := range map[string]string{"t": "target", "u": "target2"} {
-			e, err := stagetest.Env(&GradCAM, officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := program.Load(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = p.derivatives(context.Background(), e, n, "gradient", func(_ int, d derivative) error {
-				near(t, file+" acts", d.value, a["acts"].Float32s(), gradient32)
-				near(t, file+" grads_"+prefix, d.gradient, a["grads_"+prefix].Float32s(), gradient32)
-				raw, at, err := p.cam(d, false)
-				near(t, file+" "+prefix+"_gradcam_raw", singles(raw), a[prefix+"_gradcam_raw"].Float32s(), gradient32)
-				positive, _, _ := p.cam(d, true)
-				final := rescaled(resized(rescaled(positive), at.height, at.width, 32, 32, "bilinear"))
-				near(t, file+" "+prefix+"_gradcam", singles(final), a[prefix+"_gradcam"].Float32s(), 1e-5)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
 			}
 		}
 	}

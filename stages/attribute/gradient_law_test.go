@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// gradientStages are the methods of this package that go backwards, at little
-// cost.
+// gradientStages are the methods of this package that go backwards or look at
+// inner layers, at little cost.
 func gradientStages() map[string]struct {
 	stage  stages.Stage
 	params any
@@ -23,15 +23,28 @@ func gradientStages() map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
-		"saliency":             {Saliency, Saliency.NewParams()},
-		"input-x-gradient":     {InputXGradient, InputXGradient.NewParams()},
-		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9, "gauss-legendre", "black"}},
-		"at the middle":        {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9, "left", "black"}},
-		"smoothgrad":           {SmoothGrad, &smooth},
-		"guided-backprop":      {GuidedBackprop, GuidedBackprop.NewParams()},
-		"deconvolution":        {Deconvolution, Deconvolution.NewParams()},
-		"grad-cam":             {GradCAM, GradCAM.NewParams()},
-		"guided-grad-cam":      {GuidedGradCAM, GuidedGradCAM.NewParams()},
+		"saliency":                {Saliency, Saliency.NewParams()},
+		"input-x-gradient":        {InputXGradient, InputXGradient.NewParams()},
+		"integrated-gradients":    {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9, "gauss-legendre", "black"}},
+		"at the middle":           {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9, "left", "black"}},
+		"smoothgrad":              {SmoothGrad, &smooth},
+		"guided-backprop":         {GuidedBackprop, GuidedBackprop.NewParams()},
+		"deconvolution":           {Deconvolution, Deconvolution.NewParams()},
+		"grad-cam":                {GradCAM, GradCAM.NewParams()},
+		"guided-grad-cam":         {GuidedGradCAM, GuidedGradCAM.NewParams()},
+		"grad-cam-plus-plus":      {GradCAMPlusPlus, GradCAMPlusPlus.NewParams()},
+		"left-ig":                 {LeftIG, &LeftIGParams{tapped(), 9, 0.9, "black"}},
+		"left-ig at the middle":   {LeftIG, &LeftIGParams{tappedAt("middle"), 9, 0.9, "black"}},
+		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper", 3, 2, "black"}},
+		"rise at the final layer": {RISE, &RISEParams{tappedAt("final"), 21, 2, 0.5}},
+		"guided-ig":               {GuidedIG, &GuidedIGParams{probable(), "paper", 5, 0.25, 0.1, "black"}},
+		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{tappedAt("middle"), "official-mas", 5, 0.25, 0.1, "black"}},
+		"agi":                     {AGI, &AGIParams{probable().Common, "paper", 4, 3, 0.05}},
+		"vargrad":                 {VarGrad, &VarGradParams{tapped(), Copies{5, 0.15, "range"}}},
+		"hires-cam":               {HiResCAM, HiResCAM.NewParams()},
+		"layer-cam":               {LayerCAM, LayerCAM.NewParams()},
+		"ablation-cam":            {AblationCAM, AblationCAM.NewParams()},
+		"score-cam":               {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
 	}
 }
 
@@ -110,7 +123,7 @@ func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []fl
 		one[port] = []stages.Data{stagetest.Items(nil, payload(t, in[port][0], i))}
 	}
 	// A window over everything: what the answer falls from the image to zero.
-	o := &OcclusionParams{Common: p, Variant: "paper", Window: 32, Stride: 32, Baseline: "zero"}
+	o := &OcclusionParams{Tapped: Tapped{Common: p}, Variant: "paper", Window: 32, Stride: 32, Baseline: "zero"}
 	o.Reduce = "sum"
 	return mapsOf(t, Occlusion, o, one)[0][0]
 }
@@ -135,7 +148,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 					continue
 				}
 				// The same fall, from occlusion of everything.
-				o := &OcclusionParams{Common: p.Common, Variant: "paper", Window: 32, Stride: 32, Baseline: baseline}
+				o := &OcclusionParams{Tapped: p.Tapped, Variant: "paper", Window: 32, Stride: 32, Baseline: baseline}
 				for i, m := range mapsOf(t, Occlusion, o, in) {
 					sum := 0.0
 					for _, v := range tensor(t, r.Payloads["maps"][i]) {
@@ -211,53 +224,13 @@ func TestNoiseIsOfTheImage(t *testing.T) {
 
 // TestDeviation holds what noise is measured in.
 func TestDeviation(t *testing.T) {
-	p := SmoothGradParams{Noise: 0.5, Scale: "range"}
+	p := Copies{Noise: 0.5, Scale: "range"}
 	if d := p.deviation([]float32{-1, 0, 3}); d != 2 {
 		t.Errorf("half of a range of 4 is %v", d)
 	}
 	p.Scale = "absolute"
 	if d := p.deviation([]float32{-1, 0, 3}); d != 0.5 {
 		t.Errorf("0.5 is %v", d)
-	}
-}
-
-// TestMapsAtLayers holds that maps of inner layers have the image's size, and
-// that the enlarged map is what the layer's places say.
-func TestMapsAtLayers(t *testing.T) {
-	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
-		in := officialInput(t, net, io, "unit")
-		for _, layer := range []string{"middle", "final"} {
-			for i, m := range mapsOf(t, InputXGradient, &InputXGradientParams{tappedAt(layer)}, in) {
-				if len(m) != 32*32 {
-					t.Fatalf("%s at %s: %d values", net, layer, len(m))
-				}
-				least, most := m[0], m[0]
-				for _, v := range m {
-					least, most = min(least, v), max(most, v)
-				}
-				if least == most {
-					t.Errorf("%s at %s, item %d: the same everywhere", net, layer, i)
-				}
-			}
-		}
-	}
-}
-
-func TestPlanes(t *testing.T) {
-	tokens := []float64{-1, -2, 1, 10, 2, 20, 3, 30, 4, 40}
-	got, err := planesOf(tokens, []int{5, 2})
-	if err != nil || got.channels != 2 || got.height != 2 || got.width != 2 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	for k, want := range []float64{1, 2, 3, 4, 10, 20, 30, 40} {
-		if got.values[k] != want {
-			t.Errorf("value %d: %v, want %v", k, got.values[k], want)
-		}
-	}
-	for _, shape := range [][]int{{10}, {2, 5}, {1, 1, 2, 5}} {
-		if _, err := planesOf(tokens, shape); err == nil {
-			t.Errorf("shape %v was accepted", shape)
-		}
 	}
 }
 
@@ -269,10 +242,10 @@ func TestTappedRefuses(t *testing.T) {
 	target.Target = "best"
 	for want, p := range map[string]interface{ Validate() error }{
 		"channels of its own":    SaliencyParams{Tapped: none},
-		"neither input":          GradCAMParams{Tapped: nowhere},
+		"neither input":          GradCAMParams{CAM{Tapped: nowhere}},
 		"neither predicted":      GuidedGradCAMParams{Tapped: target},
 		"both ends of the path":  IntegratedGradientsParams{Tapped: tapped(), Steps: 1, Rule: "trapezoid"},
-		"makes its map at the i": OcclusionParams{Common: tappedAt("final").Common},
+		"makes its map at the i": AGIParams{Common: tappedAt("final").Common},
 	} {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v doesn't say %q", err, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // GuidedBackpropParams are the parameters of [GuidedBackprop].
@@ -11,6 +12,8 @@ type GuidedBackpropParams struct {
 	Tapped
 	Abs bool `yaml:"abs" doc:"take each value's magnitude before channels become one"`
 }
+
+func (p GuidedBackpropParams) waysBack() []wayBack { return []wayBack{{p.Tapped, relevance.Guided()}} }
 
 // GuidedBackprop is the stage of guided backpropagation.
 var GuidedBackprop = stages.New(stages.Def[GuidedBackpropParams]{
@@ -21,9 +24,10 @@ On the way back through each Relu (and each Clip from 0) what is negative is
 dropped, besides what the derivative drops. A model without rectifiers gives its
 plain gradient. Springenberg et al., "Striving for Simplicity: The All Convolutional
 Net", ICLR 2015 workshop.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -34,6 +38,6 @@ Net", ICLR 2015 workshop.`,
 	Defaults: GuidedBackpropParams{Tapped: tapped()},
 	Check:    func(p GuidedBackpropParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p GuidedBackpropParams, e *stages.Env) error {
-		return p.backward(ctx, e, "guided", magnitude(p.Abs))
+		return p.backward(ctx, e, relevance.Guided(), magnitude(p.Abs))
 	},
 })

@@ -5,6 +5,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // GuidedGradCAMParams are the parameters of [GuidedGradCAM].
@@ -21,6 +22,17 @@ func (p GuidedGradCAMParams) Validate() error {
 	return layer.Validate()
 }
 
+func (p GuidedGradCAMParams) waysBack() []wayBack {
+	return []wayBack{{p.Tapped, relevance.Derivative()}, {p.atInput(), relevance.Guided()}}
+}
+
+// atInput returns the parameters of the other factor.
+func (p GuidedGradCAMParams) atInput() Tapped {
+	guided := p.Tapped
+	guided.Layer = "input"
+	return guided
+}
+
 // GuidedGradCAM is the stage of guided backpropagation within the class
 // activation map.
 var GuidedGradCAM = stages.New(stages.Def[GuidedGradCAMParams]{
@@ -31,9 +43,10 @@ The map of attribute/guided-backprop at the input, each pixel multiplied by the
 positive part of attribute/grad-cam at the layer. Selvaraju et al., "Grad-CAM: Visual
 Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, section
 3.2.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -52,8 +65,8 @@ func runGuidedGradCAM(ctx context.Context, p GuidedGradCAMParams, e *stages.Env)
 		return err
 	}
 	cams := make([][]float64, e.Len())
-	err = p.derivatives(ctx, e, n, "gradient", func(i int, d derivative) error {
-		cam, at, err := p.cam(d, true)
+	err = p.derivatives(ctx, e, n, relevance.Derivative(), func(i int, d derivative) error {
+		cam, at, err := p.cam(d, meanGradient, true)
 		if err == nil {
 			cams[i] = resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
 		}
@@ -62,9 +75,8 @@ func runGuidedGradCAM(ctx context.Context, p GuidedGradCAMParams, e *stages.Env)
 	if err != nil {
 		return err
 	}
-	guided := p.Tapped
-	guided.Layer = "input"
-	return guided.derivatives(ctx, e, n, "guided", func(i int, d derivative) error {
+	guided := p.atInput()
+	return guided.derivatives(ctx, e, n, relevance.Guided(), func(i int, d derivative) error {
 		values := doubles(d.gradient)
 		for k := range values {
 			values[k] *= cams[i][k%len(cams[i])]

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // InputXGradientParams are the parameters of [InputXGradient].
@@ -18,14 +19,15 @@ What the answer would lose if each pixel went to zero and the model were linear.
 Zero is the mean colour for most normalisations, not black. Shrikumar et al., "Not
 Just a Black Box: Learning Important Features Through Propagating Activation
 Differences", 2016.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Defaults: InputXGradientParams{tapped()},
 	Check:    func(p InputXGradientParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p InputXGradientParams, e *stages.Env) error {
-		return p.backward(ctx, e, "gradient", func(gradient, layer float64) float64 { return gradient * layer })
+		return p.backward(ctx, e, relevance.Derivative(), func(gradient, layer float64) float64 { return gradient * layer })
 	},
 })

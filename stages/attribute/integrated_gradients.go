@@ -6,6 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // IntegratedGradientsParams are the parameters of [IntegratedGradients].
@@ -34,7 +35,7 @@ of a map with all its channels sum to the difference of the answers, as far as t
 steps suffice; the port completeness has what is left over. The derivatives are added
 up inside the model's graph, so memory doesn't grow with the steps. Sundararajan, Taly
 and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs:   inputs(),
@@ -61,7 +62,7 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 	if err != nil {
 		return err
 	}
-	q, err := p.question(ctx, e, n, "gradient")
+	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err
 	}
@@ -72,16 +73,16 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 	if err != nil {
 		return err
 	}
-	images, ends, from, err := p.ends(ctx, e, n)
+	x, err := p.ends(ctx, e, n, p.Baseline)
 	if err != nil {
 		return err
 	}
-	for i, to := range ends {
+	for i, to := range x.to {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		path.Set(t, from, to, images[i])
+		path.Set(t, x.from, to, x.images[i])
 		var responses []float64
 		for k := 0; k < len(at); k += path.Batch {
 			last := min(k+path.Batch, len(at))
@@ -95,7 +96,7 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		values := make([]float64, len(to))
 		excess := responses[len(at)-2] - responses[len(at)-1]
 		for k, sum := range path.Sum() {
-			values[k] = float64(sum) * (float64(to[k]) - float64(from[k]))
+			values[k] = float64(sum) * (float64(to[k]) - float64(x.from[k]))
 			excess += values[k]
 		}
 		e.Put("completeness", i, stages.Scalar(excess))
@@ -104,36 +105,4 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		}
 	}
 	return nil
-}
-
-// ends returns the normalised image of every item, and the ends of its path: its
-// value at the layer, and the value that all paths begin from.
-func (p IntegratedGradientsParams) ends(ctx context.Context, e *stages.Env, n *program.Net) (images, to [][]float32, from []float32, err error) {
-	for i := range e.Len() {
-		x := make([]float32, n.Size())
-		if err := image(e, i, n, x); err != nil {
-			return nil, nil, nil, err
-		}
-		images = append(images, x)
-	}
-	black := make([]float32, n.Size())
-	for k := range black {
-		black[k] = n.Black(k / (n.Height * n.Width))
-	}
-	to, from = images, black
-	if p.Layer != "input" {
-		q, err := p.question(ctx, e, n, "gradient")
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		all, err := n.Values(ctx, e.Slot, q.Layer, append(images[:len(images):len(images)], black), e.Batch)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		to, from = all[:len(images)], all[len(images)]
-	}
-	if p.Baseline == "zero" {
-		from = make([]float32, len(from))
-	}
-	return images, to, from, nil
 }

@@ -59,7 +59,7 @@ func TestOcclusionCombines(t *testing.T) {
 }
 
 func TestOcclusionRefusesGaps(t *testing.T) {
-	p := OcclusionParams{Common: common(), Window: 4, Stride: 5}
+	p := OcclusionParams{Tapped: tapped(), Window: 4, Stride: 5}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "stride 5 is larger than window 4") {
 		t.Errorf("got %v", err)
 	}
@@ -148,7 +148,7 @@ func TestWholeWindow(t *testing.T) {
 		{"5", func(int) int { return 5 }},
 	} {
 		for _, output := range []string{"logit", "probability"} {
-			p := &OcclusionParams{Common: common(), Variant: "paper", Window: 32, Stride: 32, Baseline: "black"}
+			p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: 32, Stride: 32, Baseline: "black"}
 			p.Target, p.Output = tt.target, output
 			for i, m := range mapsOf(t, Occlusion, p, in) {
 				target := program.Target{Class: tt.class(i), Minus: -1}

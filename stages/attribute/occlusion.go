@@ -9,16 +9,16 @@ import (
 
 // OcclusionParams are the parameters of [Occlusion].
 type OcclusionParams struct {
-	Common
+	Tapped
 	Variant  string `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
-	Window   int    `yaml:"window" doc:"side of the square window in pixels" min:"1" max:"65536"`
-	Stride   int    `yaml:"stride" doc:"distance from one window to the next in pixels" min:"1" max:"65536"`
-	Baseline string `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels" choices:"zero|black"`
+	Window   int    `yaml:"window" doc:"side of the square window in pixels, or in places of an inner layer" min:"1" max:"65536"`
+	Stride   int    `yaml:"stride" doc:"distance from one window to the next, likewise" min:"1" max:"65536"`
+	Baseline string `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
 // Validate refuses strides that leave gaps.
 func (p OcclusionParams) Validate() error {
-	if err := p.Common.Validate(); err != nil {
+	if err := p.Tapped.Validate(); err != nil {
 		return err
 	}
 	if p.Stride > p.Window {
@@ -34,7 +34,7 @@ var Occlusion = stages.New(stages.Def[OcclusionParams]{
 
 A square window slides over the image; a pixel's value is the mean fall of the
 explained number over the windows that cover it. Windows that reach beyond the
-border are cut off. Zeiler and Fergus, "Visualizing and Understanding Convolutional
+border are cut off. At an inner layer the window hides places of its value. Zeiler and Fergus, "Visualizing and Understanding Convolutional
 Networks", ECCV 2014.`,
 	Version:  1,
 	Relation: stages.Each,
@@ -46,7 +46,7 @@ Networks", ECCV 2014.`,
 		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
 		Golden:  "gridpg_difull_dipart",
 	}},
-	Defaults: OcclusionParams{Common: common(), Variant: "paper", Window: 8, Stride: 4, Baseline: "zero"},
+	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: 8, Stride: 4, Baseline: "zero"},
 	Check:    func(p OcclusionParams, wired func(string) bool) error { return p.check(wired) },
 	Run:      runOcclusion,
 })
@@ -62,47 +62,37 @@ func runOcclusion(ctx context.Context, p OcclusionParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	windows := p.windows(n.Height, n.Width)
-	// One more row sees the whole image.
-	m, err := n.Masked(e.Slot, n.Fit(len(windows)+1, e.Batch))
+	var windows []window
+	m, err := p.view(ctx, e, n, p.Baseline, func(height, width int) int {
+		windows = p.windows(height, width)
+		return len(windows) + 1 // one more sees the whole image
+	})
 	if err != nil {
 		return err
 	}
-	baseline := make([]float32, n.Size())
-	if p.Baseline == "black" {
-		for i := range baseline {
-			baseline[i] = n.Black(i / (n.Height * n.Width))
-		}
-	}
-	x := make([]float32, n.Size())
 	for i := range e.Len() {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		if err := image(e, i, n, x); err != nil {
-			return err
-		}
-		m.Set(x, baseline)
+		m.set(i)
 		responses := make([]float64, 0, len(windows)+1)
 		for len(responses) <= len(windows) {
 			for row := range m.Batch {
-				mask := m.Mask(row)
+				mask := m.mask(row)
 				fill(mask, 1)
 				if k := len(responses) + row; k > 0 && k <= len(windows) {
-					windows[k-1].hide(mask, n.Width)
+					windows[k-1].hide(mask, m.width)
 				}
 			}
-			if err := m.Run(ctx); err != nil {
+			if err := m.run(ctx); err != nil {
 				return err
 			}
 			for row := 0; row < m.Batch && len(responses) <= len(windows); row++ {
 				responses = append(responses, p.response(n, m.Row(row), t))
 			}
 		}
-		values := p.combine(windows, responses[0], responses[1:], n.Height, n.Width)
-		e.Put("maps", i, p.reduced(values, 1, n.Height, n.Width))
-		e.Done(1)
+		p.putSeen(e, i, n, p.combine(windows, responses[0], responses[1:], m.height, m.width), m)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // SaliencyParams are the parameters of [Saliency].
@@ -21,9 +22,10 @@ var Saliency = stages.New(stages.Def[SaliencyParams]{
 The derivative of the explained number with respect to the normalised image, or its
 magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
 ICLR 2014 workshop.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayBack,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -34,7 +36,7 @@ ICLR 2014 workshop.`,
 	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
 	Check:    func(p SaliencyParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p SaliencyParams, e *stages.Env) error {
-		return p.backward(ctx, e, "gradient", magnitude(p.Abs))
+		return p.backward(ctx, e, relevance.Derivative(), magnitude(p.Abs))
 	},
 })
 

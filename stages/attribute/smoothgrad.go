@@ -6,15 +6,21 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // SmoothGradParams are the parameters of [SmoothGrad].
 type SmoothGradParams struct {
 	Tapped
+	Copies
+	Mean string `yaml:"mean" doc:"what is averaged over the copies: derivatives, their magnitudes, or their squares" choices:"derivative|magnitude|square"`
+}
+
+// Copies are the parameters of methods that look at noisy copies of an image.
+type Copies struct {
 	Samples int     `yaml:"samples" doc:"how many noisy copies of the image" min:"1" max:"100000"`
 	Noise   float64 `yaml:"noise" doc:"the standard deviation of the noise" min:"0" max:"1000"`
 	Scale   string  `yaml:"scale" doc:"what noise is measured in: the range of the normalised image's values, or absolutely" choices:"range|absolute"`
-	Mean    string  `yaml:"mean" doc:"what is averaged over the copies: derivatives, their magnitudes, or their squares" choices:"derivative|magnitude|square"`
 }
 
 // SmoothGrad is the stage of gradients averaged over noise.
@@ -26,7 +32,7 @@ Gaussian noise is added to the normalised image. Every image has noise of its ow
 which depends on the experiment's seed and the image alone. The derivatives are added
 up inside the model's graph, so memory doesn't grow with the samples. Smilkov et al.,
 "SmoothGrad: removing noise by adding noise", ICML 2017 workshop.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Seeded:   true,
 	Device:   true,
@@ -37,36 +43,44 @@ up inside the model's graph, so memory doesn't grow with the samples. Smilkov et
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of PAIR averages squares when it is asked for magnitudes (mean: square)",
 		Golden:  "captum",
 	}},
-	Defaults: SmoothGradParams{Tapped: tapped(), Samples: 25, Noise: 0.15, Scale: "range", Mean: "derivative"},
+	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}, Mean: "derivative"},
 	Check:    func(p SmoothGradParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p SmoothGradParams, e *stages.Env) error {
-		return p.run(ctx, e, func(i int, x []float32) func(noise []float32) {
-			r, std := e.Rand("noise", i), p.deviation(x)
-			return func(noise []float32) {
-				for k := range noise {
-					noise[k] = float32(r.NormFloat64() * std)
-				}
-			}
-		})
+		return p.run(ctx, e, p.draw(e))
 	},
 })
 
+// A draw returns, for an item and its normalised image, what writes the noise of one
+// copy after the other.
+type draw func(i int, x []float32) func(noise []float32)
+
+// draw draws Gaussian noise that depends on the seed and the image alone.
+func (p Copies) draw(e *stages.Env) draw {
+	return func(i int, x []float32) func([]float32) {
+		r, std := e.Rand("noise", i), p.deviation(x)
+		return func(noise []float32) {
+			for k := range noise {
+				noise[k] = float32(r.NormFloat64() * std)
+			}
+		}
+	}
+}
+
 // deviation returns the standard deviation of the noise on a normalised image.
-func (p SmoothGradParams) deviation(x []float32) float64 {
+func (p Copies) deviation(x []float32) float64 {
 	if p.Scale == "absolute" {
 		return p.Noise
 	}
 	return p.Noise * (float64(slices.Max(x)) - float64(slices.Min(x)))
 }
 
-// run makes the maps. noise returns, for an item and its normalised image, what
-// writes the noise of one copy after the other.
-func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, noise func(i int, x []float32) func(noise []float32)) error {
+// run makes the maps.
+func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, noise draw) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
 	}
-	q, err := p.question(ctx, e, n, "gradient")
+	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err
 	}
@@ -85,11 +99,11 @@ func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, noise func(i i
 			return err
 		}
 		g.Set(t, x)
-		draw := noise(i, x)
+		next := noise(i, x)
 		for k := 0; k < p.Samples; k += g.Batch {
 			rows := min(g.Batch, p.Samples-k)
 			for row := range rows {
-				draw(g.Noise(row))
+				next(g.Noise(row))
 			}
 			if err := g.Run(ctx, weights[:rows]); err != nil {
 				return err

@@ -55,12 +55,12 @@ const shapesNote = "domain=%s seed=%d size=%d index=%d"
 
 func shapesSources(p ShapesParams, _ []string) ([]stages.Source, error) {
 	sources := make([]stages.Source, p.Count)
+	// What all have in common is written once: planning asks for the sources of every
+	// cell.
+	note, _ := strings.CutSuffix(fmt.Sprintf(shapesNote, p.Domain, p.Seed, p.Size, 0), "0")
 	for i := range sources {
-		n := p.First + i
-		sources[i] = stages.Source{
-			ID:   fmt.Sprintf("%s-%06d", p.Domain, n),
-			Note: fmt.Sprintf(shapesNote, p.Domain, p.Seed, p.Size, n),
-		}
+		n := strconv.Itoa(p.First + i)
+		sources[i] = stages.Source{ID: p.Domain + "-" + "000000"[min(6, len(n)):] + n, Note: note + n}
 	}
 	return sources, nil
 }

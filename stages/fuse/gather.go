@@ -28,7 +28,7 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 			matches[key] = m
 			order = append(order, m)
 		}
-		c.scores += len(cells[i].Items)
+		c.scores += cells[i].Items.Len()
 	}
 	slices.Sort(c.methods)
 	for i := range cells {
@@ -61,7 +61,7 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 			}
 		}
 		if len(missing) == 0 {
-			if err := m.pair(c.methods); err != nil {
+			if err := m.pair(ctx, c.methods); err != nil {
 				return nil, fmt.Errorf("case %s: %w", m.name(), err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -135,44 +136,34 @@ func (m *match) rank(method int) int {
 
 // pair finds the images with a score of every method, and the methods' means
 // over them.
-func (m *match) pair(methods []string) error {
+func (m *match) pair(ctx context.Context, methods []string) error {
 	m.mean = make([]float64, len(methods))
 	m.nans = make([]int, len(methods))
-	common := map[string]int{} // by how many methods an image has a score
-	scores := make([]map[string]float64, len(methods))
+	lists := make([]*scores.List, len(methods))
+	var last *scores.List
 	for p, cell := range m.cells {
-		scores[p] = make(map[string]float64, len(cell.Items))
-		for i, item := range cell.Items {
-			b, err := cell.Load(i)
-			if err != nil {
-				return err
-			}
-			x, err := stages.ScalarOf(b)
-			if err != nil {
-				return fmt.Errorf("score of %q: %w", item.ID, err)
-			}
+		var err error
+		if last, err = scores.Read(ctx, *cell, last); err != nil {
+			return err
+		}
+		lists[p] = last
+		for _, x := range last.Values {
 			if math.IsNaN(x) {
 				m.nans[p]++
-				continue
 			}
-			scores[p][item.ID] = x
-			common[item.ID]++
 		}
 	}
-	for p, cell := range m.cells {
+	// One order for all methods: equal scores, equal sums.
+	for p, shared := range scores.Shared(lists) {
 		sum := 0.0
-		m.n = 0
-		for _, item := range m.cells[0].Items { // one order for all methods: equal scores, equal sums
-			if common[item.ID] == len(methods) {
-				sum += scores[p][item.ID]
-				m.n++
-			}
+		for _, x := range shared {
+			sum += x
 		}
-		if m.n > 0 {
+		if m.n = len(shared); m.n > 0 {
 			m.mean[p] = sum / float64(m.n)
 		}
 		if math.IsInf(m.mean[p], 0) || math.IsNaN(m.mean[p]) {
-			return fmt.Errorf("the mean of %s over %d images is not finite", methods[p], len(cell.Items))
+			return fmt.Errorf("the mean of %s over %d images is not finite", methods[p], len(lists[p].Values))
 		}
 	}
 	return nil

@@ -38,10 +38,12 @@ not a number come last.`,
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			values, shape, err := flatten(m)
+			f, err := fieldOf(m)
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
+			f = f.reduced("sum")
+			values := f.values
 			if p.Values == "magnitude" {
 				for k, v := range values {
 					values[k] = math.Abs(v)
@@ -51,29 +53,12 @@ not a number come last.`,
 			if undefined > 0 {
 				e.Warn("item %q: %d of %d pixels of its map are not numbers and rank last", e.Calls[i].ID, undefined, len(values))
 			}
-			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())
+			e.Put("ranks", i, stages.NewTensor(ranks, f.shape()...).Encode())
 			e.Done(1)
 		}
 		return nil
 	},
 })
-
-// flatten sums a map over its channels and returns the shape [H,W] too.
-func flatten(m stages.Tensor) ([]float64, []int, error) {
-	v := m.Float64s()
-	switch len(m.Shape) {
-	case 2:
-		return v, m.Shape, nil
-	case 3:
-		n := m.Shape[1] * m.Shape[2]
-		sum := make([]float64, n)
-		for i, x := range v {
-			sum[i%n] += x
-		}
-		return sum, m.Shape[1:], nil
-	}
-	return nil, nil, fmt.Errorf("a map of shape %v is neither [H,W] nor [C,H,W]", m.Shape)
-}
 
 // rank returns the place of every value in descending order, ties in order of
 // index and NaN last, and the number of NaN.

@@ -42,6 +42,10 @@ type Inspection struct {
 	Middle     *Value         `json:"middle,omitempty"`
 	Final      *Value         `json:"final,omitempty"`
 	Gradient   string         `json:"no_gradient,omitempty"` // why there is none
+	// Attention says why there is none of tokens to tokens.
+	Attention string `json:"no_attention,omitempty"`
+	// Rules says, by the name of a policy that not all models have rules for, why not.
+	Rules map[string]string `json:"no_rules,omitempty"`
 }
 
 // Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
@@ -127,11 +131,40 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) error
 	x.Rectifiers = relevance.Rectifiers(g)
 	middle, final := relevance.Layers(g)
 	x.Middle, x.Final = layer(g, middle), layer(g, final)
-	answer := n.Output
-	if _, err := relevance.Backward(g, map[string]string{answer: answer}, []string{n.Input}, nil); err != nil {
+	x.follow(g, n.Input, n.Output)
+	return nil
+}
+
+// follow says which ways back from the answer there are.
+func (x *Inspection) follow(g *onnx.Graph, input, answer string) {
+	seeds := map[string]string{answer: answer}
+	if _, err := relevance.Backward(g.Clone(), seeds, []string{input}, relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}
-	return nil
+	attention, err := relevance.Attend(g)
+	if err != nil {
+		x.Attention = err.Error()
+	}
+	if x.Gradient != "" {
+		return
+	}
+	fails := func(p relevance.Policy, g *onnx.Graph, wrt []string) {
+		if _, err := relevance.Backward(g, seeds, wrt, p); err != nil {
+			if x.Rules == nil {
+				x.Rules = map[string]string{}
+			}
+			x.Rules[p.Name] = err.Error()
+		}
+	}
+	other := g.Clone()
+	if twin, ok := relevance.Twin(other, g, input); ok {
+		fails(relevance.Rescale(false, twin), other, []string{input})
+	}
+	fails(relevance.PlainLRP(), g.Clone(), []string{input})
+	fails(relevance.RAP().Policy(), g.Clone(), []string{input})
+	if x.Attention == "" {
+		fails(relevance.TIBAV(), g.Clone(), attention.Blocks)
+	}
 }
 
 // openSize reports whether a model leaves the size of its images open.
@@ -157,10 +190,14 @@ func runsAt(m modelfile.Model, height, width int) bool {
 	return n == rows*m.Spec.Classes && len(shape) > 0 && shape[0] == rows
 }
 
+// layer returns a value as attributions are made for it, its channels first if it is
+// of feature maps.
 func layer(g *onnx.Graph, name string) *Value {
 	if name == "" {
 		return nil
 	}
+	g = g.Clone()
+	program.Arrange(g, name)
 	v := Value{Name: name, Type: typeName(g.Types[name].Elem)}
 	for i, d := range g.Shape(name) {
 		if i == 0 {

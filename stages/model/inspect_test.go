@@ -15,12 +15,21 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// cumulated puts an operator at the model's end that nobody knows a gradient of.
-func cumulated(m *onnx.Model) {
+// hardened puts an operator at the model's end that nobody knows a gradient of.
+func hardened(m *onnx.Model) {
 	f := m.Fragment()
-	f.OpTo("sums", "CumSum", []string{"logits", f.Ints("axis", []int64{1}, 1)})
+	f.OpTo("hard", "Hardmax", []string{"logits"}, onnx.Attr{Name: "axis", Value: 1})
 	m.After(f)
-	m.SetOutputs(onnx.Value{Name: "sums", Elem: onnxpb.TensorProto_FLOAT})
+	m.SetOutputs(onnx.Value{Name: "hard", Elem: onnxpb.TensorProto_FLOAT})
+}
+
+// shortened divides the answer by its length.
+func shortened(m *onnx.Model) {
+	f := m.Fragment()
+	length := f.Op("ReduceL2", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{1}})
+	f.OpTo("direction", "Div", []string{"logits", length})
+	m.After(f)
+	m.SetOutputs(onnx.Value{Name: "direction", Elem: onnxpb.TensorProto_FLOAT})
 }
 
 // whitened lets the model normalise its input itself.
@@ -76,7 +85,13 @@ func TestInspect(t *testing.T) {
 			return x.Norm == (model.Norm{Merged: true})
 		}},
 		{"no rectifier, and tokens", model.ONNXParams{Path: file("timm_vit_op17")}, func(x *model.Inspection) bool {
-			return x.Rectifiers == 0 && slices.Equal(x.Final.Shape, []string{"N", "17", "24"})
+			return x.Rectifiers == 0 && slices.Equal(x.Final.Shape, []string{"N", "17", "24"}) && x.Attention == "" && x.Rules == nil
+		}},
+		{"no attention", model.ONNXParams{Path: file("gapcnn")}, func(x *model.Inspection) bool {
+			return strings.Contains(x.Attention, "no attention of tokens to tokens") && x.Rules == nil
+		}},
+		{"an operator that DeepLIFT has no rule for", model.ONNXParams{Path: altered(t, "smallcnn", shortened)}, func(x *model.Inspection) bool {
+			return x.Gradient == "" && len(x.Rules) == 1 && strings.Contains(x.Rules["rescale"], "ReduceL2")
 		}},
 		{"a Softmax at the end", model.ONNXParams{Path: altered(t, "smallcnn", softmax)}, func(x *model.Inspection) bool {
 			return x.CutSoftmax && x.Feed.Output == "logits" && !x.Feed.Probabilities
@@ -90,9 +105,9 @@ func TestInspect(t *testing.T) {
 		{"normalisation inside", model.ONNXParams{Path: altered(t, "smallcnn", whitened)}, func(x *model.Inspection) bool {
 			return slices.Equal(x.Leading, []string{"Sub", "Div"})
 		}},
-		{"an operator without gradient", model.ONNXParams{Path: altered(t, "smallcnn", cumulated)}, func(x *model.Inspection) bool {
-			return x.Problem == "" && strings.Contains(x.Gradient, "CumSum") &&
-				slices.Contains(x.Nodes, model.NodeCount{Operator: "CumSum", Count: 1}) &&
+		{"an operator without gradient", model.ONNXParams{Path: altered(t, "smallcnn", hardened)}, func(x *model.Inspection) bool {
+			return x.Problem == "" && strings.Contains(x.Gradient, "Hardmax") &&
+				slices.Contains(x.Nodes, model.NodeCount{Operator: "Hardmax", Count: 1}) &&
 				slices.Contains(x.Nodes, model.NodeCount{Operator: "Relu", Count: 4, Supported: true})
 		}},
 		{"a size that doesn't run", model.ONNXParams{Path: file("smallcnn"), Size: 48}, func(x *model.Inspection) bool {

@@ -99,7 +99,11 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 				continue
 			}
 			id := fmt.Sprintf("grid-%04d/cell-%d", built, k)
-			origin := images.Items[member].Origin
+			image, err := images.Items.At(member)
+			if err != nil {
+				return err
+			}
+			origin := image.Origin
 			e.Emit("images", id, origin, grid)
 			e.Emit("targets", id, origin, stages.NewTensor([]int64{classes[member]}, 1).Encode())
 			e.Emit("cells", id, origin, box(k, p.N, shape[1], shape[2]))
@@ -122,7 +126,7 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 // classesOf returns the class of every image, -1 for those that are left out.
 func classesOf(e *stages.Env) ([]int64, error) {
 	items := e.Ports["images"][0].Items
-	classes := make([]int64, len(items))
+	classes := make([]int64, items.Len())
 	for which, port := range []string{"labels", "targets"} {
 		if !e.Wired(port) {
 			continue
@@ -132,7 +136,11 @@ func classesOf(e *stages.Env) ([]int64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("port %s: %w", port, err)
 		}
-		for i, item := range items {
+		for i := range classes {
+			item, err := items.At(i)
+			if err != nil {
+				return nil, err
+			}
 			class, ok := of[item.ID]
 			if !ok {
 				class, ok = of[item.Origin]
@@ -154,8 +162,12 @@ func classesOf(e *stages.Env) ([]int64, error) {
 
 // byItem returns the class of every item of a port of targets or labels.
 func byItem(d *stages.Data) (map[string]int64, error) {
-	of := make(map[string]int64, len(d.Items))
-	for i, item := range d.Items {
+	of := make(map[string]int64, d.Items.Len())
+	for i := range d.Items.Len() {
+		item, err := d.Items.At(i)
+		if err != nil {
+			return nil, err
+		}
 		b, err := d.Load(i)
 		if err != nil {
 			return nil, err
@@ -192,7 +204,10 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 			err = fmt.Errorf("an image of type %s doesn't fit beside one of %s", t.DType, out.DType)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("item %q: %w", images.Items[member].ID, err)
+			if item, bad := images.Items.At(member); bad == nil {
+				err = fmt.Errorf("item %q: %w", item.ID, err)
+			}
+			return nil, nil, err
 		}
 		want = t.Shape
 		c, h, w := want[0], want[1], want[2]

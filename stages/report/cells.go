@@ -11,55 +11,44 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
 )
 
 // A cell is one upstream cell's scores.
 type cell struct {
 	coord   []stages.Coord
 	measure stages.Measure
-	scores  map[string]float64 // by item id
-	items   []string           // ids, in order
+	scores  *scores.List
 }
 
 func load(ctx context.Context, data []stages.Data) ([]cell, error) {
 	cells := make([]cell, len(data))
+	var last *scores.List
 	for i, d := range data {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		l, err := scores.Read(ctx, d, last)
+		if err != nil {
+			return nil, err
 		}
-		c := cell{coord: d.Coord, measure: stages.MeasureOf(d.Facts), scores: map[string]float64{}}
-		for k, item := range d.Items {
-			b, err := d.Load(k)
-			if err != nil {
-				return nil, err
-			}
-			x, err := stages.ScalarOf(b)
-			if err != nil {
-				return nil, fmt.Errorf("score of %q: %w", item.ID, err)
-			}
-			c.scores[item.ID] = x
-			c.items = append(c.items, item.ID)
-		}
-		cells[i] = c
+		cells[i] = cell{coord: d.Coord, measure: stages.MeasureOf(d.Facts), scores: l}
+		last = l
 	}
 	return cells, nil
 }
 
-// values returns the scores in the order of the items, NaN where undefined.
-func (c *cell) values() []float64 {
-	v := make([]float64, len(c.items))
-	for i, id := range c.items {
-		v[i] = c.scores[id]
-	}
-	return v
-}
-
-// defined returns the defined scores and how many aren't.
+// defined returns the defined scores, in the order of the items, and how many
+// aren't.
 func (c *cell) defined() (v []float64, undefined int) {
-	for _, x := range c.values() {
+	for _, x := range c.scores.Values {
 		if math.IsNaN(x) {
 			undefined++
-		} else {
+		}
+	}
+	if undefined == 0 {
+		return c.scores.Values, 0
+	}
+	v = make([]float64, 0, len(c.scores.Values)-undefined)
+	for _, x := range c.scores.Values {
+		if !math.IsNaN(x) {
 			v = append(v, x)
 		}
 	}

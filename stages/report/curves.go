@@ -104,9 +104,13 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 		return nil, stages.BadField("response", "the curves have no response %q, only %s", response, strings.Join(names, ", "))
 	}
 	length := 0
-	for i, item := range d.Items {
+	for i := range d.Items.Len() {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		item, err := d.Items.At(i)
+		if err != nil {
+			return nil, err
 		}
 		b, err := d.Load(i)
 		if err != nil {

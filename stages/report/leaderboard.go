@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -123,19 +124,11 @@ func (m *match) judge() {
 	if !m.ranked {
 		return
 	}
-	m.shared = make([][]float64, len(m.cells))
-	for _, id := range m.cells[0].items {
-		everywhere := true
-		for _, c := range m.cells {
-			x, ok := c.scores[id]
-			everywhere = everywhere && ok && !math.IsNaN(x)
-		}
-		for i, c := range m.cells {
-			if everywhere {
-				m.shared[i] = append(m.shared[i], c.scores[id])
-			}
-		}
+	lists := make([]*scores.List, len(m.cells))
+	for i, c := range m.cells {
+		lists[i] = c.scores
 	}
+	m.shared = scores.Shared(lists)
 	if len(m.shared[0]) == 0 {
 		m.ranked = false
 		return

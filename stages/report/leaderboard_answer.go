@@ -104,7 +104,7 @@ func (b *board) remarks() string {
 			if c != nil {
 				_, missing := c.defined()
 				undefined += missing
-				scores += len(c.items)
+				scores += len(c.scores.Values)
 			}
 		}
 	}

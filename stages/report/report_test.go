@@ -59,7 +59,7 @@ func mapsOf(masks stages.Data, size int) []stages.Data {
 	var out []stages.Data
 	for _, method := range []string{"ig", "noise", "occlusion", "saliency", "zero"} {
 		var payloads [][]byte
-		for i := range masks.Items {
+		for i := range masks.Items.Len() {
 			b, err := masks.Load(i)
 			if err != nil {
 				panic(err)

@@ -101,7 +101,10 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 		s.columns = append(s.columns, ids[0])
 	}
 	s.signed = make([]bool, len(s.columns))
-	origins := firstOrigins(images, p.Items)
+	origins, err := firstOrigins(images, p.Items)
+	if err != nil {
+		return err
+	}
 	groups := places(maps, others)
 	s.side = sideFor(len(origins) * len(groups) * (len(s.columns) + 1))
 	for _, origin := range origins {
@@ -131,16 +134,20 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 }
 
 // firstOrigins returns the ids of the first images.
-func firstOrigins(images []stages.Data, n int) []string {
+func firstOrigins(images []stages.Data, n int) ([]string, error) {
 	var ids []string
 	for _, d := range images {
-		for _, item := range d.Items {
-			if len(ids) < n && !slices.Contains(ids, item.ID) {
+		for i := 0; i < d.Items.Len() && len(ids) < n; i++ {
+			item, err := d.Items.At(i)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(ids, item.ID) {
 				ids = append(ids, item.ID)
 			}
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 // sideFor returns the side of a tile such that so many of them make a figure that
@@ -235,14 +242,23 @@ func className(names string, i int) string {
 // payload returns what a port has of an image: the item of that id, else the first
 // one made from it.
 func payload(d stages.Data, id string) ([]byte, error) {
-	at := slices.IndexFunc(d.Items, func(i stages.Item) bool { return i.ID == id })
-	if at < 0 {
-		at = slices.IndexFunc(d.Items, func(i stages.Item) bool { return i.Origin == id })
+	first := -1
+	for i := range d.Items.Len() {
+		item, err := d.Items.At(i)
+		if err != nil {
+			return nil, err
+		}
+		if item.ID == id {
+			return d.Load(i)
+		}
+		if first < 0 && item.Origin == id {
+			first = i
+		}
 	}
-	if at < 0 {
+	if first < 0 {
 		return nil, nil
 	}
-	return d.Load(at)
+	return d.Load(first)
 }
 
 // photo decodes an image and brings it to the size of a tile.

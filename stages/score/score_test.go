@@ -43,7 +43,7 @@ func pixels(v ...float32) []byte { return stages.NewTensor(v, 1, len(v)).Encode(
 func scalars(t *testing.T, r stages.Data) []float64 {
 	t.Helper()
 	var out []float64
-	for i := range r.Items {
+	for i := range r.Items.Len() {
 		b, err := r.Load(i)
 		if err != nil {
 			t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 
 // Items returns the data of a port of items with the ids item-0, item-1, ….
 func Items(facts stages.Facts, payloads ...[]byte) stages.Data {
-	d := stages.Data{Facts: facts, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
+	var items stages.ItemSlice
 	for i, p := range payloads {
 		id := fmt.Sprintf("item-%d", i)
-		d.Items = append(d.Items, stages.Item{ID: id, Origin: id, Digest: stages.Sum(p)})
+		items = append(items, stages.Item{ID: id, Origin: id, Digest: stages.Sum(p)})
 	}
-	return d
+	return stages.Data{Facts: facts, Items: items, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
 // Value returns the data of a port that carries one value.
 func Value(facts stages.Facts, payload []byte) stages.Data {
 	return stages.Data{
 		Facts: facts,
-		Items: []stages.Item{{Digest: stages.Sum(payload)}},
+		Items: stages.ItemSlice{{Digest: stages.Sum(payload)}},
 		Load:  func(int) ([]byte, error) { return payload, nil },
 	}
 }
@@ -53,7 +53,11 @@ func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 		return e, nil
 	}
 	first := in[s.Inputs[primary].Name][0]
-	for i, item := range first.Items {
+	for i := range first.Items.Len() {
+		item, err := first.Items.At(i)
+		if err != nil {
+			return nil, err
+		}
 		c := stages.Call{Item: item, Members: make([][]stages.Member, len(s.Inputs))}
 		for k, p := range s.Inputs {
 			if d := in[p.Name]; p.Type.Items && len(d) > 0 {
@@ -61,7 +65,11 @@ func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 				if err != nil {
 					return nil, err
 				}
-				c.Members[k] = []stages.Member{{Item: d[0].Items[i], Data: b}}
+				member, err := d[0].Items.At(i)
+				if err != nil {
+					return nil, err
+				}
+				c.Members[k] = []stages.Member{{Item: member, Data: b}}
 			}
 		}
 		e.Calls = append(e.Calls, c)
@@ -134,10 +142,14 @@ func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error
 	return r, nil
 }
 
-// NewSlot returns a CPU slot that keeps everything.
+// NewSlot returns a CPU slot that keeps everything. To keep something while making
+// something else to keep, for which a slot of a run waits without end, is an error.
 func NewSlot() stages.Slot { return &slot{kept: map[string]io.Closer{}} }
 
-type slot struct{ kept map[string]io.Closer }
+type slot struct {
+	kept   map[string]io.Closer
+	making string // the key of what is being made
+}
 
 func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu"} }
 
@@ -145,6 +157,11 @@ func (s *slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Clo
 	if c, ok := s.kept[key]; ok {
 		return c, nil
 	}
+	if s.making != "" {
+		return nil, fmt.Errorf("slot asked to keep %q while it makes %q", key, s.making)
+	}
+	s.making = key
+	defer func() { s.making = "" }()
 	c, err := make()
 	if err == nil {
 		s.kept[key] = c

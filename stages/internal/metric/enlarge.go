@@ -10,11 +10,40 @@ func Enlarge(values []float64, h, w, height, width int) []float64 {
 	if h == height && w == width {
 		return values
 	}
+	return interpolate(values, h, w, height, width, between)
+}
+
+// EnlargeCorners returns a map of h×w values at height×width by bilinear
+// interpolation between the corners of both maps, which have the same values:
+// PyTorch's interpolate with align_corners=True.
+func EnlargeCorners(values []float64, h, w, height, width int) []float64 {
+	return interpolate(values, h, w, height, width, func(i, from, to int) (first, second int, share float64) {
+		at := float64(i*(from-1)) / float64(max(to-1, 1))
+		first = min(int(at), from-1)
+		return first, min(first+1, from-1), at - float64(first)
+	})
+}
+
+// Repeat returns a map of h×w values at height×width by repeating values: a pixel has
+// the value whose cell its upper left corner lies in. It is PyTorch's interpolate in its mode nearest.
+func Repeat(values []float64, h, w, height, width int) []float64 {
 	out := make([]float64, height*width)
 	for y := range height {
-		top, bottom, down := between(y, h, height)
 		for x := range width {
-			left, right, across := between(x, w, width)
+			out[y*width+x] = values[y*h/height*w+x*w/width]
+		}
+	}
+	return out
+}
+
+// interpolate mixes the values that pixels lie between, as place tells for each
+// axis.
+func interpolate(values []float64, h, w, height, width int, place func(i, from, to int) (first, second int, share float64)) []float64 {
+	out := make([]float64, height*width)
+	for y := range height {
+		top, bottom, down := place(y, h, height)
+		for x := range width {
+			left, right, across := place(x, w, width)
 			upper := mix(values[top*w+left], values[top*w+right], across)
 			lower := mix(values[bottom*w+left], values[bottom*w+right], across)
 			out[y*width+x] = mix(upper, lower, down)

@@ -56,6 +56,9 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 // Black returns the normalised value of a black pixel in channel c.
 func (s Spec) Black(c int) float32 { return s.value(0, c) }
 
+// White returns the normalised value of a white pixel in channel c.
+func (s Spec) White(c int) float32 { return s.value(1, c) }
+
 // value normalises a pixel value of channel c.
 func (s Spec) value(v float32, c int) float32 {
 	v = float32(v * float32(s.Scale))

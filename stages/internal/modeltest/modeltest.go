@@ -50,7 +50,7 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 // takes normalised images as they are.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
-	return Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", name+".onnx"), Preset: "unit", Size: size})
+	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: size})
 }
 
 // Spec returns the specification in a model's payload.
@@ -69,3 +69,9 @@ func Spec(t testing.TB, d stages.Data) modelfile.Spec {
 
 // Predict is the stage model/predict, for families that don't import others.
 var Predict = model.Predict
+
+// OfficialPath returns the file of a net that the official numbers were made with.
+func OfficialPath(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(golden.Dir(t), "models", name+".onnx")
+}

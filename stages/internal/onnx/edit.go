@@ -69,6 +69,16 @@ func (m *Model) SetOutputs(values ...Value) {
 	}
 }
 
+// Import notes that the model has operators of a domain that isn't ONNX's own.
+func (m *Model) Import(domain string, version int) {
+	for _, o := range m.Proto.OpsetImport {
+		if o.Domain == domain {
+			return
+		}
+	}
+	m.Proto.OpsetImport = append(slices.Clone(m.Proto.OpsetImport), &onnxpb.OperatorSetIdProto{Domain: domain, Version: int64(version)})
+}
+
 // ForgetShapes drops what the model says of its inner values, which no longer
 // holds once the sizes of its input are others.
 func (m *Model) ForgetShapes() { m.Proto.Graph.ValueInfo = nil }

@@ -74,6 +74,9 @@ func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
 		func() error { return o.SetInterOpNumThreads(1) },
 		func() error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
 		func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") },
+		// Between runs the session's threads leave the processor to others, instead of
+		// waiting in a loop for the next.
+		func() error { return o.AddSessionConfigEntry("session.force_spinning_stop", "1") },
 	}
 	if d.Class == "cuda" {
 		steps = append(steps, func() error { return appendCUDA(o, d.Index) })

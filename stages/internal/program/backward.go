@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -20,11 +20,12 @@ type Question struct {
 	// Layer is the value of the graph that the derivative is taken with respect
 	// to; "" stands for the normalised image.
 	Layer string
-	// Rules is the name of the policy that the walk backwards follows, see
-	// [relevance.Named].
-	Rules string
+	// Rules is the policy that the walk backwards follows.
+	Rules relevance.Policy
 	// Probability asks for the target's probability rather than its logit.
 	Probability bool
+	// Start is what the walk begins with.
+	Start Start
 }
 
 // A Summand is what is added up of derivatives.
@@ -43,10 +44,39 @@ type walk struct {
 	feeds func(b bounds) []feed // the first is what is explained [rows, classes]
 	// images emits the normalised images [batch or 1,C,H,W].
 	images func(f *onnx.Fragment) string
-	// layer, if set, emits what takes the place of the layer's value.
+	// layer, if set, emits what takes the place of the layer's value, which otherwise
+	// is returned unless derivatives are added up.
 	layer func(f *onnx.Fragment) string
+	// forward says that the way ends at the answer.
+	forward bool
 	// sum, if set, adds up the derivatives of a batch into one.
 	sum Summand
+	// also are further questions, each answered by a way back of its own.
+	also []Question
+	// audit keeps accounts of what becomes of relevance on the way of the first.
+	audit bool
+}
+
+// String tells questions of a net apart.
+func (q Question) String() string {
+	return fmt.Sprintf("%q by %s, probability %t, start %q", q.Layer, q.Rules.Name, q.Probability, q.Start)
+}
+
+// bounds returns the shapes around a question, and what is differentiated with
+// respect to.
+func (n *Net) bounds(g *onnx.Graph, batch int, q Question) (b bounds, wrt string, err error) {
+	b = bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}
+	if q.Layer == "" {
+		b.inner = b.image
+		return b, n.Input, nil
+	}
+	Arrange(g, q.Layer)
+	shape := g.Shape(q.Layer)
+	if len(shape) == 0 || shape[0] != batch {
+		return b, "", fmt.Errorf("layer %q: no value of the model's graph, or none with a row for every image", q.Layer)
+	}
+	b.inner = shape[1:]
+	return b, q.Layer, nil
 }
 
 // bounds are the shapes that feeds have.
@@ -67,10 +97,28 @@ func (b bounds) column() []int {
 	return shape
 }
 
+// cached is the size of a batch whose activations a processor's cache about holds:
+// two images of 224².
+const cached = 2 * 3 * 224 * 224
+
+// AtOnce returns how many of so many images go backwards at once. Element-wise
+// operators take as long as their operands take to come from memory; so a processor
+// has no more than fit its cache, but one for each thread. That changes no bits.
+func (n *Net) AtOnce(d stages.Device, rows int) int {
+	if d.Class != "cpu" {
+		return n.Fit(rows, rows)
+	}
+	return n.Fit(rows, min(rows, max(2, d.Threads, cached/n.Size())))
+}
+
 // keepBackward returns the program of a walk on a slot, compiled when it isn't
 // there.
 func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
-	key := fmt.Sprintf("program %s of %q by %s, probability %t, batch %d of %s", w.name, w.Layer, w.Rules, w.Probability, batch, n.digest)
+	key := fmt.Sprintf("program %s of %v", w.name, w.Question)
+	for _, q := range w.also {
+		key += ", and of " + q.String()
+	}
+	key = fmt.Sprintf("%s, batch %d of %s", key, batch, n.digest)
 	g, err := n.Graph(ctx, slot, batch)
 	if err != nil {
 		return nil, err
@@ -91,28 +139,21 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 }
 
 // compileBackward returns the ONNX bytes of a walk and what it is fed and returns.
-func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) ([]byte, recipe, error) {
+func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ recipe, err error) {
+	defer sound(&err)
 	r := recipe{name: w.name, canonical: true}
-	at := bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}
-	wrt := n.Input
-	at.inner = at.image
-	if w.Layer != "" {
-		wrt = w.Layer
-		shape := g.Shape(w.Layer)
-		if len(shape) == 0 || shape[0] != batch {
-			return nil, r, fmt.Errorf("layer %q: no value of the model's graph, or none with a row for every image", w.Layer)
-		}
-		at.inner = shape[1:]
+	at, wrt, err := n.bounds(g, batch, w.Question)
+	if err != nil {
+		return nil, r, err
 	}
-	merge(g, w.Layer)
+	if !w.Rules.Apart {
+		merge(g, w.Layer)
+	}
+	widen(g, append([]Question{w.Question}, w.also...))
 	r.feeds = w.feeds(at)
-	inputs := make([]onnx.Value, len(r.feeds))
-	for i, f := range r.feeds {
-		inputs[i] = onnx.Value{Name: g.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
-		if inputs[i].Name != "runexp_"+f.name {
-			return nil, r, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
-		}
-		g.Types[inputs[i].Name] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape}
+	inputs, err := declare(g, r.feeds)
+	if err != nil {
+		return nil, r, err
 	}
 	if w.layer != nil && w.Layer != "" {
 		wrt = replace(g, w.Layer, w.layer)
@@ -125,51 +166,93 @@ func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) ([]byte, recipe,
 
 	after := g.Fragment()
 	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
-	seed := n.seed(after, g.Shape(n.Output), batch, w.Probability)
-	g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
-	g.After(after)
-	policy, err := relevance.Named(w.Rules)
-	if err != nil {
-		return nil, r, err
+	if w.forward {
+		g.After(after)
+	} else {
+		begins, err := n.begin(after, g, "", batch, w.Question)
+		if err != nil {
+			return nil, r, err
+		}
+		g.After(after)
+		var back feed
+		if back, r.entries, err = n.back(g, "", begins, wrt, at, w); err != nil {
+			return nil, r, err
+		}
+		r.returns = []feed{back}
 	}
-	arrived, err := relevance.Backward(g, map[string]string{n.Output: seed}, []string{wrt}, policy)
+	if w.sum == "" && w.layer == nil {
+		r.returns = append(r.returns, value(g, "", at, w.Question))
+	}
+	for k, q := range w.also {
+		number := strconv.Itoa(k + 2)
+		at, wrt, err := n.bounds(g, batch, q)
+		if err != nil {
+			return nil, r, err
+		}
+		f := g.Fragment()
+		begins, err := n.begin(f, g, number, batch, q)
+		if err != nil {
+			return nil, r, err
+		}
+		g.After(f)
+		back, _, err := n.back(g, number, begins, wrt, at, walk{Question: q})
+		if err != nil {
+			return nil, r, err
+		}
+		r.returns = append(r.returns, back, value(g, number, at, q))
+	}
+	if !w.forward && w.Start != StartDerivative {
+		r.returns = append(r.returns, feed{"began", []int{batch, n.Classes}})
+	}
+	if w.audit {
+		r.returns = append(r.returns, account(g, r.entries))
+	}
+	b, err := sealed(g, inputs, r)
+	return b, r, err
+}
+
+// value emits what the program returns of a layer, and returns it.
+func value(g *onnx.Graph, number string, at bounds, q Question) feed {
+	of := "runexp_images"
+	if q.Layer != "" {
+		of = q.Layer
+	}
+	f := g.Fragment()
+	f.OpTo("runexp_value"+number, "Identity", []string{of})
+	g.After(f)
+	return feed{"value" + number, at.layer(at.batch)}
+}
+
+// back emits the way from where it begins back to wrt, and returns what the program
+// returns of it, and its accounts if it keeps them.
+func (n *Net) back(g *onnx.Graph, number string, begins beginning, wrt string, at bounds, w walk) (feed, []relevance.Entry, error) {
+	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string, p relevance.Policy) (map[string]string, []relevance.Entry, error) {
+		arrived, err := relevance.Backward(g, seeds, wrt, p)
+		return arrived, nil, err
+	}
+	if w.audit {
+		backward = relevance.Audit
+	}
+	arrived, entries, err := backward(g, map[string]string{begins.at: begins.seed}, []string{wrt}, w.Rules)
 	if err != nil {
-		return nil, r, err
+		return feed{}, nil, err
 	}
 	derivative := arrived[wrt]
 	if derivative == "" {
-		return nil, r, fmt.Errorf("layer %q: nothing of the answer depends on it", w.Layer)
+		return feed{}, nil, fmt.Errorf("layer %q: nothing of the answer depends on it", w.Layer)
 	}
-
 	end := g.Fragment()
 	if w.Layer == "" {
 		derivative = n.leave(end, derivative)
 	}
-	r.returns = []feed{{"derivative", at.layer(batch)}}
+	returned := feed{"derivative" + number, at.layer(at.batch)}
 	if w.sum != "" {
-		derivative = addUp(end, derivative, batch, w.sum)
-		r.returns[0].shape = at.layer(1)
+		derivative = addUp(end, derivative, at.batch, w.sum)
+		returned.shape = at.layer(1)
 	}
-	end.OpTo("runexp_derivative", "Identity", []string{derivative})
-	if w.sum == "" {
-		value := "runexp_images"
-		if w.Layer != "" {
-			value = w.Layer
-		}
-		end.OpTo("runexp_value", "Identity", []string{value})
-		r.returns = append(r.returns, feed{"value", at.layer(batch)})
-	}
+	end.OpTo("runexp_derivative"+number, "Identity", []string{derivative})
 	g.After(end)
-	g.SetInputs(inputs...)
-	outputs := []onnx.Value{{Name: answer, Elem: onnxpb.TensorProto_FLOAT}}
-	for _, f := range r.returns {
-		outputs = append(outputs, onnx.Value{Name: "runexp_" + f.name, Elem: onnxpb.TensorProto_FLOAT})
-	}
-	g.SetOutputs(outputs...)
-	g.ForgetShapes()
-	g.Prune()
-	b, err := g.Encode()
-	return b, r, err
+	return returned, entries, nil
 }
 
 // replace puts what emit makes in the place of a value, for all that read it, and

@@ -18,6 +18,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -28,7 +29,7 @@ const (
 )
 
 // BenchmarkGradient measures a forward pass and the gradient of the images, as
-// attribute/saliency has it made, on the nets of testdata/shapes.py: beside ONNX
+// attribute/saliency has it made of a batch, on the nets of testdata/shapes.py: beside ONNX
 // Runtime's own forward pass over the net's file, all its optimisations on, and
 // beside PyTorch's gradient of the images. One run of each makes a round; medians of
 // rounds are reported, so that what else the machine does meets all alike.
@@ -51,18 +52,20 @@ func benchGradient(b *testing.B, dir, name string) {
 	n := net(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
 	forward := bareForward(b, path, n, threads)
 	slot := threaded{threads, stagetest.NewSlot()}
-	g, err := n.Gradient(b.Context(), slot, program.Question{Rules: "gradient"}, benchBatch)
+	g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i := range benchBatch {
+	for i := range g.Batch {
 		wave(i, g.Image(i))
 		g.Explain(i, program.Target{Class: 0, Minus: -1})
 	}
 	gradient := func() time.Duration {
 		start := time.Now()
-		if err := g.Run(b.Context()); err != nil {
-			b.Fatal(err)
+		for range benchBatch / g.Batch {
+			if err := g.Run(b.Context()); err != nil {
+				b.Fatal(err)
+			}
 		}
 		return time.Since(start)
 	}

@@ -9,13 +9,17 @@ import (
 )
 
 // A Gradient returns the derivative of the explained number for a batch of
-// images, together with the value it was taken at.
+// images, together with the value it was taken at; of several questions, if it is
+// to answer several, with one way forward.
 type Gradient struct{ *Program }
 
-// Gradient returns the program that answers q for up to batch images at once.
-func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int) (Gradient, error) {
-	p, err := n.keepBackward(ctx, slot, n.Fit(batch, batch), walk{
+// Gradient returns the program that answers q, and other questions, for up to batch
+// images at once; its Batch may be smaller, see [Net.AtOnce]. Its bits don't depend on
+// the other questions if all of them may be asked together, see [Net.Together].
+func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
+	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
 		Question: q,
+		also:     also,
 		name:     "gradient",
 		feeds: func(b bounds) []feed {
 			return []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
@@ -41,24 +45,56 @@ func (g Gradient) Gradient(i int) []float32 { return g.part(g.returned[0], i) }
 // Value returns the layer's value for row i.
 func (g Gradient) Value(i int) []float32 { return g.part(g.returned[1], i) }
 
-// Values returns the value of a layer for each of some normalised images.
-func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images [][]float32, batch int) ([][]float32, error) {
-	g, err := n.Gradient(ctx, slot, Question{Layer: layer, Rules: "gradient"}, n.Fit(len(images), batch))
-	if err != nil {
-		return nil, err
-	}
-	var out [][]float32
-	for from := 0; from < len(images); from += g.Batch {
-		to := min(from+g.Batch, len(images))
-		for i := from; i < to; i++ {
-			copy(g.Image(i-from), images[i])
-		}
-		if err := g.Run(ctx); err != nil {
-			return nil, err
-		}
-		for i := from; i < to; i++ {
-			out = append(out, slices.Clone(g.Value(i-from)))
-		}
-	}
-	return out, nil
+// Also returns row i's derivative and value for the k-th of the other questions, and
+// the shape of both.
+func (g Gradient) Also(k, i int) (gradient, value []float32, shape []int) {
+	k = 2 * (k + 1)
+	return g.part(g.returned[k], i), g.part(g.returned[k+1], i), slices.Clone(g.shapes[k][1:])
 }
+
+// A Slope returns the derivative of the explained number at values that are put
+// in the place of a layer's own.
+type Slope struct{ *Program }
+
+// Slope returns the program that answers q for up to batch values at once, or for
+// fewer as [Net.AtOnce] says.
+func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
+	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
+		Question: q,
+		name:     "slope",
+		feeds: func(b bounds) []feed {
+			f := []feed{{"targets", []int{b.batch, n.Classes}}, {"values", b.layer(b.batch)}}
+			if q.Layer != "" {
+				f = append(f, feed{"images", b.images(b.batch)})
+			}
+			return f
+		},
+		images: func(*onnx.Fragment) string {
+			if q.Layer != "" {
+				return "runexp_images"
+			}
+			return "runexp_values"
+		},
+		layer: func(*onnx.Fragment) string { return "runexp_values" },
+	})
+	return Slope{p}, err
+}
+
+// Set says what is explained of row i, and of which normalised image: what goes
+// around an inner layer depends on it.
+func (s Slope) Set(i int, t Target, image []float32) {
+	t.weigh(s.row(0, i))
+	if len(s.feeds) > 2 {
+		copy(s.row(2, i), image)
+	}
+}
+
+// Value returns where row i's value of the layer goes.
+func (s Slope) Value(i int) []float32 { return s.row(1, i) }
+
+// Run differentiates at what stands in the rows.
+func (s Slope) Run(ctx context.Context) error { return s.run(ctx) }
+
+// Gradient returns row i's derivative, of the layer's shape. It is overwritten by
+// the next run.
+func (s Slope) Gradient(i int) []float32 { return s.part(s.returned[0], i) }

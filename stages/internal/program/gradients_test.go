@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -61,7 +62,7 @@ func TestReferences(t *testing.T) {
 			}
 			delete(all, r.Net)
 			n := net(t, p)
-			g, err := n.Gradient(t.Context(), threaded{2, stagetest.NewSlot()}, program.Question{Rules: "gradient"}, len(r.Images))
+			g, err := n.Gradient(t.Context(), threaded{2, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, len(r.Images))
 			if err != nil {
 				t.Fatal(err)
 			}

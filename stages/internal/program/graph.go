@@ -43,7 +43,8 @@ type kept struct{ g *onnx.Graph }
 
 func (kept) Close() error { return nil }
 
-func (n *Net) graph(ctx context.Context, batch int) (*onnx.Graph, error) {
+func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
+	defer sound(&err)
 	m, err := onnx.Parse(n.onnx)
 	if err != nil {
 		return nil, err
@@ -52,6 +53,9 @@ func (n *Net) graph(ctx context.Context, batch int) (*onnx.Graph, error) {
 		return nil, err
 	}
 	if _, err := rewrite.Single(m); err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.Dequantise(m); err != nil {
 		return nil, err
 	}
 	m.FlushSubnormals()

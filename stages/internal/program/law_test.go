@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -147,11 +148,11 @@ func TestOneForward(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
-			questions := []program.Question{{Rules: "guided"}, {Rules: "deconvolution"}, {Rules: "gradient", Probability: true}}
+			questions := []program.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()}, {Rules: relevance.Derivative(), Probability: true}}
 			for _, v := range layers(t, n, slot, batch, 4) {
-				questions = append(questions, program.Question{Rules: "gradient", Layer: v})
+				questions = append(questions, program.Question{Rules: relevance.Derivative(), Layer: v})
 			}
-			want, _ := differentiate(t, n, slot, program.Question{Rules: "gradient"}, batch, 2)
+			want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, batch, 2)
 			for _, q := range questions {
 				if got, _ := differentiate(t, n, slot, q, batch, 2); !sameBits(got, want) {
 					t.Errorf("%+v: the answers have other bits than those of the plain gradient", q)
@@ -183,9 +184,12 @@ func TestDerivativesBits(t *testing.T) {
 					}
 				}
 			}
-			check(program.Question{Rules: "gradient"})
+			check(program.Question{Rules: relevance.Derivative()})
+			if n.Size() < 10000 { // scaled image by image
+				check(program.Question{Rules: relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy()})
+			}
 			if n.Size() < 100000 {
-				check(program.Question{Rules: "gradient", Probability: true})
+				check(program.Question{Rules: relevance.Derivative(), Probability: true})
 			}
 		})
 	}

@@ -10,7 +10,8 @@ import (
 
 // Layer returns the name of the value of the graph that a layer means: middle,
 // final, as [relevance.Layers] finds them, or the name itself.
-func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (string, error) {
+func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
+	defer sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
 		return "", err

@@ -14,26 +14,17 @@ import (
 type Path struct{ *Program }
 
 // Path returns the program that answers q at up to batch places of a path at
-// once.
+// once; its Batch may be smaller, see [Net.AtOnce].
 func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
-	p, err := n.keepBackward(ctx, slot, n.Fit(batch, batch), walk{
+	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
 		Question: q,
 		name:     "path",
 		feeds: func(b bounds) []feed {
-			f := append(b.sum(n.Classes), feed{"from", b.layer(1)}, feed{"to", b.layer(1)}, feed{"at", b.column()})
-			if q.Layer != "" {
-				f = append(f, feed{"image", b.images(1)})
-			}
-			return f
+			return append(b.sum(n.Classes), b.around(q.Layer, feed{"from", b.layer(1)}, feed{"to", b.layer(1)}, feed{"at", b.column()})...)
 		},
-		images: func(f *onnx.Fragment) string {
-			if q.Layer != "" {
-				return "runexp_image"
-			}
-			return line(f)
-		},
-		layer: line,
-		sum:   Plain,
+		images: around(q.Layer, line),
+		layer:  line,
+		sum:    Plain,
 	})
 	return Path{p}, err
 }
@@ -70,9 +61,9 @@ func (p Path) Run(ctx context.Context, at, weights []float64) error {
 type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once,
-// and adds up what s makes of the answers.
+// fewer as [Net.AtOnce] says, and adds up what s makes of the answers.
 func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, s Summand, batch int) (Noisy, error) {
-	p, err := n.keepBackward(ctx, slot, n.Fit(batch, batch), walk{
+	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
 		Question: q,
 		name:     "noisy " + string(s),
 		feeds: func(b bounds) []feed {

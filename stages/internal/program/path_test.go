@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -18,7 +19,7 @@ func TestPathEndsAtTheImage(t *testing.T) {
 			slot := threaded{1, stagetest.NewSlot()}
 			const batch = 4
 			for _, v := range append(layers(t, n, slot, batch, 5), "") {
-				q := program.Question{Rules: "gradient", Layer: v}
+				q := program.Question{Rules: relevance.Derivative(), Layer: v}
 				g, err := n.Gradient(t.Context(), slot, q, batch)
 				if err != nil {
 					t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // A Net is a model that programs can be made of.
@@ -51,6 +52,9 @@ func NewNet(m modelfile.Model) (*Net, error) {
 	return &Net{Spec: m.Spec, onnx: m.ONNX, digest: stages.Sum(b)}, err
 }
 
+// Digest returns the digest of the model.
+func (n *Net) Digest() stages.Digest { return n.digest }
+
 // Fit returns the batch to compile for when n rows are wanted and at most limit
 // fit: the one that leaves the fewest rows of the last batch unused.
 func (n *Net) Fit(rows, limit int) int {
@@ -75,6 +79,8 @@ type recipe struct {
 	feeds []feed
 	// returns are what the program returns besides the answer.
 	returns []feed
+	// entries are the accounts that the last of these sums up, if it keeps any.
+	entries []relevance.Entry
 	// canonical says that the net's own nodes give the same bits in all programs
 	// of a batch whose recipes say so.
 	canonical bool
@@ -128,13 +134,18 @@ func (n *Net) compile(r recipe) ([]byte, error) {
 
 // enter emits what makes the model's input of normalised images.
 func (n *Net) enter(f *onnx.Fragment, x string, elem onnxpb.TensorProto_DataType) {
+	n.enterAs(f, n.Input, x, elem)
+}
+
+// enterAs does the same for a value that is called otherwise.
+func (n *Net) enterAs(f *onnx.Fragment, name, x string, elem onnxpb.TensorProto_DataType) {
 	if n.Order == modelfile.BGR {
 		x = bgr(f, x)
 	}
 	if n.Layout == modelfile.NHWC {
 		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
 	}
-	f.OpTo(n.Input, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
+	f.OpTo(name, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
 // bgr emits the exchange of the first channel with the third.
@@ -152,6 +163,7 @@ type Program struct {
 	answer   *ort.Tensor[float32]
 	returned []*ort.Tensor[float32] // what the recipe returns besides
 	shapes   [][]int                // of these
+	entries  []relevance.Entry      // of its accounts
 }
 
 // keep returns the program of a recipe on a slot, compiled when it isn't there.
@@ -177,7 +189,7 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Batch: batch, classes: classes}
+	p := &Program{Batch: batch, classes: classes, entries: r.entries}
 	var names []string
 	outputs := []string{answer}
 	for _, f := range r.returns {

@@ -33,7 +33,7 @@ func TestAdjoint(t *testing.T) {
 		}
 		for _, ex := range op.Examples {
 			t.Run(op.Type+"/"+ex.Name, func(t *testing.T) {
-				if worst, where := adjointError(t, op, ex, nil); !(worst < 1) {
+				if worst, where := adjointError(t, op, ex, Policy{}); !(worst < 1) {
 					t.Errorf("%s: %.3g times the tolerance", where, worst)
 				}
 			})
@@ -49,14 +49,14 @@ func TestMutants(t *testing.T) {
 			t.Run(op.Type+"/"+ex.Name, func(t *testing.T) {
 				for wrong := range len(ex.Inputs) {
 					mutated := false
-					p := Policy{{Type(op.Type), func(b *Builder, op *Op, n onnx.Node, dy []Value) []Value {
+					p := Policy{Cases: []Case{{Type(op.Type), func(b *Builder, op *Op, n onnx.Node, dy []Value) []Value {
 						back := op.VJP(b, n, dy)
 						if wrong < len(back) && back[wrong] != "" && b.dynamic(n.Input[wrong]) {
 							mutated = true
 							back[wrong] = b.Mul(back[wrong], b.Scalar(1.01))
 						}
 						return back
-					}}}
+					}}}}
 					if worst, _ := adjointError(t, op, ex, p); mutated && worst < 1 {
 						t.Errorf("input %d: a mutant passes, %.3g of the tolerance", wrong, worst)
 					}

@@ -1,7 +1,7 @@
 package relevance
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -13,30 +13,70 @@ import (
 // value of the same shape. The error is an [*UnsupportedError] if operators on
 // the way are unknown.
 func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {
-	b := newBuilder(g)
-	nodes := g.Proto.Graph.Node
-	flows := reaches(nodes, wrt)
+	return newBuilder(g).backward(seeds, wrt, p)
+}
+
+func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {
+	for _, n := range b.g.Proto.Graph.Node {
+		b.model = append(b.model, onnx.Node{NodeProto: n})
+	}
+	if p.Grouped {
+		b.group(seeds, wrt)
+	}
+	b.seeds, b.ends = slices.Sorted(maps.Keys(seeds)), wrt
+	out := b.Pull(seeds, wrt, p)
+	if b.err != nil {
+		return nil, b.err
+	}
+	b.flush()
+	return out, nil
+}
+
+// Pull is [Backward] within a rule: it emits the way of relevance from some values
+// of the model back to others, by a policy that may be another one.
+func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]Value {
+	outerFlows, outerNode := b.flows, b.node
+	defer func() { b.flows, b.node = outerFlows, outerNode }()
+	b.flows = reaches(b.model, wrt)
+	path, unknown := b.path(seeds)
+	if unknown != nil {
+		if b.err == nil {
+			b.err = &UnsupportedError{unknown}
+		}
+		return nil
+	}
+	for _, n := range path {
+		b.prepare(n)
+	}
+	arrived := map[Value]Value{}
+	for v, r := range seeds {
+		arrived[v] = r
+	}
+	b.walk(path, arrived, p)
+	out := map[Value]Value{}
+	for _, v := range wrt {
+		out[v] = arrived[v]
+	}
+	return out
+}
+
+// path returns the nodes that relevance flows through, from the seeds backwards,
+// and those of them whose operators nobody has taught us.
+func (b *Builder) path(seeds map[Value]Value) (path []onnx.Node, unknown []string) {
 	needed := map[Value]bool{}
 	for v := range seeds {
 		needed[v] = true
 	}
-	ops := map[string]*Op{}
-	for _, o := range All() {
-		ops[o.Type] = o
-	}
-	var path []onnx.Node // from the seeds backwards
-	var unknown []string
-	for _, proto := range slices.Backward(nodes) {
-		n := onnx.Node{NodeProto: proto}
+	for _, n := range slices.Backward(b.model) {
 		if !slices.ContainsFunc(n.Output, func(v Value) bool { return needed[v] }) ||
-			!slices.ContainsFunc(n.Input, func(v Value) bool { return flows[v] }) {
+			!slices.ContainsFunc(n.Input, func(v Value) bool { return b.flows[v] }) {
 			continue
 		}
-		op := ops[n.OpType]
-		if op == nil || n.Domain != "" && n.Domain != "ai.onnx" {
+		op := b.op(n)
+		if op == nil {
 			unknown = append(unknown, n.Label())
 			for _, v := range n.Input { // go on, to name all at once
-				needed[v] = needed[v] || flows[v]
+				needed[v] = needed[v] || b.flows[v]
 			}
 			continue
 		}
@@ -45,25 +85,17 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 		}
 		path = append(path, n)
 		for i, v := range n.Input {
-			if flows[v] && op.Role(i) != Config {
+			if b.flows[v] && op.Role(i) != Config {
 				needed[v] = true
 			}
 		}
 	}
-	if unknown != nil {
-		slices.Reverse(unknown)
-		return nil, &UnsupportedError{unknown}
-	}
-	for _, n := range path {
-		if op := ops[n.OpType]; op.Prepare != nil {
-			op.Prepare(b, n)
-		}
-	}
-	b.flows = flows
-	arrived := map[Value]Value{}
-	for v, r := range seeds {
-		arrived[v] = r
-	}
+	slices.Reverse(unknown)
+	return path, unknown
+}
+
+// walk carries relevance through nodes, the last one first, to where it arrives.
+func (b *Builder) walk(path []onnx.Node, arrived map[Value]Value, p Policy) {
 	for _, n := range path {
 		r := make([]Value, len(n.Output))
 		some := false
@@ -71,14 +103,17 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 			r[i] = arrived[v]
 			some = some || r[i] != ""
 		}
-		if !some {
+		if !some || b.err != nil {
 			continue
 		}
-		op := ops[n.OpType]
+		op := b.op(n)
 		b.at(n)
-		back := p.rule(g, op, n)(b, op, n, r)
+		back := b.follow(p.rule(b, op, n), op, n, r)
+		if b.accounts && p.Name == b.accountsOf && b.err == nil {
+			b.enterLedger(n, r, back)
+		}
 		for i, v := range n.Input {
-			if !flows[v] || op.Role(i) == Config {
+			if !b.flows[v] || op.Role(i) == Config {
 				continue
 			}
 			if i >= len(back) || back[i] == "" {
@@ -87,8 +122,9 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 				}
 				continue
 			}
-			if got, want := b.Shape(back[i]), g.Shape(v); !slices.Equal(got, want) {
-				return nil, fmt.Errorf("node %s: the relevance of input %d has shape %v, not %v", n.Label(), i, got, want)
+			if got, want := b.Shape(back[i]), b.g.Shape(v); !slices.Equal(got, want) {
+				b.Fail(n, "the relevance of input %d has shape %v, not %v", i, got, want)
+				continue
 			}
 			if arrived[v] == "" {
 				arrived[v] = back[i]
@@ -97,19 +133,43 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 			}
 		}
 	}
-	if b.err != nil {
-		return nil, b.err
+}
+
+// follow applies a rule. Operators and rules rely on nodes that are as ONNX says; a
+// model file needn't be, and ONNX Runtime sees some of that only when it runs it.
+func (b *Builder) follow(rule Rule, op *Op, n onnx.Node, r []Value) []Value {
+	defer b.malformed(n)
+	return rule(b, op, n, r)
+}
+
+// prepare has a node compute what its operator's VJP reads besides.
+func (b *Builder) prepare(n onnx.Node) {
+	defer b.malformed(n)
+	if op := b.op(n); op.Prepare != nil {
+		op.Prepare(b, n)
 	}
-	b.flush()
-	out := map[Value]Value{}
-	for _, v := range wrt {
-		out[v] = arrived[v]
+}
+
+// malformed, deferred, makes an error of a panic at node n.
+func (b *Builder) malformed(n onnx.Node) {
+	if p := recover(); p != nil {
+		b.Fail(n, "its inputs, their shapes and its attributes don't fit together: %v", p)
 	}
-	return out, nil
+}
+
+// op returns the operator of a node, nil if nobody has taught us.
+func (b *Builder) op(n onnx.Node) *Op {
+	if g, ok := b.groups[n.Output[0]]; ok {
+		return g.op
+	}
+	if n.Domain != "" && n.Domain != "ai.onnx" {
+		return nil
+	}
+	return b.ops[n.OpType]
 }
 
 // reaches returns the values that depend on one of from, these included.
-func reaches(nodes []*onnxNode, from []Value) map[Value]bool {
+func reaches(nodes []onnx.Node, from []Value) map[Value]bool {
 	out := map[Value]bool{}
 	for _, v := range from {
 		out[v] = true

@@ -27,10 +27,16 @@ func TestBatch(t *testing.T) {
 				tested++
 			}
 		}
-		if tested == 0 {
+		if tested == 0 && !named(op.Type) {
 			t.Errorf("%s has no example whose batch can grow", op.Type)
 		}
 	}
+}
+
+// named lists operators whose indices name the images that they mean, so that a
+// batch can't grow without them.
+func named(op string) bool {
+	return slices.Contains([]string{"GatherElements", "GatherND", "ScatterElements", "ScatterND"}, op)
 }
 
 // ragged lists operators that ONNX Runtime itself computes with other last bits for
@@ -113,7 +119,7 @@ func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 			if !ok {
 				return false
 			}
-			b, err := prepare(t, op, grown, nil, threads)
+			b, err := prepare(t, op, grown, Policy{}, threads)
 			if err != nil { // a constant says how many images there are
 				return false
 			}

@@ -18,12 +18,40 @@ type Builder struct {
 	nodes  []*onnxNode
 	node   string // whose relevance is being written
 	consts map[string]Value
+	model  []onnx.Node // the nodes of the model, groups in the place of their members
+	groups map[Value]group
+	ops    map[string]*Op
 	flows  map[Value]bool // what depends on the values that relevance is wanted at
-	err    error
+	fixed  map[Value]bool // what was emitted and depends on weights alone
+
+	// What is known of the model's values, found when it's asked for.
+	makers      map[Value]onnx.Node
+	behind      map[Value]bool // a layer with weights
+	notNegative map[Value]bool
+	bothHalves  bool    // for tests: as if nothing were known not to be negative
+	seeds, ends []Value // of the whole way
+	batch       int     // how many images the values at the ends have
+	rows        map[Value]row
+	reads       map[Value][]int // by value: the positions of the nodes that read it
+	before      []int           // by position: the last node that reads what was made before it
+	since       map[Value]int   // by value: nodes that relevance has passed since it was last scaled
+
+	// The accounts of [Audit], for the policy of that name, not for the walks within
+	// its rules.
+	accounts   bool
+	accountsOf string
+	ledger     []Entry
+	taken      Value // by constants, at the node at hand
+
+	err error
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	return &Builder{g: g, consts: map[string]Value{}}
+	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, ops: map[string]*Op{}, fixed: map[Value]bool{}}
+	for _, o := range All() {
+		b.ops[o.Type] = o
+	}
+	return b
 }
 
 // at says for which node the next nodes are emitted.
@@ -31,6 +59,7 @@ func (b *Builder) at(n onnx.Node) { b.node = n.Output[0] }
 
 // flush appends what was emitted to the graph.
 func (b *Builder) flush() {
+	b.fold()
 	b.g.Proto.Graph.Node = append(b.g.Proto.Graph.Node, b.nodes...)
 	b.nodes = nil
 }
@@ -61,10 +90,12 @@ func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape [
 // EmitMany adds a node with several outputs.
 func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...onnx.Attr) []Value {
 	out := make([]Value, len(types))
+	fixed := !slices.ContainsFunc(in, b.dynamic)
 	for i, t := range types {
 		out[i] = b.g.Fresh("grad/" + b.node + "/" + op)
 		t.Shape = slices.Clone(t.Shape)
 		b.g.Types[out[i]] = t
+		b.fixed[out[i]] = fixed
 	}
 	b.nodes = append(b.nodes, onnx.NewNode(out[0], op, in, out, attrs...))
 	return out

@@ -132,4 +132,4 @@ func inverse(perm []int) []int {
 
 // dynamic reports whether v may be more than a constant of the model, so that its
 // cotangent is worth writing.
-func (b *Builder) dynamic(v Value) bool { return v != "" && b.g.Weight(v) == nil }
+func (b *Builder) dynamic(v Value) bool { return v != "" && b.g.Weight(v) == nil && !b.fixed[v] }

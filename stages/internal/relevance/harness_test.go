@@ -77,6 +77,9 @@ func model(t testing.TB, op *Op, ex Example) (*onnx.Model, []int) {
 		out = append(out, outputName(i))
 		outputs = append(outputs, onnx.Value{Name: out[i], Elem: float})
 	}
+	if op.Type == "TopK" { // its second output, of places, can't be left out
+		out = append(out, "places")
+	}
 	m.Proto.Graph.Node = []*onnxpb.NodeProto{onnx.NewNode("node", op.Type, in, out, ex.Attrs...)}
 	m.SetInputs(values...)
 	m.SetOutputs(outputs...)

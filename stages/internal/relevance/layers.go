@@ -1,7 +1,6 @@
 package relevance
 
 import (
-	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -15,8 +14,8 @@ import (
 //
 //   - all that flows from the input to the answer passes through, so that the
 //     model is a function of them alone;
-//   - have places: feature maps [B,C,h,w], or the tokens [B,T,C] of a square grid
-//     of patches, with up to two other tokens;
+//   - have places: feature maps, [B,C,h,w] or [B,h,w,C], or the tokens of a square
+//     grid of patches, [B,T,C] or [B,C,T], with up to [MaxOtherTokens] before them;
 //   - a layer ends with: what an activation makes, or a sum of branches that no
 //     activation follows, as in residual streams. Pooling ends no layer.
 //
@@ -28,7 +27,7 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	p := newPath(g)
 	var list []int // positions of nodes
 	for i := range p.nodes {
-		if v, ok := p.cut(i); ok && places(g.Shape(v)) && p.ends(i) {
+		if v, ok := p.cut(i); ok && p.ends(i) && places(g, v) {
 			list = append(list, i)
 		}
 	}
@@ -46,16 +45,32 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	return middle, final
 }
 
-// places reports whether values of a shape have places in the image.
-func places(shape []int) bool {
-	switch len(shape) {
-	case 4:
-		return shape[2]*shape[3] > 1
-	case 3:
-		side := int(math.Sqrt(float64(shape[1])))
-		return side > 1 && shape[1]-side*side <= 2
+// places reports whether a value has places in the image.
+func places(g *onnx.Graph, v Value) bool {
+	shape := g.Shape(v)
+	if len(shape) != 3 && len(shape) != 4 {
+		return false
 	}
-	return false
+	axis := ChannelAxis(g, v)
+	if len(shape) == 3 {
+		side, _ := TokenGrid(shape[3-axis])
+		return side > 0
+	}
+	if size(shape[1:]) == shape[axis] {
+		return false
+	}
+	// Blocks of tokens are no grid: that has the image's proportions.
+	grid := slices.Delete(slices.Clone(shape[1:]), axis-1, axis)
+	image := g.Types[g.Inputs()[0].Name].Shape
+	if len(image) != 4 {
+		return true
+	}
+	h, w := image[2], image[3]
+	if image[3] == 1 || image[3] == 3 {
+		h, w = image[1], image[2]
+	}
+	a, b := grid[0]*w, grid[1]*h
+	return 2*max(a, b) <= 3*min(a, b) // sizes are rounded
 }
 
 // A path is what lies between a model's input and its answer: the nodes that

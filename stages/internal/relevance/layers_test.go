@@ -128,6 +128,14 @@ func TestLayers(t *testing.T) {
 			h = Gemm(f, w) 2,10
 			r = Relu(h) 2,10
 			y = Gemm(r, w) 2,10`, "", ""},
+		{"blocks of tokens are no grid", `
+			a = Conv(x, w) 2,6,8,8
+			b = Relu(a) 2,6,8,8
+			c = Reshape(b, s) 2,4,16,6
+			d = LayerNormalization(c, w, w) 2,4,16,6
+			e = Add(d, c) 2,4,16,6
+			f = ReduceMean(e) 2,6
+			y = Gemm(f, w) 2,10`, "b", "b"},
 		{"two outputs that both count", `
 			a = Conv(x, w) 2,4,8,8
 			h, k = Split(a) 2,2,8,8

@@ -11,8 +11,8 @@ var opErf = &Op{
 	Type: "Erf", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x := n.Input[0]
-		bell := b.Unary("Exp", b.Unary("Neg", b.Mul(x, x)))
-		return []Value{b.Mul(dy[0], b.Mul(bell, b.Scalar(2/math.SqrtPi)))}
+		part := b.Div(dy[0], b.Unary("Exp", b.Mul(x, x))) // an overflow means 0
+		return []Value{b.Mul(part, b.Scalar(2/math.SqrtPi))}
 	},
 	Examples: []Example{{Name: "any", Inputs: [][]int{{2, 3, 5}}}},
 }

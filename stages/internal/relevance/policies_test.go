@@ -1,7 +1,6 @@
 package relevance
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,42 +14,33 @@ func TestPolicies(t *testing.T) {
 	above := Example{Inputs: [][]int{{6}, nil}, Consts: map[int]any{1: float32(-5)}}
 	one := Example{Inputs: [][]int{{6}}}
 	for _, tt := range []struct {
-		name, policy string
-		op           *Op
-		ex           Example
-		arrives      []float32
-		passes       []float32
+		name    string
+		policy  Policy
+		op      *Op
+		ex      Example
+		arrives []float32
+		passes  []float32
 	}{
-		{"Relu", "gradient", opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, -3, 3, -4}},
-		{"Relu", "guided", opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, 0, 3, 0}},
-		{"Relu", "deconvolution", opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{3, 0, 3, 0, 3, 0}},
-		{"Relu of at most 6", "guided", opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{0, 0, 0, 0, 3, 0}},
-		{"Relu of at most 6", "deconvolution", opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{3, 0, 3, 0, 3, 4}},
-		{"Clip from −5", "guided", opClip, above, []float32{3, -3, 3, -3, 3, -4}, []float32{3, -3, 3, -3, 3, -4}},
+		{"Relu", Derivative(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, -3, 3, -4}},
+		{"Relu", Guided(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, 0, 3, 0}},
+		{"Relu", Deconvolution(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{3, 0, 3, 0, 3, 0}},
+		{"Relu of at most 6", Guided(), opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{0, 0, 0, 0, 3, 0}},
+		{"Relu of at most 6", Deconvolution(), opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{3, 0, 3, 0, 3, 4}},
+		{"Clip from −5", Guided(), opClip, above, []float32{3, -3, 3, -3, 3, -4}, []float32{3, -3, 3, -3, 3, -4}},
 	} {
-		p, err := Named(tt.policy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := prepare(t, tt.op, tt.ex, p, 1)
+		b, err := prepare(t, tt.op, tt.ex, tt.policy, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, back := b.run(t, [][]float32{x}, [][]float32{tt.arrives})
 		// At the kink itself of Clip the derivative is anyone's.
 		got, want := back[0], tt.passes
-		if tt.op == opClip && tt.policy == "guided" {
+		if tt.op == opClip && tt.policy.Name == "guided" {
 			got[2], want[2] = 0, 0
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s, %s: %s", tt.name, tt.policy, d)
+			t.Errorf("%s, %s: %s", tt.name, tt.policy.Name, d)
 		}
 		b.close()
-	}
-}
-
-func TestNamed(t *testing.T) {
-	if _, err := Named("luck"); err == nil || !strings.Contains(err.Error(), `no policy is called "luck": there are deconvolution, gradient, guided`) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 			{Name: "output_shape", Value: []int64{5, 5}}}}, "states the shape"},
 	}
 	for _, tt := range tests {
-		b, err := prepare(t, tt.op, tt.ex, nil, 1)
+		b, err := prepare(t, tt.op, tt.ex, Policy{}, 1)
 		if err == nil {
 			b.close()
 		}
@@ -60,7 +60,7 @@ func chain(t *testing.T, ops ...string) *onnx.Graph {
 // and only those on the way.
 func TestUnsupported(t *testing.T) {
 	g := chain(t, "Det", "Relu", "Bogus", "Mystery", "Relu", "Hardmax")
-	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, nil)
+	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, Policy{})
 	var unsupported *UnsupportedError
 	if !errors.As(err, &unsupported) {
 		t.Fatalf("got %v", err)
@@ -73,7 +73,7 @@ func TestUnsupported(t *testing.T) {
 // TestOpaque holds that nothing arrives behind an operator that stops relevance.
 func TestOpaque(t *testing.T) {
 	g := chain(t, "Relu", "Sign", "Relu")
-	out, err := Backward(g, map[Value]Value{"v3": "seed"}, []Value{"v0", "v2"}, nil)
+	out, err := Backward(g, map[Value]Value{"v3": "seed"}, []Value{"v0", "v2"}, Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,18 +107,31 @@ type Rule func(b *Builder, op *Op, n onnx.Node, r []Value) []Value
 func Gradient(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.VJP(b, n, r) }
 
 // A Policy picks the rule for each node: that of the first case that matches. A
-// node that none matches follows [Gradient].
-type Policy []Case
+// node that none matches follows [Gradient], and so do all nodes of the zero Policy.
+type Policy struct {
+	Name  string // with its parameters: policies of one name do the same
+	Cases []Case
+
+	// Grouped shows rules the operators that a model was written with, such as Linear
+	// and GELU, where exporters leave several of ONNX; see [Groups].
+	Grouped bool
+	// Apart keeps each BatchNormalization a node of its own. Otherwise those behind
+	// a Conv are merged into it before the walk.
+	Apart bool
+}
+
+// Derivative is the policy of plain derivatives.
+func Derivative() Policy { return Policy{Name: "derivative"} }
 
 // A Case is a line of a policy.
 type Case struct {
-	Match func(g *onnx.Graph, op *Op, n onnx.Node) bool
+	Match func(b *Builder, op *Op, n onnx.Node) bool
 	Rule  Rule
 }
 
-func (p Policy) rule(g *onnx.Graph, op *Op, n onnx.Node) Rule {
-	for _, c := range p {
-		if c.Match(g, op, n) {
+func (p Policy) rule(b *Builder, op *Op, n onnx.Node) Rule {
+	for _, c := range p.Cases {
+		if c.Match(b, op, n) {
 			return c.Rule
 		}
 	}
@@ -126,13 +139,13 @@ func (p Policy) rule(g *onnx.Graph, op *Op, n onnx.Node) Rule {
 }
 
 // Type matches nodes by operator.
-func Type(types ...string) func(*onnx.Graph, *Op, onnx.Node) bool {
-	return func(_ *onnx.Graph, _ *Op, n onnx.Node) bool { return slices.Contains(types, n.OpType) }
+func Type(types ...string) func(*Builder, *Op, onnx.Node) bool {
+	return func(_ *Builder, _ *Op, n onnx.Node) bool { return slices.Contains(types, n.OpType) }
 }
 
 // OfKind matches nodes by the kind of their operator.
-func OfKind(kinds ...Kind) func(*onnx.Graph, *Op, onnx.Node) bool {
-	return func(_ *onnx.Graph, op *Op, _ onnx.Node) bool { return slices.Contains(kinds, op.Kind) }
+func OfKind(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
+	return func(_ *Builder, op *Op, _ onnx.Node) bool { return slices.Contains(kinds, op.Kind) }
 }
 
 // An UnsupportedError lists every node that relevance would have to flow through

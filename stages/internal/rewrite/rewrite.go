@@ -41,14 +41,14 @@ type pass struct {
 func passes() []pass {
 	return slices.Concat(
 		averagePool, batchNormalization, cast, clip, dropout, gelu, gridSample,
-		mish, pad, reduce, resize, roiAlign, scatter, slice, softmax, split, squeeze, topK, upsample,
+		mish, pad, reduce, resize, rmsNormalization, roiAlign, scatter, slice, softmax, split, squeeze, topK, upsample,
 	)
 }
 
 // newer are the operators that came after opset 17 and that no pass expresses.
 var newer = []string{
 	"AffineGrid", "Attention", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "Col2Im", "DeformConv",
-	"GroupNormalization", "ImageDecoder", "RMSNormalization", "RegexFullMatch", "RotaryEmbedding", "StringConcat", "StringSplit",
+	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "RotaryEmbedding", "StringConcat", "StringSplit",
 }
 
 // ToOpset brings a model's operators to version [Opset]. shapes has the shapes of

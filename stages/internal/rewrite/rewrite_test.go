@@ -131,6 +131,9 @@ func TestToOpset(t *testing.T) {
 		{"AveragePool", 22, node("AveragePool", "x", attr("dilations", list64(1, 1))), nil, []string{"y = AveragePool(x)"}},
 		{"Gelu", 20, node("Gelu", "x"), nil, []string{
 			"y/Div = Div(x, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add = Add(y/Erf, [1])", "y/Mul = Mul(x, y/Add)", "y = Mul(y/Mul, [0.5])"}},
+		{"RMSNormalization", 23, node("RMSNormalization", "x s", attr("axis", 2)), nil, []string{
+			"y/Mul = Mul(x, x)", "y/ReduceMean = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean, [1e-05])", "y/Sqrt = Sqrt(y/Add)",
+			"y/Div = Div(x, y/Sqrt)", "y = Mul(y/Div, s)"}},
 		{"Mish", 18, node("Mish", "x"), nil, []string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
 	for _, tt := range tests {

@@ -183,7 +183,8 @@ def measure(name, batch, threads):
         print(time.perf_counter() - start, flush=True)
 
 
-if sys.argv[1] == "time":
-    measure(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
-else:
-    write(Path(sys.argv[1]))
+if __name__ == "__main__":
+    if sys.argv[1] == "time":
+        measure(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    else:
+        write(Path(sys.argv[1]))

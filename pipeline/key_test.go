@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// TestHasherInPieces: the digest is that of all fields, however many they are, and
+// also of a hasher that was used before.
+func TestHasherInPieces(t *testing.T) {
+	for _, n := range []int{0, 10, gathered / 48, gathered/48 + 1, 5000, 3} {
+		h := newHasher("test")
+		var want []byte
+		text := func(s string) {
+			want = binary.LittleEndian.AppendUint64(want, uint64(len(s)))
+			want = append(want, s...)
+		}
+		text(keyFormat)
+		text("test")
+		for i := range n {
+			h.num(i)
+			want = binary.LittleEndian.AppendUint64(want, uint64(i))
+			d := stages.Sum([]byte{byte(i)})
+			h.digest(d)
+			want = append(want, d[:]...)
+			if i%100 == 0 {
+				s := strings.Repeat("x", 7*i)
+				h.text(s)
+				text(s)
+			}
+		}
+		if h.len() != len(want) {
+			t.Errorf("%d fields: %d bytes, want %d", n, h.len(), len(want))
+		}
+		if got := h.sum(); got != stages.Sum(want) {
+			t.Errorf("%d fields: another digest", n)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package attribute
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// AblationCAMParams are the parameters of [AblationCAM].
+type AblationCAMParams struct {
+	CAM
+	Variant string `yaml:"variant" doc:"paper puts zeros in the place of a channel; official-gildenblat what lies far below all values" choices:"paper|official-gildenblat"`
+}
+
+// AblationCAM is the stage of class activation maps weighted by what the answer
+// loses with a channel.
+var AblationCAM = stages.New(stages.Def[AblationCAMParams]{
+	Name: "attribute/ablation-cam",
+	Doc: `channels, weighted by what the answer loses without them
+
+A channel's weight is (y − y′)/y, with the explained number y and what becomes of it
+when zeros take the channel's place. It needs no gradient, but one pass through the
+rest of the model for every channel. The map is made at the layer and enlarged to the
+image's size; it isn't normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
+Explanations for Deep Convolutional Network via Gradient-free Localization", WACV 2020.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/ablation-cam: what takes a channel's place", Default: "paper",
+		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value is exactly 0; that code also stretches its maps to [0,1], which no variant does",
+		Golden:  "cam, gridpg_difull_dipart",
+	}},
+	Defaults: AblationCAMParams{CAM: cams(), Variant: "paper"},
+	Check:    func(p AblationCAMParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p AblationCAMParams, e *stages.Env) error {
+		return p.ablated(ctx, e, p.channelWeights)
+	},
+})
+
+// ablated makes the maps of a method that tries the channels one after the other:
+// weights returns how much each counts.
+func (p CAM) ablated(ctx context.Context, e *stages.Env, weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error)) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	return p.values(ctx, e, n, func(at layerValue) error {
+		w, err := weights(ctx, e, n, at)
+		if err != nil {
+			return err
+		}
+		cam := at.planes.combined(p.ReLU, func(c int, weights []float64) { everywhere(weights, w[c]) })
+		p.putPlane(e, at.item, n, p.flat(cam, len(cam)), at.planes, p.Upsample)
+		return nil
+	})
+}
+
+// channelWeights asks for the answer without each of the channels.
+func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error) {
+	channels := at.planes.channels
+	m, err := n.MaskedLayer(ctx, e.Slot, at.layer, "channels", channelMask, n.Fit(channels+1, e.Batch))
+	if err != nil {
+		return nil, err
+	}
+	instead := make([]float32, len(at.values))
+	if least := slices.Min(at.values); p.Variant == "official-gildenblat" && least != 0 {
+		fill(instead, least-1e7)
+	}
+	m.Set(at.values, instead, at.image)
+	// The first row has all channels.
+	responses := make([]float64, 0, channels+1)
+	for len(responses) <= channels {
+		for row := range m.Batch {
+			mask := m.Mask(row)
+			fill(mask, 1)
+			if k := len(responses) + row; k > 0 && k <= channels {
+				mask[k-1] = 0
+			}
+		}
+		if err := m.Run(ctx); err != nil {
+			return nil, err
+		}
+		for row := 0; row < m.Batch && len(responses) <= channels; row++ {
+			responses = append(responses, p.response(n, m.Row(row), at.target))
+		}
+	}
+	weights := make([]float64, channels)
+	for c := range weights {
+		weights[c] = (responses[0] - responses[c+1]) / responses[0]
+	}
+	return weights, nil
+}
+
+// channelMask returns the shape of a mask with one number a channel of a layer
+// whose values have the given shape: feature maps, or tokens.
+func channelMask(value []int) []int {
+	if len(value) == 3 {
+		return []int{value[0], 1, 1}
+	}
+	return []int{1, value[len(value)-1]}
+}

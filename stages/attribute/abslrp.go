@@ -1,0 +1,185 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// AbsLRPParams are the parameters of [AbsLRP].
+type AbsLRPParams struct {
+	Tapped
+	Variant  string `yaml:"variant" doc:"paper is its text; official the authors' code of December 2024, official-2024-01 that of January 2024" choices:"paper|official|official-2024-01"`
+	Contrast string `yaml:"contrast" doc:"what the target is set against: all other classes, in one pass that starts with -1/N there or in a pass of their own that is subtracted; nothing; or what the variant has" choices:"variant|single-pass|two-passes|none"`
+	MaxPool  string `yaml:"max_pool" doc:"whether relevance at a max-pool is divided by what it made or multiplied by the largest element; auto multiplies under variant official where the model adds no branches, as for VGG" choices:"auto|divide|multiply"`
+	Ablation string `yaml:"ablation" doc:"the studies of section 4.2: a map of patches instead of pixels, or in attention only values, or only queries and keys, pass relevance on" choices:"none|patch|values-only|queries-keys-only"`
+}
+
+// Validate refuses other starts than class scores, and patches at another layer.
+func (p AbsLRPParams) Validate() error {
+	switch {
+	case p.Output != "logit":
+		return stages.BadField("output", "output %s: relevance starts at the class scores, output logit", p.Output)
+	case p.Ablation == "patch" && p.Layer != "input":
+		return stages.BadField("layer", "layer %s: ablation patch makes its map at the patch embedding, layer input", p.Layer)
+	case p.Ablation == "patch" && p.Reduce == "none":
+		return stages.BadField("reduce", "reduce none keeps the channels of the image, and patches have channels of their own")
+	}
+	return p.Tapped.Validate()
+}
+
+// AbsLRP is the stage of relative absolute magnitude propagation.
+var AbsLRP = stages.New(stages.Def[AbsLRPParams]{
+	Name: "attribute/abslrp",
+	Doc: `positive shares relative to each neuron's magnitude
+
+Relevance goes backwards from the class scores, layer by layer: an input x of a
+neuron h = Σ x·w + b gets (x·w)⁺ / (|h| + 1e-9) of the neuron's relevance. The target
+starts with 1 and every other class of N with -1/N. Other operators have the paper's
+algorithm 1, which is that equation for a derivative; sums, such as residual
+connections, and products of two values, such as attention, have it for either
+operand; normalisations and softmax take their statistics and denominators for
+constants. Vukadin, Afrić, Šilić and Delač, "Advancing Attribution-Based Neural Network
+Explainability through Relative Absolute Magnitude Layer-Wise Relevance Propagation and
+Multi-Component Evaluation", ACM TIST 2024, equation 12 and section 3.1.
+
+Under variant paper a map has the scale at which its magnitudes, or with two passes
+those of either pass, sum to 1: the equation lets relevance grow without bounds in deep
+models, which changes nothing else. Under the official variants a map is what their code
+has before its last division by the largest magnitude.
+
+In one pass a class whose score is near 0 weighs much, as its relevance is divided by
+that; with few classes such maps may have nothing positive, which is warned of, and
+contrast two-passes counts both sides alike.
+
+Models of any operators are explained. Where a batch is mixed up with other axes in a
+way that can't be followed, the official variants, which scale or conserve relevance
+image by image, say so instead.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: absLRPVariants(),
+	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto", Ablation: "none"},
+	Check:    func(p AbsLRPParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      runAbsLRP,
+})
+
+func absLRPVariants() []stages.Variant {
+	item := func(what, paper, codes string) stages.Variant {
+		return stages.Variant{Item: "attribute/abslrp: " + what, Default: paper, Differs: codes, Golden: "abslrp"}
+	}
+	return []stages.Variant{
+		item("scale", "variant: paper, no normalisation within the model",
+			"official scales what every module gives to each of its inputs to the sum of magnitudes 1, so that the branches of a block count the same whatever their size; official-2024-01 propagates positive and negative relevance apart and keeps the sum of either at every module, sharing it between two inputs in the ratio of their sums"),
+		item("contrast", "contrast: variant, one pass from 1 and -1/N",
+			"official, and official-2024-01 for models with attention: one pass from the target minus one from all other classes, each of magnitude 1; official-2024-01 otherwise: one pass from 1 and -1/1000, here -1/N"),
+		item("residual connections", "variant: paper, equation 12 for either summand",
+			"official gives a shortcut that is the block's input itself the total derivative, through both summands"),
+		item("BatchNormalization", "variant: paper, two layers, standardisation and scale with shift",
+			"official has one layer; official-2024-01 two, as the paper"),
+		item("LayerNormalization", "variant: paper, two layers, standardisation and scale with shift",
+			"official has one, with the statistics of the magnitudes in the magnitude's half of algorithm 1; official-2024-01 one, with |x - mean| there"),
+		item("softmax and activations", "variant: paper, algorithm 1",
+			"official-2024-01 takes the magnitude of the output for the output at the magnitudes"),
+		item("max-pooling", "max_pool: auto, divided by the output",
+			"official doesn't divide in VGG, which multiplies relevance by the activation; in ResNet it divides"),
+		item("modules that compute nothing", "variant: paper, relevance passes",
+			"official deletes relevance at negative values behind an activation that a linear layer reads (Dropout) and where the class token is picked; official-2024-01 does so at the class token and at heads"),
+	}
+}
+
+func runAbsLRP(ctx context.Context, p AbsLRPParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, passes, err := p.plan(ctx, e, n)
+	if err != nil {
+		return err
+	}
+	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	shape, against := g.Shape(), 0
+	for from := 0; from < e.Len(); from += g.Batch {
+		to := min(from+g.Batch, e.Len())
+		maps := make([][]float64, to-from)
+		for _, start := range passes {
+			for i := from; i < to; i++ {
+				t, err := p.target(e, i, n)
+				if err != nil {
+					return err
+				}
+				start.from(t, g.Start(i-from))
+				if err := image(e, i, n, g.Image(i-from)); err != nil {
+					return err
+				}
+			}
+			if err := g.Run(ctx); err != nil {
+				return err
+			}
+			for i := range maps {
+				maps[i] = start.add(maps[i], g.Gradient(i))
+			}
+		}
+		for i, m := range maps {
+			if slices.Max(m) <= 0 {
+				against++
+			}
+			if err := p.hand(e, from+i, n, m, shape); err != nil {
+				return err
+			}
+		}
+	}
+	if against > 0 {
+		e.Warn("in %d of %d maps nothing is positive: classes whose score is near 0 outweigh the target; contrast two-passes counts both sides alike", against, e.Len())
+	}
+	return nil
+}
+
+// plan returns what the model is asked for, and from where relevance starts.
+func (p AbsLRPParams) plan(ctx context.Context, e *stages.Env, n *program.Net) (program.Question, []pass, error) {
+	rules := relevance.AbsLRP{Variant: relevance.AbsLRPVariant(p.Variant), MaxPool: relevance.MaxPoolRule(p.MaxPool), Ablation: relevance.Ablation(p.Ablation)}
+	if p.Ablation == "patch" {
+		rules.Ablation = relevance.AblationNone
+	}
+	q, err := p.question(ctx, e, n, rules.Policy())
+	if err != nil {
+		return q, nil, err
+	}
+	g, err := n.Graph(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return q, nil, err
+	}
+	attention := relevance.HasAttention(g)
+	switch {
+	case p.Ablation == "patch":
+		if q.Layer = relevance.PatchEmbedding(g); q.Layer == "" {
+			return q, nil, fmt.Errorf("ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
+		}
+	case p.Ablation != "none" && !attention:
+		return q, nil, fmt.Errorf("ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
+	}
+	return q, p.passes(attention), nil
+}
+
+// hand hands over the map of item i: at the patch embedding each patch's score for
+// all of its pixels.
+func (p AbsLRPParams) hand(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
+	if p.Ablation != "patch" {
+		return p.put(e, i, n, values, shape)
+	}
+	at, err := planesOf(values, shape)
+	if err != nil {
+		return fmt.Errorf("ablation patch: %w", err)
+	}
+	p.putPlane(e, i, n, p.flat(at.values, at.pixels()), at, "nearest")
+	return nil
+}

@@ -1,0 +1,248 @@
+package attribute_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+const (
+	methodsBatch  = 8
+	methodsRounds = 3
+)
+
+// evaluations are what methods with a number of steps are set to, here and in
+// captum; other parameters are the defaults.
+var evaluations = map[string]struct {
+	n      int
+	fields map[string]any
+}{
+	"integrated-gradients": {16, map[string]any{"Steps": 16}},
+	"smoothgrad":           {8, map[string]any{"Samples": 8}},
+	"occlusion":            {32, map[string]any{"Window": 32, "Stride": 32}},
+}
+
+// BenchmarkMethods measures every method that asks a model, on the shapes of
+// ResNet-50 and ViT-B/16: images a second of the whole stage, from encoded images to
+// encoded maps, with its programs loaded; how many of ONNX Runtime's own forward
+// passes that is; and captum's best of batches of 1, 8 and 32 on the same threads. One
+// run of each makes a round; medians of rounds are reported. METHODS, if set, names
+// the methods to measure, with commas between.
+func BenchmarkMethods(b *testing.B) {
+	root, err := stagetest.Root()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"resnet50", "vit_b_16"} {
+		path := filepath.Join(root, ".bench", name+".onnx")
+		b.Run(name, func(b *testing.B) {
+			if _, err := os.Stat(path); err != nil {
+				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes", path)
+			}
+			benchMethods(b, name, path)
+		})
+	}
+}
+
+func benchMethods(b *testing.B, name, path string) {
+	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
+	forward := bareForward(b, path)
+	ask := startCaptum(b, name)
+	slot := stagetest.NewSlot()
+	for _, s := range registry.Builtin().Family("attribute") {
+		method, ok := strings.CutPrefix(s.Name, "attribute/")
+		port := s.Input("model")
+		wanted := os.Getenv("METHODS")
+		if !ok || port == nil || port.Optional || wanted != "" && !slices.Contains(strings.Split(wanted, ","), method) {
+			continue
+		}
+		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slot, forward, ask) })
+	}
+}
+
+func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Slot, forward func() float64, ask func(string) (float64, string)) {
+	method := strings.TrimPrefix(s.Name, "attribute/")
+	params := s.NewParams()
+	for field, v := range evaluations[method].fields {
+		set(b, params, field, v)
+	}
+	count := methodsBatch
+	run := func() (float64, error) {
+		e, err := stagetest.Env(s, methodInputs(data, count))
+		if err != nil {
+			return 0, err
+		}
+		e.Slot, e.Batch = slot, methodsBatch
+		start := time.Now()
+		err = s.Run(b.Context(), params, e)
+		return time.Since(start).Seconds() / float64(count), err
+	}
+	first, err := run()
+	if err != nil {
+		b.Skipf("skipped: %v", err)
+	}
+	if first > 2 { // slow methods run the same batch after batch for each image
+		count = 1
+	}
+	var ours, bare, theirs []float64
+	note := ""
+	for b.Loop() {
+		for range methodsRounds {
+			seconds, err := run()
+			if err != nil {
+				b.Fatal(err)
+			}
+			ours, bare = append(ours, seconds), append(bare, forward())
+			t, said := ask(fmt.Sprintf("%s %d", method, evaluations[method].n))
+			if note = said; t > 0 {
+				theirs = append(theirs, t)
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(1/median(ours), "images/s")
+	b.ReportMetric(median(ours)/median(bare), "forwards")
+	text := fmt.Sprintf("%s: %.3g images/s (%.3g to %.3g ms an image), %.3g forward passes", method,
+		1/median(ours), 1000*slices.Min(ours), 1000*slices.Max(ours), median(ours)/median(bare))
+	if theirs == nil {
+		b.Logf("%s; captum: %s", text, note)
+		return
+	}
+	b.ReportMetric(median(theirs)/median(ours), "×captum")
+	b.Logf("%s; captum, batch %s: %.3g images/s (%.3g to %.3g ms); ours %.2f × as fast", text, note,
+		1/median(theirs), 1000*slices.Min(theirs), 1000*slices.Max(theirs), median(theirs)/median(ours))
+}
+
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// methodInputs returns a model and noisy images whose class 0 is explained.
+func methodInputs(data stages.Data, count int) map[string][]stages.Data {
+	r := rand.New(rand.NewPCG(1, 2))
+	var images, targets [][]byte
+	for range count {
+		pixels := make([]uint8, 3*224*224)
+		for i := range pixels {
+			pixels[i] = uint8(r.IntN(256))
+		}
+		images = append(images, stages.NewTensor(pixels, 3, 224, 224).Encode())
+		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
+	}
+	return map[string][]stages.Data{
+		"model": {data}, "images": {stagetest.Items(nil, images...)}, "targets": {stagetest.Items(nil, targets...)},
+	}
+}
+
+// bareForward returns a timed run of a net's file as it is, in seconds an image.
+func bareForward(b *testing.B, path string) func() float64 {
+	b.Helper()
+	file, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := modeltest.Runtime(b)
+	s, err := r.NewSession(file, []string{"input"}, []string{"logits"}, stages.Device{Class: "cpu", Threads: threads()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	in, err := ort.NewTensor[float32](r, methodsBatch, 3, 224, 224)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close() })
+	out, err := ort.NewTensor[float32](r, methodsBatch, 1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { out.Close() })
+	return func() float64 {
+		start := time.Now()
+		if err := s.Run(b.Context(), []ort.Value{in}, []ort.Value{out}); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start).Seconds() / methodsBatch
+	}
+}
+
+// startCaptum returns what asks captum, in a process of its own, for its seconds an
+// image, and the batch it took; 0 and why if it can't tell.
+func startCaptum(b *testing.B, name string) func(method string) (float64, string) {
+	b.Helper()
+	python := os.Getenv("PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	root, err := stagetest.Root()
+	if err != nil {
+		b.Fatal(err)
+	}
+	shapes := filepath.Join(root, "stages", "internal", "program", "testdata", "shapes.py")
+	cmd := exec.Command(python, "-W", "ignore", filepath.Join("testdata", "captum_times.py"), shapes, name, strconv.Itoa(threads()))
+	var said strings.Builder
+	cmd.Stderr = &said
+	question, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	gone := func(string) (float64, string) { return 0, "it isn't there: " + strings.TrimSpace(said.String()) }
+	if err := cmd.Start(); err != nil {
+		return func(string) (float64, string) { return 0, err.Error() }
+	}
+	b.Cleanup(func() {
+		question.Close()
+		_ = cmd.Wait() // it was heard
+	})
+	lines := bufio.NewScanner(answers)
+	if !lines.Scan() {
+		return gone
+	}
+	return func(method string) (float64, string) {
+		io.WriteString(question, method+"\n")
+		if !lines.Scan() {
+			return gone(method)
+		}
+		number, rest, _ := strings.Cut(lines.Text(), " ")
+		seconds, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return 0, rest
+		}
+		return seconds, rest
+	}
+}
+
+func threads() int { return min(2, runtime.NumCPU()) }
+
+// set sets a field of a parameter struct, wherever it's embedded.
+func set(b *testing.B, params any, field string, v any) {
+	b.Helper()
+	f := reflect.ValueOf(params).Elem().FieldByName(field)
+	if !f.IsValid() {
+		b.Fatalf("%T has no field %s", params, field)
+	}
+	f.Set(reflect.ValueOf(v))
+}

@@ -1,0 +1,109 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// CAM are the parameters of class activation maps: sums of a layer's channels, each
+// weighted by what it does for the explained class.
+type CAM struct {
+	Tapped
+	ReLU     bool   `yaml:"relu" doc:"keep only what speaks for the explained class"`
+	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"bilinear|nearest"`
+}
+
+// atFinal returns the parameters of methods that look at the last layer that
+// still has places.
+func atFinal() Tapped {
+	p := tapped()
+	p.Layer = "final"
+	return p
+}
+
+// cams returns the defaults of CAM.
+func cams() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"} }
+
+// A weighing writes how much each place of a channel counts, given the channel's
+// values and derivatives there.
+type weighing func(value, gradient, weights []float64, response float64)
+
+// run makes the maps of a method that knows the weights from one way back.
+func (p CAM) run(ctx context.Context, e *stages.Env, rule weighing) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	return p.derivatives(ctx, e, n, relevance.Derivative(), func(i int, d derivative) error {
+		cam, at, err := p.cam(d, rule, p.ReLU)
+		if err != nil {
+			return err
+		}
+		p.putPlane(e, i, n, p.flat(cam, len(cam)), at, p.Upsample)
+		return nil
+	})
+}
+
+// cam returns the class activation map at the layer, and the layer's places.
+func (p Tapped) cam(d derivative, rule weighing, relu bool) ([]float64, planes, error) {
+	gradient, err := planesOf(doubles(d.gradient), d.shape)
+	if err != nil {
+		return nil, planes{}, fmt.Errorf("layer %s: %w", p.Layer, err)
+	}
+	value, err := planesOf(doubles(d.value), d.shape)
+	if err != nil {
+		return nil, planes{}, err
+	}
+	return value.combined(relu, func(c int, weights []float64) {
+		rule(value.channel(c), gradient.channel(c), weights, d.response)
+	}), value, nil
+}
+
+// channel returns the values of channel c.
+func (p planes) channel(c int) []float64 { return p.values[c*p.pixels() : (c+1)*p.pixels()] }
+
+// combined returns the sum of the channels, each place counted as weigh writes for
+// the channel; with relu only what is positive of it.
+func (p planes) combined(relu bool, weigh func(c int, weights []float64)) []float64 {
+	sum, weights := make([]float64, p.pixels()), make([]float64, p.pixels())
+	for c := range p.channels {
+		weigh(c, weights)
+		for k, v := range p.channel(c) {
+			sum[k] += float64(weights[k] * v)
+		}
+	}
+	if relu {
+		for k, v := range sum {
+			sum[k] = max(v, 0)
+		}
+	}
+	return sum
+}
+
+// everywhere writes one weight for all places.
+func everywhere(weights []float64, w float64) {
+	for k := range weights {
+		weights[k] = w
+	}
+}
+
+// meanGradient counts a channel as much as its mean derivative.
+func meanGradient(_, gradient, weights []float64, _ float64) {
+	sum := 0.0
+	for _, g := range gradient {
+		sum += g
+	}
+	everywhere(weights, sum/float64(len(gradient)))
+}
+
+func doubles(values []float32) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// CLRPParams are the parameters of [CLRP].
+type CLRPParams struct {
+	Relevant
+	NamedRules
+	Variant  string `yaml:"variant" doc:"how much each other class counts: −1/(N−1) of N classes, as in the paper, or −1/N as with absLRP" choices:"paper|abslrp"`
+	Positive bool   `yaml:"positive" doc:"keep what is positive of each value, before channels become one"`
+}
+
+// Validate refuses what can't be compared with other classes.
+func (p CLRPParams) Validate() error {
+	if p.Output == "probability" {
+		return stages.BadField("output", "output: a probability is compared with the other classes already; the other lrp methods explain it so")
+	}
+	return p.refuseTwo(p.Relevant)
+}
+
+// NamedRules are the rules of methods that take them by name.
+type NamedRules struct {
+	FirstLayer
+	Rules string `yaml:"rules" doc:"the rule of all layers with weights, or a preset of attribute/lrp-composite, whose rule for first layers holds" choices:"z-plus|epsilon|gamma|alpha2-beta1|epsilon-plus|epsilon-plus-flat|epsilon-alpha2-beta1|epsilon-alpha2-beta1-flat|epsilon-gamma-box"`
+}
+
+// refuseTwo refuses a rule for first layers beside a preset, which has its own.
+func (r NamedRules) refuseTwo(p Relevant) error {
+	if r.First != "same" && strings.HasPrefix(r.Rules, "epsilon-") {
+		return stages.BadField("first", "first: rules %s have a rule for first layers", r.Rules)
+	}
+	return p.Tapped.Validate()
+}
+
+// CLRP is the stage of contrastive layer-wise relevance.
+var CLRP = stages.New(stages.Def[CLRPParams]{
+	Name: "attribute/clrp",
+	Doc: `layer-wise relevance of a class compared with all others
+
+The relevance that starts at the explained class, minus that which starts in equal
+parts at the others: what speaks for all classes alike goes. The rules don't depend on
+what they carry, so that both are one walk that starts with 1 at the class and −1/(N−1)
+at each other one, times the explained logit (start: logit). Gu, Yang and Tresp,
+"Understanding Individual Decisions of CNNs via Contrastive Backpropagation", ACCV 2018,
+section 3.2.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  relevantOutputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/clrp: other classes", Default: "variant: paper",
+		Differs: "with absLRP they count −1/N (variant: abslrp)",
+		Golden:  "zennit_lrp",
+	}, {
+		Item: "attribute/clrp: sign", Default: "positive: false",
+		Differs: "Gu et al. keep what is positive of the difference (positive: true); maps with both signs tell what speaks against the class too",
+		Golden:  "",
+	}},
+	Defaults: CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "z-plus"}, Variant: "paper"},
+	Check:    func(p CLRPParams, wired func(string) bool) error { return p.check(wired) },
+	Facts: func(CLRPParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return relevantFacts()
+	},
+	Run: func(ctx context.Context, p CLRPParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		start := program.StartOnes
+		if p.Start == "logit" {
+			start = program.StartTarget
+		}
+		return p.propagate(ctx, e, n, propagation{
+			rules: p.rules(n).Policy(), start: start, passes: []descent{{counts: p.contrast}}, positive: p.Positive, conserved: true,
+		})
+	},
+})
+
+// rules returns the composite of the parameters for a net.
+func (p CLRPParams) rules(n *program.Net) relevance.LRP {
+	return p.named(n, p.Rules, p.FirstLayer)
+}
+
+// named returns the composite of a rule for all layers, but perhaps the first, or the
+// preset of that name.
+func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance.LRP {
+	s := float32(p.Stabiliser)
+	var rule relevance.LayerRule
+	switch name {
+	case "z-plus":
+		rule = relevance.ZPlus(s)
+	case "epsilon":
+		rule = relevance.Epsilon(1e-6)
+	case "gamma":
+		rule = relevance.Gamma(0.25, s)
+	case "alpha2-beta1":
+		rule = relevance.AlphaBeta(2, 1, s)
+	default:
+		return p.preset(n, name, 1e-6, 0.25)
+	}
+	return p.composite(rule, rule, first.rule(n, s))
+}
+
+// contrast writes how much each class counts for a target.
+func (p CLRPParams) contrast(classes []float32, t program.Target) error {
+	others := len(classes) - 1
+	if p.Variant == "abslrp" {
+		others++
+	}
+	return against(classes, t, 1, -1/float64(others))
+}
+
+// against writes what counts of a target's class and of each of the others.
+func against(classes []float32, t program.Target, target, others float64) error {
+	switch {
+	case t.Minus >= 0:
+		return fmt.Errorf("the target is a difference of classes, which has no others to be compared with")
+	case len(classes) < 2:
+		return fmt.Errorf("the model has one class, and no others to compare it with")
+	}
+	for i := range classes {
+		classes[i] = float32(others)
+	}
+	classes[t.Class] = float32(target)
+	return nil
+}

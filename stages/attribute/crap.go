@@ -1,0 +1,55 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// CRAPParams are the parameters of [CRAP].
+type CRAPParams struct {
+	RAPParams
+	Contrast string `yaml:"contrast" doc:"a pass from the class minus one from all others, each of which counts 1/(N−1) of N classes; or one pass that starts with 1 and −1/N" choices:"two-passes|single-pass"`
+}
+
+// CRAP is the stage of contrastive relative attributing propagation.
+var CRAP = stages.New(stages.Def[CRAPParams]{
+	Name: "attribute/crap",
+	Doc: `attribute/rap of a class compared with all others
+
+Relative attributing propagation from the explained class, minus that from the other
+classes in equal parts, as contrastive layer-wise relevance does it (Gu, Yang and Tresp,
+ACCV 2018). Vukadin et al., "Advancing Attribution-Based Neural Network Explainability
+through Relative Absolute Magnitude Layer-Wise Relevance Propagation", ACM TIST 2024, name
+it and publish no code.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: append(rapVariants("attribute/crap"), stages.Variant{
+		Item: "attribute/crap: contrast", Default: "contrast: two-passes",
+		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), which is not the same, as the rules treat relevance of either sign differently",
+		Golden:  "rap",
+	}),
+	Defaults: CRAPParams{RAPParams{Tapped: tapped(), Variant: "official"}, "two-passes"},
+	Check:    func(p CRAPParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p CRAPParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		passes := []descent{{counts: func(c []float32, t program.Target) error { return against(c, t, 1, 0) }}, {
+			// As large as in the first pass, where float32 has the same digits.
+			counts: func(c []float32, t program.Target) error { return against(c, t, 0, 1) },
+			weight: func(classes int) float64 { return -1 / float64(classes-1) },
+		}}
+		if p.Contrast == "single-pass" {
+			passes = []descent{{counts: func(c []float32, t program.Target) error {
+				return against(c, t, 1, -1/float64(len(c)))
+			}}}
+		}
+		return p.propagate(ctx, e, n, propagation{rules: p.policy(), start: program.StartOnes, passes: passes})
+	},
+})

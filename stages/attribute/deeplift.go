@@ -1,0 +1,114 @@
+package attribute
+
+import (
+	"context"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// DeepLIFTParams are the parameters of [DeepLIFT].
+type DeepLIFTParams struct {
+	Tapped
+	Variant  string `yaml:"variant" doc:"how pools and Softmax are treated" choices:"paper|official"`
+	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image" choices:"zero|black"`
+}
+
+// DeepLIFT is the stage of DeepLIFT with the Rescale rule.
+var DeepLIFT = stages.New(stages.Def[DeepLIFTParams]{
+	Name: "attribute/deeplift",
+	Doc: `how differences from a reference add up to the answer
+
+The model sees the image x and a reference, and every activation is compared. On the way
+back a function of single elements multiplies by Δy/Δx in the place of its slope (where
+|Δx| < 1e-10, by its slope), affine maps by their weights. What arrives, times Δ of the
+pixel, is the map: Σ Cₖ = f(x) − f(reference). Shrikumar, Greenside and Kundaje, "Learning
+Important Features Through Propagating Activation Differences", ICML 2017, equations 1
+and 9 (Rescale).
+
+The paper's networks have nothing but that. So that sums stay complete, here products
+such as attention and gates multiply by the means, Δ(xy) = ȳΔx + x̄Δy, as do quotients,
+LayerNormalization and Softmax, which are made of products and functions of elements;
+GELU, SiLU and the like are one function each. Models with other mixtures, such as
+InstanceNormalization or the larger of two values, are refused. With t = max(y, y_ref) a
+pool gives t − y_ref to its largest element and y − t to that of the reference, over Δx; the
+port completeness has what sums to more than the answers' difference, above all where
+|Δx| is small there.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs: append(outputs(), stages.Port{
+		Name: "completeness", Type: stages.Scores,
+		Doc: "the sum of the attributions minus the difference of the answers to image and reference",
+	}),
+	Variants: []stages.Variant{{
+		Item: "attribute/deeplift: pools and Softmax", Default: "variant: paper",
+		Differs: "official is captum as it runs: its rule for pools takes part only where no activation that it knows feeds the pool, which otherwise has the plain derivative, and Softmax multiplies by Δy/Δx minus the mean of the line. What captum does to batches, whose images it mixes up in pools, isn't followed",
+		Golden:  "captum",
+	}},
+	Defaults: DeepLIFTParams{Tapped: tapped(), Variant: "paper", Baseline: "zero"},
+	Check:    func(p DeepLIFTParams, wired func(string) bool) error { return p.check(wired) },
+	Facts: func(p DeepLIFTParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
+	},
+	Run: func(ctx context.Context, p DeepLIFTParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		reference := make([]float32, n.Size())
+		if p.Baseline == "black" {
+			for k := range reference {
+				reference[k] = n.Black(k / (n.Height * n.Width))
+			}
+		}
+		return p.run(ctx, e, n, reference)
+	},
+})
+
+// run compares every item with a normalised image.
+func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net, reference []float32) error {
+	q, err := p.question(ctx, e, n, relevance.Policy{})
+	if err != nil {
+		return err
+	}
+	d, err := n.DeepLIFT(ctx, e.Slot, q, p.Variant == "official", n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	d.Reference(reference)
+	for from := 0; from < e.Len(); from += d.Batch {
+		to := min(from+d.Batch, e.Len())
+		targets := make([]program.Target, to-from)
+		for i := from; i < to; i++ {
+			if targets[i-from], err = p.target(e, i, n); err != nil {
+				return err
+			}
+			d.Explain(i-from, targets[i-from])
+			if err := image(e, i, n, d.Image(i-from)); err != nil {
+				return err
+			}
+		}
+		if err := d.Run(ctx); err != nil {
+			return err
+		}
+		for i := from; i < to; i++ {
+			row, t := i-from, targets[i-from]
+			excess := p.response(n, d.ReferenceAnswer(), t) - p.response(n, d.Row(row), t)
+			values, there := doubles(d.Value(row)), d.ReferenceValue()
+			for k, m := range d.Multipliers(row) {
+				values[k] = float64(m) * (values[k] - float64(there[k]))
+				excess += values[k]
+			}
+			e.Put("completeness", i, stages.Scalar(excess))
+			if err := p.put(e, i, n, values, d.Shape()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

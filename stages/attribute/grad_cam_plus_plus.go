@@ -1,0 +1,68 @@
+package attribute
+
+import (
+	"context"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// GradCAMPlusPlusParams are the parameters of [GradCAMPlusPlus].
+type GradCAMPlusPlusParams struct {
+	CAM
+	Variant string `yaml:"variant" doc:"paper, without a factor of the whole map; or the code of Gildenblat et al., or that of Rao et al." choices:"paper|official-gildenblat|official-rao"`
+}
+
+// GradCAMPlusPlus is the stage of class activation maps weighted by place.
+var GradCAMPlusPlus = stages.New(stages.Def[GradCAMPlusPlusParams]{
+	Name: "attribute/grad-cam-plus-plus",
+	Doc: `channels, weighted by the places that speak for the class
+
+A channel's weight is the sum of its positive derivatives, each counted by
+α = g²/(2g² + g³·Σa), with the sum of the channel's values a; a place where that is
+0/0 counts nothing. The map is made at the layer and enlarged to the image's size; it
+isn't normalised. Chattopadhay et al., "Grad-CAM++: Improved Visual Explanations for
+Deep Convolutional Networks", WACV 2018, section 3.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Together: oneWayBack,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/grad-cam-plus-plus: factor and division", Default: "paper",
+		Differs: "the paper explains exp of the logit, which multiplies a whole map by it: official-rao does that (logits above 88 overflow), and puts 1 in the place of denominators of 0; official-gildenblat adds 1e-6 to denominators; that code also stretches each map to [0,1], which no variant does, for it changes neither order nor sheets",
+		Golden:  "cam, gridpg_difull_dipart",
+	}},
+	Defaults: GradCAMPlusPlusParams{CAM: cams(), Variant: "paper"},
+	Check:    func(p GradCAMPlusPlusParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p GradCAMPlusPlusParams, e *stages.Env) error {
+		return p.run(ctx, e, p.weigh)
+	},
+})
+
+// weigh is the weighing of the parameters' variant.
+func (p GradCAMPlusPlusParams) weigh(value, gradient, weights []float64, response float64) {
+	sum, factor, more := 0.0, 1.0, 0.0
+	for _, v := range value {
+		sum += v
+	}
+	switch p.Variant {
+	case "official-gildenblat":
+		more = 1e-6
+	case "official-rao":
+		factor = math.Exp(response)
+	}
+	weight := 0.0
+	for _, g := range gradient {
+		square := float64(g * g)
+		below := 2*square + float64(square*g*sum) + more
+		if below == 0 && p.Variant == "official-rao" {
+			below = 1
+		}
+		if g > 0 && below != 0 {
+			weight += float64(square / below * g * factor)
+		}
+	}
+	everywhere(weights, weight)
+}

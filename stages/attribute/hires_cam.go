@@ -1,0 +1,39 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// HiResCAMParams are the parameters of [HiResCAM].
+type HiResCAMParams struct{ CAM }
+
+// HiResCAM is the stage of class activation maps weighted by the derivative of every place.
+var HiResCAM = stages.New(stages.Def[HiResCAMParams]{
+	Name: "attribute/hires-cam",
+	Doc: `channels, weighted by the derivative at each place
+
+The sum over the channels of value times derivative. For a model that ends in one
+linear layer behind this one it is each place's share of the answer, bias apart. The
+map is made at the layer and enlarged to the image's size; it isn't normalised. Draelos
+and Carin, "Use HiResCAM instead of Grad-CAM for faithful explanations of convolutional
+neural networks", 2020.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Together: oneWayBack,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/hires-cam: sign and range", Default: "relu: true",
+		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is positive and stretches each map to [0,1]",
+		Golden:  "cam",
+	}},
+	Defaults: HiResCAMParams{cams()},
+	Check:    func(p HiResCAMParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      func(ctx context.Context, p HiResCAMParams, e *stages.Env) error { return p.run(ctx, e, byPlace) },
+})
+
+// byPlace counts each place of a channel as much as its derivative.
+func byPlace(_, gradient, weights []float64, _ float64) { copy(weights, gradient) }

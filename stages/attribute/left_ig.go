@@ -1,0 +1,111 @@
+package attribute
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// LeftIGParams are the parameters of [LeftIG].
+type LeftIGParams struct {
+	Tapped
+	Steps    int     `yaml:"steps" doc:"how many places of the path are looked at, both ends included" min:"1" max:"100000"`
+	Alpha    float64 `yaml:"alpha" doc:"the share of the path's largest answer behind which the path doesn't count; 1 counts all of it" min:"0" max:"1"`
+	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+}
+
+// LeftIG is the stage of integrated gradients up to where the answer is nearly
+// what it is going to be.
+var LeftIG = stages.New(stages.Def[LeftIGParams]{
+	Name: "attribute/left-ig",
+	Doc: `the mean gradient on the path before the answer saturates
+
+Integrated gradients from a baseline to the first step whose answer exceeds alpha times
+the largest of the path: the mean of the derivatives at the steps before that one, at
+least of one, times the difference of image and baseline. Beyond, the net is saturated,
+and derivatives say little about the decision. Miglani et al., "Investigating Saturation
+Effects in Integrated Gradients", ICML 2020 workshop on human interpretability, as the
+code of MAS computes it.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/left-ig: division and cut", Default: "official",
+		Differs: "the paper integrates, which would divide by all steps rather than by those that count, and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, a single derivative counts, that at the baseline",
+		Golden:  "ig_family",
+	}},
+	Defaults: LeftIGParams{Tapped: tapped(), Steps: 50, Alpha: 0.9, Baseline: "zero"},
+	Check:    func(p LeftIGParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      runLeftIG,
+})
+
+func runLeftIG(ctx context.Context, p LeftIGParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, err := p.question(ctx, e, n, relevance.Derivative())
+	if err != nil {
+		return err
+	}
+	at, _ := quadrature("linspace-mean", p.Steps)
+	batch := n.Fit(len(at), e.Batch)
+	line, err := n.Line(ctx, e.Slot, q.Layer, batch)
+	if err != nil {
+		return err
+	}
+	path, err := n.Path(ctx, e.Slot, q, batch)
+	if err != nil {
+		return err
+	}
+	x, err := p.ends(ctx, e, n, p.Baseline)
+	if err != nil {
+		return err
+	}
+	for i, to := range x.to {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		line.Set(x.from, to, x.images[i])
+		var responses []float64
+		for some := range slices.Chunk(at, line.Batch) {
+			if err := line.Run(ctx, some); err != nil {
+				return err
+			}
+			for row := range some {
+				responses = append(responses, p.response(n, line.Row(row), t))
+			}
+		}
+		count := p.cut(responses)
+		weights := slices.Repeat([]float64{1 / float64(count)}, path.Batch)
+		path.Set(t, x.from, to, x.images[i])
+		for some := range slices.Chunk(at[:count], path.Batch) {
+			if err := path.Run(ctx, some, weights[:len(some)]); err != nil {
+				return err
+			}
+		}
+		values := make([]float64, len(to))
+		for k, sum := range path.Sum() {
+			values[k] = float64(sum) * (float64(to[k]) - float64(x.from[k]))
+		}
+		if err := p.put(e, i, n, values, path.Shape()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut returns how many steps count, given the answers along the path.
+func (p LeftIGParams) cut(responses []float64) int {
+	if p.Alpha == 1 {
+		return len(responses)
+	}
+	enough := p.Alpha * slices.Max(responses)
+	return max(1, slices.IndexFunc(responses, func(r float64) bool { return r > enough }))
+}

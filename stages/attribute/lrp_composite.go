@@ -1,0 +1,69 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// LRPCompositeParams are the parameters of [LRPComposite].
+type LRPCompositeParams struct {
+	Relevant
+	Preset  string  `yaml:"preset" doc:"the rules of Conv layers, and of first ones" choices:"epsilon-plus|epsilon-plus-flat|epsilon-alpha2-beta1|epsilon-alpha2-beta1-flat|epsilon-gamma-box"`
+	Epsilon float64 `yaml:"epsilon" doc:"of the epsilon-rule, which other layers with weights follow" min:"0" max:"1000"`
+	Gamma   float64 `yaml:"gamma" doc:"of the gamma-rule, in epsilon-gamma-box" min:"0" max:"1000000"`
+}
+
+// LRPComposite is the stage of composites of rules.
+var LRPComposite = stages.New(stages.Def[LRPCompositeParams]{
+	Name: "attribute/lrp-composite",
+	Doc: `layer-wise relevance by different rules for different layers
+
+Fully connected layers follow the ε-rule, Conv layers that of the preset: z⁺ (plus), α =
+2 and β = 1, or γ; the layers that read the image the flat rule or the zB-rule (box), which
+knows that pixels lie between black and white. Montavon et al., "Layer-Wise Relevance
+Propagation: An Overview", 2019, section 10.3; Kohlbrenner et al., "Towards Best Practice
+in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  relevantOutputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/lrp-composite: presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
+		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule along the depth, and take ε relative to the mean activation",
+		Golden:  "zennit_lrp",
+	}},
+	Defaults: LRPCompositeParams{Relevant: relevant(), Preset: "epsilon-plus-flat", Epsilon: 1e-6, Gamma: 0.25},
+	Check:    func(p LRPCompositeParams, wired func(string) bool) error { return p.check(wired) },
+	Facts: func(LRPCompositeParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return relevantFacts()
+	},
+	Run: func(ctx context.Context, p LRPCompositeParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		c := p.preset(n, p.Preset, p.Epsilon, p.Gamma)
+		return p.propagate(ctx, e, n, propagation{rules: c.Policy(), start: p.start(), conserved: true})
+	},
+})
+
+// preset returns the composite called name for a net.
+func (p Relevant) preset(n *program.Net, name string, epsilon, gamma float64) relevance.LRP {
+	s := float32(p.Stabiliser)
+	c := p.composite(relevance.ZPlus(s), relevance.Epsilon(float32(epsilon)), relevance.LayerRule{})
+	switch name {
+	case "epsilon-plus-flat":
+		c.First = relevance.Flat(s)
+	case "epsilon-alpha2-beta1":
+		c.Conv = relevance.AlphaBeta(2, 1, s)
+	case "epsilon-alpha2-beta1-flat":
+		c.Conv, c.First = relevance.AlphaBeta(2, 1, s), relevance.Flat(s)
+	case "epsilon-gamma-box":
+		c.Conv, c.First = relevance.Gamma(float32(gamma), s), relevance.Box(n.Bounds(s))
+	}
+	return c
+}

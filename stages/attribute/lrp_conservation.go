@@ -1,0 +1,142 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// LRPConservationParams are the parameters of [LRPConservation].
+type LRPConservationParams struct {
+	Relevant
+	NamedRules
+}
+
+// Validate refuses two rules for first layers.
+func (p LRPConservationParams) Validate() error { return p.refuseTwo(p.Relevant) }
+
+// LRPConservation is the stage of the accounts of layer-wise relevance.
+var LRPConservation = stages.New(stages.Def[LRPConservationParams]{
+	Name: "attribute/lrp-conservation",
+	Doc: `where layer-wise relevance goes, layer by layer
+
+The relevance of attribute/lrp-epsilon and its kin, from the answer to the image: a line
+for every node of the model, with what arrives there, what leaves it for its inputs, and
+what its biases and other constants take, each the mean over the images. The rest is
+what stabilisers take, and outputs none of whose inputs count. Where branches part and
+meet, relevance is in all of them.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  []stages.Port{{Name: "table", Type: stages.TableType, Doc: "a line a node, from the answer on"}},
+	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "epsilon"}},
+	Check:    func(p LRPConservationParams, wired func(string) bool) error { return p.check(wired) },
+	Run:      runLRPConservation,
+})
+
+func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, err := p.question(ctx, e, n, p.named(n, p.Rules, p.FirstLayer).Policy())
+	if err != nil {
+		return err
+	}
+	q.Start = p.start()
+	a, err := n.Audit(ctx, e.Slot, q)
+	if err != nil {
+		return err
+	}
+	if count := len(e.Ports["images"]); count != 1 {
+		return fmt.Errorf("port images has the images of %d cells, and accounts are kept of one", count)
+	}
+	images := e.Ports["images"][0].Items
+	var sums []program.Account
+	for i := range images.Len() {
+		item, err := images.At(i)
+		if err != nil {
+			return err
+		}
+		one, err := single(e, item)
+		if err != nil {
+			return err
+		}
+		if err := p.set(one, 0, n, a.Gradient, 0, descent{}); err != nil {
+			return fmt.Errorf("item %q: %w", item.ID, err)
+		}
+		if err := a.Run(ctx); err != nil {
+			return err
+		}
+		accounts := a.Accounts()
+		if sums == nil {
+			sums = make([]program.Account, len(accounts))
+		}
+		for k, at := range accounts {
+			sums[k].Node, sums[k].Op = at.Node, at.Op
+			sums[k].Arrives += at.Arrives
+			sums[k].Leaves += at.Leaves
+			sums[k].Constants += at.Constants
+		}
+		e.Done(1)
+	}
+	e.Set("table", accountsTable(sums, images.Len()).Encode())
+	return nil
+}
+
+// accountsTable returns the means of sums over images.
+func accountsTable(sums []program.Account, images int) stages.Table {
+	column := func(name string) stages.Column { return stages.Column{Name: name, Tolerance: 1e-3, Digits: 4} }
+	t := stages.Table{
+		Title: "Relevance at every node", Keys: []string{"node", "operator"},
+		Numbers: []stages.Column{column("arrives"), column("leaves"), column("constants"), column("rest")},
+	}
+	for _, s := range sums {
+		mean := func(v float64) stages.Number { return stages.Number(v / float64(images)) }
+		t.Rows = append(t.Rows, stages.Row{
+			Keys:    []string{s.Node, s.Op},
+			Numbers: []stages.Number{mean(s.Arrives), mean(s.Leaves), mean(s.Constants), mean(s.Arrives - s.Leaves - s.Constants)},
+		})
+	}
+	return t
+}
+
+// single returns the surroundings of one image as an itemwise stage of the same ports
+// sees them: what belongs to it has its id, or else was made from it.
+func single(e *stages.Env, image stages.Item) (*stages.Env, error) {
+	one := *e
+	call := stages.Call{Item: image}
+	for _, port := range e.Stage.Inputs {
+		var members []stages.Member
+		if port.Type.Items && e.Wired(port.Name) {
+			d := e.Ports[port.Name][0]
+			best := -1
+			for i := range d.Items.Len() {
+				item, err := d.Items.At(i)
+				if err != nil {
+					return nil, err
+				}
+				if item.ID == image.ID {
+					best = i
+					break
+				}
+				if best < 0 && item.Origin == image.Origin {
+					best = i
+				}
+			}
+			if best >= 0 {
+				b, err := d.Load(best)
+				if err != nil {
+					return nil, err
+				}
+				members = []stages.Member{{Item: image, Data: b}}
+			}
+		}
+		call.Members = append(call.Members, members)
+	}
+	one.Calls = []stages.Call{call}
+	return &one, nil
+}

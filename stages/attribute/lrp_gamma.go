@@ -1,0 +1,44 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// LRPGammaParams are the parameters of [LRPGamma].
+type LRPGammaParams struct {
+	Relevant
+	FirstLayer
+	Gamma float64 `yaml:"gamma" doc:"how much more counts what has the sign of a layer's output" min:"0" max:"1000000"`
+}
+
+// LRPGamma is the stage of the γ-rule.
+var LRPGamma = stages.New(stages.Def[LRPGammaParams]{
+	Name: "attribute/lrp-gamma",
+	Doc: `layer-wise relevance by the γ-rule
+
+As attribute/lrp-epsilon, where inputs share what an output zⱼ > 0 has by xᵢwᵢⱼ +
+γ·(xᵢwᵢⱼ)⁺, and what one < 0 has by xᵢwᵢⱼ + γ·(xᵢwᵢⱼ)⁻: γ = 0 is LRP-0, a large γ the z⁺-rule.
+Montavon et al., "Layer-Wise Relevance Propagation: An Overview", 2019, section 10.2.3,
+with the signs of Zennit for data and outputs below 0.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  relevantOutputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/lrp-gamma: signs", Default: "any",
+		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either sign; Zennit distinguishes the signs of data and outputs, as here",
+		Golden:  "zennit_lrp",
+	}},
+	Defaults: LRPGammaParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Gamma: 0.25},
+	Check:    func(p LRPGammaParams, wired func(string) bool) error { return p.check(wired) },
+	Facts: func(LRPGammaParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return relevantFacts()
+	},
+	Run: func(ctx context.Context, p LRPGammaParams, e *stages.Env) error {
+		return p.propagateOne(ctx, e, p.FirstLayer, relevance.Gamma(float32(p.Gamma), float32(p.Stabiliser)))
+	},
+})

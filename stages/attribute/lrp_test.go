@@ -1,0 +1,98 @@
+package attribute
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// TestLRPConservationTable holds that the accounts begin with the logit, that every
+// line adds up, and that what reaches the image is what its map sums to.
+func TestLRPConservationTable(t *testing.T) {
+	a := read(t, "zennit_lrp", "smallcnn_img0.npz")
+	in := officialImage(modeltest.Official(t, "smallcnn", 0), a["x"].Float32s(), a["target"].Int64s()[0])
+	p := LRPConservation.NewParams().(*LRPConservationParams)
+	r := stagetest.Run(t, LRPConservation, p, in)
+	var table stages.Table
+	if err := json.Unmarshal(r.Payloads["table"][0], &table); err != nil {
+		t.Fatal(err)
+	}
+	first, last := table.Rows[0], table.Rows[len(table.Rows)-1]
+	logit := float64(slices.Max(a["logits"].Float32s()))
+	if got := float64(first.Numbers[0]); math.Abs(got-logit) > 1e-5*math.Abs(logit) {
+		t.Errorf("it begins with %v, the logit is %v", got, logit)
+	}
+	total := 0.0
+	for _, row := range table.Rows {
+		if rest := float64(row.Numbers[3]); math.Abs(rest) > 1e-3 {
+			t.Errorf("%v: %v is neither passed on nor taken", row.Keys, rest)
+		}
+		total += float64(row.Numbers[2])
+	}
+	if total == 0 {
+		t.Error("biases take nothing")
+	}
+	m := stagetest.Run(t, LRPEpsilon, LRPEpsilon.NewParams(), in)
+	sum := 0.0
+	for _, v := range tensor(t, m.Payloads["maps"][0]) {
+		sum += float64(v)
+	}
+	if got := float64(last.Numbers[1]); math.Abs(got-sum) > 1e-3 {
+		t.Errorf("%v reaches the image, its map sums to %v", got, sum)
+	}
+	if got := scalar(t, m.Payloads["conservation"][0]); math.Abs(got*logit-sum) > 1e-3 {
+		t.Errorf("%v of %v is %v, the map sums to %v", got, logit, got*logit, sum)
+	}
+}
+
+// TestRelevanceAtLayers holds that methods of relevance make maps at every layer, of a
+// net of convolutions and of a transformer.
+func TestRelevanceAtLayers(t *testing.T) {
+	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
+		in := officialInput(t, net, io, "unit")
+		for _, layer := range []string{"input", "middle", "final"} {
+			r := relevant()
+			r.Tapped = tappedAt(layer)
+			for name, m := range map[string]struct {
+				stage  stages.Stage
+				params any
+			}{
+				"composite": {LRPComposite, &LRPCompositeParams{r, "epsilon-gamma-box", 1e-6, 0.25}},
+				"crap":      {CRAP, &CRAPParams{RAPParams{r.Tapped, "paper"}, "single-pass"}},
+			} {
+				for i, m := range mapsOf(t, m.stage, m.params, in) {
+					if least, most := slices.Min(m), slices.Max(m); len(m) != 32*32 || !(least < most) || math.IsInf(least, 0) || math.IsInf(most, 0) {
+						t.Errorf("%s: %s at %s, item %d: %d values from %v to %v", net, name, layer, i, len(m), least, most)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestRelevanceRefuses(t *testing.T) {
+	probability := relevant()
+	probability.Output = "probability"
+	for want, p := range map[string]interface{ Validate() error }{
+		"alpha − beta":        LRPAlphaBetaParams{Relevant: relevant(), Alpha: 2, Beta: 2},
+		"compared with":       CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
+		"rule for first":      CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"}, "epsilon-plus"}},
+		"starts at the class": RAPParams{Tapped: probability.Tapped},
+	} {
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v doesn't say %q", err, want)
+		}
+	}
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	p := CLRP.NewParams().(*CLRPParams)
+	p.Target = "3-2"
+	if _, err := stagetest.Try(CLRP, p, in); err == nil || !strings.Contains(err.Error(), "difference of classes") {
+		t.Errorf("%v", err)
+	}
+}

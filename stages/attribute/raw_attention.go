@@ -1,0 +1,46 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// RawAttentionParams are the parameters of [RawAttention].
+type RawAttentionParams struct{ Common }
+
+// RawAttention is the stage of the last block's attention.
+var RawAttention = stages.New(stages.Def[RawAttentionParams]{
+	Name: "attribute/raw-attention",
+	Doc: `where the class token looks in a transformer's last block
+
+The row of the class token of A = softmax(QKᵀ/√d), the mean over the heads, at the
+patches, enlarged bilinearly to the image's size; also called last-layer attention. It is
+the same for all classes. Where the answer is read off several tokens, such as all of
+them averaged, it is the mean of their rows. Blocks, heads, patches and class token are
+found in the model's graph. Attention within windows, as Swin's, has no row that covers
+the image, and is refused.
+
+The baseline of Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention
+Visualization", CVPR 2021, section 4.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   classFree(),
+	Outputs:  outputs(),
+	Defaults: RawAttentionParams{Common: common()},
+	Run: func(ctx context.Context, p RawAttentionParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+		if err != nil {
+			return err
+		}
+		return p.look(ctx, e, n, a, nil, func(_, row int) (tokens, error) {
+			return rowsRead(a, a.Matrices(len(a.Blocks)-1, row)), nil
+		})
+	},
+})

@@ -1,0 +1,187 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// Relevant are the parameters of methods of layer-wise relevance propagation.
+type Relevant struct {
+	Tapped
+	Start      string  `yaml:"start" doc:"what relevance starts with: the explained logit, or 1; of a probability, its derivative with respect to the logits, times these or not" choices:"logit|one-hot"`
+	Bias       bool    `yaml:"bias" doc:"biases, and other constants that are added, take a share of the relevance, which then doesn't reach the image"`
+	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of what relevance is divided by, besides the epsilon of the epsilon-rule" min:"0" max:"1000"`
+	Norm       string  `yaml:"norm" doc:"BatchNormalization: merged into the Conv before it, an affine layer apart, or passed like an activation; unmerged ones follow the epsilon-rule" choices:"merged|apart|passed"`
+	Gates      string  `yaml:"gates" doc:"products of two values, such as attention times values: gates and attention are constants (Ali et al. 2022), or either factor gets half, and softmax follows AttnLRP" choices:"constant|halved"`
+}
+
+func relevant() Relevant {
+	return Relevant{Tapped: tapped(), Start: "logit", Bias: true, Stabiliser: 1e-6, Norm: string(relevance.NormMerged), Gates: string(relevance.GatesConstant)}
+}
+
+// A FirstLayer is the parameter of methods whose rule for the first layer is free.
+type FirstLayer struct {
+	First string `yaml:"first" doc:"rule of the layers that read the image: the same as of others; box, the zB-rule for pixels between black and white; image-box, between the image's own least and largest value; flat; w-square" choices:"same|box|image-box|flat|w-square"`
+}
+
+// rule returns the rule of the first layer for a net, the zero rule for the same.
+func (f FirstLayer) rule(n *program.Net, stabiliser float32) relevance.LayerRule {
+	switch f.First {
+	case "box":
+		return relevance.Box(n.Bounds(stabiliser))
+	case "image-box":
+		return relevance.ImageBox(stabiliser)
+	case "flat":
+		return relevance.Flat(stabiliser)
+	case "w-square":
+		return relevance.WSquare(stabiliser)
+	}
+	return relevance.LayerRule{}
+}
+
+// composite returns what makes a composite of the rules of layers.
+func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LRP {
+	return relevance.LRP{
+		Conv: conv, Dense: dense, First: first, Stabiliser: float32(p.Stabiliser),
+		Bias: p.Bias, Norm: relevance.Norm(p.Norm), Gates: relevance.Gates(p.Gates),
+	}
+}
+
+// A share of what relevance started with is undefined where that cancels to less
+// than this part of its magnitude.
+const cancelled = 1e-6
+
+// relevantOutputs returns the ports of the map and of what is kept of relevance.
+func relevantOutputs() []stages.Port {
+	return append(outputs(), stages.Port{
+		Name: "conservation", Type: stages.Scores,
+		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that sums to 0",
+	})
+}
+
+func relevantFacts() (map[string]stages.Facts, error) {
+	m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+	return map[string]stages.Facts{"conservation": m.Facts(nil)}, nil
+}
+
+// start returns how the program begins.
+func (p Relevant) start() program.Start {
+	if p.Start == "logit" {
+		return program.StartLogits
+	}
+	return program.StartOnes
+}
+
+// A propagation is how a method carries relevance back.
+type propagation struct {
+	rules  relevance.Policy
+	start  program.Start
+	passes []descent // which are added up; nil for one from the target
+	// positive keeps what is positive of what arrives.
+	positive bool
+	// conserved says that the sum of what arrives is compared with what it started as.
+	conserved bool
+}
+
+// A descent is one walk backwards of several.
+type descent struct {
+	// counts writes how much each class counts for a target.
+	counts func(classes []float32, t program.Target) error
+	weight func(classes int) float64 // of what arrives; nil for 1
+}
+
+// propagate runs a method that carries relevance back, for every image.
+func (p Tapped) propagate(ctx context.Context, e *stages.Env, n *program.Net, how propagation) error {
+	q, err := p.question(ctx, e, n, how.rules)
+	if err != nil {
+		return err
+	}
+	q.Start = how.start
+	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	passes := how.passes
+	if passes == nil {
+		passes = []descent{{}}
+	}
+	shape := g.Shape()
+	for from := 0; from < e.Len(); from += g.Batch {
+		to := min(from+g.Batch, e.Len())
+		values := make([][]float64, to-from)
+		for _, pass := range passes {
+			for i := from; i < to; i++ {
+				if err := p.set(e, i, n, g, i-from, pass); err != nil {
+					return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+				}
+			}
+			if err := g.Run(ctx); err != nil {
+				return err
+			}
+			weight := 1.0
+			if pass.weight != nil {
+				weight = pass.weight(n.Classes)
+			}
+			for i := from; i < to; i++ {
+				arrived := g.Gradient(i - from)
+				if values[i-from] == nil {
+					values[i-from] = make([]float64, len(arrived))
+				}
+				for k, v := range arrived {
+					values[i-from][k] += float64(weight * float64(v))
+				}
+			}
+		}
+		for i := from; i < to; i++ {
+			v := values[i-from]
+			if how.conserved {
+				e.Put("conservation", i, stages.Scalar(kept(v, doubles(g.Began(i-from)))))
+			}
+			if how.positive {
+				for k, x := range v {
+					v[k] = max(x, 0)
+				}
+			}
+			if err := p.put(e, i, n, v, shape); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// set puts item i into a row of a program.
+func (p Tapped) set(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, pass descent) error {
+	t, err := p.target(e, i, n)
+	if err != nil {
+		return err
+	}
+	g.Explain(row, t)
+	if pass.counts != nil {
+		if err := pass.counts(g.Start(row), t); err != nil {
+			return err
+		}
+	}
+	return image(e, i, n, g.Image(row))
+}
+
+// kept returns the sum of what arrived as a share of the sum of what it started as.
+func kept(arrived, start []float64) float64 {
+	var sum, began, size float64
+	for _, v := range arrived {
+		sum += v
+	}
+	for _, v := range start {
+		began += v
+		size += math.Abs(v)
+	}
+	if math.Abs(began) <= cancelled*size {
+		return math.NaN()
+	}
+	return sum / began
+}

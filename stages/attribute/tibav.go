@@ -1,0 +1,81 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// TIBAVParams are the parameters of [TIBAV].
+type TIBAVParams struct {
+	Common
+	Start int `yaml:"start" doc:"the first block that counts, from 0" min:"0" max:"1000"`
+}
+
+// Validate refuses to explain probabilities.
+func (p TIBAVParams) Validate() error {
+	if p.Output != "logit" {
+		return stages.BadField("output", "output %s: relevance begins as 1 at the explained class's logit", p.Output)
+	}
+	return p.Common.Validate()
+}
+
+// TIBAV is the stage of transformer attribution.
+var TIBAV = stages.New(stages.Def[TIBAVParams]{
+	Name: "attribute/tibav",
+	Doc: `attention weighted by its relevance and its gradient
+
+For each block Ā_b = I + mean over heads of max(∇A_b ⊙ R_b, 0), with the derivative ∇A_b of the
+explained number and the relevance R_b of the attention; then C = Ā_B ⋯ Ā₂·Ā₁. The map is C's row
+of the class token at the patches, enlarged bilinearly to the image's size. Where the
+answer is read off several tokens it is the mean of their rows. Chefer, Gur and Wolf,
+"Transformer Interpretability Beyond Attention Visualization", CVPR 2021, equations 13
+and 14.
+
+Relevance begins as 1 at the class and flows through linear maps by the positive
+products, xᵢ⁺wᵢⱼ⁺ + xᵢ⁻wᵢⱼ⁻, without bias; what a product of attention and values, or of
+queries and keys, has is halved between them; residual sums share by their branches'
+total relevance (equations 3 to 11, with what the authors' code adds). Convolutions between
+blocks, which the authors' models don't have, flow like linear maps.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/tibav: rule and rows", Default: "official",
+		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't divided by their sums in either",
+		Golden:  "vit_attention",
+	}},
+	Defaults: TIBAVParams{Common: common()},
+	Check:    func(p TIBAVParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p TIBAVParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		a, err := n.Attention(ctx, e.Slot, program.Relevances, false, n.Fit(e.Len(), e.Batch))
+		if err != nil {
+			return err
+		}
+		if err := startsWithin(a, p.Start); err != nil {
+			return err
+		}
+		explain := func(i, row int) error {
+			t, err := p.target(e, i, n)
+			if err != nil {
+				return err
+			}
+			a.Explain(row, t)
+			return nil
+		}
+		return p.look(ctx, e, n, a, explain, func(_, row int) (tokens, error) {
+			rows := readers(a)
+			for _, k := range blocks(a, p.Start) {
+				rows = rows.through(a.Matrices(k, row), 1)
+			}
+			return rows, nil
+		})
+	},
+})

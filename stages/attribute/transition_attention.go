@@ -1,0 +1,125 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// TransitionAttentionParams are the parameters of [TransitionAttention].
+type TransitionAttentionParams struct {
+	Common
+	Steps int `yaml:"steps" doc:"how many scaled images derivatives are averaged over; 1 takes that of the image alone" min:"1" max:"10000"`
+	Start int `yaml:"start" doc:"the first block whose transitions count, from 0; from the last one on there are none" min:"0" max:"1000"`
+}
+
+// TransitionAttention is the stage of transition attention maps.
+var TransitionAttention = stages.New(stages.Def[TransitionAttentionParams]{
+	Name: "attribute/transition-attention",
+	Doc: `attention as a Markov chain, weighted by gradients
+
+The state begins as the class token's row of the last block's attention, the mean over
+heads, and goes back through the blocks before it: s ← s·A_b + s, down to block start. The map
+is s·W at the patches, where W = mean over heads of max(1/n·Σₖ ∂f(αₖx)/∂A_B, 0) in the same row,
+A_B the last block's attention and αₖ = k/(n−1) for n steps: the image grows out of zero, the
+mean colour. It is enlarged bilinearly to the image's size. Where the answer is read off
+several tokens it is the mean of what each gives.
+
+Yuan, Li, Xiong, Cao and Dou, "Explaining Information Flow Inside Vision Transformers
+Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/transition-attention: first block", Default: "start: 0, steps: 20",
+		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told otherwise (start: 4)",
+		Golden:  "vit_attention",
+	}},
+	Defaults: TransitionAttentionParams{Common: common(), Steps: 20},
+	Check:    func(p TransitionAttentionParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p TransitionAttentionParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+		if err != nil {
+			return err
+		}
+		d, err := n.Attention(ctx, e.Slot, program.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
+		if err != nil {
+			return err
+		}
+		x := make([]float32, n.Size())
+		return p.look(ctx, e, n, a, nil, func(i, row int) (tokens, error) {
+			t, err := p.target(e, i, n)
+			if err == nil {
+				err = image(e, i, n, x)
+			}
+			if err != nil {
+				return nil, err
+			}
+			last := len(a.Blocks) - 1
+			rows := rowsRead(a, a.Matrices(last, row))
+			for k := last - 1; k >= p.Start; k-- {
+				rows = rows.through(a.Matrices(k, row), 1)
+			}
+			weights, err := p.integrated(ctx, d, x, t)
+			if err != nil {
+				return nil, err
+			}
+			for k, row := range rows {
+				for j := range row {
+					row[j] *= weights[k][j]
+				}
+			}
+			return rows, nil
+		})
+	},
+})
+
+// integrated returns the rows of W, of the tokens that the answer is read off.
+func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32, t program.Target) (tokens, error) {
+	var sum []float64 // [heads, T, T]
+	for from := 0; from < p.Steps; from += d.Batch {
+		to := min(from+d.Batch, p.Steps)
+		for k := from; k < to; k++ {
+			alpha := float32(1)
+			if p.Steps > 1 {
+				alpha = float32(float64(k) / float64(p.Steps-1))
+			}
+			d.Explain(k-from, t)
+			scaled := d.Image(k - from)
+			for j, v := range x {
+				scaled[j] = alpha * v
+			}
+		}
+		if err := d.Run(ctx); err != nil {
+			return nil, err
+		}
+		for k := from; k < to; k++ {
+			slope := d.Matrices(0, k-from)
+			if sum == nil {
+				sum = make([]float64, len(slope))
+			}
+			for j, g := range slope {
+				sum[j] += float64(g)
+			}
+		}
+	}
+	square := d.Tokens * d.Tokens
+	heads := len(sum) / square
+	out := make(tokens, len(d.Read))
+	for k, token := range d.Read {
+		out[k] = make([]float64, d.Tokens)
+		for j := range d.Tokens {
+			for h := range heads {
+				out[k][j] += max(sum[h*square+token*d.Tokens+j]/float64(p.Steps), 0) / float64(heads)
+			}
+		}
+	}
+	return out, nil
+}

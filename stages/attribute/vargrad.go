@@ -1,0 +1,119 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// VarGradParams are the parameters of [VarGrad].
+type VarGradParams struct {
+	Tapped
+	Copies
+}
+
+// VarGrad is the stage of the gradient's variance over noise.
+var VarGrad = stages.New(stages.Def[VarGradParams]{
+	Name: "attribute/vargrad",
+	Doc: `the variance of the gradient over noisy copies of the image
+
+Noise is added as attribute/smoothgrad adds it; the map has the mean of the squared
+derivatives minus the square of their mean. Adebayo et al., "Local Explanation Methods
+for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 workshop.`,
+	Version:  1,
+	Relation: stages.Each,
+	Seeded:   true,
+	Device:   true,
+	Inputs:   inputs(),
+	Outputs:  outputs(),
+	Variants: []stages.Variant{{
+		Item: "attribute/vargrad: noise", Default: "samples: 25, noise: 0.15, scale: range",
+		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by the number of copies too, not by one less",
+		Golden:  "captum",
+	}},
+	Defaults: VarGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}},
+	Check:    func(p VarGradParams, wired func(string) bool) error { return p.check(wired) },
+	Run: func(ctx context.Context, p VarGradParams, e *stages.Env) error {
+		return p.run(ctx, e, p.draw(e))
+	},
+})
+
+// run makes the maps. What is added up needs float64, so it is added up outside the
+// graph.
+func (p VarGradParams) run(ctx context.Context, e *stages.Env, noise draw) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	q, err := p.question(ctx, e, n, relevance.Derivative())
+	if err != nil {
+		return err
+	}
+	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(p.Samples, e.Batch))
+	if err != nil {
+		return err
+	}
+	shape := g.Shape()
+	x, copied := make([]float32, n.Size()), make([]float32, n.Size())
+	for i := range e.Len() {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		if err := image(e, i, n, x); err != nil {
+			return err
+		}
+		next := noise(i, x)
+		var m moments
+		for k := 0; k < p.Samples; k += g.Batch {
+			rows := min(g.Batch, p.Samples-k)
+			for row := range rows {
+				g.Explain(row, t)
+				next(copied)
+				to := g.Image(row)
+				for j, v := range copied {
+					to[j] = x[j] + v
+				}
+			}
+			if err := g.Run(ctx); err != nil {
+				return err
+			}
+			for row := range rows {
+				m.add(g.Gradient(row))
+			}
+		}
+		if err := p.put(e, i, n, m.variance(), shape); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moments gather the mean of values and their squared distance from it, one sample
+// after the other, as Welford does, who subtracts no large sums.
+type moments struct {
+	count        float64
+	mean, square []float64
+}
+
+func (m *moments) add(values []float32) {
+	if m.mean == nil {
+		m.mean, m.square = make([]float64, len(values)), make([]float64, len(values))
+	}
+	m.count++
+	for k, v := range values {
+		before := float64(v) - m.mean[k]
+		m.mean[k] += before / m.count
+		m.square[k] += float64(before * (float64(v) - m.mean[k]))
+	}
+}
+
+func (m *moments) variance() []float64 {
+	out := make([]float64, len(m.square))
+	for k, s := range m.square {
+		out[k] = s / m.count
+	}
+	return out
+}

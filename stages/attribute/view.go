@@ -1,0 +1,72 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// A view shows a model one image after the other, or what a layer makes of it,
+// through masks of places.
+type view struct {
+	*program.Program
+	height, width int
+	// set takes item i.
+	set func(i int)
+	// mask returns the mask of a row [height,width]: 1 shows a place, 0 hides it.
+	mask func(row int) []float32
+	// run asks for the answers.
+	run func(ctx context.Context) error
+}
+
+// view returns the view of the items at the layer. Hidden places have the value of
+// the baseline; masks says how many masks there are for so many places.
+func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string, masks func(height, width int) int) (view, error) {
+	x, err := p.ends(ctx, e, n, baseline)
+	if err != nil {
+		return view{}, err
+	}
+	if p.Layer == "input" {
+		m, err := n.Masked(e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
+		set := func(i int) { m.Set(x.images[i], x.from) }
+		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
+	}
+	at, err := planesOf(make([]float64, len(x.from)), x.shape)
+	if err != nil {
+		return view{}, fmt.Errorf("layer %s: %w", p.Layer, err)
+	}
+	name, err := n.Layer(ctx, e.Slot, p.Layer)
+	if err != nil {
+		return view{}, err
+	}
+	m, err := n.MaskedLayer(ctx, e.Slot, name, "places", placeMask, n.Fit(masks(at.height, at.width), e.Batch))
+	set := func(i int) { m.Set(x.to[i], x.from, x.images[i]) }
+	mask := func(row int) []float32 {
+		all := m.Mask(row)
+		others := len(all) - at.pixels() // tokens without a place are always seen
+		fill(all[:others], 1)
+		return all[others:]
+	}
+	return view{m.Program, at.height, at.width, set, mask, m.Run}, err
+}
+
+// placeMask returns the shape of a mask with one number a place of a layer whose
+// values have the given shape: feature maps, or tokens.
+func placeMask(value []int) []int {
+	if len(value) == 3 {
+		return []int{1, value[1], value[2]}
+	}
+	return []int{value[0], 1}
+}
+
+// putSeen hands over the map of item i, given a value for each place of a view.
+func (p Tapped) putSeen(e *stages.Env, i int, n *program.Net, values []float64, v view) {
+	if p.Layer == "input" {
+		e.Put("maps", i, p.reduced(values, 1, v.height, v.width))
+		e.Done(1)
+		return
+	}
+	p.putPlane(e, i, n, p.flat(values, len(values)), planes{height: v.height, width: v.width}, "bilinear")
+}

@@ -1,0 +1,187 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A Glance is what a program returns of the attention of a transformer's blocks.
+type Glance string
+
+const (
+	// Heads is each block's attention, the mean over its heads.
+	Heads Glance = "heads"
+	// Slopes is the derivative of the explained number with respect to the last block's
+	// attention, of each head.
+	Slopes Glance = "slopes"
+	// Relevances is each block's relevance times its derivative, where positive, the mean
+	// over its heads: mean(max(∇A·R, 0)), R by [relevance.TIBAV].
+	Relevances Glance = "relevances"
+	// Factors is each block's R and ∇A apart, of each head.
+	Factors Glance = "factors"
+)
+
+// An Attention returns matrices [T, T] of attention for a batch of images.
+type Attention struct {
+	*Program
+	relevance.Attention
+	explains bool
+}
+
+// Attention returns the program that looks at the attention of up to batch images at
+// once. The error says why a model has none that can be looked at.
+func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool, batch int) (Attention, error) {
+	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
+	if err != nil {
+		return Attention{}, err
+	}
+	found, err := relevance.Attend(g)
+	if err != nil {
+		return Attention{}, err
+	}
+	if found.Merged {
+		batch = 1
+		if n.Batch > 1 {
+			return Attention{}, fmt.Errorf("the heads and images of attention %q share an axis, and the model takes %d images at once: which of them changes faster can't be told; export the model for one image, or for any number", found.Blocks[0], n.Batch)
+		}
+	}
+	batch = n.Fit(batch, batch)
+	a := Attention{Attention: found, explains: what != Heads}
+	key := fmt.Sprintf("program attention %s, probability %t, batch %d of %s", what, probability, batch, n.digest)
+	if g, err = n.Graph(ctx, slot, batch); err != nil {
+		return Attention{}, err
+	}
+	weight := 4*int64(len(n.onnx)) + int64(batch*n.Size())*4*64
+	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
+		b, r, err := n.compileAttention(g, what, probability, batch)
+		if err != nil {
+			return nil, err
+		}
+		return load(b, batch, n.Classes, r, slot.Device())
+	})
+	if err != nil {
+		return Attention{}, err
+	}
+	a.Program = c.(*Program)
+	return a, nil
+}
+
+func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (_ []byte, _ recipe, err error) {
+	defer sound(&err)
+	r := recipe{name: "attention", canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
+	found, err := relevance.Attend(g)
+	if err != nil {
+		return nil, r, err
+	}
+	if what != Heads {
+		r.feeds = append(r.feeds, feed{"targets", []int{batch, n.Classes}})
+	}
+	merge(g, "")
+	inputs, err := declare(g, r.feeds)
+	if err != nil {
+		return nil, r, err
+	}
+	before := g.Fragment()
+	n.enter(before, "runexp_images", g.Types[n.Input].Elem)
+	g.Before(before)
+	after := g.Fragment()
+	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
+	slope, start := "", ""
+	if what != Heads {
+		slope = n.seed(after, g.Shape(n.Output), batch, probability)
+		g.Types[slope] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
+		shape := make([]int64, len(g.Shape(n.Output)))
+		for i, d := range g.Shape(n.Output) {
+			shape[i] = int64(d)
+		}
+		start = after.Op("Reshape", []string{"runexp_targets", after.Ints("start", shape, int64(len(shape)))})
+		g.Types[start] = g.Types[slope]
+	}
+	g.After(after)
+
+	at := found.Blocks
+	if what == Slopes {
+		at = at[len(at)-1:]
+	}
+	var relevances, slopes map[string]string
+	if what == Relevances || what == Factors {
+		// First, because rules that group nodes mustn't see those of derivatives.
+		if relevances, err = relevance.Backward(g, map[string]string{n.Output: start}, at, relevance.TIBAV()); err != nil {
+			return nil, r, err
+		}
+	}
+	if what != Heads {
+		if slopes, err = relevance.Backward(g, map[string]string{n.Output: slope}, at, relevance.Derivative()); err != nil {
+			return nil, r, err
+		}
+	}
+	t := found.Tokens
+	end := g.Fragment()
+	give := func(name, v string, heads int) {
+		r.returns = append(r.returns, feed{name, []int{batch, heads, t, t}})
+		end.OpTo("runexp_"+name, "Reshape", []string{v, end.Ints("matrices", []int64{int64(batch), int64(heads), int64(t), int64(t)}, 4)})
+	}
+	for k, v := range at {
+		heads := size(g.Shape(v)) / (batch * t * t)
+		if what != Heads && (slopes[v] == "" || relevances != nil && relevances[v] == "") {
+			return nil, r, fmt.Errorf("nothing of the answer depends on the attention %q", v)
+		}
+		name := fmt.Sprintf("block%d", k)
+		switch what {
+		case Heads:
+			give(name, mean(end, v, batch, heads, t), 1)
+		case Slopes:
+			give(name, slopes[v], heads)
+		case Relevances:
+			product := end.Op("Relu", []string{end.Op("Mul", []string{slopes[v], relevances[v]})})
+			give(name, mean(end, product, batch, heads, t), 1)
+		case Factors:
+			give(name+"_relevance", relevances[v], heads)
+			give(name+"_slope", slopes[v], heads)
+		}
+	}
+	g.After(end)
+	b, err := sealed(g, inputs, r)
+	return b, r, err
+}
+
+// mean emits the mean over heads, as a product, whose bits don't depend on the batch.
+func mean(f *onnx.Fragment, v string, batch, heads, t int) string {
+	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(t * t)}, 3)})
+	weights := make([]float32, heads)
+	for i := range weights {
+		weights[i] = 1 / float32(heads)
+	}
+	return f.Op("MatMul", []string{f.Floats("mean", weights, 1, int64(heads)), flat})
+}
+
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// Explain says what is explained of row i, for what isn't the same for all classes.
+func (a Attention) Explain(i int, t Target) {
+	if a.explains {
+		t.weigh(a.row(1, i))
+	}
+}
+
+// Image returns where row i's normalised image goes.
+func (a Attention) Image(i int) []float32 { return a.row(0, i) }
+
+// Run looks at what stands in the rows.
+func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
+
+// Matrices returns what there is of a block for row i: a matrix [T, T], or one a head.
+// They are overwritten by the next run.
+func (a Attention) Matrices(block, i int) []float32 { return a.part(a.returned[block], i) }

@@ -1,0 +1,94 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A Start is what a walk backwards begins with.
+type Start string
+
+const (
+	// StartDerivative is the derivative of the explained number with respect to the
+	// model's answer. It is the zero Start.
+	StartDerivative Start = ""
+	// StartOnes is how much each class counts, at the logits: 1 at the target. For a
+	// probability it is the derivative of that with respect to the logits.
+	StartOnes Start = "ones"
+	// StartLogits is StartOnes times the logits.
+	StartLogits Start = "logits"
+	// StartTarget is StartOnes times the logit of the class that counts 1.
+	StartTarget Start = "target"
+)
+
+// logits returns the value of the graph that holds the logits: the answer, or what
+// the softmax that makes it reads.
+func (n *Net) logits(g *onnx.Graph) (string, error) {
+	v := n.Output
+	for n.Probabilities {
+		node := g.Producer(v)
+		if node == nil {
+			return "", fmt.Errorf("the model answers with probabilities and has no softmax that makes them, so relevance has no logits to start at")
+		}
+		v = node.Input[0]
+		switch node.OpType {
+		case "Softmax":
+			return v, nil
+		case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast":
+		default:
+			return "", fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax, so relevance has no logits to start at", node.OpType)
+		}
+	}
+	return v, nil
+}
+
+// A beginning is the value where a walk begins, and what it begins with there, of
+// the same shape.
+type beginning struct{ at, seed string }
+
+// begin emits the beginning of a walk.
+func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q Question) (beginning, error) {
+	if q.Start == StartDerivative {
+		seed := n.seed(f, g.Shape(n.Output), batch, q.Probability)
+		g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
+		return beginning{n.Output, seed}, nil
+	}
+	at, err := n.logits(g)
+	if err != nil {
+		return beginning{}, err
+	}
+	rows := f.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)
+	z := f.Op("Reshape", []string{at, rows})
+	s := f.Op("Expand", []string{"runexp_targets", rows})
+	ones := make([]float32, n.Classes)
+	for i := range ones {
+		ones[i] = 1
+	}
+	sum := func(v string) string { return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(n.Classes), 1)}) }
+	target := s
+	if q.Probability {
+		// With p = softmax(z), d(Σ tᵢpᵢ)/dz = p·(t − Σ tᵢpᵢ).
+		p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
+		s = f.Op("Mul", []string{p, f.Op("Sub", []string{s, sum(f.Op("Mul", []string{p, s}))})})
+	}
+	switch q.Start {
+	case StartLogits:
+		s = f.Op("Mul", []string{s, z})
+	case StartTarget:
+		s = f.Op("Mul", []string{s, sum(f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
+	}
+	f.OpTo("runexp_began"+number, "Identity", []string{s})
+	shape := g.Shape(at)
+	long := make([]int64, len(shape))
+	for i, d := range shape {
+		long[i] = int64(d)
+	}
+	seed := f.Op("Reshape", []string{s, f.Ints("output", long, int64(len(long)))})
+	g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+	return beginning{at, seed}, nil
+}
+
+// Start returns where the relevance of row i starts: a number for each class.
+func (g Gradient) Start(i int) []float32 { return g.row(0, i) }

@@ -1,0 +1,140 @@
+package program
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A comparison is the program that goes back, and the one that answers to the reference.
+// On a processor this makes all that the other reads of the reference, once for as many
+// images as there are; a device would take longer to fetch that than to make it.
+type comparison struct {
+	*Program
+	reference *Program
+	inner     bool // the reference's program returns the layer's value, last
+	ready     bool // the reference's program has run
+}
+
+// compare loads the programs of a comparison. g is the graph of a batch and one that of
+// a single image; where values of one don't broadcast to those of g, the reference
+// stands in every row. once says that what is read of the reference is made once.
+func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, d stages.Device, once bool) (_ *comparison, err error) {
+	defer sound(&err)
+	there, rows := one.Clone(), max(1, n.Batch)
+	all := g.Clone()
+	at, wrt, explained, err := n.compared(g, q, batch)
+	if err != nil {
+		return nil, err
+	}
+	var twin map[string]string
+	ok := false
+	if _, _, _, err := n.compared(there, q, rows); err == nil {
+		twin, ok = relevance.Twin(g, there, n.Input)
+	}
+	if !ok {
+		there, rows = all, batch
+		if _, _, _, err := n.compared(there, q, rows); err != nil {
+			return nil, err
+		}
+		if twin, ok = relevance.Twin(g, there, n.Input); !ok {
+			return nil, errors.New("the graph for the reference isn't that for the images")
+		}
+	}
+
+	back := recipe{name: "deeplift", canonical: true, feeds: []feed{{"targets", []int{batch, n.Classes}}, {"images", at.images(batch)}}}
+	forth := recipe{name: "reference", canonical: true, feeds: []feed{{"reference", at.images(1)}}}
+	inputs, err := declare(g, back.feeds)
+	if err != nil {
+		return nil, err
+	}
+	image, err := declare(there, forth.feeds)
+	if err != nil {
+		return nil, err
+	}
+	before := g.Fragment()
+	n.enter(before, "runexp_images", g.Types[n.Input].Elem)
+	g.Before(before)
+	before = there.Fragment()
+	every := before.Ints("every_row", []int64{int64(rows), 1, 1, 1}, 4)
+	n.enter(before, before.Op("Expand", []string{"runexp_reference", every}), there.Types[n.Input].Elem)
+	there.Before(before)
+
+	returned, _, err := n.back(g, "", beginning{at: explained, seed: "runexp_targets"}, wrt, at, walk{
+		Question: Question{Layer: q.Layer, Rules: relevance.Rescale(official, twin)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	back.returns = []feed{returned, value(g, "", at, q)}
+	if _, err := sealed(g, inputs, back); err != nil { // what nobody reads is gone
+		return nil, err
+	}
+	read := forth.feeds
+	if !once {
+		join(g, there, twin)
+	} else if read, err = divide(g, there, twin); err != nil {
+		return nil, err
+	} else {
+		forth.returns = slices.Clone(read)
+	}
+	more, err := declare(g, read)
+	if err != nil {
+		return nil, err
+	}
+	back.feeds = append(back.feeds, read...)
+	if q.Layer != "" {
+		forth.returns = append(forth.returns, feed{"reference_value", at.layer(rows)})
+		end := there.Fragment()
+		end.OpTo("runexp_reference_value", "Identity", []string{q.Layer})
+		there.After(end)
+	}
+
+	c := &comparison{inner: q.Layer != ""}
+	b, err := sealed(there, image, forth)
+	if err != nil {
+		return nil, err
+	}
+	if c.reference, err = load(b, rows, n.Classes, forth, d); err != nil {
+		return nil, err
+	}
+	if b, err = sealed(g, append(inputs, more...), back); err == nil {
+		c.Program, err = load(b, batch, n.Classes, back, d)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.reference.Close())
+	}
+	// What the one returns, or is fed, the other is fed, in the same memory.
+	same := c.reference.feeds
+	if once {
+		same = c.reference.returned
+	}
+	for i := range read {
+		mine := &c.feeds[2+i]
+		err = errors.Join(err, (*mine).Close())
+		*mine = same[i]
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// compared emits what is explained of a graph for a batch, and returns where that is and
+// with respect to what.
+func (n *Net) compared(g *onnx.Graph, q Question, batch int) (at bounds, wrt, explained string, err error) {
+	if at, wrt, err = n.bounds(g, batch, q); err != nil {
+		return at, "", "", err
+	}
+	merge(g, q.Layer)
+	return at, wrt, n.explained(g, batch, q.Probability), nil
+}
+
+// Close unloads both programs.
+func (c *comparison) Close() error {
+	c.feeds = c.feeds[:2] // the others are the reference's
+	return errors.Join(c.Program.Close(), c.reference.Close())
+}

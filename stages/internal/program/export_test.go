@@ -1,0 +1,69 @@
+package program
+
+import (
+	"context"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// Widest returns the largest number of channels in the program of a question.
+func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
+	t.Helper()
+	g, err := n.Graph(ctx, slot, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	widen(g, []Question{q})
+	widest := 0
+	for _, node := range g.Proto.Graph.Node {
+		node := onnx.Node{NodeProto: node}
+		if shape := g.Shape(node.Output[0]); len(shape) > 0 {
+			widest = max(widest, shape[len(shape)-1])
+		}
+	}
+	return widest
+}
+
+// MaskedNodes returns the operators of the program that looks at a layer's value
+// through a mask.
+func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, layer string) []string {
+	t.Helper()
+	g, err := n.Graph(ctx, slot, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := n.compileBackward(g, 2, n.masked(layer, "all", func(value []int) []int { return value }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []string
+	for _, node := range m.Proto.Graph.Node {
+		ops = append(ops, node.OpType)
+	}
+	return ops
+}
+
+// JoinedDeepLIFT returns the program of [Net.DeepLIFT] for two images as devices have
+// it that aren't processors, which make what is read of the reference in every run.
+func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot) DeepLIFT {
+	t.Helper()
+	var g [2]*onnx.Graph
+	for i, batch := range []int{2, 1} {
+		var err error
+		if g[i], err = n.Graph(ctx, slot, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := n.compare(g[0], g[1], Question{}, false, 2, slot.Device(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return DeepLIFT{c}
+}

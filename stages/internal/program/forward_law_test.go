@@ -1,0 +1,50 @@
+package program_test
+
+import (
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// TestOneForwardBeside holds that programs which compare images with a reference, or
+// look at attention, give answers of the same bits as the plain gradient's.
+func TestOneForwardBeside(t *testing.T) {
+	all := nets(t, false)
+	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "timm_vit_op13", "timm_vit_op17", "vit"} {
+		n := net(t, all[name])
+		slot := threaded{1, stagetest.NewSlot()}
+		want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		check := func(what string, p *program.Program, run func() error) {
+			if err := run(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 {
+				if !sameBits(p.Row(i), want[i*n.Classes:(i+1)*n.Classes]) {
+					t.Errorf("%s, %s: the answers have other bits than those of the plain gradient", name, what)
+				}
+			}
+		}
+		d, err := n.DeepLIFT(t.Context(), slot, program.Question{}, false, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			wave(i, d.Image(i))
+			d.Explain(i, program.Target{Class: i, Minus: -1})
+		}
+		check("DeepLIFT", d.Program, func() error { return d.Run(t.Context()) })
+		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Relevances} {
+			a, err := n.Attention(t.Context(), slot, what, false, 2)
+			if err != nil {
+				continue // a net of convolutions
+			}
+			for i := range 2 {
+				wave(i, a.Image(i))
+				a.Explain(i, program.Target{Class: i, Minus: -1})
+			}
+			check(string(what), a.Program, func() error { return a.Run(t.Context()) })
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// declare makes the feeds of a program known to its graph, and returns them as inputs.
+func declare(g *onnx.Graph, feeds []feed) ([]onnx.Value, error) {
+	inputs := make([]onnx.Value, len(feeds))
+	for i, f := range feeds {
+		inputs[i] = onnx.Value{Name: g.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
+		if inputs[i].Name != "runexp_"+f.name {
+			return nil, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
+		}
+		g.Types[inputs[i].Name] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape}
+	}
+	return inputs, nil
+}
+
+// sealed returns the ONNX bytes of a graph that takes inputs and returns the answer and
+// what the recipe says.
+func sealed(g *onnx.Graph, inputs []onnx.Value, r recipe) ([]byte, error) {
+	g.SetInputs(inputs...)
+	outputs := []onnx.Value{{Name: answer, Elem: onnxpb.TensorProto_FLOAT}}
+	for _, f := range r.returns {
+		outputs = append(outputs, onnx.Value{Name: "runexp_" + f.name, Elem: onnxpb.TensorProto_FLOAT})
+	}
+	g.SetOutputs(outputs...)
+	g.ForgetShapes()
+	g.Prune()
+	return g.Encode()
+}
+
+// sound, deferred, makes an error of a panic. Whoever looks at a graph relies on nodes
+// that are as ONNX says; a model file needn't have them, and ONNX Runtime sees some of
+// that only when it runs it.
+func sound(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the model's nodes, their shapes and attributes don't fit together: %v", p)
+	}
+}

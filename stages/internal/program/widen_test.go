@@ -1,0 +1,96 @@
+package program_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// perceptron writes a net of 2 classes and hidden channels with GELU, whose product
+// is a MatMul with weights that can be read in two ways, or a Gemm.
+func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
+	t.Helper()
+	const inputs, classes = 12, 2
+	noise := func(n int, seed float64) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(math.Sin(seed * float64(i*i+1)))
+		}
+		return v
+	}
+	weights := []*onnxpb.TensorProto{
+		onnx.IntTensor("row", []int64{-1, inputs}, 2),
+		onnx.FloatTensor("w", noise(inputs*hidden, 0.7), inputs, hidden), onnx.FloatTensor("b", noise(hidden, 0.3), hidden),
+		onnx.FloatTensor("v", noise(hidden*classes, 0.9), hidden, classes),
+		onnx.FloatTensor("root", []float32{math.Sqrt2}), onnx.FloatTensor("one", []float32{1}), onnx.FloatTensor("half", []float32{0.5}),
+	}
+	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
+		return onnx.NewNode(out, op, in, []string{out})
+	}
+	first := []*onnxpb.NodeProto{node("MatMul", "p", "x", "w"), node("Add", "h", "p", "b")}
+	if gemm {
+		first = []*onnxpb.NodeProto{node("Gemm", "h", "x", "w", "b")}
+	}
+	nodes := append([]*onnxpb.NodeProto{node("Reshape", "x", "input", "row")}, first...)
+	nodes = append(nodes, node("Div", "u", "h", "root"), node("Erf", "e", "u"), node("Add", "f", "e", "one"),
+		node("Mul", "g", "h", "f"), node("Mul", "y", "g", "half"), node("MatMul", "logits", "y", "v"))
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights},
+	}}
+	float := onnxpb.TensorProto_FLOAT
+	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 2, 2}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, classes}, Known: true})
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "net.onnx")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return model.ONNXParams{Path: path, Preset: "unit", Size: 2}
+}
+
+// TestWider holds that a hidden layer whose rows clash gets more channels unless
+// somebody looks at it, that this changes neither answers nor derivatives by a bit,
+// and that other layers stay as they are.
+func TestWider(t *testing.T) {
+	modeltest.Runtime(t)
+	for _, gemm := range []bool{false, true} {
+		for hidden, wider := range map[int]bool{1024: true, 1000: false} {
+			n := net(t, perceptron(t, hidden, gemm))
+			slot := threaded{1, stagetest.NewSlot()}
+			plain := program.Question{Rules: relevance.Derivative()}
+			if got := program.Widest(t.Context(), t, n, slot, plain); got != hidden+map[bool]int{true: 16}[wider] {
+				t.Errorf("%d channels become %d", hidden, got)
+			}
+			// Rules of other kinds keep the layer as it is.
+			same := program.Question{Rules: relevance.Policy{Name: "same", Cases: []relevance.Case{{
+				Match: relevance.Type("nothing"), Rule: relevance.Gradient,
+			}}}}
+			if got := program.Widest(t.Context(), t, n, slot, same); got != hidden {
+				t.Errorf("by other rules %d channels become %d", hidden, got)
+			}
+			answers, derivatives := differentiate(t, n, slot, plain, 2, 2)
+			wantAnswers, wantDerivatives := differentiate(t, n, slot, same, 2, 2)
+			if !sameBits(answers, wantAnswers) || !sameBits(derivatives, wantDerivatives) {
+				t.Errorf("%d channels, Gemm %t: other bits", hidden, gemm)
+			}
+			for _, v := range layers(t, n, slot, 2, 4) {
+				if got, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative(), Layer: v}, 2, 2); !sameBits(got, answers) {
+					t.Errorf("%d channels, Gemm %t: other bits with a look at %q", hidden, gemm, v)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package relevance
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// An Attention is what methods that look at a transformer's attention need to know of
+// it. T is the number of tokens.
+type Attention struct {
+	// Blocks are the matrices of attention, what each block's Softmax makes, the first
+	// one first: [B, heads, T, T], row i of the last two axes saying where token i looks.
+	Blocks []Value
+	Tokens int
+	// Merged says that heads and images share an axis, [B·heads, T, T]. Which of them
+	// changes faster isn't known, so such a model is asked about one image at a time.
+	Merged bool
+	// Read are the tokens that the answer is read off behind the last block: a class
+	// token, or all that are averaged.
+	Read []int
+	// The patches are Height × Width tokens, row by row, beginning with token First.
+	First, Height, Width int
+}
+
+// mostOthers is how many tokens that are no patches a model may have: class and
+// distillation tokens, registers.
+const mostOthers = 8
+
+// Attend finds the attention of a vision transformer by what it does, whatever the
+// exporter called it: a Softmax along the last axis of [.., T, T] that is multiplied
+// with values, where T is the number of patches of the image and few more. The error
+// says why a model has no such thing, or not that alone.
+func Attend(g *onnx.Graph) (Attention, error) {
+	p := newPath(g)
+	batch := g.Shape(g.Inputs()[0].Name)[0]
+	var a Attention
+	first, last := -1, -1
+	for i, n := range p.nodes {
+		shape := g.Shape(n.Output[0])
+		rank := len(shape)
+		if n.OpType != "Softmax" || rank < 3 {
+			continue
+		}
+		fail := func(why string) (Attention, error) {
+			return a, fmt.Errorf("the attention %q has shape %v for %d images: %s; methods of gradients, relevance and class activation maps fit", n.Output[0], shape, batch, why)
+		}
+		t := shape[rank-1]
+		axis := n.Int("axis", -1)
+		switch {
+		case axis != -1 && axis != rank-1 || t != shape[rank-2]:
+			return fail("that is no matrix of all tokens by all tokens")
+		case !p.multiplied(i):
+			return fail("values aren't added up by its rows as they are")
+		case rank == 4 && shape[0] == batch:
+		case rank == 3 && shape[0]%batch == 0:
+			a.Merged = a.Merged || shape[0] != batch
+		default:
+			return fail(fmt.Sprintf("it lies within windows of %d tokens, so that no row of it covers the image and there is no class token to read", t))
+		}
+		if a.Blocks == nil {
+			first = i
+			var ok bool
+			if a.First, a.Height, a.Width, ok = p.grid(t, i); !ok {
+				return fail(fmt.Sprintf("no layer before it has about %d places, so its rows are no tokens of the image, but channels or windows", t))
+			}
+			a.Tokens = t
+		}
+		if t != a.Tokens {
+			return fail(fmt.Sprintf("blocks before it have %d tokens", a.Tokens))
+		}
+		a.Blocks = append(a.Blocks, n.Output[0])
+		last = i
+	}
+	if first < 0 {
+		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method looks at; methods of gradients, relevance and class activation maps fit")
+	}
+	a.Read = p.read(last, a.Tokens, batch)
+	return a, nil
+}
+
+// multiplied reports whether what node i makes is a factor of a product whose other
+// factor isn't a constant.
+func (p *path) multiplied(i int) bool {
+	for _, k := range p.reads[p.nodes[i].Output[0]] {
+		n := p.nodes[k]
+		op := p.ops[n.OpType]
+		if op == nil {
+			return false
+		}
+		if op.Kind == Bilinear && p.branches(n) == 2 {
+			return true
+		}
+		if op.Kind == Move && p.multiplied(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// grid returns where the patches lie among t tokens: as in the last layer before node i
+// that has as many places or few less, or in a square where no layer has places.
+func (p *path) grid(t, i int) (first, height, width int, ok bool) {
+	for _, n := range slices.Backward(p.nodes[:i]) {
+		shape := p.g.Shape(n.Output[0])
+		if n.OpType != "Conv" && n.OpType != "MaxPool" && n.OpType != "AveragePool" || len(shape) != 4 {
+			continue
+		}
+		ok = true
+		if rest := t - shape[2]*shape[3]; rest >= 0 && rest <= mostOthers && shape[2]*shape[3] > 1 {
+			return rest, shape[2], shape[3], true
+		}
+	}
+	side := int(math.Sqrt(float64(t)))
+	return t - side*side, side, side, !ok && side > 1 && t-side*side <= 2
+}
+
+// read returns the tokens that are picked out behind node i, all if none are.
+func (p *path) read(i, tokens, batch int) []int {
+	picked := map[int]bool{}
+	for _, n := range p.nodes[i+1:] {
+		in := p.g.Shape(n.Input[0])
+		axis := slices.Index(in, tokens)
+		if len(in) != 3 || axis < 0 || axis > 1 || in[1-axis] != batch {
+			continue
+		}
+		for _, k := range p.indices(n, axis) {
+			picked[(k+tokens)%tokens] = true
+		}
+	}
+	var out []int
+	for k := range tokens {
+		if picked[k] || len(picked) == 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// indices returns what a node takes of an axis of its input, nil if it isn't a choice
+// or takes all.
+func (p *path) indices(n onnx.Node, axis int) []int {
+	in := p.g.Shape(n.Input[0])
+	var out []int
+	switch n.OpType {
+	case "Gather":
+		long, ok := p.g.Int64s(n.In(1))
+		if at := n.Int("axis", 0); !ok || at != axis && at != axis-len(in) {
+			return nil
+		}
+		for _, k := range long {
+			out = append(out, int(k))
+		}
+	case "Slice":
+		starts, ok1 := p.g.Int64s(n.In(1))
+		ends, ok2 := p.g.Int64s(n.In(2))
+		axes, ok3 := p.g.Int64s(n.In(3))
+		if !ok1 || !ok2 || !ok3 {
+			return nil
+		}
+		for k, at := range axes {
+			if int(at) != axis && int(at) != axis-len(in) {
+				continue
+			}
+			for j := bounded(starts[k], in[axis]); j < bounded(ends[k], in[axis]); j++ {
+				out = append(out, j)
+			}
+		}
+	case "Split":
+		from := 0
+		if at := n.Int("axis", 0); at != axis && at != axis-len(in) {
+			return nil
+		}
+		for _, v := range n.Output {
+			size := p.g.Shape(v)[axis]
+			for j := from; j < from+size && p.on[v]; j++ {
+				out = append(out, j)
+			}
+			from += size
+		}
+	}
+	if len(out) == in[axis] {
+		return nil
+	}
+	return out
+}
+
+// bounded returns a place of an axis from a bound of a Slice, which may count from the
+// end or lie beyond it.
+func bounded(at int64, size int) int {
+	if at < 0 {
+		at += int64(size)
+	}
+	return int(min(max(at, 0), int64(size)))
+}

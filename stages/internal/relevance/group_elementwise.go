@@ -1,0 +1,80 @@
+package relevance
+
+import "slices"
+
+// Elementwise is a function of each element alone that several nodes compute
+// together, such as GELU, SiLU or Mish: what begins where x is read more than once,
+// or by an Erf, and ends where all of it has come together again. Input: x.
+var opElementwise = &Op{Type: "Elementwise", Kind: Activation, VJP: through}
+
+func (f finder) elementwise(i int) (*Op, []Value, []int) {
+	// The beginning is the first node that reads x.
+	for _, x := range f.b.model[i].Input {
+		if f.constant(x) || len(f.readers[x]) < 2 || f.readers[x][0] != i {
+			continue
+		}
+		if members := f.closed(x); members != nil {
+			return opElementwise, []Value{x}, members
+		}
+	}
+	return nil, nil, nil
+}
+
+// closed returns the nodes of the smallest function of the elements of x alone that
+// all readers of x take part in, nil if there is none.
+func (f finder) closed(x Value) []int {
+	inside := map[Value]bool{x: true}
+	var members []int
+	open := slices.Clone(f.readers[x]) // nodes that read what is inside
+	for range 32 {                     // activations are shorter
+		slices.Sort(open)
+		open = slices.Compact(open)
+		if len(open) == 0 {
+			return nil
+		}
+		k := open[0]
+		n := f.b.model[k]
+		op := f.b.op(n)
+		nonlinear := op != nil && (op.Kind == Activation || n.OpType == "Pow" || n.OpType == "Clip")
+		arithmetic := slices.Contains([]string{"Add", "Sub", "Mul", "Div", "Neg"}, n.OpType)
+		if op == nil || len(n.Output) != 1 || !nonlinear && !arithmetic {
+			return nil
+		}
+		for _, v := range n.Input {
+			if v != "" && !inside[v] && !(f.constant(v) && size(f.b.Shape(v)) == 1) {
+				return nil
+			}
+		}
+		y := n.Output[0]
+		inside[y] = true
+		members = append(members, k)
+		open = slices.DeleteFunc(open, func(o int) bool { return o == k })
+		if len(open) == 0 {
+			if !slices.Equal(f.b.Shape(x), f.b.Shape(y)) {
+				return nil
+			}
+			return f.tail(members)
+		}
+		if f.seen[y] {
+			return nil
+		}
+		open = append(open, f.readers[y]...)
+	}
+	return nil
+}
+
+// tail adds to the members what only scales their result, as the ½ of GELU.
+func (f finder) tail(members []int) []int {
+	for {
+		y := f.b.model[members[len(members)-1]].Output[0]
+		k := f.only(y)
+		if k < 0 {
+			return members
+		}
+		n := f.b.model[k]
+		if n.OpType != "Mul" || !slices.ContainsFunc(n.Input, func(v Value) bool { return f.constant(v) && size(f.b.Shape(v)) == 1 }) {
+			return members
+		}
+		members = append(members, k)
+	}
+}

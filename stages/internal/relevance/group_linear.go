@@ -1,0 +1,21 @@
+package relevance
+
+// Linear is x·W + b over the last axis of x, with constant W [in, out] and b [out],
+// or without b: a MatMul and the Add that alone reads it. Inputs: x, W, b.
+var opLinear = &Op{Type: "Linear", Kind: Affine, Roles: []Role{Data, Weight, Bias}, VJP: through}
+
+func (f finder) linear(i int) (*Op, []Value, []int) {
+	n := f.b.model[i]
+	if n.OpType != "MatMul" || f.constant(n.Input[0]) || !f.constant(n.Input[1]) || len(f.b.Shape(n.Input[1])) != 2 {
+		return nil, nil, nil
+	}
+	k := f.only(n.Output[0])
+	if k >= 0 && f.b.model[k].OpType == "Add" {
+		for _, bias := range f.b.model[k].Input {
+			if f.constant(bias) && size(f.b.Shape(bias)) == f.b.Shape(n.Input[1])[1] {
+				return opLinear, []Value{n.Input[0], n.Input[1], bias}, []int{i, k}
+			}
+		}
+	}
+	return opLinear, []Value{n.Input[0], n.Input[1]}, []int{i}
+}

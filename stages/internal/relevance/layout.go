@@ -1,0 +1,168 @@
+package relevance
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// MaxOtherTokens is how many tokens may stand before those of the places: a class
+// token, one of distillation, registers.
+const MaxOtherTokens = 5
+
+// TokenGrid returns the side of the square grid that tokens stand for, and how many
+// stand before it without a place. The side is 0 where there is no such grid.
+func TokenGrid(tokens int) (side, others int) {
+	side = int(math.Sqrt(float64(tokens)))
+	others = tokens - side*side
+	if side <= 1 || others > MaxOtherTokens {
+		return 0, 0
+	}
+	return side, others
+}
+
+// ChannelAxis returns which axis of a value holds its channels, as the nearest node
+// says that mixes, normalises or pools them: 1 for the feature maps of most
+// convolutional nets, the last one for tokens, and for windows and feature maps that
+// nets like Swin keep that way. Where no node says it, feature maps have it first
+// and tokens last.
+func ChannelAxis(g *onnx.Graph, v Value) int {
+	rank := len(g.Shape(v))
+	if axis := nearest(g, v); axis > 0 {
+		return axis
+	}
+	if rank == 4 {
+		return 1
+	}
+	return rank - 1
+}
+
+// A sight is a value near the one that is asked about: axes has, for each axis of
+// it, the one of that value.
+type sight struct {
+	value Value
+	axes  []int
+}
+
+// nearest goes from v in both directions through what leaves the axes apart, and
+// returns what the first node says that knows; -1 if none does.
+func nearest(g *onnx.Graph, v Value) int {
+	makers, readers := map[Value]onnx.Node{}, map[Value][]onnx.Node{}
+	for _, n := range g.Proto.Graph.Node {
+		node := onnx.Node{NodeProto: n}
+		for _, o := range n.Output {
+			makers[o] = node
+		}
+		for _, i := range n.Input {
+			readers[i] = append(readers[i], node)
+		}
+	}
+	start := make([]int, len(g.Shape(v)))
+	for i := range start {
+		start[i] = i
+	}
+	queue := []sight{{v, start}}
+	seen := map[Value]bool{v: true}
+	for len(queue) > 0 && len(seen) < 200 {
+		at := queue[0]
+		queue = queue[1:]
+		near := readers[at.value]
+		if m, ok := makers[at.value]; ok {
+			near = append([]onnx.Node{m}, near...)
+		}
+		for _, n := range near {
+			if axis := verdict(g, n, at.value); axis >= 0 && axis < len(at.axes) {
+				return at.axes[axis]
+			}
+			for _, next := range along(g, n, at) {
+				if !seen[next.value] {
+					seen[next.value] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// verdict returns which axis of v a node beside it takes for the channels, -1 if it
+// doesn't say.
+func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
+	rank := len(g.Shape(v))
+	if v != n.In(0) && v != n.Output[0] {
+		return -1
+	}
+	switch n.OpType {
+	case "Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GlobalAveragePool", "GlobalMaxPool",
+		"AveragePool", "MaxPool", "LRN", "DepthToSpace", "SpaceToDepth":
+		return 1
+	case "LayerNormalization":
+		if axis := n.Int("axis", -1); axis == -1 || axis == rank-1 {
+			return rank - 1
+		}
+	case "MatMul":
+		if g.Weight(n.In(1)) != nil && len(g.Shape(n.In(1))) == 2 {
+			return rank - 1
+		}
+	case "ReduceMean":
+		if v != n.In(0) {
+			return -1
+		}
+		pooled := make([]bool, rank)
+		for _, a := range n.Ints("axes") {
+			if a < 0 {
+				a += rank
+			}
+			if a >= 0 && a < rank {
+				pooled[a] = true
+			}
+		}
+		if left := slices.Index(pooled[1:], false); left >= 0 && slices.Contains(pooled[1:], true) &&
+			slices.Index(pooled[left+2:], false) < 0 {
+			return left + 1 // all places pooled, one axis left
+		}
+	case "Add", "Mul":
+		for i := range 2 {
+			w := n.In(i)
+			if s := g.Shape(w); g.Weight(w) != nil && len(s) > 0 && len(s) <= rank {
+				if wide := slices.IndexFunc(s, func(d int) bool { return d > 1 }); wide >= 0 && size(s) == s[wide] {
+					return rank - len(s) + wide // a number for each channel
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// along returns the values on the other side of a node that keeps the axes of at
+// apart.
+func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
+	var out []sight
+	switch n.OpType {
+	case "Transpose":
+		perm := n.Ints("perm")
+		if len(perm) != len(at.axes) {
+			return nil
+		}
+		axes := make([]int, len(perm))
+		if at.value == n.In(0) {
+			for i, p := range perm {
+				axes[i] = at.axes[p]
+			}
+			return []sight{{n.Output[0], axes}}
+		}
+		for i, p := range perm {
+			axes[p] = at.axes[i]
+		}
+		return []sight{{n.In(0), axes}}
+	case "Reshape", "MatMul", "Gemm", "Gather", "Flatten", "Shape", "Squeeze", "Unsqueeze", "ReduceMean", "Softmax":
+		return nil
+	}
+	for _, v := range slices.Concat(n.Input, n.Output) {
+		if v != at.value && g.Weight(v) == nil && len(g.Shape(v)) == len(at.axes) {
+			out = append(out, sight{v, at.axes})
+		}
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package relevance
+
+import (
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+func TestChannelAxis(t *testing.T) {
+	for _, tt := range []struct {
+		name, text, of string
+		want           int
+	}{
+		{"a Conv makes feature maps", "v = Conv(x, w) 2,8,4,4\ny = Relu(v) 2,8,4,4", "v", 1},
+		{"a Conv reads them", "v = Relu(x) 2,3,16,16\ny = Conv(v, w) 2,8,4,4", "v", 1},
+		{"a residual stream of Swin", `
+			a = Conv(x, w) 2,8,4,4
+			b = Transpose(a) 2,4,4,8
+			c = LayerNormalization(b, w, w) 2,4,4,8
+			d = Relu(c) 2,4,4,8
+			v = Add(d, b) 2,4,4,8
+			y = LayerNormalization(v, w, w) 2,4,4,8`, "v", 3},
+		{"tokens", "v = Reshape(x, s) 2,16,48\ny = LayerNormalization(v, w, w) 2,16,48", "v", 2},
+		{"through a Transpose", "v = Relu(x) 2,3,16,16\nt = Transpose(v) 2,16,16,3\ny = LayerNormalization(t, w, w) 2,16,16,3", "v", 1},
+		{"through a Transpose, backwards", "a = Conv(x, w) 2,8,4,4\nb = Transpose(a) 2,4,4,8\nv = Relu(b) 2,4,4,8", "v", 3},
+		{"the nearest counts", `
+			v = Relu(x) 2,3,16,16
+			a = LayerNormalization(v, w, w) 2,3,16,16
+			b = Relu(a) 2,3,16,16
+			y = Conv(b, w) 2,8,4,4`, "v", 3},
+		{"channels first where nobody says it", "v = Relu(x) 2,3,16,16\ny = Exp(v) 2,3,16,16", "v", 1},
+		{"tokens first where nobody says it", "v = Reshape(x, s) 2,16,48\ny = Exp(v) 2,16,48", "v", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := sketch(t, tt.text)
+			for _, n := range g.Proto.Graph.Node {
+				if n.OpType == "Transpose" { // sketches know no attributes
+					n.Attribute = ints("perm", 0, 2, 3, 1)
+				}
+			}
+			if got := ChannelAxis(g, tt.of); got != tt.want {
+				t.Errorf("axis %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTokenGrid(t *testing.T) {
+	for tokens, want := range map[int][2]int{16: {4, 0}, 17: {4, 1}, 201: {14, 5}, 202: {0, 0}, 1: {0, 0}, 3: {0, 0}, 5: {2, 1}} {
+		if side, others := TokenGrid(tokens); side != want[0] || others != want[1] {
+			t.Errorf("%d tokens: side %d and %d others, want %v", tokens, side, others, want)
+		}
+	}
+}
+
+func ints(name string, v ...int64) []*onnxpb.AttributeProto {
+	return onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: v}).Attribute
+}

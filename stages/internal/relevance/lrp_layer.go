@@ -1,0 +1,219 @@
+package relevance
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// A layer is a node with weights, z = W·x + b, as rules see it: numbers of its
+// inputs, bias −1 if it has none.
+type layer struct {
+	op                 *Op
+	n                  onnx.Node
+	data, weight, bias int
+	counts             bool // the bias takes a share
+}
+
+// layer returns the node n as a layer, false if it isn't one or its weights depend
+// on the image.
+func (b *Builder) layer(op *Op, n onnx.Node) (layer, bool) {
+	l := layer{op: op, n: n, weight: 1, bias: -1}
+	switch n.OpType {
+	case "Conv", "ConvTranspose", "Gemm", "Linear":
+		if n.In(2) != "" {
+			l.bias = 2
+		}
+	case "MatMul", "Einsum":
+		if len(n.Input) != 2 {
+			return l, false
+		}
+		if b.dynamic(n.Input[1]) {
+			l.data, l.weight = 1, 0
+		}
+	default:
+		return l, false
+	}
+	return l, b.dynamic(n.Input[l.data]) && !b.dynamic(n.Input[l.weight]) && (l.bias < 0 || !b.dynamic(n.Input[2]))
+}
+
+func weighted(b *Builder, op *Op, n onnx.Node) bool {
+	_, ok := b.layer(op, n)
+	return ok || n.OpType == "Gemm"
+}
+
+// x and w are the layer's data and weights.
+func (l layer) x() Value { return l.n.Input[l.data] }
+func (l layer) w() Value { return l.n.Input[l.weight] }
+
+// with emits the layer with other data, weights and bias, "" for none.
+func (l layer) with(b *Builder, x, w, bias Value) onnx.Node {
+	operands := map[int]Value{l.data: x, l.weight: w}
+	if l.bias >= 0 {
+		operands[l.bias] = bias
+	}
+	return b.Copy(l.n, operands)
+}
+
+// b0 returns the bias if it counts, "" otherwise.
+func (l layer) b0() Value {
+	if l.bias < 0 || !l.counts {
+		return ""
+	}
+	return l.n.Input[l.bias]
+}
+
+// output emits z, without the bias if that doesn't count.
+func (l layer) output(b *Builder) Value {
+	if l.bias < 0 || l.counts {
+		return l.n.Output[0]
+	}
+	return l.with(b, l.x(), l.w(), "").Output[0]
+}
+
+// pull emits x·Wᵀs, the layer's data times what the VJP of its copy brings.
+func (l layer) pull(b *Builder, copied onnx.Node, s Value) Value {
+	return b.Mul(copied.Input[l.data], l.adjoint(b, copied, s))
+}
+
+func (l layer) adjoint(b *Builder, copied onnx.Node, s Value) Value {
+	return l.op.VJP(b, copied, []Value{s})[l.data]
+}
+
+// toBias notes what a bias takes of the relevance that s times the output is.
+func (l layer) toBias(b *Builder, bias, s Value) {
+	if bias == "" || !b.accounts {
+		return
+	}
+	b.toConstants(b.Mul(b.added(l, bias), s))
+}
+
+// added emits a bias as what the layer adds to its output, in a shape that broadcasts
+// to that.
+func (b *Builder) added(l layer, bias Value) Value {
+	switch l.n.OpType {
+	case "Conv", "ConvTranspose":
+		return b.channels(bias, len(b.Shape(l.n.Output[0])))
+	case "Gemm":
+		return b.scaled(bias, l.n.Float("beta", 1))
+	}
+	return bias
+}
+
+// beginsAt reports whether the whole walk begins at v, or at what moves make of it.
+func (b *Builder) beginsAt(v Value) bool {
+	for _, seed := range b.seeds {
+		for seed != v {
+			n, _, ok := b.maker(seed)
+			if !ok || b.op(n) == nil || b.op(n).Kind != Move {
+				break
+			}
+			seed = n.Input[0]
+		}
+		if seed == v {
+			return true
+		}
+	}
+	return false
+}
+
+// A sign is what is known of all elements of a value.
+type sign int
+
+const (
+	anySign sign = iota
+	atLeast0
+	atMost0
+)
+
+// quotient emits r/z, with ε added to the magnitude of z, whose sign is +1 for 0.
+// With ε = 0 it is 0 where z is.
+func (b *Builder) quotient(r, z Value, epsilon float32, known sign) Value {
+	if epsilon == 0 {
+		size := z
+		if known != atLeast0 {
+			size = b.Unary("Abs", z)
+		}
+		some := b.steep(size, 0)
+		return b.Div(b.Mul(r, some), b.Add(z, b.Sub(b.Scalar(1), some)))
+	}
+	switch known {
+	case atLeast0:
+		z = b.Add(z, b.Scalar(epsilon))
+	case atMost0:
+		z = b.Sub(z, b.Scalar(epsilon))
+	default:
+		positive := b.steep(z, 1)
+		z = b.Add(z, b.Sub(b.Mul(positive, b.Scalar(2*epsilon)), b.Scalar(epsilon)))
+	}
+	return b.Div(r, z)
+}
+
+// steep emits the mask that is 1 where z is positive, 0 where it is negative, and
+// at0, one of these, where it is 0.
+func (b *Builder) steep(z Value, at0 float32) Value {
+	return b.Emit("HardSigmoid", b.Shape(z), []Value{z},
+		onnx.Attr{Name: "alpha", Value: float32(math.MaxFloat32)}, onnx.Attr{Name: "beta", Value: at0})
+}
+
+// above and below emit x⁺ and x⁻, what is positive and what is negative.
+func (b *Builder) above(x Value) Value { return b.Unary("Relu", x) }
+func (b *Builder) below(x Value) Value { return b.Emit("Min", b.Shape(x), []Value{x, b.Scalar(0)}) }
+
+// aboveOf and belowOf are these of a bias, which may be missing.
+func (b *Builder) aboveOf(bias Value) Value {
+	if bias == "" {
+		return ""
+	}
+	return b.above(bias)
+}
+
+func (b *Builder) belowOf(bias Value) Value {
+	if bias == "" {
+		return ""
+	}
+	return b.below(bias)
+}
+
+// maker returns the node of the model that makes v, and where among its outputs.
+func (b *Builder) maker(v Value) (n onnx.Node, output int, ok bool) {
+	if b.makers == nil {
+		b.makers = map[Value]onnx.Node{}
+		for _, n := range b.model {
+			for _, v := range n.Output {
+				b.makers[v] = n
+			}
+		}
+	}
+	if v == "" {
+		return onnx.Node{}, 0, false
+	}
+	n, ok = b.makers[v]
+	if ok {
+		output = slices.Index(n.Output, v)
+	}
+	return n, output, ok
+}
+
+// behindWeights reports whether a layer with weights lies between the image and v.
+func (b *Builder) behindWeights(v Value) bool {
+	if b.behind == nil {
+		b.behind = map[Value]bool{}
+	}
+	if known, ok := b.behind[v]; ok {
+		return known
+	}
+	n, _, ok := b.maker(v)
+	found := false
+	if ok {
+		if op := b.op(n); op != nil {
+			_, found = b.layer(op, n)
+		}
+		for _, in := range n.Input {
+			found = found || b.dynamic(in) && b.behindWeights(in)
+		}
+	}
+	b.behind[v] = found
+	return found
+}

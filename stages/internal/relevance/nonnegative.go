@@ -1,0 +1,53 @@
+package relevance
+
+import "slices"
+
+// nonNegative reports whether no element of v can be negative, as far as the nodes
+// that make it tell without their data.
+func (b *Builder) nonNegative(v Value) bool {
+	if b.notNegative == nil {
+		b.notNegative = map[Value]bool{}
+	}
+	known, ok := b.notNegative[v]
+	if !ok {
+		known = b.derivedNonNegative(v)
+		b.notNegative[v] = known
+	}
+	return known
+}
+
+func (b *Builder) derivedNonNegative(v Value) bool {
+	if x, ok := b.g.Float32s(v); ok {
+		return !slices.ContainsFunc(x, func(x float32) bool { return !(x >= 0) })
+	}
+	n, _, ok := b.maker(v)
+	if !ok {
+		return false
+	}
+	op := b.op(n)
+	if op == nil {
+		return false
+	}
+	all := func(inputs []Value) bool {
+		return !slices.ContainsFunc(inputs, func(v Value) bool { return !b.nonNegative(v) })
+	}
+	switch n.OpType {
+	case "Relu", "Sigmoid", "HardSigmoid", "Softmax", "Abs", "Exp", "Softplus", "Sqrt", "ReduceL1", "ReduceL2", "ReduceSumSquare":
+		return true
+	case "ThresholdedRelu":
+		return n.Float("alpha", 1) >= 0
+	case "Clip":
+		low, ok := b.g.Float32s(n.In(1))
+		return ok && len(low) == 1 && low[0] >= 0
+	case "Add", "Sum", "Mean", "Mul", "Max", "Min", "Concat":
+		return all(n.Input)
+	case "Where":
+		return all(n.Input[1:])
+	case "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
+		return b.nonNegative(n.Input[0])
+	case "Pad":
+		fill := n.In(2)
+		return b.nonNegative(n.Input[0]) && (fill == "" || b.nonNegative(fill))
+	}
+	return op.Kind == Move && b.nonNegative(n.Input[0])
+}

@@ -1,0 +1,50 @@
+package relevance
+
+import "github.com/runexp/runexp/stages/internal/onnx"
+
+// ScatterND puts parts into the place of others, or adds them, by their places on
+// the first axes. The cotangents of what was put are picked there; what it took the
+// place of has none.
+var opScatterND = &Op{
+	Type: "ScatterND", Kind: Move, Roles: []Role{Data, Config, Data},
+	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+		shape, put := b.Shape(n.Input[0]), b.Shape(n.Input[2])
+		at := b.constInts(n, 1)
+		kept := dy[0]
+		switch by := n.Text("reduction", "none"); {
+		case at == nil:
+			return nil
+		case by == "add":
+		case by != "none":
+			b.Fail(n, "it scatters by %s", by)
+			return nil
+		case twice(parts(shape, b.Shape(n.Input[1]), at)):
+			b.Fail(n, "it puts two parts into one place")
+			return nil
+		default:
+			kept = b.Emit("ScatterND", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)})
+		}
+		return []Value{kept, "", b.Emit("GatherND", put, []Value{dy[0], n.Input[1]})}
+	},
+	Examples: []Example{
+		{Name: "put elements", Inputs: [][]int{{3, 4}, nil, {3}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{0, 1, 2, 3, 0, -1}, 3, 2)}},
+		{Name: "put rows", Inputs: [][]int{{3, 4, 2}, nil, {2, 4, 2}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 0}, 2, 1)}},
+		{Name: "added", Inputs: [][]int{{3, 4}, nil, {3, 4}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 1, 2}, 3, 1)}, Attrs: []onnx.Attr{{Name: "reduction", Value: "add"}}},
+	},
+}
+
+// parts returns a number for each part of a value of some shape that the indices at,
+// of the shape of, name.
+func parts(shape, of, at []int) []int {
+	if len(of) == 0 || of[len(of)-1] == 0 {
+		return nil
+	}
+	depth := of[len(of)-1]
+	out := make([]int, len(at)/depth)
+	for i := range out {
+		for a := range depth {
+			out[i] = out[i]*shape[a] + (at[i*depth+a]+shape[a])%shape[a]
+		}
+	}
+	return out
+}

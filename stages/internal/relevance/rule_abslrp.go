@@ -1,0 +1,216 @@
+package relevance
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// AbsLRP is relative absolute magnitude propagation: an input gets the positive part
+// of what it adds to an output, relative to the magnitude of all of that output,
+//
+//	Rᵢ = Σⱼ (xᵢwᵢⱼ)⁺ / (|hⱼ| + ε) · Rⱼ, hⱼ with the bias, ε = 1e-9.
+//
+// Vukadin, Afrić, Šilić and Delač, ACM TIST 2024, equation 12. A function h that
+// isn't linear has its algorithm 1, x·∂(h(x) + |h|(|x|))/∂x/2 for x·w, where |h| is h
+// with the magnitudes of its weights. (The algorithm itself gives twice equation 12.)
+type AbsLRP struct {
+	Variant  AbsLRPVariant
+	MaxPool  MaxPoolRule
+	Ablation Ablation
+
+	everywhere bool // for tests: scales are written where the definition has them and nowhere else
+}
+
+// An AbsLRPVariant is a reading of the method.
+type AbsLRPVariant string
+
+const (
+	// AbsLRPPaper is the text of the paper. Relevance has any scale, but the same for
+	// all of an image.
+	AbsLRPPaper AbsLRPVariant = "paper"
+	// AbsLRPOfficial is the code of December 2024: what each module gives to each of
+	// its inputs is scaled to the sum of magnitudes 1, image by image.
+	AbsLRPOfficial AbsLRPVariant = "official"
+	// AbsLRPJanuary is the code of January 2024: positive and negative relevance go
+	// apart, and each module keeps the sum of either.
+	AbsLRPJanuary AbsLRPVariant = "official-2024-01"
+)
+
+// A MaxPoolRule says whether a MaxPool divides by what it made: then all relevance
+// goes to the largest element; otherwise it is multiplied by that element.
+type MaxPoolRule string
+
+const (
+	// MaxPoolAuto divides, but for the official code's way with models without a sum
+	// of branches, such as VGG.
+	MaxPoolAuto     MaxPoolRule = "auto"
+	MaxPoolDivide   MaxPoolRule = "divide"
+	MaxPoolMultiply MaxPoolRule = "multiply"
+)
+
+// An Ablation says what of attention passes relevance on.
+type Ablation string
+
+const (
+	AblationNone        Ablation = "none"
+	AblationValues      Ablation = "values-only"       // the values alone
+	AblationQueriesKeys Ablation = "queries-keys-only" // what the weights of attention are made of
+)
+
+// Policy returns the policy. BatchNormalization stays apart: it has a rule of its
+// own.
+func (a AbsLRP) Policy() Policy {
+	name := fmt.Sprintf("abslrp %s, max-pool %s, ablation %s", a.Variant, a.MaxPool, a.Ablation)
+	if a.everywhere {
+		name += ", scaled everywhere"
+	}
+	return Policy{
+		Name:    name,
+		Grouped: true, Apart: true,
+		Cases: []Case{
+			{answer, a.answer},
+			{Type("LayerNormalization", "InstanceNormalization"), a.normalised},
+			{Type("BatchNormalization"), a.batchNormalised},
+			{Type("Softmax"), a.softmax},
+			{rescales, a.pass},
+			{OfKind(Move), a.move},
+			{OfKind(Bilinear), a.product},
+			{OfKind(Sum), a.sum},
+			{OfKind(Affine), a.affine},
+			{Type("Relu"), a.rectified},
+			{Type("MaxPool"), a.maxPool},
+			{Type("Div"), a.ratio},
+			{OfKind(Activation), a.activated},
+			{func(*Builder, *Op, onnx.Node) bool { return true }, a.other},
+		},
+	}
+}
+
+// answer matches the normalisation that makes probabilities of class scores, where
+// relevance starts.
+func answer(b *Builder, _ *Op, n onnx.Node) bool {
+	if n.OpType != "Softmax" && n.OpType != "LogSoftmax" {
+		return false
+	}
+	for _, v := range b.seeds {
+		if v == n.Output[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// answer lets what starts at probabilities start at the class scores behind them.
+// What is explained of probabilities is their logarithm, whose derivative divides by
+// them.
+func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
+	if n.OpType == "LogSoftmax" {
+		return r
+	}
+	return []Value{b.Mul(r[0], n.Output[0])}
+}
+
+// affine has equation 12 itself.
+func (a AbsLRP) affine(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+		switch {
+		case n.OpType == "Neg":
+			return []Value{b.Mul(b.above(n.Output[0]), s)}
+		case op.Role(1) == Weight && n.In(1) != "":
+			if !b.flows[n.Input[0]] || b.dynamic(n.Input[1]) {
+				return a.shares(b, op, n, s)
+			}
+			return []Value{b.positiveShare(op, n, 0, 1, s)}
+		}
+		// Pools and means have no negative weights.
+		return []Value{b.Mul(b.aboveOrAll(n.Input[0]), op.VJP(b, n, []Value{s})[0])}
+	})
+}
+
+// shares has equation 12 for each factor of a product, the other one as its weights.
+func (a AbsLRP) shares(b *Builder, op *Op, n onnx.Node, s Value) []Value {
+	back := make([]Value, len(n.Input))
+	for i := range min(2, len(n.Input)) {
+		if b.flows[n.Input[i]] {
+			back[i] = b.positiveShare(op, n, i, 1-i, s)
+		}
+	}
+	return back
+}
+
+// positiveShare emits Σ (x·w)⁺·s for input i, x, and the operand o that it is
+// multiplied by, w. With x⁺ and x⁻ for what is positive and negative of x, (x·w)⁺ =
+// x⁺w⁺ + x⁻w⁻: both summands are copies of the node with a part of w.
+func (b *Builder) positiveShare(op *Op, n onnx.Node, i, o int, s Value) Value {
+	x, w := n.Input[i], n.Input[o]
+	like, unlike := b.aboveOrAll(w), ""
+	if like != w {
+		unlike = b.below(w)
+	}
+	if n.Float("alpha", 1) < 0 { // of a Gemm, which multiplies by it
+		like, unlike = b.below(w), b.above(w)
+	}
+	pull := func(x, w Value) Value {
+		return b.Mul(x, op.VJP(b, b.Copy(n, map[int]Value{o: w}), []Value{s})[i])
+	}
+	if b.knownNonNegative(x) {
+		return pull(x, like)
+	}
+	share := pull(b.above(x), like)
+	if unlike == "" {
+		return share
+	}
+	return b.Add(share, pull(b.below(x), unlike))
+}
+
+// knownNonNegative is nonNegative but for tests that want both halves written.
+func (b *Builder) knownNonNegative(x Value) bool { return !b.bothHalves && b.nonNegative(x) }
+
+// aboveOrAll emits x⁺, which is x if it is known not to be negative.
+func (b *Builder) aboveOrAll(x Value) Value {
+	if b.knownNonNegative(x) {
+		return x
+	}
+	return b.above(x)
+}
+
+// literal emits algorithm 1 for any node: the mean of x·VJP(s) and |x|·VJP(s) of the
+// copy at the magnitudes of all operands.
+func (b *Builder) literal(op *Op, n onnx.Node, s Value) []Value {
+	with := map[int]Value{}
+	for i, v := range n.Input {
+		if v != "" && op.Role(i) != Config && !b.knownNonNegative(v) {
+			with[i] = b.Unary("Abs", v)
+		}
+	}
+	back := op.VJP(b, n, []Value{s})
+	var magnitudes []Value
+	if len(with) > 0 {
+		c := b.Copy(n, with)
+		if op.Prepare != nil {
+			op.Prepare(b, c)
+		}
+		magnitudes = op.VJP(b, c, []Value{s})
+	}
+	for i, v := range back {
+		if v == "" || !b.flows[n.Input[i]] {
+			back[i] = ""
+			continue
+		}
+		back[i] = b.Mul(n.Input[i], v)
+		if len(with) > 0 {
+			x := n.Input[i]
+			if m, ok := with[i]; ok {
+				x = m
+			}
+			back[i] = b.scaled(b.Add(back[i], b.Mul(x, magnitudes[i])), 0.5)
+		}
+	}
+	return back
+}
+
+// other has algorithm 1.
+func (a AbsLRP) other(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value { return b.literal(op, n, s) })
+}

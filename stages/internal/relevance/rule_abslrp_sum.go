@@ -1,0 +1,162 @@
+package relevance
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// sum has equation 12 for each summand; what constants take is dropped.
+//
+// In the code of December 2024 the shortcut of a residual block that is the block's
+// input s itself isn't cut off the other summand m(s): s gets the total derivative,
+// s·d((m(s) + s) + (|m(s)| + |s|))/ds/2. On the way through m the statistics of
+// normalisations and the denominators of softmax are constants.
+func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+		back := op.VJP(b, n, []Value{s})
+		for i, x := range n.Input {
+			part := b.aboveOrAll(x)
+			if n.OpType == "Sub" && i == 1 {
+				part = b.below(x) // what it adds is −x
+			}
+			switch {
+			case b.flows[x]:
+				back[i] = b.Mul(part, back[i])
+			case a.Variant == AbsLRPJanuary:
+				back[i] = b.Mul(part, s)
+			default:
+				back[i] = ""
+			}
+		}
+		if shortcut, way := b.shortcut(n); a.Variant == AbsLRPOfficial && shortcut >= 0 {
+			x, m := n.Input[shortcut], n.Input[way]
+			through := b.Pull(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))}, []Value{x}, detached())[x]
+			if through != "" {
+				back[shortcut] = b.Add(back[shortcut], b.scaled(b.Mul(x, through), 0.5))
+			}
+		}
+		return back
+	})
+}
+
+// shortcut returns which summand of an Add the other one is made of, and that one; −1
+// if neither is.
+func (b *Builder) shortcut(n onnx.Node) (shortcut, way int) {
+	if n.OpType != "Add" || n.Input[0] == n.Input[1] {
+		return -1, -1
+	}
+	for i := range 2 {
+		x, m := n.Input[i], n.Input[1-i]
+		if b.flows[x] && b.flows[m] && slices.Equal(b.Shape(x), b.Shape(m)) && reaches(b.model, []Value{x})[m] {
+			return i, 1 - i
+		}
+	}
+	return -1, -1
+}
+
+// detached is the policy of derivatives for which the statistics of normalisations and
+// the denominators of softmax are constants.
+func detached() Policy {
+	return Policy{Name: "detached", Cases: []Case{
+		{Type("LayerNormalization", "InstanceNormalization"), func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
+			_, deviation := b.statistics(n)
+			return []Value{b.Mul(b.Mul(r[0], b.scaleOf(n)), deviation)}
+		}},
+		{Type("Softmax"), func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
+			return []Value{b.Mul(r[0], n.Output[0])}
+		}},
+	}}
+}
+
+// product has equation 12 for each factor, the other one as its weights. One factor
+// may be switched off by an ablation.
+func (a AbsLRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	if len(n.Input) != 2 {
+		return a.other(b, op, n, r)
+	}
+	both := n.OpType != "Mul" && b.flows[n.Input[0]] && b.flows[n.Input[1]]
+	weights := -1
+	if both {
+		weights = b.attention(n)
+	}
+	arrives := r[0]
+	if weights >= 0 && a.Variant == AbsLRPJanuary { // the heads become one, y = x
+		arrives = a.keep(b, n, n.Output[0], arrives)
+	}
+	back := a.spread(b, n, arrives, n.Output[0], func(s Value) []Value { return a.shares(b, op, n, s) })
+	switch {
+	case weights >= 0 && a.Ablation == AblationValues:
+		back[weights] = ""
+	case weights >= 0 && a.Ablation == AblationQueriesKeys:
+		back[1-weights] = ""
+	}
+	if both && a.Variant == AbsLRPJanuary { // queries, keys and values become heads, y = x
+		for i, v := range back {
+			if i != weights && v != "" {
+				back[i] = a.keep(b, n, n.Input[i], v)
+			}
+		}
+	}
+	return back
+}
+
+// attention returns which factor of a product a softmax makes, −1 if neither or both
+// are.
+func (b *Builder) attention(n onnx.Node) int {
+	first, second := b.fromSoftmax(n.Input[0]), b.fromSoftmax(n.Input[1])
+	switch {
+	case first == second:
+		return -1
+	case first:
+		return 0
+	}
+	return 1
+}
+
+// fromSoftmax reports whether v is what a softmax makes, moved or rescaled perhaps.
+func (b *Builder) fromSoftmax(v Value) bool {
+	for {
+		n, _, ok := b.maker(v)
+		if !ok {
+			return false
+		}
+		if n.OpType == "Softmax" {
+			return true
+		}
+		op := b.op(n)
+		if op == nil || op.Kind != Move && !rescales(b, op, n) {
+			return false
+		}
+		v = n.Input[0]
+	}
+}
+
+// HasAttention reports whether a model multiplies values by what a softmax makes.
+func HasAttention(g *onnx.Graph) bool {
+	b := newBuilder(g)
+	for _, n := range g.Proto.Graph.Node {
+		b.model = append(b.model, onnx.Node{NodeProto: n})
+	}
+	return slices.ContainsFunc(b.model, func(n onnx.Node) bool {
+		op := b.op(n)
+		return op != nil && op.Kind == Bilinear && n.OpType != "Mul" && len(n.Input) == 2 && b.attention(n) >= 0
+	})
+}
+
+// PatchEmbedding returns the value that a Conv makes of the image's patches, "" where
+// the first Conv reads anything but windows side by side.
+func PatchEmbedding(g *onnx.Graph) Value {
+	for _, proto := range g.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: proto}
+		if n.OpType != "Conv" {
+			continue
+		}
+		w := newBuilder(g).window(n, g.Shape(n.Input[1])[2:])
+		if !w.disjoint() || size(w.kernel) == 1 || len(w.kernel) != 2 {
+			return ""
+		}
+		return n.Output[0]
+	}
+	return ""
+}

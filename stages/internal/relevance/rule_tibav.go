@@ -1,0 +1,193 @@
+package relevance
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// TIBAV is the policy by which relevance flows back to a transformer's attention, after
+// Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualization",
+// CVPR 2021, section 3.1, with what their code adds. a ⊘ b is a/(b + 10⁻⁹), 0 where b
+// is.
+//
+//   - linear maps: Rᵢ = Σⱼ (xᵢ⁺wᵢⱼ⁺ + xᵢ⁻wᵢⱼ⁻)·(R ⊘ Z)ⱼ, Zⱼ the sum of these products; no
+//     bias. Averages are such maps.
+//   - products x·y of two values, attention with values and queries with keys: half of
+//     x·∂(xy)/∂x·(R ⊘ xy) for each.
+//   - sums a + b: a·(R ⊘ (a+b)), then scaled for a to carry the share |Σa|/(|Σa| + |Σb|) of ΣR,
+//     with the sums over an image.
+//   - activations, Softmax, LayerNormalization, and what scales or shifts by constants,
+//     pass relevance on; what picks elements has its derivative.
+func TIBAV() Policy {
+	return Policy{Name: "tibav", Grouped: true, Cases: []Case{
+		{Match: several(Sum), Rule: tibavSum},
+		{Match: several(Bilinear), Rule: tibavProduct},
+		{Match: several(Joint, Select, Activation), Rule: tibavUnknown},
+		{Match: mixes, Rule: tibavLinear},
+		{Match: OfKind(Move, Select), Rule: tibavMove},
+		{Match: sameShape, Rule: tibavPass},
+		{Match: OfKind(Affine), Rule: tibavLinear},
+		{Match: func(*Builder, *Op, onnx.Node) bool { return true }, Rule: tibavUnknown},
+	}}
+}
+
+// several matches operators of some kinds where two inputs depend on the image.
+func several(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
+	return func(b *Builder, op *Op, n onnx.Node) bool {
+		count := 0
+		for i, v := range n.Input {
+			if op.Role(i) != Config && b.dynamic(v) {
+				count++
+			}
+		}
+		return count > 1 && slices.Contains(kinds, op.Kind)
+	}
+}
+
+// mixes matches maps that mix elements with constant weights.
+func mixes(b *Builder, op *Op, n onnx.Node) bool {
+	switch n.OpType {
+	case "BatchNormalization", "Mul":
+		return false
+	}
+	return op.Kind == Bilinear || op.Kind == Affine && len(n.Input) > 1 && op.Role(1) == Weight
+}
+
+// sameShape matches nodes of one input that has the shape of the output.
+func sameShape(b *Builder, op *Op, n onnx.Node) bool {
+	for i, v := range n.Input {
+		if op.Role(i) != Config && b.dynamic(v) {
+			return slices.Equal(b.Shape(v), b.Shape(n.Output[0])) &&
+				(op.Kind != Affine || slices.Contains([]string{"BatchNormalization", "Neg"}, n.OpType)) &&
+				(op.Kind != Joint || slices.Contains([]string{"Softmax", "LayerNormalization", "InstanceNormalization", "Div"}, n.OpType))
+		}
+	}
+	return false
+}
+
+// tibavPass gives all to the one input that depends on the image.
+func tibavPass(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	back := make([]Value, len(n.Input))
+	for i, v := range n.Input {
+		if op.Role(i) != Config && b.dynamic(v) {
+			back[i] = r[0]
+		}
+	}
+	return back
+}
+
+func tibavMove(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.VJP(b, n, r) }
+
+func tibavUnknown(b *Builder, _ *Op, n onnx.Node, _ []Value) []Value {
+	b.Fail(n, "the rules of attribute/tibav are made for blocks of attention and linear layers, and don't know what to do with it; attribute/attention-rollout needs no rules")
+	return nil
+}
+
+// guarded emits p ⊘ q.
+func (b *Builder) guarded(p, q Value) Value {
+	some := b.Greater(b.Unary("Abs", q), b.Scalar(0))
+	return b.Mul(b.Div(p, b.Add(q, b.Scalar(1e-9))), some)
+}
+
+func tibavLinear(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	x, w := 0, 1
+	if op.Kind == Bilinear && !b.dynamic(n.Input[0]) {
+		x, w = 1, 0
+	}
+	negative := func(v Value) Value { return b.Unary("Neg", b.Unary("Relu", b.Unary("Neg", v))) }
+	signs := []func(Value) Value{func(v Value) Value { return b.Unary("Relu", v) }, negative}
+	if !mixes(b, op, n) {
+		signs = signs[:1] // all weights are positive
+	}
+	var parts []Value
+	var copies []onnx.Node
+	z := ""
+	for _, sign := range signs {
+		part := sign(n.Input[x])
+		with := map[int]Value{x: part}
+		if len(signs) > 1 {
+			with[w] = sign(n.Input[w])
+		}
+		for i := range n.Input {
+			if op.Role(i) == Bias {
+				with[i] = ""
+			}
+		}
+		c := b.Copy(n, with)
+		parts, copies = append(parts, part), append(copies, c)
+		if z == "" {
+			z = c.Output[0]
+		} else {
+			z = b.Add(z, c.Output[0])
+		}
+	}
+	s := b.guarded(r[0], z)
+	back := make([]Value, len(n.Input))
+	for k, c := range copies {
+		share := b.Mul(parts[k], op.VJP(b, c, []Value{s})[x])
+		if k > 0 {
+			share = b.Add(back[x], share)
+		}
+		back[x] = share
+	}
+	return back
+}
+
+func tibavProduct(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	back := op.VJP(b, n, []Value{b.guarded(r[0], n.Output[0])})
+	for i, v := range n.Input {
+		back[i] = b.Mul(b.Mul(v, back[i]), b.Scalar(0.5))
+	}
+	return back
+}
+
+func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	sum, scale := b.wholly()
+	// Where the graph takes one image, all is of that image; heads may be merged with it.
+	if at, ok := b.rowOf(n.Output[0]); b.g.Shape(b.g.Inputs()[0].Name)[0] > 1 {
+		if !ok {
+			b.Fail(n, "where the images are in its values of shape %v can't be told, and its rule sums over an image", b.Shape(n.Output[0]))
+			return nil
+		}
+		sum = func(x Value) Value { return b.perImage(x, at) }
+		scale = func(x, factors Value) Value { return b.eachImage(x, factors, at) }
+	}
+	whole := sum(r[0])
+	back := op.VJP(b, n, []Value{b.guarded(r[0], n.Output[0])})
+	sums := make([]Value, len(n.Input))
+	total := ""
+	for i, v := range n.Input {
+		if !b.dynamic(v) {
+			back[i] = ""
+			continue
+		}
+		if !slices.Equal(b.Shape(v), b.Shape(n.Output[0])) {
+			b.Fail(n, "it adds values of shapes %v and %v", b.Shape(v), b.Shape(n.Output[0]))
+			return nil
+		}
+		back[i] = b.Mul(v, back[i])
+		sums[i] = sum(back[i])
+		size := b.Unary("Abs", sums[i])
+		if total == "" {
+			total = size
+		} else {
+			total = b.Add(total, size)
+		}
+	}
+	for i, sum := range sums {
+		if sum != "" {
+			carries := b.Mul(b.guarded(b.Unary("Abs", sum), total), whole)
+			back[i] = scale(back[i], b.guarded(carries, sum))
+		}
+	}
+	return back
+}
+
+// wholly returns functions that sum up all elements of a value, and multiply each of
+// them by such a number.
+func (b *Builder) wholly() (sum func(x Value) Value, scale func(x, factor Value) Value) {
+	sum = func(x Value) Value { return b.rowSums(b.Reshape(x, 1, size(b.Shape(x)))) }
+	scale = func(x, factor Value) Value { return b.Mul(x, b.Reshape(factor)) }
+	return sum, scale
+}

@@ -1,0 +1,51 @@
+package relevance
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// Twin names what the values of a graph that depend on its input are for one other
+// input, for rules that compare the two, and gives the names the types that the values
+// have in other: the same graph, or the same for a batch of one. It reports false where
+// values of that one don't broadcast to those of the whole batch, as where heads or
+// windows share an axis with the images. Whoever compiles the graph has to feed what is
+// read of the names.
+func Twin(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
+	same := func(n, m *onnxNode) bool {
+		return n.OpType == m.OpType && slices.Equal(n.Input, m.Input) && slices.Equal(n.Output, m.Output)
+	}
+	if !slices.EqualFunc(g.Proto.Graph.Node, other.Proto.Graph.Node, same) {
+		return nil, false
+	}
+	var nodes []onnx.Node
+	for _, n := range g.Proto.Graph.Node {
+		nodes = append(nodes, onnx.Node{NodeProto: n})
+	}
+	depends := reaches(nodes, []Value{input})
+	twin := map[Value]Value{}
+	add := func(v Value) bool {
+		if !depends[v] {
+			return true
+		}
+		t := other.Types[v]
+		if !slices.EqualFunc(t.Shape, g.Shape(v), func(d, all int) bool { return d == all || d == 1 }) {
+			return false
+		}
+		twin[v] = g.Fresh(v + "/reference")
+		g.Types[twin[v]] = t
+		return true
+	}
+	if !add(input) {
+		return nil, false
+	}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			if !add(v) {
+				return nil, false
+			}
+		}
+	}
+	return twin, true
+}

@@ -1,0 +1,129 @@
+// Package scores reads the scores of whole data sets, of which there may be many:
+// a number takes eight bytes, and cells with the same images share their names.
+package scores
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A List is the scores of one cell, in the order of its items.
+type List struct {
+	Values []float64 // NaN where undefined
+	names  *names
+}
+
+// names are the ids of items, one after another.
+type names struct {
+	text  []byte
+	ends  []uint32
+	index map[string]int32 // once needed
+}
+
+func (n *names) at(i int) []byte {
+	first := uint32(0)
+	if i > 0 {
+		first = n.ends[i-1]
+	}
+	return n.text[first:n.ends[i]]
+}
+
+// Read reads the scores on a port. like is a list that may have the same items, or
+// nil.
+func Read(ctx context.Context, d stages.Data, like *List) (*List, error) {
+	l := &List{Values: make([]float64, d.Items.Len())}
+	if like != nil && len(like.Values) == len(l.Values) {
+		l.names = like.names
+	}
+	for i := range l.Values {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		item, err := d.Items.At(i)
+		if err != nil {
+			return nil, err
+		}
+		b, err := d.Load(i)
+		if err != nil {
+			return nil, err
+		}
+		if l.Values[i], err = stages.ScalarOf(b); err != nil {
+			return nil, fmt.Errorf("score of %q: %w", item.ID, err)
+		}
+		l.name(i, item.ID)
+	}
+	if l.names == nil {
+		l.names = &names{}
+	}
+	return l, nil
+}
+
+// name gives item i, the one behind those that have names, its own.
+func (l *List) name(i int, id string) {
+	if like := l.names; like != nil && len(like.ends) == len(l.Values) {
+		if string(like.at(i)) == id {
+			return
+		}
+		l.names = nil // the first i were the same
+		for k := range i {
+			l.name(k, string(like.at(k)))
+		}
+	}
+	if l.names == nil {
+		l.names = &names{ends: make([]uint32, 0, len(l.Values))}
+	}
+	l.names.text = append(l.names.text, id...)
+	l.names.ends = append(l.names.ends, uint32(len(l.names.text)))
+}
+
+// Of returns l's score of the image that is m's item i, and whether there is one.
+func (l *List) Of(m *List, i int) (float64, bool) {
+	if l.names == m.names {
+		return l.Values[i], true
+	}
+	if l.names.index == nil {
+		l.names.index = make(map[string]int32, len(l.Values))
+		for k := range l.Values {
+			l.names.index[string(l.names.at(k))] = int32(k)
+		}
+	}
+	k, ok := l.names.index[string(m.names.at(i))]
+	if !ok {
+		return math.NaN(), false
+	}
+	return l.Values[k], true
+}
+
+// Shared returns, list by list, the scores of the images for which every list has
+// a defined one, in the order of the first list.
+func Shared(lists []*List) [][]float64 {
+	out := make([][]float64, len(lists))
+	first := lists[0]
+	n := 0
+	each := func(f func(i int)) {
+		for i := range first.Values {
+			all := true
+			for _, l := range lists {
+				x, ok := l.Of(first, i)
+				all = all && ok && !math.IsNaN(x)
+			}
+			if all {
+				f(i)
+			}
+		}
+	}
+	each(func(int) { n++ })
+	for k := range out {
+		out[k] = make([]float64, 0, n)
+	}
+	each(func(i int) {
+		for k, l := range lists {
+			x, _ := l.Of(first, i)
+			out[k] = append(out[k], x)
+		}
+	})
+	return out
+}

@@ -1,0 +1,49 @@
+package maps
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// OffsetParams are the parameters of [Offset].
+type OffsetParams struct {
+	Amount float64 `yaml:"amount" doc:"what is added to every pixel, or which share of the number that of names" min:"-1000000" max:"1000000"`
+	Of     string  `yaml:"of" doc:"amount is absolute; or a share of the map's largest value, of its largest magnitude, or of the largest magnitude of sums over channels" choices:"absolute|max|max-abs|max-abs-sum"`
+	Reduce string  `yaml:"reduce" doc:"what is made of the channels, as by maps/reduce, before the offset is added and after it is measured" choices:"none|sum|abs-sum|sum-abs|max-abs|mean"`
+}
+
+// Offset is the stage that adds a constant to maps.
+var Offset = stages.New(stages.Def[OffsetParams]{
+	Name: "maps/offset",
+	Doc: `maps with a constant added to every pixel
+
+Which changes no order, and yet some scores. Maps are written in double precision, so
+that equal differences stay equal. The sensitivity test of Walker et al., "Attribution
+Quality Metrics with Magnitude Alignment", 2024, adds shares of the largest value to
+magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs:   input(),
+	Outputs:  output("the map plus the offset, f64"),
+	Variants: []stages.Variant{{
+		Item: "maps/offset: what an offset is a share of", Default: "of: max",
+		Differs: "the code of MAS measures the largest value of the signed map with its channels, and adds to the magnitude of the channels' sum, whose largest value is another",
+		Golden:  "sensitivity",
+	}},
+	Defaults: OffsetParams{Amount: 0.1, Of: "max", Reduce: "none"},
+	Run: func(ctx context.Context, p OffsetParams, e *stages.Env) error {
+		return each(ctx, e, stages.F64, func(_ int, f field) (field, error) { return p.add(f), nil })
+	},
+})
+
+func (p OffsetParams) add(f field) field {
+	offset := p.Amount * f.largest(p.Of)
+	if p.Reduce != "none" {
+		f = f.reduced(p.Reduce)
+	}
+	for i := range f.values {
+		f.values[i] += offset
+	}
+	return f
+}

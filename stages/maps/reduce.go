@@ -1,0 +1,33 @@
+package maps
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// ReduceParams are the parameters of [Reduce].
+type ReduceParams struct {
+	How string `yaml:"how" doc:"what is made of the channels of a pixel: their sum, its magnitude, the sum of magnitudes, the largest magnitude, the mean" choices:"sum|abs-sum|sum-abs|max-abs|mean"`
+}
+
+// Reduce is the stage that makes one channel of several.
+var Reduce = stages.New(stages.Def[ReduceParams]{
+	Name: "maps/reduce",
+	Doc: `one value a pixel, from the channels of a map
+
+Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. A map
+[H,W] has one channel.`,
+	Version:  1,
+	Relation: stages.Each,
+	Inputs:   input(),
+	Outputs:  output("one map [H,W] for each"),
+	Variants: []stages.Variant{{
+		Item: "maps/reduce: channels", Default: "how: sum",
+		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum (of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
+	}},
+	Defaults: ReduceParams{How: "sum"},
+	Run: func(ctx context.Context, p ReduceParams, e *stages.Env) error {
+		return each(ctx, e, 0, func(_ int, f field) (field, error) { return f.reduced(p.How), nil })
+	},
+})
