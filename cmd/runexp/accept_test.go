@@ -252,7 +252,7 @@ func countingMain() {
 			return run(ctx, params, e)
 		}
 	}
-	code := newUI(os.Stdout, os.Stderr).start(os.Args[1:])
+	code := newCommand().start(os.Args[1:])
 	b, err := json.Marshal(counts)
 	if err == nil {
 		err = os.WriteFile(os.Getenv("COUNTS"), b, 0o666)
@@ -289,7 +289,7 @@ func dyingMain() {
 	die, _ := strconv.Atoi(os.Getenv("DIE"))
 	var mu sync.Mutex
 	n := 0
-	u := newUI(os.Stdout, os.Stderr)
+	u := newCommand()
 	u.hook = func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -309,7 +309,7 @@ func dyingMain() {
 // peakMain writes, when the command has ended, its largest resident memory to the
 // file $PEAK, in bytes. What wait4 says of a child begins with its parent's memory.
 func peakMain() {
-	code := newUI(os.Stdout, os.Stderr).start(os.Args[1:])
+	code := newCommand().start(os.Args[1:])
 	var peak int64
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		_, after, _ := strings.Cut(string(status), "VmHWM:")

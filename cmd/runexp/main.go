@@ -10,8 +10,14 @@ import (
 )
 
 func main() {
-	collectLater()
-	os.Exit(newUI(os.Stdout, os.Stderr).start(os.Args[1:]))
+	os.Exit(newCommand().start(os.Args[1:]))
+}
+
+// newCommand returns the command as a process of its own has it.
+func newCommand() *ui {
+	u := newUI(os.Stdout, os.Stderr)
+	u.working = collectLater()
+	return u
 }
 
 // verbs lists what the command can do, in the order of the help text.

@@ -76,6 +76,9 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	display := f.display(u)
 	log := newRunLog(s.place.runs(), plan)
 	result, err := s.run(ctx, plan, func(e pipeline.Event) {
+		if e.Kind == pipeline.CellStarted {
+			u.working()
+		}
 		log.show(e)
 		display.Show(e)
 	})

@@ -25,12 +25,13 @@ type ui struct {
 	terminal bool // err is one
 	color    bool
 	width    func() int
+	working  func() // called when the first cell starts
 
 	hook func(point string) error // of the store, for tests that kill the process there
 }
 
 func newUI(out, err io.Writer) *ui {
-	u := &ui{out: out, err: err, width: func() int { return 80 }}
+	u := &ui{out: out, err: err, width: func() int { return 80 }, working: func() {}}
 	if f, ok := err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		u.terminal = true
 		u.color = os.Getenv("NO_COLOR") == ""
