@@ -14,8 +14,10 @@ import (
 const planHelp = `usage: runexp plan FILE [FLAGS]
 
 Says what run would do: for every stage its cells, how many of the possible
-combinations exist, how many are cached, run, or depend on others that run. Plan
-writes nothing.
+combinations exist, how many are cached, run, or depend on others that run, and
+the bytes of its items: about what "store: keep" writes, in brackets where the
+stage says "store: none"; known once a cell of the stage has run, with --limit or
+without. Plan writes nothing.
 
   --check              exit code 5 unless everything is cached
   --cells              a line for every cell, with the reason
@@ -71,7 +73,7 @@ func writeCells(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 
 func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\t\n")
+	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\tbytes\t\n")
 	var total [4]int
 	for _, s := range plan.Steps {
 		counts := o.Counts(s)
@@ -82,8 +84,8 @@ func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 		if s.Implied {
 			name += " (implied)"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t  %s\n", len(s.Cells), s.Possible,
-			counts[pipeline.IsCached], counts[pipeline.Runs], counts[pipeline.DependsOn], counts[pipeline.Broken], items(s, o), name)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible,
+			counts[pipeline.IsCached], counts[pipeline.Runs], counts[pipeline.DependsOn], counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -116,6 +118,20 @@ func inherited(c *pipeline.Cell, o *pipeline.Outlook) bool {
 		}
 	}
 	return false
+}
+
+// bytesOf tells the bytes of a step's items.
+func bytesOf(s *pipeline.Step, o *pipeline.Outlook) string {
+	n, ok := o.Bytes(s)
+	switch {
+	case !ok:
+		return "?"
+	case n == 0:
+		return "0"
+	case !s.Keep:
+		return "(" + size(n) + ")"
+	}
+	return size(n)
 }
 
 // items counts the items of a step's cells: the number that all have, or a range.
