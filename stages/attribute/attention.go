@@ -60,10 +60,10 @@ func readers(a program.Attention) tokens {
 	return out
 }
 
-// look runs a method that makes a map of the attention of each image: explain calls
-// once for every row of a run what says what is explained, and use returns what every
-// token is worth.
-func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) (tokens, error)) error {
+// look runs a method that makes a map of the attention of each image: explain says what is
+// explained in a row of a run, for methods that ask it, and use returns the payload of
+// the map of an item that was in a row.
+func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) ([]byte, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -80,19 +80,20 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 			return err
 		}
 		for i := from; i < to; i++ {
-			rows, err := use(i, i-from)
+			b, err := use(i, i-from)
 			if err != nil {
 				return err
 			}
-			c.putTokens(e, i, n, a, rows)
+			e.Put("maps", i, b)
+			e.Done(1)
 		}
 	}
 	return nil
 }
 
-// putTokens hands over the map of item i: the mean of the rows at the patches, which lie
-// on a grid, enlarged bilinearly to the image's size.
-func (c Common) putTokens(e *stages.Env, i int, n *program.Net, a program.Attention, rows tokens) {
+// patches returns the payload of a map: the mean of the rows at the patches, which lie on
+// a grid, enlarged bilinearly to the image's size.
+func (c Common) patches(n *program.Net, a program.Attention, rows tokens) []byte {
 	plane := make([]float64, a.Height*a.Width)
 	for _, row := range rows {
 		for k := range plane {
@@ -103,8 +104,7 @@ func (c Common) putTokens(e *stages.Env, i int, n *program.Net, a program.Attent
 		plane[k] /= float64(len(rows))
 	}
 	values := resized(plane, a.Height, a.Width, n.Height, n.Width, "bilinear")
-	e.Put("maps", i, c.reduced(values, 1, n.Height, n.Width))
-	e.Done(1)
+	return c.reduced(values, 1, n.Height, n.Width)
 }
 
 // startsWithin refuses a first block that a model doesn't have.

@@ -55,7 +55,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 		if p.Order == "first-last" {
 			slices.Reverse(order)
 		}
-		return p.look(ctx, e, n, a, nil, func(_, row int) (tokens, error) {
+		return p.look(ctx, e, n, a, nil, func(_, row int) ([]byte, error) {
 			rows := readers(a)
 			for _, k := range order {
 				matrix := a.Matrices(k, row)
@@ -64,7 +64,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 				}
 				rows = rows.through(matrix, 1)
 			}
-			return rows, nil
+			return p.patches(n, a, rows), nil
 		})
 	},
 })

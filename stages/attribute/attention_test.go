@@ -17,7 +17,9 @@ func TestAttentionBits(t *testing.T) {
 	modeltest.InvariantStage(t, RawAttention, RawAttention.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, AttentionRollout, AttentionRollout.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{common(), 3, 0}, "maps", in)
-	modeltest.InvariantStage(t, TIBAV, TIBAV.NewParams(), "maps", in)
+	for _, form := range []string{"attribution", "rollout", "last-layer", "full"} {
+		modeltest.InvariantStage(t, TIBAV, &TIBAVParams{common(), form, 0}, "maps", in)
+	}
 }
 
 // TestTokens holds rows that go through matrices, one after the other, against whole
@@ -104,10 +106,14 @@ func TestAttentionRefuses(t *testing.T) {
 		t.Errorf("a net of convolutions: %v", err)
 	}
 	vit := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
-	if _, err := stagetest.Try(TIBAV, &TIBAVParams{common(), 3}, vit); err == nil || !strings.Contains(err.Error(), "has 3 blocks") {
+	if _, err := stagetest.Try(TIBAV, &TIBAVParams{Common: common(), Form: "attribution", Start: 3}, vit); err == nil || !strings.Contains(err.Error(), "has 3 blocks") {
 		t.Errorf("the fourth of three blocks: %v", err)
 	}
-	p := TIBAVParams{Common: common()}
+	p := TIBAVParams{common(), "last-layer", 1}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "doesn't multiply blocks") {
+		t.Errorf("the first block of one: %v", err)
+	}
+	p = TIBAVParams{Common: common(), Form: "attribution"}
 	p.Output = "probability"
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "logit") {
 		t.Errorf("relevance of a probability: %v", err)

@@ -10,11 +10,15 @@ import (
 // TIBAVParams are the parameters of [TIBAV].
 type TIBAVParams struct {
 	Common
-	Start int `yaml:"start" doc:"the first block that counts, from 0" min:"0" max:"1000"`
+	Form  string `yaml:"form" doc:"the map that relevance makes: attribution, weighted by gradients and multiplied through the blocks; rollout, the same without gradients; last-layer, of the last block's attention alone; full, carried on to the pixels" choices:"attribution|rollout|last-layer|full"`
+	Start int    `yaml:"start" doc:"the first block that counts in an attribution or a rollout, from 0" min:"0" max:"1000"`
 }
 
-// Validate refuses to explain probabilities.
+// Validate refuses to explain probabilities, and a first block where none is asked.
 func (p TIBAVParams) Validate() error {
+	if p.Start > 0 && (p.Form == "last-layer" || p.Form == "full") {
+		return stages.BadField("start", "start %d: form %s doesn't multiply blocks", p.Start, p.Form)
+	}
 	if p.Output != "logit" {
 		return stages.BadField("output", "output %s: relevance begins as 1 at the explained class's logit", p.Output)
 	}
@@ -33,12 +37,18 @@ answer is read off several tokens it is the mean of their rows. Chefer, Gur and 
 "Transformer Interpretability Beyond Attention Visualization", CVPR 2021, equations 13
 and 14.
 
+The other forms are what the paper compares with: rollout has max(R_b, 0) in the place of
+the product; last-layer is the class token's row of the mean of max(R_B, 0), partial LRP;
+full is the relevance of the pixels, LRP, one number a channel before reduce. On the way there
+the embedding of positions keeps its share, and the class token its own.
+
 Relevance begins as 1 at the class and flows through linear maps by the positive
 products, xᵢ⁺wᵢⱼ⁺ + xᵢ⁻wᵢⱼ⁻, without bias; what a product of attention and values, or of
 queries and keys, has is halved between them; residual sums share by their branches'
 total relevance (equations 3 to 11, with what the authors' code adds). Convolutions between
-blocks, which the authors' models don't have, flow like linear maps.`,
-	Version:  1,
+blocks, which the authors' models don't have, flow like linear maps; layers that read the
+image have the zB-rule, between its least and largest value.`,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs:   inputs(),
@@ -48,14 +58,14 @@ blocks, which the authors' models don't have, flow like linear maps.`,
 		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't divided by their sums in either",
 		Golden:  "vit_attention",
 	}},
-	Defaults: TIBAVParams{Common: common()},
+	Defaults: TIBAVParams{Common: common(), Form: "attribution"},
 	Check:    func(p TIBAVParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p TIBAVParams, e *stages.Env) error {
 		n, err := program.Load(e)
 		if err != nil {
 			return err
 		}
-		a, err := n.Attention(ctx, e.Slot, program.Relevances, false, n.Fit(e.Len(), e.Batch))
+		a, err := n.Attention(ctx, e.Slot, p.glance(), false, n.Fit(e.Len(), e.Batch))
 		if err != nil {
 			return err
 		}
@@ -70,12 +80,31 @@ blocks, which the authors' models don't have, flow like linear maps.`,
 			a.Explain(row, t)
 			return nil
 		}
-		return p.look(ctx, e, n, a, explain, func(_, row int) (tokens, error) {
+		return p.look(ctx, e, n, a, explain, func(_, row int) ([]byte, error) {
+			switch p.Form {
+			case "full":
+				return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil
+			case "last-layer":
+				return p.patches(n, a, rowsRead(a, a.Matrices(0, row))), nil
+			}
 			rows := readers(a)
 			for _, k := range blocks(a, p.Start) {
 				rows = rows.through(a.Matrices(k, row), 1)
 			}
-			return rows, nil
+			return p.patches(n, a, rows), nil
 		})
 	},
 })
+
+// glance returns what a form looks at.
+func (p TIBAVParams) glance() program.Glance {
+	switch p.Form {
+	case "rollout":
+		return program.Relevances
+	case "last-layer":
+		return program.LastRelevance
+	case "full":
+		return program.Pixels
+	}
+	return program.Weighted
+}

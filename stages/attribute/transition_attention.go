@@ -54,7 +54,7 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 			return err
 		}
 		x := make([]float32, n.Size())
-		return p.look(ctx, e, n, a, nil, func(i, row int) (tokens, error) {
+		return p.look(ctx, e, n, a, nil, func(i, row int) ([]byte, error) {
 			t, err := p.target(e, i, n)
 			if err == nil {
 				err = image(e, i, n, x)
@@ -76,7 +76,7 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 					row[j] *= weights[k][j]
 				}
 			}
-			return rows, nil
+			return p.patches(n, a, rows), nil
 		})
 	},
 })

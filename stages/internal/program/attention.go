@@ -20,14 +20,32 @@ const (
 	// Slopes is the derivative of the explained number with respect to the last block's
 	// attention, of each head.
 	Slopes Glance = "slopes"
-	// Relevances is each block's relevance times its derivative, where positive, the mean
+	// Weighted is each block's relevance times its derivative, where positive, the mean
 	// over its heads: mean(max(∇A·R, 0)), R by [relevance.TIBAV].
+	Weighted Glance = "weighted"
+	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
-	// Factors is each block's R and ∇A apart, of each head.
-	Factors Glance = "factors"
+	// LastRelevance is that of the last block.
+	LastRelevance Glance = "last relevance"
+	// Pixels is the relevance that arrives at the image behind all blocks, [C,H,W].
+	Pixels Glance = "pixels"
+	// factors is each block's R and ∇A apart, of each head, for tests.
+	factors Glance = "factors"
 )
 
-// An Attention returns matrices [T, T] of attention for a batch of images.
+// asks tells what a program goes back from the answer for.
+func (what Glance) asks() (relevances, slopes bool) {
+	switch what {
+	case Slopes:
+		return false, true
+	case Weighted, factors:
+		return true, true
+	}
+	return what != Heads, false
+}
+
+// An Attention returns matrices [T, T] of attention for a batch of images, or what else
+// there is to see at a [Glance].
 type Attention struct {
 	*Program
 	relevance.Attention
@@ -92,58 +110,72 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	g.Before(before)
 	after := g.Fragment()
 	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
+	asksRelevances, asksSlopes := what.asks()
 	slope, start := "", ""
-	if what != Heads {
+	if asksSlopes {
 		slope = n.seed(after, g.Shape(n.Output), batch, probability)
 		g.Types[slope] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
+	}
+	if asksRelevances {
 		shape := make([]int64, len(g.Shape(n.Output)))
 		for i, d := range g.Shape(n.Output) {
 			shape[i] = int64(d)
 		}
 		start = after.Op("Reshape", []string{"runexp_targets", after.Ints("start", shape, int64(len(shape)))})
-		g.Types[start] = g.Types[slope]
+		g.Types[start] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
 	}
 	g.After(after)
 
 	at := found.Blocks
-	if what == Slopes {
+	switch what {
+	case Slopes, LastRelevance:
 		at = at[len(at)-1:]
+	case Pixels:
+		at = []string{n.Input}
 	}
 	var relevances, slopes map[string]string
-	if what == Relevances || what == Factors {
+	if asksRelevances {
 		// First, because rules that group nodes mustn't see those of derivatives.
 		if relevances, err = relevance.Backward(g, map[string]string{n.Output: start}, at, relevance.TIBAV()); err != nil {
 			return nil, r, err
 		}
 	}
-	if what != Heads {
+	if asksSlopes {
 		if slopes, err = relevance.Backward(g, map[string]string{n.Output: slope}, at, relevance.Derivative()); err != nil {
 			return nil, r, err
 		}
 	}
-	t := found.Tokens
 	end := g.Fragment()
-	give := func(name, v string, heads int) {
-		r.returns = append(r.returns, feed{name, []int{batch, heads, t, t}})
-		end.OpTo("runexp_"+name, "Reshape", []string{v, end.Ints("matrices", []int64{int64(batch), int64(heads), int64(t), int64(t)}, 4)})
-	}
-	for k, v := range at {
-		heads := size(g.Shape(v)) / (batch * t * t)
-		if what != Heads && (slopes[v] == "" || relevances != nil && relevances[v] == "") {
-			return nil, r, fmt.Errorf("nothing of the answer depends on the attention %q", v)
+	give := func(name, v string, shape ...int) {
+		long := []int64{int64(batch)}
+		for _, d := range shape {
+			long = append(long, int64(d))
 		}
+		r.returns = append(r.returns, feed{name, append([]int{batch}, shape...)})
+		end.OpTo("runexp_"+name, "Reshape", []string{v, end.Ints("returned", long, int64(len(long)))})
+	}
+	t := found.Tokens
+	for k, v := range at {
+		if asksRelevances && relevances[v] == "" || asksSlopes && slopes[v] == "" {
+			return nil, r, fmt.Errorf("nothing of the answer depends on %q", v)
+		}
+		heads := size(g.Shape(v)) / (batch * t * t)
 		name := fmt.Sprintf("block%d", k)
 		switch what {
 		case Heads:
-			give(name, mean(end, v, batch, heads, t), 1)
+			give(name, mean(end, v, batch, heads, t), 1, t, t)
 		case Slopes:
-			give(name, slopes[v], heads)
-		case Relevances:
+			give(name, slopes[v], heads, t, t)
+		case Weighted:
 			product := end.Op("Relu", []string{end.Op("Mul", []string{slopes[v], relevances[v]})})
-			give(name, mean(end, product, batch, heads, t), 1)
-		case Factors:
-			give(name+"_relevance", relevances[v], heads)
-			give(name+"_slope", slopes[v], heads)
+			give(name, mean(end, product, batch, heads, t), 1, t, t)
+		case Relevances, LastRelevance:
+			give(name, mean(end, end.Op("Relu", []string{relevances[v]}), batch, heads, t), 1, t, t)
+		case Pixels:
+			give("pixels", n.leave(end, relevances[v]), n.Channels, n.Height, n.Width)
+		case factors:
+			give(name+"_relevance", relevances[v], heads, t, t)
+			give(name+"_slope", slopes[v], heads, t, t)
 		}
 	}
 	g.After(end)
@@ -181,6 +213,10 @@ func (a Attention) Image(i int) []float32 { return a.row(0, i) }
 
 // Run looks at what stands in the rows.
 func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
+
+// Pixels returns the relevance of the pixels of row i, [C,H,W]. It is overwritten by the
+// next run.
+func (a Attention) Pixels(i int) []float32 { return a.part(a.returned[0], i) }
 
 // Matrices returns what there is of a block for row i: a matrix [T, T], or one a head.
 // They are overwritten by the next run.

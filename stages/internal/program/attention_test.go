@@ -148,7 +148,7 @@ func TestMergedHeads(t *testing.T) {
 	}
 	classes := []int{0, 1, 2}
 	apart, merged := net(t, transformer(t, false)), net(t, transformer(t, true))
-	for _, what := range []program.Glance{program.Heads, program.Slopes, program.Relevances} {
+	for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances, program.LastRelevance, program.Pixels} {
 		a, want := attention(t, apart, what, images, classes, 3)
 		b, got := attention(t, merged, what, images, classes, 3)
 		if a.Merged || !b.Merged || a.Batch != 3 || b.Batch != 1 || len(b.Read) != 4 {

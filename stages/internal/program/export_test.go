@@ -8,6 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
+// Factors is each block's relevance and derivative apart, of each head.
+const Factors = factors
+
 // Widest returns the largest number of channels in the program of a question.
 func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
 	t.Helper()

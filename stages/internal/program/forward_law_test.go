@@ -35,7 +35,7 @@ func TestOneForwardBeside(t *testing.T) {
 			d.Explain(i, program.Target{Class: i, Minus: -1})
 		}
 		check("DeepLIFT", d.Program, func() error { return d.Run(t.Context()) })
-		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Relevances} {
+		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances, program.LastRelevance, program.Pixels} {
 			a, err := n.Attention(t.Context(), slot, what, false, 2)
 			if err != nil {
 				continue // a net of convolutions

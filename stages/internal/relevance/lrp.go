@@ -78,10 +78,7 @@ func PlainLRP() Policy {
 func (p LRP) Policy() Policy {
 	var cases []Case
 	if p.First.back != nil {
-		cases = append(cases, Case{func(b *Builder, op *Op, n onnx.Node) bool {
-			l, ok := b.layer(op, n)
-			return ok && !b.behindWeights(n.Input[l.data])
-		}, p.First.rule(p)})
+		cases = append(cases, Case{readsImage, p.First.rule(p)})
 	}
 	cases = append(cases,
 		Case{Type("Conv", "ConvTranspose"), p.Conv.rule(p)},
@@ -100,6 +97,12 @@ func (p LRP) Policy() Policy {
 	name := fmt.Sprintf("lrp conv %s, dense %s, first %s, stabiliser %g, bias %t, norm %s, gates %s",
 		p.Conv.Name, p.Dense.Name, p.First.Name, p.Stabiliser, p.Bias, p.Norm, p.Gates)
 	return Policy{Name: name, Cases: cases, Grouped: true, Apart: p.Norm != NormMerged}
+}
+
+// readsImage matches layers with weights before which there is none.
+func readsImage(b *Builder, op *Op, n onnx.Node) bool {
+	l, ok := b.layer(op, n)
+	return ok && !b.behindWeights(n.Input[l.data])
 }
 
 // rule returns a layer's rule as a [Rule].

@@ -16,12 +16,15 @@ import (
 //   - products x·y of two values, attention with values and queries with keys: half of
 //     x·∂(xy)/∂x·(R ⊘ xy) for each.
 //   - sums a + b: a·(R ⊘ (a+b)), then scaled for a to carry the share |Σa|/(|Σa| + |Σb|) of ΣR,
-//     with the sums over an image.
+//     with the sums over an image. An embedding of positions takes its share, a bias none.
 //   - activations, Softmax, LayerNormalization, and what scales or shifts by constants,
-//     pass relevance on; what picks elements has its derivative.
+//     pass relevance on; what picks elements has its derivative;
+//   - layers that read the image have the zᴮ-rule, between its least and largest value.
 func TIBAV() Policy {
 	return Policy{Name: "tibav", Grouped: true, Cases: []Case{
+		{Match: readsImage, Rule: ImageBox(1e-9).rule(LRP{})},
 		{Match: several(Sum), Rule: tibavSum},
+		{Match: embeds, Rule: tibavSum},
 		{Match: several(Bilinear), Rule: tibavProduct},
 		{Match: several(Joint, Select, Activation), Rule: tibavUnknown},
 		{Match: mixes, Rule: tibavLinear},
@@ -43,6 +46,18 @@ func several(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 		}
 		return count > 1 && slices.Contains(kinds, op.Kind)
 	}
+}
+
+// embeds matches sums of tokens with constants that say where they are.
+func embeds(b *Builder, _ *Op, n onnx.Node) bool {
+	return n.OpType == "Add" && slices.ContainsFunc(n.Input, func(v Value) bool { return b.embedding(v, n) })
+}
+
+// embedding reports whether v is a constant that differs between the tokens of a node's
+// output, as embeddings of positions do. A bias is the same for all.
+func (b *Builder) embedding(v Value, n onnx.Node) bool {
+	s, to := b.Shape(v), b.Shape(n.Output[0])
+	return !b.dynamic(v) && len(to) == 3 && to[1] > 1 && len(s) > 1 && slices.Equal(s[len(s)-2:], to[1:])
 }
 
 // mixes matches maps that mix elements with constant weights.
@@ -153,20 +168,24 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		sum = func(x Value) Value { return b.perImage(x, at) }
 		scale = func(x, factors Value) Value { return b.eachImage(x, factors, at) }
 	}
+	to := b.Shape(n.Output[0])
 	whole := sum(r[0])
-	back := op.VJP(b, n, []Value{b.guarded(r[0], n.Output[0])})
+	s := b.guarded(r[0], n.Output[0])
+	back := op.VJP(b, n, []Value{s})
 	sums := make([]Value, len(n.Input))
 	total := ""
 	for i, v := range n.Input {
-		if !b.dynamic(v) {
-			back[i] = ""
+		switch {
+		case b.embedding(v, n): // the same for all images, of which each gives it a share
+			back[i] = b.Mul(b.Expand(v, to...), s)
+		case !b.dynamic(v):
 			continue
-		}
-		if !slices.Equal(b.Shape(v), b.Shape(n.Output[0])) {
-			b.Fail(n, "it adds values of shapes %v and %v", b.Shape(v), b.Shape(n.Output[0]))
+		case slices.Equal(b.Shape(v), to):
+			back[i] = b.Mul(v, back[i])
+		default:
+			b.Fail(n, "it adds values of shapes %v and %v", b.Shape(v), to)
 			return nil
 		}
-		back[i] = b.Mul(v, back[i])
 		sums[i] = sum(back[i])
 		size := b.Unary("Abs", sums[i])
 		if total == "" {
@@ -176,10 +195,12 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		}
 	}
 	for i, sum := range sums {
-		if sum != "" {
-			carries := b.Mul(b.guarded(b.Unary("Abs", sum), total), whole)
-			back[i] = scale(back[i], b.guarded(carries, sum))
+		if !b.dynamic(n.Input[i]) {
+			back[i] = ""
+			continue
 		}
+		carries := b.Mul(b.guarded(b.Unary("Abs", sum), total), whole)
+		back[i] = scale(back[i], b.guarded(carries, sum))
 	}
 	return back
 }
