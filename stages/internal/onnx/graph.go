@@ -140,6 +140,19 @@ func (n Node) Text(name, unstated string) string {
 	return unstated
 }
 
+// Texts returns a list of strings, nil when unstated.
+func (n Node) Texts(name string) []string {
+	a := n.attr(name)
+	if a == nil {
+		return nil
+	}
+	var out []string
+	for _, s := range a.Strings {
+		out = append(out, string(s))
+	}
+	return out
+}
+
 // Ints returns a list attribute, nil when unstated.
 func (n Node) Ints(name string) []int {
 	a := n.attr(name)

@@ -47,7 +47,7 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := nets(t, true)
-	for _, name := range []string{"grey", "half", "last", "opset21", "opset7", "single", "softmax"} {
+	for _, name := range []string{"attention", "grey", "groups18", "half", "last", "lstm", "opset21", "opset7", "single", "softmax"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}
 	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {

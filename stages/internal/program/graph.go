@@ -64,6 +64,7 @@ func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 	m.ForgetShapes()
 	m.Prune()
 	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
+	rewrite.Ahead(m)
 	version := m.Opset()
 	if m, err = simplify(m); err != nil {
 		return nil, err
@@ -75,14 +76,11 @@ func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 	if err != nil {
 		return nil, err
 	}
-	shapes := map[string][]int{}
-	for name, t := range types {
-		shapes[name] = t.Shape
-	}
-	if err := rewrite.ToOpset(m, shapes); err != nil {
+	anew, err := rewrite.ToOpset(m, types)
+	if err != nil {
 		return nil, err
 	}
-	if version != rewrite.Opset {
+	if anew || version != rewrite.Opset {
 		// Some of what ONNX Runtime simplifies it knows only in newer operators.
 		if m, err = simplify(m); err != nil {
 			return nil, err
@@ -90,7 +88,7 @@ func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 		if types, err = n.infer(m, batch); err != nil {
 			return nil, err
 		}
-		if err := rewrite.ToOpset(m, nil); err != nil {
+		if _, err := rewrite.ToOpset(m, nil); err != nil {
 			return nil, err
 		}
 	}

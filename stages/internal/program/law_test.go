@@ -165,7 +165,11 @@ func TestOneForward(t *testing.T) {
 // TestDerivativesBits holds that an image's derivative has the same bits in
 // batches of 1, 2, 4 and 8, whatever stands beside it, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
-	for name, p := range nets(t, !testing.Short()) {
+	all := nets(t, !testing.Short())
+	for _, name := range []string{"attention", "lstm"} {
+		all[name] = small(t, name)
+	}
+	for name, p := range all {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {2, 8}, {2, 1}}

@@ -47,11 +47,11 @@ func FuzzLoad(f *testing.F) {
 		}
 		m.FlushSubnormals()
 		m.Prune()
-		shapes := map[string][]int{}
+		types := map[string]onnx.Type{}
 		for _, v := range m.Inputs() {
-			shapes[v.Name] = v.Shape
+			types[v.Name] = onnx.Type{Elem: v.Elem, Shape: v.Shape}
 		}
-		if ToOpset(m, shapes) != nil {
+		if _, err := ToOpset(m, types); err != nil {
 			return
 		}
 		if _, err := m.Encode(); err != nil {

@@ -47,9 +47,9 @@ func asymmetric(n onnx.Node) {
 
 // allAxes makes scales or sizes of some axes those of all.
 func (e *edit) allAxes(n onnx.Node, axes []int) error {
-	shape, ok := e.shapes[n.In(0)]
-	if !ok || slices.Contains(shape, onnx.Free) {
-		return fmt.Errorf("the shape of %q isn't known", n.In(0))
+	shape, err := e.fixed(n.In(0))
+	if err != nil {
+		return err
 	}
 	for i, a := range axes {
 		if a < 0 {

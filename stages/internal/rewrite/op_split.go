@@ -21,7 +21,7 @@ var split = []pass{
 			e.keep(n)
 			return nil
 		}
-		shape, axis := e.shapes[n.In(0)], n.Int("axis", 0)
+		shape, axis := e.types[n.In(0)].Shape, n.Int("axis", 0)
 		if axis < 0 {
 			axis += len(shape)
 		}

@@ -40,38 +40,58 @@ type pass struct {
 // one matches a node.
 func passes() []pass {
 	return slices.Concat(
-		averagePool, batchNormalization, cast, clip, dropout, gelu, gridSample,
-		mish, pad, reduce, resize, rmsNormalization, roiAlign, scatter, slice, softmax, split, squeeze, topK, upsample,
+		attention, averagePool, batchNormalization, cast, clip, dropout, gelu, gridSample, lstm,
+		mish, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter, slice, softmax, split, squeeze,
+		topK, upsample,
 	)
+}
+
+// Ahead rewrites operators that ONNX Runtime has no kernels of, before it puts their
+// definitions in their place: what they compute is seen, and rounded, better in other
+// words. It needs no shapes, and leaves what it can't express.
+func Ahead(m *onnx.Model) {
+	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
+	version := m.Opset()
+	for _, proto := range m.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: proto}
+		i := slices.IndexFunc(groupNormalization, func(p pass) bool {
+			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version && version <= p.to
+		})
+		if i < 0 || len(n.Input) != 3 || len(n.Output) != 1 || groupNormalization[i].apply(e, n) != nil {
+			e.keep(n)
+		}
+	}
+	m.Proto.Graph.Node = e.nodes
 }
 
 // newer are the operators that came after opset 17 and that no pass expresses.
 var newer = []string{
-	"AffineGrid", "Attention", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "Col2Im", "DeformConv",
-	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "RotaryEmbedding", "StringConcat", "StringSplit",
+	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "Col2Im", "DeformConv",
+	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "StringConcat", "StringSplit",
 }
 
-// ToOpset brings a model's operators to version [Opset]. shapes has the shapes of
-// values as far as they are known, with [onnx.Free] where a dimension isn't;
-// some operators can be brought over only where theirs are. The error names every
-// node that can't be.
-func ToOpset(m *onnx.Model, shapes map[string][]int) error {
+// ToOpset brings a model's operators to version [Opset], and reports whether it
+// wrote values that weren't there, whose types nobody knows yet. types has the types
+// of values as far as they are known, with [onnx.Free] where a dimension isn't; some
+// operators can be brought over only where theirs are. The error names every node
+// that can't be.
+func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
-		return fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
+		return false, fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
 	}
-	e := &edit{m: m, version: version, shapes: shapes, table: map[string][]pass{}}
+	e := &edit{m: m, version: version, types: types, table: map[string][]pass{}}
 	for _, p := range passes() {
 		e.table[p.op] = append(e.table[p.op], p)
 	}
 	e.graph(m.Proto.Graph)
 	if e.refused != nil {
-		return fmt.Errorf("the model can't be brought from opset %d to %d: %s", version, Opset, list(e.refused))
+		return false, fmt.Errorf("the model can't be brought from opset %d to %d: %s", version, Opset, list(e.refused))
 	}
 	m.Proto.OpsetImport = []*onnxpb.OperatorSetIdProto{{Version: Opset}}
 	m.Proto.IrVersion = 8 // the one of opset 17
 	m.Proto.Functions = nil
-	return nil
+	return e.anew, nil
 }
 
 // list joins the first of many clauses.
@@ -87,8 +107,9 @@ func list(clauses []string) string {
 type edit struct {
 	m       *onnx.Model
 	version int
-	shapes  map[string][]int
+	types   map[string]onnx.Type
 	table   map[string][]pass
+	anew    bool // whether values were written that weren't there
 
 	scope   []*onnxpb.GraphProto // the graph in work and those around it
 	nodes   []*onnxpb.NodeProto  // what stands for the nodes seen so far
@@ -143,9 +164,15 @@ func (e *edit) keep(n onnx.Node) { e.nodes = append(e.nodes, n.NodeProto) }
 
 // op writes a node and returns the name of its output.
 func (e *edit) op(hint, op string, in []string, attrs ...onnx.Attr) string {
-	out := e.m.Fresh(hint + "/" + op)
+	out := e.value(hint, op)
 	e.to(out, op, in, attrs...)
 	return out
+}
+
+// value returns a name for an output of a node that wasn't there.
+func (e *edit) value(hint, op string) string {
+	e.anew = true
+	return e.m.Fresh(hint + "/" + op)
 }
 
 // to writes a node whose output is called out.
@@ -155,11 +182,7 @@ func (e *edit) to(out, op string, in []string, attrs ...onnx.Attr) {
 
 // ints adds a constant and returns its name.
 func (e *edit) ints(hint string, v ...int) string {
-	long := make([]int64, len(v))
-	for i, x := range v {
-		long[i] = int64(x)
-	}
-	return e.weight(onnx.IntTensor(e.m.Fresh(hint), long, len(v)))
+	return e.weight(onnx.IntTensor(e.m.Fresh(hint), long(v), len(v)))
 }
 
 // scalar adds a constant of rank 0 and returns its name.
@@ -179,12 +202,12 @@ func (e *edit) known(name string) ([]int, error) {
 	if t == nil {
 		return nil, fmt.Errorf("%q isn't constant", name)
 	}
-	long, err := onnx.Int64s(t)
+	values, err := onnx.Int64s(t)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]int, len(long))
-	for i, v := range long {
+	out := make([]int, len(values))
+	for i, v := range values {
 		out[i] = int(v)
 	}
 	return out, nil
@@ -209,11 +232,57 @@ func (e *edit) constant(name string) *onnxpb.TensorProto {
 
 // rank returns the number of dimensions of a value.
 func (e *edit) rank(name string) (int, error) {
-	shape, ok := e.shapes[name]
+	t, ok := e.types[name]
 	if !ok {
 		return 0, fmt.Errorf("the shape of %q isn't known", name)
 	}
-	return len(shape), nil
+	return len(t.Shape), nil
+}
+
+// fixed returns the shape of a value, every dimension of which is known.
+func (e *edit) fixed(name string) ([]int, error) {
+	t, ok := e.types[name]
+	if !ok || slices.Contains(t.Shape, onnx.Free) {
+		return nil, fmt.Errorf("the shape of %q isn't known", name)
+	}
+	return t.Shape, nil
+}
+
+// reshape writes a change of shape and returns the name of its output.
+func (e *edit) reshape(hint, in string, shape ...int) string {
+	out := e.value(hint, "Reshape")
+	e.reshapeTo(out, in, shape...)
+	return out
+}
+
+// reshapeTo writes a change of shape whose output is called out.
+func (e *edit) reshapeTo(out, in string, shape ...int) {
+	e.to(out, "Reshape", []string{in, e.ints(out+"/shape", shape...)})
+}
+
+// transpose writes a permutation of axes and returns the name of its output.
+func (e *edit) transpose(hint, in string, perm ...int) string {
+	return e.op(hint, "Transpose", []string{in}, onnx.Attr{Name: "perm", Value: long(perm)})
+}
+
+// split writes a division of a value along an axis and returns the names of the
+// parts.
+func (e *edit) split(hint, in string, axis int, sizes ...int) []string {
+	out := make([]string, len(sizes))
+	for i := range out {
+		out[i] = e.value(hint, "Split")
+	}
+	attr := onnx.Attr{Name: "axis", Value: axis}
+	e.nodes = append(e.nodes, onnx.NewNode(out[0], "Split", []string{in, e.ints(hint+"/sizes", sizes...)}, slices.Clone(out), attr))
+	return out
+}
+
+func long(v []int) []int64 {
+	out := make([]int64, len(v))
+	for i, x := range v {
+		out[i] = int64(x)
+	}
+	return out
 }
 
 // drop removes an attribute.
@@ -248,11 +317,7 @@ func (e *edit) inputToAttr(n onnx.Node, name string, i int) error {
 	if err != nil {
 		return err
 	}
-	long := make([]int64, len(v))
-	for k, x := range v {
-		long[k] = int64(x)
-	}
 	n.Input = n.Input[:i]
-	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long}).Attribute...)
+	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
 	return nil
 }

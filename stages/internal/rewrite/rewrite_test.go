@@ -77,6 +77,17 @@ func text(t *testing.T, m *onnx.Model) []string {
 
 func ints(name string, v ...int64) *onnxpb.TensorProto { return onnx.IntTensor(name, v, len(v)) }
 
+// types are those of what nodes take in tests.
+var types = map[string]onnx.Type{
+	"x": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 4, 5}},
+	"s": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 2}},
+}
+
+// flags returns a constant of truth values in rows.
+func flags(name string, rows int, v ...byte) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL), Dims: []int64{int64(rows), int64(len(v) / rows)}, RawData: v}
+}
+
 // TestToOpset holds what the passes write.
 func TestToOpset(t *testing.T) {
 	f32 := func(name string, v ...float32) *onnxpb.TensorProto { return onnx.FloatTensor(name, v, len(v)) }
@@ -134,12 +145,43 @@ func TestToOpset(t *testing.T) {
 		{"RMSNormalization", 23, node("RMSNormalization", "x s", attr("axis", 2)), nil, []string{
 			"y/Mul = Mul(x, x)", "y/ReduceMean = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean, [1e-05])", "y/Sqrt = Sqrt(y/Add)",
 			"y/Div = Div(x, y/Sqrt)", "y = Mul(y/Div, s)"}},
+		{"Attention", 23, node("Attention", "x x x", attr("is_causal", 1)), nil, []string{
+			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
+			"y/Add = Add(y/MatMul, [0 -1e+30 -1e+30 -1e+30 0 0 -1e+30 -1e+30 0 0 0 -1e+30 0 0 0 0])", "y/Softmax = Softmax(y/Add) axis=-1",
+			"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
+		{"Attention with keys seen and one query that sees none", 23, node("Attention", "x x x m"), []*onnxpb.TensorProto{flags("m", 2, 1, 1, 0, 0)}, []string{
+			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
+			"y/Where = Where(m, [0], [-1e+30])", "y/ReduceMax = ReduceMax(y/Where) axes=[-1]", "y/Greater = Greater(y/ReduceMax, [-5e+29])", "y/Cast = Cast(y/Greater) to=1",
+			"y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1", "y/Mul_1 = Mul(y/Softmax, y/Cast)",
+			"y/MatMul_1 = MatMul(y/Mul_1, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
+		{"Attention with keys seen", 23, node("Attention", "x x x m"), []*onnxpb.TensorProto{flags("m", 2, 1, 1, 0, 1)}, []string{
+			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
+			"y/Where = Where(m, [0], [-1e+30])", "y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1",
+			"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
+		{"LSTM", 14, node("LSTM", "s w r", attr("hidden_size", 1)), []*onnxpb.TensorProto{
+			onnx.FloatTensor("w", []float32{1, 2, 3, 4, 5, 6, 7, 8}, 1, 4, 2), onnx.FloatTensor("r", []float32{1, 2, 3, 4}, 1, 4, 1)}, []string{
+			"y/Reshape = Reshape(s, [6 2])", "y/Gemm = Gemm(y/Reshape, [1 3 5 7 2 4 6 8])", "y/Reshape_1 = Reshape(y/Gemm, [2 1 3 4])",
+			"y/Split, y/Split_1 = Split(y/Reshape_1, [1 1]) axis=0",
+			"y/Split_2, y/Split_3 = Split(y/Split, [3 1]) axis=3", "y/Sigmoid = Sigmoid(y/Split_2)",
+			"y/Split_4, y/Split_5, y/Split_6 = Split(y/Sigmoid, [1 1 1]) axis=3", "y/Tanh = Tanh(y/Split_3)",
+			"y/Mul = Mul(y/Split_4, y/Tanh)", "y/Tanh_1 = Tanh(y/Mul)", "y/Mul_1 = Mul(y/Split_5, y/Tanh_1)",
+			"y/MatMul = MatMul(y/Mul_1, [1 2 3 4])", "y/Add = Add(y/Split_1, y/MatMul)",
+			"y/Split_7, y/Split_8 = Split(y/Add, [3 1]) axis=3", "y/Sigmoid_1 = Sigmoid(y/Split_7)",
+			"y/Split_9, y/Split_10, y/Split_11 = Split(y/Sigmoid_1, [1 1 1]) axis=3", "y/Tanh_2 = Tanh(y/Split_8)",
+			"y/Mul_2 = Mul(y/Split_9, y/Tanh_2)", "y/Mul_3 = Mul(y/Split_11, y/Mul)", "y/Add_1 = Add(y/Mul_3, y/Mul_2)",
+			"y/Tanh_3 = Tanh(y/Add_1)", "y/Mul_4 = Mul(y/Split_10, y/Tanh_3)",
+			"y/Concat = Concat(y/Mul_1, y/Mul_4) axis=0", "y = Concat(y/Concat) axis=1"}},
+		{"RotaryEmbedding", 23, node("RotaryEmbedding", "s c c", attr("num_heads", 1)), nil, []string{
+			"y/Reshape = Reshape(s, [2 3 1 2])", "y/Unsqueeze = Unsqueeze(c, [2])", "y/Unsqueeze_1 = Unsqueeze(c, [2])",
+			"y/Split, y/Split_1 = Split(y/Reshape, [1 1]) axis=3", "y/Mul = Mul(y/Split, y/Unsqueeze)", "y/Mul_1 = Mul(y/Split_1, y/Unsqueeze_1)",
+			"y/Sub = Sub(y/Mul, y/Mul_1)", "y/Mul_2 = Mul(y/Split, y/Unsqueeze_1)", "y/Mul_3 = Mul(y/Split_1, y/Unsqueeze)", "y/Add = Add(y/Mul_2, y/Mul_3)",
+			"y/Concat = Concat(y/Sub, y/Add) axis=-1", "y = Reshape(y/Concat, [2 3 2])"}},
 		{"Mish", 18, node("Mish", "x"), nil, []string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := model(tt.opset, []*onnxpb.NodeProto{tt.node}, tt.weights...)
-			if err := ToOpset(m, map[string][]int{"x": {2, 3, 4, 5}}); err != nil {
+			if _, err := ToOpset(m, types); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(tt.want, text(t, m)); d != "" {
@@ -155,6 +197,8 @@ func TestToOpset(t *testing.T) {
 // TestToOpsetRefuses holds in which words nodes are refused that no opset-17 model
 // can have.
 func TestToOpsetRefuses(t *testing.T) {
+	relu := node("LSTM", "s w r")
+	relu.Attribute = []*onnxpb.AttributeProto{{Name: "activations", Type: onnxpb.AttributeProto_STRINGS, Strings: [][]byte{[]byte("Relu")}}}
 	tests := []struct {
 		name  string
 		opset int
@@ -163,7 +207,7 @@ func TestToOpsetRefuses(t *testing.T) {
 	}{
 		{"an ancient model", 6, node("Relu", "x"), "the model uses opset 6: 7 to 23 are supported"},
 		{"a model of the future", 24, node("Relu", "x"), "the model uses opset 24"},
-		{"a new operator", 23, node("Attention", "x"), `node Attention "n": opset 17 has no such operator`},
+		{"a new operator", 23, node("Col2Im", "x"), `node Col2Im "n": opset 17 has no such operator`},
 		{"a mask that is read", 10, onnx.NewNode("n", "Dropout", []string{"x"}, []string{"y", "mask"}), "its mask is read"},
 		{"training", 14, node("BatchNormalization", "x a b c d", attr("training_mode", 1)), "it is written for training"},
 		{"old training", 9, onnx.NewNode("n", "BatchNormalization", []string{"x"}, []string{"y", "m"}), "it is written for training"},
@@ -175,13 +219,58 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"antialias", 18, node("Resize", "x  s", attr("antialias", 1)), "can't resize without aliasing"},
 		{"an unknown shape", 18, onnx.NewNode("n", "Split", []string{"z"}, []string{"y"}, attr("num_outputs", 1)), `the shape of "z" isn't known`},
 		{"scattering", 18, node("ScatterND", "x i u", attr("reduction", "max")), "can't scatter by max"},
+		{"keys of an earlier run", 23, node("Attention", "x x x  k v"), "reads keys and values of an earlier run"},
+		{"attention handed on", 23, onnx.NewNode("n", "Attention", []string{"x", "x", "x"}, []string{"y", "k"}), "hands more on"},
+		{"tokens without heads", 23, node("Attention", "s s s"), "2 elements aren't 0 heads"},
+		{"keys that don't fit", 23, node("Attention", "x t x"), `the shape of "t" isn't known`},
+		{"turned without heads", 23, node("RotaryEmbedding", "s c c"), "2 elements aren't 0 heads"},
+		{"an odd element turned", 23, node("RotaryEmbedding", "x c c", attr("rotary_embedding_dim", 3)), "3 of 5 elements of a head can't be turned"},
+		{"sequences of many lengths", 14, node("LSTM", "s w r  n"), "its sequences have lengths of their own"},
+		{"a clipped cell", 14, node("LSTM", "s w r", attr("clip", float32(3))), "attributes clip, input_forget and layout aren't supported"},
+		{"batches first", 14, node("LSTM", "s w r", attr("layout", 1)), "attributes clip, input_forget and layout aren't supported"},
+		{"other activations", 14, relu, "it has the activations [Relu], and only [Sigmoid Tanh Tanh] are supported"},
+		{"an unknown way", 14, node("LSTM", "s w r", attr("direction", "up")), `the direction "up", which isn't known`},
+		{"weights from elsewhere", 14, node("LSTM", "s w r"), `"w" isn't constant`},
+		{"an image for a sequence", 14, node("LSTM", "x w r"), "its input has the shape [2 3 4 5]"},
+		{"groups without a kernel", 23, node("GroupNormalization", "x s s"), "opset 17 has no such operator"},
 		{"a node without inputs", 10, &onnxpb.NodeProto{OpType: "Clip", Output: []string{"y"}}, "it has no input"},
 	}
 	for _, tt := range tests {
-		err := ToOpset(model(tt.opset, []*onnxpb.NodeProto{tt.node}), map[string][]int{"x": {2, 3, 4, 5}})
+		_, err := ToOpset(model(tt.opset, []*onnxpb.NodeProto{tt.node}), types)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+// TestAhead holds what stands for a normalisation of groups, and that one is left
+// whose channels nobody knows.
+func TestAhead(t *testing.T) {
+	normalise := node("GroupNormalization", "x a b", attr("num_groups", 2))
+	scale := []*onnxpb.TensorProto{onnx.FloatTensor("a", []float32{1, 2, 3, 4}, 4), onnx.FloatTensor("b", []float32{5, 6, 7, 8}, 4)}
+	tests := []struct {
+		name    string
+		opset   int
+		weights []*onnxpb.TensorProto
+		want    []string
+	}{
+		{"a scale a group", 18, nil, []string{
+			"y/Reshape = Reshape(x, [0 2 -1])", "y/InstanceNormalization = InstanceNormalization(y/Reshape, a, b) epsilon", "y/Shape = Shape(x)",
+			"y = Reshape(y/InstanceNormalization, y/Shape)"}},
+		{"a scale a channel", 21, scale, []string{
+			"y/Reshape = Reshape(x, [0 2 -1])", "y/InstanceNormalization = InstanceNormalization(y/Reshape, [1 1], [0 0]) epsilon",
+			"y/Reshape_1 = Reshape(y/InstanceNormalization, [0 4 -1])", "y/Reshape_2 = Reshape([1 2 3 4], [-1 1])", "y/Mul = Mul(y/Reshape_1, y/Reshape_2)",
+			"y/Reshape_3 = Reshape([5 6 7 8], [-1 1])", "y/Add = Add(y/Mul, y/Reshape_3)", "y/Shape = Shape(x)", "y = Reshape(y/Add, y/Shape)"}},
+		{"of unknown channels", 21, nil, []string{"y = GroupNormalization(x, a, b) num_groups=2"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := model(tt.opset, []*onnxpb.NodeProto{normalise}, tt.weights...)
+			Ahead(m)
+			if d := cmp.Diff(tt.want, text(t, m)); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }
 
@@ -190,7 +279,7 @@ func TestToOpsetNamesAll(t *testing.T) {
 	foreign := node("Fused", "x")
 	foreign.Domain, foreign.Name = "com.example", "first"
 	second := onnx.NewNode("second", "Col2Im", []string{"x"}, []string{"z"})
-	err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second}), nil)
+	_, err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second}), nil)
 	want := `the model can't be brought from opset 18 to 17: node Fused "first": its operator is of com.example, not one of ONNX's own; node Col2Im "second": opset 17 has no such operator`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -203,7 +292,7 @@ func TestToOpsetInside(t *testing.T) {
 	loop := node("If", "x")
 	loop.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: inner}}
 	m := model(12, []*onnxpb.NodeProto{loop})
-	if err := ToOpset(m, nil); err != nil {
+	if _, err := ToOpset(m, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := inner.Node[0]; len(n.Input) != 2 || len(n.Attribute) != 0 || len(m.Proto.Graph.Initializer) != 1 {

@@ -176,6 +176,59 @@ class Net:
         assert a["mode"] == b"nearest" and a["axes"] == [2]
         return F.interpolate(x, scale_factor=(float(scales[0]), 1.0), mode="nearest")
 
+    def GroupNormalization(self, n, a, x, scale, bias):
+        y = F.group_norm(x, a["num_groups"], eps=a.get("epsilon", 1e-5))
+        scale, bias = (v.repeat_interleave(x.shape[1] // len(v))[:, None, None] for v in (scale, bias))
+        return y * scale + bias
+
+    def RotaryEmbedding(self, n, a, x, cos, sin, places):
+        apart = x if x.dim() == 4 else x.unflatten(2, (a["num_heads"], -1)).transpose(1, 2)
+        turned = a.get("rotary_embedding_dim", apart.shape[-1])
+        first = torch.arange(0, turned, 2) if a.get("interleaved") else torch.arange(turned // 2)
+        second = first + (1 if a.get("interleaved") else turned // 2)
+        # Pairs as complex numbers.
+        z = torch.complex(apart[..., first], apart[..., second]) * torch.complex(cos[places], sin[places])[:, None]
+        y = apart.clone()
+        y[..., first], y[..., second] = z.real, z.imag
+        return y if x.dim() == 4 else y.transpose(1, 2).flatten(2)
+
+    def Attention(self, n, a, q, k, v, mask):
+        merged = q.dim() == 3
+        if merged:
+            q, k, v = (x.unflatten(2, (a[h], -1)).transpose(1, 2) for x, h in ((q, "q_num_heads"), (k, "kv_num_heads"), (v, "kv_num_heads")))
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+        s = torch.einsum("nhqd,nhkd->nhqk", q, k) * a.get("scale", q.shape[-1] ** -0.5)
+        if a.get("softcap"):
+            s = a["softcap"] * torch.tanh(s / a["softcap"])
+        seen = torch.ones(s.shape, dtype=torch.bool)
+        if mask.dtype == torch.bool:
+            seen = seen & mask
+        else:
+            s = s + mask
+        if a.get("is_causal"):
+            seen = seen.tril()
+        e = s.exp() * seen
+        y = torch.einsum("nhqk,nhkd->nhqd", e / e.sum(-1, keepdim=True).clamp_min(1e-30), v)
+        return y.transpose(1, 2).flatten(2) if merged else y
+
+    def LSTM(self, n, a, x, w, r, b, lengths, h0=None, c0=None, p=None):
+        ways, outs, last = {b"forward": [1], b"reverse": [-1], b"bidirectional": [1, -1]}[a.get("direction", b"forward")], [], []
+        size = a["hidden_size"]
+        for d, way in enumerate(ways):
+            h = x.new_zeros(x.shape[1], size) if h0 is None else h0[d]
+            c = x.new_zeros(x.shape[1], size) if c0 is None else c0[d]
+            pi, po, pf = (x.new_zeros(3 * size) if p is None else p[d]).split(size)
+            out = [None] * len(x)
+            for t in range(len(x))[::way]:
+                i, o, f, g = (F.linear(x[t], w[d], b[d][: 4 * size]) + F.linear(h, r[d], b[d][4 * size:])).split(size, -1)
+                i, f = torch.sigmoid(i + pi * c), torch.sigmoid(f + pf * c)
+                c = f * c + i * torch.tanh(g)
+                h = torch.sigmoid(o + po * c) * torch.tanh(c)
+                out[t] = h
+            outs.append(torch.stack(out))
+            last.append((h, c))
+        return torch.stack(outs, 1), torch.stack([h for h, _ in last]), torch.stack([c for _, c in last])
+
     def Flatten(self, n, a, x):
         axis = a.get("axis", 1)
         return x.reshape(int(np.prod(x.shape[:axis])), -1)
@@ -237,7 +290,7 @@ class Net:
         return F.pad(x, flat, value=float(value) if value is not None else a.get("value", 0.0))
 
     def Shape(self, n, a, x):
-        return torch.tensor(list(x.shape))
+        return torch.tensor(list(x.shape)[a.get("start", 0):a.get("end")])
 
     def ConstantOfShape(self, n, a, shape):
         value = self.tensor(a["value"]) if "value" in a else torch.zeros(1, dtype=self.dtype)

@@ -48,13 +48,14 @@ class Graph:
         x = self.op("Flatten", self.op("GlobalAveragePool", x))
         return self.op("Gemm", x, self.weight(CLASSES, features), self.weight(CLASSES, scale=0.1), transB=1)
 
-    def save(self, path, output, shape, opset):
+    def save(self, path, output, shape, opset, check=True):
         elem = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
         graph = helper.make_graph(
             self.nodes, "net", [helper.make_tensor_value_info("images", elem, shape)],
             [helper.make_tensor_value_info(output, elem, [shape[0], CLASSES])], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=4 if opset < 13 else 8)
-        onnx.checker.check_model(model)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=4 if opset < 13 else 8 if opset < 23 else 10)
+        if check:
+            onnx.checker.check_model(model)
         onnx.save(model, path)
 
 
@@ -98,6 +99,49 @@ def main(folder):
              nearest_mode="floor")
     x = g.op("ReduceMean", x, g.constant(np.array([2, 3], np.int64)), keepdims=1)
     g.save(folder / "opset21.onnx", g.head(x), ["N", 3, SIZE, SIZE], 21)
+
+    # Normalisation by groups, which have a scale each up to opset 20, and a channel later.
+    g = Graph()
+    x = g.op("GroupNormalization", g.body("images"), g.weight(3, scale=0.3, offset=1), g.weight(3, scale=0.3), num_groups=3, epsilon=0.01)
+    g.save(folder / "groups18.onnx", g.head(x), ["N", 3, SIZE, SIZE], 18, check=False)  # it warns of that version
+
+    # Attention as one operator: heads behind each other, with fewer keys, a mask and
+    # an order; and heads apart, turned by their positions, with a mask of what is seen.
+    g = Graph()
+    x = g.op("GroupNormalization", g.body("images"), g.weight(6, scale=0.3, offset=1), g.weight(6, scale=0.3), num_groups=2)
+    x = g.op("Transpose", g.op("Reshape", x, g.constant(np.array([0, 6, 16], np.int64))), perm=[0, 2, 1])
+    q, k, v = (g.op("MatMul", x, g.weight(6, n, scale=0.8)) for n in (16, 8, 6))
+    causal = g.op("Attention", q, k, v, g.weight(16, 16, scale=0.5), q_num_heads=4, kv_num_heads=2, is_causal=1, scale=0.8, softcap=2.0)
+    places = g.op("Concat", g.op("Shape", "images", end=1), g.constant(np.array([16], np.int64)), axis=0)
+    places = g.op("Expand", g.constant(np.arange(16)[::-1].astype(np.int64)), places)
+    angles = np.arange(16)[:, None] * np.array([[1.0, 0.3]])
+    q = g.op("Transpose", g.op("Reshape", q, g.constant(np.array([0, 16, 4, 4], np.int64))), perm=[0, 2, 1, 3])
+    q = g.op("RotaryEmbedding", q, *(g.constant(f(angles).astype(np.float32)) for f in (np.cos, np.sin)), places)
+    k = g.op("RotaryEmbedding", k, *(g.constant(f(angles[:, :1]).astype(np.float32)) for f in (np.cos, np.sin)), places,
+             num_heads=2, rotary_embedding_dim=2, interleaved=1)
+    k, v = (g.op("Transpose", g.op("Reshape", x, g.constant(np.array([0, 16, 2, n], np.int64))), perm=[0, 2, 1, 3]) for x, n in ((k, 4), (v, 3)))
+    seen = g.rng.random((1, 1, 16, 16)) < 0.6
+    seen[0, 0, 5] = False
+    apart = g.op("Attention", q, k, v, g.constant(seen))
+    apart = g.op("Reshape", g.op("Transpose", apart, perm=[0, 2, 1, 3]), g.constant(np.array([0, 16, 12], np.int64)))
+    x = g.op("Transpose", g.op("Add", g.op("Mul", causal, apart), apart), perm=[0, 2, 1])
+    x = g.op("Reshape", x, g.constant(np.array([0, 12, 4, 4], np.int64)))
+    g.save(folder / "attention.onnx", g.head(x, 12), ["N", 3, SIZE, SIZE], 23)
+
+    # Long short-term memory: both ways along rows, with a state to start from, and
+    # backwards with peepholes, of which only the last states are asked for.
+    g = Graph()
+    x = g.op("Reshape", g.op("Transpose", g.body("images"), perm=[3, 0, 2, 1]), g.constant(np.array([4, -1, 6], np.int64)))
+    lines = g.op("Gather", g.op("Shape", x), g.constant(np.array([1], np.int64)), axis=0)
+    start = g.op("Expand", g.weight(2, 1, 3, scale=0.5), g.op("Concat", g.constant(np.array([2], np.int64)), lines, g.constant(np.array([3], np.int64)), axis=0))
+    both = g.op("LSTM", x, g.weight(2, 12, 6, scale=0.6), g.weight(2, 12, 3, scale=0.6), g.weight(2, 24, scale=0.3), "", start, start,
+                direction="bidirectional", hidden_size=3)
+    x = g.op("Transpose", g.op("Reshape", both, g.constant(np.array([4, 2, -1, 4, 3], np.int64))), perm=[3, 2, 0, 1, 4])
+    x = g.op("Reshape", x, g.constant(np.array([4, -1, 6], np.int64)))
+    _, h, c = g.op("LSTM", x, g.weight(1, 20, 6, scale=0.6), g.weight(1, 20, 5, scale=0.6), g.weight(1, 40, scale=0.3), "", "", "", g.weight(1, 15, scale=0.5),
+                   outputs=3, direction="reverse", hidden_size=5)
+    x = g.op("Reshape", g.op("Squeeze", g.op("Concat", h, c, axis=2), g.constant(np.array([0], np.int64))), g.constant(np.array([-1, 40], np.int64)))
+    g.save(folder / "lstm.onnx", g.op("Gemm", x, g.weight(CLASSES, 40), g.weight(CLASSES), transB=1), ["N", 3, SIZE, SIZE], 14)
 
 
 if __name__ == "__main__":

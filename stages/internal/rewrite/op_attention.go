@@ -1,0 +1,190 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// masked is added to scores that don't count: their exponential vanishes, and it
+// stays a number in whatever is computed of it.
+const masked = -1e30
+
+// Attention came at 23 (Vaswani et al. 2017, equation 1):
+// softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with cap(x) = c·tanh(x/c) where there
+// is a softcap c. Several heads of queries may share one of keys and values; their
+// queries then stand behind each other in one product. A row of which a mask leaves
+// nothing is zeros.
+var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
+	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
+		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
+	}
+	a, err := e.heads(n)
+	if err != nil {
+		return err
+	}
+	hint := n.Output[0]
+	scale := float64(n.Float("scale", 0))
+	if scale == 0 {
+		scale = 1 / math.Sqrt(float64(a.width))
+	}
+	q := e.op(hint, "Mul", []string{a.q, e.scalar(hint+"/scale", float32(scale))})
+	shared := a.heads / a.keyHeads
+	if shared > 1 {
+		q = e.reshape(hint, q, a.batch, a.keyHeads, shared*a.queries, a.width)
+	}
+	scores := e.op(hint, "MatMul", []string{q, e.transpose(hint, a.k, 0, 1, 3, 2)})
+	if shared > 1 {
+		scores = e.reshape(hint, scores, a.batch, a.heads, a.queries, a.keys)
+	}
+	if c := n.Float("softcap", 0); c != 0 {
+		cap := e.scalar(hint+"/softcap", c)
+		scores = e.op(hint, "Mul", []string{e.op(hint, "Tanh", []string{e.op(hint, "Div", []string{scores, cap})}), cap})
+	}
+	scores, left, err := e.mask(n, a, scores)
+	if err != nil {
+		return err
+	}
+	p := e.op(hint, "Softmax", []string{scores}, onnx.Attr{Name: "axis", Value: -1})
+	if left != "" {
+		p = e.op(hint, "Mul", []string{p, left})
+	}
+	if shared > 1 {
+		p = e.reshape(hint, p, a.batch, a.keyHeads, shared*a.queries, a.keys)
+	}
+	y := e.op(hint, "MatMul", []string{p, a.v})
+	if !a.merged {
+		e.reshapeTo(hint, y, a.batch, a.heads, a.queries, a.values)
+		return nil
+	}
+	if shared > 1 {
+		y = e.reshape(hint, y, a.batch, a.heads, a.queries, a.values)
+	}
+	e.reshapeTo(hint, e.transpose(hint, y, 0, 2, 1, 3), a.batch, a.queries, a.heads*a.values)
+	return nil
+}}}
+
+// heads are the queries, keys and values of an Attention, of the shapes
+// [batch, heads, queries, width], [batch, keyHeads, keys, width] and
+// [batch, keyHeads, keys, values].
+type heads struct {
+	q, k, v         string
+	merged          bool // the heads stood behind each other in a token's elements
+	batch           int
+	heads, keyHeads int
+	queries, keys   int
+	width, values   int
+}
+
+func (e *edit) heads(n onnx.Node) (heads, error) {
+	a := heads{q: n.In(0), k: n.In(1), v: n.In(2)}
+	var shapes [3][]int
+	for i, in := range []*string{&a.q, &a.k, &a.v} {
+		s, err := e.fixed(*in)
+		if err != nil {
+			return a, err
+		}
+		if a.merged = len(s) == 3; a.merged {
+			count := n.Int("kv_num_heads", 0)
+			if i == 0 {
+				count = n.Int("q_num_heads", 0)
+			}
+			if count < 1 || s[2]%count != 0 {
+				return a, fmt.Errorf("%d elements aren't %d heads", s[2], count)
+			}
+			*in = e.transpose(n.Output[0], e.reshape(n.Output[0], *in, s[0], s[1], count, s[2]/count), 0, 2, 1, 3)
+			s = []int{s[0], count, s[1], s[2] / count}
+		}
+		if len(s) != 4 || slices.Contains(s, 0) {
+			return a, fmt.Errorf("its input %d has the shape %v", i, s)
+		}
+		shapes[i] = s
+	}
+	q, k, v := shapes[0], shapes[1], shapes[2]
+	a.batch, a.heads, a.queries, a.width = q[0], q[1], q[2], q[3]
+	a.keyHeads, a.keys, a.values = k[1], k[2], v[3]
+	if k[0] != a.batch || v[0] != a.batch || k[3] != a.width || v[1] != a.keyHeads || v[2] != a.keys || a.heads%a.keyHeads != 0 {
+		return a, fmt.Errorf("queries of the shape %v, keys of %v and values of %v don't fit", q, k, v)
+	}
+	return a, nil
+}
+
+// mostScores keeps a mask that says which keys are later within bounds.
+const mostScores = 1 << 26
+
+// mask adds to scores what the mask says, and that queries see no later keys.
+// left, unless it is empty, is 1 for queries that a mask leaves some key, else 0.
+func (e *edit) mask(n onnx.Node, a heads, scores string) (_, left string, err error) {
+	hint, bias, causal := n.Output[0], n.In(3), n.Int("is_causal", 0) != 0
+	seen := bias != "" && e.elem(bias) == onnxpb.TensorProto_BOOL
+	if seen {
+		bias = e.op(hint, "Where", []string{bias, e.scalar(hint+"/seen", 0), e.scalar(hint+"/masked", masked)})
+	}
+	if causal {
+		later, err := e.later(hint, a)
+		if err != nil {
+			return "", "", err
+		}
+		if bias == "" {
+			bias = later
+		} else {
+			bias = e.op(hint, "Add", []string{bias, later})
+		}
+	}
+	if bias == "" {
+		return scores, "", nil
+	}
+	if seen && !e.leaves(n.In(3), causal) {
+		best := e.op(hint, "ReduceMax", []string{bias}, onnx.Attr{Name: "axes", Value: []int64{-1}})
+		some := e.op(hint, "Greater", []string{best, e.scalar(hint+"/half", masked/2)})
+		left = e.op(hint, "Cast", []string{some}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+	}
+	return e.op(hint, "Add", []string{scores, bias}), left, nil
+}
+
+// later returns a mask [queries, keys] of the keys that come after a query.
+func (e *edit) later(hint string, a heads) (string, error) {
+	if a.queries > mostScores/a.keys {
+		return "", fmt.Errorf("%d queries and %d keys are too many to be put in an order", a.queries, a.keys)
+	}
+	v := make([]float32, a.queries*a.keys)
+	for i := range v {
+		if i%a.keys > i/a.keys {
+			v[i] = masked
+		}
+	}
+	return e.weight(onnx.FloatTensor(e.m.Fresh(hint+"/later"), v, a.queries, a.keys)), nil
+}
+
+// leaves reports whether a mask is a constant that leaves every query some key.
+func (e *edit) leaves(mask string, causal bool) bool {
+	t := e.constant(mask)
+	if t == nil || len(t.Dims) == 0 || len(t.RawData) == 0 {
+		return false
+	}
+	rows, keys := 1, int(t.Dims[len(t.Dims)-1])
+	if len(t.Dims) > 1 {
+		rows = int(t.Dims[len(t.Dims)-2])
+	}
+	for r := 0; r*keys < len(t.RawData); r++ {
+		row := t.RawData[r*keys:][:keys]
+		if causal {
+			row = row[:min(r%rows+1, keys)]
+		}
+		if !slices.Contains(row, 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// elem returns what a value holds, 0 where that isn't known.
+func (e *edit) elem(name string) onnxpb.TensorProto_DataType {
+	if t := e.constant(name); t != nil {
+		return onnxpb.TensorProto_DataType(t.DataType)
+	}
+	return e.types[name].Elem
+}

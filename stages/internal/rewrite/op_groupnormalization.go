@@ -1,0 +1,48 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// mostGroups keeps what a model claims within bounds.
+const mostGroups = 1 << 16
+
+// GroupNormalization came at 18: (x − μ)/√(σ² + ε) with the mean and variance of a
+// group of channels, times a scale, plus a bias (Wu & He 2018, equation 1). It is
+// InstanceNormalization of x with a group in the place of a channel. Up to 20 a group
+// has a scale and a bias, later a channel.
+var groupNormalization = []pass{
+	{"GroupNormalization", 18, 20, func(e *edit, n onnx.Node) error {
+		groups := n.Int("num_groups", 0)
+		if groups < 1 {
+			e.keep(n)
+			return nil
+		}
+		e.to(n.Output[0], "Reshape", []string{e.groups(n, groups, n.In(1), n.In(2)), e.op(n.Output[0], "Shape", n.Input[:1])})
+		return nil
+	}},
+	{"GroupNormalization", 21, Newest, func(e *edit, n onnx.Node) error {
+		hint, groups, scale := n.Output[0], n.Int("num_groups", 0), e.constant(n.In(1))
+		if groups < 1 || groups > mostGroups || scale == nil || len(scale.Dims) != 1 {
+			e.keep(n)
+			return nil
+		}
+		constant := func(name string, v float32) string {
+			return e.weight(onnx.FloatTensor(e.m.Fresh(hint+"/"+name), slices.Repeat([]float32{v}, groups), groups))
+		}
+		y := e.groups(n, groups, constant("one", 1), constant("zero", 0))
+		y = e.reshape(hint, y, 0, int(scale.Dims[0]), -1)
+		y = e.op(hint, "Mul", []string{y, e.reshape(hint, n.In(1), -1, 1)})
+		y = e.op(hint, "Add", []string{y, e.reshape(hint, n.In(2), -1, 1)})
+		e.to(hint, "Reshape", []string{y, e.op(hint, "Shape", n.Input[:1])})
+		return nil
+	}},
+}
+
+// groups writes the normalisation of groups, of the shape [N,G,·].
+func (e *edit) groups(n onnx.Node, groups int, scale, bias string) string {
+	x := e.reshape(n.Output[0], n.In(0), 0, groups, -1)
+	return e.op(n.Output[0], "InstanceNormalization", []string{x, scale, bias}, onnx.Attr{Name: "epsilon", Value: n.Float("epsilon", 1e-5)})
+}
