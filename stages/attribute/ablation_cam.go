@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -22,10 +23,10 @@ var AblationCAM = stages.New(stages.Def[AblationCAMParams]{
 
 A channel's weight is (y − y′)/y, with the explained number y and what becomes of it
 when zeros take the channel's place. It needs no gradient, but one pass through the
-rest of the model for every channel. The map is made at the layer and enlarged to the
+rest of the model for every channel. Where y is 0 the map is undefined. It is made at the layer and enlarged to the
 image's size; it isn't normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
 Explanations for Deep Convolutional Network via Gradient-free Localization", WACV 2020.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs:   inputs(),
@@ -91,7 +92,9 @@ func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n 
 	}
 	weights := make([]float64, channels)
 	for c := range weights {
-		weights[c] = (responses[0] - responses[c+1]) / responses[0]
+		if weights[c] = (responses[0] - responses[c+1]) / responses[0]; responses[0] == 0 {
+			weights[c] = math.NaN() // nothing has an infinite share
+		}
 	}
 	return weights, nil
 }

@@ -78,8 +78,7 @@ func runAGI(ctx context.Context, p AGIParams, e *stages.Env) error {
 				sum[k] += v
 			}
 		}
-		e.Put("maps", i, p.reduced(sum, n.Channels, n.Height, n.Width))
-		e.Done(1)
+		give(e, i, p.reduced(sum, n.Channels, n.Height, n.Width))
 	}
 	return nil
 }

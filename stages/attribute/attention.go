@@ -61,9 +61,9 @@ func readers(a program.Attention) tokens {
 }
 
 // look runs a method that makes a map of the attention of each image: explain says what is
-// explained in a row of a run, for methods that ask it, and use returns the payload of
-// the map of an item that was in a row.
-func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) ([]byte, error)) error {
+// explained in a row of a run, for methods that ask it, and use returns the map of an item
+// that was in a row.
+func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) (stages.Tensor, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -80,20 +80,19 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 			return err
 		}
 		for i := from; i < to; i++ {
-			b, err := use(i, i-from)
+			m, err := use(i, i-from)
 			if err != nil {
 				return err
 			}
-			e.Put("maps", i, b)
-			e.Done(1)
+			give(e, i, m)
 		}
 	}
 	return nil
 }
 
-// patches returns the payload of a map: the mean of the rows at the patches, which lie on
+// patches returns a map: the mean of the rows at the patches, which lie on
 // a grid, enlarged bilinearly to the image's size.
-func (c Common) patches(n *program.Net, a program.Attention, rows tokens) []byte {
+func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages.Tensor {
 	plane := make([]float64, a.Height*a.Width)
 	for _, row := range rows {
 		for k := range plane {

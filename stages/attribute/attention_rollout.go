@@ -55,7 +55,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 		if p.Order == "first-last" {
 			slices.Reverse(order)
 		}
-		return p.look(ctx, e, n, a, nil, func(_, row int) ([]byte, error) {
+		return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
 			rows := readers(a)
 			for _, k := range order {
 				matrix := a.Matrices(k, row)

@@ -122,8 +122,7 @@ func (p Tapped) backward(ctx context.Context, e *stages.Env, rules relevance.Pol
 // put hands over the map of item i, given values of the layer's shape.
 func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
 	if p.Layer == "input" {
-		e.Put("maps", i, p.reduced(values, n.Channels, n.Height, n.Width))
-		e.Done(1)
+		give(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 		return nil
 	}
 	planes, err := planesOf(values, shape)
@@ -142,8 +141,7 @@ func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, 
 		height, width = at.height, at.width
 	}
 	large := resized(plane, at.height, at.width, height, width, how)
-	e.Put("maps", i, stages.NewTensor(singles(large), height, width).Encode())
-	e.Done(1)
+	give(e, i, stages.NewTensor(singles(large), height, width))
 }
 
 // planes are the values of a layer as channels of places on a grid that covers

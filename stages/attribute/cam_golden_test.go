@@ -4,14 +4,19 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -107,6 +112,9 @@ func TestOfficialGridCAM(t *testing.T) {
 				continue
 			}
 			tolerance := cam32
+			if method == "AblationCam" {
+				tolerance = official32 // of differences between logits, here divided by a small one
+			}
 			if method == "GradCamPlusPlus" && g.name == "Input" {
 				// Denominators that nearly cancel multiply what float32 rounds off derivatives.
 				tolerance = 1e-3
@@ -246,6 +254,41 @@ func TestPlusPlusDivides(t *testing.T) {
 		if math.Abs(weights[0]-want) > 1e-9*math.Abs(want) || weights[0] != weights[1] {
 			t.Errorf("%s: weights %v, want %v", variant, weights, want)
 		}
+	}
+}
+
+// TestAblationOfNothing holds that a map whose weights are shares of 0 is undefined, and
+// that its values are counted.
+func TestAblationOfNothing(t *testing.T) {
+	m, err := onnx.ReadFile(modeltest.OfficialPath(t, "gapcnn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := m.Outputs()[0].Name
+	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, onnx.FloatTensor("much", []float32{1000}))
+	m.Proto.Graph.Node = append(m.Proto.Graph.Node,
+		onnx.NewNode("less", "Sub", []string{last, "much"}, []string{"less"}),
+		onnx.NewNode("nothing", "Relu", []string{"less"}, []string{"nothing"}))
+	m.SetOutputs(onnx.Value{Name: "nothing", Elem: onnxpb.TensorProto_FLOAT})
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "nothing.onnx")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 3*32*32)
+	fill(x, 0.5)
+	net := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
+	r := stagetest.Run(t, AblationCAM, AblationCAM.NewParams(), officialImage(net, x, 3))
+	for k, v := range tensor(t, r.Payloads["maps"][0]) {
+		if !math.IsNaN(float64(v)) {
+			t.Fatalf("pixel %d is %v", k, v)
+		}
+	}
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "1024 of 1024 values of its map are not numbers") {
+		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 

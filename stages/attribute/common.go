@@ -103,12 +103,28 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 	return n.Logit(row, t)
 }
 
-// reduced returns the payload of a map with channels × height × width values.
-func (c Common) reduced(values []float64, channels, height, width int) []byte {
-	if c.Reduce == "none" {
-		return stages.NewTensor(singles(values), channels, height, width).Encode()
+// give hands over the map of item i, and tells of values in it that aren't numbers: what
+// divides by the explained number has them where that is 0.
+func give(e *stages.Env, i int, m stages.Tensor) {
+	undefined := 0
+	for _, v := range m.Float64s() {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			undefined++
+		}
 	}
-	return stages.NewTensor(singles(c.flat(values, height*width)), height, width).Encode()
+	if undefined > 0 {
+		e.Warn("item %q: %d of %d values of its map are not numbers", e.Calls[i].ID, undefined, m.Len())
+	}
+	e.Put("maps", i, m.Encode())
+	e.Done(1)
+}
+
+// reduced returns the map with channels × height × width values.
+func (c Common) reduced(values []float64, channels, height, width int) stages.Tensor {
+	if c.Reduce == "none" {
+		return stages.NewTensor(singles(values), channels, height, width)
+	}
+	return stages.NewTensor(singles(c.flat(values, height*width)), height, width)
 }
 
 // flat makes one value of the channels of each of n places, in float64.

@@ -35,8 +35,7 @@ What it scores is what a metric gives for nothing.`,
 			for k := range values {
 				values[k] = 1
 			}
-			e.Put("maps", i, p.reduced(values, channels, height, width))
-			e.Done(1)
+			give(e, i, p.reduced(values, channels, height, width))
 		}
 		return nil
 	},

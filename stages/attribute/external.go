@@ -3,7 +3,6 @@ package attribute
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/npy"
@@ -53,26 +52,21 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			payload, undefined, err := p.adopt(a, height, width)
+			m, err := p.adopt(a, height, width)
 			if err != nil {
 				return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, e.Source(i).File, err)
 			}
-			if undefined > 0 {
-				e.Warn("item %q: %s: %d values of the map are not numbers", e.Calls[i].ID, e.Source(i).File, undefined)
-			}
-			e.Put("maps", i, payload)
-			e.Done(1)
+			give(e, i, m)
 		}
 		return nil
 	},
 })
 
-// adopt makes the payload of an array that must fit an image, and counts the
-// values that are NaN.
-func (p ExternalParams) adopt(a npy.Array, height, width int) (payload []byte, undefined int, err error) {
+// adopt makes a map of an array that must fit an image.
+func (p ExternalParams) adopt(a npy.Array, height, width int) (stages.Tensor, error) {
 	t, err := a.Tensor()
 	if err != nil {
-		return nil, 0, err
+		return stages.Tensor{}, err
 	}
 	shape := t.Shape
 	for len(shape) > 2 && shape[0] == 1 {
@@ -87,19 +81,14 @@ func (p ExternalParams) adopt(a npy.Array, height, width int) (payload []byte, u
 		if len(t.Shape) == 3 && t.Shape[0] == height && t.Shape[1] == width {
 			hint = "; channels come first"
 		}
-		return nil, 0, fmt.Errorf("a map of shape %v doesn't fit an image of %d×%d pixels%s", t.Shape, height, width, hint)
+		return stages.Tensor{}, fmt.Errorf("a map of shape %v doesn't fit an image of %d×%d pixels%s", t.Shape, height, width, hint)
 	}
 	values := t.Float64s()
-	for _, v := range values {
-		if math.IsNaN(v) {
-			undefined++
-		}
-	}
 	if t.DType != stages.F64 {
-		return p.reduced(values, channels, height, width), undefined, nil
+		return p.reduced(values, channels, height, width), nil
 	}
 	if p.Reduce == "none" {
-		return stages.NewTensor(values, channels, height, width).Encode(), undefined, nil
+		return stages.NewTensor(values, channels, height, width), nil
 	}
-	return stages.NewTensor(p.flat(values, height*width), height, width).Encode(), undefined, nil
+	return stages.NewTensor(p.flat(values, height*width), height, width), nil
 }

@@ -47,8 +47,7 @@ noise of its own, which depends on the experiment's seed and the image alone.`,
 					values[k] = r.Float64()
 				}
 			}
-			e.Put("maps", i, p.reduced(values, channels, height, width))
-			e.Done(1)
+			give(e, i, p.reduced(values, channels, height, width))
 		}
 		return nil
 	},

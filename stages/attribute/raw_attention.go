@@ -39,7 +39,7 @@ Visualization", CVPR 2021, section 4.`,
 		if err != nil {
 			return err
 		}
-		return p.look(ctx, e, n, a, nil, func(_, row int) ([]byte, error) {
+		return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
 			return p.patches(n, a, rowsRead(a, a.Matrices(len(a.Blocks)-1, row))), nil
 		})
 	},

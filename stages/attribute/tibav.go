@@ -80,7 +80,7 @@ image have the zB-rule, between its least and largest value.`,
 			a.Explain(row, t)
 			return nil
 		}
-		return p.look(ctx, e, n, a, explain, func(_, row int) ([]byte, error) {
+		return p.look(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
 			switch p.Form {
 			case "full":
 				return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil

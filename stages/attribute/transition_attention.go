@@ -54,13 +54,13 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 			return err
 		}
 		x := make([]float32, n.Size())
-		return p.look(ctx, e, n, a, nil, func(i, row int) ([]byte, error) {
+		return p.look(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
 			t, err := p.target(e, i, n)
 			if err == nil {
 				err = image(e, i, n, x)
 			}
 			if err != nil {
-				return nil, err
+				return stages.Tensor{}, err
 			}
 			last := len(a.Blocks) - 1
 			rows := rowsRead(a, a.Matrices(last, row))
@@ -69,7 +69,7 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 			}
 			weights, err := p.integrated(ctx, d, x, t)
 			if err != nil {
-				return nil, err
+				return stages.Tensor{}, err
 			}
 			for k, row := range rows {
 				for j := range row {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -113,16 +112,10 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	asksRelevances, asksSlopes := what.asks()
 	slope, start := "", ""
 	if asksSlopes {
-		slope = n.seed(after, g.Shape(n.Output), batch, probability)
-		g.Types[slope] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
+		slope = n.seed(after, g, batch, probability)
 	}
 	if asksRelevances {
-		shape := make([]int64, len(g.Shape(n.Output)))
-		for i, d := range g.Shape(n.Output) {
-			shape[i] = int64(d)
-		}
-		start = after.Op("Reshape", []string{"runexp_targets", after.Ints("start", shape, int64(len(shape)))})
-		g.Types[start] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
+		start = formed(after, g, "runexp_targets", g.Shape(n.Output))
 	}
 	g.After(after)
 

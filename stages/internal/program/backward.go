@@ -275,18 +275,11 @@ func replace(g *onnx.Graph, value string, emit func(f *onnx.Fragment) string) st
 
 // seed emits what the walk backwards starts with at the model's output: the
 // derivative of the explained number, given how much each class counts for it.
-func (n *Net) seed(f *onnx.Fragment, shape []int, batch int, probability bool) string {
+func (n *Net) seed(f *onnx.Fragment, g *onnx.Graph, batch int, probability bool) string {
 	s := "runexp_targets"
 	switch {
 	case probability && !n.Probabilities:
-		// With p = softmax(z), d(Σ tᵢpᵢ)/dz = p·(t − Σ tᵢpᵢ).
-		p := f.Op("Softmax", []string{answer}, onnx.Attr{Name: "axis", Value: -1})
-		ones := make([]float32, n.Classes)
-		for i := range ones {
-			ones[i] = 1
-		}
-		mean := f.Op("MatMul", []string{f.Op("Mul", []string{p, s}), f.Floats("ones", ones, int64(n.Classes), 1)})
-		s = f.Op("Mul", []string{p, f.Op("Sub", []string{s, mean})})
+		s = n.softmaxSlope(f, answer, s)
 	case !probability && n.Probabilities:
 		// Of the logarithm, and 0 for an unexplained class whose probability is 0.
 		p := f.Op("Max", []string{answer, f.Floats("smallest", []float32{smallest})})
@@ -294,11 +287,7 @@ func (n *Net) seed(f *onnx.Fragment, shape []int, batch int, probability bool) s
 	default:
 		s = f.Op("Expand", []string{s, f.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
 	}
-	long := make([]int64, len(shape))
-	for i, d := range shape {
-		long[i] = int64(d)
-	}
-	return f.Op("Reshape", []string{s, f.Ints("output", long, int64(len(long)))})
+	return formed(f, g, s, g.Shape(n.Output))
 }
 
 // smallest is about the smallest float32 that has all its digits.

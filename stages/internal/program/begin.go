@@ -51,9 +51,7 @@ type beginning struct{ at, seed string }
 // begin emits the beginning of a walk.
 func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q Question) (beginning, error) {
 	if q.Start == StartDerivative {
-		seed := n.seed(f, g.Shape(n.Output), batch, q.Probability)
-		g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape(n.Output)}
-		return beginning{n.Output, seed}, nil
+		return beginning{n.Output, n.seed(f, g, batch, q.Probability)}, nil
 	}
 	at, err := n.logits(g)
 	if err != nil {
@@ -62,32 +60,45 @@ func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q
 	rows := f.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)
 	z := f.Op("Reshape", []string{at, rows})
 	s := f.Op("Expand", []string{"runexp_targets", rows})
-	ones := make([]float32, n.Classes)
-	for i := range ones {
-		ones[i] = 1
-	}
-	sum := func(v string) string { return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(n.Classes), 1)}) }
 	target := s
 	if q.Probability {
-		// With p = softmax(z), d(Σ tᵢpᵢ)/dz = p·(t − Σ tᵢpᵢ).
-		p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
-		s = f.Op("Mul", []string{p, f.Op("Sub", []string{s, sum(f.Op("Mul", []string{p, s}))})})
+		s = n.softmaxSlope(f, z, s)
 	}
 	switch q.Start {
 	case StartLogits:
 		s = f.Op("Mul", []string{s, z})
 	case StartTarget:
-		s = f.Op("Mul", []string{s, sum(f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
+		s = f.Op("Mul", []string{s, n.overClasses(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
 	}
 	f.OpTo("runexp_began"+number, "Identity", []string{s})
-	shape := g.Shape(at)
+	return beginning{at, formed(f, g, s, g.Shape(at))}, nil
+}
+
+// softmaxSlope emits the derivative of Σ tᵢpᵢ with respect to the rows z, where
+// p = softmax(z): p·(t − Σ tᵢpᵢ).
+func (n *Net) softmaxSlope(f *onnx.Fragment, z, t string) string {
+	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
+	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, n.overClasses(f, f.Op("Mul", []string{p, t}))})})
+}
+
+// overClasses emits the sum of each row, [rows, 1].
+func (n *Net) overClasses(f *onnx.Fragment, v string) string {
+	ones := make([]float32, n.Classes)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(n.Classes), 1)})
+}
+
+// formed emits what a walk begins with in the form of the value where it does.
+func formed(f *onnx.Fragment, g *onnx.Graph, v string, shape []int) string {
 	long := make([]int64, len(shape))
 	for i, d := range shape {
 		long[i] = int64(d)
 	}
-	seed := f.Op("Reshape", []string{s, f.Ints("output", long, int64(len(long)))})
-	g.Types[seed] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
-	return beginning{at, seed}, nil
+	v = f.Op("Reshape", []string{v, f.Ints("output", long, int64(len(long)))})
+	g.Types[v] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+	return v
 }
 
 // Start returns where the relevance of row i starts: a number for each class.

@@ -2,7 +2,6 @@ package relevance
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -24,10 +23,6 @@ type Attention struct {
 	// The patches are Height × Width tokens, row by row, beginning with token First.
 	First, Height, Width int
 }
-
-// mostOthers is how many tokens that are no patches a model may have: class and
-// distillation tokens, registers.
-const mostOthers = 8
 
 // Attend finds the attention of a vision transformer by what it does, whatever the
 // exporter called it: a Softmax along the last axis of [.., T, T] that is multiplied
@@ -109,12 +104,12 @@ func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 			continue
 		}
 		ok = true
-		if rest := t - shape[2]*shape[3]; rest >= 0 && rest <= mostOthers && shape[2]*shape[3] > 1 {
+		if rest := t - shape[2]*shape[3]; rest >= 0 && rest <= MaxOtherTokens && shape[2]*shape[3] > 1 {
 			return rest, shape[2], shape[3], true
 		}
 	}
-	side := int(math.Sqrt(float64(t)))
-	return t - side*side, side, side, !ok && side > 1 && t-side*side <= 2
+	side, others := TokenGrid(t)
+	return others, side, side, !ok && side > 0
 }
 
 // read returns the tokens that are picked out behind node i, all if none are.

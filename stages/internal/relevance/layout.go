@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// MaxOtherTokens is how many tokens may stand before those of the places: a class
-// token, one of distillation, registers.
-const MaxOtherTokens = 5
+// MaxOtherTokens is how many tokens may stand before those of the places: class tokens,
+// one of distillation, registers.
+const MaxOtherTokens = 8
 
 // TokenGrid returns the side of the square grid that tokens stand for, and how many
 // stand before it without a place. The side is 0 where there is no such grid.

@@ -47,7 +47,7 @@ func TestChannelAxis(t *testing.T) {
 }
 
 func TestTokenGrid(t *testing.T) {
-	for tokens, want := range map[int][2]int{16: {4, 0}, 17: {4, 1}, 201: {14, 5}, 202: {0, 0}, 1: {0, 0}, 3: {0, 0}, 5: {2, 1}} {
+	for tokens, want := range map[int][2]int{16: {4, 0}, 17: {4, 1}, 204: {14, 8}, 205: {0, 0}, 1: {0, 0}, 3: {0, 0}, 5: {2, 1}} {
 		if side, others := TokenGrid(tokens); side != want[0] || others != want[1] {
 			t.Errorf("%d tokens: side %d and %d others, want %v", tokens, side, others, want)
 		}
