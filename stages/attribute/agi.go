@@ -134,8 +134,8 @@ func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradien
 func (p AGIParams) step(n *program.Net, w *way, uphill, explained []float32) {
 	for k, g := range uphill {
 		c := k / (n.Height * n.Width)
-		least := float64(n.Black(c))
-		unit := n.Scale / n.Std[c] // of a pixel value from 0 to 1
+		least := float64(min(n.Black(c), n.White(c)))
+		unit := math.Abs(n.Scale / n.Std[c]) // of a pixel value from 0 to 1
 		from := float64(w.x[k])
 		if p.Variant == "official" {
 			from = float64(w.from[k])

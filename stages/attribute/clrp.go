@@ -23,7 +23,19 @@ func (p CLRPParams) Validate() error {
 	if p.Output == "probability" {
 		return stages.BadField("output", "output: a probability is compared with the other classes already; the other lrp methods explain it so")
 	}
+	if err := p.oneClass(); err != nil {
+		return err
+	}
 	return p.refuseTwo(p.Relevant)
+}
+
+// oneClass refuses a target that is compared already, where what is wired can't still
+// be one.
+func (c Common) oneClass() error {
+	if e, err := program.ParseExpression(c.Target); err == nil && e.Compares() {
+		return stages.BadField("target", "target: %s is a difference of classes, which has no others to be compared with", c.Target)
+	}
+	return nil
 }
 
 // NamedRules are the rules of methods that take them by name.

@@ -13,6 +13,14 @@ type CRAPParams struct {
 	Contrast string `yaml:"contrast" doc:"a pass from the class minus one from all others, each of which counts 1/(N−1) of N classes; or one pass that starts with 1 and −1/N" choices:"two-passes|single-pass"`
 }
 
+// Validate refuses what can't be compared with other classes.
+func (p CRAPParams) Validate() error {
+	if err := p.oneClass(); err != nil {
+		return err
+	}
+	return p.RAPParams.Validate()
+}
+
 // CRAP is the stage of contrastive relative attributing propagation.
 var CRAP = stages.New(stages.Def[CRAPParams]{
 	Name: "attribute/crap",

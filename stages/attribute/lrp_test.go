@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -77,22 +78,25 @@ func TestRelevanceAtLayers(t *testing.T) {
 }
 
 func TestRelevanceRefuses(t *testing.T) {
-	probability := relevant()
+	probability, difference := relevant(), relevant()
 	probability.Output = "probability"
+	difference.Target = "3-2"
 	for want, p := range map[string]interface{ Validate() error }{
 		"alpha − beta":        LRPAlphaBetaParams{Relevant: relevant(), Alpha: 2, Beta: 2},
-		"compared with":       CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
+		"output: a probab":    CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
 		"rule for first":      CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"}, "epsilon-plus"}},
 		"starts at the class": RAPParams{Tapped: probability.Tapped},
+		"target: 3-2":         CLRPParams{Relevant: difference, NamedRules: NamedRules{Rules: "z-plus"}},
+		"3-2 is a difference": CRAPParams{RAPParams: RAPParams{Tapped: difference.Tapped}},
 	} {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v doesn't say %q", err, want)
 		}
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-	p := CLRP.NewParams().(*CLRPParams)
-	p.Target = "3-2"
-	if _, err := stagetest.Try(CLRP, p, in); err == nil || !strings.Contains(err.Error(), "difference of classes") {
+	compared := program.Target{Class: 3, Minus: 2}.Payload()
+	in["targets"] = []stages.Data{stagetest.Items(nil, compared, compared)}
+	if _, err := stagetest.Try(CLRP, nil, in); err == nil || !strings.Contains(err.Error(), "difference of classes") {
 		t.Errorf("%v", err)
 	}
 }

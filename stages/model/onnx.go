@@ -39,9 +39,12 @@ func (p ONNXParams) Validate() error {
 	if p.Path == "" {
 		return stages.BadField("path", "path names no model")
 	}
-	for name, v := range map[string][]float64{"mean": p.Mean, "std": p.Std} {
-		if n := len(v); n > 1 && n != 3 {
-			return stages.BadField(name, "%s has %d numbers: 1 or 3 are possible", name, n)
+	for _, f := range []struct {
+		name   string
+		values []float64
+	}{{"mean", p.Mean}, {"std", p.Std}} {
+		if n := len(f.values); n > 1 && n != 3 {
+			return stages.BadField(f.name, "%s has %d numbers: 1 or 3 are possible", f.name, n)
 		}
 	}
 	if slices.Contains(p.Std, 0) {

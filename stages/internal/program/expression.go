@@ -77,6 +77,9 @@ func (e Expression) Predicts() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.rank > 0 })
 }
 
+// Compares reports whether two classes are compared.
+func (e Expression) Compares() bool { return len(e.operands) > 1 }
+
 // Labelled reports whether the label has to be known.
 func (e Expression) Labelled() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.label })

@@ -114,8 +114,8 @@ func (r LayerRule) rule(p LRP) Rule {
 			b.Fail(n, "its weights depend on the image, and relevance has no rule for that")
 			return back
 		}
-		if n.Float("alpha", 1) <= 0 {
-			b.Fail(n, "relevance has no rule for its factor alpha %g", n.Float("alpha", 1))
+		if alpha, beta := n.Float("alpha", 1), n.Float("beta", 1); alpha <= 0 || beta < 0 {
+			b.Fail(n, "relevance has no rule for its factors, alpha %g and beta %g", alpha, beta)
 			return back
 		}
 		l.counts = p.Bias

@@ -39,7 +39,7 @@ func (b *Builder) derivedNonNegative(v Value) bool {
 	case "Clip":
 		low, ok := b.g.Float32s(n.In(1))
 		return ok && len(low) == 1 && low[0] >= 0
-	case "Add", "Sum", "Mean", "Mul", "Max", "Min", "Concat":
+	case "Add", "Sum", "Mean", "Mul", "Max", "Min":
 		return all(n.Input)
 	case "Where":
 		return all(n.Input[1:])
@@ -49,5 +49,13 @@ func (b *Builder) derivedNonNegative(v Value) bool {
 		fill := n.In(2)
 		return b.nonNegative(n.Input[0]) && (fill == "" || b.nonNegative(fill))
 	}
-	return op.Kind == Move && b.nonNegative(n.Input[0])
+	if op.Kind != Move {
+		return false
+	}
+	for i, v := range n.Input { // all that may be moved
+		if op.Role(i) == Data && !b.nonNegative(v) {
+			return false
+		}
+	}
+	return true
 }

@@ -38,6 +38,33 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLRPRefused holds that layer-wise relevance refuses nodes that it has no rule for,
+// and those whose factors turn the signs of weights and bias around.
+func TestLRPRefused(t *testing.T) {
+	library(t)
+	gemm := func(factor string) Example {
+		return Example{Inputs: [][]int{{2, 3}, {3, 4}, {4}}, Flow: []int{0}, Attrs: []onnx.Attr{{Name: factor, Value: float32(-0.5)}}}
+	}
+	for _, tt := range []struct {
+		op   *Op
+		ex   Example
+		want string
+	}{
+		{opGemm, gemm("alpha"), "alpha -0.5"},
+		{opGemm, gemm("beta"), "beta -0.5"},
+		{opExp, Example{Inputs: [][]int{{2, 3}}}, "no rule for it"},
+		{opDiv, Example{Inputs: [][]int{{2, 3}, {2, 3}}, Flow: []int{1}}, "no rule for it"},
+	} {
+		s, err := prepare(t, tt.op, tt.ex, PlainLRP(), 1)
+		if err == nil {
+			s.close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one with %q", tt.op.Type, err, tt.want)
+		}
+	}
+}
+
 // chain returns a graph of nodes of one float input each, every value a row of 3.
 func chain(t *testing.T, ops ...string) *onnx.Graph {
 	t.Helper()
