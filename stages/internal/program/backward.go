@@ -149,7 +149,9 @@ func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ rec
 	if !w.Rules.Apart {
 		merge(g, w.Layer)
 	}
-	widen(g, append([]Question{w.Question}, w.also...))
+	asked := append([]Question{w.Question}, w.also...)
+	narrow(g, asked)
+	widen(g, asked)
 	r.feeds = w.feeds(at)
 	inputs, err := declare(g, r.feeds)
 	if err != nil {

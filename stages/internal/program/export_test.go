@@ -2,6 +2,8 @@ package program
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -69,4 +71,29 @@ func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot)
 	}
 	t.Cleanup(func() { c.Close() })
 	return DeepLIFT{c}
+}
+
+// Narrowed returns the values of which the program of a question makes less than the
+// net does, and how many times.
+func Narrowed(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) map[string]float64 {
+	t.Helper()
+	g, err := n.Graph(ctx, slot, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := maps.Clone(g.Types)
+	narrow(g, []Question{q})
+	less := map[string]float64{}
+	for v, was := range whole {
+		if shape := g.Shape(v); !slices.Equal(shape, was.Shape) {
+			less[v] = float64(size(was.Shape)) / float64(size(shape))
+		}
+	}
+	return less
+}
+
+// Unshape is what narrow knows of a change of shape.
+func Unshape(axis int, at, in, out []int) (fromAxis int, fromAt []int, ok bool) {
+	p, ok := unshape(pick{axis, at}, in, out)
+	return p.axis, p.at, ok
 }
