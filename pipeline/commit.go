@@ -76,32 +76,35 @@ func (r *run) recheck(m *member, calls []int) error {
 // under the cell's key.
 func (r *run) close(m *member) error {
 	n := m.node
-	return r.record(n, func(port int) (*store.Listing, error) {
-		l := &store.Listing{Facts: m.facts[n.Stage.Outputs[port].Name]}
-		l.Grow(m.count)
-		for call := range m.count {
-			o, ok, err := m.outcome(call)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				return nil, &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
-			}
+	var parts store.Parts
+	if n.Stage.Relation == stages.Expand {
+		parts = store.Parents | store.IDs
+	}
+	listings := make([]*store.Listing, len(n.Stage.Outputs))
+	for port := range listings {
+		listings[port] = r.store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts)
+	}
+	for call := range m.count {
+		o, ok, err := m.outcome(call)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
+		}
+		for port, l := range listings {
 			for _, p := range o.Ports[port] {
-				l.Append(p.Ref)
-				if n.Stage.Relation == stages.Expand {
-					l.Parents = append(l.Parents, int32(call))
-					l.IDs = append(l.IDs, p.ID)
+				if err := l.Append(store.Entry{Ref: p.Ref, Parent: int32(call), ID: p.ID}); err != nil {
+					return err
 				}
 			}
 		}
-		return l, nil
-	})
+	}
+	return r.record(n, listings)
 }
 
-// record stores a cell's results. The listings of its ports are made one after the
-// other.
-func (r *run) record(n *node, listing func(port int) (*store.Listing, error)) error {
+// record stores a cell's results, by output port.
+func (r *run) record(n *node, listings []*store.Listing) error {
 	def, err := r.definition(n)
 	if err != nil {
 		return err
@@ -118,15 +121,7 @@ func (r *run) record(n *node, listing func(port int) (*store.Listing, error)) er
 		keep := n.Step.Keep || n.Stage.Relation == stages.Whole
 		a.Outputs = append(a.Outputs, store.Output{Port: n.Stage.Outputs[p].Name, Dropped: !keep})
 	}
-	tables := make([]*store.Table, len(n.Stage.Outputs))
-	err = r.store.RecordEach(a, func(port int) (*store.Listing, error) {
-		l, err := listing(port)
-		if err == nil {
-			tables[port], err = r.store.Table(l)
-		}
-		return l, err
-	})
-	if err != nil {
+	if err := r.store.Record(a, listings); err != nil {
 		return err
 	}
 	hit, ok := r.store.Lookup(n.key, a.MadeBy)
@@ -135,7 +130,7 @@ func (r *run) record(n *node, listing func(port int) (*store.Listing, error)) er
 	}
 	n.mu.Lock()
 	n.hit = hit
-	n.listings = tables
+	n.listings = listings
 	n.mu.Unlock()
 	return nil
 }

@@ -28,7 +28,7 @@ func (e *BugError) Error() string { return fmt.Sprintf("a bug in runexp: %v", e.
 func (e *BugError) Unwrap() error { return e.Err }
 
 // mustListing returns the items of n's port.
-func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Table, err error) {
+func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Listing, err error) {
 	err = r.mending(ctx, slot, func() error {
 		l, err = r.listing(n, port)
 		return err
@@ -228,7 +228,7 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 }
 
 // family returns the call that item k came out of, and the first item that did.
-func family(l *store.Table, k int32) (call, first int32, err error) {
+func family(l *store.Listing, k int32) (call, first int32, err error) {
 	e, err := l.At(int(k))
 	for err == nil && k > 0 {
 		var before store.Entry

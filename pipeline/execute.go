@@ -31,14 +31,15 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 		c := &e.Calls[i]
 		c.Members = make([][]stages.Member, len(n.Inputs))
 		if m.sources != nil {
-			s, file, err := m.sources.at(call)
+			row, err := m.sources.row(call)
 			if err != nil {
 				return nil, err
 			}
+			s := row.source()
 			c.Source = &s
 			c.ID, c.Origin = s.ID, s.ID
 			if s.File != "" {
-				c.Digest = sourceDigest(&s, file)
+				c.Digest = row.digest()
 			}
 		}
 	}
@@ -336,15 +337,16 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 		if err != nil {
 			return err
 		}
-		l := &store.Listing{Facts: facts[port.Name], IDs: make([]string, len(refs)), Origins: make([]string, len(refs))}
+		listings[p] = r.store.NewListing(facts[port.Name], store.IDs|store.Origins)
 		for i, ref := range refs {
-			l.Append(ref)
-			l.IDs[i], l.Origins[i] = from[i].ID, cmp.Or(from[i].Origin, from[i].ID)
+			e := store.Entry{Ref: ref, ID: from[i].ID, Origin: cmp.Or(from[i].Origin, from[i].ID)}
+			if err := listings[p].Append(e); err != nil {
+				return err
+			}
 		}
-		listings[p] = l
 	}
 	r.count(func(s *Summary) { s.Items++ })
-	return r.record(n, func(port int) (*store.Listing, error) { return listings[port], nil })
+	return r.record(n, listings)
 }
 
 // whole executes all of a job in this goroutine.

@@ -70,19 +70,23 @@ func (r *run) compare(f *Forced, n *node, port int) {
 		return
 	}
 	for i := range is.Len() {
-		now, err := is.At(i)
+		before, err := was.At(i)
+		var now store.Entry
+		if err == nil {
+			now, err = is.At(i)
+		}
 		if err != nil {
 			note(math.NaN(), ": %v", err)
 			return
 		}
-		if was.PayloadDigest(i) == now.Digest {
+		if before.Digest == now.Digest {
 			continue
 		}
 		where := ""
 		if at.Type.Items {
 			where = fmt.Sprintf(", item %d of %d", i+1, is.Len())
 		}
-		d, err := r.deviation(at.Type.Form, was.Ref(i), now.Ref)
+		d, err := r.deviation(at.Type.Form, before.Ref, now.Ref)
 		if err != nil {
 			note(math.NaN(), "%s: %v", where, err)
 			continue

@@ -168,9 +168,9 @@ func (r *resolver) makeIDs(l *idList, n *node, port int) error {
 
 func (r *resolver) sourceIDs(l *idList, n *node) error {
 	for i := range n.sources.len() {
-		s, _, err := n.sources.at(i)
+		row, err := n.sources.row(i)
 		if err == nil {
-			err = l.add(s.ID, s.ID)
+			err = l.add(string(row.id), string(row.id))
 		}
 		if err != nil {
 			return err

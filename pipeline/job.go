@@ -63,13 +63,13 @@ func (m *member) membersOf(port, call int) []int32 {
 func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call int) (stages.Digest, bool, error) {
 	h := newHasher("item")
 	if m.sources != nil {
-		s, file, err := m.sources.at(call)
+		row, err := m.sources.row(call)
 		if err != nil {
 			return stages.Digest{}, false, err
 		}
-		h.digest(sourceDigest(&s, file))
+		h.digest(row.digest())
 		if m.Stage.Named {
-			h.text(s.ID)
+			h.bytes(row.id)
 		}
 	}
 	for p := range m.Inputs {

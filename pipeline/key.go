@@ -67,6 +67,12 @@ func (h *hasher) text(s string) {
 	h.b = append(h.b, s...)
 }
 
+// bytes is text.
+func (h *hasher) bytes(b []byte) {
+	h.num(len(b))
+	h.b = append(h.b, b...)
+}
+
 func (h *hasher) digest(d stages.Digest) {
 	h.room()
 	h.b = append(h.b, d[:]...)
@@ -98,15 +104,13 @@ func (h *hasher) facts(f stages.Facts) {
 
 // sum returns the digest; the hasher must not be used any more.
 func (h *hasher) sum() stages.Digest {
-	var d stages.Digest
+	defer hashers.Put(h)
 	if h.done == 0 {
-		d = stages.Sum(h.b)
-	} else {
-		h.state.Write(h.b)
-		h.state.Sum(d[:0])
+		return stages.Sum(h.b)
 	}
-	hashers.Put(h)
-	return d
+	h.state.Write(h.b)
+	h.b = h.state.Sum(h.b[:0])
+	return stages.Digest(h.b)
 }
 
 // paramCoder writes parameters in their canonical form: a JSON object of the

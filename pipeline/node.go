@@ -57,7 +57,7 @@ type node struct {
 	hit      store.Hit  // once the state is ok
 	restored int        // how often it was executed again
 	def      stages.Digest
-	listings []*store.Table
+	listings []*store.Listing
 	ids      []*idList // by output port
 }
 
@@ -111,24 +111,24 @@ func (r *resolver) findRoot(n *node) {
 }
 
 // listing returns the items of n's port; n must have finished well.
-func (r *resolver) listing(n *node, port int) (*store.Table, error) {
+func (r *resolver) listing(n *node, port int) (*store.Listing, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return r.listingLocked(n, port)
 }
 
-func (r *resolver) listingLocked(n *node, port int) (*store.Table, error) {
+func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 	if n.listings == nil {
-		n.listings = make([]*store.Table, len(n.Stage.Outputs))
+		n.listings = make([]*store.Listing, len(n.Stage.Outputs))
 	}
 	if n.listings[port] == nil {
 		l, err := r.store.Listing(n.hit, port)
-		if err != nil {
+		if errors.As(err, new(*store.Miss)) {
 			return nil, &lostError{n, n.restored, err}
-		}
-		if n.listings[port], err = r.store.Table(l); err != nil {
+		} else if err != nil {
 			return nil, err
 		}
+		n.listings[port] = l
 	}
 	return n.listings[port], nil
 }

@@ -152,7 +152,7 @@ func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e Edge) (
 
 // portItems are the items of a port.
 type portItems struct {
-	*store.Table
+	*store.Listing
 	ids *idList
 }
 

@@ -23,28 +23,47 @@ func (l *sourceList) len() int {
 	return l.rows.Len()
 }
 
-// at returns a source and the digest of its file.
-func (l *sourceList) at(i int) (s stages.Source, file stages.Digest, err error) {
+// A sourceRow is a source as it lies in the spool.
+type sourceRow struct {
+	id, path, note []byte
+	file           stages.Digest // of the file's bytes, zero without one
+}
+
+func (l *sourceList) row(i int) (r sourceRow, err error) {
 	b, err := l.rows.At(i)
 	if err != nil {
-		return s, file, err
+		return r, err
 	}
-	for _, text := range []*string{&s.ID, &s.File, &s.Note} {
+	for _, text := range []*[]byte{&r.id, &r.path, &r.note} {
 		n, w := binary.Uvarint(b)
-		*text, b = string(b[w:w+int(n)]), b[w+int(n):]
+		*text, b = b[w:w+int(n)], b[w+int(n):]
 	}
-	copy(file[:], b)
-	return s, file, nil
+	copy(r.file[:], b)
+	return r, nil
+}
+
+// source returns it as a stage gets it.
+func (r *sourceRow) source() stages.Source {
+	return stages.Source{ID: string(r.id), File: string(r.path), Note: string(r.note)}
+}
+
+// digest names its content: the file's bytes and the note.
+func (r *sourceRow) digest() stages.Digest {
+	h := newHasher("source")
+	h.bytes(r.note)
+	h.digest(r.file)
+	return h.sum()
 }
 
 // all returns all sources.
 func (l *sourceList) all() ([]stages.Source, error) {
 	list := make([]stages.Source, l.len())
-	var err error
 	for i := range list {
-		if list[i], _, err = l.at(i); err != nil {
+		r, err := l.row(i)
+		if err != nil {
 			return nil, err
 		}
+		list[i] = r.source()
 	}
 	return list, nil
 }
@@ -54,11 +73,11 @@ func (l *sourceList) unchanged(s *store.Store, i int) error {
 	if !l.files {
 		return nil
 	}
-	src, file, err := l.at(i)
-	if err != nil || src.File == "" {
+	r, err := l.row(i)
+	if err != nil || len(r.path) == 0 {
 		return err
 	}
-	return s.FileUnchanged(src.File, file)
+	return s.FileUnchanged(string(r.path), r.file)
 }
 
 // sourcesOf asks a stage for what it reads from outside.
@@ -133,22 +152,14 @@ func (r *resolver) keepSources(n *node, sources []stages.Source) error {
 	return nil
 }
 
-// sourceDigest names the content of one source: its file's bytes and its note.
-func sourceDigest(s *stages.Source, file stages.Digest) stages.Digest {
-	h := newHasher("source")
-	h.text(s.Note)
-	h.digest(file)
-	return h.sum()
-}
-
 // sourceNames writes the ids of n's sources.
 func (n *node) sourceNames(h *hasher) error {
 	for i := range n.sources.len() {
-		s, _, err := n.sources.at(i)
+		r, err := n.sources.row(i)
 		if err != nil {
 			return err
 		}
-		h.text(s.ID)
+		h.bytes(r.id)
 	}
 	return nil
 }
@@ -156,11 +167,11 @@ func (n *node) sourceNames(h *hasher) error {
 // sourceDigests writes the digests of n's sources.
 func (n *node) sourceDigests(h *hasher) error {
 	for i := range n.sources.len() {
-		s, file, err := n.sources.at(i)
+		r, err := n.sources.row(i)
 		if err != nil {
 			return err
 		}
-		h.digest(sourceDigest(&s, file))
+		h.digest(r.digest())
 	}
 	return nil
 }

@@ -64,11 +64,11 @@ func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 		count := n.sources.len()
 		if count <= listedSources {
 			for i := range count {
-				s, file, err := n.sources.at(i)
+				row, err := n.sources.row(i)
 				if err != nil {
 					return nil, err
 				}
-				add("source "+s.ID, sourceDigest(&s, file).Short())
+				add("source "+string(row.id), row.digest().Short())
 			}
 		}
 		add("sources", fmt.Sprintf("%d items, %s", count, h.sum().Short()))

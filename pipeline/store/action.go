@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ type Ingredient struct{ Name, Value string }
 type Output struct {
 	Port    string
 	Dropped bool          // payloads beyond InlineMax weren't kept
-	Listing stages.Digest // [Listing.Digest]
+	Listing stages.Digest // of facts and payloads
 	Items   int
 
 	inline []byte  // the encoded listing, or
@@ -46,56 +47,25 @@ const inlineListing = smallPack
 // Record stores an executed cell: objects first, the action after what it refers
 // to, the index last. listings are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
-	if len(listings) != len(a.Outputs) {
-		return fmt.Errorf("%d listings for %d outputs", len(listings), len(a.Outputs))
-	}
-	return s.RecordEach(a, func(i int) (*Listing, error) { return listings[i], nil })
-}
-
-// RecordEach is [Store.Record] with listings that are made one after the other:
-// each is let go before the next is asked for.
-func (s *Store) RecordEach(a Action, listing func(output int) (*Listing, error)) error {
 	if s.readOnly {
 		return errReadOnly
+	}
+	if len(listings) != len(a.Outputs) {
+		return fmt.Errorf("%d listings for %d outputs", len(listings), len(a.Outputs))
 	}
 	a.MadeBy = strings.ToValidUTF8(a.MadeBy, "?") // as JSON will have it
 	if len(a.MadeBy) > math.MaxUint8 {
 		return fmt.Errorf("made by %q: longer than %d bytes", a.MadeBy, math.MaxUint8)
 	}
 	a.Outputs = append([]Output(nil), a.Outputs...)
-	a.Packs = nil
 	a.At = time.Now().UnixNano()
-	seen := map[PackRef]bool{}
-	need := func(p PackRef) {
-		if !seen[p] {
-			seen[p] = true
-			a.Packs = append(a.Packs, p)
-		}
-	}
+	var needed packTable
 	for i := range a.Outputs {
-		o := &a.Outputs[i]
-		l, err := listing(i)
-		if err != nil {
+		if err := s.putListing(&a.Outputs[i], listings[i], &needed); err != nil {
 			return err
 		}
-		if o.Dropped && len(l.Packs()) > 0 {
-			l = l.Dropped()
-		}
-		o.Listing, o.Items = l.Digest(), l.Len()
-		for _, p := range l.Packs() {
-			need(p)
-		}
-		b := l.encode()
-		if len(b) <= inlineListing {
-			o.inline, o.object = b, PackRef{}
-			continue
-		}
-		o.inline, o.object = nil, PackRef{stages.Sum(b), int64(len(b))}
-		if err := s.putPack(o.object, [][]byte{b}); err != nil {
-			return err
-		}
-		need(o.object)
 	}
+	a.Packs = needed.packs
 	payload, err := encodeAction(&a)
 	if err != nil {
 		return err
@@ -110,6 +80,40 @@ func (s *Store) RecordEach(a Action, listing func(output int) (*Listing, error))
 	rec := appendEntry(nil, &a, off, len(frame))
 	s.index.add(a.Key, rec)
 	return s.appendIndex(appendFrame(nil, indexLog, a.Key, rec))
+}
+
+// putListing makes l the listing of o, as a part of the action or as an object, and
+// adds the objects that o needs.
+func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
+	f, err := l.form(o.Dropped)
+	if err != nil {
+		return err
+	}
+	o.Listing, o.Items = f.digest, l.Len()
+	for _, p := range f.packs.packs {
+		needed.add(p)
+	}
+	// An object's name and size are known before it's written, so the listing is
+	// gone through twice rather than held in memory.
+	h := sha256.New()
+	o.inline, o.object = []byte{}, PackRef{}
+	err = f.encode(func(b []byte) error {
+		h.Write(b)
+		if o.object.Size += int64(len(b)); o.object.Size <= inlineListing {
+			o.inline = append(o.inline, b...)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.object.Size <= inlineListing:
+		o.object = PackRef{}
+		return nil
+	}
+	o.inline, o.object.Digest = nil, stages.Digest(h.Sum(nil))
+	needed.add(o.object)
+	return s.putPack(o.object, f.encode)
 }
 
 // Action reads the record behind a hit. The error is a [*Miss].
@@ -173,7 +177,7 @@ func (h Hit) describes(a *Action) bool {
 }
 
 // Listing reads the items of a hit's output port, by its position. The error is
-// a [*Miss].
+// a [*Miss], but for one of the disk when the items can't be put into the spool.
 func (s *Store) Listing(h Hit, port int) (*Listing, error) {
 	if port < 0 || port >= h.Outputs() {
 		return nil, miss("action %s has no output %d", h.key.Short(), port)
@@ -182,10 +186,15 @@ func (s *Store) Listing(h Hit, port int) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.listing(&a.Outputs[port])
+	l, err := s.encodedListing(&a.Outputs[port])
+	if err != nil {
+		return nil, err
+	}
+	return l.listing(s)
 }
 
-func (s *Store) listing(o *Output) (*Listing, error) {
+// encodedListing reads the listing of o. The error is a [*Miss].
+func (s *Store) encodedListing(o *Output) (*encodedListing, error) {
 	b := o.inline
 	if b == nil {
 		var err error
@@ -193,8 +202,8 @@ func (s *Store) listing(o *Output) (*Listing, error) {
 			return nil, err
 		}
 	}
-	l, err := decodeListing(b)
-	if err != nil || l.Digest() != o.Listing || l.Len() != o.Items {
+	l, err := parseListing(b)
+	if err != nil || l.digest != o.Listing || l.items != o.Items {
 		return nil, miss("listing %s of port %q is damaged", o.Listing.Short(), o.Port)
 	}
 	return l, nil

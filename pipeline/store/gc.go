@@ -191,7 +191,7 @@ func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.
 		log := w.log(path, len(b))
 		groups := map[stages.Digest]bool{}
 		scanLog(b, itemLog, func(off int, group stages.Digest, payload []byte) {
-			_, packs, err := walkItems(payload, func(stages.Digest, int) {}, nil)
+			_, packs, err := walkItems(payload, func(stages.Digest, int) {})
 			if err != nil {
 				return
 			}

@@ -58,7 +58,7 @@ func (s *Store) Info() (Info, error) {
 			if groups[group] == nil {
 				groups[group] = map[stages.Digest]bool{}
 			}
-			walkItems(payload, func(key stages.Digest, _ int) { groups[group][key] = true }, nil)
+			walkItems(payload, func(key stages.Digest, _ int) { groups[group][key] = true })
 		})
 		in.Groups += len(groups)
 		for _, g := range groups {

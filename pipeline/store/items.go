@@ -141,7 +141,7 @@ func (s *Store) itemPath(bucket byte) string {
 // add takes in a frame's payload, all of it or, when it's malformed, nothing. An
 // outcome that isn't made by prefer doesn't replace one that is.
 func (v *Items) add(payload []byte, prefer string) error {
-	madeBy, packs, err := walkItems(payload, func(stages.Digest, int) {}, nil)
+	madeBy, packs, err := walkItems(payload, func(stages.Digest, int) {})
 	if err != nil {
 		return nil
 	}
@@ -162,16 +162,16 @@ func (v *Items) add(payload []byte, prefer string) error {
 			}
 		}
 		o := ItemOutcome{MadeBy: madeBy}
-		walkItem(&decoder{b: payload[off:]}, packs, func(port int, id []byte, r decodedRef) {
+		walkItem(&decoder{b: payload[off:]}, packs, func(port int, id []byte, r Ref) {
 			for len(o.Ports) <= port {
 				o.Ports = append(o.Ports, nil)
 			}
 			if id != nil {
-				o.Ports[port] = append(o.Ports[port], SubItem{r.ref(packs), string(id)})
+				o.Ports[port] = append(o.Ports[port], SubItem{r, string(id)})
 			}
 		})
 		err = v.put(key, o)
-	}, nil)
+	})
 	return err
 }
 
@@ -195,22 +195,17 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 // A frame's payload: made_by, packs, the number of items; for each its key and
 // the number of ports; for each the number of sub-items; for each id and ref.
 func encodeItems(madeBy string, rs []ItemRecord) []byte {
-	var t refTable
+	var t packTable
 	for _, r := range rs {
 		for _, port := range r.Ports {
 			for _, sub := range port {
-				t.append(sub.Ref)
+				t.add(sub.Pack)
 			}
 		}
 	}
 	b := appendText(nil, madeBy)
-	b = appendUint(b, uint64(len(t.packs)))
-	for _, p := range t.packs {
-		b = append(b, p.Digest[:]...)
-		b = appendUint(b, uint64(p.Size))
-	}
+	b = t.encode(b)
 	b = appendUint(b, uint64(len(rs)))
-	n := 0
 	for _, r := range rs {
 		b = append(b, r.Key[:]...)
 		b = appendUint(b, uint64(len(r.Ports)))
@@ -218,8 +213,7 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 			b = appendUint(b, uint64(len(port)))
 			for _, sub := range port {
 				b = appendText(b, sub.ID)
-				b = t.encodeAt(b, n)
-				n++
+				b = t.encodeRef(b, sub.Ref)
 			}
 		}
 	}
@@ -227,8 +221,8 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 }
 
 // walkItems reads a frame's payload: fn is called with each item's key and where
-// what follows the key begins, each with each ref.
-func walkItems(payload []byte, fn func(key stages.Digest, off int), each func(decodedRef)) (madeBy string, packs []PackRef, err error) {
+// what follows the key begins.
+func walkItems(payload []byte, fn func(key stages.Digest, off int)) (madeBy string, packs []PackRef, err error) {
 	d := &decoder{b: payload}
 	madeBy = d.text()
 	packs = decodePacks(d)
@@ -238,20 +232,16 @@ func walkItems(payload []byte, fn func(key stages.Digest, off int), each func(de
 			break
 		}
 		fn(key, len(payload)-len(d.b))
-		walkItem(d, packs, func(_ int, id []byte, r decodedRef) {
-			if id != nil && each != nil {
-				each(r)
-			}
-		})
+		walkItem(d, packs, func(int, []byte, Ref) {})
 	}
 	return madeBy, packs, d.done()
 }
 
 // walkItem reads an item's ports. fn is called once a port with a nil id, then
 // with each of its sub-items.
-func walkItem(d *decoder, packs []PackRef, fn func(port int, id []byte, r decodedRef)) {
+func walkItem(d *decoder, packs []PackRef, fn func(port int, id []byte, r Ref)) {
 	for port := range d.count(1) {
-		fn(port, nil, decodedRef{})
+		fn(port, nil, Ref{})
 		for range d.count(3) {
 			id := d.bytes(d.count(1))
 			r := decodeRef(d, packs)

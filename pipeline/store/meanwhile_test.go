@@ -225,12 +225,13 @@ func TestLatestWithoutIndex(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	pack := PackRef{number(7), 20}
 	good := Ref{Digest: number(6), Len: 9, Off: 11, Pack: pack}
-	encoded := func(r Ref) []byte {
-		l := &Listing{}
-		l.Append(r)
-		return l.encode()
+	text := func(r Ref) []byte {
+		var packs packTable
+		packs.add(r.Pack)
+		b := packs.encode([]byte{listingVersion, 0, 0})
+		return packs.encodeRef(appendUint(b, 1), r)
 	}
-	if _, err := decodeListing(encoded(good)); err != nil {
+	if _, err := parseListing(text(good)); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Ref){
@@ -241,33 +242,35 @@ func TestMalformed(t *testing.T) {
 	} {
 		r := good
 		change(&r)
-		if _, err := decodeListing(encoded(r)); err == nil {
+		if _, err := parseListing(text(r)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	for name, b := range map[string][]byte{
 		"nothing":           nil,
-		"another format":    append([]byte{listingVersion + 1}, encoded(good)[1:]...),
-		"more":              append(encoded(good), 0),
-		"less":              encoded(good)[:40],
+		"another format":    append([]byte{listingVersion + 1}, text(good)[1:]...),
+		"more":              append(text(good), 0),
+		"less":              text(good)[:40],
 		"many items":        binary.AppendUvarint([]byte{listingVersion, 0, 0, 0}, 1<<60),
 		"many facts":        binary.AppendUvarint([]byte{listingVersion, 0}, 1<<60),
-		"origins of no ids": {listingVersion, sameOrigins, 0, 0, 0},
+		"origins of no ids": {listingVersion, byte(Origins), 0, 0, 0},
+		"same of no ids":    {listingVersion, byte(sameOrigins), 0, 0, 0},
+		"origins twice":     {listingVersion, byte(IDs | Origins | sameOrigins), 0, 0, 0},
+		"another part":      {listingVersion, byte(sameOrigins << 1), 0, 0, 0},
 	} {
-		if _, err := decodeListing(b); err == nil {
+		if _, err := parseListing(b); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	// A listing that isn't the one its action names.
 	s := open(t, scratch(t), Options{})
-	l := &Listing{}
-	l.Append(good)
-	o := Output{Port: "maps", Listing: l.Digest(), Items: 1, inline: l.encode()}
-	if _, err := s.listing(&o); err != nil {
+	o := Output{Port: "maps", Items: 1}
+	o.Listing, o.inline = encoded(t, listingOf(t, s, nil, 0, Entry{Ref: good}), false)
+	if _, err := s.encodedListing(&o); err != nil {
 		t.Fatal(err)
 	}
 	o.Listing = number(1)
-	if _, err := s.listing(&o); err == nil {
+	if _, err := s.encodedListing(&o); err == nil {
 		t.Error("another listing is taken")
 	}
 }

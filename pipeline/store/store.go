@@ -190,7 +190,7 @@ func (s *Store) setUp() error {
 		if b, err := os.ReadFile(path); err == nil && string(b) == formatLine(format) {
 			return
 		}
-		s.ready = s.writeFile(path, 0o666, []byte(formatLine(format)))
+		s.ready = s.writeFile(path, 0o666, inPieces([]byte(formatLine(format))))
 	})
 	return s.ready
 }

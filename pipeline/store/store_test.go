@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -325,77 +324,4 @@ func TestExpand(t *testing.T) {
 	if _, ok := outcomeOf(t, items, number(4)); ok {
 		t.Error("an item that nobody recorded")
 	}
-}
-
-// TestListingDigest: facts, payloads and their order count; ids and places don't.
-func TestListingDigest(t *testing.T) {
-	a := Ref{Digest: number(1), Len: 100, Pack: PackRef{number(7), 300}, Off: 10}
-	b := Ref{Digest: number(2), Len: 100, Pack: PackRef{number(7), 300}, Off: 200}
-	listing := func(change func(*Listing), refs ...Ref) stages.Digest {
-		l := &Listing{Facts: stages.Facts{"unit": "share"}}
-		for _, r := range refs {
-			l.Append(r)
-		}
-		if change != nil {
-			change(l)
-		}
-		return l.Digest()
-	}
-	base := listing(nil, a, b)
-	moved := a
-	moved.Pack, moved.Off = PackRef{number(8), 100}, 0
-	for name, d := range map[string]stages.Digest{
-		"ids":     listing(func(l *Listing) { l.IDs = []string{"x", "y"} }, a, b),
-		"places":  listing(nil, moved, b),
-		"dropped": listing(nil, a.Dropped(), b.Dropped()),
-	} {
-		if d != base {
-			t.Errorf("%s count", name)
-		}
-	}
-	seen := map[stages.Digest]string{base: "base"}
-	for name, d := range map[string]stages.Digest{
-		"order": listing(nil, b, a), "fewer": listing(nil, a), "more": listing(nil, a, b, b), "none": listing(nil),
-		"fact":       listing(func(l *Listing) { l.Facts["unit"] = "logit" }, a, b),
-		"more facts": listing(func(l *Listing) { l.Facts["x"] = "" }, a, b),
-		"no facts":   listing(func(l *Listing) { l.Facts = nil }, a, b),
-		"moved text": listing(func(l *Listing) { l.Facts = stages.Facts{"units": "hare"} }, a, b),
-	} {
-		if other, ok := seen[d]; ok {
-			t.Errorf("%s has the digest of %s", name, other)
-		}
-		seen[d] = name
-	}
-}
-
-// TestListingSize: a listing of 10,000 items stays below 1 MB in memory.
-func TestListingSize(t *testing.T) {
-	l := manyItems()
-	b := l.encode()
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	got, err := decodeListing(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	size := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	t.Logf("%d items: %d bytes in memory, %d on disk", got.Len(), size, len(b))
-	if size > 1e6 {
-		t.Errorf("%d bytes", size)
-	}
-	runtime.KeepAlive(got)
-	runtime.KeepAlive(b)
-}
-
-func manyItems() *Listing {
-	l := &Listing{Facts: stages.Facts{"unit": "share"}}
-	for n := range 10_000 {
-		l.Append(Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528, Len: 150_528})
-		l.IDs = append(l.IDs, "ILSVRC2012_val_"+number(n).Short()[:8])
-	}
-	l.Origins = l.IDs
-	return l
 }

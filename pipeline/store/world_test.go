@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -66,6 +68,15 @@ func newWorld(cells int) *world {
 	return w
 }
 
+// entry returns item i as it stands in a listing with some parts.
+func (c *worldCell) entry(i int, parts Parts, r Ref) Entry {
+	e := Entry{Ref: r}
+	if parts != 0 {
+		e.Parent, e.ID, e.Origin = c.parents[i], c.ids[i], c.ids[i]
+	}
+	return e
+}
+
 // done tells how far a script came before it was killed.
 type done struct {
 	recorded map[stages.Digest]bool // cells
@@ -83,16 +94,19 @@ func (w *world) record(s *Store, madeBy string, d *done) error {
 			if err != nil {
 				return err
 			}
-			l := &Listing{Facts: c.facts}
+			var parts Parts
+			if port == 0 {
+				parts = Parents | IDs | Origins
+			}
+			l := s.NewListing(c.facts, parts)
 			for i, r := range refs {
-				l.Append(r)
+				if err := l.Append(c.entry(i, parts, r)); err != nil {
+					return err
+				}
 				if port == 0 {
 					records = append(records, ItemRecord{c.itemKey(i), ItemOutcome{}})
 				}
 				records[i].Ports = append(records[i].Ports, []SubItem{{r, c.ids[i]}})
-			}
-			if port == 0 {
-				l.IDs, l.Origins, l.Parents = c.ids, c.ids, c.parents
 			}
 			listings = append(listings, l)
 		}
@@ -211,26 +225,31 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		t.Fatalf("the action of %q is %+v", c.name, a)
 	}
 	for port := range c.payloads {
-		want := &Listing{Facts: c.facts}
+		want := listingHash(c.facts, len(c.ids))
 		for _, p := range c.payloads[port] {
-			want.Append(Ref{Digest: stages.Sum(p), Inline: p})
+			d := stages.Sum(p)
+			want.Write(d[:])
 		}
 		digest, items, dropped := h.Output(port)
-		if digest != want.Digest() || items != len(c.ids) || dropped != (c.drop && port == 0) {
+		if digest != stages.Digest(want.Sum(nil)) || items != len(c.ids) || dropped != (c.drop && port == 0) {
 			t.Fatalf("cell %q port %d: the index says %s, %d items, dropped %v", c.name, port, digest.Short(), items, dropped)
 		}
 		l, err := s.Listing(h, port)
 		if missed(err) {
 			continue
 		}
-		if l.Digest() != digest || l.Len() != items {
+		if l.Len() != items || !maps.Equal(l.Facts, c.facts) || l.HasParents() != (port == 0) {
 			t.Fatalf("cell %q port %d: another listing", c.name, port)
 		}
-		if port == 0 && (!slices.Equal(l.IDs, c.ids) || !slices.Equal(l.Origins, c.ids) || !slices.Equal(l.Parents, c.parents)) {
-			t.Fatalf("cell %q: ids %v, origins %v, parents %v", c.name, l.IDs, l.Origins, l.Parents)
-		}
 		for i := range l.Len() {
-			b, err := s.Load(l.Ref(i))
+			e, err := l.At(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := c.entry(i, l.parts, e.Ref); !reflect.DeepEqual(e, want) || e.Digest != stages.Sum(c.payloads[port][i]) {
+				t.Fatalf("cell %q port %d item %d: %+v, want %+v", c.name, port, i, e, want)
+			}
+			b, err := s.Load(e.Ref)
 			if dropped {
 				if err == nil {
 					t.Fatalf("cell %q: dropped bytes are there", c.name)
