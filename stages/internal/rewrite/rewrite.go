@@ -40,7 +40,7 @@ type pass struct {
 // one matches a node.
 func passes() []pass {
 	return slices.Concat(
-		attention, averagePool, batchNormalization, cast, clip, dropout, gelu, gridSample, lstm,
+		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, gelu, gridSample, lstm,
 		mish, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter, slice, softmax, split, squeeze,
 		topK, upsample,
 	)
@@ -66,7 +66,7 @@ func Ahead(m *onnx.Model) {
 
 // newer are the operators that came after opset 17 and that no pass expresses.
 var newer = []string{
-	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "Col2Im", "DeformConv",
+	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "DeformConv",
 	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "StringConcat", "StringSplit",
 }
 

@@ -158,6 +158,8 @@ func TestToOpset(t *testing.T) {
 			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
 			"y/Where = Where(m, [0], [-1e+30])", "y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1",
 			"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
+		{"Col2Im", 18, node("Col2Im", "s i b", attr("strides", list64(2, 1)), attr("pads", list64(1, 0, 0, 0))), []*onnxpb.TensorProto{ints("i", 4, 1), ints("b", 3, 1)}, []string{
+			"y/Reshape = Reshape(s, [2 3 2 1])", "y = ConvTranspose(y/Reshape, [1 0 0 0 1 0 0 0 1]) group=1 kernel_shape=[3 1] strides=[2 1] dilations=[1 1] pads=[1 0 0 0] output_padding=[0 0]"}},
 		{"LSTM", 14, node("LSTM", "s w r", attr("hidden_size", 1)), []*onnxpb.TensorProto{
 			onnx.FloatTensor("w", []float32{1, 2, 3, 4, 5, 6, 7, 8}, 1, 4, 2), onnx.FloatTensor("r", []float32{1, 2, 3, 4}, 1, 4, 1)}, []string{
 			"y/Reshape = Reshape(s, [6 2])", "y/Gemm = Gemm(y/Reshape, [1 3 5 7 2 4 6 8])", "y/Reshape_1 = Reshape(y/Gemm, [2 1 3 4])",
@@ -207,7 +209,7 @@ func TestToOpsetRefuses(t *testing.T) {
 	}{
 		{"an ancient model", 6, node("Relu", "x"), "the model uses opset 6: 7 to 23 are supported"},
 		{"a model of the future", 24, node("Relu", "x"), "the model uses opset 24"},
-		{"a new operator", 23, node("Col2Im", "x"), `node Col2Im "n": opset 17 has no such operator`},
+		{"a new operator", 23, node("DeformConv", "x"), `node DeformConv "n": opset 17 has no such operator`},
 		{"a mask that is read", 10, onnx.NewNode("n", "Dropout", []string{"x"}, []string{"y", "mask"}), "its mask is read"},
 		{"training", 14, node("BatchNormalization", "x a b c d", attr("training_mode", 1)), "it is written for training"},
 		{"old training", 9, onnx.NewNode("n", "BatchNormalization", []string{"x"}, []string{"y", "m"}), "it is written for training"},
@@ -219,6 +221,7 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"antialias", 18, node("Resize", "x  s", attr("antialias", 1)), "can't resize without aliasing"},
 		{"an unknown shape", 18, onnx.NewNode("n", "Split", []string{"z"}, []string{"y"}, attr("num_outputs", 1)), `the shape of "z" isn't known`},
 		{"scattering", 18, node("ScatterND", "x i u", attr("reduction", "max")), "can't scatter by max"},
+		{"columns of an unknown image", 18, node("Col2Im", "s i b"), `"i" isn't constant`},
 		{"keys of an earlier run", 23, node("Attention", "x x x  k v"), "reads keys and values of an earlier run"},
 		{"attention handed on", 23, onnx.NewNode("n", "Attention", []string{"x", "x", "x"}, []string{"y", "k"}), "hands more on"},
 		{"tokens without heads", 23, node("Attention", "s s s"), "2 elements aren't 0 heads"},
@@ -278,9 +281,9 @@ func TestAhead(t *testing.T) {
 func TestToOpsetNamesAll(t *testing.T) {
 	foreign := node("Fused", "x")
 	foreign.Domain, foreign.Name = "com.example", "first"
-	second := onnx.NewNode("second", "Col2Im", []string{"x"}, []string{"z"})
+	second := onnx.NewNode("second", "DeformConv", []string{"x"}, []string{"z"})
 	_, err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second}), nil)
-	want := `the model can't be brought from opset 18 to 17: node Fused "first": its operator is of com.example, not one of ONNX's own; node Col2Im "second": opset 17 has no such operator`
+	want := `the model can't be brought from opset 18 to 17: node Fused "first": its operator is of com.example, not one of ONNX's own; node DeformConv "second": opset 17 has no such operator`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

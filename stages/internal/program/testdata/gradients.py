@@ -181,6 +181,10 @@ class Net:
         scale, bias = (v.repeat_interleave(x.shape[1] // len(v))[:, None, None] for v in (scale, bias))
         return y * scale + bias
 
+    def Col2Im(self, n, a, x, image, block):
+        (h, w), (top, left, bottom, right) = ints(image), a["pads"]
+        return F.fold(x, (h + top + bottom, w + left + right), ints(block), stride=a["strides"])[:, :, top:top + h, left:left + w]
+
     def RotaryEmbedding(self, n, a, x, cos, sin, places):
         apart = x if x.dim() == 4 else x.unflatten(2, (a["num_heads"], -1)).transpose(1, 2)
         turned = a.get("rotary_embedding_dim", apart.shape[-1])

@@ -100,10 +100,14 @@ def main(folder):
     x = g.op("ReduceMean", x, g.constant(np.array([2, 3], np.int64)), keepdims=1)
     g.save(folder / "opset21.onnx", g.head(x), ["N", 3, SIZE, SIZE], 21)
 
-    # Normalisation by groups, which have a scale each up to opset 20, and a channel later.
+    # What came with opset 18, and normalisation by groups, which have a scale each up to
+    # opset 20, and a channel later.
     g = Graph()
     x = g.op("GroupNormalization", g.body("images"), g.weight(3, scale=0.3, offset=1), g.weight(3, scale=0.3), num_groups=3, epsilon=0.01)
-    g.save(folder / "groups18.onnx", g.head(x), ["N", 3, SIZE, SIZE], 18, check=False)  # it warns of that version
+    x = g.op("Col2Im", g.op("Reshape", x, g.constant(np.array([0, 24, 4], np.int64))), g.constant(np.array([3, 5], np.int64)),
+             g.constant(np.array([2, 3], np.int64)), strides=[2, 2], pads=[0, 1, 1, 0])
+    x = g.op("Relu", g.op("Conv", x, g.weight(6, 4, 3, 3), g.weight(6, scale=0.1), kernel_shape=[3, 3]))
+    g.save(folder / "opset18.onnx", g.head(x), ["N", 3, SIZE, SIZE], 18, check=False)  # it warns of that version
 
     # Attention as one operator: heads behind each other, with fewer keys, a mask and
     # an order; and heads apart, turned by their positions, with a mask of what is seen.
