@@ -57,14 +57,13 @@ func (o *Outlook) recorded(c *Cell) (items, bytes int64) {
 		return 0, 0
 	}
 	for p := range a.Outputs {
-		l, err := o.store.Listing(hit, p)
+		b, err := o.store.PayloadBytes(hit, p)
 		if err != nil {
 			return 0, 0
 		}
-		items = max(items, int64(l.Len()))
-		for i := range l.Len() {
-			bytes += l.Ref(i).Len
-		}
+		_, n, _ := hit.Output(p)
+		items = max(items, int64(n))
+		bytes += b
 	}
 	return items, bytes
 }

@@ -179,6 +179,24 @@ func (h Hit) describes(a *Action) bool {
 // Listing reads the items of a hit's output port, by its position. The error is
 // a [*Miss], but for one of the disk when the items can't be put into the spool.
 func (s *Store) Listing(h Hit, port int) (*Listing, error) {
+	l, err := s.listed(h, port)
+	if err != nil {
+		return nil, err
+	}
+	return l.listing(s)
+}
+
+// PayloadBytes returns how long the payloads of a hit's output port are, kept or
+// not. The error is a [*Miss].
+func (s *Store) PayloadBytes(h Hit, port int) (int64, error) {
+	l, err := s.listed(h, port)
+	if err != nil {
+		return 0, err
+	}
+	return l.bytes, nil
+}
+
+func (s *Store) listed(h Hit, port int) (*encodedListing, error) {
 	if port < 0 || port >= h.Outputs() {
 		return nil, miss("action %s has no output %d", h.key.Short(), port)
 	}
@@ -186,11 +204,7 @@ func (s *Store) Listing(h Hit, port int) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.encodedListing(&a.Outputs[port])
-	if err != nil {
-		return nil, err
-	}
-	return l.listing(s)
+	return s.encodedListing(&a.Outputs[port])
 }
 
 // encodedListing reads the listing of o. The error is a [*Miss].

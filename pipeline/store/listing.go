@@ -221,6 +221,7 @@ type encodedListing struct {
 	facts                       stages.Facts
 	packs                       []PackRef
 	items                       int
+	bytes                       int64 // of the payloads
 	refs, parents, ids, origins decoder
 }
 
@@ -251,7 +252,11 @@ func parseListing(b []byte) (*encodedListing, error) {
 		begin *decoder
 		skip  func()
 	}{
-		{l.parts, &l.refs, func() { r := decodeRef(&d, l.packs); h.Write(r.Digest[:]) }},
+		{l.parts, &l.refs, func() {
+			r := decodeRef(&d, l.packs)
+			h.Write(r.Digest[:])
+			l.bytes += r.Len
+		}},
 		{Parents, &l.parents, func() {
 			if d.uint() > math.MaxUint32 {
 				d.fail()

@@ -188,7 +188,7 @@ func TestKillLargeListing(t *testing.T) {
 					t.Fatalf("without a kill: %v", err)
 				}
 				t.Logf("tear %d: killed at %d points", tear, n-1)
-				if n < 10 || kept > n/2 {
+				if n < 5 || kept > n/2 {
 					t.Errorf("%d points, and the listing is there after %d of them", n-1, kept)
 				}
 				break
