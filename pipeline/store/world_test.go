@@ -238,6 +238,13 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		if missed(err) {
 			continue
 		}
+		size := 0
+		for _, p := range c.payloads[port] {
+			size += len(p)
+		}
+		if n, err := s.PayloadBytes(h, port); err != nil || n != int64(size) {
+			t.Fatalf("cell %q port %d: payloads of %d bytes, %v, want %d", c.name, port, n, err, size)
+		}
 		if l.Len() != items || !maps.Equal(l.Facts, c.facts) || l.HasParents() != (port == 0) {
 			t.Fatalf("cell %q port %d: another listing", c.name, port)
 		}
