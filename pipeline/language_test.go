@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // stepText writes the cells of a step with their edges, one a line.
@@ -507,6 +510,34 @@ publish: [model, gone]
 	p = mustParse(t, paperCatalog(), text, Overrides{Only: []string{"model=a"}})
 	if len(p.Warnings) != 3 {
 		t.Errorf("a narrowed experiment warns of %v", p.Warnings)
+	}
+}
+
+// TestFits holds that what is asked besides is a complaint where the implementation is
+// named, or the parameter that it is about, and isn't asked of cells that are wrong.
+func TestFits(t *testing.T) {
+	text := `name: x
+axes:
+  method: {a: {uses: dataset/shapes}, b: {uses: dataset/shapes, with: {count: 3}}}
+stages:
+  s: {uses: "${method}", matrix: [method]}
+  wrong: {uses: dataset/shapes, with: {count: none}}
+publish: [s, wrong]
+`
+	ds := complaintsAbout(t, paperCatalog(), text, Overrides{Fits: func(c *Cell) error {
+		if c.Coord == nil {
+			t.Errorf("asked of %v", c)
+		} else if c.Coord[0].ID == "b" {
+			return stages.BadField("count", "too few")
+		}
+		return errors.New("no")
+	}})
+	var got []string
+	for _, d := range ds {
+		got = append(got, fmt.Sprintf("%d: %s: %s", d.Line, d.Path, d.Msg))
+	}
+	if len(got) != 3 || got[0] != "3: axes.method.a.uses: dataset/shapes: no" || got[1] != "3: axes.method.b.with.count: too few" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -15,7 +15,7 @@ type Catalog interface {
 	Names() []string // sorted
 }
 
-// Overrides are what the command line says about an experiment.
+// Overrides are what the command line says about an experiment, and asks of it.
 type Overrides struct {
 	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx
 	// and seed=3.
@@ -24,6 +24,9 @@ type Overrides struct {
 	Only []string
 	// Limit is the largest number of sources a cell may use; 0 means all.
 	Limit int
+	// Fits, if set, is asked of every cell that nothing else is wrong with. Its error
+	// is a complaint, of a parameter if it wraps a [stages.FieldError].
+	Fits func(*Cell) error
 	// Dir is what the paths in Set are relative to; "" means the working folder.
 	Dir string
 }

@@ -11,7 +11,8 @@ import (
 // implementation, which inputs go where, and where its parameters come from.
 type recipe struct {
 	decl    *stageDecl
-	id      int32 // of the choice
+	uses    *yamlNode // where the implementation is named
+	id      int32     // of the choice
 	stage   *stages.Stage
 	unknown bool // the catalog doesn't have it, and stage is a stand-in
 	params  *paramType
@@ -104,7 +105,7 @@ func (x *expander) recipe(b *stepBuild, id int32, uses, choice *yamlNode) *recip
 		}
 		return r
 	}
-	r := &recipe{decl: b.decl, id: id, stage: stage, params: x.types.of(stage), whens: make([][]paramAssign, len(b.decl.when))}
+	r := &recipe{decl: b.decl, uses: uses, id: id, stage: stage, params: x.types.of(stage), whens: make([][]paramAssign, len(b.decl.when))}
 	x.connect(b, r)
 	for _, p := range b.decl.with {
 		if f := r.params.byName[p.key.text]; f != nil {

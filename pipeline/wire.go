@@ -211,26 +211,35 @@ func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, co
 	return len(bad) == 0
 }
 
-// refusals returns what Validate and, if it has nothing to say, Check say. What a
-// stage that doesn't exist would hand over is unknown, and so is whether that
-// would do: behind one, Check isn't asked.
+// refusals returns what Validate says, and if it has nothing to say Check, and then
+// Fits. What a stage that doesn't exist would hand over is unknown, and so is whether
+// that would do: behind one, only Validate is asked.
 func (x *expander) refusals(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
 			return parts(err)
 		}
 	}
-	if c.Stage.Check == nil || x.guessed(c) {
+	if x.guessed(c) {
 		return nil
 	}
-	return parts(c.Stage.Check(c.Params, func(port string) bool {
-		for k := range c.Stage.Inputs {
-			if c.Stage.Inputs[k].Name == port {
-				return len(c.Inputs[k].Edges) > 0
+	if c.Stage.Check != nil {
+		err := c.Stage.Check(c.Params, func(port string) bool {
+			for k := range c.Stage.Inputs {
+				if c.Stage.Inputs[k].Name == port {
+					return len(c.Inputs[k].Edges) > 0
+				}
 			}
+			return false
+		})
+		if err != nil {
+			return parts(err)
 		}
-		return false
-	}))
+	}
+	if x.o.Fits == nil {
+		return nil
+	}
+	return parts(x.o.Fits(c))
 }
 
 // guessed reports whether an input of c comes from a stage that doesn't exist.
@@ -277,8 +286,8 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 				}
 			}
 		}
-		x.at(rec.decl.uses, "it's a parameter of "+rec.stage.Name, field.Field+": "+err.Error())
+		x.at(rec.uses, "it's a parameter of "+rec.stage.Name, field.Field+": "+err.Error())
 		return
 	}
-	x.at(rec.decl.uses, "", rec.stage.Name+": "+err.Error())
+	x.at(rec.uses, "", rec.stage.Name+": "+err.Error())
 }

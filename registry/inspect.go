@@ -52,18 +52,11 @@ func fits(x model.Inspection) []Fit {
 		if s.Output("maps") == nil { // it tells about a method, and is none
 			continue
 		}
-		n := attribute.NeedsOf(s)
+		n := attribute.NeedsOf(s, s.NewParams())
 		f := Fit{Method: s.Name, Fits: true}
-		switch {
-		case n.Gradient && x.Gradient != "":
-			f.Fits, f.Why = false, x.Gradient
-		case n.Attention && x.Attention != "":
-			f.Fits, f.Why = false, x.Attention
-		case x.Rules[n.Rules] != "":
-			f.Fits, f.Why = false, x.Rules[n.Rules]
-		case n.Layer == "final" && x.Final == nil:
-			f.Fits, f.Why = false, "no inner value has places that everything passes through: name a layer"
-		case n.Rectifiers && x.Rectifiers == 0:
+		if f.Why = unfit(x, n); f.Why != "" {
+			f.Fits = false
+		} else if n.Rectifiers && x.Rectifiers == 0 {
 			f.Why = "the model has no Relu, so this is the plain gradient"
 			if strings.HasSuffix(s.Name, "grad-cam") {
 				f.Why = "the model has no Relu, so the guided part is the plain gradient"

@@ -12,6 +12,8 @@ import (
 func TestFits(t *testing.T) {
 	final := &model.Value{Name: "relu", Shape: []string{"N", "8", "4", "4"}}
 	const unknown = "no gradient is known for CumSum"
+	one := model.Inspection{Rectifiers: 3}
+	one.Feed.Classes = 1
 	for _, tt := range []struct {
 		name  string
 		x     model.Inspection
@@ -34,6 +36,9 @@ func TestFits(t *testing.T) {
 		}},
 		{"no rules", model.Inspection{Rectifiers: 3, Final: final, Rules: map[string]string{"rescale": "a LRN", "tibav": "a Conv"}}, map[string]string{
 			"saliency": "", "deeplift": "a LRN", "tibav": "a Conv", "transition-attention": "", "raw-attention": "",
+		}},
+		{"one class", one, map[string]string{
+			"saliency": "", "lrp-z-plus": "", "rap": "", "clrp": "one class", "crap": "one class",
 		}},
 		{"neither gradient nor attention", model.Inspection{Gradient: unknown, Attention: "none"}, map[string]string{
 			"raw-attention": "none", "tibav": unknown, "deeplift": unknown,

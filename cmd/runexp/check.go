@@ -13,10 +13,12 @@ const checkHelp = `usage: runexp check FILE…
 
 Finds everything in experiments that run would complain about, without data and
 without running anything: all complaints at once, each with its file, line and
-column. What check accepts, run doesn't refuse.
+column. What check accepts, run doesn't refuse. Models whose files are there are
+looked into: methods that don't fit them are complaints too.
 
   --set A.with.P=V     also check this override; may be repeated
   --only AXIS=ID,…     keep only these ids of an axis; may be repeated
+  --onnxruntime PATH   the library, or a folder that has it
 
 example:
   runexp check experiments/*.yaml
@@ -27,12 +29,16 @@ func checkVerb() *verb {
 	var o pipeline.Overrides
 	f.list(&o.Set, "set", "")
 	f.list(&o.Only, "only", "")
+	runtime := f.String("onnxruntime", "", "")
 	return &verb{
 		name: "check", short: "every complaint about experiments, at once", help: checkHelp, flags: f,
-		run: func(_ context.Context, u *ui, args []string) error {
+		run: func(ctx context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
 				return misuse("check", "check needs an experiment file")
 			}
+			registry.UseRuntime(*runtime)
+			var models registry.Models
+			o.Fits = func(c *pipeline.Cell) error { return fit(ctx, &models, c) }
 			var all pipeline.Diags
 			for _, file := range args {
 				plan, err := pipeline.Load(file, registry.Builtin(), o)
@@ -47,12 +53,27 @@ func checkVerb() *verb {
 					fmt.Fprintf(u.out, "%s: %s in %d stages\n", file, cells(len(plan.Cells)), declared(plan))
 				}
 			}
+			if models.NoRuntime != nil {
+				u.warn("no method was tried on its model: " + models.NoRuntime.Error())
+			}
 			if len(all) > 0 {
 				return all
 			}
 			return nil
 		},
 	}
+}
+
+// fit says which model a cell can't explain, and why.
+func fit(ctx context.Context, models *registry.Models, c *pipeline.Cell) error {
+	for _, in := range c.Inputs {
+		for _, e := range in.Edges {
+			if err := models.Unfit(ctx, c.Stage, c.Params, e.From.Params); err != nil {
+				return fmt.Errorf("%s: %w", e.From, err)
+			}
+		}
+	}
+	return nil
 }
 
 // declared counts the stages that stand in the experiment.

@@ -13,16 +13,21 @@ type Needs struct {
 	Layer      string // where its map is made unless told otherwise: input, final
 	Attention  bool   // it looks at attention of tokens to tokens
 	Rules      string // the policy that it goes backwards by, if not all models have rules for it
+	Others     bool   // it compares a class with others
 }
 
-// NeedsOf tells what an attribution method asks of a model.
-func NeedsOf(s *stages.Stage) Needs {
+// NeedsOf tells what an attribution method with these parameters asks of a model.
+func NeedsOf(s *stages.Stage, params any) Needs {
 	var n Needs
 	if p := s.Input("model"); p != nil {
 		n.Model = !p.Optional
 	}
-	if p, ok := s.NewParams().(interface{ tap() Tapped }); ok {
+	if p, ok := params.(interface{ tap() Tapped }); ok {
 		n.Gradient, n.Layer = true, p.tap().Layer
+	}
+	// What has no rule with gates that are constants may have one with halved ones.
+	if p, ok := params.(interface{ relevant() Relevant }); ok && p.relevant().Gates == string(relevance.GatesConstant) {
+		n.Rules = relevance.PlainLRP().Name
 	}
 	switch s.Name {
 	case GuidedBackprop.Name, GuidedGradCAM.Name, Deconvolution.Name:
@@ -37,14 +42,15 @@ func NeedsOf(s *stages.Stage) Needs {
 		n.Gradient, n.Layer, n.Attention = true, "input", true
 	case TIBAV.Name:
 		n.Gradient, n.Layer, n.Attention, n.Rules = true, "input", true, relevance.TIBAV().Name
-	case LRPEpsilon.Name, LRPGamma.Name, LRPZPlus.Name, LRPAlphaBeta.Name, LRPComposite.Name, CLRP.Name, LRPConservation.Name:
-		n.Rules = relevance.PlainLRP().Name
+	case CLRP.Name:
+		n.Others = true
 	case RAP.Name, CRAP.Name:
-		n.Rules = relevance.RAP().Policy().Name
+		n.Rules, n.Others = relevance.RAP().Policy().Name, s.Name == CRAP.Name
 	case DeepLIFT.Name:
 		n.Rules = relevance.Rescale(false, nil).Name
 	}
 	return n
 }
 
-func (p Tapped) tap() Tapped { return p }
+func (p Tapped) tap() Tapped          { return p }
+func (p Relevant) relevant() Relevant { return p }

@@ -32,12 +32,17 @@ func TestNeedsOf(t *testing.T) {
 		{TransitionAttention, Needs{Model: true, Gradient: true, Layer: "input", Attention: true}},
 		{TIBAV, Needs{Model: true, Gradient: true, Layer: "input", Attention: true, Rules: "tibav"}},
 		{LRPComposite, Needs{Model: true, Gradient: true, Layer: "input", Rules: relevance.PlainLRP().Name}},
-		{CLRP, Needs{Model: true, Gradient: true, Layer: "input", Rules: relevance.PlainLRP().Name}},
-		{CRAP, Needs{Model: true, Gradient: true, Layer: "input", Rules: relevance.RAP().Policy().Name}},
+		{CLRP, Needs{Model: true, Gradient: true, Layer: "input", Rules: relevance.PlainLRP().Name, Others: true}},
+		{CRAP, Needs{Model: true, Gradient: true, Layer: "input", Rules: relevance.RAP().Policy().Name, Others: true}},
 		{DeepLIFT, Needs{Model: true, Gradient: true, Layer: "input", Rules: "rescale"}},
 	} {
-		if d := cmp.Diff(tt.want, NeedsOf(&tt.s)); d != "" {
+		if d := cmp.Diff(tt.want, NeedsOf(&tt.s, tt.s.NewParams())); d != "" {
 			t.Errorf("%s: %s", tt.s.Name, d)
 		}
+	}
+	halved := &LRPCompositeParams{Relevant: relevant()}
+	halved.Gates, halved.Layer = string(relevance.GatesHalved), "middle"
+	if d := cmp.Diff(Needs{Model: true, Gradient: true, Layer: "middle"}, NeedsOf(&LRPComposite, halved)); d != "" {
+		t.Errorf("halved gates: %s", d)
 	}
 }
