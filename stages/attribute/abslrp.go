@@ -62,6 +62,7 @@ image by image, say so instead.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: absLRPVariants(),
@@ -99,49 +100,41 @@ func runAbsLRP(ctx context.Context, p AbsLRPParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	q, passes, err := p.plan(ctx, e, n)
+	_, passes, err := p.plan(ctx, e, n)
 	if err != nil {
 		return err
 	}
-	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
+	against := 0
+	err = goBack(ctx, e, n, p, func(i int, d []derivative) error {
+		var m []float64
+		for k, start := range passes {
+			m = start.add(m, d[k].Gradient)
+		}
+		if slices.Max(m) <= 0 {
+			against++
+		}
+		return p.hand(e, i, n, m, d[0].Shape)
+	})
 	if err != nil {
 		return err
-	}
-	shape, against := g.Shape(), 0
-	for from := 0; from < e.Len(); from += g.Batch {
-		to := min(from+g.Batch, e.Len())
-		maps := make([][]float64, to-from)
-		for _, start := range passes {
-			for i := from; i < to; i++ {
-				t, err := p.target(e, i, n)
-				if err != nil {
-					return err
-				}
-				start.from(t, g.Start(i-from))
-				if err := image(e, i, n, g.Image(i-from)); err != nil {
-					return err
-				}
-			}
-			if err := g.Run(ctx); err != nil {
-				return err
-			}
-			for i := range maps {
-				maps[i] = start.add(maps[i], g.Gradient(i))
-			}
-		}
-		for i, m := range maps {
-			if slices.Max(m) <= 0 {
-				against++
-			}
-			if err := p.hand(e, from+i, n, m, shape); err != nil {
-				return err
-			}
-		}
 	}
 	if against > 0 {
 		e.Warn("in %d of %d maps nothing is positive: classes whose score is near 0 outweigh the target; contrast two-passes counts both sides alike", against, e.Len())
 	}
 	return nil
+}
+
+func (p AbsLRPParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
+	q, passes, err := p.plan(ctx, e, n)
+	if err != nil {
+		return nil, err
+	}
+	var ways []wayBack
+	for _, start := range passes {
+		q.Counts = start.name()
+		ways = append(ways, wayBack{p.Common, q, start.from})
+	}
+	return ways, nil
 }
 
 // plan returns what the model is asked for, and from where relevance starts.

@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages/internal/program"
@@ -34,9 +35,14 @@ func (p AbsLRPParams) passes(attention bool) []pass {
 	return []pass{{target: 1, sign: 1, toOne: toOne}}
 }
 
+// name is the same for passes that start alike.
+func (p pass) name() string {
+	return fmt.Sprintf("%g, others %g, shared %t", p.target, p.others, p.shared)
+}
+
 // from writes what each class starts with. A target that is set against one class, as
 // 7-3, has that one for all others.
-func (p pass) from(t program.Target, classes []float32) {
+func (p pass) from(classes []float32, t program.Target) error {
 	each := 0.0
 	if n := len(classes); p.shared {
 		each = p.others / float64(n)
@@ -53,6 +59,7 @@ func (p pass) from(t program.Target, classes []float32) {
 		classes[t.Minus] = float32(p.others)
 	}
 	classes[t.Class] = float32(p.target)
+	return nil
 }
 
 // add adds to a map what the pass brought; a map of nothing yet is nil.

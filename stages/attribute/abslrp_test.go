@@ -45,7 +45,9 @@ func TestAbsLRPContrast(t *testing.T) {
 		var signs []float64
 		for _, p := range absLRP(tt.variant, tt.contrast).passes(tt.attention) {
 			row := make([]float32, 5)
-			p.from(program.Target{Class: 1, Minus: tt.minus}, row)
+			if err := p.from(row, program.Target{Class: 1, Minus: tt.minus}); err != nil {
+				t.Fatal(err)
+			}
 			starts, signs = append(starts, row), append(signs, p.sign)
 		}
 		for _, row := range starts {

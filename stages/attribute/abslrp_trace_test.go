@@ -101,8 +101,7 @@ func TestOfficialAbsLRPTraces(t *testing.T) {
 				t.Errorf("%s %q: %v", net, tt.value, err)
 				continue
 			}
-			clear(g.Start(0))
-			g.Start(0)[a["target"].Int64s()[0]] = 1
+			g.Explain(0, program.Target{Class: int(a["target"].Int64s()[0]), Minus: -1})
 			copy(g.Image(0), a["x"].Float32s())
 			if err := g.Run(t.Context()); err != nil {
 				t.Fatal(err)

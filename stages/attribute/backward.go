@@ -44,78 +44,53 @@ func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rul
 	return q, err
 }
 
+// A wayBack is one way that a method goes back: what it asks of a model, and of which
+// class.
+type wayBack struct {
+	Common
+	question program.Question
+	// counts writes how much each class counts for a target where the way begins, for
+	// questions that have a name for that.
+	counts func(classes []float32, t program.Target) error
+}
+
+// A backer is a method that goes back. It says which ways.
+type backer interface {
+	waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error)
+}
+
+// waysBack returns the ways of a method that follows the derivative; others say so
+// themselves.
+func (p Tapped) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
+	return p.oneWay(ctx, e, n, relevance.Derivative())
+}
+
+// oneWay returns the way of a method that follows some rules from what is explained.
+func (p Tapped) oneWay(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]wayBack, error) {
+	q, err := p.question(ctx, e, n, rules)
+	return []wayBack{{Common: p.Common, question: q}}, err
+}
+
 // A derivative is what the way back brings for one image. Its slices are
 // overwritten by the next ones.
 type derivative struct {
-	gradient, value []float32 // at the layer
-	shape           []int     // of both
-	response        float64   // the explained number
-}
-
-// derivatives goes backwards from what is explained of every item, a batch at a
-// time, and calls use with what arrives at the layer. What the stages beside will ask
-// of the same items is answered on the way.
-func (p Tapped) derivatives(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy, use func(i int, d derivative) error) error {
-	q, err := p.question(ctx, e, n, rules)
-	if err != nil {
-		return err
-	}
-	left, err := leftoversOf(e, n)
-	if err != nil {
-		return err
-	}
-	if done, err := p.fetch(e, n, q, left, use); done || err != nil {
-		return err
-	}
-	also, wanted := p.also(ctx, e, n, q, left)
-	g, also, err := answering(ctx, e, n, q, also)
-	if err != nil {
-		return err
-	}
-	shape := g.Shape()
-	for from := 0; from < e.Len(); from += g.Batch {
-		to := min(from+g.Batch, e.Len())
-		for i := from; i < to; i++ {
-			t, err := p.target(e, i, n)
-			if err != nil {
-				return err
-			}
-			g.Explain(i-from, t)
-			if err := image(e, i, n, g.Image(i-from)); err != nil {
-				return err
-			}
-		}
-		if err := g.Run(ctx); err != nil {
-			return err
-		}
-		for i := from; i < to; i++ {
-			t, err := p.target(e, i, n)
-			if err == nil {
-				left.leave(e, g, q, also, wanted, i-from, i, t)
-				response := p.response(n, g.Row(i-from), t)
-				err = use(i, derivative{g.Gradient(i - from), g.Value(i - from), shape, response})
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	program.Arrival
+	response float64 // the explained number
 }
 
 // backward runs a method that needs one way back an image: value returns an
 // element of the map from the derivative and the layer's value there.
-func (p Tapped) backward(ctx context.Context, e *stages.Env, rules relevance.Policy, value func(gradient, layer float64) float64) error {
+func (p Tapped) backward(ctx context.Context, e *stages.Env, method backer, value func(gradient, layer float64) float64) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
 	}
-	return p.derivatives(ctx, e, n, rules, func(i int, d derivative) error {
-		values := make([]float64, len(d.gradient))
-		for k, g := range d.gradient {
-			values[k] = value(float64(g), float64(d.value[k]))
+	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
+		values := doubles(d[0].Gradient)
+		for k, g := range values {
+			values[k] = value(g, float64(d[0].Value[k]))
 		}
-		return p.put(e, i, n, values, d.shape)
+		return p.put(e, i, n, values, d[0].Shape)
 	})
 }
 

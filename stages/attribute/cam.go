@@ -6,7 +6,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // CAM are the parameters of class activation maps: sums of a layer's channels, each
@@ -38,8 +37,8 @@ func (p CAM) run(ctx context.Context, e *stages.Env, rule weighing) error {
 	if err != nil {
 		return err
 	}
-	return p.derivatives(ctx, e, n, relevance.Derivative(), func(i int, d derivative) error {
-		cam, at, err := p.cam(d, rule, p.ReLU)
+	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
+		cam, at, err := p.cam(d[0], rule, p.ReLU)
 		if err != nil {
 			return err
 		}
@@ -50,11 +49,11 @@ func (p CAM) run(ctx context.Context, e *stages.Env, rule weighing) error {
 
 // cam returns the class activation map at the layer, and the layer's places.
 func (p Tapped) cam(d derivative, rule weighing, relu bool) ([]float64, planes, error) {
-	gradient, err := planesOf(doubles(d.gradient), d.shape)
+	gradient, err := planesOf(doubles(d.Gradient), d.Shape)
 	if err != nil {
 		return nil, planes{}, fmt.Errorf("layer %s: %w", p.Layer, err)
 	}
-	value, err := planesOf(doubles(d.value), d.shape)
+	value, err := planesOf(doubles(d.Value), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
 	}

@@ -43,19 +43,19 @@ func TestOfficialCAM(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = p.derivatives(context.Background(), e, n, relevance.Derivative(), func(_ int, d derivative) error {
-				near(t, file+" acts", d.value, a["acts"].Float32s(), gradient32)
-				near(t, file+" grads_"+prefix, d.gradient, a["grads_"+prefix].Float32s(), gradient32)
+			err = goBack(context.Background(), e, n, p, func(_ int, d []derivative) error {
+				near(t, file+" acts", d[0].Value, a["acts"].Float32s(), gradient32)
+				near(t, file+" grads_"+prefix, d[0].Gradient, a["grads_"+prefix].Float32s(), gradient32)
 				for method, rule := range map[string]weighing{
 					"gradcam": meanGradient, "gradcampp": plus.weigh, "hirescam": byPlace, "layercam": byPositive,
 				} {
-					raw, at, err := p.cam(d, rule, false)
+					raw, at, err := p.cam(d[0], rule, false)
 					if err != nil {
 						return err
 					}
 					key := prefix + "_" + method
 					near(t, file+" "+key+"_raw", singles(raw), a[key+"_raw"].Float32s(), cam32)
-					positive, _, _ := p.cam(d, rule, true)
+					positive, _, _ := p.cam(d[0], rule, true)
 					final := rescaled(resized(rescaled(positive), at.height, at.width, 32, 32, "bilinear"))
 					near(t, file+" "+key, singles(final), a[key].Float32s(), cam32)
 				}

@@ -66,6 +66,7 @@ section 3.2.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -82,20 +83,18 @@ section 3.2.`,
 	Facts: func(CLRPParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p CLRPParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		start := program.StartOnes
-		if p.Start == "logit" {
-			start = program.StartTarget
-		}
-		return p.propagate(ctx, e, n, propagation{
-			rules: p.rules(n).Policy(), start: start, passes: []descent{{counts: p.contrast}}, positive: p.Positive, conserved: true,
-		})
-	},
+	Run: func(ctx context.Context, p CLRPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p CLRPParams) propagation(n *program.Net) propagation {
+	start := program.StartOnes
+	if p.Start == "logit" {
+		start = program.StartTarget
+	}
+	return propagation{
+		rules: p.rules(n).Policy(), start: start, passes: []descent{{name: "clrp " + p.Variant, counts: p.contrast}}, positive: p.Positive, conserved: true,
+	}
+}
 
 // rules returns the composite of the parameters for a net.
 func (p CLRPParams) rules(n *program.Net) relevance.LRP {

@@ -34,6 +34,7 @@ it and publish no code.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: append(rapVariants("attribute/crap"), stages.Variant{
@@ -43,21 +44,20 @@ it and publish no code.`,
 	}),
 	Defaults: CRAPParams{RAPParams{Tapped: tapped(), Variant: "official"}, "two-passes"},
 	Check:    func(p CRAPParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p CRAPParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		passes := []descent{{counts: func(c []float32, t program.Target) error { return against(c, t, 1, 0) }}, {
-			// As large as in the first pass, where float32 has the same digits.
-			counts: func(c []float32, t program.Target) error { return against(c, t, 0, 1) },
-			weight: func(classes int) float64 { return -1 / float64(classes-1) },
-		}}
-		if p.Contrast == "single-pass" {
-			passes = []descent{{counts: func(c []float32, t program.Target) error {
-				return against(c, t, 1, -1/float64(len(c)))
-			}}}
-		}
-		return p.propagate(ctx, e, n, propagation{rules: p.policy(), start: program.StartOnes, passes: passes})
-	},
+	Run:      func(ctx context.Context, p CRAPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p CRAPParams) propagation(n *program.Net) propagation {
+	passes := []descent{{name: "target", counts: func(c []float32, t program.Target) error { return against(c, t, 1, 0) }}, {
+		// As large as in the first pass, where float32 has the same digits.
+		name:   "others",
+		counts: func(c []float32, t program.Target) error { return against(c, t, 0, 1) },
+		weight: func(classes int) float64 { return -1 / float64(classes-1) },
+	}}
+	if p.Contrast == "single-pass" {
+		passes = []descent{{name: "target against others", counts: func(c []float32, t program.Target) error {
+			return against(c, t, 1, -1/float64(len(c)))
+		}}}
+	}
+	return propagation{rules: p.policy(), start: program.StartOnes, passes: passes}
+}

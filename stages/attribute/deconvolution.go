@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // DeconvolutionParams are the parameters of [Deconvolution].
 type DeconvolutionParams struct{ Tapped }
 
-func (p DeconvolutionParams) waysBack() []wayBack {
-	return []wayBack{{p.Tapped, relevance.Deconvolution()}}
+func (p DeconvolutionParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
+	return p.oneWay(ctx, e, n, relevance.Deconvolution())
 }
 
 // Deconvolution is the stage of deconvolutional networks.
@@ -25,12 +26,12 @@ Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Defaults: DeconvolutionParams{tapped()},
 	Check:    func(p DeconvolutionParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p DeconvolutionParams, e *stages.Env) error {
-		return p.backward(ctx, e, relevance.Deconvolution(), magnitude(false))
+		return p.backward(ctx, e, p, magnitude(false))
 	},
 })

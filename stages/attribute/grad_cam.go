@@ -21,7 +21,7 @@ ICCV 2017, equations 1 and 2.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{

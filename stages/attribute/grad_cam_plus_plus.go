@@ -26,7 +26,7 @@ Deep Convolutional Networks", WACV 2018, section 3.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -13,7 +14,9 @@ type GuidedBackpropParams struct {
 	Abs bool `yaml:"abs" doc:"take each value's magnitude before channels become one"`
 }
 
-func (p GuidedBackpropParams) waysBack() []wayBack { return []wayBack{{p.Tapped, relevance.Guided()}} }
+func (p GuidedBackpropParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
+	return p.oneWay(ctx, e, n, relevance.Guided())
+}
 
 // GuidedBackprop is the stage of guided backpropagation.
 var GuidedBackprop = stages.New(stages.Def[GuidedBackpropParams]{
@@ -27,7 +30,7 @@ Net", ICLR 2015 workshop.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -38,6 +41,6 @@ Net", ICLR 2015 workshop.`,
 	Defaults: GuidedBackpropParams{Tapped: tapped()},
 	Check:    func(p GuidedBackpropParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p GuidedBackpropParams, e *stages.Env) error {
-		return p.backward(ctx, e, relevance.Guided(), magnitude(p.Abs))
+		return p.backward(ctx, e, p, magnitude(p.Abs))
 	},
 })

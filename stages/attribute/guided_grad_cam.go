@@ -22,8 +22,13 @@ func (p GuidedGradCAMParams) Validate() error {
 	return layer.Validate()
 }
 
-func (p GuidedGradCAMParams) waysBack() []wayBack {
-	return []wayBack{{p.Tapped, relevance.Derivative()}, {p.atInput(), relevance.Guided()}}
+func (p GuidedGradCAMParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
+	cam, err := p.Tapped.waysBack(ctx, e, n)
+	if err != nil {
+		return nil, err
+	}
+	guided, err := p.atInput().oneWay(ctx, e, n, relevance.Guided())
+	return append(cam, guided...), err
 }
 
 // atInput returns the parameters of the other factor.
@@ -46,7 +51,7 @@ Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, sec
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -64,23 +69,16 @@ func runGuidedGradCAM(ctx context.Context, p GuidedGradCAMParams, e *stages.Env)
 	if err != nil {
 		return err
 	}
-	cams := make([][]float64, e.Len())
-	err = p.derivatives(ctx, e, n, relevance.Derivative(), func(i int, d derivative) error {
-		cam, at, err := p.cam(d, meanGradient, true)
-		if err == nil {
-			cams[i] = resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
+	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
+		cam, at, err := p.cam(d[0], meanGradient, true)
+		if err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	guided := p.atInput()
-	return guided.derivatives(ctx, e, n, relevance.Guided(), func(i int, d derivative) error {
-		values := doubles(d.gradient)
+		large := resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
+		values := doubles(d[1].Gradient)
 		for k := range values {
-			values[k] *= cams[i][k%len(cams[i])]
+			values[k] *= large[k%len(large)]
 		}
-		return guided.put(e, i, n, values, d.shape)
+		return p.atInput().put(e, i, n, values, d[1].Shape)
 	})
 }

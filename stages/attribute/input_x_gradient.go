@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // InputXGradientParams are the parameters of [InputXGradient].
@@ -22,12 +21,12 @@ Differences", 2016.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Defaults: InputXGradientParams{tapped()},
 	Check:    func(p InputXGradientParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p InputXGradientParams, e *stages.Env) error {
-		return p.backward(ctx, e, relevance.Derivative(), func(gradient, layer float64) float64 { return gradient * layer })
+		return p.backward(ctx, e, p, func(gradient, layer float64) float64 { return gradient * layer })
 	},
 })

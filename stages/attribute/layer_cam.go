@@ -21,7 +21,7 @@ Transactions on Image Processing 30, 2021.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{

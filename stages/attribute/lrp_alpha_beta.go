@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -36,6 +37,7 @@ PLOS ONE 2015, equation 60.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -52,8 +54,9 @@ PLOS ONE 2015, equation 60.`,
 	Facts: func(LRPAlphaBetaParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p LRPAlphaBetaParams, e *stages.Env) error {
-		rule := relevance.AlphaBeta(float32(p.Alpha), float32(p.Beta), float32(p.Stabiliser))
-		return p.propagateOne(ctx, e, p.FirstLayer, rule)
-	},
+	Run: func(ctx context.Context, p LRPAlphaBetaParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p LRPAlphaBetaParams) propagation(n *program.Net) propagation {
+	return p.oneRule(n, p.FirstLayer, relevance.AlphaBeta(float32(p.Alpha), float32(p.Beta), float32(p.Stabiliser)))
+}

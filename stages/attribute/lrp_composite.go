@@ -29,6 +29,7 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -41,15 +42,13 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 	Facts: func(LRPCompositeParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p LRPCompositeParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		c := p.preset(n, p.Preset, p.Epsilon, p.Gamma)
-		return p.propagate(ctx, e, n, propagation{rules: c.Policy(), start: p.start(), conserved: true})
-	},
+	Run: func(ctx context.Context, p LRPCompositeParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p LRPCompositeParams) propagation(n *program.Net) propagation {
+	c := p.preset(n, p.Preset, p.Epsilon, p.Gamma)
+	return propagation{rules: c.Policy(), start: p.start(), conserved: true}
+}
 
 // preset returns the composite called name for a net.
 func (p Relevant) preset(n *program.Net, name string, epsilon, gamma float64) relevance.LRP {

@@ -65,7 +65,7 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		if err != nil {
 			return err
 		}
-		if err := p.set(one, 0, n, a.Gradient, 0, descent{}); err != nil {
+		if err := put(one, 0, n, a.Gradient, 0, []wayBack{{Common: p.Common}}); err != nil {
 			return fmt.Errorf("item %q: %w", item.ID, err)
 		}
 		if err := a.Run(ctx); err != nil {

@@ -29,6 +29,7 @@ Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -45,18 +46,16 @@ Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
 	Facts: func(LRPEpsilonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p LRPEpsilonParams, e *stages.Env) error {
-		return p.propagateOne(ctx, e, p.FirstLayer, relevance.Epsilon(float32(p.Epsilon)))
-	},
+	Run: func(ctx context.Context, p LRPEpsilonParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
-// propagateOne runs a method that has one rule for all layers with weights, but
-// perhaps for the first.
-func (p Relevant) propagateOne(ctx context.Context, e *stages.Env, first FirstLayer, rule relevance.LayerRule) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p LRPEpsilonParams) propagation(n *program.Net) propagation {
+	return p.oneRule(n, p.FirstLayer, relevance.Epsilon(float32(p.Epsilon)))
+}
+
+// oneRule returns how a method carries relevance back that has one rule for all layers
+// with weights, but perhaps for the first.
+func (p Relevant) oneRule(n *program.Net, first FirstLayer, rule relevance.LayerRule) propagation {
 	c := p.composite(rule, rule, first.rule(n, float32(p.Stabiliser)))
-	return p.propagate(ctx, e, n, propagation{rules: c.Policy(), start: p.start(), conserved: true})
+	return propagation{rules: c.Policy(), start: p.start(), conserved: true}
 }

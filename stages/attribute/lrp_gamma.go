@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -26,6 +27,7 @@ with the signs of Zennit for data and outputs below 0.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -38,7 +40,9 @@ with the signs of Zennit for data and outputs below 0.`,
 	Facts: func(LRPGammaParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p LRPGammaParams, e *stages.Env) error {
-		return p.propagateOne(ctx, e, p.FirstLayer, relevance.Gamma(float32(p.Gamma), float32(p.Stabiliser)))
-	},
+	Run: func(ctx context.Context, p LRPGammaParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p LRPGammaParams) propagation(n *program.Net) propagation {
+	return p.oneRule(n, p.FirstLayer, relevance.Gamma(float32(p.Gamma), float32(p.Stabiliser)))
+}

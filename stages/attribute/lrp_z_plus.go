@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -27,6 +28,7 @@ al., PLOS ONE 2015, equation 60.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
@@ -39,11 +41,13 @@ al., PLOS ONE 2015, equation 60.`,
 	Facts: func(LRPZPlusParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return relevantFacts()
 	},
-	Run: func(ctx context.Context, p LRPZPlusParams, e *stages.Env) error {
-		rule := relevance.ZPlus(float32(p.Stabiliser))
-		if p.Variant == "captum" {
-			rule = relevance.CaptumZPlus(float32(p.Stabiliser))
-		}
-		return p.propagateOne(ctx, e, p.FirstLayer, rule)
-	},
+	Run: func(ctx context.Context, p LRPZPlusParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p LRPZPlusParams) propagation(n *program.Net) propagation {
+	rule := relevance.ZPlus(float32(p.Stabiliser))
+	if p.Variant == "captum" {
+		rule = relevance.CaptumZPlus(float32(p.Stabiliser))
+	}
+	return p.oneRule(n, p.FirstLayer, rule)
+}

@@ -50,19 +50,18 @@ half with the whole sum, as the authors' code does, so that sums double there.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: rapVariants("attribute/rap"),
 	Defaults: RAPParams{Tapped: tapped(), Variant: "official"},
 	Check:    func(p RAPParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p RAPParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		return p.propagate(ctx, e, n, propagation{rules: p.policy(), start: program.StartOnes})
-	},
+	Run:      func(ctx context.Context, p RAPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
+
+func (p RAPParams) propagation(n *program.Net) propagation {
+	return propagation{rules: p.policy(), start: program.StartOnes}
+}
 
 func rapVariants(stage string) []stages.Variant {
 	return []stages.Variant{{

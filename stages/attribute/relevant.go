@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -90,84 +89,65 @@ type propagation struct {
 
 // A descent is one walk backwards of several.
 type descent struct {
+	name string // the same for equal counts
 	// counts writes how much each class counts for a target.
 	counts func(classes []float32, t program.Target) error
 	weight func(classes int) float64 // of what arrives; nil for 1
 }
 
-// propagate runs a method that carries relevance back, for every image.
-func (p Tapped) propagate(ctx context.Context, e *stages.Env, n *program.Net, how propagation) error {
-	q, err := p.question(ctx, e, n, how.rules)
-	if err != nil {
-		return err
-	}
-	q.Start = how.start
-	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
-	passes := how.passes
-	if passes == nil {
-		passes = []descent{{}}
-	}
-	shape := g.Shape()
-	for from := 0; from < e.Len(); from += g.Batch {
-		to := min(from+g.Batch, e.Len())
-		values := make([][]float64, to-from)
-		for _, pass := range passes {
-			for i := from; i < to; i++ {
-				if err := p.set(e, i, n, g, i-from, pass); err != nil {
-					return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
-				}
-			}
-			if err := g.Run(ctx); err != nil {
-				return err
-			}
-			weight := 1.0
-			if pass.weight != nil {
-				weight = pass.weight(n.Classes)
-			}
-			for i := from; i < to; i++ {
-				arrived := g.Gradient(i - from)
-				if values[i-from] == nil {
-					values[i-from] = make([]float64, len(arrived))
-				}
-				for k, v := range arrived {
-					values[i-from][k] += float64(weight * float64(v))
-				}
-			}
-		}
-		for i := from; i < to; i++ {
-			v := values[i-from]
-			if how.conserved {
-				e.Put("conservation", i, stages.Scalar(kept(v, doubles(g.Began(i-from)))))
-			}
-			if how.positive {
-				for k, x := range v {
-					v[k] = max(x, 0)
-				}
-			}
-			if err := p.put(e, i, n, v, shape); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// A propagator is a method that carries relevance back. It says how for a net.
+type propagator interface {
+	tap() Tapped
+	propagation(n *program.Net) propagation
 }
 
-// set puts item i into a row of a program.
-func (p Tapped) set(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, pass descent) error {
-	t, err := p.target(e, i, n)
+// waysOf returns the ways back of a propagation.
+func (p Tapped) waysOf(ctx context.Context, e *stages.Env, n *program.Net, how propagation) ([]wayBack, error) {
+	one, err := p.oneWay(ctx, e, n, how.rules)
+	if err != nil {
+		return nil, err
+	}
+	one[0].question.Start = how.start
+	var ways []wayBack
+	for _, pass := range how.passes {
+		w := one[0]
+		w.question.Counts, w.counts = pass.name, pass.counts
+		ways = append(ways, w)
+	}
+	if ways == nil {
+		return one, nil
+	}
+	return ways, nil
+}
+
+// propagate runs a method that carries relevance back, for every image.
+func propagate(ctx context.Context, e *stages.Env, method propagator) error {
+	n, err := program.Load(e)
 	if err != nil {
 		return err
 	}
-	g.Explain(row, t)
-	if pass.counts != nil {
-		if err := pass.counts(g.Start(row), t); err != nil {
-			return err
+	p, how := method.tap(), method.propagation(n)
+	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
+		values := make([]float64, len(d[0].Gradient))
+		for k, arrived := range d {
+			weight := 1.0
+			if how.passes != nil && how.passes[k].weight != nil {
+				weight = how.passes[k].weight(n.Classes)
+			}
+			for j, v := range arrived.Gradient {
+				values[j] += float64(weight * float64(v))
+			}
 		}
-	}
-	return image(e, i, n, g.Image(row))
+		if how.conserved {
+			e.Put("conservation", i, stages.Scalar(kept(values, doubles(d[0].Began))))
+		}
+		if how.positive {
+			for k, x := range values {
+				values[k] = max(x, 0)
+			}
+		}
+		return p.put(e, i, n, values, d[0].Shape)
+	})
 }
 
 // kept returns the sum of what arrived as a share of the sum of what it started as.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // SaliencyParams are the parameters of [Saliency].
@@ -25,7 +24,7 @@ ICLR 2014 workshop.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Together: oneWayBack,
+	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
@@ -36,7 +35,7 @@ ICLR 2014 workshop.`,
 	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
 	Check:    func(p SaliencyParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p SaliencyParams, e *stages.Env) error {
-		return p.backward(ctx, e, relevance.Derivative(), magnitude(p.Abs))
+		return p.backward(ctx, e, p, magnitude(p.Abs))
 	},
 })
 

@@ -2,75 +2,160 @@ package attribute
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// oneWayBack is what the stages are called together by that go backwards once an
-// image: with one way forward for all of them, whoever runs first answers the
-// questions of those beside it too, and leaves the answers on the slot.
-const oneWayBack = "one way back"
+// oneWayForward is what the stages are called together by that go backwards from an
+// image once or twice: with one way forward for all of them, whoever runs first answers
+// the questions of those beside it too, and leaves the answers on the slot.
+const oneWayForward = "one way forward"
 
-// A wayBack is one of them: from what the parameters say is explained to where they
-// say the map is made, by some rules.
-type wayBack struct {
-	Tapped
-	rules relevance.Policy
+// goBack goes a method's ways back from every item and calls use with what arrives, way
+// by way. What the stages beside will ask of the same items is answered too.
+func goBack(ctx context.Context, e *stages.Env, n *program.Net, method any, use func(i int, d []derivative) error) error {
+	ways, err := waysBack(ctx, e, n, method)
+	if err != nil {
+		return err
+	}
+	left, err := leftoversOf(e, n)
+	if err != nil {
+		return err
+	}
+	groups, err := left.missing(ctx, e, n, ways)
+	if err != nil {
+		return err
+	}
+	told := func(i int) error {
+		d := make([]derivative, len(ways))
+		for k, way := range ways {
+			var err error
+			if d[k], err = left.fetch(e, n, i, way); err != nil {
+				return err
+			}
+		}
+		return use(i, d)
+	}
+	for k, group := range groups {
+		tell := told
+		if k < len(groups)-1 {
+			tell = nil
+		}
+		if err := descend(ctx, e, n, group, left, tell); err != nil {
+			return err
+		}
+	}
+	if len(groups) > 0 {
+		return nil
+	}
+	for i := range e.Len() {
+		if err := told(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// waysBack returns what a method of these parameters asks; others say so themselves.
-func (p Tapped) waysBack() []wayBack { return []wayBack{{p, relevance.Derivative()}} }
+// waysBack returns the ways back of a method, given its parameters.
+func waysBack(ctx context.Context, e *stages.Env, n *program.Net, method any) ([]wayBack, error) {
+	switch m := method.(type) {
+	case propagator:
+		return m.tap().waysOf(ctx, e, n, m.propagation(n))
+	case backer:
+		return m.waysBack(ctx, e, n)
+	}
+	return nil, fmt.Errorf("%T goes no way back", method)
+}
 
-// also returns the questions that may be answered together with q: those of the
-// stages beside, of the same class explained, whose answers aren't there yet.
-//
-// wanted says how often each of them will be fetched.
-func (p Tapped) also(ctx context.Context, e *stages.Env, n *program.Net, q program.Question, left *leftovers) (also []program.Question, wanted map[string]int) {
-	wanted = map[string]int{}
-	for _, b := range e.Beside {
-		other, ok := b.Params.(interface{ waysBack() []wayBack })
-		if !ok {
+// descend goes some ways back from every item, a batch at a time, and those beside that
+// may share the way forward. told is called for each item when its
+// answers are there, and fetches the first ones; if it is nil they stay.
+func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack, left *leftovers, told func(i int) error) error {
+	wanted := map[string]int{} // how often each answer will be fetched
+	for _, w := range ways {
+		wanted[w.question.String()]++
+	}
+	asked, err := left.beside(ctx, e, n, ways, wanted)
+	if err != nil {
+		return err
+	}
+	g, asked, err := answering(ctx, e, n, ways, asked)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < e.Len(); from += g.Batch {
+		to := min(from+g.Batch, e.Len())
+		for i := from; i < to; i++ {
+			if err := put(e, i, n, g, i-from, asked); err != nil {
+				return err
+			}
+		}
+		if err := g.Run(ctx); err != nil {
+			return err
+		}
+		for i := from; i < to; i++ {
+			for k, w := range asked {
+				count := wanted[w.question.String()]
+				a := leftover{g.Arrival(k, i-from), g.Row(i - from), count}
+				if told == nil || k >= len(ways) || count > 1 {
+					a = a.keep(w)
+				}
+				key, err := keyOf(e, n, i, w)
+				if err != nil {
+					return err
+				}
+				left.found[key] = a
+			}
+			if told == nil {
+				continue
+			}
+			if err := told(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// put puts item i into a row of the program that answers some ways back.
+func put(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, asked []wayBack) error {
+	t, err := asked[0].target(e, i, n)
+	if err != nil {
+		return err
+	}
+	g.Explain(row, t)
+	for _, w := range asked {
+		if w.counts == nil {
 			continue
 		}
-		for _, way := range other.waysBack() {
-			if way.Target != p.Target {
-				continue
-			}
-			// What can't be asked, its own stage will say.
-			o, err := way.question(ctx, e, n, way.rules)
-			if err != nil || left.have(e, o) || !n.Together(ctx, e.Slot, q, o) {
-				continue
-			}
-			name := o.String()
-			if wanted[name]++; wanted[name] == 1 && name != q.String() {
-				also = append(also, o)
-			}
+		if err := w.counts(g.Counts(w.question.Counts, row), t); err != nil {
+			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
 	}
-	return also, wanted
+	return image(e, i, n, g.Image(row))
 }
 
-// answering returns the program that answers q, and the others if it can be made.
-func answering(ctx context.Context, e *stages.Env, n *program.Net, q program.Question, also []program.Question) (program.Gradient, []program.Question, error) {
-	batch := n.Fit(e.Len(), e.Batch)
-	if len(also) > 0 {
-		g, err := n.Gradient(ctx, e.Slot, q, batch, also...)
-		if err == nil || errors.Is(err, stages.ErrOutOfMemory) || ctx.Err() != nil {
-			return g, also, err
-		}
-		// One of the others doesn't fit the model, and will say so itself.
+// answering returns the program that answers some ways back, and those beside if it can
+// be made, and all whom it answers.
+func answering(ctx context.Context, e *stages.Env, n *program.Net, ways, beside []wayBack) (program.Gradient, []wayBack, error) {
+	all := slices.Concat(ways, beside)
+	var also []program.Question
+	for _, w := range all[1:] {
+		also = append(also, w.question)
 	}
-	g, err := n.Gradient(ctx, e.Slot, q, batch)
-	return g, nil, err
+	g, err := n.Gradient(ctx, e.Slot, all[0].question, n.Fit(e.Len(), e.Batch), also...)
+	if err == nil || len(beside) == 0 || ctx.Err() != nil {
+		return g, all, err
+	}
+	return answering(ctx, e, n, ways, nil) // all of them may be too much at once
 }
 
-// leftovers are answers that a stage found for those beside it. They lie on the slot
-// until they are fetched.
+// leftovers are answers that lie on the slot until they are fetched, by the stage that
+// found them or by those beside it.
 type leftovers struct{ found map[leftoverKey]leftover }
 
 // A leftoverKey names an answer: to which question, for which image and class.
@@ -82,9 +167,19 @@ type leftoverKey struct {
 
 // A leftover is what one way back brought, and what the model answered.
 type leftover struct {
-	derivative
+	program.Arrival
 	row    []float32 // of the model's answer
 	wanted int       // how often it will be fetched
+}
+
+// keep returns a leftover that outlives the next run. At the input the value is the
+// image, which everybody has.
+func (a leftover) keep(w wayBack) leftover {
+	a.Gradient, a.Began, a.row = slices.Clone(a.Gradient), slices.Clone(a.Began), slices.Clone(a.row)
+	if a.Value = slices.Clone(a.Value); w.question.Layer == "" {
+		a.Value = nil
+	}
+	return a
 }
 
 func (*leftovers) Close() error { return nil }
@@ -111,72 +206,98 @@ func leftoversOf(e *stages.Env, n *program.Net) (*leftovers, error) {
 	return left, nil
 }
 
-// have reports whether a question was answered for all calls, whatever the class.
-func (l *leftovers) have(e *stages.Env, q program.Question) bool {
-	images := map[stages.Digest]bool{}
-	for key := range l.found {
-		if key.question == q.String() {
-			images[key.image] = true
-		}
-	}
-	return !slices.ContainsFunc(e.Calls, func(c stages.Call) bool { return !images[c.Digest] })
+func keyOf(e *stages.Env, n *program.Net, i int, w wayBack) (leftoverKey, error) {
+	t, err := w.target(e, i, n)
+	return leftoverKey{w.question.String(), e.Calls[i].Digest, t}, err
 }
 
-// leave keeps what row i of a run says about call k to those beside.
-func (l *leftovers) leave(e *stages.Env, g program.Gradient, q program.Question, also []program.Question, wanted map[string]int, i, k int, t program.Target) {
-	keep := func(q program.Question, gradient, value []float32, shape []int) {
-		count := wanted[q.String()]
-		if count == 0 {
-			return
-		}
-		a := leftover{derivative{gradient: slices.Clone(gradient), shape: shape}, slices.Clone(g.Row(i)), count}
-		if q.Layer != "" { // at the input it is the image
-			a.value = slices.Clone(value)
-		}
-		l.found[leftoverKey{q.String(), e.Calls[k].Digest, t}] = a
-	}
-	keep(q, g.Gradient(i), g.Value(i), g.Shape())
-	for j, o := range also {
-		gradient, value, shape := g.Also(j, i)
-		keep(o, gradient, value, shape)
-	}
-}
-
-// fetch hands over the answers to a question that others found, and forgets those that
-// nobody else wants; false if one of them isn't there.
-func (p Tapped) fetch(e *stages.Env, n *program.Net, q program.Question, left *leftovers, use func(i int, d derivative) error) (bool, error) {
-	keys := make([]leftoverKey, e.Len())
-	for i := range keys {
-		t, err := p.target(e, i, n)
+// have reports whether the answers of a way back are there, for all items.
+func (l *leftovers) have(e *stages.Env, n *program.Net, w wayBack) (bool, error) {
+	for i := range e.Len() {
+		key, err := keyOf(e, n, i, w)
 		if err != nil {
 			return false, err
 		}
-		keys[i] = leftoverKey{q.String(), e.Calls[i].Digest, t}
-		if _, ok := left.found[keys[i]]; !ok {
+		if _, ok := l.found[key]; !ok {
 			return false, nil
 		}
 	}
-	pixels := make([]float32, n.Size())
-	for i, key := range keys {
-		a := left.found[key]
-		if q.Layer == "" {
-			if err := image(e, i, n, pixels); err != nil {
-				return true, err
-			}
-			a.value = pixels
-		}
-		a.response = p.response(n, a.row, key.target)
-		if err := use(i, a.derivative); err != nil {
-			return true, err
-		}
-	}
-	for _, key := range keys {
-		a := left.found[key]
-		if a.wanted--; a.wanted > 0 {
-			left.found[key] = a
-		} else {
-			delete(left.found, key)
-		}
-	}
 	return true, nil
+}
+
+// missing returns the ways back whose answers aren't there, those side by side that may
+// share the way forward.
+func (l *leftovers) missing(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack) (groups [][]wayBack, err error) {
+	for _, w := range ways {
+		if have, err := l.have(e, n, w); have || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		k := slices.IndexFunc(groups, func(g []wayBack) bool { return together(ctx, e, n, g, w) })
+		if k < 0 {
+			groups = append(groups, nil)
+			k = len(groups) - 1
+		}
+		groups[k] = append(groups[k], w)
+	}
+	return groups, nil
+}
+
+// together reports whether one more way back may share the way forward of a group.
+func together(ctx context.Context, e *stages.Env, n *program.Net, group []wayBack, w wayBack) bool {
+	return !slices.ContainsFunc(group, func(o wayBack) bool {
+		return o.Target != w.Target || !n.Together(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, w.question)
+	})
+}
+
+// beside returns the ways back of the stages beside that may share the way forward of
+// ways and ask something else, and whose answers aren't there yet. It counts in wanted
+// how often they will be fetched.
+func (l *leftovers) beside(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack, wanted map[string]int) (also []wayBack, _ error) {
+	for _, b := range e.Beside {
+		theirs, err := waysBack(ctx, e, n, b.Params)
+		if err != nil {
+			continue // its own stage will say so
+		}
+		for _, w := range theirs {
+			if !together(ctx, e, n, slices.Concat(ways, also), w) {
+				continue
+			}
+			if have, err := l.have(e, n, w); have || err != nil {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if wanted[w.question.String()]++; wanted[w.question.String()] == 1 {
+				also = append(also, w)
+			}
+		}
+	}
+	return also, nil
+}
+
+// fetch hands over the answer of a way back for item i, and forgets it if nobody else
+// wants it.
+func (l *leftovers) fetch(e *stages.Env, n *program.Net, i int, w wayBack) (derivative, error) {
+	key, err := keyOf(e, n, i, w)
+	if err != nil {
+		return derivative{}, err
+	}
+	a := l.found[key]
+	d := derivative{a.Arrival, w.response(n, a.row, key.target)}
+	if d.Value == nil {
+		d.Value = make([]float32, n.Size())
+		if err := image(e, i, n, d.Value); err != nil {
+			return d, err
+		}
+	}
+	if a.wanted--; a.wanted > 0 {
+		l.found[key] = a
+	} else {
+		delete(l.found, key)
+	}
+	return d, nil
 }

@@ -112,7 +112,7 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	asksRelevances, asksSlopes := what.asks()
 	slope, start := "", ""
 	if asksSlopes {
-		slope = n.seed(after, g, batch, probability)
+		slope = n.seed(after, g, "runexp_targets", batch, probability)
 	}
 	if asksRelevances {
 		start = formed(after, g, "runexp_targets", g.Shape(n.Output))

@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -26,6 +27,9 @@ type Question struct {
 	Probability bool
 	// Start is what the walk begins with.
 	Start Start
+	// Counts names how much each class counts where the walk begins, which then
+	// [Gradient.Counts] takes; "" stands for what is explained.
+	Counts string
 }
 
 // A Summand is what is added up of derivatives.
@@ -59,7 +63,15 @@ type walk struct {
 
 // String tells questions of a net apart.
 func (q Question) String() string {
-	return fmt.Sprintf("%q by %s, probability %t, start %q", q.Layer, q.Rules.Name, q.Probability, q.Start)
+	return fmt.Sprintf("%q by %s, probability %t, start %q, counts %q", q.Layer, q.Rules.Name, q.Probability, q.Start, q.Counts)
+}
+
+// counted returns the input of a program that says how much each class counts.
+func (q Question) counted() string {
+	if q.Counts == "" {
+		return "targets"
+	}
+	return "counts of " + q.Counts
 }
 
 // bounds returns the shapes around a question, and what is differentiated with
@@ -123,8 +135,8 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 	if err != nil {
 		return nil, err
 	}
-	// Weights twice, and turned around for the way back; activations wait for it.
-	weight := 4*int64(len(n.onnx)) + int64(batch*n.Size())*4*64
+	// Weights twice, and turned around for each way back; activations wait for it.
+	weight := int64(4+2*len(w.also))*int64(len(n.onnx)) + int64(batch*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		b, r, err := n.compileBackward(g, batch, w)
 		if err != nil {
@@ -141,24 +153,37 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 // compileBackward returns the ONNX bytes of a walk and what it is fed and returns.
 func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ recipe, err error) {
 	defer sound(&err)
-	r := recipe{name: w.name, canonical: true}
-	at, wrt, err := n.bounds(g, batch, w.Question)
+	r, _, err := n.build(g, batch, w)
 	if err != nil {
 		return nil, r, err
+	}
+	b, err := g.Encode()
+	return b, r, err
+}
+
+// build makes the program of a walk of the graph, and returns what it is fed and
+// returns, and the nodes that go forward.
+func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnxpb.NodeProto, err error) {
+	r = recipe{name: w.name, canonical: true}
+	all := append([]Question{w.Question}, w.also...)
+	at, wrt := make([]bounds, len(all)), make([]string, len(all))
+	for k, q := range all {
+		if at[k], wrt[k], err = n.bounds(g, batch, q); err != nil {
+			return r, nil, err
+		}
 	}
 	if !w.Rules.Apart {
 		merge(g, w.Layer)
 	}
-	asked := append([]Question{w.Question}, w.also...)
-	narrow(g, asked)
-	widen(g, asked)
-	r.feeds = w.feeds(at)
+	narrow(g, all)
+	widen(g, all)
+	r.feeds = w.feeds(at[0])
 	inputs, err := declare(g, r.feeds)
 	if err != nil {
-		return nil, r, err
+		return r, nil, err
 	}
 	if w.layer != nil && w.Layer != "" {
-		wrt = replace(g, w.Layer, w.layer)
+		wrt[0] = replace(g, w.Layer, w.layer)
 	}
 	before := g.Fragment()
 	// A single image stands for all rows.
@@ -168,49 +193,56 @@ func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ rec
 
 	after := g.Fragment()
 	after.OpTo(answer, "Reshape", []string{n.Output, after.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)})
-	if w.forward {
-		g.After(after)
-	} else {
-		begins, err := n.begin(after, g, "", batch, w.Question)
-		if err != nil {
-			return nil, r, err
+	g.After(after)
+
+	// Rules look at who reads a value; so each sees the model alone, and nothing of
+	// the other ways back.
+	forward = slices.Clip(g.Proto.Graph.Node)
+	var ways []*onnxpb.NodeProto
+	for k, q := range all {
+		g.Proto.Graph.Node = forward
+		number := ""
+		if k > 0 {
+			number = strconv.Itoa(k + 1)
 		}
-		g.After(after)
-		var back feed
-		if back, r.entries, err = n.back(g, "", begins, wrt, at, w); err != nil {
-			return nil, r, err
+		way := w
+		way.Question = q
+		if err := n.way(g, number, wrt[k], at[k], way, &r); err != nil {
+			return r, nil, err
 		}
-		r.returns = []feed{back}
+		ways = append(ways, g.Proto.Graph.Node[len(forward):]...)
 	}
-	if w.sum == "" && w.layer == nil {
-		r.returns = append(r.returns, value(g, "", at, w.Question))
-	}
-	for k, q := range w.also {
-		number := strconv.Itoa(k + 2)
-		at, wrt, err := n.bounds(g, batch, q)
-		if err != nil {
-			return nil, r, err
-		}
-		f := g.Fragment()
-		begins, err := n.begin(f, g, number, batch, q)
-		if err != nil {
-			return nil, r, err
-		}
-		g.After(f)
-		back, _, err := n.back(g, number, begins, wrt, at, walk{Question: q})
-		if err != nil {
-			return nil, r, err
-		}
-		r.returns = append(r.returns, back, value(g, number, at, q))
-	}
-	if !w.forward && w.Start != StartDerivative {
-		r.returns = append(r.returns, feed{"began", []int{batch, n.Classes}})
-	}
+	g.Proto.Graph.Node = append(forward, ways...)
 	if w.audit {
 		r.returns = append(r.returns, account(g, r.entries))
 	}
-	b, err := sealed(g, inputs, r)
-	return b, r, err
+	seal(g, inputs, r)
+	return r, forward, nil
+}
+
+// way emits what answers one question, and adds to the recipe what the program
+// returns of that.
+func (n *Net) way(g *onnx.Graph, number, wrt string, at bounds, w walk, r *recipe) error {
+	if !w.forward {
+		f := g.Fragment()
+		begins, err := n.begin(f, g, number, at.batch, w.Question)
+		if err != nil {
+			return err
+		}
+		g.After(f)
+		back, entries, err := n.back(g, number, begins, wrt, at, w)
+		if err != nil {
+			return err
+		}
+		r.returns, r.entries = append(r.returns, back), append(r.entries, entries...)
+	}
+	if w.sum == "" && w.layer == nil {
+		r.returns = append(r.returns, value(g, number, at, w.Question))
+	}
+	if !w.forward && w.Start != StartDerivative {
+		r.returns = append(r.returns, feed{"began" + number, []int{at.batch, n.Classes}})
+	}
+	return nil
 }
 
 // value emits what the program returns of a layer, and returns it.
@@ -276,9 +308,8 @@ func replace(g *onnx.Graph, value string, emit func(f *onnx.Fragment) string) st
 }
 
 // seed emits what the walk backwards starts with at the model's output: the
-// derivative of the explained number, given how much each class counts for it.
-func (n *Net) seed(f *onnx.Fragment, g *onnx.Graph, batch int, probability bool) string {
-	s := "runexp_targets"
+// derivative of the explained number, given s, how much each class counts for it.
+func (n *Net) seed(f *onnx.Fragment, g *onnx.Graph, s string, batch int, probability bool) string {
 	switch {
 	case probability && !n.Probabilities:
 		s = n.softmaxSlope(f, answer, s)
@@ -332,6 +363,15 @@ func (t Target) weigh(classes []float32) {
 	if t.Minus >= 0 {
 		classes[t.Minus] = -1
 	}
+}
+
+// named returns what is returned under a name for row i; nil if nothing is.
+func (p *Program) named(name string, i int) []float32 {
+	k := slices.Index(p.names, name)
+	if k < 0 {
+		return nil
+	}
+	return p.part(p.returned[k], i)
 }
 
 // part returns what a returned tensor has for row i.

@@ -51,7 +51,7 @@ type beginning struct{ at, seed string }
 // begin emits the beginning of a walk.
 func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q Question) (beginning, error) {
 	if q.Start == StartDerivative {
-		return beginning{n.Output, n.seed(f, g, batch, q.Probability)}, nil
+		return beginning{n.Output, n.seed(f, g, "runexp_"+q.counted(), batch, q.Probability)}, nil
 	}
 	at, err := n.logits(g)
 	if err != nil {
@@ -59,7 +59,7 @@ func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q
 	}
 	rows := f.Ints("rows", []int64{int64(batch), int64(n.Classes)}, 2)
 	z := f.Op("Reshape", []string{at, rows})
-	s := f.Op("Expand", []string{"runexp_targets", rows})
+	s := f.Op("Expand", []string{"runexp_" + q.counted(), rows})
 	target := s
 	if q.Probability {
 		s = n.softmaxSlope(f, z, s)
@@ -100,6 +100,3 @@ func formed(f *onnx.Fragment, g *onnx.Graph, v string, shape []int) string {
 	g.Types[v] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
 	return v
 }
-
-// Start returns where the relevance of row i starts: a number for each class.
-func (g Gradient) Start(i int) []float32 { return g.row(0, i) }

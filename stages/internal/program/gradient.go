@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -17,20 +18,36 @@ type Gradient struct{ *Program }
 // images at once; its Batch may be smaller, see [Net.AtOnce]. Its bits don't depend on
 // the other questions if all of them may be asked together, see [Net.Together].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
-	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
+	p, err := n.keepBackward(ctx, slot, n.AtOnce(slot.Device(), batch), n.gradient(q, also...))
+	return Gradient{p}, err
+}
+
+func (n *Net) gradient(q Question, also ...Question) walk {
+	return walk{
 		Question: q,
 		also:     also,
 		name:     "gradient",
 		feeds: func(b bounds) []feed {
-			return []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
+			feeds := []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
+			for _, q := range append([]Question{q}, also...) {
+				if !slices.ContainsFunc(feeds, func(f feed) bool { return f.name == q.counted() }) {
+					feeds = append(feeds, feed{q.counted(), feeds[0].shape})
+				}
+			}
+			return feeds
 		},
 		images: func(*onnx.Fragment) string { return "runexp_images" },
-	})
-	return Gradient{p}, err
+	}
 }
 
 // Explain says what is explained of row i.
 func (g Gradient) Explain(i int, t Target) { t.weigh(g.row(0, i)) }
+
+// Counts returns where it goes how much each class counts for row i, for questions with
+// counts of that name.
+func (g Gradient) Counts(name string, i int) []float32 {
+	return g.row(slices.Index(g.fed, Question{Counts: name}.counted()), i)
+}
 
 // Image returns where row i's normalised image goes.
 func (g Gradient) Image(i int) []float32 { return g.row(1, i) }
@@ -45,11 +62,23 @@ func (g Gradient) Gradient(i int) []float32 { return g.part(g.returned[0], i) }
 // Value returns the layer's value for row i.
 func (g Gradient) Value(i int) []float32 { return g.part(g.returned[1], i) }
 
-// Also returns row i's derivative and value for the k-th of the other questions, and
-// the shape of both.
-func (g Gradient) Also(k, i int) (gradient, value []float32, shape []int) {
-	k = 2 * (k + 1)
-	return g.part(g.returned[k], i), g.part(g.returned[k+1], i), slices.Clone(g.shapes[k][1:])
+// An Arrival is what a question has for an answer about one image. The next run
+// overwrites it.
+type Arrival struct {
+	Gradient, Value []float32 // at the layer
+	Shape           []int     // of both
+	Began           []float32 // what the walk began with, a number a class; nil for the derivative
+}
+
+// Arrival returns what the k-th question has for row i: the first is number 0, and the
+// others follow.
+func (g Gradient) Arrival(k, i int) Arrival {
+	number := ""
+	if k > 0 {
+		number = strconv.Itoa(k + 1)
+	}
+	shape := g.shapes[slices.Index(g.names, "derivative"+number)][1:]
+	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape), g.named("began"+number, i)}
 }
 
 // A Slope returns the derivative of the explained number at values that are put

@@ -161,7 +161,9 @@ type Program struct {
 	session  *ort.Session
 	feeds    []*ort.Tensor[float32]
 	answer   *ort.Tensor[float32]
+	fed      []string               // the names of the feeds
 	returned []*ort.Tensor[float32] // what the recipe returns besides
+	names    []string               // of these
 	shapes   [][]int                // of these
 	entries  []relevance.Entry      // of its accounts
 }
@@ -198,7 +200,7 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 			return nil, errors.Join(err, p.Close())
 		}
 		p.returned = append(p.returned, t)
-		p.shapes = append(p.shapes, f.shape)
+		p.names, p.shapes = append(p.names, f.name), append(p.shapes, f.shape)
 		outputs = append(outputs, "runexp_"+f.name)
 	}
 	for _, f := range r.feeds {
@@ -206,7 +208,7 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
-		p.feeds = append(p.feeds, t)
+		p.feeds, p.fed = append(p.feeds, t), append(p.fed, f.name)
 		names = append(names, "runexp_"+f.name)
 	}
 	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err == nil {

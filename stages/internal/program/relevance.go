@@ -8,10 +8,6 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Began returns what the walk of row i began with, a number a class. It is there if
-// the program answers one question, whose Start isn't the derivative.
-func (g Gradient) Began(i int) []float32 { return g.part(g.returned[2], i) }
-
 // An Audit follows the relevance of one image and tells what became of it at every
 // node on the way.
 type Audit struct{ Gradient }

@@ -23,6 +23,13 @@ func declare(g *onnx.Graph, feeds []feed) ([]onnx.Value, error) {
 // sealed returns the ONNX bytes of a graph that takes inputs and returns the answer and
 // what the recipe says.
 func sealed(g *onnx.Graph, inputs []onnx.Value, r recipe) ([]byte, error) {
+	seal(g, inputs, r)
+	return g.Encode()
+}
+
+// seal has a graph take inputs and return the answer and what the recipe says, and
+// nothing else.
+func seal(g *onnx.Graph, inputs []onnx.Value, r recipe) {
 	g.SetInputs(inputs...)
 	outputs := []onnx.Value{{Name: answer, Elem: onnxpb.TensorProto_FLOAT}}
 	for _, f := range r.returns {
@@ -31,7 +38,6 @@ func sealed(g *onnx.Graph, inputs []onnx.Value, r recipe) ([]byte, error) {
 	g.SetOutputs(outputs...)
 	g.ForgetShapes()
 	g.Prune()
-	return g.Encode()
 }
 
 // sound, deferred, makes an error of a panic. Whoever looks at a graph relies on nodes

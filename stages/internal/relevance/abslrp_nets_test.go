@@ -69,8 +69,8 @@ func relevanceOf(t *testing.T, n *program.Net, rules relevance.AbsLRP) []float64
 		for k := range g.Image(i) {
 			g.Image(i)[k] = float32(math.Sin(float64(k)*0.31+float64(i)) + math.Sin(float64(k)*0.013))
 		}
-		clear(g.Start(i))
-		g.Start(i)[3+i] = 1
+		clear(g.Counts("", i))
+		g.Counts("", i)[3+i] = 1
 	}
 	if err := g.Run(t.Context()); err != nil {
 		t.Fatal(err)
