@@ -1,0 +1,237 @@
+package relevance
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// TokenOrder returns, for tokens that don't stand in the order of the image's rows, which
+// of them comes at each position when they do: those without a place first, as they are.
+// It is nil where they stand so anyway, or where that can't be told. axis is v's axis of
+// tokens.
+//
+// Hiera sorts its tokens once, so that those it pools later are neighbours: Ryali et
+// al., "Hiera: A Hierarchical Vision Transformer without the Bells-and-Whistles", ICML
+// 2023, appendix. What reads them as a grid has to undo that.
+func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
+	shape := g.Shape(v)
+	side, others := TokenGrid(shape[axis])
+	if side == 0 {
+		return nil
+	}
+	o := &origins{g: g, made: map[Value]int{}, known: map[Value][]int32{}}
+	for i, n := range g.Proto.Graph.Node {
+		for _, v := range n.Output {
+			o.made[v] = i
+		}
+	}
+	of := o.of(v)
+	if of == nil {
+		return nil
+	}
+	of = corners(of, shape, len(shape)-axis) // the axis of channels
+	of = of[:shape[axis]]                    // of the first image
+	order := make([]int, shape[axis])
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order[others:], func(a, b int) int { return cmp.Compare(of[a], of[b]) })
+	for i := others; i < len(order); i++ {
+		if of[order[i]] < 0 || i > others && of[order[i]] == of[order[i-1]] {
+			return nil // not a place each
+		}
+	}
+	if slices.IsSorted(order) {
+		return nil
+	}
+	return order
+}
+
+// origins knows where in the image elements of values come from: the number of the
+// place, row by row, in the last layer before them that has places, −1 for none. What
+// is made of several places has the least of their numbers, the corner of a block.
+type origins struct {
+	g     *onnx.Graph
+	made  map[Value]int // by which node
+	known map[Value][]int32
+}
+
+// of returns the origins of all elements of v, nil if they can't be told.
+func (o *origins) of(v Value) []int32 {
+	if known, ok := o.known[v]; ok {
+		return known
+	}
+	o.known[v] = nil
+	o.known[v] = o.find(v)
+	return o.known[v]
+}
+
+func (o *origins) find(v Value) []int32 {
+	to := o.g.Shape(v)
+	i, ok := o.made[v]
+	if !ok {
+		if len(to) == 4 && v == o.g.Inputs()[0].Name {
+			return grid(to, ChannelAxis(o.g, v) == 1)
+		}
+		return nil
+	}
+	n := onnx.Node{NodeProto: o.g.Proto.Graph.Node[i]}
+	in := o.g.Shape(n.In(0))
+	switch n.OpType {
+	case "Conv", "MaxPool", "AveragePool":
+		if len(to) == 4 {
+			return grid(to, true)
+		}
+	case "Reshape", "Flatten", "Squeeze", "Unsqueeze":
+		return o.of(n.In(0))
+	case "Transpose":
+		return moved(o.of(n.In(0)), in, n.Ints("perm"))
+	case "MatMul", "Gemm":
+		if o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 && n.Int("transA", 0) == 0 {
+			return spread(corners(o.of(n.In(0)), in, len(in)-1), to[len(to)-1])
+		}
+	case "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
+		axes := n.Ints("axes")
+		if axes == nil {
+			long, _ := o.g.Int64s(n.In(1))
+			for _, a := range long {
+				axes = append(axes, int(a))
+			}
+		}
+		of, shape := o.of(n.In(0)), slices.Clone(in)
+		for _, a := range axes {
+			a = (a + len(in)) % len(in)
+			of, shape[a] = corners(of, shape, a), 1
+		}
+		if len(axes) == 0 {
+			return nil
+		}
+		return of
+	case "Concat":
+		return o.joined(n, to)
+	case "Slice", "Gather", "Split", "Expand", "Tile", "Pad":
+		return nil
+	default:
+		// Element by element, or along channels: as the operand that was made first, which
+		// in residual streams is the stream.
+		operands := slices.Clone(n.Input)
+		slices.SortStableFunc(operands, func(a, b Value) int { return cmp.Compare(o.made[a], o.made[b]) })
+		for _, x := range operands {
+			if o.g.Weight(x) == nil && slices.Equal(o.g.Shape(x), to) {
+				if of := o.of(x); of != nil {
+					return of
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// joined returns the origins of a Concat; what isn't known of its operands, such as a
+// class token, has none.
+func (o *origins) joined(n onnx.Node, to []int) []int32 {
+	axis := (n.Int("axis", 0) + len(to)) % len(to)
+	out := make([]int32, 0, size(to))
+	some := false
+	for outer := range size(to[:axis]) {
+		for _, v := range n.Input {
+			of, length := o.of(v), size(o.g.Shape(v)[axis:])
+			some = some || of != nil
+			for k := range length {
+				if of == nil {
+					out = append(out, -1)
+				} else {
+					out = append(out, of[outer*length+k])
+				}
+			}
+		}
+	}
+	if !some {
+		return nil
+	}
+	return out
+}
+
+// grid returns the origins of a layer's places themselves.
+func grid(shape []int, channelsFirst bool) []int32 {
+	out := make([]int32, size(shape))
+	for i := range out {
+		if channelsFirst {
+			out[i] = int32(i % (shape[2] * shape[3]))
+		} else {
+			out[i] = int32(i / shape[3] % (shape[1] * shape[2]))
+		}
+	}
+	return out
+}
+
+// moved returns what a Transpose makes of elements.
+func moved(of []int32, shape, perm []int) []int32 {
+	if of == nil {
+		return nil
+	}
+	rank := len(shape)
+	strides, step := make([]int, rank), 1
+	for i := rank - 1; i >= 0; i-- {
+		strides[i], step = step, step*shape[i]
+	}
+	out := make([]int32, 0, len(of))
+	at := make([]int, rank)
+	for range of {
+		from := 0
+		for i := range at {
+			from += at[i] * strides[axisOf(perm, i, rank)]
+		}
+		out = append(out, of[from])
+		for i := rank - 1; i >= 0; i-- {
+			if at[i]++; at[i] < shape[axisOf(perm, i, rank)] {
+				break
+			}
+			at[i] = 0
+		}
+	}
+	return out
+}
+
+// axisOf returns which axis a Transpose puts at i; without a permutation they turn around.
+func axisOf(perm []int, i, rank int) int {
+	if perm == nil {
+		return rank - 1 - i
+	}
+	return perm[i]
+}
+
+// corners returns the least along an axis, which gets size 1.
+func corners(of []int32, shape []int, axis int) []int32 {
+	if of == nil {
+		return nil
+	}
+	inner, n := size(shape[axis+1:]), shape[axis]
+	out := make([]int32, 0, len(of)/n)
+	for outer := range size(shape[:axis]) {
+		for k := range inner {
+			low := of[outer*n*inner+k]
+			for i := 1; i < n; i++ {
+				low = min(low, of[(outer*n+i)*inner+k])
+			}
+			out = append(out, low)
+		}
+	}
+	return out
+}
+
+// spread repeats each element along a last axis.
+func spread(of []int32, n int) []int32 {
+	if of == nil {
+		return nil
+	}
+	out := make([]int32, 0, len(of)*n)
+	for _, v := range of {
+		for range n {
+			out = append(out, v)
+		}
+	}
+	return out
+}
