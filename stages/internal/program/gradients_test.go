@@ -48,7 +48,7 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := nets(t, true)
-	for _, name := range []string{"attention", "grey", "half", "last", "lstm", "opset18", "opset21", "opset7", "single", "softmax"} {
+	for _, name := range []string{"attention", "grey", "grid", "half", "last", "lstm", "opset18", "opset21", "opset7", "single", "softmax"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}
 	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {

@@ -241,6 +241,13 @@ func (e *edit) rank(name string) (int, error) {
 
 // fixed returns the shape of a value, every dimension of which is known.
 func (e *edit) fixed(name string) ([]int, error) {
+	if t := e.constant(name); t != nil {
+		shape := make([]int, len(t.Dims))
+		for i, d := range t.Dims {
+			shape[i] = int(d)
+		}
+		return shape, nil
+	}
 	t, ok := e.types[name]
 	if !ok || slices.Contains(t.Shape, onnx.Free) {
 		return nil, fmt.Errorf("the shape of %q isn't known", name)
@@ -288,6 +295,11 @@ func long(v []int) []int64 {
 // drop removes an attribute.
 func drop(n onnx.Node, name string) {
 	n.Attribute = slices.DeleteFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == name })
+}
+
+func setText(n onnx.Node, name, value string) {
+	drop(n, name)
+	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_STRING, S: []byte(value)})
 }
 
 // unused reports whether no output of n from number i on is asked for.

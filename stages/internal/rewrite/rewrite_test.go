@@ -81,6 +81,7 @@ func ints(name string, v ...int64) *onnxpb.TensorProto { return onnx.IntTensor(n
 var types = map[string]onnx.Type{
 	"x": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 4, 5}},
 	"s": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 2}},
+	"g": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 6, 7, 2}},
 }
 
 // flags returns a constant of truth values in rows.
@@ -137,7 +138,8 @@ func TestToOpset(t *testing.T) {
 		{"TopK", 9, node("TopK", "x", attr("k", 3), attr("axis", 1)), nil, []string{"y = TopK(x, [3]) axis=1"}},
 		{"Scatter", 9, node("Scatter", "x i u"), nil, []string{"y = ScatterElements(x, i, u)"}},
 		{"RoiAlign", 15, node("RoiAlign", "x r i"), nil, []string{"y = RoiAlign(x, r, i) coordinate_transformation_mode=output_half_pixel"}},
-		{"GridSample", 20, node("GridSample", "x g"), nil, []string{"y = GridSample(x, g) mode=bilinear"}},
+		{"GridSample by cubes", 20, node("GridSample", "x g", attr("mode", "cubic")), nil, []string{"y = GridSample(x, g) mode=bicubic"}},
+		{"GridSample of reflections", 20, node("GridSample", "x g", attr("padding_mode", "reflection")), nil, []string{"y = GridSample(x, g) padding_mode=reflection mode=bilinear"}},
 		{"Cast", 21, node("Cast", "x", attr("to", 1), attr("saturate", 1)), nil, []string{"y = Cast(x) to=1"}},
 		{"AveragePool", 22, node("AveragePool", "x", attr("dilations", list64(1, 1))), nil, []string{"y = AveragePool(x)"}},
 		{"Gelu", 20, node("Gelu", "x"), nil, []string{
@@ -222,6 +224,7 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"an unknown shape", 18, onnx.NewNode("n", "Split", []string{"z"}, []string{"y"}, attr("num_outputs", 1)), `the shape of "z" isn't known`},
 		{"scattering", 18, node("ScatterND", "x i u", attr("reduction", "max")), "can't scatter by max"},
 		{"columns of an unknown image", 18, node("Col2Im", "s i b"), `"i" isn't constant`},
+		{"a grid of points in space", 20, node("GridSample", "x x"), "only images are supported, of two axes"},
 		{"keys of an earlier run", 23, node("Attention", "x x x  k v"), "reads keys and values of an earlier run"},
 		{"attention handed on", 23, onnx.NewNode("n", "Attention", []string{"x", "x", "x"}, []string{"y", "k"}), "hands more on"},
 		{"tokens without heads", 23, node("Attention", "s s s"), "2 elements aren't 0 heads"},

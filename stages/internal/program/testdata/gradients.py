@@ -185,6 +185,13 @@ class Net:
         (h, w), (top, left, bottom, right) = ints(image), a["pads"]
         return F.fold(x, (h + top + bottom, w + left + right), ints(block), stride=a["strides"])[:, :, top:top + h, left:left + w]
 
+    def Tanh(self, n, a, x):
+        return x.tanh()
+
+    def GridSample(self, n, a, x, grid):
+        mode, padding = a["mode"].decode(), a.get("padding_mode", b"zeros").decode()
+        return F.grid_sample(x, grid, mode, padding, bool(a.get("align_corners", 0)))
+
     def RotaryEmbedding(self, n, a, x, cos, sin, places):
         apart = x if x.dim() == 4 else x.unflatten(2, (a["num_heads"], -1)).transpose(1, 2)
         turned = a.get("rotary_embedding_dim", apart.shape[-1])

@@ -109,6 +109,18 @@ def main(folder):
     x = g.op("Relu", g.op("Conv", x, g.weight(6, 4, 3, 3), g.weight(6, scale=0.1), kernel_shape=[3, 3]))
     g.save(folder / "opset18.onnx", g.head(x), ["N", 3, SIZE, SIZE], 18, check=False)  # it warns of that version
 
+    # Images read between their pixels: where a grid says, and where the image does.
+    g = Graph()
+    x = g.body("images")
+    grid = g.op("Tanh", g.op("Conv", x, g.weight(2, 6, 1, 1, scale=2.0), kernel_shape=[1, 1]))
+    grid = g.op("Mul", g.op("Transpose", grid, perm=[0, 2, 3, 1]), g.constant(np.float32(1.4)))
+    y = g.op("GridSample", x, grid, mode="bilinear", padding_mode="zeros")
+    z = g.op("GridSample", x, grid, mode="bilinear", padding_mode="border", align_corners=1)
+    lines = g.op("Concat", g.op("Shape", "images", end=1), g.constant(np.array([5, 3, 2], np.int64)), axis=0)
+    fixed = g.op("Expand", g.constant((g.rng.random((1, 5, 3, 2)) * 2.4 - 1.2).astype(np.float32)), lines)
+    x = g.op("Concat", *(g.op("GlobalAveragePool", g.op("Mul", v, v)) for v in (y, z, g.op("GridSample", x, fixed, mode="bilinear"))), axis=1)
+    g.save(folder / "grid.onnx", g.head(x, 18), ["N", 3, SIZE, SIZE], 16)
+
     # Attention as one operator: heads behind each other, with fewer keys, a mask and
     # an order; and heads apart, turned by their positions, with a mask of what is seen.
     g = Graph()

@@ -27,7 +27,7 @@ import torch
 
 from redraw import redraw
 
-GAINS = (2**0.5, 1, 0.5**0.5)  # of convolutions
+GAINS = (2**0.5, 1, 0.5**0.5, 0.25)  # of convolutions
 DRAWS = 3  # images to choose from
 TREMBLES = 2
 SMOOTH = 3e-5
