@@ -12,7 +12,7 @@ import (
 func TestFits(t *testing.T) {
 	final := &model.Value{Name: "relu", Shape: []string{"N", "8", "4", "4"}}
 	const unknown = "no gradient is known for CumSum"
-	one := model.Inspection{Rectifiers: 3}
+	one := model.Inspection{Rectifiers: 3, Final: final}
 	one.Feed.Classes = 1
 	for _, tt := range []struct {
 		name  string

@@ -34,8 +34,8 @@ func (m *Models) Unfit(ctx context.Context, s *stages.Stage, params, of any) err
 		return nil
 	}
 	n := attribute.NeedsOf(s, params)
-	inner := n.Layer == "final" || n.Layer == "middle"
-	if n.Layer != "input" {
+	inner := n.Layer != "input" && n.Layer != ""
+	if inner {
 		n.Gradient, n.Rules = false, "" // what lies before the layer doesn't matter
 	}
 	if !n.Gradient && !n.Attention && !n.Others && !inner {
@@ -60,17 +60,14 @@ func (m *Models) Unfit(ctx context.Context, s *stages.Stage, params, of any) err
 	if x.err != nil || x.Problem != "" {
 		return x.err
 	}
-	why := unfit(x.Inspection, n)
-	switch {
-	case why == "":
-		return nil
-	case inner && why == noPlaces:
+	if why := noLayer(x.Inspection, n.Layer); why != "" {
 		return stages.BadField("layer", "%s", why)
 	}
-	return errors.New(why)
+	if why := unfit(x.Inspection, n); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
-
-const noPlaces = "no inner value has places that everything passes through: name a layer"
 
 // unfit says why a model hasn't what a method needs, "" if it has.
 func unfit(x model.Inspection, n attribute.Needs) string {
@@ -81,10 +78,25 @@ func unfit(x model.Inspection, n attribute.Needs) string {
 		return x.Attention
 	case x.Rules[n.Rules] != "":
 		return x.Rules[n.Rules]
-	case n.Layer == "final" && x.Final == nil || n.Layer == "middle" && x.Middle == nil:
-		return noPlaces
 	case n.Others && x.Feed.Classes == 1:
 		return "the model has one class, and no others to compare it with"
 	}
-	return ""
+	return noLayer(x, n.Layer)
+}
+
+// noLayer says why a model hasn't a layer, "" if it has.
+func noLayer(x model.Inspection, layer string) string {
+	switch layer {
+	case "", "input":
+		return ""
+	case "middle", "final":
+		if layer == "middle" && x.Middle != nil || layer == "final" && x.Final != nil {
+			return ""
+		}
+		return "no inner value has places that everything passes through: name a layer"
+	}
+	if x.Values[layer] {
+		return ""
+	}
+	return fmt.Sprintf("no value of the model's graph is called %q", layer)
 }

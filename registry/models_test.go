@@ -22,6 +22,8 @@ func TestUnfit(t *testing.T) {
 	}
 	inner := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
 	inner.Layer = "middle"
+	nowhere := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
+	nowhere.Layer = "nowhere"
 	halved := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
 	halved.Gates = "halved"
 	var m Models
@@ -33,6 +35,7 @@ func TestUnfit(t *testing.T) {
 		{"vgg", "tibav", nil, "no attention"},
 		{"vgg", "lrp-epsilon", nil, ""},
 		{"vgg", "lrp-epsilon", inner, ""},
+		{"vgg", "lrp-epsilon", nowhere, `is called "nowhere"`},
 		{"vgg", "grad-cam", nil, ""},
 		{"vit", "tibav", nil, ""},
 		{"vit", "lrp-epsilon", halved, ""},

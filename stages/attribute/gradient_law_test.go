@@ -240,10 +240,13 @@ func TestTappedRefuses(t *testing.T) {
 	nowhere := tappedAt("")
 	target := tappedAt("final")
 	target.Target = "best"
+	small := tappedAt("final")
+	small.Size = "layer"
 	for want, p := range map[string]interface{ Validate() error }{
 		"channels of its own":    SaliencyParams{Tapped: none},
 		"neither input":          GradCAMParams{CAM{Tapped: nowhere}},
 		"neither predicted":      GuidedGradCAMParams{Tapped: target},
+		"has the image's size":   GuidedGradCAMParams{Tapped: small},
 		"both ends of the path":  IntegratedGradientsParams{Tapped: tapped(), Steps: 1, Rule: "trapezoid"},
 		"makes its map at the i": AGIParams{Common: tappedAt("final").Common},
 	} {

@@ -15,8 +15,11 @@ type GuidedGradCAMParams struct {
 }
 
 // Validate refuses what [Tapped] does, except channels: they are the image's
-// whatever the layer.
+// whatever the layer, and so is the size.
 func (p GuidedGradCAMParams) Validate() error {
+	if p.Size != "image" {
+		return stages.BadField("size", "size %s: the map is a product with one that is made at the input, which has the image's size", p.Size)
+	}
 	layer := p.Tapped
 	layer.Reduce = "sum"
 	return layer.Validate()

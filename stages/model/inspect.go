@@ -33,15 +33,16 @@ type Inspection struct {
 	// Problem says why the model couldn't be run; what follows is empty then.
 	Problem string `json:"problem,omitempty"`
 
-	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
-	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
-	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
-	CutSoftmax bool           `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
-	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
-	Rectifiers int            `json:"rectifiers"`
-	Middle     *Value         `json:"middle,omitempty"`
-	Final      *Value         `json:"final,omitempty"`
-	Gradient   string         `json:"no_gradient,omitempty"` // why there is none
+	Feed       modelfile.Spec  `json:"feed"`                 // with the default preset
+	OpenSize   bool            `json:"open_size"`            // the file leaves height and width open
+	OtherSize  int             `json:"other_size,omitempty"` // it also runs on images of this height
+	CutSoftmax bool            `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
+	Simplified []NodeCount     `json:"simplified"`           // what it comes down to
+	Rectifiers int             `json:"rectifiers"`
+	Middle     *Value          `json:"middle,omitempty"`
+	Final      *Value          `json:"final,omitempty"`
+	Values     map[string]bool `json:"-"`                     // the names of all that may be a layer
+	Gradient   string          `json:"no_gradient,omitempty"` // why there is none
 	// Attention says why there is none of tokens to tokens.
 	Attention string `json:"no_attention,omitempty"`
 	// Rules says, by the name of a policy that not all models have rules for, why not.
@@ -131,6 +132,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) error
 	x.Rectifiers = relevance.Rectifiers(g)
 	middle, final := relevance.Layers(g)
 	x.Middle, x.Final = layer(g, middle), layer(g, final)
+	x.Values = map[string]bool{}
+	for name := range g.Types {
+		x.Values[name] = true
+	}
 	x.follow(g, n.Input, n.Output)
 	return nil
 }
