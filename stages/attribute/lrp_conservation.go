@@ -55,13 +55,17 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		return fmt.Errorf("port images has the images of %d cells, and accounts are kept of one", count)
 	}
 	images := e.Ports["images"][0].Items
+	belongs, err := belongings(e)
+	if err != nil {
+		return err
+	}
 	var sums []program.Account
 	for i := range images.Len() {
 		item, err := images.At(i)
 		if err != nil {
 			return err
 		}
-		one, err := single(e, item)
+		one, err := belongs.to(item)
 		if err != nil {
 			return err
 		}
@@ -104,36 +108,53 @@ func accountsTable(sums []program.Account, images int) stages.Table {
 	return t
 }
 
-// single returns the surroundings of one image as an itemwise stage of the same ports
-// sees them: what belongs to it has its id, or else was made from it.
-func single(e *stages.Env, image stages.Item) (*stages.Env, error) {
-	one := *e
-	call := stages.Call{Item: image}
+// A belonging finds what belongs to an image on the ports of a stage that sees whole
+// sets: the item with its id, or else the first one with its origin.
+type belonging struct {
+	e     *stages.Env
+	ports []struct{ ids, origins map[string]int } // empty where nothing is wired
+}
+
+// belongings reads the items of all ports once.
+func belongings(e *stages.Env) (*belonging, error) {
+	b := &belonging{e: e}
 	for _, port := range e.Stage.Inputs {
-		var members []stages.Member
+		at := struct{ ids, origins map[string]int }{map[string]int{}, map[string]int{}}
 		if port.Type.Items && e.Wired(port.Name) {
-			d := e.Ports[port.Name][0]
-			best := -1
-			for i := range d.Items.Len() {
-				item, err := d.Items.At(i)
+			items := e.Ports[port.Name][0].Items
+			for i := range items.Len() {
+				item, err := items.At(i)
 				if err != nil {
 					return nil, err
 				}
-				if item.ID == image.ID {
-					best = i
-					break
-				}
-				if best < 0 && item.Origin == image.Origin {
-					best = i
+				at.ids[item.ID] = i
+				if _, ok := at.origins[item.Origin]; !ok {
+					at.origins[item.Origin] = i
 				}
 			}
-			if best >= 0 {
-				b, err := d.Load(best)
-				if err != nil {
-					return nil, err
-				}
-				members = []stages.Member{{Item: image, Data: b}}
+		}
+		b.ports = append(b.ports, at)
+	}
+	return b, nil
+}
+
+// to returns the surroundings of one image as an itemwise stage of the same ports sees
+// them.
+func (b *belonging) to(image stages.Item) (*stages.Env, error) {
+	one := *b.e
+	call := stages.Call{Item: image}
+	for k, port := range b.e.Stage.Inputs {
+		i, ok := b.ports[k].ids[image.ID]
+		if !ok {
+			i, ok = b.ports[k].origins[image.Origin]
+		}
+		var members []stages.Member
+		if ok {
+			payload, err := b.e.Ports[port.Name][0].Load(i)
+			if err != nil {
+				return nil, err
 			}
+			members = []stages.Member{{Item: image, Data: payload}}
 		}
 		call.Members = append(call.Members, members)
 	}
