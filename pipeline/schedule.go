@@ -8,13 +8,13 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/stages"
-	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/pool"
 )
 
 // schedule starts work until there is none left. Only this goroutine touches the
 // states of cells and the queues.
 func (r *run) schedule(drain <-chan struct{}) {
-	var wg conc.WaitGroup
+	wg := pool.New() // its goroutines, and their stacks, serve many small cells
 	defer wg.Wait()
 	r.emit(r.planned())
 	for {
@@ -22,7 +22,7 @@ func (r *run) schedule(drain <-chan struct{}) {
 			r.stopped = true
 		}
 		r.settleDue()
-		for !r.stopped && r.startOne(&wg) {
+		for !r.stopped && r.startOne(wg) {
 		}
 		if r.active == 0 {
 			return
@@ -49,7 +49,7 @@ func (r *run) planned() Event {
 }
 
 // startOne starts one piece of work if there is one and a slot for it.
-func (r *run) startOne(wg *conc.WaitGroup) bool {
+func (r *run) startOne(wg *pool.Pool) bool {
 	for i, j := range r.tasks {
 		pool := r.host
 		if j.device() {
@@ -97,7 +97,7 @@ func (j *job) device() bool {
 
 // begin opens a job on a host slot. What needs no device and is a single chunk
 // is done at once; the rest goes to the queue of tasks.
-func (r *run) begin(wg *conc.WaitGroup, j *job, slot *device.Slot) {
+func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 	r.active++
 	for _, m := range j.members {
 		m.settled, m.state = true, running
@@ -161,7 +161,7 @@ func (r *run) started(j *job) {
 }
 
 // startChunk starts the next chunk of the i-th job in the queue.
-func (r *run) startChunk(wg *conc.WaitGroup, i int, j *job, slot *device.Slot, pool chan *device.Slot) {
+func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool chan *device.Slot) {
 	chunk := j.chunks[j.next]
 	if j.next++; j.next == len(j.chunks) {
 		r.tasks = slices.Delete(r.tasks, i, i+1)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/runexp/runexp/stages"
@@ -15,7 +16,8 @@ import (
 // since the last.
 type itemFile struct {
 	mu     sync.Mutex // guards what follows
-	file   fs.FileInfo
+	file   *os.File   // nil while there's none; open as a run of many small cells asks often
+	info   fs.FileInfo
 	end    int64 // behind the last frame that is known
 	groups map[stages.Digest]*itemGroup
 }
@@ -48,18 +50,21 @@ const (
 // those made by prefer if there are any. Damaged records are left out. What is
 // recorded later may or may not show.
 func (s *Store) Items(group stages.Digest, prefer string) (*Items, error) {
-	path := s.itemPath(group[0])
-	l := s.itemFileOf(group[0])
+	items, held, err := s.itemFileOf(group[0]).items(s, group, prefer)
+	s.holdItems(held)
+	return items, err
+}
+
+// items is Items, and returns how many more bytes the file holds now.
+func (l *itemFile) items(s *Store, group stages.Digest, prefer string) (items *Items, held int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, err := l.update(path)
-	if err != nil {
+	if held, err = l.update(s.itemPath(group[0])); err != nil {
 		s.warn("item records can't be read: %v", err)
 	}
 	g := l.groups[group]
 	if g == nil {
-		s.holdItems(held)
-		return s.newItems(), nil
+		return s.newItems(), held, nil
 	}
 	v := g.views[prefer]
 	if v == nil {
@@ -67,20 +72,39 @@ func (s *Store) Items(group stages.Digest, prefer string) (*Items, error) {
 		g.views[prefer] = v
 	}
 	before := v.items.rows.held()
-	if err := v.take(path, group, g.frames, prefer); err != nil {
-		return nil, err
-	}
-	s.holdItems(held + int64(v.items.rows.held()-before))
-	return v.items, nil
+	err = v.take(l.file, group, g.frames, prefer)
+	return v.items, held + int64(v.items.rows.held()-before), err
 }
 
 // holdItems accounts for memory, and gives up all of it when it's too much.
 func (s *Store) holdItems(n int64) {
 	s.itemMu.Lock()
-	defer s.itemMu.Unlock()
-	if s.itemBytes += n; s.itemBytes > itemMemory {
-		s.itemFiles, s.itemBytes = nil, 0 // whoever has some keeps them
+	s.itemBytes += n
+	much := s.itemBytes > itemMemory
+	s.itemMu.Unlock()
+	if much {
+		s.closeItems() // whoever has items keeps them
 	}
+}
+
+func (s *Store) closeItems() {
+	s.itemMu.Lock()
+	files := s.itemFiles
+	s.itemFiles, s.itemBytes = nil, 0
+	s.itemMu.Unlock()
+	for _, l := range files {
+		l.mu.Lock()
+		l.forget()
+		l.mu.Unlock()
+	}
+}
+
+// forget makes the file one of which nothing is known.
+func (l *itemFile) forget() {
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.file, l.info, l.end, l.groups = nil, nil, 0, nil
 }
 
 func (s *Store) itemFileOf(bucket byte) *itemFile {
@@ -102,25 +126,27 @@ func (s *Store) itemFileOf(bucket byte) *itemFile {
 // file.
 func (l *itemFile) update(path string) (held int64, err error) {
 	now, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		l.file, l.end, l.groups = nil, 0, nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.forget()
 		return 0, nil
-	} else if err != nil {
+	case err != nil:
 		return 0, err
-	}
-	if l.file == nil || !os.SameFile(l.file, now) || now.Size() < l.end {
-		l.file, l.end, l.groups = now, 0, map[stages.Digest]*itemGroup{}
-	}
-	if !now.Mode().IsRegular() || now.Size() == l.end {
+	case !now.Mode().IsRegular():
+		l.forget()
 		return 0, nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
+	if l.file == nil || !os.SameFile(l.info, now) || now.Size() < l.end {
+		l.forget()
+		if now, err = l.open(path); err != nil {
+			return 0, err
+		}
 	}
-	defer f.Close()
+	if now.Size() == l.end {
+		return 0, nil
+	}
 	from := l.end
-	end, err := streamLog(io.NewSectionReader(f, from, now.Size()-from), itemLog, func(off int64, key stages.Digest, payload []byte) error {
+	end, err := streamLog(io.NewSectionReader(l.file, from, now.Size()-from), itemLog, func(off int64, key stages.Digest, payload []byte) error {
 		g := l.groups[key]
 		if g == nil {
 			g = &itemGroup{views: map[string]*itemView{}}
@@ -134,28 +160,31 @@ func (l *itemFile) update(path string) (held int64, err error) {
 	return held, err
 }
 
-// take reads the frames of a group that the view lacks.
-func (v *itemView) take(path string, group stages.Digest, frames []itemFrame, prefer string) error {
-	if v.taken == len(frames) {
-		return nil
-	}
+func (l *itemFile) open(path string) (info fs.FileInfo, err error) {
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	l.file, l.info, l.groups = f, info, map[stages.Digest]*itemGroup{}
+	return info, nil
+}
+
+// take reads the frames of a group that the view lacks.
+func (v *itemView) take(file *os.File, group stages.Digest, frames []itemFrame, prefer string) error {
 	var b []byte
 	for ; v.taken < len(frames); v.taken++ {
 		frame := frames[v.taken]
-		b = append(b[:0], make([]byte, frame.len)...)
-		if _, err := f.ReadAt(b, frame.off); err == io.EOF {
-			continue // rewritten since
+		b = slices.Grow(b[:0], frame.len)[:frame.len]
+		if _, err := file.ReadAt(b, frame.off); err == io.EOF {
+			continue // shorter than it was
 		} else if err != nil {
 			return err
 		}
-		// Checked once more: it may be another file by now.
+		// Checked once more: the bytes may have been altered since.
 		if key, payload, _, ok := frameAt(b, itemLog); ok && key == group {
 			if err := v.items.add(payload, prefer); err != nil {
 				return err

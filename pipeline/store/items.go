@@ -48,7 +48,7 @@ func (s *Store) NewOutcomes() *Outcomes { return &Outcomes{s.NewRows()} }
 
 // Add appends the outcome of an item and returns its row.
 func (v *Outcomes) Add(key stages.Digest, o ItemOutcome) (row int, err error) {
-	return v.rows.append(appendOutcome(nil, key, o))
+	return v.rows.append(appendOutcome(make([]byte, 0, 2<<10), key, o))
 }
 
 // At returns the outcome in a row. Its packs may have gone: see [Store.Check].
