@@ -51,6 +51,7 @@ func (k logKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
 
 // appendFrame appends a frame to b.
 func appendFrame(b []byte, kind logKind, key stages.Digest, payload []byte) []byte {
+	b = slices.Grow(b, frameLen+len(payload))
 	b = append(b, kind.magic()...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
 	at := len(b)
@@ -63,8 +64,11 @@ func appendFrame(b []byte, kind logKind, key stages.Digest, payload []byte) []by
 
 // checksum returns what the checksum of the frame f must be, if f is all of it.
 func checksum(f []byte) uint32 {
-	size := binary.LittleEndian.AppendUint32(nil, uint32(len(f)-frameLen))
-	return crc32.Update(crc32.Update(0, castagnoli, size), castagnoli, f[12:])
+	sum := ^uint32(0)
+	for size, i := uint32(len(f)-frameLen), 0; i < 4; size, i = size>>8, i+1 {
+		sum = castagnoli[byte(sum)^byte(size)] ^ sum>>8
+	}
+	return crc32.Update(^sum, castagnoli, f[12:])
 }
 
 // frameAt reads the frame that begins b. The payload shares b's memory. n is the

@@ -42,22 +42,28 @@ const buckets = 256
 
 // An index is the index in memory.
 type index struct {
-	entries []entry
-	newest  map[stages.Digest]int32 // of a key's entries
-	names   []named                 // what each cell was last, oldest first
-	latest  map[uint64]stages.Digest
-	logs    [buckets]coverage
+	rows   []row    // oldest first
+	newest RowIndex // entries by key
+	latest RowIndex // rows by the hash of the cell's name
+	packs  int      // that entries name
+	logs   [buckets]coverage
 }
 
-type entry struct {
-	rec  []byte // the payload
-	prev int32  // an older entry of the same key, or -1
+// A row is an entry, or says that a cell was seen.
+type row struct {
+	frame []byte // the key, then the payload
+	prev  int32  // an older entry of the same key, or -1
 }
 
-// A named says that a cell, by the hash of its name, had a key.
-type named struct {
-	name uint64
-	key  stages.Digest
+func (r row) key() stages.Digest { return stages.Digest(r.frame) }
+func (r row) hit() Hit           { return Hit{r.key(), r.frame[keyLen:]} }
+
+// name returns the hash of the name of the cell that had the key.
+func (r row) name() uint64 {
+	if r.frame[keyLen] == seenKind {
+		return binary.LittleEndian.Uint64(r.frame[keyLen+1:])
+	}
+	return r.hit().name()
 }
 
 // coverage tells what of an action log the index knows: everything up to mark,
@@ -96,6 +102,8 @@ func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	b := h.outputs()[i*outputLen:]
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0]&flagDropped != 0
 }
+
+func (h Hit) packs() int { return int(binary.LittleEndian.Uint32(h.rec[24:])) }
 
 // Packs yields the objects that the action's listings and payloads lie in.
 func (h Hit) Packs() iter.Seq[PackRef] {
@@ -148,67 +156,96 @@ func validEntry(rec []byte) bool {
 // parse reads the index file b, which it keeps.
 func (x *index) parse(b []byte) logScan {
 	n := len(b) / (frameLen + 100)
-	x.newest = make(map[stages.Digest]int32, n)
-	x.entries = make([]entry, 0, n)
-	return scanLog(b, indexLog, func(_ int, key stages.Digest, rec []byte) {
+	x.rows = make([]row, 0, n)
+	x.newest.Grow(n)
+	x.latest.Grow(n)
+	return scanLog(b, indexLog, func(off int, key stages.Digest, rec []byte) {
+		frame := b[off+frameLen-keyLen:][:keyLen+len(rec)]
 		switch {
 		case validEntry(rec):
-			x.add(key, rec)
+			x.put(frame)
 		case len(rec) == 9 && rec[0] == markKind:
 			if v := binary.LittleEndian.Uint64(rec[1:]); v < 1<<62 {
 				x.logs[key[0]] = coverage{mark: int64(v)}
 			}
 		case len(rec) == 9 && rec[0] == seenKind:
-			x.see(binary.LittleEndian.Uint64(rec[1:]), key)
+			x.append(row{frame, -1})
 		}
 	})
 }
 
 // add makes rec the newest entry of key.
-func (x *index) add(key stages.Digest, rec []byte) {
-	prev, ok := x.newest[key]
-	if !ok {
-		prev = -1
-	}
-	h := Hit{key, rec}
+func (x *index) add(key stages.Digest, rec []byte) { x.put(append(key[:], rec...)) }
+
+// put is add, for the key and what follows it.
+func (x *index) put(frame []byte) {
+	key := frame[:keyLen]
+	h := Hit{stages.Digest(key), frame[keyLen:]}
 	off, n := h.span()
 	if c := &x.logs[key[0]]; off >= c.mark {
 		c.sum += int64(n)
 	}
-	x.newest[key] = int32(len(x.entries))
-	x.entries = append(x.entries, entry{rec, prev})
-	x.see(h.name(), key)
+	x.packs += h.packs()
+	x.append(row{frame, int32(x.find(key))})
+	_ = x.newest.Set(keyHash(h.key), len(x.rows)-1, x.is(key))
 }
 
+// see notes that the cell called name had a key.
 func (x *index) see(name uint64, key stages.Digest) {
-	if x.latest != nil {
-		x.latest[name] = key
-		return
-	}
-	x.names = append(x.names, named{name, key})
+	frame := append(key[:], seenKind)
+	x.append(row{binary.LittleEndian.AppendUint64(frame, name), -1})
+}
+
+// append makes r what its cell was last.
+func (x *index) append(r row) {
+	name := r.name()
+	x.rows = append(x.rows, r)
+	_ = x.latest.Set(uint32(name), len(x.rows)-1, x.named(name))
+}
+
+// named returns a function that reports whether a row is about the cell called
+// name. Its error is nil.
+func (x *index) named(name uint64) func(int) (bool, error) {
+	return func(i int) (bool, error) { return x.rows[i].name() == name, nil }
+}
+
+// is returns a function that reports whether a row is about key. Its error is nil.
+func (x *index) is(key []byte) func(int) (bool, error) {
+	return func(i int) (bool, error) { return string(x.rows[i].frame[:keyLen]) == string(key), nil }
+}
+
+// find returns the row of the newest entry of key, or -1.
+func (x *index) find(key []byte) int {
+	i, _ := x.newest.Find(binary.LittleEndian.Uint32(key), x.is(key))
+	return i
 }
 
 // last returns the key that the cell called name last had.
 func (x *index) last(name uint64) (stages.Digest, bool) {
-	if x.latest == nil {
-		x.latest = make(map[uint64]stages.Digest, len(x.names))
-		for _, n := range x.names {
-			x.latest[n.name] = n.key
-		}
-		x.names = nil
+	i, _ := x.latest.Find(uint32(name), x.named(name))
+	if i < 0 {
+		return stages.Digest{}, false
 	}
-	key, ok := x.latest[name]
-	return key, ok
+	return x.rows[i].key(), true
+}
+
+// hits yields the newest entry of each key.
+func (x *index) hits() iter.Seq[Hit] {
+	return func(yield func(Hit) bool) {
+		for i, r := range x.rows {
+			if x.find(r.frame[:keyLen]) == i && !yield(r.hit()) {
+				return
+			}
+		}
+	}
 }
 
 // has reports whether the index has the action whose frame lies at off.
 func (x *index) has(key stages.Digest, off int64) bool {
-	i, ok := x.newest[key]
-	for ok && i >= 0 {
-		if at, _ := (Hit{key, x.entries[i].rec}).span(); at == off {
+	for i := x.find(key[:]); i >= 0; i = int(x.rows[i].prev) {
+		if at, _ := x.rows[i].hit().span(); at == off {
 			return true
 		}
-		i = x.entries[i].prev
 	}
 	return false
 }
@@ -217,18 +254,18 @@ func (x *index) has(key stages.Digest, off int64) bool {
 // there are any. It reads nothing but memory, so the action's files may have
 // gone: see [Store.Check].
 func (s *Store) Lookup(key stages.Digest, prefer string) (Hit, bool) {
-	s.indexMu.Lock()
-	defer s.indexMu.Unlock()
-	first, ok := s.index.newest[key]
-	if !ok {
+	s.indexMu.RLock()
+	defer s.indexMu.RUnlock()
+	first := s.index.find(key[:])
+	if first < 0 {
 		return Hit{}, false
 	}
-	for i := first; i >= 0; i = s.index.entries[i].prev {
-		if h := (Hit{key, s.index.entries[i].rec}); string(h.madeBy()) == prefer {
+	for i := first; i >= 0; i = int(s.index.rows[i].prev) {
+		if h := s.index.rows[i].hit(); string(h.madeBy()) == prefer {
 			return h, true
 		}
 	}
-	return Hit{key, s.index.entries[first].rec}, true
+	return s.index.rows[first].hit(), true
 }
 
 func (s *Store) indexPath() string { return filepath.Join(s.dir, "index") }

@@ -35,9 +35,9 @@ func (s *Store) Info() (Info, error) {
 	if err != nil {
 		return in, err
 	}
-	s.indexMu.Lock()
-	in.Actions = len(s.index.newest)
-	s.indexMu.Unlock()
+	s.indexMu.RLock()
+	in.Actions = s.index.newest.Len()
+	s.indexMu.RUnlock()
 	size := func(path string) {
 		if n, err := statSize(path); err == nil {
 			in.RecordBytes += n

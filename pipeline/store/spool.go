@@ -3,7 +3,9 @@ package store
 import (
 	"encoding/binary"
 	"io"
+	"math/bits"
 	"os"
+	"slices"
 	"sort"
 	"sync"
 )
@@ -115,9 +117,13 @@ type Rows struct {
 
 	mu     sync.Mutex // guards what follows
 	n      int
-	sealed []pagePlace
-	page   []byte // the last one: each row after its length
-	first  int    // row of it
+	page   []byte       // the last one: each row after its length
+	sealed *sealedPages // those before it, if any
+}
+
+type sealedPages struct {
+	places []pagePlace
+	n      int // rows
 	recent [4]cachedPage
 	turn   int // which of them is replaced next
 }
@@ -157,15 +163,21 @@ func (t *Rows) Append(row []byte) error {
 func (t *Rows) append(row []byte) (number int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if need := len(t.page) + binary.MaxVarintLen32 + len(row); len(t.page) > 0 && need > pageSize {
+	need := binary.MaxVarintLen32 + len(row)
+	if len(t.page) > 0 && len(t.page)+need > pageSize {
 		off, err := t.s.spoolAppend(t.page)
 		if err != nil {
 			return 0, err
 		}
-		t.sealed = append(t.sealed, pagePlace{off, int32(len(t.page)), int32(t.first)})
-		t.keep(len(t.sealed), t.page)
-		t.page, t.first = make([]byte, 0, pageSize), t.n
+		if t.sealed == nil {
+			t.sealed = &sealedPages{}
+		}
+		p := t.sealed
+		p.places = append(p.places, pagePlace{off, int32(len(t.page)), int32(p.n)})
+		p.keep(len(p.places), t.page)
+		t.page, p.n = make([]byte, 0, pageSize), t.n
 	}
+	t.page = slices.Grow(t.page, need)
 	t.page = appendUint(t.page, uint64(len(row)))
 	t.page = append(t.page, row...)
 	t.n++
@@ -176,14 +188,16 @@ func (t *Rows) append(row []byte) (number int, err error) {
 func (t *Rows) At(i int) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	page, first := t.page, t.first
-	if i < t.first {
-		k := sort.Search(len(t.sealed), func(k int) bool { return int(t.sealed[k].first) > i }) // one behind
-		var err error
-		if page, err = t.read(k); err != nil {
-			return nil, err
+	page, first := t.page, 0
+	if p := t.sealed; p != nil {
+		if first = p.n; i < first {
+			k := sort.Search(len(p.places), func(k int) bool { return int(p.places[k].first) > i }) // one behind
+			var err error
+			if page, err = p.read(t.s, k); err != nil {
+				return nil, err
+			}
+			first = int(p.places[k-1].first)
 		}
-		first = int(t.sealed[k-1].first)
 	}
 	for ; first < i; first++ {
 		n, w := binary.Uvarint(page)
@@ -193,25 +207,25 @@ func (t *Rows) At(i int) ([]byte, error) {
 	return page[w : w+int(n) : w+int(n)], nil
 }
 
-// read returns the sealed page of a number, which counts from one.
-func (t *Rows) read(number int) ([]byte, error) {
-	for i := range t.recent {
-		if t.recent[i].number == number {
-			return t.recent[i].b, nil
+// read returns the page of a number, which counts from one.
+func (p *sealedPages) read(s *Store, number int) ([]byte, error) {
+	for i := range p.recent {
+		if p.recent[i].number == number {
+			return p.recent[i].b, nil
 		}
 	}
-	at := t.sealed[number-1]
-	b, err := t.s.spoolRead(at.off, int(at.len))
+	at := p.places[number-1]
+	b, err := s.spoolRead(at.off, int(at.len))
 	if err != nil {
 		return nil, err
 	}
-	t.keep(number, b)
+	p.keep(number, b)
 	return b, nil
 }
 
-func (t *Rows) keep(number int, b []byte) {
-	t.recent[t.turn] = cachedPage{number, b}
-	t.turn = (t.turn + 1) % len(t.recent)
+func (p *sealedPages) keep(number int, b []byte) {
+	p.recent[p.turn] = cachedPage{number, b}
+	p.turn = (p.turn + 1) % len(p.recent)
 }
 
 // held returns how many bytes of the rows are in memory for good.
@@ -239,9 +253,7 @@ func (x *RowIndex) Find(hash uint32, same func(row int) (bool, error)) (int, err
 
 // Set makes row the one that Find returns for what is the same.
 func (x *RowIndex) Set(hash uint32, row int, same func(row int) (bool, error)) error {
-	if 4*(x.n+1) > 3*len(x.slots) {
-		x.grow()
-	}
+	x.Grow(x.n + 1)
 	at, err := x.slot(hash, same)
 	if err != nil {
 		return err
@@ -278,9 +290,13 @@ func (x *RowIndex) slot(hash uint32, same func(row int) (bool, error)) (int, err
 	}
 }
 
-func (x *RowIndex) grow() {
+// Grow makes room for n different rows in all.
+func (x *RowIndex) Grow(n int) {
+	if 4*n <= 3*len(x.slots) {
+		return
+	}
 	old := x.slots
-	x.slots = make([]uint64, max(8, 2*len(old)))
+	x.slots = make([]uint64, max(8, 1<<bits.Len(uint(4*n/3))))
 	for _, v := range old {
 		if v == 0 {
 			continue

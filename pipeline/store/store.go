@@ -78,7 +78,7 @@ type Store struct {
 	logMu sync.Mutex // guards logs
 	logs  map[string]*openLog
 
-	indexMu sync.Mutex // guards what follows
+	indexMu sync.RWMutex // guards what follows
 	index   index
 	indexed *os.File // nil until first written
 	pending []byte   // frames for it
@@ -124,7 +124,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.openIndex(); err != nil {
 		return nil, err
 	}
-	s.packs = make(map[PackRef]*Miss, len(s.index.entries))
+	s.packs = make(map[PackRef]*Miss, s.index.packs)
 	return s, nil
 }
 
@@ -132,6 +132,7 @@ func Open(dir string, o Options) (*Store, error) {
 // one sync; a store that only read doesn't touch the disk.
 func (s *Store) Close() error {
 	s.closeSpool()
+	s.closeItems()
 	err := errors.Join(s.files.flush(s), s.closeIndex(), s.closeLogs())
 	if s.written.Swap(false) {
 		if e := s.at("sync"); e != nil {

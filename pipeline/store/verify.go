@@ -278,9 +278,8 @@ func (v *verification) index() {
 		v.reindex = true
 	}
 	lost := 0
-	for key, i := range x.newest {
-		h := Hit{key, x.entries[i].rec}
-		if off, _ := h.span(); v.known[place{key, off}] {
+	for h := range x.hits() {
+		if off, _ := h.span(); v.known[place{h.key, off}] {
 			continue
 		}
 		v.reindex = true
