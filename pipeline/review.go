@@ -10,17 +10,22 @@ import (
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
+	"github.com/sourcegraph/conc"
 )
 
 // Publish brings the review folder dir up to date with r. command is how a reader
 // reproduces it. done is true when the folder was known to be up to date, and nothing was compared.
 func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Options) (v publish.Verdict, done bool, err error) {
+	var reading conc.WaitGroup
+	var before []byte
+	reading.Go(func() { before = r.folderBefore(dir) })
 	key, err := r.publishKey(dir, command)
+	reading.Wait()
 	if err != nil {
 		return v, false, err
 	}
 	store := r.run.store
-	if b, ok := store.Memo(key); ok && r.sameFolder(dir, b) {
+	if b, ok := store.Memo(key); ok && before != nil && string(b) == string(before) {
 		return v, true, nil
 	}
 	review, err := r.Review(ctx, command)
@@ -86,12 +91,16 @@ func (r *Result) folderState(dir string) ([]byte, error) {
 	return json.Marshal(files)
 }
 
-func (r *Result) sameFolder(dir string, was []byte) bool {
+// folderBefore is folderState, and nil for a folder that isn't there or can't be read.
+func (r *Result) folderBefore(dir string) []byte {
 	if _, err := os.Stat(dir); err != nil {
-		return false
+		return nil
 	}
-	is, err := r.folderState(dir)
-	return err == nil && string(is) == string(was)
+	b, err := r.folderState(dir)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // Review gathers what r has to publish: the scores of every stage, and the

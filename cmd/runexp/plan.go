@@ -33,11 +33,7 @@ func planVerb() *verb {
 	return &verb{
 		name: "plan", short: "what run would do: cached, runs, depends on", help: planHelp, flags: f,
 		run: func(ctx context.Context, u *ui, args []string) (err error) {
-			plan, err := loadPlan("plan", args, narrow)
-			if err != nil {
-				return err
-			}
-			s, err := engine.open(u, true)
+			plan, s, err := engine.loadAndOpen(u, args, narrow, true)
 			if err != nil {
 				return err
 			}

@@ -57,15 +57,11 @@ func runVerb() *verb {
 }
 
 func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
-	plan, err := loadPlan("run", args, f.narrow)
+	plan, s, err := f.engine.loadAndOpen(u, args, f.narrow, false)
 	if err != nil {
 		return err
 	}
 	u.warnings(plan.Warnings)
-	s, err := f.engine.open(u, false)
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	s.engine.FailFast = f.failFast
 	if len(f.force) > 0 {

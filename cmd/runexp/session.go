@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sourcegraph/conc"
+
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/store"
@@ -54,8 +56,41 @@ type session struct {
 	store  *store.Store
 }
 
+// loadAndOpen loads the one experiment among a verb's arguments while it opens the
+// store. What is wrong with the experiment counts first.
+func (e *engineFlags) loadAndOpen(u *ui, args []string, narrow *pipeline.Overrides, reader bool) (plan *pipeline.Plan, s *session, err error) {
+	s, err = e.openWhile(u, reader, func() (err error) {
+		plan, err = loadPlan(e.verb, args, narrow)
+		return err
+	})
+	return plan, s, err
+}
+
 // open opens the store and sets up the engine. A reader changes nothing on disk.
 func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
+	return e.openWhile(u, reader, func() error { return nil })
+}
+
+// openWhile is open, beside something else without which nothing may change on disk.
+func (e *engineFlags) openWhile(u *ui, reader bool, other func() error) (*session, error) {
+	var wg conc.WaitGroup
+	var before error
+	wg.Go(func() { before = other() })
+	s, err := e.setUp(u, reader)
+	wg.Wait()
+	if before != nil {
+		err = before
+	} else if err == nil && !reader && e.store == "" {
+		err = s.place.prepare()
+	}
+	if err != nil && s != nil {
+		s.store.Close()
+		s = nil
+	}
+	return s, err
+}
+
+func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 	if e.batch < 0 || e.chunk < 0 {
 		return nil, misuse(e.verb, "--batch and --chunk are positive numbers")
 	}
@@ -71,11 +106,6 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	dir := e.store
 	if dir == "" {
 		dir = p.store()
-		if !reader {
-			if err := p.prepare(); err != nil {
-				return nil, environment(err)
-			}
-		}
 	}
 	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
@@ -102,13 +132,16 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 func (p place) prepare() error {
 	dir := filepath.Join(p.root, ".runexp")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+		return environment(err)
 	}
 	ignore := filepath.Join(dir, ".gitignore")
 	if _, err := os.Stat(ignore); err == nil {
 		return nil
 	}
-	return os.WriteFile(ignore, []byte("*\n"), 0o666)
+	if err := os.WriteFile(ignore, []byte("*\n"), 0o666); err != nil {
+		return environment(err)
+	}
+	return nil
 }
 
 // run executes what is missing of plan. A runtime that can't be had ends the run
