@@ -206,15 +206,3 @@ func (h *hasher) implementation(s *stages.Stage, program stages.Digest) {
 		h.num(s.Version)
 	}
 }
-
-// recipe returns the digest of everything that decides a cell's result but its
-// inputs: implementation, parameters with defaults, the seed where it's used.
-func (r *resolver) recipe(c *Cell, program stages.Digest) stages.Digest {
-	h := newHasher("recipe")
-	h.implementation(c.Stage, program)
-	h.params(r.params, c.Params)
-	if c.Stage.Seeded {
-		h.num(int(r.plan.Seed))
-	}
-	return h.sum()
-}

@@ -12,7 +12,7 @@ import (
 )
 
 // A state says how far the engine is with a cell.
-type state int
+type state int8
 
 const (
 	waiting state = iota // for its inputs
@@ -34,10 +34,10 @@ type node struct {
 	*Cell
 	root       portOf // where its items come from, when they are those of another port one by one
 	state      state
-	wait       int  // edges from cells that aren't finished
-	unread     int  // edges to cells that aren't finished
-	depth      int  // the longest way from a cell without inputs
-	settled    bool // it was decided what becomes of it
+	settled    bool  // it was decided what becomes of it
+	wait       int32 // edges from cells that aren't finished
+	unread     int32 // edges to cells that aren't finished
+	depth      int32 // the longest way from a cell without inputs
 	dependents []*node
 	twins      []*node // cells with the same key that wait for this one
 	err        error
@@ -46,7 +46,6 @@ type node struct {
 	before  *store.Hit  // what was stored under its key when it wasn't good enough
 	sources *sourceList // of a stage with Sources
 	program stages.Digest
-	recipe  stages.Digest
 	key     stages.Digest
 
 	batch atomic.Int32 // what fits in memory, once that is known to be less than the engine's
@@ -56,10 +55,13 @@ type node struct {
 	mu       sync.Mutex // guards what follows
 	hit      store.Hit  // once the state is ok
 	restored int        // how often it was executed again
-	def      stages.Digest
+	def      *stages.Digest
 	listings []*store.Listing
 	ids      []*idList // by output port
 }
+
+func (n *node) lacksSources() bool { return n.sources == nil && n.Stage.Sources != nil }
+func (n *node) lacksProgram() bool { return n.program == (stages.Digest{}) && n.Stage.Program != nil }
 
 // stored returns where n's results lie; n must have finished well.
 func (n *node) stored() store.Hit {

@@ -18,10 +18,11 @@ func (r *run) prepare(ctx context.Context, slot *device.Slot, m *member, in map[
 func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (err error) {
 	n := m.node
 	m.in = in
-	if err := r.makeRecipe(ctx, n); err != nil {
+	recipe, err := r.recipe(ctx, n)
+	if err != nil {
 		return err
 	}
-	facts, err := r.gather(m)
+	facts, err := r.gather(m, recipe)
 	if err != nil {
 		return err
 	}
@@ -42,10 +43,10 @@ func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (
 
 // gather fills in m's ports and the key of its group, and returns the facts of
 // its input ports.
-func (r *run) gather(m *member) (map[string]stages.Facts, error) {
+func (r *run) gather(m *member, recipe stages.Digest) (map[string]stages.Facts, error) {
 	n := m.node
 	h := newHasher("group")
-	h.digest(n.recipe)
+	h.digest(recipe)
 	facts := map[string]stages.Facts{}
 	m.ports = map[string][]stages.Data{}
 	for p := range n.Inputs {

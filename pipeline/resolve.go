@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
@@ -45,25 +46,37 @@ func newResolver(p *Plan, s *store.Store) *resolver {
 // lookAhead resolves, on all cores, every cell whose inputs are all stored: in a
 // run that changes little, that's nearly all of them. It compiles nothing.
 func (r *resolver) lookAhead(ctx context.Context) {
-	var levels [][]*node
-	for _, n := range r.nodes {
-		for len(levels) <= n.depth {
-			levels = append(levels, nil)
-		}
-		levels[n.depth] = append(levels[n.depth], n)
-	}
-	for _, level := range levels {
+	for _, level := range r.levels() {
 		var wg conc.WaitGroup
-		workers := min(runtime.GOMAXPROCS(0), len(level))
-		for w := range workers {
+		var taken atomic.Int64 // of the level: a core may have other things to do
+		for range min(runtime.GOMAXPROCS(0), len(level)) {
 			wg.Go(func() {
-				for i := w; i < len(level) && ctx.Err() == nil; i += workers {
-					r.look(ctx, level[i])
+				for i := taken.Add(1); i <= int64(len(level)) && ctx.Err() == nil; i = taken.Add(1) {
+					r.look(ctx, level[i-1])
 				}
 			})
 		}
 		wg.Wait()
 	}
+}
+
+// levels sorts the nodes by depth.
+func (r *resolver) levels() [][]*node {
+	var sizes []int
+	for _, n := range r.nodes {
+		for len(sizes) <= int(n.depth) {
+			sizes = append(sizes, 0)
+		}
+		sizes[n.depth]++
+	}
+	levels := make([][]*node, len(sizes))
+	for d, size := range sizes {
+		levels[d] = make([]*node, 0, size)
+	}
+	for _, n := range r.nodes {
+		levels[n.depth] = append(levels[n.depth], n)
+	}
+	return levels
 }
 
 // look resolves n if its inputs are stored. Its error is kept in n, but for those
@@ -75,7 +88,7 @@ func (r *resolver) look(ctx context.Context, n *node) {
 		}
 	}
 	n.err = r.resolve(ctx, n)
-	if errors.Is(n.err, errNotCompiled) || lost(n.err) != nil {
+	if n.err != nil && (errors.Is(n.err, errNotCompiled) || lost(n.err) != nil) {
 		n.err = nil
 	}
 }
@@ -131,22 +144,14 @@ func (r *resolver) resolve(ctx context.Context, n *node) error {
 // lookUp reports whether what is stored under n's key is good enough, and takes
 // it; else it notes why not.
 func (r *resolver) lookUp(n *node) bool {
-	n.reason = NothingStored
 	hit, ok := r.store.Lookup(n.key, r.class)
 	if !ok {
+		n.reason = NothingStored
 		return false
 	}
-	n.before = &hit
-	if r.same && n.Stage.Device && hit.MadeBy() != r.class {
-		n.reason = "it was made by " + hit.MadeBy()
-		return false
-	}
-	if r.force != nil && r.force(n.Cell) {
-		n.reason = forcedReason
-		return false
-	}
-	if m := r.present(hit); m != nil {
-		n.reason = m.Error()
+	if n.reason = r.refusal(n, hit); n.reason != "" {
+		before := hit
+		n.before = &before
 		return false
 	}
 	n.mu.Lock()
@@ -155,15 +160,30 @@ func (r *resolver) lookUp(n *node) bool {
 	return true
 }
 
+// refusal says why what is stored of n isn't good enough, "" if it is.
+func (r *resolver) refusal(n *node, hit store.Hit) string {
+	if r.same && n.Stage.Device && hit.MadeBy() != r.class {
+		return "it was made by " + hit.MadeBy()
+	}
+	if r.force != nil && r.force(n.Cell) {
+		return forcedReason
+	}
+	if err := r.present(hit); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 const forcedReason = "forced"
 
 // makeKey makes n's key of what its inputs came out as.
 func (r *resolver) makeKey(ctx context.Context, n *node) error {
-	if err := r.makeRecipe(ctx, n); err != nil {
+	recipe, err := r.recipe(ctx, n)
+	if err != nil {
 		return err
 	}
 	h := newHasher("cell")
-	h.digest(n.recipe)
+	h.digest(recipe)
 	h.num(n.sources.len())
 	if err := n.sourceDigests(h); err != nil {
 		return err
@@ -183,23 +203,27 @@ func (r *resolver) makeKey(ctx context.Context, n *node) error {
 	return nil
 }
 
-// makeRecipe finds out what n would execute, but not on what.
-func (r *resolver) makeRecipe(ctx context.Context, n *node) error {
-	if n.recipe != (stages.Digest{}) {
-		return nil
-	}
-	if n.sources == nil && n.Stage.Sources != nil {
+// recipe finds out what n would execute, but not on what. It returns the digest of
+// everything that decides n's result but its inputs: implementation, parameters with
+// defaults, the seed where it's used.
+func (r *resolver) recipe(ctx context.Context, n *node) (d stages.Digest, err error) {
+	if n.lacksSources() {
 		if err := r.sourcesOf(n); err != nil {
-			return err
+			return d, err
 		}
 	}
-	if n.Stage.Program != nil {
+	if n.lacksProgram() {
 		if err := r.makeProgram(ctx, n); err != nil {
-			return err
+			return d, err
 		}
 	}
-	n.recipe = r.recipe(n.Cell, n.program)
-	return nil
+	h := newHasher("recipe")
+	h.implementation(n.Stage, n.program)
+	h.params(r.params, n.Params)
+	if n.Stage.Seeded {
+		h.num(int(r.plan.Seed))
+	}
+	return h.sum(), nil
 }
 
 // present checks, by size alone, that the bytes of a hit lie in the store.
@@ -219,8 +243,8 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 	n.mu.Lock()
 	known := n.def
 	n.mu.Unlock()
-	if known != (stages.Digest{}) {
-		return known, nil
+	if known != nil {
+		return *known, nil
 	}
 	h := newHasher("definition")
 	h.text(n.Stage.Name)
@@ -253,7 +277,7 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 	}
 	d := h.sum()
 	n.mu.Lock()
-	n.def = d
+	n.def = &d
 	n.mu.Unlock()
 	return d, nil
 }

@@ -103,6 +103,7 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 		r.resolved()
 	}()
 	r.value = r.valueOf
+	r.due = make([]*node, 0, len(r.nodes))
 	for _, n := range r.nodes {
 		if n.depth == 0 {
 			r.due = append(r.due, n)

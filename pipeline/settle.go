@@ -35,8 +35,6 @@ func (r *run) settle(n *node) {
 	case n.err != nil:
 		r.finish(n, failed)
 	case n.state == cached:
-		// Without it, why would compare with an older state; nothing else is lost.
-		_ = r.store.Seen(r.plan.Name, n.String(), n.key)
 		r.finish(n, cached)
 	case !n.Step.Keep && n.Stage.Relation != stages.Whole:
 		r.held = append(r.held, n)
@@ -57,6 +55,8 @@ func (r *run) finish(n *node, s state) {
 	switch s {
 	case cached:
 		e.Kind = CellCached
+		// Without it, why would compare with an older state; nothing else is lost.
+		_ = r.store.Seen(r.plan.Name, e.Cell, n.key)
 	case failed:
 		e.Kind, e.Err = CellFailed, n.err
 		r.failed = true
@@ -137,7 +137,6 @@ func (r *run) settled(j *job, err error) {
 		case r.ctx.Err() != nil && e != nil:
 			m.state = missing // stopped in the middle, not failed
 		case e == nil && m.cut:
-			_ = r.store.Seen(r.plan.Name, m.String(), m.key)
 			r.finish(m.node, cached)
 		case e == nil:
 			r.reportForced(m.node)

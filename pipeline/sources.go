@@ -129,7 +129,7 @@ func unique(sources []stages.Source) error {
 // keepSources digests the files of sources and makes them n's.
 func (r *resolver) keepSources(n *node, sources []stages.Source) error {
 	l := &sourceList{rows: r.store.NewRows()}
-	var b []byte
+	b := make([]byte, 0, 256)
 	for i := range sources {
 		s := &sources[i]
 		b = b[:0]

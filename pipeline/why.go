@@ -140,7 +140,7 @@ func (o *Outlook) soFar(n *node) (known []store.Ingredient, pending func(name st
 			}
 		}
 	}
-	if len(names) == 0 && n.recipe != (stages.Digest{}) {
+	if len(names) == 0 && !n.lacksSources() && !n.lacksProgram() {
 		if all, err := o.ingredients(n); err == nil {
 			return all, func(string) bool { return false }
 		}

@@ -1,8 +1,10 @@
 package publish
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -89,15 +91,26 @@ func Files(dir string) ([]File, error) {
 	}
 	var files []File
 	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		d, err := digestOf(filepath.Join(dir, filepath.FromSlash(name)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		files = append(files, File{name, stages.Sum(b)})
+		files = append(files, File{name, d})
 	}
 	return files, nil
+}
+
+func digestOf(file string) (stages.Digest, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return stages.Digest{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return stages.Digest(h.Sum(nil)), err
 }
 
 func readFolder(dir string) (map[string][]byte, error) {

@@ -55,12 +55,18 @@ const shapesNote = "domain=%s seed=%d size=%d index=%d"
 
 func shapesSources(p ShapesParams, _ []string) ([]stages.Source, error) {
 	sources := make([]stages.Source, p.Count)
-	// What all have in common is written once: planning asks for the sources of every
-	// cell.
-	note, _ := strings.CutSuffix(fmt.Sprintf(shapesNote, p.Domain, p.Seed, p.Size, 0), "0")
+	// By hand, and in one piece: planning asks for the sources of every cell.
+	common := append(make([]byte, 0, 64), "domain="+p.Domain+" seed="...)
+	common = append(strconv.AppendInt(common, int64(p.Seed), 10), " size="...)
+	common = append(strconv.AppendInt(common, int64(p.Size), 10), " index="...)
+	b := make([]byte, 0, 128)
 	for i := range sources {
 		n := strconv.Itoa(p.First + i)
-		sources[i] = stages.Source{ID: p.Domain + "-" + "000000"[min(6, len(n)):] + n, Note: note + n}
+		b = append(append(b[:0], p.Domain...), '-')
+		b = append(append(b, "000000"[min(6, len(n)):]...), n...)
+		id := len(b)
+		text := string(append(append(b, common...), n...))
+		sources[i] = stages.Source{ID: text[:id], Note: text[id:]}
 	}
 	return sources, nil
 }

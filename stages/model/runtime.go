@@ -39,6 +39,9 @@ func (r Runtime) CUDA(index int) error { return r.runtime.HasCUDA(index) }
 // NoRuntime reports whether err is about a library that's missing or doesn't
 // fit, which is for the user to mend.
 func NoRuntime(err error) bool {
+	if err == nil { // as for most of what a run tells
+		return false
+	}
 	var missing *ort.ErrNoRuntime
 	return errors.As(err, &missing)
 }
