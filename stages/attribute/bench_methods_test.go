@@ -18,6 +18,7 @@ import (
 
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/model"
@@ -43,7 +44,9 @@ var evaluations = map[string]struct {
 // BenchmarkMethods measures every method that asks a model, on the shapes of
 // ResNet-50 and ViT-B/16: images a second of the whole stage, from encoded images to
 // encoded maps, with its programs loaded; how many of ONNX Runtime's own forward
-// passes that is; and captum's best of batches of 1, 8 and 32 on the same threads. One
+// passes that is; for methods that take the gradient several times, how many times as long
+// as that many gradients of the same batch; and captum's best of batches of 1, 8 and 32 on
+// the same threads. One
 // run of each makes a round; medians of rounds are reported. METHODS, if set, names
 // the methods to measure, with commas between.
 func BenchmarkMethods(b *testing.B) {
@@ -102,7 +105,14 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Sl
 	if first > 2 { // slow methods run the same batch after batch for each image
 		count = 1
 	}
-	var ours, bare, theirs []float64
+	gradients := evaluations[method].n
+	if method == "occlusion" {
+		gradients = 0
+	}
+	if gradients > 0 {
+		saliency(b, data, slot) // which loads its program
+	}
+	var ours, bare, gradient, theirs []float64
 	note := ""
 	for b.Loop() {
 		for range methodsRounds {
@@ -111,6 +121,9 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Sl
 				b.Fatal(err)
 			}
 			ours, bare = append(ours, seconds), append(bare, forward())
+			if gradients > 0 {
+				gradient = append(gradient, saliency(b, data, slot))
+			}
 			t, said := ask(fmt.Sprintf("%s %d", method, evaluations[method].n))
 			if note = said; t > 0 {
 				theirs = append(theirs, t)
@@ -122,6 +135,11 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Sl
 	b.ReportMetric(median(ours)/median(bare), "forwards")
 	text := fmt.Sprintf("%s: %.3g images/s (%.3g to %.3g ms an image), %.3g forward passes", method,
 		1/median(ours), 1000*slices.Min(ours), 1000*slices.Max(ours), median(ours)/median(bare))
+	if gradients > 0 {
+		ratio := median(ours) / float64(gradients) / median(gradient)
+		b.ReportMetric(ratio, "×gradients")
+		text += fmt.Sprintf(", %.3f × as long as %d gradients", ratio, gradients)
+	}
 	if theirs == nil {
 		b.Logf("%s; captum: %s", text, note)
 		return
@@ -129,6 +147,21 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Sl
 	b.ReportMetric(median(theirs)/median(ours), "×captum")
 	b.Logf("%s; captum, batch %s: %.3g images/s (%.3g to %.3g ms); ours %.2f × as fast", text, note,
 		1/median(theirs), 1000*slices.Min(theirs), 1000*slices.Max(theirs), median(theirs)/median(ours))
+}
+
+// saliency returns the seconds an image of a batch of gradients.
+func saliency(b *testing.B, data stages.Data, slot stages.Slot) float64 {
+	b.Helper()
+	e, err := stagetest.Env(&attribute.Saliency, methodInputs(data, methodsBatch))
+	if err != nil {
+		b.Fatal(err)
+	}
+	e.Slot, e.Batch = slot, methodsBatch
+	start := time.Now()
+	if err := attribute.Saliency.Run(b.Context(), attribute.Saliency.NewParams(), e); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start).Seconds() / methodsBatch
 }
 
 func median(v []float64) float64 {

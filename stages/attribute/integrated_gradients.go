@@ -3,6 +3,7 @@ package attribute
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -66,10 +67,14 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 	if err != nil {
 		return err
 	}
-	// Both ends count nothing and tell the answers there.
 	at, weights := quadrature(p.Rule, p.Steps)
-	at, weights = append(at, 0, 1), append(weights, 0, 0)
 	path, err := n.Path(ctx, e.Slot, q, n.Fit(len(at), e.Batch))
+	if err != nil {
+		return err
+	}
+	// The answers at both ends need no way back.
+	ends := []float64{0, 1}
+	line, err := n.Line(ctx, e.Slot, q.Layer, n.Fit(len(ends), e.Batch))
 	if err != nil {
 		return err
 	}
@@ -82,19 +87,25 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		if err != nil {
 			return err
 		}
-		path.Set(t, x.from, to, x.images[i])
+		line.Set(x.from, to, x.images[i])
 		var responses []float64
+		for some := range slices.Chunk(ends, line.Batch) {
+			if err := line.Run(ctx, some); err != nil {
+				return err
+			}
+			for row := range some {
+				responses = append(responses, p.response(n, line.Row(row), t))
+			}
+		}
+		path.Set(t, x.from, to, x.images[i])
 		for k := 0; k < len(at); k += path.Batch {
 			last := min(k+path.Batch, len(at))
 			if err := path.Run(ctx, at[k:last], weights[k:last]); err != nil {
 				return err
 			}
-			for row := range last - k {
-				responses = append(responses, p.response(n, path.Row(row), t))
-			}
 		}
 		values := make([]float64, len(to))
-		excess := responses[len(at)-2] - responses[len(at)-1]
+		excess := responses[0] - responses[1]
 		for k, sum := range path.Sum() {
 			values[k] = float64(sum) * (float64(to[k]) - float64(x.from[k]))
 			excess += values[k]

@@ -55,3 +55,46 @@ func TestPathEndsAtTheImage(t *testing.T) {
 		})
 	}
 }
+
+// TestLineAnswers holds that what a line is answered has the bits of a path's answers:
+// they are the ends of what the path's derivatives sum to.
+func TestLineAnswers(t *testing.T) {
+	all := nets(t, false)
+	for _, name := range []string{"smallcnn", "resnet", "timm_resnet_basic2_bn", "timm_vit_op17", "vit", "cifar10_cct4_3x1"} {
+		n := net(t, all[name])
+		slot := threaded{1, stagetest.NewSlot()}
+		const batch = 2
+		for _, v := range append(layers(t, n, slot, batch, 2), "") {
+			q := program.Question{Rules: relevance.Derivative(), Layer: v}
+			path, err := n.Path(t.Context(), slot, q, batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := n.Line(t.Context(), slot, v, batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			image := make([]float32, n.Size())
+			wave(0, image)
+			values, _, err := n.Values(t.Context(), slot, v, [][]float32{image}, batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := make([]float32, len(values[0]))
+			path.Set(program.Target{Class: 1, Minus: -1}, from, values[0], image)
+			line.Set(from, values[0], image)
+			at := []float64{0, 1}
+			if err := path.Run(t.Context(), at, []float64{0, 0}); err != nil {
+				t.Fatal(err)
+			}
+			if err := line.Run(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+			for i := range at {
+				if !sameBits(path.Row(i), line.Row(i)) {
+					t.Errorf("%s at %q: the answers at %v have other bits", name, v, at[i])
+				}
+			}
+		}
+	}
+}
