@@ -28,7 +28,7 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	if b.err != nil {
 		return nil, b.err
 	}
-	b.flush()
+	b.flush(slices.Collect(maps.Values(out))...)
 	return out, nil
 }
 

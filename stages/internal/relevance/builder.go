@@ -57,9 +57,9 @@ func newBuilder(g *onnx.Graph) *Builder {
 // at says for which node the next nodes are emitted.
 func (b *Builder) at(n onnx.Node) { b.node = n.Output[0] }
 
-// flush appends what was emitted to the graph.
-func (b *Builder) flush() {
-	b.fold()
+// flush appends what was emitted to the graph, for the sake of some results.
+func (b *Builder) flush(results ...Value) {
+	b.fold(results...)
 	b.g.Proto.Graph.Node = append(b.g.Proto.Graph.Node, b.nodes...)
 	b.nodes = nil
 }

@@ -48,7 +48,7 @@ func emitted(t *testing.T, shape []int, x []float32, emit func(b *Builder, x Val
 	b.node = "test"
 	y := emit(b, "x")
 	y = b.Emit("Identity", b.Shape(y), []Value{y})
-	b.flush()
+	b.flush(y)
 	m.SetOutputs(onnx.Value{Name: y, Elem: float})
 	m.Prune()
 	code, err := m.Encode()

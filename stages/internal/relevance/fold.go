@@ -7,42 +7,130 @@ import (
 )
 
 // fold makes fewer nodes of what was emitted, each of which is a pass over the
-// activations: a product reads a matrix that was transposed for it as it was, and
-// numbers that scale one after the other become one. Nodes that nobody reads any
-// more stay, for [onnx.Model.Prune].
-func (b *Builder) fold() {
-	makers := map[Value]onnx.Node{}
+// activations: a product reads a matrix that was transposed for it as it was, and is
+// scaled while it's made; numbers that scale one after the other become one. Nodes
+// that no result needs any more stay, for [onnx.Model.Prune].
+func (b *Builder) fold(results ...Value) {
+	f := folding{b, map[Value]onnx.Node{}, map[Value]bool{}, map[Value]int{}}
 	for _, n := range slices.Concat(b.g.Proto.Graph.Node, b.nodes) {
-		makers[n.Output[0]] = onnx.Node{NodeProto: n}
+		f.makers[n.Output[0]] = onnx.Node{NodeProto: n}
 	}
-	for _, proto := range b.nodes {
+	for _, v := range results {
+		f.readers[v]++
+	}
+	for _, n := range slices.Backward(b.nodes) {
+		f.emitted[n.Output[0]] = true
+		if slices.ContainsFunc(n.Output, func(v Value) bool { return f.readers[v] > 0 }) {
+			for _, v := range n.Input {
+				f.readers[v]++
+			}
+		}
+	}
+	emitted := b.nodes
+	b.nodes = nil
+	for _, proto := range emitted {
 		n := onnx.Node{NodeProto: proto}
 		switch n.OpType {
 		case "MatMul":
-			b.foldTransposes(n, makers)
+			f.foldTransposes(n)
 		case "Mul", "Div":
-			b.foldScale(n, makers)
+			f.foldScale(n)
+			f.foldAlpha(n)
+		case "Transpose":
+			f.exchange(n)
 		}
+		b.nodes = append(b.nodes, proto)
 	}
+}
+
+type folding struct {
+	*Builder
+	makers  map[Value]onnx.Node
+	emitted map[Value]bool
+	readers map[Value]int // how many nodes read it that a result needs
 }
 
 // foldTransposes makes a product with transposed matrices that one operator, ONNX
 // Runtime's own. Weights are transposed when the program is loaded.
-func (b *Builder) foldTransposes(n onnx.Node, makers map[Value]onnx.Node) {
+func (f folding) foldTransposes(n onnx.Node) {
 	var swapped [2]int
 	for i := range swapped {
-		t, ok := makers[n.Input[i]]
-		if ok && t.OpType == "Transpose" && b.dynamic(t.Input[0]) && swapsLast(t.Ints("perm")) {
+		t, ok := f.makers[n.Input[i]]
+		if ok && t.OpType == "Transpose" && f.dynamic(t.Input[0]) && swapsLast(t.Ints("perm")) {
 			n.Input[i], swapped[i] = t.Input[0], 1
 		}
 	}
-	if swapped == [2]int{} {
+	if swapped != [2]int{} {
+		f.fuse(n, factoring{n.Input[0], n.Input[1], swapped, 1})
+	}
+}
+
+// A factoring is of two matrices, each as it is or, for 1, transposed, times a number.
+type factoring struct {
+	x, y    Value
+	swapped [2]int
+	alpha   float32
+}
+
+// product returns what was emitted to make v, which one node reads; false if that
+// isn't a product of matrices both of which are computed.
+func (f folding) product(v Value) (factoring, bool) {
+	n := f.makers[v]
+	if !f.emitted[v] || n.OpType != "MatMul" && n.OpType != "FusedMatMul" || f.readers[v] != 1 ||
+		!f.dynamic(n.Input[0]) || !f.dynamic(n.Input[1]) || len(f.Shape(n.Input[0])) < 2 || len(f.Shape(n.Input[1])) < 2 {
+		return factoring{}, false
+	}
+	return factoring{n.Input[0], n.Input[1], [2]int{n.Int("transA", 0), n.Int("transB", 0)}, n.Float("alpha", 1)}, true
+}
+
+// fuse makes n the operator of ONNX Runtime that computes p.
+func (f folding) fuse(n onnx.Node, p factoring) {
+	fused := onnx.NewNode(n.Name, "FusedMatMul", []Value{p.x, p.y}, n.Output,
+		onnx.Attr{Name: "transA", Value: p.swapped[0]}, onnx.Attr{Name: "transB", Value: p.swapped[1]}, onnx.Attr{Name: "alpha", Value: p.alpha})
+	n.OpType, n.Domain, n.Input, n.Attribute = fused.OpType, "com.microsoft", fused.Input, fused.Attribute
+	f.g.Import(n.Domain, 1)
+}
+
+// foldAlpha has a product that is scaled by a number scale itself.
+func (f folding) foldAlpha(n onnx.Node) {
+	x, by, ok := f.scale(n)
+	if !ok || !slices.Equal(f.Shape(x), f.Shape(n.Output[0])) {
 		return
 	}
-	fused := onnx.NewNode(n.Name, "FusedMatMul", n.Input, n.Output,
-		onnx.Attr{Name: "transA", Value: swapped[0]}, onnx.Attr{Name: "transB", Value: swapped[1]})
-	n.OpType, n.Domain, n.Attribute = fused.OpType, "com.microsoft", fused.Attribute
-	b.g.Import(n.Domain, 1)
+	if p, ok := f.product(x); ok {
+		p.alpha = float32(float64(p.alpha) * by)
+		f.fuse(n, p)
+	}
+}
+
+// exchange makes the product of two matrices that is then transposed one of the
+// transposed matrices in the other order: (X·Y)ᵀ = Yᵀ·Xᵀ. What remains to be permuted
+// are whole rows, if anything.
+func (f folding) exchange(n onnx.Node) {
+	perm := n.Ints("perm")
+	k := len(perm) - 2
+	p, ok := f.product(n.Input[0])
+	if !ok || k < 0 || slices.Index(perm, k+1) > slices.Index(perm, k) {
+		return
+	}
+	p = factoring{p.y, p.x, [2]int{1 - p.swapped[1], 1 - p.swapped[0]}, p.alpha}
+	i, j := slices.Index(perm, k), slices.Index(perm, k+1)
+	perm[i], perm[j] = k+1, k
+	if slices.IsSorted(perm) {
+		f.fuse(n, p)
+		return
+	}
+	shape := slices.Clone(f.Shape(n.Input[0]))
+	shape[k], shape[k+1] = shape[k+1], shape[k]
+	f.node = n.Output[0]
+	v := f.Emit("MatMul", shape, []Value{p.x, p.y})
+	f.fuse(onnx.Node{NodeProto: f.nodes[len(f.nodes)-1]}, p)
+	n.Input = []Value{v}
+	long := make([]int64, len(perm))
+	for i, axis := range perm {
+		long[i] = int64(axis)
+	}
+	n.Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "perm", Value: long}).Attribute
 }
 
 // swapsLast reports whether a permutation exchanges the last two axes.
@@ -60,16 +148,16 @@ func swapsLast(perm []int) bool {
 }
 
 // foldScale makes one number of two that scale one after the other.
-func (b *Builder) foldScale(n onnx.Node, makers map[Value]onnx.Node) {
-	_, outer, ok := b.scale(n)
+func (f folding) foldScale(n onnx.Node) {
+	_, outer, ok := f.scale(n)
 	if !ok {
 		return
 	}
-	x, inner, ok := b.scale(makers[n.Input[0]])
-	if !ok || !slices.Equal(b.Shape(x), b.Shape(n.Output[0])) {
+	x, inner, ok := f.scale(f.makers[n.Input[0]])
+	if !ok || !slices.Equal(f.Shape(x), f.Shape(n.Output[0])) {
 		return
 	}
-	n.OpType, n.Input = "Mul", []Value{x, b.Scalar(float32(inner * outer))}
+	n.OpType, n.Input = "Mul", []Value{x, f.Scalar(float32(inner * outer))}
 }
 
 // scale reports which number a node multiplies x by.
