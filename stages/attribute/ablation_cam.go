@@ -22,9 +22,10 @@ var AblationCAM = stages.New(stages.Def[AblationCAMParams]{
 	Doc: `channels, weighted by what the answer loses without them
 
 A channel's weight is (y − y′)/y, with the explained number y and what becomes of it
-when zeros take the channel's place. It needs no gradient, but one pass through the
-rest of the model for every channel. Where y is 0 the map is undefined. It is made at the layer and enlarged to the
-image's size; it isn't normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
+when zeros take the channel's place; where y is 0 the map is undefined. It needs no
+gradient, but one pass through the rest of the model for every channel. The map,
+max(Σₖ wₖAₖ, 0), is made at the layer and enlarged to the image's size; it isn't
+normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
 Explanations for Deep Convolutional Network via Gradient-free Localization", WACV 2020.`,
 	Version:  2,
 	Relation: stages.Each,

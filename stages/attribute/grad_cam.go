@@ -14,10 +14,11 @@ var GradCAM = stages.New(stages.Def[GradCAMParams]{
 	Name: "attribute/grad-cam",
 	Doc: `channels of a layer, weighted by their mean derivative
 
-The map is made at the layer and enlarged to the image's size; it isn't normalised.
-For a vision transformer the layer's tokens are the places. Selvaraju et al.,
-"Grad-CAM: Visual Explanations from Deep Networks via Gradient-based Localization",
-ICCV 2017, equations 1 and 2.`,
+max(Σₖ wₖAₖ, 0), with the layer's channels Aₖ and wₖ the mean of ∂f/∂Aₖ over the places.
+The map is made at the layer and enlarged to the image's size; it isn't normalised. For
+a vision transformer the layer's tokens are the places. Selvaraju et al., "Grad-CAM:
+Visual Explanations from Deep Networks via Gradient-based Localization", ICCV 2017,
+equations 1 and 2.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,

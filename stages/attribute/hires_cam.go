@@ -14,11 +14,11 @@ var HiResCAM = stages.New(stages.Def[HiResCAMParams]{
 	Name: "attribute/hires-cam",
 	Doc: `channels, weighted by the derivative at each place
 
-The sum over the channels of value times derivative. For a model that ends in one
-linear layer behind this one it is each place's share of the answer, bias apart. The
-map is made at the layer and enlarged to the image's size; it isn't normalised. Draelos
-and Carin, "Use HiResCAM instead of Grad-CAM for faithful explanations of convolutional
-neural networks", 2020.`,
+The sum over the channels of value times derivative, max(Σₖ ∂f/∂Aₖ·Aₖ, 0) at each place.
+For a model that ends in one linear layer behind this one it is each place's share of
+the answer, bias apart. The map is made at the layer and enlarged to the image's size;
+it isn't normalised. Draelos and Carin, "Use HiResCAM instead of Grad-CAM for faithful
+explanations of convolutional neural networks", 2020.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,

@@ -14,10 +14,10 @@ var LayerCAM = stages.New(stages.Def[LayerCAMParams]{
 	Name: "attribute/layer-cam",
 	Doc: `channels, weighted by the positive derivatives at each place
 
-The sum over the channels of value times what is positive of the derivative. The map
-is made at the layer and enlarged to the image's size; it isn't normalised. Jiang et
-al., "LayerCAM: Exploring Hierarchical Class Activation Maps for Localization", IEEE
-Transactions on Image Processing 30, 2021.`,
+The sum over the channels of value times what is positive of the derivative, max(Σₖ
+max(∂f/∂Aₖ, 0)·Aₖ, 0) at each place. The map is made at the layer and enlarged to the
+image's size; it isn't normalised. Jiang et al., "LayerCAM: Exploring Hierarchical Class
+Activation Maps for Localization", IEEE Transactions on Image Processing 30, 2021.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,

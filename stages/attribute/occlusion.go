@@ -34,8 +34,9 @@ var Occlusion = stages.New(stages.Def[OcclusionParams]{
 
 A square window slides over the image; a pixel's value is the mean fall of the
 explained number over the windows that cover it. Windows that reach beyond the
-border are cut off. At an inner layer the window hides places of its value. Zeiler and Fergus, "Visualizing and Understanding Convolutional
-Networks", ECCV 2014.`,
+border are cut off. At an inner layer the window hides places of its value. Zeiler
+and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
+4.2.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,

@@ -22,9 +22,10 @@ var RISE = stages.New(stages.Def[RISEParams]{
 	Doc: `mean of random masks, weighted by the answer under each
 
 Coarse random grids are enlarged to smooth masks at random offsets; a pixel's value
-is the sum of masks times responses, divided by the number of masks and by p. All
-images see the same masks. At an inner layer masks hide places of its value. Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling
-for Explanation of Black-box Models", BMVC 2018.`,
+is the sum of masks times responses, divided by the number of masks and by p:
+Σₙ f(x·mₙ)·mₙ/(N·p). All images see the same masks. At an inner layer masks hide places of
+its value. Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling for Explanation of
+Black-box Models", BMVC 2018, section 3.`,
 	Version:  1,
 	Relation: stages.Each,
 	Seeded:   true,

@@ -18,9 +18,9 @@ var Saliency = stages.New(stages.Def[SaliencyParams]{
 	Name: "attribute/saliency",
 	Doc: `how fast the answer changes with each pixel
 
-The derivative of the explained number with respect to the normalised image, or its
-magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
-ICLR 2014 workshop.`,
+The derivative ∂f/∂x of the explained number with respect to the normalised image, or
+its magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
+ICLR 2014 workshop, section 3.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,

@@ -28,10 +28,11 @@ var SmoothGrad = stages.New(stages.Def[SmoothGradParams]{
 	Name: "attribute/smoothgrad",
 	Doc: `the mean gradient of noisy copies of the image
 
-Gaussian noise is added to the normalised image. Every image has noise of its own,
-which depends on the experiment's seed and the image alone. The derivatives are added
-up inside the model's graph, so memory doesn't grow with the samples. Smilkov et al.,
-"SmoothGrad: removing noise by adding noise", ICML 2017 workshop.`,
+1/n·Σₖ ∂f/∂x at x + εₖ, where the εₖ are Gaussian noise on the normalised image. Every
+image has noise of its own, which depends on the experiment's seed and the image alone.
+The derivatives are added up inside the model's graph, so memory doesn't grow with the
+samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
+workshop.`,
 	Version:  2,
 	Relation: stages.Each,
 	Seeded:   true,
