@@ -135,14 +135,8 @@ def unfuse(net):
 
 
 def trace(net, image, path):
-    def export(opset):
-        torch.onnx.export(net, (image[:1],), path, dynamo=False, opset_version=opset, input_names=["image"], output_names=["logits"],
-                          dynamic_axes={"image": {0: "N"}, "logits": {0: "N"}})
-
-    try:
-        export(17)
-    except torch.onnx.errors.UnsupportedOperatorError:  # it may have come later
-        export(20)
+    torch.onnx.export(net, (image[:1],), path, dynamo=False, opset_version=17, input_names=["image"], output_names=["logits"],
+                      dynamic_axes={"image": {0: "N"}, "logits": {0: "N"}})
 
 
 def dynamo(net, image, path):
