@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -175,16 +176,17 @@ func (x *Inspection) follow(g *onnx.Graph, input, answer string) {
 // openSize reports whether a model leaves the size of its images open.
 func openSize(in onnx.Value, p ONNXParams) bool {
 	p.Size = 0
-	unsaid := frame(&modelfile.Spec{}, in, p)
-	p.Size = 1
-	return unsaid != nil && frame(&modelfile.Spec{}, in, p) == nil
+	return errors.Is(frame(&modelfile.Spec{}, in, p), errOpenSize)
 }
 
 // runsAt reports whether a model gives as many answers for images of another size.
 func runsAt(m modelfile.Model, height, width int) bool {
 	m.Spec.Height, m.Spec.Width = height, width
 	rows := max(1, m.Spec.Batch)
-	shape, err := program.AnswerShape(m, rows, stages.Device{Class: "cpu", Threads: 1})
+	if width > picture.MaxPixels/height/rows {
+		return false
+	}
+	shape, err := program.AnswerShape(m, rows)
 	if err != nil {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
@@ -92,9 +93,6 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := rewrite.Order(m); err != nil {
-		return fmt.Errorf("%s: %w", p.Path, err)
-	}
 	out, err := read(ctx, m, p)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
@@ -124,9 +122,12 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 
 // read brings a model into the form that travels, which takes a run of it.
 func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, error) {
-	m.FlushSubnormals()
 	var out modelfile.Model
-	var err error
+	err := rewrite.Order(m)
+	if err != nil {
+		return out, err
+	}
+	m.FlushSubnormals()
 	if out.Spec, err = specOf(m, p); err != nil {
 		return out, err
 	}
@@ -212,6 +213,8 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 	return values[0], nil
 }
 
+var errOpenSize = errors.New("the model leaves the size of its input open: give the parameter size")
+
 // frame derives batch, layout and size from the input's shape.
 func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	if !in.Known || len(in.Shape) != 4 {
@@ -244,8 +247,11 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 		case p.Size != 0:
 			*d = p.Size
 		case *d == onnx.Free:
-			return fmt.Errorf("the model leaves the size of its input open: give the parameter size")
+			return errOpenSize
 		}
+	}
+	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
+		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: %d pixels are the most", in.Name, rows, h, w, picture.MaxPixels)
 	}
 	s.Height, s.Width, s.Channels = h, w, c
 	return nil

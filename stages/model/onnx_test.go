@@ -3,6 +3,7 @@ package model_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,6 +189,36 @@ func TestAnotherSize(t *testing.T) {
 	}
 }
 
+// first returns the first Conv of a net, and its weights.
+func first(m *onnx.Model) (onnx.Node, *onnxpb.TensorProto) {
+	g := m.Proto.Graph
+	n := g.Node[slices.IndexFunc(g.Node, func(n *onnxpb.NodeProto) bool { return n.OpType == "Conv" })]
+	return onnx.Node{NodeProto: n}, g.Initializer[slices.IndexFunc(g.Initializer, func(w *onnxpb.TensorProto) bool { return w.Name == n.Input[1] })]
+}
+
+// emptied takes the numbers from the weights of a net's first Conv, which a
+// BatchNormalization reads. ONNX Runtime, were it to merge the two, would divide by zero,
+// and end the process.
+func emptied(m *onnx.Model) {
+	n, w := first(m)
+	w.Dims[1], w.RawData = 0, []byte{}
+	filters := w.Dims[0]
+	f := m.Fragment()
+	var statistics []string
+	for range 4 {
+		statistics = append(statistics, f.Floats("statistic", slices.Repeat([]float32{1}, int(filters)), filters))
+	}
+	f.OpTo(n.Output[0]+"/normalised", "BatchNormalization", append([]string{n.Output[0]}, statistics...))
+	for _, reader := range m.Proto.Graph.Node {
+		for i, v := range reader.Input {
+			if v == n.Output[0] {
+				reader.Input[i] += "/normalised"
+			}
+		}
+	}
+	m.After(f)
+}
+
 func TestONNXRefuses(t *testing.T) {
 	modeltest.Runtime(t)
 	plain := filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")
@@ -223,6 +254,23 @@ func TestONNXRefuses(t *testing.T) {
 		{"an inner value", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
 		})}, "one number for every image and class"},
+		{"weights without numbers", model.ONNXParams{Path: altered(t, "smallcnn", emptied)}, "Conv"},
+		{"a window that goes on for years", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
+			n, _ := first(m)
+			for _, a := range n.Attribute {
+				if a.Name == "pads" {
+					a.Ints[1] = 1 << 62
+				}
+			}
+		})}, "its pads are [1 4611686018427387904 1 1]"},
+		{"images that no memory holds", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3, 1<<22, 32))}, "1 images of 4194304×32 pixels at once"},
+		{"batches that no memory holds", model.ONNXParams{Path: altered(t, "smallcnn", input(1<<17, 3, 32, 32))}, "131072 images of 32×32 pixels at once"},
+		{"an answer of one number", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
+			f := m.Fragment()
+			f.OpTo("one", "ReduceMax", []string{"logits"}, onnx.Attr{Name: "keepdims", Value: 0})
+			m.After(f)
+			m.SetOutputs(onnx.Value{Name: "one", Elem: onnxpb.TensorProto_FLOAT})
+		})}, "no dimensions"},
 		{"labels of other classes", model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("a\nb\n"))}, "names 2 classes, the model has 10"},
 		{"labels that are no text", model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("\xff\xfe"))}, "not a text"},
 	}

@@ -24,7 +24,7 @@ func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
 	d := stages.Device{Class: "cpu", Threads: 1}
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
-	shape, err := program.AnswerShape(*m, rows, d)
+	shape, err := program.AnswerShape(*m, rows)
 	if err != nil {
 		return fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
 	}

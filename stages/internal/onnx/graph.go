@@ -25,8 +25,12 @@ type Graph struct {
 	weights map[string]*onnxpb.TensorProto
 }
 
+// largest is how many elements a value of a graph may have.
+const largest = 1 << 34
+
 // NewGraph returns a graph of m. types holds what its nodes make and its inputs;
-// the types of weights are read from the model.
+// the types of weights are read from the model. The error names the node that makes a
+// value that no memory holds.
 func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	g := &Graph{Model: m, Types: types, weights: map[string]*onnxpb.TensorProto{}}
 	for _, t := range m.Proto.Graph.Initializer {
@@ -38,7 +42,25 @@ func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 			return nil, fmt.Errorf("nothing is known of the input %q", v.Name)
 		}
 	}
+	for _, n := range m.Proto.Graph.Node {
+		for _, v := range n.Output {
+			if shape := g.Shape(v); !possible(shape) {
+				return nil, fmt.Errorf("node %s makes a value of the impossible shape %v", Node{n}.Label(), shape)
+			}
+		}
+	}
 	return g, nil
+}
+
+func possible(shape []int) bool {
+	n := 1
+	for _, d := range shape {
+		if d < 0 || d > largest/max(n, 1) {
+			return false
+		}
+		n *= d
+	}
+	return true
 }
 
 func typeOf(t *onnxpb.TensorProto) Type {
@@ -103,6 +125,13 @@ func (n Node) Label() string {
 		return n.OpType + " without outputs"
 	}
 	return fmt.Sprintf("%s of %q", n.OpType, n.Output[0])
+}
+
+// Named, deferred, has a panic name the node that it's about.
+func (n Node) Named() {
+	if p := recover(); p != nil {
+		panic(fmt.Sprintf("node %s: %v", n.Label(), p))
+	}
 }
 
 func (n Node) attr(name string) *onnxpb.AttributeProto {

@@ -94,6 +94,23 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+func TestNewGraphRefuses(t *testing.T) {
+	for _, shape := range [][]int{{1 << 35}, {1 << 20, 1 << 20}, {1 << 62, 0, 1 << 62}, {2, -1}} {
+		m, err := Parse(encode(t, tiny()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		types := map[string]Type{m.Proto.Graph.Node[0].Output[0]: {Shape: shape}}
+		for _, v := range m.Inputs() {
+			types[v.Name] = Type{Shape: []int{2}}
+		}
+		want := "node " + Node{m.Proto.Graph.Node[0]}.Label()
+		if _, err := NewGraph(m, types); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", shape, err, want)
+		}
+	}
+}
+
 func TestEdit(t *testing.T) {
 	m, err := Parse(encode(t, tiny()))
 	if err != nil {

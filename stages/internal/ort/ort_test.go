@@ -214,6 +214,11 @@ func TestTensorsAreAligned(t *testing.T) {
 	if _, err := NewTensor[float32](r, 2, 0); err == nil {
 		t.Error("an empty tensor was made")
 	}
+	for _, shape := range [][]int{{1 << 32}, {1 << 20, 1 << 20}, {1 << 62, 1 << 62, 16}} {
+		if _, err := NewTensor[float32](r, shape...); !errors.Is(err, stages.ErrOutOfMemory) {
+			t.Errorf("a tensor of shape %v: error %v", shape, err)
+		}
+	}
 }
 
 func TestFind(t *testing.T) {

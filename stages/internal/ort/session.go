@@ -3,6 +3,7 @@ package ort
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,10 +42,21 @@ func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d 
 	return newSession(model, inputs, outputs, d, readerDependent)
 }
 
-func newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
-	if len(inputs) == 0 || len(outputs) == 0 {
-		return nil, fmt.Errorf("a session needs an input and an output")
+// NewPlainSession loads a model onto the processor as it is written, with nothing of it
+// optimised. That is how to meet a model: what runs a node checks what it is given, and
+// what optimises relies on that, and may end the process where it doesn't hold.
+func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Session, error) {
+	o, err := cpuOptions(func(o *onnxruntime.SessionOptions) error {
+		return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelDisableAll)
+	})
+	if err != nil {
+		return nil, err
 	}
+	defer o.Destroy()
+	return openSession(model, inputs, outputs, o)
+}
+
+func newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
 	o, err := sessionOptions(d)
 	if err != nil {
 		return nil, err
@@ -54,6 +66,13 @@ func newSession(model []byte, inputs, outputs []string, d stages.Device, without
 		if err := o.AddSessionConfigEntry(disable, strings.Join(without, ";")); err != nil {
 			return nil, err
 		}
+	}
+	return openSession(model, inputs, outputs, o)
+}
+
+func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionOptions) (*Session, error) {
+	if len(inputs) == 0 || len(outputs) == 0 {
+		return nil, fmt.Errorf("a session needs an input and an output")
 	}
 	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
 	if err != nil {
@@ -147,13 +166,7 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 // Shapes runs the session and returns the shapes of what comes back.
 func (s *Session) Shapes(in []Value) ([][]int, error) {
 	out := make([]onnxruntime.Value, s.outputs)
-	defer func() {
-		for _, v := range out {
-			if v != nil {
-				v.Destroy()
-			}
-		}
-	}()
+	defer destroy(out)
 	if err := s.session.Run(values(in), out); err != nil {
 		return nil, explain(err)
 	}
@@ -182,16 +195,20 @@ func explain(err error) error {
 	return fmt.Errorf("ONNX Runtime: %s", text)
 }
 
+// destroy releases what the library made. Where its wrapper can't hold a value, such
+// as one without elements, it leaves a nil pointer.
+func destroy(values []onnxruntime.Value) {
+	for _, v := range values {
+		if v != nil && !reflect.ValueOf(v).IsNil() {
+			v.Destroy()
+		}
+	}
+}
+
 // Integers runs the session and returns what comes back, which must be int64.
 func (s *Session) Integers(in []Value) ([][]int64, error) {
 	out := make([]onnxruntime.Value, s.outputs)
-	defer func() {
-		for _, v := range out {
-			if v != nil {
-				v.Destroy()
-			}
-		}
-	}()
+	defer destroy(out)
 	if err := s.session.Run(values(in), out); err != nil {
 		return nil, explain(err)
 	}

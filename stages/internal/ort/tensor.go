@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // A Value is something that a session is fed or fills: a [Tensor].
@@ -30,13 +32,20 @@ type Tensor[T Element] struct {
 // order that depends on where they start.
 const alignment = 64
 
-// NewTensor returns a tensor of zeros; the runtime stands for the opened library.
+// largest is how many elements a tensor may have.
+const largest = 1 << 31
+
+// NewTensor returns a tensor of zeros; the runtime stands for the opened library. One
+// that no memory holds is an error that wraps [stages.ErrOutOfMemory].
 func NewTensor[T Element](_ *Runtime, shape ...int) (*Tensor[T], error) {
 	n := 1
 	dims := make(onnxruntime.Shape, len(shape))
 	for i, d := range shape {
 		if d <= 0 {
 			return nil, fmt.Errorf("a tensor of shape %v is empty", shape)
+		}
+		if d > largest/n {
+			return nil, fmt.Errorf("%w: a tensor of shape %v", stages.ErrOutOfMemory, shape)
 		}
 		dims[i], n = int64(d), n*d
 	}

@@ -22,13 +22,50 @@ type comparison struct {
 // compare loads the programs of a comparison. g is the graph of a batch and one that of
 // a single image; where values of one don't broadcast to those of g, the reference
 // stands in every row. once says that what is read of the reference is made once.
-func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, d stages.Device, once bool) (_ *comparison, err error) {
+func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, d stages.Device, once bool) (*comparison, error) {
+	to, err := n.compileComparison(g, one, q, official, batch, once)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{inner: q.Layer != ""}
+	if c.reference, err = load(to.there, to.rows, n.Classes, to.forth, d); err != nil {
+		return nil, err
+	}
+	if c.Program, err = load(to.here, batch, n.Classes, to.back, d); err != nil {
+		return nil, errors.Join(err, c.reference.Close())
+	}
+	// What the one returns, or is fed, the other is fed, in the same memory.
+	same := c.reference.feeds
+	if once {
+		same = c.reference.returned
+	}
+	for i := range c.feeds[2:] {
+		mine := &c.feeds[2+i]
+		err = errors.Join(err, (*mine).Close())
+		*mine = same[i]
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// compiled are the ONNX bytes of the programs of a comparison: the one that goes back,
+// and the one for the reference, which has that many rows.
+type compiled struct {
+	here, there []byte
+	back, forth recipe
+	rows        int
+}
+
+func (n *Net) compileComparison(g, one *onnx.Graph, q Question, official bool, batch int, once bool) (_ compiled, err error) {
 	defer sound(&err)
+	var c compiled
 	there, rows := one.Clone(), max(1, n.Batch)
 	all := g.Clone()
 	at, wrt, explained, err := n.compared(g, q, batch)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	var twin map[string]string
 	ok := false
@@ -38,10 +75,10 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 	if !ok {
 		there, rows = all, batch
 		if _, _, _, err := n.compared(there, q, rows); err != nil {
-			return nil, err
+			return c, err
 		}
 		if twin, ok = relevance.Twin(g, there, n.Input); !ok {
-			return nil, errors.New("the graph for the reference isn't that for the images")
+			return c, errors.New("the graph for the reference isn't that for the images")
 		}
 	}
 
@@ -49,11 +86,11 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 	forth := recipe{name: "reference", canonical: true, feeds: []feed{{"reference", at.images(1)}}}
 	inputs, err := declare(g, back.feeds)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	image, err := declare(there, forth.feeds)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	before := g.Fragment()
 	n.enter(before, "runexp_images", g.Types[n.Input].Elem)
@@ -67,7 +104,7 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 		Question: Question{Layer: q.Layer, Rules: relevance.Rescale(official, twin)},
 	})
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	back.returns = []feed{returned, value(g, "", at, q)}
 	seal(g, inputs, back) // what nobody reads is gone
@@ -75,13 +112,13 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 	if !once {
 		join(g, there, twin)
 	} else if read, err = divide(g, there, twin); err != nil {
-		return nil, err
+		return c, err
 	} else {
 		forth.returns = slices.Clone(read)
 	}
 	more, err := declare(g, read)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	back.feeds = append(back.feeds, read...)
 	if q.Layer != "" {
@@ -91,34 +128,12 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 		there.After(end)
 	}
 
-	c := &comparison{inner: q.Layer != ""}
-	b, err := sealed(there, image, forth)
-	if err != nil {
-		return nil, err
+	if c.there, err = sealed(there, image, forth); err != nil {
+		return c, err
 	}
-	if c.reference, err = load(b, rows, n.Classes, forth, d); err != nil {
-		return nil, err
-	}
-	if b, err = sealed(g, append(inputs, more...), back); err == nil {
-		c.Program, err = load(b, batch, n.Classes, back, d)
-	}
-	if err != nil {
-		return nil, errors.Join(err, c.reference.Close())
-	}
-	// What the one returns, or is fed, the other is fed, in the same memory.
-	same := c.reference.feeds
-	if once {
-		same = c.reference.returned
-	}
-	for i := range read {
-		mine := &c.feeds[2+i]
-		err = errors.Join(err, (*mine).Close())
-		*mine = same[i]
-	}
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	c.here, err = sealed(g, append(inputs, more...), back)
+	c.back, c.forth, c.rows = back, forth, rows
+	return c, err
 }
 
 // compared emits what is explained of a graph for a batch, and returns where that is and

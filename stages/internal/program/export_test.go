@@ -8,10 +8,15 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // Factors is each block's relevance and derivative apart, of each head.
 const Factors = factors
+
+// ErrUnsound is the error of a model that had the compiler panic.
+var ErrUnsound = errUnsound
 
 // Widest returns the largest number of channels in the program of a question.
 func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
@@ -96,4 +101,76 @@ func Narrowed(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Que
 func Unshape(axis int, at, in, out []int) (fromAxis int, fromAt []int, ok bool) {
 	p, ok := unshape(pick{axis, at}, in, out)
 	return p.axis, p.at, ok
+}
+
+// Types returns what ONNX Runtime tells of the values of a net's model as it is read.
+func Types(t testing.TB, n *Net, batch int) map[string]onnx.Type {
+	t.Helper()
+	m, err := n.plain(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := n.infer(m, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+// Rewritten returns the graph of a net whose values have types that ONNX Runtime might
+// tell, and which it leaves as it is. Values made in between have none.
+func Rewritten(n *Net, batch int, types map[string]onnx.Type) (*onnx.Graph, error) {
+	m, err := n.plain(batch)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.ToOpset(m, types); err != nil {
+		return nil, err
+	}
+	return onnx.NewGraph(m, types)
+}
+
+// Compile makes the bytes of a program that answers a question, as [Net.Gradient] does,
+// with accounts if they are asked for.
+func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, error) {
+	b, _, err := n.compileBackward(g, batch, walk{
+		Question: q,
+		name:     "gradient",
+		feeds: func(b bounds) []feed {
+			return []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
+		},
+		images: func(*onnx.Fragment) string { return "runexp_images" },
+		audit:  audit,
+	})
+	return b, err
+}
+
+// CompileMasked makes the bytes of a program that looks at a layer through masks.
+func CompileMasked(n *Net, g *onnx.Graph, batch int, layer string) ([]byte, error) {
+	b, _, err := n.compileBackward(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
+	return b, err
+}
+
+// CompileDeepLIFT makes the bytes of the programs of [Net.DeepLIFT].
+func CompileDeepLIFT(n *Net, g *onnx.Graph, batch int, q Question, official, once bool) (here, there []byte, err error) {
+	c, err := n.compileComparison(g, g, q, official, batch, once)
+	return c.here, c.there, err
+}
+
+// CompileAttention makes the bytes of the program of [Net.Attention].
+func CompileAttention(n *Net, g *onnx.Graph, batch int, what Glance) ([]byte, error) {
+	b, _, err := n.compileAttention(g, what, false, batch)
+	return b, err
+}
+
+// LayerOf returns the name of a layer that experiments may ask for.
+func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
+	defer sound(&err)
+	middle, final := relevance.Layers(g)
+	relevance.Rectifiers(g)
+	nodes := g.Proto.Graph.Node
+	if len(nodes) == 0 {
+		return "", nil // the answer is the image
+	}
+	return []string{middle, final, nodes[k%len(nodes)].Output[0]}[k%3], nil
 }

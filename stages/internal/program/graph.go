@@ -45,26 +45,10 @@ func (kept) Close() error { return nil }
 
 func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 	defer sound(&err)
-	m, err := onnx.Parse(n.onnx)
+	m, err := n.plain(batch)
 	if err != nil {
 		return nil, err
 	}
-	if err := rewrite.Order(m); err != nil {
-		return nil, err
-	}
-	if _, err := rewrite.Single(m); err != nil {
-		return nil, err
-	}
-	if _, err := rewrite.Dequantise(m); err != nil {
-		return nil, err
-	}
-	m.FlushSubnormals()
-	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
-	m.SetOutputs(onnx.Value{Name: n.Output, Elem: onnxpb.TensorProto_FLOAT})
-	m.ForgetShapes()
-	m.Prune()
-	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
-	rewrite.Ahead(m)
 	version := m.Opset()
 	if m, err = simplify(m); err != nil {
 		return nil, err
@@ -93,6 +77,33 @@ func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 		}
 	}
 	return onnx.NewGraph(m, types)
+}
+
+// plain returns the net's model for a batch of that many images before anything is
+// known of its values: whole, in single precision, with what the answer needs and no
+// more.
+func (n *Net) plain(batch int) (*onnx.Model, error) {
+	m, err := onnx.Parse(n.onnx)
+	if err != nil {
+		return nil, err
+	}
+	if err := rewrite.Order(m); err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.Single(m); err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.Dequantise(m); err != nil {
+		return nil, err
+	}
+	m.FlushSubnormals()
+	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
+	m.SetOutputs(onnx.Value{Name: n.Output, Elem: onnxpb.TensorProto_FLOAT})
+	m.ForgetShapes()
+	m.Prune()
+	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
+	rewrite.Ahead(m)
+	return m, nil
 }
 
 // inputShape returns the shape of the model's own input.

@@ -30,6 +30,7 @@ func merge(g *onnx.Graph, tapped string) {
 		if node.OpType != "BatchNormalization" {
 			return false
 		}
+		defer onnx.Node{NodeProto: node}.Named()
 		conv := makers[node.Input[0]]
 		return conv != nil && conv.OpType == "Conv" && readers[conv.Output[0]] == 1 &&
 			mergeInto(g, onnx.Node{NodeProto: conv}, onnx.Node{NodeProto: node})

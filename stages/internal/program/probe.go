@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// AnswerShape runs a model whose classes aren't known yet on a batch of zeros and
-// returns the shape of its answer.
-func AnswerShape(m modelfile.Model, batch int, d stages.Device) ([]int, error) {
+// AnswerShape runs a model of which nothing is known yet, as it is written, on a batch
+// of zeros, and returns the shape of its answer.
+func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 	n, err := NewNet(m)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func AnswerShape(m modelfile.Model, batch int, d stages.Device) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := runtime.NewSession(b, []string{"runexp_images"}, []string{answer}, d)
+	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, []string{answer})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -40,11 +41,13 @@ func seal(g *onnx.Graph, inputs []onnx.Value, r recipe) {
 	g.Prune()
 }
 
+var errUnsound = errors.New("the model's nodes, their shapes and attributes don't fit together")
+
 // sound, deferred, makes an error of a panic. Whoever looks at a graph relies on nodes
 // that are as ONNX says; a model file needn't have them, and ONNX Runtime sees some of
 // that only when it runs it.
 func sound(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the model's nodes, their shapes and attributes don't fit together: %v", p)
+		*err = fmt.Errorf("%w: %v", errUnsound, p)
 	}
 }

@@ -32,13 +32,7 @@ func widen(g *onnx.Graph, asked []Question) {
 		w.kept[v.Name] = true
 	}
 	for i, n := range g.Proto.Graph.Node {
-		first := onnx.Node{NodeProto: n}
-		if channels, ok := w.product(first); ok && channels%clash == 0 {
-			w.hidden, w.wide, w.inner, w.last = channels, map[string]bool{}, nil, nil
-			if w.follow(first, g.Proto.Graph.Node[i+1:]) {
-				w.apply(first)
-			}
-		}
+		w.perceptron(onnx.Node{NodeProto: n}, g.Proto.Graph.Node[i+1:])
 	}
 }
 
@@ -50,6 +44,17 @@ type widening struct {
 	wide   map[string]bool // the values that get more
 	inner  []onnx.Node     // what makes them, but for the first
 	last   []onnx.Node     // the products that read them
+}
+
+// perceptron widens the hidden layer that first makes, if it's one.
+func (w *widening) perceptron(first onnx.Node, others []*onnxpb.NodeProto) {
+	defer first.Named()
+	if channels, ok := w.product(first); ok && channels%clash == 0 {
+		w.hidden, w.wide, w.inner, w.last = channels, map[string]bool{}, nil, nil
+		if w.follow(first, others) {
+			w.apply(first)
+		}
+	}
 }
 
 // product returns how many channels a product with constants makes; false if n

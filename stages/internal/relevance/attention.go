@@ -79,6 +79,15 @@ func Attend(g *onnx.Graph) (Attention, error) {
 // multiplied reports whether what node i makes is a factor of a product whose other
 // factor isn't a constant.
 func (p *path) multiplied(i int) bool {
+	known, ok := p.factors[i]
+	if !ok {
+		known = p.factor(i)
+		p.factors[i] = known
+	}
+	return known
+}
+
+func (p *path) factor(i int) bool {
 	for _, k := range p.reads[p.nodes[i].Output[0]] {
 		n := p.nodes[k]
 		op := p.ops[n.OpType]

@@ -97,49 +97,50 @@ func (b *Builder) path(seeds map[Value]Value) (path []onnx.Node, unknown []strin
 // walk carries relevance through nodes, the last one first, to where it arrives.
 func (b *Builder) walk(path []onnx.Node, arrived map[Value]Value, p Policy) {
 	for _, n := range path {
-		r := make([]Value, len(n.Output))
-		some := false
-		for i, v := range n.Output {
-			r[i] = arrived[v]
-			some = some || r[i] != ""
-		}
-		if !some || b.err != nil {
-			continue
-		}
-		op := b.op(n)
-		b.at(n)
-		back := b.follow(p.rule(b, op, n), op, n, r)
-		if b.accounts && p.Name == b.accountsOf && b.err == nil {
-			b.enterLedger(n, r, back)
-		}
-		for i, v := range n.Input {
-			if !b.flows[v] || op.Role(i) == Config {
-				continue
-			}
-			if i >= len(back) || back[i] == "" {
-				if role := op.Role(i); role == Weight || role == Bias {
-					b.Fail(n, "its weight %q depends on the image", v)
-				}
-				continue
-			}
-			if got, want := b.Shape(back[i]), b.g.Shape(v); !slices.Equal(got, want) {
-				b.Fail(n, "the relevance of input %d has shape %v, not %v", i, got, want)
-				continue
-			}
-			if arrived[v] == "" {
-				arrived[v] = back[i]
-			} else {
-				arrived[v] = b.Add(arrived[v], back[i])
-			}
-		}
+		b.pass(n, arrived, p)
 	}
 }
 
-// follow applies a rule. Operators and rules rely on nodes that are as ONNX says; a
-// model file needn't be, and ONNX Runtime sees some of that only when it runs it.
-func (b *Builder) follow(rule Rule, op *Op, n onnx.Node, r []Value) []Value {
+// pass carries relevance through a node. Operators and rules rely on nodes that are as
+// ONNX says; a model file needn't be, and ONNX Runtime sees some of that only when it
+// runs it.
+func (b *Builder) pass(n onnx.Node, arrived map[Value]Value, p Policy) {
 	defer b.malformed(n)
-	return rule(b, op, n, r)
+	r := make([]Value, len(n.Output))
+	some := false
+	for i, v := range n.Output {
+		r[i] = arrived[v]
+		some = some || r[i] != ""
+	}
+	if !some || b.err != nil {
+		return
+	}
+	op := b.op(n)
+	b.at(n)
+	back := p.rule(b, op, n)(b, op, n, r)
+	if b.accounts && p.Name == b.accountsOf && b.err == nil {
+		b.enterLedger(n, r, back)
+	}
+	for i, v := range n.Input {
+		if !b.flows[v] || op.Role(i) == Config {
+			continue
+		}
+		if i >= len(back) || back[i] == "" {
+			if role := op.Role(i); role == Weight || role == Bias {
+				b.Fail(n, "its weight %q depends on the image", v)
+			}
+			continue
+		}
+		if got, want := b.Shape(back[i]), b.g.Shape(v); !slices.Equal(got, want) {
+			b.Fail(n, "the relevance of input %d has shape %v, not %v", i, got, want)
+			continue
+		}
+		if arrived[v] == "" {
+			arrived[v] = back[i]
+		} else {
+			arrived[v] = b.Add(arrived[v], back[i])
+		}
+	}
 }
 
 // prepare has a node compute what its operator's VJP reads besides.

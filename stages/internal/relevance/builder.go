@@ -18,6 +18,7 @@ type Builder struct {
 	nodes  []*onnxNode
 	node   string // whose relevance is being written
 	consts map[string]Value
+	room   int         // how many numbers there are in constants that were made
 	model  []onnx.Node // the nodes of the model, groups in the place of their members
 	groups map[Value]group
 	ops    map[string]*Op
@@ -140,10 +141,29 @@ func (b *Builder) Scalar(x float32) Value {
 	})
 }
 
+// mostNumbers is how many the constants may have together that are made for nodes. Nets
+// whose values are small don't come near it; a file may say that a value is as large as
+// it likes.
+const mostNumbers = 1 << 26
+
+// numbers returns room for those of a constant. It panics where that's too much, which
+// fails the node that they are for.
+func numbers[T any](b *Builder, shape ...int) []T {
+	n := 1
+	for _, d := range shape {
+		if d < 0 || d > (mostNumbers-b.room)/max(n, 1) {
+			panic(fmt.Sprintf("a constant of shape %v takes too much memory", shape))
+		}
+		n *= d
+	}
+	b.room += n
+	return make([]T, n)
+}
+
 // Ones returns a constant of ones.
 func (b *Builder) Ones(shape ...int) Value {
 	return b.constant(fmt.Sprintf("ones %v", shape), func(name string) *onnxpb.TensorProto {
-		v := make([]float32, size(shape))
+		v := numbers[float32](b, shape...)
 		for i := range v {
 			v[i] = 1
 		}

@@ -8,6 +8,7 @@ import "slices"
 var opElementwise = &Op{Type: "Elementwise", Kind: Activation, VJP: through}
 
 func (f finder) elementwise(i int) (*Op, []Value, []int) {
+	defer f.b.model[i].Named()
 	// The beginning is the first node that reads x.
 	for _, x := range f.b.model[i].Input {
 		if f.constant(x) || len(f.readers[x]) < 2 || f.readers[x][0] != i {

@@ -82,10 +82,14 @@ type path struct {
 	on     map[Value]bool // values on the path
 	reads  map[Value][]int
 	before []int // by node: the last node that reads what was made before it
+
+	// What was found of nodes. Branches that meet again would else be followed again
+	// and again.
+	active, factors map[int]bool
 }
 
 func newPath(g *onnx.Graph) *path {
-	p := &path{g: g, ops: map[string]*Op{}, on: map[Value]bool{}, reads: map[Value][]int{}}
+	p := &path{g: g, ops: map[string]*Op{}, on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
 	for _, o := range All() {
 		p.ops[o.Type] = o
 	}
@@ -192,6 +196,15 @@ func (p *path) ends(i int) bool {
 // activates reports whether node i makes the result of an activation, gates
 // included, or joins such results.
 func (p *path) activates(i int) bool {
+	known, ok := p.active[i]
+	if !ok {
+		known = p.activation(i)
+		p.active[i] = known
+	}
+	return known
+}
+
+func (p *path) activation(i int) bool {
 	n := p.nodes[i]
 	switch n.OpType {
 	case "Clip", "PRelu":

@@ -27,7 +27,10 @@ var opGather = &Op{
 		flat := slices.Clone(shape)
 		flat[axis] = len(picked)
 		g := b.Reshape(dy[0], flat...)
-		place := slices.Repeat([]int{-1}, d) // in g, of each slice of the input
+		place := numbers[int](b, d) // in g, of each slice of the input
+		for i := range place {
+			place[i] = -1
+		}
 		row, once := true, true
 		for i, k := range picked {
 			row = row && k == picked[0]+i

@@ -27,7 +27,7 @@ var opPad = &Op{
 			if before[axis] == 0 && after[axis] == 0 {
 				continue
 			}
-			from := make([]int, b.Shape(g)[axis])
+			from := numbers[int](b, b.Shape(g)[axis])
 			for i := range from {
 				from[i] = i - before[axis]
 				if mode == "reflect" && from[i] < 0 {
@@ -64,7 +64,7 @@ func negative(v []int) []int {
 // collect emits, along an axis, the sums of the elements of g that were copied from
 // the same place: from[i] is the place, of d, that element i was copied from.
 func (b *Builder) collect(g Value, axis, d int, from []int) Value {
-	matrix := make([]float32, len(from)*d)
+	matrix := numbers[float32](b, len(from), d)
 	for i, k := range from {
 		matrix[i*d+k] = 1
 	}

@@ -41,11 +41,11 @@ func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	rows, n := size(rest), count(shape, axes)
 	lines := b.Reshape(b.Transpose(x, perm...), rows, n)
 	best := b.EmitTyped(arg, onnxpb.TensorProto_INT64, []int{rows, 1}, []Value{lines}, onnx.Attr{Name: "axis", Value: 1})
-	numbers := make([]int64, n)
-	for i := range numbers {
-		numbers[i] = int64(i)
+	places := numbers[int64](b, n)
+	for i := range places {
+		places[i] = int64(i)
 	}
-	mask := b.mask("Equal", best, b.Int64s(numbers, 1, n))
+	mask := b.mask("Equal", best, b.Int64s(places, 1, n))
 	dx := b.Mul(mask, b.Reshape(dy, rows, 1))
 	return b.Transpose(b.Reshape(dx, moved...), inverse(perm)...)
 }

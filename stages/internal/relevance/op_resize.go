@@ -29,7 +29,7 @@ var opResize = &Op{
 			if d == y[axis] && scale == 1 {
 				continue
 			}
-			matrix := make([]float32, y[axis]*d)
+			matrix := numbers[float32](b, y[axis], d)
 			for o := range y[axis] {
 				at := origin(place, o, d, y[axis], scale)
 				if mode == "nearest" {

@@ -61,6 +61,9 @@ func Order(m *onnx.Model) error {
 			}
 			maker[v] = i
 		}
+		if err := checkWindow(n); err != nil {
+			return err
+		}
 	}
 	for _, v := range g.Output {
 		if _, ok := maker[v.Name]; !ok && !made[v.Name] {
@@ -151,6 +154,25 @@ func taken(n *onnxpb.NodeProto) []string {
 		}
 	}
 	return out
+}
+
+// widest is how far a window of a convolution or a pool may reach, or move, along an
+// axis. ONNX Runtime counts on, for years, where it is far more.
+const widest = 1 << 16
+
+// checkWindow refuses attributes of windows that no image has room for.
+func checkWindow(n onnx.Node) error {
+	for _, a := range []struct {
+		name  string
+		least int
+	}{{"kernel_shape", 1}, {"strides", 1}, {"dilations", 1}, {"pads", -widest}, {"output_padding", 0}, {"output_shape", 0}} {
+		for _, v := range n.Ints(a.name) {
+			if v < a.least || v > widest {
+				return fmt.Errorf("node %s: its %s are %v, and %d to %d are possible", n.Label(), a.name, n.Ints(a.name), a.least, widest)
+			}
+		}
+	}
+	return nil
 }
 
 func checkShape(v onnx.Value) error {

@@ -73,6 +73,31 @@ func TestOrderRefuses(t *testing.T) {
 
 // TestOrderLooksInside holds that what a graph inside a node takes from outside
 // counts, and what it makes itself doesn't.
+// TestWindows holds that windows which reach nowhere, or farther than any image, are
+// refused by the name of their node.
+func TestWindows(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		v    []int64
+		ok   bool
+	}{
+		{"kernel_shape", []int64{3, 3}, true},
+		{"kernel_shape", []int64{3, 0}, false},
+		{"kernel_shape", []int64{3, -1 << 62}, false},
+		{"strides", []int64{0, 1}, false},
+		{"dilations", []int64{1, 1 << 40}, false},
+		{"pads", []int64{1, 0, -1, 0}, true},
+		{"pads", []int64{1 << 62, 0, 0, 0}, false},
+		{"output_padding", []int64{-1}, false},
+		{"output_shape", []int64{224, 224}, true},
+	} {
+		err := Order(model(17, []*onnxpb.NodeProto{onnx.NewNode("c", "Conv", []string{"x"}, []string{"y"}, onnx.Attr{Name: tt.name, Value: tt.v})}))
+		if tt.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), `node Conv "c": its `+tt.name) {
+			t.Errorf("%s of %v: error %v", tt.name, tt.v, err)
+		}
+	}
+}
+
 func TestOrderLooksInside(t *testing.T) {
 	loop := onnx.NewNode("loop", "If", []string{"x"}, []string{"y"})
 	inner := &onnxpb.GraphProto{Node: chain("own=outer", "end=own")}
