@@ -23,7 +23,7 @@ import (
 
 // What the compiler may take for one of the small nets, whatever was done to it.
 const (
-	mostTime   = 2 * time.Second // of the processor
+	mostTime   = 5 * time.Second // of the processor, ten times what constants take on a free one
 	mostMemory = 1 << 30         // allocated in all, four times what constants may take
 )
 

@@ -146,6 +146,7 @@ func (p *path) read(i, tokens, batch int) []int {
 // indices returns what a node takes of an axis of its input, nil if it isn't a choice
 // or takes all.
 func (p *path) indices(n onnx.Node, axis int) []int {
+	defer n.Named()
 	in := p.g.Shape(n.Input[0])
 	var out []int
 	switch n.OpType {

@@ -89,6 +89,7 @@ func nearest(g *onnx.Graph, v Value) int {
 // verdict returns which axis of v a node beside it takes for the channels, -1 if it
 // doesn't say.
 func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
+	defer n.Named()
 	rank := len(g.Shape(v))
 	if v != n.In(0) && v != n.Output[0] {
 		return -1
@@ -138,6 +139,7 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 // along returns the values on the other side of a node that keeps the axes of at
 // apart.
 func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
+	defer n.Named()
 	var out []sight
 	switch n.OpType {
 	case "Transpose":
