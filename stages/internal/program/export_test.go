@@ -15,9 +15,6 @@ import (
 // Factors is each block's relevance and derivative apart, of each head.
 const Factors = factors
 
-// ErrUnsound is the error of a model that had the compiler panic.
-var ErrUnsound = errUnsound
-
 // Widest returns the largest number of channels in the program of a question.
 func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
 	t.Helper()
