@@ -28,7 +28,7 @@ func Order(m *onnx.Model) error {
 		}
 		made[v.Name] = true
 	}
-	weights := map[string]bool{}
+	weights, rank := map[string]bool{}, map[string]int{}
 	add := func(name string) error {
 		if weights[name] {
 			return fmt.Errorf("the model has two weights called %q", name)
@@ -40,6 +40,7 @@ func Order(m *onnx.Model) error {
 		if err := add(t.Name); err != nil {
 			return err
 		}
+		rank[t.Name] = len(t.Dims)
 	}
 	for _, t := range g.SparseInitializer {
 		if err := add(t.GetValues().GetName()); err != nil {
@@ -62,6 +63,9 @@ func Order(m *onnx.Model) error {
 			maker[v] = i
 		}
 		if err := checkWindow(n); err != nil {
+			return err
+		}
+		if err := checkNative(n, rank); err != nil {
 			return err
 		}
 	}
@@ -170,6 +174,22 @@ func checkWindow(n onnx.Node) error {
 			if v < a.least || v > widest {
 				return fmt.Errorf("node %s: its %s are %v, and %d to %d are possible", n.Label(), a.name, n.Ints(a.name), a.least, widest)
 			}
+		}
+	}
+	return nil
+}
+
+// checkNative refuses what ends the process in ONNX Runtime 1.24's shape inference
+// instead of being an error there. rank has the weights' numbers of dimensions.
+func checkNative(n onnx.Node, rank map[string]int) error {
+	switch n.OpType {
+	case "Split":
+		if parts := n.Int("num_outputs", len(n.Output)); parts != len(n.Output) {
+			return fmt.Errorf("node %s has %d outputs, and its num_outputs is %d", n.Label(), len(n.Output), parts)
+		}
+	case "Conv", "ConvTranspose":
+		if r, ok := rank[n.In(1)]; ok && r < 3 {
+			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(), r)
 		}
 	}
 	return nil

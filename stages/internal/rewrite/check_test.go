@@ -52,6 +52,10 @@ func TestOrderRefuses(t *testing.T) {
 		{"made twice", model(17, chain("a=x", "a=x")), `node Relu "a" makes "a", which is made already`},
 		{"made over the input", model(17, chain("x=x")), `node Relu "x" makes "x", which is made already`},
 		{"two weights", model(17, chain("a=w"), weight(), weight()), `two weights called "w"`},
+		{"a weight of one dimension", model(17, []*onnxpb.NodeProto{onnx.NewNode("a", "ConvTranspose", []string{"x", "w"}, []string{"a"})}, weight()),
+			`node ConvTranspose "a": its weights have 1 dimensions`},
+		{"parts that are too many", model(21, []*onnxpb.NodeProto{onnx.NewNode("a", "Split", []string{"x"}, []string{"a", "b"}, onnx.Attr{Name: "num_outputs", Value: 3})}),
+			`node Split "a" has 2 outputs, and its num_outputs is 3`},
 		{"a node without outputs", model(17, []*onnxpb.NodeProto{{OpType: "Relu", Input: []string{"x"}}}), "node Relu without outputs"},
 	}
 	for _, tt := range tests {
@@ -71,8 +75,6 @@ func TestOrderRefuses(t *testing.T) {
 	}
 }
 
-// TestOrderLooksInside holds that what a graph inside a node takes from outside
-// counts, and what it makes itself doesn't.
 // TestWindows holds that windows which reach nowhere, or farther than any image, are
 // refused by the name of their node.
 func TestWindows(t *testing.T) {
@@ -98,6 +100,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// TestOrderLooksInside holds that what a graph inside a node takes from outside
+// counts, and what it makes itself doesn't.
 func TestOrderLooksInside(t *testing.T) {
 	loop := onnx.NewNode("loop", "If", []string{"x"}, []string{"y"})
 	inner := &onnxpb.GraphProto{Node: chain("own=outer", "end=own")}
