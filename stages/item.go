@@ -69,8 +69,13 @@ type Measure struct {
 	Unit      string    // "probability", "share", "" for a plain number
 	Direction Direction // which is better
 	Low, High float64   // the closed range of possible values; infinite where open
-	Tolerance float64   // absolute difference that counts as reproduced elsewhere
+	Tolerance float64   // absolute difference of a mean that counts as reproduced elsewhere
 	Variant   string    // "" for the default definition, else the variant's name
+
+	// ItemTolerance is that of the score of one item, where it's larger: a score
+	// that depends on the order of pixels jumps when two of nearly the same relevance
+	// change places, which rounding on another processor does. 0 stands for Tolerance.
+	ItemTolerance float64
 }
 
 // Facts returns m as facts, with those of more added.
@@ -78,6 +83,9 @@ func (m Measure) Facts(more Facts) Facts {
 	f := Facts{
 		"unit": m.Unit, "direction": string(m.Direction), "variant": m.Variant,
 		"low": number(m.Low), "high": number(m.High), "tolerance": number(m.Tolerance),
+	}
+	if m.ItemTolerance != 0 {
+		f["item_tolerance"] = number(m.ItemTolerance)
 	}
 	for k, v := range more {
 		f[k] = v
@@ -89,7 +97,7 @@ func (m Measure) Facts(more Facts) Facts {
 // no direction, no range, no tolerance.
 func MeasureOf(f Facts) Measure {
 	m := Measure{Unit: f["unit"], Direction: Direction(f["direction"]), Variant: f["variant"], Low: math.Inf(-1), High: math.Inf(1)}
-	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance} {
+	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance, "item_tolerance": &m.ItemTolerance} {
 		if x, err := strconv.ParseFloat(f[name], 64); err == nil {
 			*v = x
 		}
@@ -97,6 +105,7 @@ func MeasureOf(f Facts) Measure {
 	if m.Direction == "" {
 		m.Direction = None
 	}
+	m.ItemTolerance = max(m.ItemTolerance, m.Tolerance)
 	return m
 }
 

@@ -32,6 +32,8 @@ type summaryScore struct {
 	mean      float64
 	undefined int
 	tolerance float64
+
+	itemTolerance float64 // of the score of one item; at least tolerance
 }
 
 // stage returns the stage in the cell's name.
@@ -56,7 +58,7 @@ func lineOf(c *Cell) *line {
 	for _, s := range c.Scores {
 		m, undefined := mean(s.Items)
 		l.n = s.Items.Len()
-		l.scores = append(l.scores, summaryScore{s.Port, string(s.Measure.Direction), round(m), undefined, s.Measure.Tolerance})
+		l.scores = append(l.scores, summaryScore{s.Port, string(s.Measure.Direction), round(m), undefined, s.Measure.Tolerance, max(s.Measure.Tolerance, s.Measure.ItemTolerance)})
 	}
 	slices.SortFunc(l.scores, func(a, b summaryScore) int { return cmp.Compare(a.port, b.port) })
 	return l
@@ -78,6 +80,8 @@ type scoreJSON struct {
 	Mean      *stages.Number `json:"mean"` // null where undefined
 	Tolerance stages.Number  `json:"tolerance"`
 	Undefined int            `json:"undefined"`
+
+	ItemTolerance stages.Number `json:"item_tolerance"` // where it's larger than Tolerance
 }
 
 type lineJSON struct {
@@ -102,6 +106,7 @@ func (l *line) encode() []byte {
 	single := len(l.scores) == 1
 	if single {
 		b = l.scores[0].appendDirection(b, ",")
+		b = l.scores[0].appendItemTolerance(b, ",")
 	}
 	if l.madeBy != "" {
 		b = appendString(append(b, `,"made_by":`...), l.madeBy)
@@ -131,6 +136,9 @@ func (l *line) encode() []byte {
 			if n := len(b); len(s.appendDirection(b, "")) > n {
 				b = append(s.appendDirection(b, ""), ',')
 			}
+			if n := len(b); len(s.appendItemTolerance(b, "")) > n {
+				b = append(s.appendItemTolerance(b, ""), ',')
+			}
 			b = append(append(b, `"mean":`...), formatJSON(s.mean)...)
 			b = append(append(b, `,"tolerance":`...), formatJSON(s.tolerance)...)
 			b = append(strconv.AppendInt(append(b, `,"undefined":`...), int64(s.undefined), 10), '}')
@@ -146,6 +154,14 @@ func (s *summaryScore) appendDirection(b []byte, before string) []byte {
 		return b
 	}
 	return appendString(append(append(b, before...), `"direction":`...), s.direction)
+}
+
+// appendItemTolerance appends the tolerance of one item's score, if it's another.
+func (s *summaryScore) appendItemTolerance(b []byte, before string) []byte {
+	if s.itemTolerance <= s.tolerance {
+		return b
+	}
+	return append(append(append(b, before...), `"item_tolerance":`...), formatJSON(s.itemTolerance)...)
 }
 
 // appendString appends a JSON string, with <, > and & as they are.
@@ -185,7 +201,7 @@ func readLines(b []byte) []*line {
 			if s.Mean != nil {
 				mean = float64(*s.Mean)
 			}
-			l.scores = append(l.scores, summaryScore{port, s.Direction, mean, s.Undefined, float64(s.Tolerance)})
+			l.scores = append(l.scores, summaryScore{port, s.Direction, mean, s.Undefined, float64(s.Tolerance), float64(max(s.Tolerance, s.ItemTolerance))})
 		}
 		lines = append(lines, l)
 	}

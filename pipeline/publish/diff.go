@@ -234,7 +234,7 @@ func compareScore(cell string, s, t summaryScore, na, nb int, p, q map[string]fl
 			off = true
 			continue
 		}
-		if _, ok := within(u, v, c.Tolerance); !ok {
+		if _, ok := within(u, v, min(s.itemTolerance, t.itemTolerance)); !ok {
 			off = true
 		}
 		if !math.IsNaN(u) && !math.IsNaN(v) && !math.IsInf(u, 0) && !math.IsInf(v, 0) {

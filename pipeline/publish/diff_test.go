@@ -68,9 +68,10 @@ func TestDiffWithinTolerance(t *testing.T) {
 	}
 	// A mean within the tolerance doesn't hide an item outside of it.
 	r := newWorld().review()
+	var items Values
 	for i := range r.Cells {
 		if r.Cells[i].Name == "auc[method=rise]" {
-			items := r.Cells[i].Scores[0].Items.(Values)
+			items = r.Cells[i].Scores[0].Items.(Values)
 			items[0].Value += 0.01
 			items[1].Value -= 0.01
 		}
@@ -78,6 +79,28 @@ func TestDiffWithinTolerance(t *testing.T) {
 	e, _ := fresh(t, r)
 	if d := diff(t, a, e); d.Within() || len(d.Scores) != 1 || math.Abs(d.Scores[0].Largest-0.01) > 1e-8 {
 		t.Errorf("%s", d)
+	}
+	// Unless items have a tolerance of their own, here and in the folder's claims.
+	jumps := func(r *Review) *Review {
+		for i := range r.Cells {
+			for k := range r.Cells[i].Scores {
+				r.Cells[i].Scores[k].Measure.ItemTolerance = 0.02
+			}
+		}
+		return r
+	}
+	a, _ = fresh(t, jumps(newWorld().review()))
+	e, _ = fresh(t, jumps(r))
+	if d := diff(t, a, e); !d.Within() || len(d.Scores) != 1 {
+		t.Errorf("%s", d)
+	}
+	if v := write(t, a, r); !v.OK() {
+		t.Errorf("%s", v)
+	}
+	items[0].Value += 0.02
+	items[1].Value -= 0.02
+	if v := write(t, a, r); v.OK() {
+		t.Errorf("%s", v)
 	}
 }
 

@@ -21,7 +21,7 @@ func (m *merge) mergeItems() error {
 		for _, c := range m.cells {
 			for i := range c.Scores {
 				if sc := &c.Scores[i]; c.State == Done && c.Stage == o.stage && sc.Port == o.port {
-					s.blocks = append(s.blocks, &block{cell: c, keys: s.keys, numbers: []stages.Column{{Name: "value", Tolerance: sc.Measure.Tolerance}}})
+					s.blocks = append(s.blocks, &block{cell: c, keys: s.keys, numbers: []stages.Column{{Name: "value", Tolerance: max(sc.Measure.Tolerance, sc.Measure.ItemTolerance)}}})
 					scores = append(scores, sc)
 				}
 			}

@@ -52,7 +52,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre", Baseline: "zero"},
 	Check:    func(p IntegratedGradientsParams, wired func(string) bool) error { return p.check(wired) },
 	Facts: func(p IntegratedGradientsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3, ItemTolerance: 1e-2}
 		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
 	},
 	Run: runIntegratedGradients,

@@ -22,7 +22,7 @@ var AUC = stages.New(stages.Def[AUCParams]{
 The trapezoidal rule on [0,1]. Whether a large or a small area is good is a
 property of the curves: small where relevant pixels go first, large where they
 go last or come first.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "perturbation curves"}},
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the area of each curve"}},
@@ -31,13 +31,13 @@ go last or come first.`,
 		m := stages.Measure{Direction: stages.Direction(in["curves"]["direction"])}
 		switch p.Response {
 		case "probability":
-			// Float32 probabilities differ by about 1e-6 between processors.
-			m.Unit, m.High, m.Tolerance = "probability", 1, 1e-4
+			m.Unit, m.High, m.Tolerance, m.ItemTolerance = "probability", 1, 1e-3, orderJump
 		case "top-1":
 			// A prediction on the edge moves one image's curve, the mean by less.
-			m.Unit, m.High, m.Tolerance = "share", 1, 1e-3
+			m.Unit, m.High, m.Tolerance, m.ItemTolerance = "share", 1, 1e-3, orderJump
 		default:
-			m.Unit, m.Low, m.High, m.Tolerance = "logit", math.Inf(-1), math.Inf(1), 1e-3
+			// Logits spread about ten times as wide as probabilities.
+			m.Unit, m.Low, m.High, m.Tolerance, m.ItemTolerance = "logit", math.Inf(-1), math.Inf(1), 1e-2, 10*orderJump
 		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},

@@ -26,7 +26,7 @@ Like score/rise on the normalised curve, but each point pays the distance
 between the share of the response and the share of the map's total reached so
 far. The order of steps is that of the authors' code. Walker et al., IJCAI 2024,
 equations 4 to 6.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "insertion", Type: stages.Curves, Doc: "curves of perturb/insertion, of the same maps"},
@@ -52,7 +52,7 @@ equations 4 to 6.`,
 			}
 		}
 		// The normalisation divides by a difference of probabilities.
-		return threeScores(stages.Measure{Unit: "share", Tolerance: 1e-3, Variant: tag(p.Variant)}, in)
+		return threeScores(stages.Measure{Unit: "share", Tolerance: 1e-3, ItemTolerance: orderJump, Variant: tag(p.Variant)}, in)
 	},
 	Run: func(_ context.Context, p MASParams, e *stages.Env) error {
 		for i := range e.Len() {
