@@ -28,7 +28,7 @@ Positive relevance inside the cell divided by all positive relevance of the grid
 after summing channels and enlarging smaller maps to the grid bilinearly. 1 is the
 best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 "baseline". The cells come from mosaic/grid. Rao, Böhle and Schiele, CVPR 2022.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps of grids"},
@@ -42,7 +42,7 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	}},
 	Defaults: GridPointingParams{Variant: paper},
 	Facts: func(p GridPointingParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, Variant: tag(p.Variant)}
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, ItemTolerance: kinkJump, Variant: tag(p.Variant)}
 		n, err := positive(in["cells"], "grid")
 		if err != nil {
 			return nil, err
