@@ -3,7 +3,6 @@ package attribute
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -88,14 +87,9 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 			return err
 		}
 		line.Set(x.from, to, x.images[i])
-		var responses []float64
-		for some := range slices.Chunk(ends, line.Batch) {
-			if err := line.Run(ctx, some); err != nil {
-				return err
-			}
-			for row := range some {
-				responses = append(responses, p.response(n, line.Row(row), t))
-			}
+		responses, err := p.answers(ctx, n, line, ends, t)
+		if err != nil {
+			return err
 		}
 		path.Set(t, x.from, to, x.images[i])
 		for k := 0; k < len(at); k += path.Batch {

@@ -3,6 +3,7 @@ package attribute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -81,6 +82,20 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		x.from = make([]float32, len(x.from))
 	}
 	return x, nil
+}
+
+// answers returns the explained number at places of a line, which is set.
+func (p Tapped) answers(ctx context.Context, n *program.Net, line program.Line, at []float64, t program.Target) ([]float64, error) {
+	responses := make([]float64, 0, len(at))
+	for some := range slices.Chunk(at, line.Batch) {
+		if err := line.Run(ctx, some); err != nil {
+			return nil, err
+		}
+		for row := range some {
+			responses = append(responses, p.response(n, line.Row(row), t))
+		}
+	}
+	return responses, nil
 }
 
 // normalised returns the normalised image of every item.

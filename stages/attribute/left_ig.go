@@ -73,14 +73,9 @@ func runLeftIG(ctx context.Context, p LeftIGParams, e *stages.Env) error {
 			return err
 		}
 		line.Set(x.from, to, x.images[i])
-		var responses []float64
-		for some := range slices.Chunk(at, line.Batch) {
-			if err := line.Run(ctx, some); err != nil {
-				return err
-			}
-			for row := range some {
-				responses = append(responses, p.response(n, line.Row(row), t))
-			}
+		responses, err := p.answers(ctx, n, line, at, t)
+		if err != nil {
+			return err
 		}
 		count := p.cut(responses)
 		weights := slices.Repeat([]float64{1 / float64(count)}, path.Batch)

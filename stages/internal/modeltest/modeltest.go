@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -53,8 +54,23 @@ func Official(t testing.TB, name string, size int) stages.Data {
 	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: size})
 }
 
+// Net returns the net in a model's payload.
+func Net(t testing.TB, d stages.Data) *program.Net {
+	t.Helper()
+	n, err := program.NewNet(decode(t, d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // Spec returns the specification in a model's payload.
 func Spec(t testing.TB, d stages.Data) modelfile.Spec {
+	t.Helper()
+	return decode(t, d).Spec
+}
+
+func decode(t testing.TB, d stages.Data) modelfile.Model {
 	t.Helper()
 	b, err := d.Load(0)
 	if err != nil {
@@ -64,7 +80,7 @@ func Spec(t testing.TB, d stages.Data) modelfile.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Spec
+	return m
 }
 
 // Predict is the stage model/predict, for families that don't import others.

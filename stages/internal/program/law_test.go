@@ -8,7 +8,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -42,19 +41,7 @@ func nets(t *testing.T, large bool) map[string]model.ONNXParams {
 
 func net(t testing.TB, p model.ONNXParams) *program.Net {
 	t.Helper()
-	b, err := modeltest.Model(t, p).Load(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := modelfile.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := program.NewNet(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return modeltest.Net(t, modeltest.Model(t, p))
 }
 
 // wave writes image number k: uneven normalised values around 0.

@@ -77,18 +77,7 @@ func TestResponses(t *testing.T) {
 // TestBlends holds both programs that mix images against forward passes over
 // images mixed here, bit for bit.
 func TestBlends(t *testing.T) {
-	b, err := modeltest.Official(t, "smallcnn", 0).Load(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := modelfile.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := program.NewNet(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := modeltest.Net(t, modeltest.Official(t, "smallcnn", 0))
 	const batch, pixels = 4, 32 * 32
 	slot, ctx := stagetest.NewSlot(), context.Background()
 	x, base := make([]float32, n.Size()), make([]float32, n.Size())

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/golden"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -28,18 +27,7 @@ func TestAbsLRPScales(t *testing.T) {
 		filepath.Join(official, "timm_vit_op17.onnx"), filepath.Join(quickstart, "resnet.onnx"), filepath.Join(quickstart, "vit.onnx"),
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			b, err := modeltest.Model(t, model.ONNXParams{Path: path}).Load(0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := modelfile.Decode(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := program.NewNet(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := modeltest.Net(t, modeltest.Model(t, model.ONNXParams{Path: path}))
 			for _, variant := range []relevance.AbsLRPVariant{relevance.AbsLRPOfficial, relevance.AbsLRPPaper} {
 				rules := relevance.AbsLRP{Variant: variant, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}
 				got, want := relevanceOf(t, n, rules), relevanceOf(t, n, rules.Everywhere())

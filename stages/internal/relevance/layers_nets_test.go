@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/golden"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -46,18 +44,7 @@ func TestLayersOfNets(t *testing.T) {
 		{filepath.Join(data, "mnist_vnncomp_convnet_maxpool.onnx"), "6 [32 27 27]", "6 [32 27 27]"},
 	} {
 		t.Run(filepath.Base(tt.path), func(t *testing.T) {
-			b, err := modeltest.Model(t, model.ONNXParams{Path: tt.path}).Load(0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := modelfile.Decode(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := program.NewNet(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := modeltest.Net(t, modeltest.Model(t, model.ONNXParams{Path: tt.path}))
 			g, err := n.Graph(context.Background(), stagetest.NewSlot(), n.Fit(2, 2))
 			if err != nil {
 				t.Fatal(err)
