@@ -123,7 +123,11 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 // writeRun writes what was seen by running the model.
 func writeRun(row func(name, format string, args ...any), x *registry.Inspection) {
 	f := &x.Feed
-	row("images", "%d×%d pixels, %d channels, %s%s", f.Height, f.Width, f.Channels, f.Layout, sizes(x))
+	channels := "3 channels"
+	if f.Channels == 1 {
+		channels = "1 channel"
+	}
+	row("images", "%d×%d pixels, %s, %s%s", f.Height, f.Width, channels, f.Layout, sizes(x))
 	answer := "logits"
 	switch {
 	case x.CutSoftmax:

@@ -73,7 +73,7 @@ type starter struct {
 	ImageNote   string
 	Images      string // parameters of dataset/folder
 	Labelled    bool
-	Steps       int
+	Step        int // pixels
 }
 
 func writeStarter(ctx context.Context, u *ui, dir, model, images string, look registry.Look) error {
@@ -143,7 +143,7 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 	h, w := x.Feed.Height, x.Feed.Width
 	side := min(h, w)
 	window, stride := max(1, side/7), max(1, side/14)
-	s.Steps = min(32, h*w)
+	s.Step = (h*w + 31) / 32
 	fits := map[string]bool{}
 	for _, m := range x.Methods {
 		fits[m.Method] = m.Fits && m.Why == ""

@@ -6,6 +6,7 @@
 package score
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ func expect(in map[string]stages.Facts, port string, p metric.Protocol) error {
 func stepOf(facts stages.Facts) (int, error) {
 	n, err := strconv.Atoi(facts["step_pixels"])
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("curves whose steps have %q pixels can't be aligned with a map: every step must have the same whole number of them", facts["step_pixels"])
+		return 0, errors.New("curves whose steps have different numbers of pixels can't be aligned with a map: give them a step in pixels, or a number of steps that divides the pixels")
 	}
 	return n, nil
 }

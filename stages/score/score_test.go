@@ -145,7 +145,7 @@ func TestMASRefuses(t *testing.T) {
 	ins, del := facts("insertion", "2"), facts("deletion", "2")
 	fails(t, MAS, nil, in(ins, del, pixels(1, 2)), `item "item-0": insertion: a curve of 3 points is not of a map of 1×2 pixels`)
 	fails(t, MAS, nil, in(del, ins, pixels(1, 2, 3)), `the input "insertion" needs curves of insertion, not of "deletion"`)
-	fails(t, MAS, nil, in(facts("insertion", ""), del, pixels(1, 2, 3)), "the same whole number")
+	fails(t, MAS, nil, in(facts("insertion", ""), del, pixels(1, 2, 3)), "different numbers of pixels")
 	fails(t, RISE, nil, in(ins, facts("morf", "2"), nil), `the input "deletion" needs curves of deletion, not of "morf"`)
 }
 
