@@ -130,7 +130,7 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 // gives an answer of the same bits, whatever rules it follows and wherever to:
 // only then could programs share it.
 func TestOneForward(t *testing.T) {
-	for name, p := range nets(t, false) {
+	for name, p := range nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
