@@ -359,7 +359,7 @@ func (r *run) whole(ctx context.Context, slot *device.Slot, j *job) error {
 		return err
 	}
 	for _, c := range j.chunks {
-		r.flow(ctx, slot, j, c)
+		r.flow(ctx, slot, j, c, nil)
 	}
 	if err := m.failure(); err != nil {
 		return err

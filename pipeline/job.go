@@ -278,11 +278,16 @@ func (r *run) allKnown(ctx context.Context, slot *device.Slot, j *job, call int)
 	return first, true, nil
 }
 
-// flow takes one chunk through all members of j.
-func (r *run) flow(ctx context.Context, slot *device.Slot, j *job, chunk []int32) {
+// flow takes one chunk through all members of j. It calls computed when it needs the
+// slot no more and has only to store what came out.
+func (r *run) flow(ctx context.Context, slot *device.Slot, j *job, chunk []int32, computed func()) {
 	bytes := inFlight{}
-	for _, m := range j.members {
-		if err := r.step(ctx, slot, m, chunk, bytes); err != nil {
+	for i, m := range j.members {
+		var last func()
+		if i == len(j.members)-1 {
+			last = computed
+		}
+		if err := r.step(ctx, slot, m, chunk, bytes, last); err != nil {
 			m.fail(err)
 		}
 	}
@@ -337,8 +342,9 @@ func blockedBy(c *Cell, err error) error {
 	return &blockedError{c}
 }
 
-// step executes the calls of a chunk that m doesn't know yet.
-func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int32, bytes inFlight) error {
+// step executes the calls of a chunk that m doesn't know yet. computed, unless it's
+// nil, is called before what came out is stored.
+func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []int32, bytes inFlight, computed func()) error {
 	if m.failure() != nil {
 		return nil
 	}
@@ -379,6 +385,9 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 	outs, err := r.execute(ctx, slot, m, calls, bytes)
 	if err != nil {
 		return err
+	}
+	if computed != nil {
+		computed()
 	}
 	if err := r.commit(m, calls, keys, outs, bytes); err != nil {
 		return err

@@ -60,6 +60,7 @@ type run struct {
 	resolved func() []byte // the plan as text
 	held     []*node       // cells whose bytes aren't kept, until their job is complete
 	events   chan func()   // what workers want the scheduling goroutine to do
+	storing  chan struct{} // holds one for each chunk that is stored while its slot computes
 	active   int
 	stopped  bool // nothing new starts
 	failed   bool // some cell did
@@ -146,6 +147,7 @@ func (r *run) openSlots() {
 		r.devices <- s
 		r.slots = append(r.slots, s)
 	}
+	r.storing = make(chan struct{}, len(r.Devices))
 	r.own = device.NewSlot(stages.Device{Class: "cpu", Threads: 1}, limit)
 	r.slots = append(r.slots, r.own)
 	k := runtime.GOMAXPROCS(0)

@@ -128,7 +128,7 @@ func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 			}
 			if len(j.chunks) == 1 && !j.device() {
 				r.started(j)
-				r.flow(r.ctx, slot, j, j.chunks[0])
+				r.flow(r.ctx, slot, j, j.chunks[0], nil)
 			} else if len(j.chunks) > 0 {
 				queue = true
 				return
@@ -160,10 +160,14 @@ func (r *run) started(j *job) {
 	}
 }
 
-// startChunk starts the next chunk of the i-th job in the queue.
+// startChunk starts the next chunk of the i-th job in the queue. While its results are
+// stored, the slot computes the job's next: as many are stored at a time as there are
+// devices and no more, so that a slow disk doesn't fill the memory.
 func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool chan *device.Slot) {
 	chunk := j.chunks[j.next]
-	if j.next++; j.next == len(j.chunks) {
+	j.next++
+	more := j.next < len(j.chunks)
+	if !more {
 		r.tasks = slices.Delete(r.tasks, i, i+1)
 	}
 	if !j.started {
@@ -174,19 +178,33 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 	r.active++
 	wg.Go(func() {
 		var err error
+		storing := false
 		func() {
 			defer catch(&err)
 			if m := j.members[0]; m.Stage.Relation == stages.Whole {
 				err = r.all(r.ctx, slot, m.node)
-			} else {
-				r.flow(r.ctx, slot, j, chunk)
+				return
 			}
+			r.flow(r.ctx, slot, j, chunk, func() {
+				if more {
+					r.storing <- struct{}{}
+					storing = true
+					pool <- slot
+					r.wake()
+				}
+			})
 		}()
+		if storing {
+			<-r.storing
+		}
 		if err != nil {
 			j.members[0].fail(err)
 		}
 		last := j.left.Add(-1) == 0
 		if last && j.members[0].Stage.Relation != stages.Whole {
+			if storing {
+				slot, storing = <-pool, false
+			}
 			var bug error
 			func() {
 				defer catch(&bug)
@@ -196,7 +214,9 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 				j.members[0].fail(bug)
 			}
 		}
-		pool <- slot
+		if !storing {
+			pool <- slot
+		}
 		r.post(func() {
 			r.active--
 			if last {

@@ -24,7 +24,7 @@ type Slot interface {
 	// Keep returns what make made the last time it was called with this key on
 	// this slot, or calls it. What isn't used for long is closed when room is
 	// needed, never while a chunk runs. weight is its approximate size in bytes.
-	// make must not call Keep.
+	// make may call Keep, with other keys.
 	Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 

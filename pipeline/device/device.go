@@ -113,21 +113,32 @@ func (s *Slot) Begin() (end func()) {
 
 // Keep implements [stages.Slot].
 func (s *Slot) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k, ok := s.kept[key]; ok {
-		s.clock++
-		k.used = s.clock
-		return k.c, nil
+	if c, ok := s.find(key, weight); ok {
+		return c, nil
 	}
-	s.evict(s.limit - weight)
 	c, err := make()
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.clock++
 	s.kept[key] = &keeping{c: c, weight: weight, used: s.clock}
 	return c, nil
+}
+
+// find returns what is kept with a key, or makes room for it.
+func (s *Slot) find(key string, weight int64) (io.Closer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.kept[key]
+	if !ok {
+		s.evict(s.limit - weight)
+		return nil, false
+	}
+	s.clock++
+	k.used = s.clock
+	return k.c, true
 }
 
 // evict closes what the running call didn't use, oldest first, until the rest

@@ -88,9 +88,12 @@ func TestSlotKeepsWhatItCan(t *testing.T) {
 	if _, err := s.Keep("e", 1, func() (io.Closer, error) { return nil, io.EOF }); err != io.EOF {
 		t.Errorf("a session that can't be made: %v", err)
 	}
-	keep("f", 1)
+	if _, err := s.Keep("g", 1, func() (io.Closer, error) { keep("f", 1); return session{"g", &closed}, nil }); err != nil {
+		t.Errorf("what needs something else that is kept: %v", err)
+	}
 	if err := s.Clear(); err != nil {
 		t.Fatal(err)
 	}
-	check("the end", "[f]")
+	slices.Sort(closed)
+	check("the end", "[f g]")
 }

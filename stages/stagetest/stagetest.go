@@ -142,29 +142,20 @@ func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error
 	return r, nil
 }
 
-// NewSlot returns a CPU slot that keeps everything. To keep something while making
-// something else to keep, for which a slot of a run waits without end, is an error.
-func NewSlot() stages.Slot { return &slot{kept: map[string]io.Closer{}} }
+// NewSlot returns a CPU slot that keeps everything.
+func NewSlot() stages.Slot { return slot{} }
 
-type slot struct {
-	kept   map[string]io.Closer
-	making string // the key of what is being made
-}
+type slot map[string]io.Closer
 
-func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu"} }
+func (slot) Device() stages.Device { return stages.Device{Class: "cpu"} }
 
-func (s *slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
-	if c, ok := s.kept[key]; ok {
+func (s slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
+	if c, ok := s[key]; ok {
 		return c, nil
 	}
-	if s.making != "" {
-		return nil, fmt.Errorf("slot asked to keep %q while it makes %q", key, s.making)
-	}
-	s.making = key
-	defer func() { s.making = "" }()
 	c, err := make()
 	if err == nil {
-		s.kept[key] = c
+		s[key] = c
 	}
 	return c, err
 }

@@ -74,7 +74,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	if g, err = n.Graph(ctx, slot, batch); err != nil {
 		return Attention{}, err
 	}
-	weight := 4*int64(len(n.onnx)) + int64(batch*n.Size())*4*64
+	weight := 4*n.size + int64(batch*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		b, r, err := n.compileAttention(g, what, probability, batch)
 		if err != nil {

@@ -136,7 +136,7 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 		return nil, err
 	}
 	// Weights twice, and turned around for each way back; activations wait for it.
-	weight := int64(4+2*len(w.also))*int64(len(n.onnx)) + int64(batch*n.Size())*4*64
+	weight := int64(4+2*len(w.also))*n.size + int64(batch*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		b, r, err := n.compileBackward(g, batch, w)
 		if err != nil {

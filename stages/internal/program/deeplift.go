@@ -34,7 +34,7 @@ func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, offici
 	}
 	// Weights twice, and turned around for the way back, and twice for the reference;
 	// activations of two images.
-	weight := 6*int64(len(n.onnx)) + int64((batch+1)*n.Size())*4*64
+	weight := 6*n.size + int64((batch+1)*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		return n.compare(g, one, q, official, batch, slot.Device(), slot.Device().Class == "cpu")
 	})

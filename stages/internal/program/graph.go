@@ -28,7 +28,7 @@ func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Gra
 		return nil, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
 	}
 	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
-	c, err := slot.Keep(key, int64(len(n.onnx)), func() (io.Closer, error) {
+	c, err := slot.Keep(key, n.size, func() (io.Closer, error) {
 		g, err := n.graph(ctx, batch)
 		return kept{g}, err
 	})
@@ -83,7 +83,7 @@ func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
 // known of its values: whole, in single precision, with what the answer needs and no
 // more.
 func (n *Net) plain(batch int) (*onnx.Model, error) {
-	m, err := onnx.Parse(n.onnx)
+	m, err := n.parse()
 	if err != nil {
 		return nil, err
 	}

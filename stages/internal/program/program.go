@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -29,27 +30,52 @@ import (
 // A Net is a model that programs can be made of.
 type Net struct {
 	modelfile.Spec
-	onnx   []byte
 	digest stages.Digest
+	size   int64 // of its ONNX file
+	onnx   func() ([]byte, error)
 }
 
-// Load returns the model on the port called model.
+// Load returns the model on the port called model. Once it has been seen on the slot,
+// its bytes are loaded only to compile another program of it.
 func Load(e *stages.Env) (*Net, error) {
-	b, err := e.Value("model")
+	load := sync.OnceValues(func() (modelfile.Model, error) {
+		b, err := e.Value("model")
+		if err != nil {
+			return modelfile.Model{}, err
+		}
+		m, err := modelfile.Decode(b)
+		if err != nil {
+			return m, fmt.Errorf("port model: %w", err)
+		}
+		return m, nil
+	})
+	digest := e.ValueDigest("model")
+	c, err := e.Slot.Keep("model "+digest.String(), 0, func() (io.Closer, error) {
+		m, err := load()
+		return &seen{m.Spec, int64(len(m.ONNX))}, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	m, err := modelfile.Decode(b)
-	if err != nil {
-		return nil, fmt.Errorf("port model: %w", err)
-	}
-	return &Net{Spec: m.Spec, onnx: m.ONNX, digest: e.ValueDigest("model")}, nil
+	s := c.(*seen)
+	return &Net{s.Spec, digest, s.size, func() ([]byte, error) {
+		m, err := load()
+		return m.ONNX, err
+	}}, nil
 }
+
+// seen is what a slot keeps of a model: all but its bytes.
+type seen struct {
+	modelfile.Spec
+	size int64
+}
+
+func (*seen) Close() error { return nil }
 
 // NewNet returns the net of a model that is not on a port.
 func NewNet(m modelfile.Model) (*Net, error) {
 	b, err := m.Encode()
-	return &Net{Spec: m.Spec, onnx: m.ONNX, digest: stages.Sum(b)}, err
+	return &Net{m.Spec, stages.Sum(b), int64(len(m.ONNX)), func() ([]byte, error) { return m.ONNX, nil }}, err
 }
 
 // Digest returns the digest of the model.
@@ -89,11 +115,20 @@ type recipe struct {
 	emit func(f *onnx.Fragment) string
 }
 
+// parse reads the net's ONNX file.
+func (n *Net) parse() (*onnx.Model, error) {
+	b, err := n.onnx()
+	if err != nil {
+		return nil, err
+	}
+	return onnx.Parse(b)
+}
+
 const answer = "runexp_answer"
 
 // compile returns the ONNX bytes of a program.
 func (n *Net) compile(r recipe) ([]byte, error) {
-	m, err := onnx.Parse(n.onnx)
+	m, err := n.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +207,7 @@ type Program struct {
 func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	key := fmt.Sprintf("program %s batch %d of %s", r.name, batch, n.digest)
 	// The weights twice, as ORT packs them, and a guess of the activations.
-	weight := 2*int64(len(n.onnx)) + int64(batch*n.Size())*4*16
+	weight := 2*n.size + int64(batch*n.Size())*4*16
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		b, err := n.compile(r)
 		if err != nil {
