@@ -55,24 +55,24 @@ func NewTensor[T uint8 | uint32 | int64 | float32 | float64](v []T, shape ...int
 	case []uint8:
 		t.DType, t.Raw = U8, append([]byte(nil), v...)
 	case []uint32:
-		t.DType, t.Raw = U32, make([]byte, 0, 4*len(v))
-		for _, x := range v {
-			t.Raw = binary.LittleEndian.AppendUint32(t.Raw, x)
+		t.DType, t.Raw = U32, make([]byte, 4*len(v))
+		for i, x := range v {
+			binary.LittleEndian.PutUint32(t.Raw[4*i:], x)
 		}
 	case []int64:
-		t.DType, t.Raw = I64, make([]byte, 0, 8*len(v))
-		for _, x := range v {
-			t.Raw = binary.LittleEndian.AppendUint64(t.Raw, uint64(x))
+		t.DType, t.Raw = I64, make([]byte, 8*len(v))
+		for i, x := range v {
+			binary.LittleEndian.PutUint64(t.Raw[8*i:], uint64(x))
 		}
 	case []float32:
-		t.DType, t.Raw = F32, make([]byte, 0, 4*len(v))
-		for _, x := range v {
-			t.Raw = binary.LittleEndian.AppendUint32(t.Raw, math.Float32bits(x))
+		t.DType, t.Raw = F32, make([]byte, 4*len(v))
+		for i, x := range v {
+			binary.LittleEndian.PutUint32(t.Raw[4*i:], math.Float32bits(x))
 		}
 	case []float64:
-		t.DType, t.Raw = F64, make([]byte, 0, 8*len(v))
-		for _, x := range v {
-			t.Raw = binary.LittleEndian.AppendUint64(t.Raw, math.Float64bits(x))
+		t.DType, t.Raw = F64, make([]byte, 8*len(v))
+		for i, x := range v {
+			binary.LittleEndian.PutUint64(t.Raw[8*i:], math.Float64bits(x))
 		}
 	}
 	return t
@@ -145,6 +145,26 @@ func (t Tensor) Int64s() []int64 { return convert[int64](t) }
 
 // Uint32s returns the elements as uint32, whatever their type.
 func (t Tensor) Uint32s() []uint32 { return convert[uint32](t) }
+
+// Undefined returns how many elements are NaN or infinite.
+func (t Tensor) Undefined() int {
+	n := 0
+	switch t.DType {
+	case F32:
+		for b := t.Raw; len(b) >= 4; b = b[4:] {
+			if binary.LittleEndian.Uint32(b)&0x7f800000 == 0x7f800000 {
+				n++
+			}
+		}
+	case F64:
+		for b := t.Raw; len(b) >= 8; b = b[8:] {
+			if binary.LittleEndian.Uint64(b)&0x7ff<<52 == 0x7ff<<52 {
+				n++
+			}
+		}
+	}
+	return n
+}
 
 func convert[T uint32 | int64 | float32 | float64](t Tensor) []T {
 	out := make([]T, t.Len())

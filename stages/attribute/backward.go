@@ -78,19 +78,18 @@ type derivative struct {
 	response float64 // the explained number
 }
 
-// backward runs a method that needs one way back an image: value returns an
-// element of the map from the derivative and the layer's value there.
-func (p Tapped) backward(ctx context.Context, e *stages.Env, method backer, value func(gradient, layer float64) float64) error {
+// backward runs a method that needs one way back an image: fill writes the elements of
+// the map, which are as many as the layer's.
+func (p Tapped) backward(ctx context.Context, e *stages.Env, method backer, fill func(elements []float64, d derivative)) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
 	}
+	var elements []float64 // of one image after another
 	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
-		values := doubles(d[0].Gradient)
-		for k, g := range values {
-			values[k] = value(g, float64(d[0].Value[k]))
-		}
-		return p.put(e, i, n, values, d[0].Shape)
+		elements = slices.Grow(elements[:0], len(d[0].Gradient))[:len(d[0].Gradient)]
+		fill(elements, d[0])
+		return p.put(e, i, n, elements, d[0].Shape)
 	})
 }
 

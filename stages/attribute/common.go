@@ -3,6 +3,7 @@ package attribute
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -106,13 +107,7 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 // give hands over the map of item i, and tells of values in it that aren't numbers: what
 // divides by the explained number has them where that is 0.
 func give(e *stages.Env, i int, m stages.Tensor) {
-	undefined := 0
-	for _, v := range m.Float64s() {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			undefined++
-		}
-	}
-	if undefined > 0 {
+	if undefined := m.Undefined(); undefined > 0 {
 		e.Warn("item %q: %d of %d values of its map are not numbers", e.Calls[i].ID, undefined, m.Len())
 	}
 	e.Put("maps", i, m.Encode())
@@ -130,11 +125,16 @@ func (c Common) reduced(values []float64, channels, height, width int) stages.Te
 // flat makes one value of the channels of each of n places, in float64.
 func (c Common) flat(values []float64, n int) []float64 {
 	out := make([]float64, n)
-	for i, v := range values {
+	for plane := range slices.Chunk(values, n) {
 		if c.Reduce == "sum-abs" {
-			v = math.Abs(v)
+			for i, v := range plane {
+				out[i] += math.Abs(v)
+			}
+			continue
 		}
-		out[i%n] += v
+		for i, v := range plane {
+			out[i] += v
+		}
 	}
 	if c.Reduce == "abs-sum" {
 		for i, v := range out {

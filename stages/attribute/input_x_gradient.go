@@ -27,6 +27,10 @@ Differences", 2016.`,
 	Defaults: InputXGradientParams{tapped()},
 	Check:    func(p InputXGradientParams, wired func(string) bool) error { return p.check(wired) },
 	Run: func(ctx context.Context, p InputXGradientParams, e *stages.Env) error {
-		return p.backward(ctx, e, p, func(gradient, layer float64) float64 { return gradient * layer })
+		return p.backward(ctx, e, p, func(elements []float64, d derivative) {
+			for k, g := range d.Gradient {
+				elements[k] = float64(g) * float64(d.Value[k])
+			}
+		})
 	},
 })

@@ -39,12 +39,13 @@ ICLR 2014 workshop, section 3.`,
 	},
 })
 
-// magnitude returns what a map has of a derivative: itself, or its magnitude.
-func magnitude(abs bool) func(gradient, _ float64) float64 {
-	return func(gradient, _ float64) float64 {
-		if abs {
-			return math.Abs(gradient)
+// magnitude returns what fills a map with the derivatives, or with their magnitudes.
+func magnitude(abs bool) func(elements []float64, d derivative) {
+	return func(elements []float64, d derivative) {
+		for k, g := range d.Gradient {
+			if elements[k] = float64(g); abs {
+				elements[k] = math.Abs(elements[k])
+			}
 		}
-		return gradient
 	}
 }
