@@ -90,7 +90,8 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 }
 
 // try runs the model and looks at the graph that gradients are made from.
-func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) error {
+func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
+	defer onnx.Sound(&err)
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
 		x.OpenSize = openSize(in, p)
 	}

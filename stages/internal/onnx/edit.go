@@ -13,28 +13,34 @@ import (
 // and a number.
 func (m *Model) Fresh(hint string) string {
 	if m.names == nil {
-		m.names = map[string]bool{}
+		m.names = map[string]int{}
 		m.collect(m.Proto.Graph)
 	}
 	name := hint
-	for i := 1; m.names[name]; i++ {
-		name = fmt.Sprintf("%s_%d", hint, i)
+	for m.taken(name) {
+		m.names[hint]++
+		name = fmt.Sprintf("%s_%d", hint, m.names[hint])
 	}
-	m.names[name] = true
+	m.names[name] = 0
 	return name
+}
+
+func (m *Model) taken(name string) bool {
+	_, ok := m.names[name]
+	return ok
 }
 
 // collect notes the names in g and in the graphs inside its nodes.
 func (m *Model) collect(g *onnxpb.GraphProto) {
 	for _, v := range slices.Concat(g.Input, g.Output, g.ValueInfo) {
-		m.names[v.Name] = true
+		m.names[v.Name] = 0
 	}
 	for _, t := range g.Initializer {
-		m.names[t.Name] = true
+		m.names[t.Name] = 0
 	}
 	for _, n := range g.Node {
 		for _, name := range n.Output {
-			m.names[name] = true
+			m.names[name] = 0
 		}
 		for _, a := range n.Attribute {
 			if a.G != nil {

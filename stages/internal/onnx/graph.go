@@ -127,13 +127,6 @@ func (n Node) Label() string {
 	return fmt.Sprintf("%s of %q", n.OpType, n.Output[0])
 }
 
-// Named, deferred, has a panic name the node that it's about.
-func (n Node) Named() {
-	if p := recover(); p != nil {
-		panic(fmt.Sprintf("node %s: %v", n.Label(), p))
-	}
-}
-
 func (n Node) attr(name string) *onnxpb.AttributeProto {
 	i := slices.IndexFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == name })
 	if i < 0 {

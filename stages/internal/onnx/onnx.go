@@ -27,7 +27,7 @@ const MaxBytes = math.MaxInt32
 type Model struct {
 	Proto *onnxpb.ModelProto
 
-	names map[string]bool // every value's name; made when the first new one is asked for
+	names map[string]int // every value's, and the last number behind it; made when the first new one is asked for
 }
 
 // A Value describes an input or output.

@@ -2,12 +2,14 @@ package onnx
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
@@ -299,6 +301,43 @@ func TestGenerated(t *testing.T) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("onnxpb/onnx.pb.go isn't what onnx.proto gives: run go generate")
+	}
+}
+
+// TestManyFreshNames holds that a name is found at once, however many there are of its
+// kind.
+func TestManyFreshNames(t *testing.T) {
+	m := &Model{Proto: tiny()}
+	begun := time.Now()
+	for range 100_000 {
+		m.Fresh("y")
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestSound holds that a panic becomes an error, which says at which node it was: the
+// one that was looked at last.
+func TestSound(t *testing.T) {
+	at := func(name string, f func()) {
+		defer Node{NodeProto: NewNode(name, "Relu", nil, nil)}.Named()
+		f()
+	}
+	err := func() (err error) {
+		defer Sound(&err)
+		at("outer", func() { at("inner", func() { panic("odd") }) })
+		return nil
+	}()
+	if want := `node Relu "inner": odd`; !errors.Is(err, ErrUnsound) || !strings.HasSuffix(err.Error(), "together: "+want) {
+		t.Errorf("error %v, want one of %s", err, want)
+	}
+	if err = func() (err error) {
+		defer Sound(&err)
+		at("whole", func() {})
+		return nil
+	}(); err != nil {
+		t.Error(err)
 	}
 }
 

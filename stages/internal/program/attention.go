@@ -53,7 +53,8 @@ type Attention struct {
 
 // Attention returns the program that looks at the attention of up to batch images at
 // once. The error says why a model has none that can be looked at.
-func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool, batch int) (Attention, error) {
+func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool, batch int) (_ Attention, err error) {
+	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
 		return Attention{}, err
@@ -90,7 +91,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 }
 
 func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (_ []byte, _ recipe, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	r := recipe{name: "attention", canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
 	found, err := relevance.Attend(g)
 	if err != nil {

@@ -152,7 +152,7 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 
 // compileBackward returns the ONNX bytes of a walk and what it is fed and returns.
 func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ recipe, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	r, _, err := n.build(g, batch, w)
 	if err != nil {
 		return nil, r, err

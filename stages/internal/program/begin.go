@@ -32,7 +32,7 @@ func (n *Net) logits(g *onnx.Graph) (string, error) {
 		if node == nil {
 			return "", fmt.Errorf("the model answers with probabilities and has no softmax that makes them, so relevance has no logits to start at")
 		}
-		v = node.Input[0]
+		v = onnx.Node{NodeProto: node}.In(0)
 		switch node.OpType {
 		case "Softmax":
 			return v, nil

@@ -59,7 +59,7 @@ type compiled struct {
 }
 
 func (n *Net) compileComparison(g, one *onnx.Graph, q Question, official bool, batch int, once bool) (_ compiled, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	var c compiled
 	there, rows := one.Clone(), max(1, n.Batch)
 	all := g.Clone()

@@ -162,7 +162,7 @@ func CompileAttention(n *Net, g *onnx.Graph, batch int, what Glance) ([]byte, er
 
 // LayerOf returns the name of a layer that experiments may ask for.
 func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	middle, final := relevance.Layers(g)
 	relevance.Rectifiers(g)
 	nodes := g.Proto.Graph.Node

@@ -44,7 +44,7 @@ type kept struct{ g *onnx.Graph }
 func (kept) Close() error { return nil }
 
 func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	m, err := n.plain(batch)
 	if err != nil {
 		return nil, err

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // Layer returns the name of the value of the graph that a layer means: middle,
 // final, as [relevance.Layers] finds them, or the name itself.
 func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
 		return "", err

@@ -60,6 +60,14 @@ func mergeInto(g *onnx.Graph, conv, norm onnx.Node) bool {
 			return false
 		}
 	}
+	for _, v := range append(p[1:], offset) {
+		if len(v) != filters {
+			return false
+		}
+	}
+	if filters == 0 || len(w)%filters != 0 {
+		return false
+	}
 	epsilon := float64(norm.Float("epsilon", 1e-5))
 	weights, bias := make([]float32, len(w)), make([]float32, filters)
 	each := len(w) / filters

@@ -33,6 +33,9 @@ func narrow(g *onnx.Graph, asked []Question) {
 	w.apply()
 }
 
+// few is how many slices are counted one by one: those of all images of a batch.
+const few = 1 << 16
+
 // A pick is some slices along an axis, by their numbers.
 type pick struct {
 	axis int
@@ -65,13 +68,14 @@ func (w *narrowing) want(v string, p *pick) {
 
 // look notes what n wants of its inputs, given what is wanted of its output.
 func (w *narrowing) look(n onnx.Node) {
+	defer n.Named()
 	if p, ok := w.selects(n); ok {
 		w.want(n.Input[0], &p)
 		return
 	}
 	wants := make([]*pick, len(n.Input))
 	if p := w.wants[n.Output[0]]; p != nil && len(n.Output) == 1 {
-		if from, ok := w.through(n, *p); ok {
+		if from, ok := w.through(n, *p); ok && w.there(n, from) {
 			w.narrowed[n.Output[0]] = narrower{*p, from}
 			wants = from
 		}
@@ -88,13 +92,13 @@ func (w *narrowing) selects(n onnx.Node) (pick, bool) {
 	if n.OpType != "Gather" {
 		return pick{}, false
 	}
-	shape := w.Shape(n.Input[0])
+	shape := w.Shape(n.In(0))
 	numbers, ok := w.Int64s(n.In(1))
 	axis := n.Int("axis", 0)
 	if axis < 0 {
 		axis += len(shape)
 	}
-	if !ok || len(w.Shape(n.Input[1])) > 1 || axis == 0 {
+	if !ok || len(w.Shape(n.Input[1])) > 1 || axis <= 0 || axis >= len(shape) {
 		return pick{}, false
 	}
 	p := pick{axis: axis}
@@ -110,11 +114,21 @@ func (w *narrowing) selects(n onnx.Node) (pick, bool) {
 	return p, len(p.at) < shape[axis]
 }
 
+// there reports whether the inputs of a node have the axes that it wants slices of.
+func (w *narrowing) there(n onnx.Node, wants []*pick) bool {
+	for i, p := range wants {
+		if p != nil && (p.axis < 0 || p.axis >= len(w.Shape(n.Input[i]))) {
+			return false
+		}
+	}
+	return true
+}
+
 // through returns what n wants of its inputs to make no more than p of its output,
 // false if it can't.
 func (w *narrowing) through(n onnx.Node, p pick) ([]*pick, bool) {
 	wants := make([]*pick, len(n.Input))
-	in, out := w.Shape(n.Input[0]), w.Shape(n.Output[0])
+	in, out := w.Shape(n.In(0)), w.Shape(n.Output[0])
 	switch n.OpType {
 	case "Reshape":
 		from, ok := unshape(p, in, out)
@@ -122,7 +136,7 @@ func (w *narrowing) through(n onnx.Node, p pick) ([]*pick, bool) {
 		return wants, ok
 	case "Transpose":
 		perm := n.Ints("perm")
-		if perm == nil {
+		if len(perm) != len(out) {
 			return nil, false
 		}
 		wants[0] = &pick{perm[p.axis], p.at}
@@ -161,6 +175,9 @@ func (w *narrowing) through(n onnx.Node, p pick) ([]*pick, bool) {
 // unshape returns which slices of a value become p of it once its shape is changed,
 // false if these aren't whole slices.
 func unshape(p pick, in, out []int) (pick, bool) {
+	if size(in) == 0 || size(in) != size(out) || p.axis >= len(out) {
+		return pick{}, false
+	}
 	inner := size(out[p.axis+1:])
 	for axis, d := range in {
 		if d == 1 || size(in[axis+1:]) != inner {
@@ -168,6 +185,9 @@ func unshape(p pick, in, out []int) (pick, bool) {
 		}
 		// Of the shorter axis there is one after the other along the longer one.
 		whole := max(d, out[p.axis])
+		if len(p.at)*(whole/out[p.axis]) > few {
+			return pick{}, false
+		}
 		all := repeat(p.at, out[p.axis], whole)
 		from := pick{axis: axis}
 		for _, k := range all {

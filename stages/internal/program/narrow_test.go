@@ -75,6 +75,10 @@ func TestUnshape(t *testing.T) {
 		{"heads merged", 1, []int{2}, []int{2, 5, 2, 3}, []int{2, 5, 6}, 1, []int{2}},
 		{"an axis of 1", 1, []int{2}, []int{2, 1, 5, 4}, []int{2, 5, 4}, 2, []int{2}},
 		{"cut across", 0, []int{1}, []int{4, 3}, []int{6, 2}, 0, nil},
+		{"no elements", 0, []int{1}, []int{2, 0, 4}, []int{6, 0}, 0, nil},
+		{"fewer elements", 0, []int{1}, []int{2, 3}, []int{3, 3}, 0, nil},
+		{"fewer axes", 2, []int{1}, []int{2, 3}, []int{3, 2}, 0, nil},
+		{"too many to count", 1, []int{1}, []int{1 << 30}, []int{1 << 29, 2}, 0, nil},
 	} {
 		axis, from, ok := program.Unshape(tt.axis, tt.at, tt.in, tt.out)
 		if ok != (tt.from != nil) {

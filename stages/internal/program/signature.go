@@ -1,7 +1,6 @@
 package program
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -39,15 +38,4 @@ func seal(g *onnx.Graph, inputs []onnx.Value, r recipe) {
 	g.SetOutputs(outputs...)
 	g.ForgetShapes()
 	g.Prune()
-}
-
-var errUnsound = errors.New("the model's nodes, their shapes and attributes don't fit together")
-
-// sound, deferred, makes an error of a panic. Whoever looks at a graph relies on nodes
-// that are as ONNX says; a model file needn't have them, and ONNX Runtime sees some of
-// that only when it runs it.
-func sound(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: %v", errUnsound, p)
-	}
 }

@@ -59,7 +59,7 @@ func (anatomies) Close() error { return nil }
 
 // anatomy returns that of the program that answers q alone.
 func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (_ *anatomy, err error) {
-	defer sound(&err)
+	defer onnx.Sound(&err)
 	c, err := slot.Keep("anatomies of "+n.digest.String(), 0, func() (io.Closer, error) { return anatomies{}, nil })
 	if err != nil {
 		return nil, err

@@ -60,15 +60,23 @@ func (w *widening) perceptron(first onnx.Node, others []*onnxpb.NodeProto) {
 // product returns how many channels a product with constants makes; false if n
 // isn't one.
 func (w *widening) product(n onnx.Node) (channels int, ok bool) {
-	if n.OpType != "MatMul" && (n.OpType != "Gemm" || n.Int("transA", 0) != 0) || w.Weight(n.Input[0]) != nil {
+	if n.OpType != "MatMul" && (n.OpType != "Gemm" || n.Int("transA", 0) != 0) || w.Weight(n.In(0)) != nil {
 		return 0, false
 	}
-	shape := w.Shape(n.Input[1])
-	if w.Types[n.Input[1]].Elem != onnxpb.TensorProto_FLOAT || w.Weight(n.Input[1]) == nil || len(shape) != 2 ||
+	shape := w.Shape(n.In(1))
+	if w.Types[n.In(1)].Elem != onnxpb.TensorProto_FLOAT || w.Weight(n.In(1)) == nil || len(shape) != 2 ||
 		n.In(2) != "" && w.Weight(n.In(2)) == nil {
 		return 0, false
 	}
-	return shape[1-n.Int("transB", 0)], true
+	return shape[1-contracted(n)], true
+}
+
+// contracted returns which axis of a product's constants is summed over.
+func contracted(n onnx.Node) int {
+	if n.Int("transB", 0) != 0 {
+		return 1
+	}
+	return 0
 }
 
 // follow collects what depends on the first product up to the next ones; false if
@@ -83,7 +91,7 @@ func (w *widening) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 			continue
 		}
 		if _, ok := w.product(n); ok && !slices.ContainsFunc(n.Input[1:], func(v string) bool { return w.wide[v] }) &&
-			w.Shape(n.Input[1])[n.Int("transB", 0)] == w.hidden {
+			w.Shape(n.Input[1])[contracted(n)] == w.hidden {
 			w.last = append(w.last, n)
 			continue
 		}
@@ -139,7 +147,7 @@ func (w *widening) elementwise(n onnx.Node) bool {
 
 func (w *widening) apply(first onnx.Node) {
 	w.Types[first.Output[0]] = w.longer(first.Output[0])
-	w.pad(first, 1, 1-first.Int("transB", 0))
+	w.pad(first, 1, 1-contracted(first))
 	if first.In(2) != "" {
 		w.pad(first, 2, len(w.Shape(first.Input[2]))-1)
 	}
@@ -161,7 +169,7 @@ func (w *widening) apply(first onnx.Node) {
 		}
 	}
 	for _, n := range w.last {
-		w.pad(n, 1, n.Int("transB", 0))
+		w.pad(n, 1, contracted(n))
 	}
 }
 

@@ -3,6 +3,7 @@ package relevance
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -18,7 +19,7 @@ type Builder struct {
 	nodes  []*onnxNode
 	node   string // whose relevance is being written
 	consts map[string]Value
-	room   int         // how many numbers there are in constants that were made
+	room   int         // how many bytes there are in constants that were made
 	model  []onnx.Node // the nodes of the model, groups in the place of their members
 	groups map[Value]group
 	ops    map[string]*Op
@@ -141,22 +142,22 @@ func (b *Builder) Scalar(x float32) Value {
 	})
 }
 
-// mostNumbers is how many the constants may have together that are made for nodes. Nets
+// mostBytes is how much the constants may take together that are made for nodes. Nets
 // whose values are small don't come near it; a file may say that a value is as large as
 // it likes.
-const mostNumbers = 1 << 26
+const mostBytes = 160 << 20
 
 // numbers returns room for those of a constant. It panics where that's too much, which
 // fails the node that they are for.
 func numbers[T any](b *Builder, shape ...int) []T {
-	n := 1
+	n, each := 1, int(reflect.TypeFor[T]().Size())
 	for _, d := range shape {
-		if d < 0 || d > (mostNumbers-b.room)/max(n, 1) {
+		if d < 0 || d > (mostBytes-b.room)/each/max(n, 1) {
 			panic(fmt.Sprintf("a constant of shape %v takes too much memory", shape))
 		}
 		n *= d
 	}
-	b.room += n
+	b.room += n * each
 	return make([]T, n)
 }
 

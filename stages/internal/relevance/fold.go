@@ -56,7 +56,7 @@ func (f folding) foldTransposes(n onnx.Node) {
 	var swapped [2]int
 	for i := range swapped {
 		t, ok := f.makers[n.Input[i]]
-		if ok && t.OpType == "Transpose" && f.dynamic(t.Input[0]) && swapsLast(t.Ints("perm")) {
+		if ok && t.OpType == "Transpose" && f.dynamic(t.In(0)) && swapsLast(t.Ints("perm")) {
 			n.Input[i], swapped[i] = t.Input[0], 1
 		}
 	}
@@ -165,7 +165,7 @@ func (b *Builder) scale(n onnx.Node) (x Value, by float64, ok bool) {
 	if n.NodeProto == nil || n.OpType != "Mul" && n.OpType != "Div" {
 		return "", 0, false
 	}
-	s, ok := b.g.Float32s(n.Input[1])
+	s, ok := b.g.Float32s(n.In(1))
 	if !ok || len(s) != 1 {
 		return "", 0, false
 	}

@@ -7,7 +7,7 @@ var opLinear = &Op{Type: "Linear", Kind: Affine, Roles: []Role{Data, Weight, Bia
 func (f finder) linear(i int) (*Op, []Value, []int) {
 	defer f.b.model[i].Named()
 	n := f.b.model[i]
-	if n.OpType != "MatMul" || f.constant(n.Input[0]) || !f.constant(n.Input[1]) || len(f.b.Shape(n.Input[1])) != 2 {
+	if n.OpType != "MatMul" || f.constant(n.In(0)) || !f.constant(n.In(1)) || len(f.b.Shape(n.Input[1])) != 2 {
 		return nil, nil, nil
 	}
 	k := f.only(n.Output[0])

@@ -144,7 +144,7 @@ func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
 	switch n.OpType {
 	case "Transpose":
 		perm := n.Ints("perm")
-		if len(perm) != len(at.axes) {
+		if !permutes(perm, len(at.axes)) {
 			return nil
 		}
 		axes := make([]int, len(perm))

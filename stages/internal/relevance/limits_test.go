@@ -65,8 +65,8 @@ func TestLargeConstants(t *testing.T) {
 func TestManyLargeConstants(t *testing.T) {
 	b := newBuilder(claimed(t, []int{1}, nil, onnx.NewNode("", "Relu", []string{"x"}, []string{"y"})))
 	defer func() {
-		if recover() == nil || b.room > mostNumbers {
-			t.Errorf("%d numbers were made", b.room)
+		if recover() == nil || b.room > mostBytes {
+			t.Errorf("%d bytes were made", b.room)
 		}
 	}()
 	for k := range 8 {

@@ -21,7 +21,7 @@ func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	if side == 0 {
 		return nil
 	}
-	o := &origins{g: g, made: map[Value]int{}, known: map[Value][]int32{}}
+	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], made: map[Value]int{}, known: map[Value][]int32{}}
 	for i, n := range g.Proto.Graph.Node {
 		for _, v := range n.Output {
 			o.made[v] = i
@@ -53,10 +53,15 @@ func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 // place, row by row, in the last layer before them that has places, −1 for none. What
 // is made of several places has the least of their numbers, the corner of a block.
 type origins struct {
-	g     *onnx.Graph
-	made  map[Value]int // by which node
-	known map[Value][]int32
+	g      *onnx.Graph
+	images int           // how many there are in a batch
+	made   map[Value]int // by which node
+	known  map[Value][]int32
 }
+
+// mostOrigins is how many elements of an image may have origins. No tokens of an image
+// come near it; a file may say that a value is as large as it likes.
+const mostOrigins = 1 << 23
 
 // of returns the origins of all elements of v, nil if they can't be told.
 func (o *origins) of(v Value) []int32 {
@@ -64,7 +69,11 @@ func (o *origins) of(v Value) []int32 {
 		return known
 	}
 	o.known[v] = nil
-	o.known[v] = o.find(v)
+	if shape := o.g.Shape(v); size(shape)/o.images <= mostOrigins {
+		if of := o.find(v); len(of) > 0 && len(of) == size(shape) {
+			o.known[v] = of
+		}
+	}
 	return o.known[v]
 }
 
@@ -78,6 +87,7 @@ func (o *origins) find(v Value) []int32 {
 		return nil
 	}
 	n := onnx.Node{NodeProto: o.g.Proto.Graph.Node[i]}
+	defer n.Named()
 	in := o.g.Shape(n.In(0))
 	switch n.OpType {
 	case "Conv", "MaxPool", "AveragePool":
@@ -87,7 +97,9 @@ func (o *origins) find(v Value) []int32 {
 	case "Reshape", "Flatten", "Squeeze", "Unsqueeze":
 		return o.of(n.In(0))
 	case "Transpose":
-		return moved(o.of(n.In(0)), in, n.Ints("perm"))
+		if perm := n.Ints("perm"); perm == nil || permutes(perm, len(in)) {
+			return moved(o.of(n.In(0)), in, perm)
+		}
 	case "MatMul", "Gemm":
 		if o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 && n.Int("transA", 0) == 0 {
 			return spread(corners(o.of(n.In(0)), in, len(in)-1), to[len(to)-1])
@@ -193,6 +205,17 @@ func moved(of []int32, shape, perm []int) []int32 {
 		}
 	}
 	return out
+}
+
+// permutes reports whether perm has each of so many axes once.
+func permutes(perm []int, rank int) bool {
+	sorted := slices.Sorted(slices.Values(perm))
+	for i, axis := range sorted {
+		if axis != i {
+			return false
+		}
+	}
+	return len(sorted) == rank
 }
 
 // axisOf returns which axis a Transpose puts at i; without a permutation they turn around.

@@ -140,6 +140,7 @@ func (e *edit) graph(g *onnxpb.GraphProto) {
 }
 
 func (e *edit) node(n onnx.Node) error {
+	defer n.Named()
 	if n.Domain != "" && n.Domain != "ai.onnx" {
 		return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
 	}
