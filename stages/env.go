@@ -1,10 +1,12 @@
 package stages
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 )
 
@@ -37,6 +39,29 @@ type Data struct {
 	Items Items
 	// Load returns the payload of item i. The bytes must not be changed.
 	Load func(i int) ([]byte, error)
+}
+
+// All returns the port's items with their payloads, in order, until one can't be had.
+func (d Data) All(ctx context.Context) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		for i := range d.Items.Len() {
+			m, err := d.member(ctx, i)
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (d Data) member(ctx context.Context, i int) (m Member, err error) {
+	if ctx.Err() != nil {
+		return m, context.Cause(ctx)
+	}
+	if m.Item, err = d.Items.At(i); err != nil {
+		return m, err
+	}
+	m.Data, err = d.Load(i)
+	return m, err
 }
 
 // A Member is an item of an input port that belongs to an item of the call.

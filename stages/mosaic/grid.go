@@ -74,7 +74,7 @@ corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
 })
 
 func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
-	classes, err := classesOf(e)
+	classes, err := classesOf(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 }
 
 // classesOf returns the class of every image, -1 for those that are left out.
-func classesOf(e *stages.Env) ([]int64, error) {
+func classesOf(ctx context.Context, e *stages.Env) ([]int64, error) {
 	items := e.Ports["images"][0].Items
 	classes := make([]int64, items.Len())
 	for which, port := range []string{"labels", "targets"} {
@@ -132,7 +132,7 @@ func classesOf(e *stages.Env) ([]int64, error) {
 			continue
 		}
 		first := which == 0 || !e.Wired("labels")
-		of, err := byItem(&e.Ports[port][0])
+		of, err := byItem(ctx, e.Ports[port][0])
 		if err != nil {
 			return nil, fmt.Errorf("port %s: %w", port, err)
 		}
@@ -161,25 +161,20 @@ func classesOf(e *stages.Env) ([]int64, error) {
 }
 
 // byItem returns the class of every item of a port of targets or labels.
-func byItem(d *stages.Data) (map[string]int64, error) {
+func byItem(ctx context.Context, d stages.Data) (map[string]int64, error) {
 	of := make(map[string]int64, d.Items.Len())
-	for i := range d.Items.Len() {
-		item, err := d.Items.At(i)
+	for m, err := range d.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := d.Load(i)
+		t, err := stages.DecodeTensor(m.Data)
 		if err != nil {
-			return nil, err
-		}
-		t, err := stages.DecodeTensor(b)
-		if err != nil {
-			return nil, fmt.Errorf("item %q: %w", item.ID, err)
+			return nil, fmt.Errorf("item %q: %w", m.ID, err)
 		}
 		if t.DType != stages.I64 || t.Len() != 1 {
-			return nil, fmt.Errorf("item %q: %s of shape %v is not one class", item.ID, t.DType, t.Shape)
+			return nil, fmt.Errorf("item %q: %s of shape %v is not one class", m.ID, t.DType, t.Shape)
 		}
-		of[item.ID] = t.Int64s()[0]
+		of[m.ID] = t.Int64s()[0]
 	}
 	return of, nil
 }

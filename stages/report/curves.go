@@ -104,24 +104,16 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 		return nil, stages.BadField("response", "the curves have no response %q, only %s", response, strings.Join(names, ", "))
 	}
 	length := 0
-	for i := range d.Items.Len() {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		item, err := d.Items.At(i)
+	for m, err := range d.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := d.Load(i)
+		t, err := stages.DecodeTensor(m.Data)
 		if err != nil {
-			return nil, err
-		}
-		t, err := stages.DecodeTensor(b)
-		if err != nil {
-			return nil, fmt.Errorf("curve of %q: %w", item.ID, err)
+			return nil, fmt.Errorf("curve of %q: %w", m.ID, err)
 		}
 		if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 || length > 0 && t.Shape[1] != length {
-			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the responses %q", item.ID, t.Shape, d.Facts["responses"])
+			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the responses %q", m.ID, t.Shape, d.Facts["responses"])
 		}
 		length = t.Shape[1]
 		y := t.Float64s()[at*length : (at+1)*length]
@@ -129,8 +121,8 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 			s.skipped++
 			continue
 		}
-		s.curves[item.ID] = y
-		s.items = append(s.items, item.ID)
+		s.curves[m.ID] = y
+		s.items = append(s.items, m.ID)
 	}
 	return s, nil
 }

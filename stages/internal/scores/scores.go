@@ -38,22 +38,16 @@ func Read(ctx context.Context, d stages.Data, like *List) (*List, error) {
 	if like != nil && len(like.Values) == len(l.Values) {
 		l.names = like.names
 	}
-	for i := range l.Values {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		item, err := d.Items.At(i)
+	i := 0
+	for m, err := range d.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := d.Load(i)
-		if err != nil {
-			return nil, err
+		if l.Values[i], err = stages.ScalarOf(m.Data); err != nil {
+			return nil, fmt.Errorf("score of %q: %w", m.ID, err)
 		}
-		if l.Values[i], err = stages.ScalarOf(b); err != nil {
-			return nil, fmt.Errorf("score of %q: %w", item.ID, err)
-		}
-		l.name(i, item.ID)
+		l.name(i, m.ID)
+		i++
 	}
 	if l.names == nil {
 		l.names = &names{}
