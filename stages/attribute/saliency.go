@@ -41,11 +41,16 @@ ICLR 2014 workshop, section 3.`,
 
 // magnitude returns what fills a map with the derivatives, or with their magnitudes.
 func magnitude(abs bool) func(elements []float64, d derivative) {
+	if !abs {
+		return func(elements []float64, d derivative) {
+			for k, g := range d.Gradient {
+				elements[k] = float64(g)
+			}
+		}
+	}
 	return func(elements []float64, d derivative) {
 		for k, g := range d.Gradient {
-			if elements[k] = float64(g); abs {
-				elements[k] = math.Abs(elements[k])
-			}
+			elements[k] = math.Abs(float64(g))
 		}
 	}
 }
