@@ -21,6 +21,7 @@ import (
 // to its end, beside a loop here that compiles the same two programs, one for the
 // predicted class and one for the derivative, and runs them as often. Both are also
 // measured in seconds of the processor, which other work on the machine disturbs less.
+// With -benchtime 5x the ratios are medians of five rounds.
 func BenchmarkEngine(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -48,8 +49,6 @@ type engineBench struct {
 	size, images int
 }
 
-const engineRounds = 5
-
 func (e engineBench) run(b *testing.B, command string) {
 	if _, err := os.Stat(e.net.Path); err != nil {
 		b.Skipf("skipped: there is no %s, which testdata/shapes.py writes", e.net.Path)
@@ -61,13 +60,11 @@ func (e engineBench) run(b *testing.B, command string) {
 	maps := images + "  maps: {uses: attribute/saliency, in: {model: model, images: images}}\n"
 	var engine, loop, over, overProcessor []float64
 	for b.Loop() {
-		for range engineRounds {
-			round := len(engine)
-			e.execute(b, command, dir, round, images)
-			c, l := e.execute(b, command, dir, round, maps), e.bare(b)
-			engine, loop = append(engine, c.wall), append(loop, l.wall)
-			over, overProcessor = append(over, c.wall/l.wall), append(overProcessor, c.processor/l.processor)
-		}
+		round := len(engine)
+		e.execute(b, command, dir, round, images)
+		c, l := e.execute(b, command, dir, round, maps), e.bare(b)
+		engine, loop = append(engine, c.wall), append(loop, l.wall)
+		over, overProcessor = append(over, c.wall/l.wall), append(overProcessor, c.processor/l.processor)
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(middle(over), "engine/bare")
