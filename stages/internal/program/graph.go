@@ -103,7 +103,7 @@ func (n *Net) plain(batch int) (*onnx.Model, error) {
 	m.Prune()
 	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
 	rewrite.Ahead(m)
-	return m, nil
+	return m, decide(m)
 }
 
 // inputShape returns the shape of the model's own input.

@@ -164,6 +164,9 @@ func (n *Net) compile(r recipe) ([]byte, error) {
 	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
 	m.ForgetShapes()
 	m.Prune()
+	if err := decide(m); err != nil {
+		return nil, err
+	}
 	return m.Encode()
 }
 
