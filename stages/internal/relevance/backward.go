@@ -154,7 +154,14 @@ func (b *Builder) prepare(n onnx.Node) {
 // malformed, deferred, makes an error of a panic at node n.
 func (b *Builder) malformed(n onnx.Node) {
 	if p := recover(); p != nil {
-		b.Fail(n, "its inputs, their shapes and its attributes don't fit together: %v", p)
+		var from, to [][]int
+		for _, v := range n.Input {
+			from = append(from, b.Shape(v))
+		}
+		for _, v := range n.Output {
+			to = append(to, b.Shape(v))
+		}
+		b.Fail(n, "its inputs of shapes %v, outputs of shapes %v and attributes don't fit together: %v", from, to, p)
 	}
 }
 

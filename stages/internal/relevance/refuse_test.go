@@ -108,3 +108,26 @@ func TestOpaque(t *testing.T) {
 		t.Errorf("got %v", out)
 	}
 }
+
+// TestMisfits holds that a node whose attributes don't fit its values is an error that
+// says so, with the numbers of both.
+func TestMisfits(t *testing.T) {
+	for _, tt := range []struct {
+		attr onnx.Attr
+		to   []int
+		want string
+	}{
+		{onnx.Attr{Name: "pads", Value: []int64{1, 1}}, []int{2, 4, 8, 8}, "pads [1 1] lead from [2 3 8 8] to [2 4 8 8]"},
+		{onnx.Attr{Name: "strides", Value: []int64{2}}, []int{2, 4, 4, 4}, "strides [2]"},
+		{onnx.Attr{Name: "group", Value: 1}, []int{2, 4, 8}, "to [2 4 8]"},
+		{onnx.Attr{Name: "group", Value: 1}, []int{2}, "no places"},
+	} {
+		n := onnx.NewNode("odd", "Conv", []string{"x", "w"}, []string{"y"}, tt.attr)
+		g := claimed(t, []int{2, 3, 8, 8}, map[string][]int{"y": tt.to, "s": tt.to}, n)
+		g.AddWeight(onnx.FloatTensor("w", make([]float32, 12), 4, 3, 1, 1))
+		_, err := Backward(g, map[Value]Value{"y": "s"}, []Value{"x"}, Policy{})
+		if want := `node Conv "odd": its inputs of shapes [[2 3 8 8] [4 3 1 1]]`; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %v to %v: error %v, want one with %q and %q", tt.attr.Name, tt.attr.Value, tt.to, err, want, tt.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package relevance
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -14,10 +15,14 @@ type window struct {
 }
 
 // window reads the geometry of n, whose first input and output are images
-// [B, C, …]; kernel nil means that of the attribute.
+// [B, C, …]; kernel nil means that of the attribute. It panics where the numbers aren't
+// one for each spatial axis, which fails the node that they are of.
 func (b *Builder) window(n onnx.Node, kernel []int) window {
 	x, y := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 	rank := len(x) - 2
+	if rank < 1 || len(y) < 2 {
+		panic(fmt.Sprintf("windows lead from %v to %v, which have no places", x, y))
+	}
 	if kernel == nil {
 		kernel = n.Ints("kernel_shape")
 	}
@@ -34,6 +39,9 @@ func (b *Builder) window(n onnx.Node, kernel []int) window {
 	}
 	auto := n.Text("auto_pad", "NOTSET")
 	pads := n.Ints("pads")
+	if len(w.out) != rank || len(w.kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank || pads != nil && len(pads) != 2*rank {
+		panic(fmt.Sprintf("windows of %v elements with the strides %v, dilations %v and pads %v lead from %v to %v", w.kernel, w.stride, w.dilation, pads, x, y))
+	}
 	for i := range rank {
 		switch auto {
 		case "SAME_UPPER", "SAME_LOWER":
