@@ -44,7 +44,7 @@ func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	}
 	for _, n := range m.Proto.Graph.Node {
 		for _, v := range n.Output {
-			if shape := g.Shape(v); !possible(shape) {
+			if shape := g.Shape(v); !Possible(shape) {
 				return nil, fmt.Errorf("node %s makes a value of the impossible shape %v", Node{n}.Label(), shape)
 			}
 		}
@@ -52,7 +52,8 @@ func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	return g, nil
 }
 
-func possible(shape []int) bool {
+// Possible reports whether a value can have a shape, every dimension of which is known.
+func Possible(shape []int) bool {
 	n := 1
 	for _, d := range shape {
 		if d < 0 || d > largest/max(n, 1) {
@@ -64,11 +65,16 @@ func possible(shape []int) bool {
 }
 
 func typeOf(t *onnxpb.TensorProto) Type {
+	return Type{onnxpb.TensorProto_DataType(t.DataType), ShapeOf(t)}
+}
+
+// ShapeOf returns the shape that a constant is said to have.
+func ShapeOf(t *onnxpb.TensorProto) []int {
 	shape := make([]int, len(t.Dims))
 	for i, d := range t.Dims {
 		shape[i] = int(d)
 	}
-	return Type{onnxpb.TensorProto_DataType(t.DataType), shape}
+	return shape
 }
 
 // Shape returns the shape of a value; nil for one that isn't known, which doesn't

@@ -8,9 +8,6 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// largest is how many elements an input or output may be said to have.
-const largest = 1 << 34
-
 // Order puts the nodes of a model behind those whose values they take, leaving
 // what is in order as it is, and checks that the graph is whole: every value is
 // made once, and before it is taken. The error names the node that isn't right.
@@ -196,15 +193,9 @@ func checkNative(n onnx.Node, rank map[string]int) error {
 }
 
 func checkShape(v onnx.Value) error {
-	n := 1
-	for _, d := range v.Shape {
-		if d == onnx.Free {
-			continue
-		}
-		if d > largest/n {
-			return fmt.Errorf("%q has the impossible shape %v", v.Name, v.Shape)
-		}
-		n *= d
+	known := slices.DeleteFunc(slices.Clone(v.Shape), func(d int) bool { return d == onnx.Free })
+	if !onnx.Possible(known) {
+		return fmt.Errorf("%q has the impossible shape %v", v.Name, v.Shape)
 	}
 	return nil
 }

@@ -59,10 +59,7 @@ func dequantised(w, scale, zero *onnxpb.TensorProto, axis int) (*onnxpb.TensorPr
 			return nil, err
 		}
 	}
-	shape := make([]int, len(w.Dims))
-	for i, d := range w.Dims {
-		shape[i] = int(d)
-	}
+	shape := onnx.ShapeOf(w)
 	if axis < 0 {
 		axis += len(shape)
 	}

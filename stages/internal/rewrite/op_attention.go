@@ -112,9 +112,6 @@ func (e *edit) heads(n onnx.Node) (heads, error) {
 	return a, nil
 }
 
-// mostScores keeps a mask that says which keys are later within bounds.
-const mostScores = 1 << 26
-
 // mask adds to scores what the mask says, and that queries see no later keys.
 // left, unless it is empty, is 1 for queries that a mask leaves some key, else 0.
 func (e *edit) mask(n onnx.Node, a heads, scores string) (_, left string, err error) {
@@ -147,10 +144,10 @@ func (e *edit) mask(n onnx.Node, a heads, scores string) (_, left string, err er
 
 // later returns a mask [queries, keys] of the keys that come after a query.
 func (e *edit) later(hint string, a heads) (string, error) {
-	if a.queries > mostScores/a.keys {
-		return "", fmt.Errorf("%d queries and %d keys are too many to be put in an order", a.queries, a.keys)
+	v, err := e.matrix(a.queries, a.keys)
+	if err != nil {
+		return "", err
 	}
-	v := make([]float32, a.queries*a.keys)
 	for i := range v {
 		if i%a.keys > i/a.keys {
 			v[i] = masked

@@ -6,9 +6,6 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// mostWeights keeps the weights that a model claims within bounds.
-const mostWeights = 1 << 26
-
 // Col2Im came at 18: it adds up the blocks of an image, each a column, where they
 // were cut out. That is a ConvTranspose whose weights, of a channel for each place in
 // a block, are 1 at that place.
@@ -28,6 +25,9 @@ var col2Im = []pass{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 	if len(shape) != 3 || len(image) != 2 || len(block) != 2 {
 		return fmt.Errorf("only images are supported, of two axes")
 	}
+	if !onnx.Possible(image) || !onnx.Possible(block) {
+		return fmt.Errorf("blocks of %v can't be cut out of an image of %v", block, image)
+	}
 	places := max(block[0], 1) * max(block[1], 1)
 	stated := func(name string, count, unstated int) []int {
 		v := n.Ints(name)
@@ -46,10 +46,13 @@ var col2Im = []pass{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 		blocks[i], more[i] = room/strides[i]+1, room%strides[i]
 	}
 	channels := shape[1] / places
-	if shape[1] != channels*places || shape[2] != blocks[0]*blocks[1] || shape[1] > mostWeights/places {
+	if shape[1] != channels*places || shape[2] != blocks[0]*blocks[1] {
 		return fmt.Errorf("%v blocks of %v of an image of %v don't make columns of the shape %v", blocks, block, image, shape)
 	}
-	v := make([]float32, shape[1]*places)
+	v, err := e.matrix(shape[1], places)
+	if err != nil {
+		return err
+	}
 	for i := range shape[1] {
 		v[i*places+i%places] = 1
 	}

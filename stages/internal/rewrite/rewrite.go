@@ -110,6 +110,7 @@ type edit struct {
 	types   map[string]onnx.Type
 	table   map[string][]pass
 	anew    bool // whether values were written that weren't there
+	made    int  // how many numbers there are in matrices that were made
 
 	scope   []*onnxpb.GraphProto // the graph in work and those around it
 	nodes   []*onnxpb.NodeProto  // what stands for the nodes seen so far
@@ -191,6 +192,19 @@ func (e *edit) scalar(hint string, v float32) string {
 	return e.weight(onnx.FloatTensor(e.m.Fresh(hint), []float32{v}))
 }
 
+// mostNumbers is how many the matrices may have together that are made for nodes. A file
+// may say that a value is as large as it likes.
+const mostNumbers = 40 << 20
+
+// matrix returns room for the numbers of a constant.
+func (e *edit) matrix(rows, columns int) ([]float32, error) {
+	if rows > (mostNumbers-e.made)/max(columns, 1) {
+		return nil, fmt.Errorf("a constant of %d times %d numbers takes too much memory", rows, columns)
+	}
+	e.made += rows * columns
+	return make([]float32, rows*columns), nil
+}
+
 func (e *edit) weight(t *onnxpb.TensorProto) string {
 	g := e.m.Proto.Graph
 	g.Initializer = append(g.Initializer, t)
@@ -242,18 +256,16 @@ func (e *edit) rank(name string) (int, error) {
 
 // fixed returns the shape of a value, every dimension of which is known.
 func (e *edit) fixed(name string) ([]int, error) {
+	shape := e.types[name].Shape
 	if t := e.constant(name); t != nil {
-		shape := make([]int, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = int(d)
-		}
-		return shape, nil
-	}
-	t, ok := e.types[name]
-	if !ok || slices.Contains(t.Shape, onnx.Free) {
+		shape = onnx.ShapeOf(t)
+	} else if _, ok := e.types[name]; !ok || slices.Contains(shape, onnx.Free) {
 		return nil, fmt.Errorf("the shape of %q isn't known", name)
 	}
-	return t.Shape, nil
+	if !onnx.Possible(shape) {
+		return nil, fmt.Errorf("%q has the impossible shape %v", name, shape)
+	}
+	return shape, nil
 }
 
 // reshape writes a change of shape and returns the name of its output.

@@ -82,6 +82,9 @@ var types = map[string]onnx.Type{
 	"x": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 4, 5}},
 	"s": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 2}},
 	"g": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 6, 7, 2}},
+
+	"long": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 1, 1 << 14, 4}},
+	"huge": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 2, 1 << 62}},
 }
 
 // flags returns a constant of truth values in rows.
@@ -238,6 +241,8 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"an unknown way", 14, node("LSTM", "s w r", attr("direction", "up")), `the direction "up", which isn't known`},
 		{"weights from elsewhere", 14, node("LSTM", "s w r"), `"w" isn't constant`},
 		{"an image for a sequence", 14, node("LSTM", "x w r"), "its input has the shape [2 3 4 5]"},
+		{"a sequence that no memory holds", 14, node("LSTM", "huge w r"), `"huge" has the impossible shape [2 2 4611686018427387904]`},
+		{"more tokens than can be put in an order", 23, node("Attention", "long long long", attr("is_causal", 1)), "a constant of 16384 times 16384 numbers takes too much memory"},
 		{"groups without a kernel", 23, node("GroupNormalization", "x s s"), "opset 17 has no such operator"},
 		{"a node without inputs", 10, &onnxpb.NodeProto{OpType: "Clip", Output: []string{"y"}}, "it has no input"},
 	}

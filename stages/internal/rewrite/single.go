@@ -114,12 +114,12 @@ func (s *single) tensor(t *onnxpb.TensorProto) error {
 	default:
 		return nil
 	}
-	n := 1
-	for _, d := range t.Dims {
-		if d < 0 || d > largest || int64(n)*max(d, 1) > largest {
-			return fmt.Errorf("weight %q has the impossible shape %v", t.Name, t.Dims)
-		}
-		n *= int(d)
+	shape, n := onnx.ShapeOf(t), 1
+	if !onnx.Possible(shape) {
+		return fmt.Errorf("weight %q has the impossible shape %v", t.Name, shape)
+	}
+	for _, d := range shape {
+		n *= d
 	}
 	if len(raw) != 4*n {
 		return fmt.Errorf("weight %q of shape %v has %d numbers", t.Name, t.Dims, len(raw)/4)
