@@ -59,7 +59,7 @@ contrast two-passes counts both sides alike.
 Models of any operators are explained. Where a batch is mixed up with other axes in a
 way that can't be followed, the official variants, which scale or conserve relevance
 image by image, say so instead.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Together: oneWayForward,
@@ -91,7 +91,9 @@ func absLRPVariants() []stages.Variant {
 		item("max-pooling", "max_pool: auto, divided by the output",
 			"official doesn't divide in VGG, which multiplies relevance by the activation; in ResNet it divides"),
 		item("modules that compute nothing", "variant: paper, relevance passes",
-			"official deletes relevance at negative values behind an activation that a linear layer reads (Dropout) and where the class token is picked; official-2024-01 does so at the class token and at heads"),
+			"official deletes relevance at negative values behind an activation that a linear layer reads (Dropout) and where the class token is picked; official-2024-01 does so where the class token is picked, at heads, and where the class token is put beside the patches, which get its relevance"),
+		item("queries, keys and values", "variant: paper, the layer that the model has",
+			"official-2024-01 has a layer for each of the three, which keep their sums"),
 	}
 }
 

@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -169,6 +170,47 @@ func TestPaperAbsLRP(t *testing.T) {
 			}
 			// Outputs near 0, which relevance is divided by, have lost digits.
 			apart(t, fmt.Sprintf("image %d, contrast %s", i, tt.contrast), got, want, 5e-5)
+		}
+	}
+}
+
+// TestAbsLRPReferences holds whole maps of the paper's method, and of the code of January
+// 2024, which official numbers don't have, against the numbers that testdata/abslrp.py
+// computes in double precision.
+func TestAbsLRPReferences(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "abslrp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var references []struct {
+		Net, Variant        string
+		Image, Target, Step int
+		Norm                float64
+		Values              []float64
+	}
+	if err := json.Unmarshal(b, &references); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]string{
+		"smallcnn": {"smallcnn"}, "timm_resnet_basic2": {"timm_resnet_basic2_bn"}, "timm_vit": {"timm_vit_op13", "timm_vit_op17"},
+	}
+	for _, r := range references {
+		x := read(t, "models", r.Net+"_io.npz")["x"].Float32s()[r.Image*3*32*32 : (r.Image+1)*3*32*32]
+		for _, net := range files[r.Net] {
+			got := maps(t, AbsLRP, absLRP(r.Variant, "none"), modeltest.Official(t, net, 0), x, []int{3, 32, 32}, int64(r.Target))
+			norm := 0.0
+			for _, v := range got {
+				norm += float64(v) * float64(v)
+			}
+			what := fmt.Sprintf("%s, %s, image %d", net, r.Variant, r.Image)
+			if norm = math.Sqrt(norm); !(math.Abs(norm/r.Norm-1) <= pass32) {
+				t.Errorf("%s: norm %g, want %g", what, norm, r.Norm)
+			}
+			var some []float32
+			for i := 0; i < len(got); i += r.Step {
+				some = append(some, got[i])
+			}
+			apart(t, what, some, singles(r.Values), pass32)
 		}
 	}
 }

@@ -111,9 +111,32 @@ func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return []Value{b.Mul(r[0], n.Output[0])}
 }
 
-// affine has equation 12 itself.
+// affine has equation 12 itself. The code of January 2024 has a layer each for queries,
+// keys and values, which keep their sums, where the model has one for all.
 func (a AbsLRP) affine(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+	if a.Variant != AbsLRPJanuary || !b.makesHeads(n) {
+		return a.linear(b, op, n, r[0])
+	}
+	columns := b.Shape(n.Output[0])[len(b.Shape(n.Output[0]))-1]
+	var back []Value
+	for third := range 3 {
+		mask := make([]float32, columns)
+		for i := third * columns / 3; i < (third+1)*columns/3; i++ {
+			mask[i] = 1
+		}
+		part := a.linear(b, op, n, b.Mul(r[0], b.Floats(mask, columns)))
+		if third == 0 {
+			back = part
+			continue
+		}
+		back[0] = b.plus(back[0], part[0])
+	}
+	return back
+}
+
+// linear has equation 12 for what arrives at an affine node's output, r.
+func (a AbsLRP) linear(b *Builder, op *Op, n onnx.Node, r Value) []Value {
+	return a.spread(b, n, r, n.Output[0], func(s Value) []Value {
 		switch {
 		case n.OpType == "Neg":
 			return []Value{b.Mul(b.above(n.Output[0]), s)}

@@ -109,8 +109,17 @@ func (a AbsLRP) pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 }
 
 // move carries relevance with the elements. Picking the class token is a module of
-// the official codes, y = x, which deletes what arrives at negative values.
+// the official codes, y = x, which deletes what arrives at negative values. So is putting
+// it beside the patches in the code of January 2024, where they get its relevance too.
 func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	if k := b.besideToken(n); a.Variant == AbsLRPJanuary && k >= 0 {
+		mask := b.Greater(n.Input[k], b.Scalar(0))
+		return a.conserve(b, n, n.Input, n.Output[0], r[0], func(s Value) []Value {
+			back := make([]Value, len(n.Input))
+			back[k] = b.Mul(op.VJP(b, n, []Value{s})[k], mask)
+			return back
+		})
+	}
 	if a.Variant != AbsLRPPaper && b.picksToken(n) {
 		return a.hand(b, n, op.VJP(b, n, []Value{a.keep(b, n, n.Output[0], r[0])}))
 	}
@@ -136,6 +145,27 @@ func (b *Builder) picksToken(n onnx.Node) bool {
 	}
 	images := 1 - tokens
 	return in[images] == b.batch && in[tokens] > 1 && size(out)*in[tokens] == size(in) && out[len(out)-1] == in[2]
+}
+
+// besideToken returns which operand of a node are the tokens of each image that it puts
+// constant ones beside, −1 if none.
+func (b *Builder) besideToken(n onnx.Node) int {
+	if n.OpType != "Concat" || len(b.Shape(n.Output[0])) != 3 {
+		return -1
+	}
+	patches := -1
+	for i, v := range n.Input {
+		in, out := b.Shape(v), b.Shape(n.Output[0])
+		switch {
+		case in[2] != out[2]:
+			return -1
+		case b.flows[v] && patches >= 0:
+			return -1
+		case b.flows[v]:
+			patches = i
+		}
+	}
+	return patches
 }
 
 // keep emits what of r arrives where v is positive.

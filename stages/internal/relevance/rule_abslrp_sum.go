@@ -132,6 +132,26 @@ func (b *Builder) fromSoftmax(v Value) bool {
 	}
 }
 
+// makesHeads reports whether a linear layer makes queries, keys and values of tokens, a
+// third of its outputs each.
+func (b *Builder) makesHeads(n onnx.Node) bool {
+	in, out := b.Shape(n.Input[0]), b.Shape(n.Output[0])
+	return out[len(out)-1] == 3*in[len(in)-1] && b.reachesAttention(n.Output[0])
+}
+
+// reachesAttention reports whether v is multiplied by what a softmax makes, moved or
+// rescaled perhaps.
+func (b *Builder) reachesAttention(v Value) bool {
+	return slices.ContainsFunc(b.readers(v), func(k int) bool {
+		n := b.model[k]
+		op := b.op(n)
+		if op.Kind == Move || rescales(b, op, n) {
+			return slices.ContainsFunc(n.Output, b.reachesAttention)
+		}
+		return op.Kind == Bilinear && n.OpType != "Mul" && len(n.Input) == 2 && b.attention(n) >= 0
+	})
+}
+
 // HasAttention reports whether a model multiplies values by what a softmax makes.
 func HasAttention(g *onnx.Graph) bool {
 	b := newBuilder(g)
