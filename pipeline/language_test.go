@@ -518,7 +518,7 @@ publish: [model, gone]
 func TestFits(t *testing.T) {
 	text := `name: x
 axes:
-  method: {a: {uses: dataset/shapes}, b: {uses: dataset/shapes, with: {count: 3}}}
+  method: {a: {uses: dataset/shapes}, b: {uses: dataset/shapes, with: {count: 3}}, c: {uses: dataset/shapes}}
 stages:
   s: {uses: "${method}", matrix: [method]}
   wrong: {uses: dataset/shapes, with: {count: none}}
@@ -528,16 +528,23 @@ publish: [s, wrong]
 		if c.Coord == nil {
 			t.Errorf("asked of %v", c)
 		} else if c.Coord[0].ID == "b" {
-			return stages.BadField("count", "too few")
+			return stages.BadName("count", "fore", []string{"four", "eleven"}, "too few")
+		} else if c.Coord[0].ID == "c" {
+			return stages.BadField("size", "too small")
 		}
 		return errors.New("no")
 	}})
 	var got []string
 	for _, d := range ds {
-		got = append(got, fmt.Sprintf("%d: %s: %s", d.Line, d.Path, d.Msg))
+		got = append(got, fmt.Sprintf("%d: %s: %s (%s)", d.Line, d.Path, d.Msg, d.Hint))
 	}
-	if len(got) != 3 || got[0] != "3: axes.method.a.uses: dataset/shapes: no" || got[1] != "3: axes.method.b.with.count: too few" {
-		t.Errorf("%q", got)
+	want := []string{
+		"3: axes.method.a.uses: dataset/shapes: no ()",
+		`3: axes.method.b.with.count: too few (did you mean "four"?)`,
+		"3: axes.method.c.uses: size: too small (it's a parameter of dataset/shapes)",
+	}
+	if len(got) != 4 || !slices.Equal(got[:3], want) {
+		t.Errorf("%q, want %q and one more", got, want)
 	}
 }
 

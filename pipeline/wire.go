@@ -269,6 +269,10 @@ func parts(err error) []error {
 func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination, err error) {
 	var field *stages.FieldError
 	if errors.As(err, &field) {
+		hint := ""
+		if field.Names != nil {
+			hint = didYouMean(field.Name, "there are", field.Names)
+		}
 		layers := [][]paramAssign{rec.assigns}
 		for i, w := range rec.decl.when {
 			if !w.line.bad && w.line.matches(r, code) {
@@ -280,13 +284,16 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 			for k := len(layers[i]) - 1; k >= 0; k-- {
 				if a := &layers[i][k]; a.field.Name == field.Field {
 					if n := x.value(a.value, at, new(yamlNode)); n != nil {
-						x.bad(n, decoding{a.value, at}, "", err.Error())
+						x.bad(n, decoding{a.value, at}, hint, err.Error())
 					}
 					return
 				}
 			}
 		}
-		x.at(rec.uses, "it's a parameter of "+rec.stage.Name, field.Field+": "+err.Error())
+		if hint == "" {
+			hint = "it's a parameter of " + rec.stage.Name
+		}
+		x.at(rec.uses, hint, field.Field+": "+err.Error())
 		return
 	}
 	x.at(rec.uses, "", rec.stage.Name+": "+err.Error())

@@ -2,11 +2,12 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
-	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -33,38 +34,44 @@ type Fit struct {
 
 // Inspect looks into an ONNX file.
 func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
-	found, err := model.Inspect(ctx, model.ONNXParams{Path: path, Input: l.Input, Output: l.Output, Size: l.Size})
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path, p.Input, p.Output, p.Size = path, l.Input, l.Output, l.Size
+	found, err := model.Inspect(ctx, *p)
 	x := Inspection{Inspection: found}
 	if err != nil {
 		return x, err
 	}
-	if x.Problem == "" {
-		x.Methods = fits(found)
+	if x.Trial != nil {
+		defer x.Trial.Close()
+		if x.Methods, err = methods(ctx, x.Trial); err != nil {
+			return x, err
+		}
 	}
 	x.Stanza = x.StanzaAt(l, "model", path)
 	return x, nil
 }
 
-// fits goes through all methods.
-func fits(x model.Inspection) []Fit {
+// methods tries all methods on a model, as they are by default.
+func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("attribute") {
 		if s.Output("maps") == nil { // it tells about a method, and is none
 			continue
 		}
-		n := attribute.NeedsOf(s, s.NewParams())
+		p := s.NewParams()
 		f := Fit{Method: s.Name, Fits: true}
-		if f.Why = unfit(x, n); f.Why != "" {
-			f.Fits = false
-		} else if n.Rectifiers && x.Rectifiers == 0 {
-			f.Why = "the model has no Relu, so this is the plain gradient"
-			if strings.HasSuffix(s.Name, "grad-cam") {
-				f.Why = "the model has no Relu, so the guided part is the plain gradient"
-			}
+		err := t.Unfit(ctx, s, p, func(string) bool { return false })
+		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+			return nil, err
+		}
+		if err != nil {
+			f.Fits, f.Why = false, err.Error()
+		} else if f.Why, err = t.Remark(ctx, p); err != nil {
+			return nil, err
 		}
 		out = append(out, f)
 	}
-	return out
+	return out, nil
 }
 
 // StanzaAt returns the stage that reads the model, as far as it can be known,

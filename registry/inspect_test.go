@@ -6,58 +6,42 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
-func TestFits(t *testing.T) {
-	final := &model.Value{Name: "relu", Shape: []string{"N", "8", "4", "4"}}
-	const unknown = "no gradient is known for CumSum"
-	one := model.Inspection{Rectifiers: 3, Final: final}
-	one.Feed.Classes = 1
-	for _, tt := range []struct {
-		name  string
-		x     model.Inspection
-		wants map[string]string // "" for a method that fits, "~…" for one that fits with a note
-	}{
-		{"all", model.Inspection{Rectifiers: 3, Final: final}, map[string]string{
-			"constant": "", "occlusion": "", "saliency": "", "guided-backprop": "", "grad-cam": "", "guided-grad-cam": "",
-		}},
-		{"no gradient", model.Inspection{Rectifiers: 3, Final: final, Gradient: unknown}, map[string]string{
-			"constant": "", "occlusion": "", "rise": "", "saliency": unknown, "guided-backprop": unknown, "grad-cam": unknown, "smoothgrad": unknown,
-		}},
-		{"no places", model.Inspection{Rectifiers: 3}, map[string]string{
-			"saliency": "", "guided-backprop": "", "grad-cam": "name a layer", "guided-grad-cam": "name a layer",
-		}},
-		{"no rectifiers", model.Inspection{Final: final}, map[string]string{
-			"saliency": "", "grad-cam": "", "guided-backprop": "~plain gradient", "deconvolution": "~plain gradient", "guided-grad-cam": "~guided part",
-		}},
-		{"no attention", model.Inspection{Rectifiers: 3, Final: final, Attention: "within windows"}, map[string]string{
-			"saliency": "", "raw-attention": "within windows", "attention-rollout": "within windows", "transition-attention": "within windows", "tibav": "within windows",
-		}},
-		{"no rules", model.Inspection{Rectifiers: 3, Final: final, Rules: map[string]string{"rescale": "a LRN", "tibav": "a Conv"}}, map[string]string{
-			"saliency": "", "deeplift": "a LRN", "tibav": "a Conv", "transition-attention": "", "raw-attention": "",
-		}},
-		{"one class", one, map[string]string{
-			"saliency": "", "lrp-z-plus": "", "rap": "", "clrp": "one class", "crap": "one class",
-		}},
-		{"neither gradient nor attention", model.Inspection{Gradient: unknown, Attention: "none"}, map[string]string{
-			"raw-attention": "none", "tibav": unknown, "deeplift": unknown,
-		}},
+// TestMethods holds that all methods are told of, which fit a model and which don't.
+func TestMethods(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	for net, wants := range map[string]map[string]string{ // "" for a method that fits, "~…" for one that fits with a note
+		"vgg": {
+			"constant": "", "occlusion": "", "saliency": "", "guided-backprop": "", "grad-cam": "", "deeplift": "", "lrp-epsilon": "",
+			"raw-attention": "no attention", "attention-rollout": "no attention", "transition-attention": "no attention", "tibav": "no attention",
+		},
+		"vit": {
+			"saliency": "", "grad-cam": "", "raw-attention": "", "tibav": "", "rap": "", "guided-backprop": "~plain gradient",
+			"deconvolution": "~plain gradient", "guided-grad-cam": "~guided part", "lrp-composite": "~stabiliser: 0.01", "clrp": "~stabiliser: 0.01",
+		},
 	} {
+		x, err := Inspect(t.Context(), "../experiments/quickstart/"+net+".onnx", Look{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := map[string]Fit{}
-		for _, f := range fits(tt.x) {
+		for _, f := range x.Methods {
 			got[f.Method] = f
 		}
 		for _, s := range Builtin().Family("attribute") {
 			if _, told := got[s.Name]; told != (s.Output("maps") != nil) {
-				t.Errorf("%s: %s is told of: %t", tt.name, s.Name, told)
+				t.Errorf("%s: %s is told of: %t", net, s.Name, told)
 			}
 		}
-		for method, want := range tt.wants {
+		for method, want := range wants {
 			f := got["attribute/"+method]
 			note, noted := strings.CutPrefix(want, "~")
 			if f.Fits != (want == "" || noted) || !strings.Contains(f.Why, note) || want == "" && f.Why != "" {
-				t.Errorf("%s: %s: %+v, want %q", tt.name, method, f, want)
+				t.Errorf("%s: %s: %+v, want %q", net, method, f, want)
 			}
 		}
 	}

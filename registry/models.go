@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -16,87 +17,154 @@ import (
 type Models struct {
 	// NoRuntime says why it couldn't: there's no ONNX Runtime.
 	NoRuntime error
+	// Remarks are what there is to know of stages on models that they fit.
+	Remarks []string
 
-	seen map[string]seen
+	seen map[string]*seen
 }
 
+// A seen is a model that was looked into, and what was found of stages on it.
 type seen struct {
-	model.Inspection
-	err error
+	trial  *model.Trial
+	err    error // why there is no trial
+	unfits map[string]error
 }
 
-// Unfit says why a stage with these parameters can't explain what another one with the
-// parameters of makes. It is nil where that isn't known before both run: of aren't
-// those of model/onnx, the file isn't there, or ONNX Runtime can't run it.
-func (m *Models) Unfit(ctx context.Context, s *stages.Stage, params, of any) error {
-	file, ok := of.(*model.ONNXParams)
-	if !ok {
-		return nil
-	}
-	n := attribute.NeedsOf(s, params)
-	inner := n.Layer != "input" && n.Layer != ""
-	if inner {
-		n.Gradient, n.Rules = false, "" // what lies before the layer doesn't matter
-	}
-	if !n.Gradient && !n.Attention && !n.Others && !inner {
-		return nil
-	}
-	if _, err := os.Stat(file.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if _, err := OpenRuntime(); err != nil {
-		m.NoRuntime = err
-		return nil
-	}
-	key := fmt.Sprintf("%+v", *file)
-	x, ok := m.seen[key]
-	if !ok {
-		x.Inspection, x.err = model.Inspect(ctx, *file)
-		if m.seen == nil {
-			m.seen = map[string]seen{}
+// A Use is a stage with its parameters, and what is wired to its inputs.
+type Use struct {
+	Name   string // of the stage in the experiment
+	Stage  *stages.Stage
+	Params any
+	// Wired returns the uses whose outputs an input takes, and the names of these.
+	Wired func(port string) []Wire
+}
+
+// A Wire is an output of a use.
+type Wire struct {
+	From Use
+	Port string
+}
+
+// Unfit says why a stage can't do what it is used for, as far as the models tell it that
+// it works on: whatever it would say of its parameters, and of images of another size.
+// It is nil where that isn't known before the stages run: where the model isn't one of
+// model/onnx, its file isn't there, or ONNX Runtime isn't.
+func (m *Models) Unfit(ctx context.Context, u Use) error {
+	if file, ok := u.Params.(*model.ONNXParams); ok {
+		if x := m.look(ctx, file); x != nil {
+			return x.err
 		}
-		m.seen[key] = x
+		return nil
 	}
-	if x.err != nil || x.Problem != "" {
-		return x.err
-	}
-	if why := noLayer(x.Inspection, n.Layer); why != "" {
-		return stages.BadField("layer", "%s", why)
-	}
-	if why := unfit(x.Inspection, n); why != "" {
-		return errors.New(why)
+	for _, port := range u.Stage.Inputs {
+		if port.Type != stages.Model {
+			continue
+		}
+		for _, w := range u.Wired(port.Name) {
+			file, ok := w.From.Params.(*model.ONNXParams)
+			if !ok {
+				continue
+			}
+			x := m.look(ctx, file)
+			if x == nil || x.err != nil {
+				continue // its own stage says so
+			}
+			err := u.oversized(x.trial)
+			if err == nil {
+				err = m.try(ctx, x, u, w.From.Name)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.From.Name, err)
+			}
+		}
 	}
 	return nil
 }
 
-// unfit says why a model hasn't what a method needs, "" if it has.
-func unfit(x model.Inspection, n attribute.Needs) string {
-	switch {
-	case n.Gradient && x.Gradient != "":
-		return x.Gradient
-	case n.Attention && x.Attention != "":
-		return x.Attention
-	case x.Rules[n.Rules] != "":
-		return x.Rules[n.Rules]
-	case n.Others && x.Feed.Classes == 1:
-		return "the model has one class, and no others to compare it with"
+// look looks into a file, nil if that can't be done here.
+func (m *Models) look(ctx context.Context, file *model.ONNXParams) *seen {
+	if _, err := os.Stat(file.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return noLayer(x, n.Layer)
+	if m.NoRuntime == nil {
+		_, m.NoRuntime = OpenRuntime()
+	}
+	if m.NoRuntime != nil {
+		return nil
+	}
+	key := fmt.Sprintf("%+v", *file)
+	x := m.seen[key]
+	if x == nil {
+		if m.seen == nil {
+			m.seen = map[string]*seen{}
+		}
+		x = &seen{unfits: map[string]error{}}
+		x.trial, x.err = model.NewTrial(ctx, *file)
+		m.seen[key] = x
+	}
+	if ctx.Err() != nil || errors.Is(x.err, stages.ErrOutOfMemory) {
+		return nil // that says nothing about the model
+	}
+	return x
 }
 
-// noLayer says why a model hasn't a layer, "" if it has.
-func noLayer(x model.Inspection, layer string) string {
-	switch layer {
-	case "", "input":
-		return ""
-	case "middle", "final":
-		if layer == "middle" && x.Middle != nil || layer == "final" && x.Final != nil {
-			return ""
+// try tries a use on a model, once for all that are alike.
+func (m *Models) try(ctx context.Context, x *seen, u Use, name string) error {
+	wired := func(port string) bool { return len(u.Wired(port)) > 0 }
+	key := u.Stage.Name + fmt.Sprintf(" %+v", u.Params)
+	for _, port := range u.Stage.Inputs {
+		key += strconv.FormatBool(wired(port.Name))
+	}
+	err, ok := x.unfits[key]
+	if ok {
+		return err
+	}
+	if err = x.trial.Unfit(ctx, u.Stage, u.Params, wired); ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+		return nil
+	}
+	x.unfits[key] = err
+	if err != nil {
+		return err
+	}
+	why, err := x.trial.Remark(ctx, u.Params)
+	if remark := fmt.Sprintf("%s on %s: %s", u.Stage.Name, name, why); why != "" && !slices.Contains(m.Remarks, remark) {
+		m.Remarks = append(m.Remarks, remark)
+	}
+	return err
+}
+
+// oversized says that images don't have the model's size, if it's known which they have.
+func (u Use) oversized(t *model.Trial) error {
+	for _, port := range u.Stage.Inputs {
+		if port.Type != stages.Images {
+			continue
 		}
-		return "no inner value has places that everything passes through: name a layer"
+		for _, w := range u.Wired(port.Name) {
+			f := w.From.facts()[w.Port]
+			height, errH := strconv.Atoi(f["height"])
+			width, errW := strconv.Atoi(f["width"])
+			if errH == nil && errW == nil && (height != t.Spec.Height || width != t.Spec.Width) {
+				return fmt.Errorf("the images of %s have %d×%d pixels, and the model takes %d×%d: the data set's size or crop makes others, and a model that takes any has the parameter size", w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
+			}
+		}
 	}
-	if x.Values[layer] {
-		return ""
+	return nil
+}
+
+// facts returns what is known of a stage's outputs before it runs.
+func (u Use) facts() map[string]stages.Facts {
+	if u.Stage.Facts == nil {
+		return nil
 	}
-	return fmt.Sprintf("no value of the model's graph is called %q", layer)
+	in := map[string]stages.Facts{}
+	for _, port := range u.Stage.Inputs {
+		if w := u.Wired(port.Name); len(w) > 0 {
+			in[port.Name] = w[0].From.facts()[w[0].Port]
+		}
+	}
+	out, err := u.Stage.Facts(u.Params, in)
+	if err != nil {
+		return nil // its own stage says so, where that matters
+	}
+	return out
 }

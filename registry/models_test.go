@@ -1,60 +1,163 @@
 package registry
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/mosaic"
+	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestUnfit holds that methods are refused for the models that they don't fit, with
-// the parameters they have, and for no others.
+// use returns the use of a stage whose defaults change made other, if it isn't nil.
+func use[P any](s *stages.Stage, change func(*P), wires map[string]Wire) Use {
+	p := s.NewParams()
+	if change != nil {
+		change(p.(*P))
+	}
+	return Use{Name: "the-" + s.Name[strings.Index(s.Name, "/")+1:], Stage: s, Params: p, Wired: func(port string) []Wire {
+		if w, ok := wires[port]; ok {
+			return []Wire{w}
+		}
+		return nil
+	}}
+}
+
+// TestUnfit holds that stages are refused for models that they don't fit, with the
+// parameters they have, and for no others; and that the error is of the parameter.
 func TestUnfit(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	at := func(path string) *model.ONNXParams {
-		p := model.ONNX.NewParams().(*model.ONNXParams)
-		p.Path = path
-		return p
+	onnx := func(net string, change func(*model.ONNXParams)) Use {
+		return use(&model.ONNX, func(p *model.ONNXParams) {
+			p.Path = "../experiments/quickstart/" + net + ".onnx"
+			if change != nil {
+				change(p)
+			}
+		}, nil)
 	}
-	inner := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
-	inner.Layer = "middle"
-	nowhere := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
-	nowhere.Layer = "nowhere"
-	halved := attribute.LRPEpsilon.NewParams().(*attribute.LRPEpsilonParams)
-	halved.Gates = "halved"
+	shapes := func(size int) Use { return use(&dataset.Shapes, func(p *dataset.ShapesParams) { p.Size = size }, nil) }
+	explained := func(net string, size int) map[string]Wire {
+		return map[string]Wire{"model": {onnx(net, nil), "model"}, "images": {shapes(size), "images"}, "labels": {shapes(size), "labels"}}
+	}
+	vgg, vit := explained("vgg", 64), explained("vit", 64)
+	saliency := func(change func(*attribute.SaliencyParams)) Use { return use(&attribute.Saliency, change, vgg) }
+	cam := func(layer string) Use {
+		return use(&attribute.GradCAM, func(p *attribute.GradCAMParams) { p.Layer = layer }, vgg)
+	}
+	lrp := func(wires map[string]Wire, change func(*attribute.LRPEpsilonParams)) Use {
+		return use(&attribute.LRPEpsilon, change, wires)
+	}
+	grids := use[mosaic.GridParams](&mosaic.Grid, nil, map[string]Wire{"images": {shapes(64), "images"}, "labels": {shapes(64), "labels"}})
+	wide := map[string]Wire{"model": {onnx("resnet", func(p *model.ONNXParams) { p.Size = 128 }), "model"}, "images": {grids, "images"}}
+	narrow := map[string]Wire{"model": {onnx("resnet", nil), "model"}, "images": {grids, "images"}}
 	var m Models
 	for _, tt := range []struct {
-		net, method string
-		params      any
-		want        string
+		name, field, want string
+		use               Use
 	}{
-		{"vgg", "tibav", nil, "no attention"},
-		{"vgg", "lrp-epsilon", nil, ""},
-		{"vgg", "lrp-epsilon", inner, ""},
-		{"vgg", "lrp-epsilon", nowhere, `is called "nowhere"`},
-		{"vgg", "grad-cam", nil, ""},
-		{"vit", "tibav", nil, ""},
-		{"vit", "lrp-epsilon", halved, ""},
-		{"vit", "deeplift", nil, ""},
-		{"none", "tibav", nil, ""},
+		{"a net without attention", "", "the-onnx: the model has no attention", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vgg)},
+		{"a net with attention", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vit)},
+		{"rules", "", "", lrp(vgg, nil)},
+		{"an inner layer", "", "", lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "middle" })},
+		{"no such layer", "layer", `is called so; middle is called "/6/Relu_output_0", and final "/11/Relu_output_0"`, lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "nowhere" })},
+		{"halved gates", "", "", lrp(vit, func(p *attribute.LRPEpsilonParams) { p.Gates = "halved" })},
+		{"a comparison with a reference", "", "", use[attribute.DeepLIFTParams](&attribute.DeepLIFT, nil, vit)},
+		{"a layer with places", "", "", cam("final")},
+		{"a layer's name", "", "", cam("/6/Relu_output_0")},
+		{"a layer without places", "layer", "values of shape [12] for an image have no places in the image", cam("logits")},
+		{"a class", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "11" })},
+		{"no such class", "target", "class 1000 is not one of the model's 12, which are 0 to 11", saliency(func(p *attribute.SaliencyParams) { p.Target = "1000" })},
+		{"no such class in a difference", "target", "class 12 is", saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted-12" })},
+		{"the last of all classes", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted:12" })},
+		{"the last but one more", "target", "predicted:13: the model has 12 classes", saliency(func(p *attribute.SaliencyParams) { p.Target = "label-predicted:13" })},
+		{"a difference that may be none", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "label-11" })},
+		{"no such class to predict", "target", "class 12 is", use(&model.Predict, func(p *model.PredictParams) { p.Target = "12" }, vgg)},
+		{"the last block", "", "", use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 4 }, vit)},
+		{"beyond the last block", "start", "start 5: the model has 5 blocks", use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 5 }, vit)},
+		{"a rollout from beyond", "start", "start 7", use(&attribute.AttentionRollout, func(p *attribute.AttentionRolloutParams) { p.Start = 7 }, vit)},
+		{"an ablation of attention", "ablation", "has no attention", use(&attribute.AbsLRP, func(p *attribute.AbsLRPParams) { p.Ablation = "values-only" }, vgg)},
+		{"images of another size", "", "the images of the-shapes have 32×32 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, explained("vgg", 32))},
+		{"grids", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, wide)},
+		{"grids of a model for their cells", "", "the images of the-grid have 128×128 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, narrow)},
+		{"a curve over other images", "", "32×32", use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
+		{"a model", "", "", onnx("vgg", nil)},
+		{"no such output", "output", `the model has no output "logit"; it has "logits"`, onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" })},
+		{"no such input", "input", `no input "images"`, onnx("vgg", func(p *model.ONNXParams) { p.Input = "images" })},
+		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
+		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size = 32 })},
+		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
+		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},
+		{"what is no model", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, map[string]Wire{"model": {grids, "model"}})},
 	} {
-		s, _ := Builtin().Lookup("attribute/" + tt.method)
-		if tt.params == nil {
-			tt.params = s.NewParams()
-		}
-		err := m.Unfit(t.Context(), s, tt.params, at("../experiments/quickstart/"+tt.net+".onnx"))
+		err := m.Unfit(t.Context(), tt.use)
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s of %s: %v, want %q", tt.method, tt.net, err, tt.want)
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
-		if err := m.Unfit(t.Context(), s, tt.params, s.NewParams()); err != nil {
-			t.Errorf("%s of what is no model: %v", tt.method, err)
+		var of *stages.FieldError
+		if errors.As(err, &of) != (tt.field != "") || of != nil && of.Field != tt.field {
+			t.Errorf("%s: the error is of the parameter %+v, want %q", tt.name, of, tt.field)
 		}
 	}
-	if len(m.seen) != 2 || m.NoRuntime != nil {
-		t.Errorf("%d files were looked into: %v", len(m.seen), m.NoRuntime)
+	if m.NoRuntime != nil {
+		t.Error(m.NoRuntime)
+	}
+	steady := func(p *attribute.LRPEpsilonParams) { p.Stabiliser = 0.01 }
+	for _, tt := range []struct {
+		use  Use
+		want []string
+	}{
+		{lrp(vit, steady), nil}, {lrp(vgg, nil), nil},
+		{lrp(vit, nil), []string{"attribute/lrp-epsilon on the-onnx: the model has attention, and with stabiliser 1e-06 relevance"}},
+		{use[attribute.GuidedBackpropParams](&attribute.GuidedBackprop, nil, vgg), nil},
+		{use[attribute.GuidedBackpropParams](&attribute.GuidedBackprop, nil, vit), []string{"attribute/guided-backprop on the-onnx: the model has no Relu"}},
+	} {
+		var m Models
+		for range 2 { // it's said once
+			if err := m.Unfit(t.Context(), tt.use); err != nil {
+				t.Error(err)
+			}
+		}
+		if !slices.EqualFunc(m.Remarks, tt.want, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", tt.use.Stage.Name, m.Remarks, tt.want)
+		}
+	}
+}
+
+// TestEveryUserOfModels holds that all stages that can't do without a model may be tried
+// on one.
+func TestEveryUserOfModels(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path = "../experiments/quickstart/vgg.onnx"
+	trial, err := model.NewTrial(t.Context(), *p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trial.Close()
+	for _, s := range Builtin().Family("") {
+		if port := s.Input("model"); port == nil || port.Optional {
+			continue
+		}
+		ran := false
+		probe := *s
+		probe.Run = func(ctx context.Context, params any, e *stages.Env) error {
+			ran = true
+			return fmt.Errorf("it ran")
+		}
+		if err := trial.Unfit(t.Context(), &probe, s.NewParams(), func(string) bool { return true }); err == nil || !ran {
+			t.Errorf("%s isn't tried: %v", s.Name, err)
+		}
 	}
 }

@@ -189,6 +189,11 @@ func find(ports []Port, name string) *Port {
 type FieldError struct {
 	Field string // the YAML name
 	Err   error
+
+	// Name is what the parameter names though it isn't among Names, if that is the
+	// error: for a hint at the one that was meant.
+	Name  string
+	Names []string
 }
 
 func (e *FieldError) Error() string { return e.Err.Error() }
@@ -197,4 +202,9 @@ func (e *FieldError) Unwrap() error { return e.Err }
 // BadField returns a [FieldError] for the parameter called field.
 func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+// BadName returns the [FieldError] of a field that names nothing that there is.
+func BadName(field, name string, names []string, format string, args ...any) error {
+	return &FieldError{field, fmt.Errorf(format, args...), name, names}
 }

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestEveryMethod runs every attribution method through the engine, on slots as they
-// are, on a net of convolutions and a vision transformer: each makes its maps, but
-// those that look at attention, which the first net hasn't.
+// are, on a net of convolutions and a vision transformer: each makes its maps, but those
+// that check refuses, such as those that look at attention, which the first net hasn't.
 func TestEveryMethod(t *testing.T) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -31,6 +34,15 @@ func TestEveryMethod(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&methods, "    %s: {uses: %s, with: {%s}}\n", name, s.Name, few[name])
+	}
+	// What fits neither net, or one of them.
+	for i, odd := range []string{
+		"saliency, with: {target: '12'}", "saliency, with: {target: predicted-predicted:13}", "saliency, with: {layer: /6/Relu_output_0}",
+		"grad-cam, with: {layer: logits}", "ablation-cam, with: {layer: logits}", "occlusion, with: {window: 4, layer: logits}",
+		"attention-rollout, with: {start: 5}", "transition-attention, with: {steps: 2, start: 5}", "tibav, with: {start: 5}",
+		"abslrp, with: {ablation: values-only}", "abslrp, with: {ablation: patch}",
+	} {
+		fmt.Fprintf(&methods, "    odd-%d: {uses: attribute/%s}\n", i, odd)
 	}
 	w := newWorld(t, map[string]string{"methods.yaml": `name: methods
 axes:
@@ -54,21 +66,23 @@ publish: [mass]
 			t.Fatal(err)
 		}
 	}
-	refused := []string{"attention-rollout", "raw-attention", "tibav", "transition-attention"}
-	e := w.run(1, "run", "methods.yaml")
-	if n := strings.Count(e.stderr, "the model has no attention"); n < len(refused) {
-		t.Errorf("%d methods of attention refuse the net without it: %s", n, e.stderr)
+	refused := map[string]bool{}
+	complaint := regexp.MustCompile(`axes\.method\.([\w-]+)\.\S+: (?:attribute/\S+: )?model\[(model=\w+)\]: `)
+	for _, m := range complaint.FindAllStringSubmatch(w.run(2, "check", "methods.yaml").stderr, -1) {
+		refused["maps[method="+m[1]+","+m[2]+"]"] = true
 	}
-	for _, line := range strings.Split(e.stderr, "\n") {
-		if !strings.Contains(line, "failed") || !strings.Contains(line, "maps[") {
-			continue
+	for _, cell := range []string{"maps[method=tibav,model=vgg]", "maps[method=odd-0,model=vit]"} {
+		if !refused[cell] {
+			t.Errorf("check accepts %s", cell)
 		}
-		fits := true
-		for _, m := range refused {
-			fits = fits && !strings.Contains(line, "maps[method="+m+",model=vgg]")
+	}
+	failed := map[string]bool{}
+	for _, e := range w.run(1, "run", "methods.yaml", "--json").events(t) {
+		if strings.HasPrefix(e.Cell, "maps[") && (e.Event == "failed" || e.Event == "blocked") {
+			failed[e.Cell] = true
 		}
-		if fits {
-			t.Error(line)
-		}
+	}
+	if d := cmp.Diff(refused, failed); d != "" {
+		t.Errorf("refused by check (-), by run (+):\n%s", d)
 	}
 }

@@ -38,7 +38,7 @@ func checkVerb() *verb {
 			}
 			registry.UseRuntime(*runtime)
 			var models registry.Models
-			o.Fits = func(c *pipeline.Cell) error { return fit(ctx, &models, c) }
+			o.Fits = func(c *pipeline.Cell) error { return models.Unfit(ctx, used(c)) }
 			var all pipeline.Diags
 			for _, file := range args {
 				plan, err := pipeline.Load(file, registry.Builtin(), o)
@@ -56,6 +56,9 @@ func checkVerb() *verb {
 			if models.NoRuntime != nil {
 				u.warn("no method was tried on its model: " + models.NoRuntime.Error())
 			}
+			for _, r := range models.Remarks {
+				u.warn(r)
+			}
 			if len(all) > 0 {
 				return all
 			}
@@ -64,16 +67,21 @@ func checkVerb() *verb {
 	}
 }
 
-// fit says which model a cell can't explain, and why.
-func fit(ctx context.Context, models *registry.Models, c *pipeline.Cell) error {
-	for _, in := range c.Inputs {
-		for _, e := range in.Edges {
-			if err := models.Unfit(ctx, c.Stage, c.Params, e.From.Params); err != nil {
-				return fmt.Errorf("%s: %w", e.From, err)
+// used returns what a cell is for.
+func used(c *pipeline.Cell) registry.Use {
+	return registry.Use{
+		Name: c.String(), Stage: c.Stage, Params: c.Params,
+		Wired: func(port string) (wires []registry.Wire) {
+			for k, in := range c.Inputs {
+				for _, e := range in.Edges {
+					if c.Stage.Inputs[k].Name == port && e.Port >= 0 {
+						wires = append(wires, registry.Wire{From: used(e.From), Port: e.From.Stage.Outputs[e.Port].Name})
+					}
+				}
 			}
-		}
+			return wires
+		},
 	}
-	return nil
 }
 
 // declared counts the stages that stand in the experiment.

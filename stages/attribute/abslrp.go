@@ -157,10 +157,10 @@ func (p AbsLRPParams) plan(ctx context.Context, e *stages.Env, n *program.Net) (
 	switch {
 	case p.Ablation == "patch":
 		if q.Layer = relevance.PatchEmbedding(g); q.Layer == "" {
-			return q, nil, fmt.Errorf("ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
+			return q, nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
 		}
 	case p.Ablation != "none" && !attention:
-		return q, nil, fmt.Errorf("ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
+		return q, nil, stages.BadField("ablation", "ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
 	}
 	return q, p.passes(attention), nil
 }

@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -109,7 +108,7 @@ func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages
 // startsWithin refuses a first block that a model doesn't have.
 func startsWithin(a program.Attention, start int) error {
 	if start >= len(a.Blocks) {
-		return fmt.Errorf("start %d: the model has %d blocks, the first of which is 0", start, len(a.Blocks))
+		return stages.BadField("start", "start %d: the model has %d blocks, the first of which is 0", start, len(a.Blocks))
 	}
 	return nil
 }

@@ -99,9 +99,9 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 		give(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 		return nil
 	}
-	planes, err := planesOf(values, shape)
+	planes, err := p.planesOf(values, shape)
 	if err != nil {
-		return fmt.Errorf("layer %s: %w", p.Layer, err)
+		return err
 	}
 	p.putPlane(e, i, n, p.flat(planes.values, planes.pixels()), planes, "bilinear")
 	return nil
@@ -126,6 +126,15 @@ type planes struct {
 }
 
 func (p planes) pixels() int { return p.height * p.width }
+
+// planesOf reads values of the layer.
+func (p Tapped) planesOf(values []float64, shape []int) (planes, error) {
+	at, err := planesOf(values, shape)
+	if err != nil {
+		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such as layer final where the model has one", p.Layer, err)
+	}
+	return at, nil
+}
 
 // planesOf reads values of a layer: feature maps [K,h,w], or tokens [T,K] of a
 // square grid of patches, with or without other tokens before them, which have no

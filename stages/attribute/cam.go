@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -49,11 +48,11 @@ func (p CAM) run(ctx context.Context, e *stages.Env, rule weighing) error {
 
 // cam returns the class activation map at the layer, and the layer's places.
 func (p Tapped) cam(d derivative, rule weighing, relu bool) ([]float64, planes, error) {
-	gradient, err := planesOf(doubles(d.Gradient), d.Shape)
+	gradient, err := p.planesOf(doubles(d.Gradient), d.Shape)
 	if err != nil {
-		return nil, planes{}, fmt.Errorf("layer %s: %w", p.Layer, err)
+		return nil, planes{}, err
 	}
-	value, err := planesOf(doubles(d.Value), d.Shape)
+	value, err := p.planesOf(doubles(d.Value), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
 	}

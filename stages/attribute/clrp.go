@@ -132,11 +132,8 @@ func (p CLRPParams) contrast(classes []float32, t program.Target) error {
 
 // against writes what counts of a target's class and of each of the others.
 func against(classes []float32, t program.Target, target, others float64) error {
-	switch {
-	case t.Minus >= 0:
+	if t.Minus >= 0 {
 		return fmt.Errorf("the target is a difference of classes, which has no others to be compared with")
-	case len(classes) < 2:
-		return fmt.Errorf("the model has one class, and no others to compare it with")
 	}
 	for i := range classes {
 		classes[i] = float32(others)

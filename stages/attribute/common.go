@@ -71,6 +71,9 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	if err != nil {
 		return program.Target{}, fmt.Errorf("target: %w", err)
 	}
+	if err := x.Fits(n.Classes); err != nil {
+		return program.Target{}, stages.BadField("target", "target: %w", err)
+	}
 	fail := func(err error) (program.Target, error) {
 		return program.Target{}, fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -14,6 +15,9 @@ type DeconvolutionParams struct{ Tapped }
 func (p DeconvolutionParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
 	return p.oneWay(ctx, e, n, relevance.Deconvolution())
 }
+
+// Remark tells of models that have nothing to rectify.
+func (DeconvolutionParams) Remark(g *onnx.Graph) string { return unrectified(g, "this") }
 
 // Deconvolution is the stage of deconvolutional networks.
 var Deconvolution = stages.New(stages.Def[DeconvolutionParams]{

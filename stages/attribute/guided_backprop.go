@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -16,6 +17,17 @@ type GuidedBackpropParams struct {
 
 func (p GuidedBackpropParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
 	return p.oneWay(ctx, e, n, relevance.Guided())
+}
+
+// Remark tells of models that have nothing to guide.
+func (GuidedBackpropParams) Remark(g *onnx.Graph) string { return unrectified(g, "this") }
+
+// unrectified says what else a method's part is on models without rectifiers.
+func unrectified(g *onnx.Graph, part string) string {
+	if relevance.Rectifiers(g) > 0 {
+		return ""
+	}
+	return "the model has no Relu, so " + part + " is the plain gradient"
 }
 
 // GuidedBackprop is the stage of guided backpropagation.

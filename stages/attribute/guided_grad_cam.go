@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -40,6 +41,9 @@ func (p GuidedGradCAMParams) atInput() Tapped {
 	guided.Layer = "input"
 	return guided
 }
+
+// Remark tells of models that have nothing to guide.
+func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, "the guided part") }
 
 // GuidedGradCAM is the stage of guided backpropagation within the class
 // activation map.

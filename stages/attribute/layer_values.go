@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -35,9 +34,9 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net, use f
 		return err
 	}
 	for i, v := range values {
-		at, err := planesOf(doubles(v), shape)
+		at, err := p.planesOf(doubles(v), shape)
 		if err != nil {
-			return fmt.Errorf("layer %s: %w", p.Layer, err)
+			return err
 		}
 		t, err := p.target(e, i, n)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 type TransitionAttentionParams struct {
 	Common
 	Steps int `yaml:"steps" doc:"how many scaled images derivatives are averaged over; 1 takes that of the image alone" min:"1" max:"10000"`
-	Start int `yaml:"start" doc:"the first block whose transitions count, from 0; from the last one on there are none" min:"0" max:"1000"`
+	Start int `yaml:"start" doc:"the first block whose transitions count, from 0; from the last one there are none" min:"0" max:"1000"`
 }
 
 // TransitionAttention is the stage of transition attention maps.
@@ -47,6 +47,9 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 		}
 		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
 		if err != nil {
+			return err
+		}
+		if err := startsWithin(a, p.Start); err != nil {
 			return err
 		}
 		d, err := n.Attention(ctx, e.Slot, program.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))

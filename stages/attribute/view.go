@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -33,9 +32,9 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		set := func(i int) { m.Set(x.images[i], x.from) }
 		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
 	}
-	at, err := planesOf(make([]float64, len(x.from)), x.shape)
+	at, err := p.planesOf(make([]float64, len(x.from)), x.shape)
 	if err != nil {
-		return view{}, fmt.Errorf("layer %s: %w", p.Layer, err)
+		return view{}, err
 	}
 	name, err := n.Layer(ctx, e.Slot, p.Layer)
 	if err != nil {

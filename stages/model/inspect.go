@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/runexp/runexp/stages"
@@ -34,20 +33,17 @@ type Inspection struct {
 	// Problem says why the model couldn't be run; what follows is empty then.
 	Problem string `json:"problem,omitempty"`
 
-	Feed       modelfile.Spec  `json:"feed"`                 // with the default preset
-	OpenSize   bool            `json:"open_size"`            // the file leaves height and width open
-	OtherSize  int             `json:"other_size,omitempty"` // it also runs on images of this height
-	CutSoftmax bool            `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
-	Simplified []NodeCount     `json:"simplified"`           // what it comes down to
-	Rectifiers int             `json:"rectifiers"`
-	Middle     *Value          `json:"middle,omitempty"`
-	Final      *Value          `json:"final,omitempty"`
-	Values     map[string]bool `json:"-"`                     // the names of all that may be a layer
-	Gradient   string          `json:"no_gradient,omitempty"` // why there is none
-	// Attention says why there is none of tokens to tokens.
-	Attention string `json:"no_attention,omitempty"`
-	// Rules says, by the name of a policy that not all models have rules for, why not.
-	Rules map[string]string `json:"no_rules,omitempty"`
+	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
+	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
+	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
+	CutSoftmax bool           `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
+	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
+	Rectifiers int            `json:"rectifiers"`
+	Middle     *Value         `json:"middle,omitempty"`
+	Final      *Value         `json:"final,omitempty"`
+	Gradient   string         `json:"no_gradient,omitempty"` // why there is none
+
+	Trial *Trial `json:"-"` // what methods may be tried on; nil where the model couldn't be run
 }
 
 // Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
@@ -55,8 +51,6 @@ type Inspection struct {
 // file shows. Where it leaves its size open and p doesn't say it, usual ones are
 // tried.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
-	defaults := ONNX.NewParams().(*ONNXParams)
-	p.Preset, p.Layout, p.Order, p.Kind = defaults.Preset, defaults.Layout, defaults.Order, defaults.Kind
 	x := Inspection{File: p.Path}
 	files, err := onnx.ExternalFiles(p.Path)
 	if err != nil {
@@ -121,11 +115,12 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if other := out.Spec.Height * 2; runsAt(out, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
-	n, err := program.NewNet(out)
+	t, err := trialOf(out)
 	if err != nil {
 		return err
 	}
-	g, err := n.Graph(ctx, noSlot{}, n.Fit(2, 2))
+	x.Trial = t
+	g, err := t.graph(ctx)
 	if err != nil {
 		x.Gradient = err.Error()
 		return nil
@@ -134,44 +129,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	x.Rectifiers = relevance.Rectifiers(g)
 	middle, final := relevance.Layers(g)
 	x.Middle, x.Final = layer(g, middle), layer(g, final)
-	x.Values = map[string]bool{}
-	for name := range g.Types {
-		x.Values[name] = true
-	}
-	x.follow(g, n.Input, n.Output)
-	return nil
-}
-
-// follow says which ways back from the answer there are.
-func (x *Inspection) follow(g *onnx.Graph, input, answer string) {
-	seeds := map[string]string{answer: answer}
-	if _, err := relevance.Backward(g.Clone(), seeds, []string{input}, relevance.Policy{}); err != nil {
+	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output}, []string{out.Spec.Input}, relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}
-	attention, err := relevance.Attend(g)
-	if err != nil {
-		x.Attention = err.Error()
-	}
-	if x.Gradient != "" {
-		return
-	}
-	fails := func(p relevance.Policy, g *onnx.Graph, wrt []string) {
-		if _, err := relevance.Backward(g, seeds, wrt, p); err != nil {
-			if x.Rules == nil {
-				x.Rules = map[string]string{}
-			}
-			x.Rules[p.Name] = err.Error()
-		}
-	}
-	other := g.Clone()
-	if twin, ok := relevance.Twin(other, g, input); ok {
-		fails(relevance.Rescale(false, twin), other, []string{input})
-	}
-	fails(relevance.PlainLRP(), g.Clone(), []string{input})
-	fails(relevance.RAP().Policy(), g.Clone(), []string{input})
-	if x.Attention == "" {
-		fails(relevance.TIBAV(), g.Clone(), attention.Blocks)
-	}
+	return nil
 }
 
 // openSize reports whether a model leaves the size of its images open.
@@ -215,13 +176,4 @@ func layer(g *onnx.Graph, name string) *Value {
 		v.Shape = append(v.Shape, fmt.Sprint(d))
 	}
 	return &v
-}
-
-// noSlot is a CPU that keeps nothing.
-type noSlot struct{}
-
-func (noSlot) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
-
-func (noSlot) Keep(_ string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
-	return make()
 }

@@ -136,7 +136,7 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	}
 	err = probe(ctx, &out, p)
 	if in, _ := pick(m.Inputs(), p.Input, "input", false); err != nil && p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
-		err = fmt.Errorf("size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 	}
 	return out, err
 }
@@ -179,10 +179,10 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 		s.Scale = p.Scale
 	}
 	if s.Mean, err = channels(p.Mean, preset.Mean, s.Channels); err != nil {
-		return s, fmt.Errorf("mean: %w", err)
+		return s, stages.BadField("mean", "mean: %w", err)
 	}
 	if s.Std, err = channels(p.Std, preset.Std, s.Channels); err != nil {
-		return s, fmt.Errorf("std: %w", err)
+		return s, stages.BadField("std", "std: %w", err)
 	}
 	switch p.Kind {
 	case "probabilities":
@@ -195,25 +195,25 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 
 // pick returns the value called name, or the only or first one.
 func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error) {
-	var names []string
+	var names, quoted []string
 	for _, v := range values {
 		if v.Name == name {
 			return v, nil
 		}
-		names = append(names, strconv.Quote(v.Name))
+		names, quoted = append(names, v.Name), append(quoted, strconv.Quote(v.Name))
 	}
 	switch {
 	case len(values) == 0:
 		return onnx.Value{}, fmt.Errorf("the model has no %s", what)
 	case name != "":
-		return onnx.Value{}, fmt.Errorf("the model has no %s %q; it has %s", what, name, strings.Join(names, ", "))
+		return onnx.Value{}, stages.BadName(what, name, names, "the model has no %s %q; it has %s", what, name, strings.Join(quoted, ", "))
 	case len(values) > 1 && !first:
-		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there is one", strings.Join(names, ", "))
+		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there is one", strings.Join(quoted, ", "))
 	}
 	return values[0], nil
 }
 
-var errOpenSize = errors.New("the model leaves the size of its input open: give the parameter size")
+var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
 
 // frame derives batch, layout and size from the input's shape.
 func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
@@ -240,7 +240,7 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 		c = 3
 	}
 	if s.Layout == "" || !isCount(c) {
-		return fmt.Errorf("input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name, in.Shape)
+		return stages.BadField("layout", "input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name, in.Shape)
 	}
 	for _, d := range []*int{&h, &w} {
 		switch {

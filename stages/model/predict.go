@@ -69,6 +69,9 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 		return fmt.Errorf("target: %w", err)
 	}
 	return eachAnswer(ctx, e, func(n *program.Net, i int, row []float32) error {
+		if err := x.Fits(n.Classes); err != nil {
+			return stages.BadField("target", "target: %w", err)
+		}
 		if slices.ContainsFunc(row, func(v float32) bool { return math.IsNaN(float64(v)) }) {
 			return fmt.Errorf("item %q: the model's answer is not a number", e.Calls[i].ID)
 		}

@@ -75,7 +75,7 @@ func TestPredictRefuses(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"label":        `item "item-0": target is label, and nothing on port labels`,
-		"10":           `item "item-0": class 10 is not one of the model's 10`,
+		"10":           "target: class 10 is not one of the model's 10, which are 0 to 9",
 		"predicted:11": "the model has 10 classes",
 	} {
 		if _, err := stagetest.Try(model.Predict, &model.PredictParams{Target: target}, in); err == nil || !strings.Contains(err.Error(), want) {

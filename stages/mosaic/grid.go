@@ -70,8 +70,25 @@ corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
 		}
 		return nil
 	},
+	Facts: func(p GridParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		height, errH := strconv.Atoi(in["images"]["height"])
+		width, errW := strconv.Atoi(in["images"]["width"])
+		if errH != nil || errW != nil {
+			return map[string]stages.Facts{}, nil // known once there are images
+		}
+		return p.facts(height, width), nil
+	},
 	Run: runGrid,
 })
+
+// facts are those of grids of images of a size.
+func (p GridParams) facts(height, width int) map[string]stages.Facts {
+	h, w := strconv.Itoa(p.N*height), strconv.Itoa(p.N*width)
+	return map[string]stages.Facts{
+		"images": {"height": h, "width": w},
+		"cells":  {"height": h, "width": w, "grid": strconv.Itoa(p.N)},
+	}
+}
 
 func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 	classes, err := classesOf(ctx, e)
@@ -117,9 +134,9 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 	if built < p.Count {
 		e.Warn("%d grids instead of %d: there are no more images", built, p.Count)
 	}
-	size := stages.Facts{"height": strconv.Itoa(p.N * shape[1]), "width": strconv.Itoa(p.N * shape[2])}
-	e.SetFacts("images", size)
-	e.SetFacts("cells", stages.Facts{"height": size["height"], "width": size["width"], "grid": strconv.Itoa(p.N)})
+	for port, f := range p.facts(shape[1], shape[2]) {
+		e.SetFacts(port, f)
+	}
 	return nil
 }
 

@@ -77,11 +77,11 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	}
 	weight := 4*n.size + int64(batch*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		b, r, err := n.compileAttention(g, what, probability, batch)
+		r, err := n.compileAttention(g, what, probability, batch)
 		if err != nil {
 			return nil, err
 		}
-		return load(b, batch, n.Classes, r, slot.Device())
+		return open(g.Model, batch, n.Classes, r, slot)
 	})
 	if err != nil {
 		return Attention{}, err
@@ -90,12 +90,12 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	return a, nil
 }
 
-func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (_ []byte, _ recipe, err error) {
+func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (r recipe, err error) {
 	defer onnx.Sound(&err)
-	r := recipe{name: "attention", canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
+	r = recipe{name: "attention", canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
 	found, err := relevance.Attend(g)
 	if err != nil {
-		return nil, r, err
+		return r, err
 	}
 	if what != Heads {
 		r.feeds = append(r.feeds, feed{"targets", []int{batch, n.Classes}})
@@ -103,7 +103,7 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	merge(g, "")
 	inputs, err := declare(g, r.feeds)
 	if err != nil {
-		return nil, r, err
+		return r, err
 	}
 	before := g.Fragment()
 	n.enter(before, "runexp_images", g.Types[n.Input].Elem)
@@ -131,12 +131,12 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	if asksRelevances {
 		// First, because rules that group nodes mustn't see those of derivatives.
 		if relevances, err = relevance.Backward(g, map[string]string{n.Output: start}, at, relevance.TIBAV()); err != nil {
-			return nil, r, err
+			return r, err
 		}
 	}
 	if asksSlopes {
 		if slopes, err = relevance.Backward(g, map[string]string{n.Output: slope}, at, relevance.Derivative()); err != nil {
-			return nil, r, err
+			return r, err
 		}
 	}
 	end := g.Fragment()
@@ -151,7 +151,7 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 	t := found.Tokens
 	for k, v := range at {
 		if asksRelevances && relevances[v] == "" || asksSlopes && slopes[v] == "" {
-			return nil, r, fmt.Errorf("nothing of the answer depends on %q", v)
+			return r, fmt.Errorf("nothing of the answer depends on %q", v)
 		}
 		heads := size(g.Shape(v)) / (batch * t * t)
 		name := fmt.Sprintf("block%d", k)
@@ -173,8 +173,8 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 		}
 	}
 	g.After(end)
-	b, err := sealed(g, inputs, r)
-	return b, r, err
+	seal(g, inputs, r)
+	return r, nil
 }
 
 // mean emits the mean over heads, as a product, whose bits don't depend on the batch.

@@ -85,7 +85,7 @@ func (n *Net) bounds(g *onnx.Graph, batch int, q Question) (b bounds, wrt string
 	Arrange(g, q.Layer)
 	shape := g.Shape(q.Layer)
 	if len(shape) == 0 || shape[0] != batch {
-		return b, "", fmt.Errorf("layer %q: no value of the model's graph, or none with a row for every image", q.Layer)
+		return b, "", stages.BadField("layer", "layer %q: no value of the model's graph, or none with a row for every image", q.Layer)
 	}
 	b.inner = shape[1:]
 	return b, q.Layer, nil
@@ -138,11 +138,11 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 	// Weights twice, and turned around for each way back; activations wait for it.
 	weight := int64(4+2*len(w.also))*n.size + int64(batch*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		b, r, err := n.compileBackward(g, batch, w)
+		r, err := n.compileBackward(g, batch, w)
 		if err != nil {
 			return nil, err
 		}
-		return load(b, batch, n.Classes, r, slot.Device())
+		return open(g.Model, batch, n.Classes, r, slot)
 	})
 	if err != nil {
 		return nil, err
@@ -150,15 +150,12 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 	return c.(*Program), nil
 }
 
-// compileBackward returns the ONNX bytes of a walk and what it is fed and returns.
-func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (_ []byte, _ recipe, err error) {
+// compileBackward makes the program of a walk of the graph, and returns what it is fed
+// and returns.
+func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (r recipe, err error) {
 	defer onnx.Sound(&err)
-	r, _, err := n.build(g, batch, w)
-	if err != nil {
-		return nil, r, err
-	}
-	b, err := g.Encode()
-	return b, r, err
+	r, _, err = n.build(g, batch, w)
+	return r, err
 }
 
 // build makes the program of a walk of the graph, and returns what it is fed and
@@ -273,7 +270,7 @@ func (n *Net) back(g *onnx.Graph, number string, begins beginning, wrt string, a
 	}
 	derivative := arrived[wrt]
 	if derivative == "" {
-		return feed{}, nil, fmt.Errorf("layer %q: nothing of the answer depends on it", w.Layer)
+		return feed{}, nil, stages.BadField("layer", "layer %q: nothing of the answer depends on it", w.Layer)
 	}
 	end := g.Fragment()
 	if w.Layer == "" {

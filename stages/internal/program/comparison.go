@@ -22,16 +22,16 @@ type comparison struct {
 // compare loads the programs of a comparison. g is the graph of a batch and one that of
 // a single image; where values of one don't broadcast to those of g, the reference
 // stands in every row. once says that what is read of the reference is made once.
-func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, d stages.Device, once bool) (*comparison, error) {
+func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, slot stages.Slot, once bool) (*comparison, error) {
 	to, err := n.compileComparison(g, one, q, official, batch, once)
 	if err != nil {
 		return nil, err
 	}
 	c := &comparison{inner: q.Layer != ""}
-	if c.reference, err = load(to.there, to.rows, n.Classes, to.forth, d); err != nil {
+	if c.reference, err = open(to.there.Model, to.rows, n.Classes, to.forth, slot); err != nil {
 		return nil, err
 	}
-	if c.Program, err = load(to.here, batch, n.Classes, to.back, d); err != nil {
+	if c.Program, err = open(to.here.Model, batch, n.Classes, to.back, slot); err != nil {
 		return nil, errors.Join(err, c.reference.Close())
 	}
 	// What the one returns, or is fed, the other is fed, in the same memory.
@@ -50,10 +50,10 @@ func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, 
 	return c, nil
 }
 
-// compiled are the ONNX bytes of the programs of a comparison: the one that goes back,
-// and the one for the reference, which has that many rows.
+// compiled are the programs of a comparison: the one that goes back, and the one for the
+// reference, which has that many rows.
 type compiled struct {
-	here, there []byte
+	here, there *onnx.Graph
 	back, forth recipe
 	rows        int
 }
@@ -128,12 +128,9 @@ func (n *Net) compileComparison(g, one *onnx.Graph, q Question, official bool, b
 		there.After(end)
 	}
 
-	if c.there, err = sealed(there, image, forth); err != nil {
-		return c, err
-	}
-	c.here, err = sealed(g, append(inputs, more...), back)
-	c.back, c.forth, c.rows = back, forth, rows
-	return c, err
+	seal(there, image, forth)
+	seal(g, append(inputs, more...), back)
+	return compiled{here: g, there: there, back: back, forth: forth, rows: rows}, nil
 }
 
 // compared emits what is explained of a graph for a batch, and returns where that is and

@@ -36,7 +36,7 @@ func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, offici
 	// activations of two images.
 	weight := 6*n.size + int64((batch+1)*n.Size())*4*64
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		return n.compare(g, one, q, official, batch, slot.Device(), slot.Device().Class == "cpu")
+		return n.compare(g, one, q, official, batch, slot, slot.Device().Class == "cpu")
 	})
 	if err != nil {
 		return DeepLIFT{}, err

@@ -41,16 +41,11 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := n.compileBackward(g, 2, n.masked(layer, "all", func(value []int) []int { return value }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := onnx.Parse(b)
-	if err != nil {
+	if _, err := n.compileBackward(g, 2, n.masked(layer, "all", func(value []int) []int { return value })); err != nil {
 		t.Fatal(err)
 	}
 	var ops []string
-	for _, node := range m.Proto.Graph.Node {
+	for _, node := range g.Proto.Graph.Node {
 		ops = append(ops, node.OpType)
 	}
 	return ops
@@ -67,7 +62,7 @@ func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot)
 			t.Fatal(err)
 		}
 	}
-	c, err := n.compare(g[0], g[1], Question{}, false, 2, slot.Device(), false)
+	c, err := n.compare(g[0], g[1], Question{}, false, 2, slot, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +125,7 @@ func Rewritten(n *Net, batch int, types map[string]onnx.Type) (*onnx.Graph, erro
 // Compile makes the bytes of a program that answers a question, as [Net.Gradient] does,
 // with accounts if they are asked for.
 func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, error) {
-	b, _, err := n.compileBackward(g, batch, walk{
+	_, err := n.compileBackward(g, batch, walk{
 		Question: q,
 		name:     "gradient",
 		feeds: func(b bounds) []feed {
@@ -139,25 +134,39 @@ func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, 
 		images: func(*onnx.Fragment) string { return "runexp_images" },
 		audit:  audit,
 	})
-	return b, err
+	return encoded(g, err)
 }
 
 // CompileMasked makes the bytes of a program that looks at a layer through masks.
 func CompileMasked(n *Net, g *onnx.Graph, batch int, layer string) ([]byte, error) {
-	b, _, err := n.compileBackward(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
-	return b, err
+	_, err := n.compileBackward(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
+	return encoded(g, err)
 }
 
 // CompileDeepLIFT makes the bytes of the programs of [Net.DeepLIFT].
 func CompileDeepLIFT(n *Net, g *onnx.Graph, batch int, q Question, official, once bool) (here, there []byte, err error) {
 	c, err := n.compileComparison(g, g, q, official, batch, once)
-	return c.here, c.there, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if here, err = c.here.Encode(); err == nil {
+		there, err = c.there.Encode()
+	}
+	return here, there, err
 }
 
 // CompileAttention makes the bytes of the program of [Net.Attention].
 func CompileAttention(n *Net, g *onnx.Graph, batch int, what Glance) ([]byte, error) {
-	b, _, err := n.compileAttention(g, what, false, batch)
-	return b, err
+	_, err := n.compileAttention(g, what, false, batch)
+	return encoded(g, err)
+}
+
+// encoded returns the bytes of a graph that became a program unless that failed.
+func encoded(g *onnx.Graph, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return g.Encode()
 }
 
 // LayerOf returns the name of a layer that experiments may ask for.

@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,10 +86,30 @@ func (e Expression) Labelled() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.label })
 }
 
+// Fits says which class e names that a model with that many classes hasn't, nil if
+// there is none.
+func (e Expression) Fits(classes int) error {
+	for _, o := range e.operands {
+		switch {
+		case o.rank > classes:
+			return fmt.Errorf("predicted:%d: the model has %d classes", o.rank, classes)
+		case o.class >= classes && o.rank == 0 && !o.label:
+			return fmt.Errorf("class %d is not one of the model's %d, which are 0 to %d", o.class, classes, classes-1)
+		}
+	}
+	return nil
+}
+
+// ErrSameClass begins to say that a difference is that of a class and itself.
+var ErrSameClass = errors.New("both classes of the difference are")
+
 // Target returns the target that e names among the given number of classes. row
 // is the model's answer, needed if e predicts; label a payload of labels, needed
 // if e is labelled.
 func (e Expression) Target(row []float32, label []byte, classes int) (Target, error) {
+	if err := e.Fits(classes); err != nil {
+		return Target{}, err
+	}
 	found := [2]int{-1, -1}
 	for i, o := range e.operands {
 		switch {
@@ -98,20 +119,16 @@ func (e Expression) Target(row []float32, label []byte, classes int) (Target, er
 				return Target{}, fmt.Errorf("label: %w", err)
 			}
 			found[i] = t.Class
-		case o.rank > classes:
-			return Target{}, fmt.Errorf("predicted:%d: the model has %d classes", o.rank, classes)
 		case o.rank == 1:
 			found[i] = Predicted(row)
 		case o.rank > 1:
 			found[i] = ranked(row)[o.rank-1]
-		case o.class >= classes:
-			return Target{}, fmt.Errorf("class %d is not one of the model's %d", o.class, classes)
 		default:
 			found[i] = o.class
 		}
 	}
 	if found[0] == found[1] {
-		return Target{}, fmt.Errorf("both classes of the difference are class %d, which explains nothing", found[0])
+		return Target{}, fmt.Errorf("%w class %d, which explains nothing", ErrSameClass, found[0])
 	}
 	return Target{found[0], found[1]}, nil
 }

@@ -67,3 +67,18 @@ func TestExpressionRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestExpressionFits(t *testing.T) {
+	for text, fits := range map[string]bool{
+		"9": true, "10": false, "predicted": true, "predicted:10": true, "predicted:11": false, "label": true,
+		"label-9": true, "label-10": false, "10-predicted": false, "predicted-predicted:11": false,
+	} {
+		e, err := ParseExpression(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Fits(10); (err == nil) != fits {
+			t.Errorf("%s of 10 classes: %v", text, err)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package program
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -26,10 +28,14 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		name = final
 	}
 	if name == "" {
-		return "", fmt.Errorf("layer %q: the model has no value with places that everything passes through; name one of its values", layer)
+		return "", stages.BadField("layer", "layer %q: the model has no inner value with places that everything passes through; name one of its values", layer)
 	}
 	if g.Shape(name) == nil {
-		return "", fmt.Errorf("layer %q: no value of the model's graph is called so", layer)
+		names, such := slices.Concat([]string{"input", "middle", "final"}, slices.Sorted(maps.Keys(g.Types))), ""
+		if final != "" {
+			such = fmt.Sprintf("; middle is called %q, and final %q", middle, final)
+		}
+		return "", stages.BadName("layer", layer, names, "layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
 	}
 	return name, nil
 }

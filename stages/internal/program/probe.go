@@ -16,7 +16,11 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 		return nil, err
 	}
 	n.Classes = 0
-	b, err := n.compile(n.forward(batch))
+	program, err := n.compile(n.forward(batch))
+	if err != nil {
+		return nil, err
+	}
+	b, err := program.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +53,11 @@ func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int,
 		return nil, err
 	}
 	r := n.forward(batch)
-	b, err := n.compile(r)
+	program, err := n.compile(r)
 	if err != nil {
 		return nil, err
 	}
-	p, err := load(b, batch, n.Classes, r, d)
+	p, err := load(program, batch, n.Classes, r, d)
 	if err != nil {
 		return nil, err
 	}

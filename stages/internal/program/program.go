@@ -126,8 +126,8 @@ func (n *Net) parse() (*onnx.Model, error) {
 
 const answer = "runexp_answer"
 
-// compile returns the ONNX bytes of a program.
-func (n *Net) compile(r recipe) ([]byte, error) {
+// compile returns the model of a program.
+func (n *Net) compile(r recipe) (*onnx.Model, error) {
 	m, err := n.parse()
 	if err != nil {
 		return nil, err
@@ -164,10 +164,7 @@ func (n *Net) compile(r recipe) ([]byte, error) {
 	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
 	m.ForgetShapes()
 	m.Prune()
-	if err := decide(m); err != nil {
-		return nil, err
-	}
-	return m.Encode()
+	return m, decide(m)
 }
 
 // enter emits what makes the model's input of normalised images.
@@ -204,6 +201,9 @@ type Program struct {
 	names    []string               // of these
 	shapes   [][]int                // of these
 	entries  []relevance.Entry      // of its accounts
+
+	rehearsal *Rehearsal // in the place of a session
+	act, ran  int        // of the rehearsal when it last ran, and how often in it
 }
 
 // keep returns the program of a recipe on a slot, compiled when it isn't there.
@@ -212,11 +212,11 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	// The weights twice, as ORT packs them, and a guess of the activations.
 	weight := 2*n.size + int64(batch*n.Size())*4*16
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		b, err := n.compile(r)
+		m, err := n.compile(r)
 		if err != nil {
 			return nil, err
 		}
-		return load(b, batch, n.Classes, r, slot.Device())
+		return open(m, batch, n.Classes, r, slot)
 	})
 	if err != nil {
 		return nil, err
@@ -224,37 +224,43 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	return c.(*Program), nil
 }
 
-func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, error) {
-	runtime, err := ort.Default()
+// open returns the program of a recipe on a slot, given its model.
+func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (*Program, error) {
+	if rehearsal, ok := slot.(*Rehearsal); ok {
+		p, err := allocate(batch, classes, r)
+		if err == nil {
+			p.rehearsal = rehearsal
+		}
+		return p, err
+	}
+	return load(m, batch, classes, r, slot.Device())
+}
+
+// load returns the program on a device.
+func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*Program, error) {
+	b, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Batch: batch, classes: classes, entries: r.entries}
-	var names []string
-	outputs := []string{answer}
-	for _, f := range r.returns {
-		t, err := ort.NewTensor[float32](runtime, f.shape...)
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p.returned = append(p.returned, t)
-		p.names, p.shapes = append(p.names, f.name), append(p.shapes, f.shape)
-		outputs = append(outputs, "runexp_"+f.name)
+	p, err := allocate(batch, classes, r)
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range r.feeds {
-		t, err := ort.NewTensor[float32](runtime, f.shape...)
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p.feeds, p.fed = append(p.feeds, t), append(p.fed, f.name)
-		names = append(names, "runexp_"+f.name)
-	}
-	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err == nil {
+	runtime, err := ort.Default()
+	if err == nil {
 		session := runtime.NewSession
 		if r.canonical {
 			session = runtime.NewCanonicalSession
 		}
-		p.session, err = session(b, names, outputs, d)
+		outputs := []string{answer}
+		for _, name := range p.names {
+			outputs = append(outputs, "runexp_"+name)
+		}
+		var inputs []string
+		for _, name := range p.fed {
+			inputs = append(inputs, "runexp_"+name)
+		}
+		p.session, err = session(b, inputs, outputs, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -262,8 +268,40 @@ func load(b []byte, batch, classes int, r recipe, d stages.Device) (*Program, er
 	return p, nil
 }
 
+// allocate returns the program with the memory of what it is fed and returns, and
+// nothing to run yet.
+func allocate(batch, classes int, r recipe) (*Program, error) {
+	runtime, err := ort.Default()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Batch: batch, classes: classes, entries: r.entries}
+	for _, f := range r.returns {
+		t, err := ort.NewTensor[float32](runtime, f.shape...)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.returned = append(p.returned, t)
+		p.names, p.shapes = append(p.names, f.name), append(p.shapes, f.shape)
+	}
+	for _, f := range r.feeds {
+		t, err := ort.NewTensor[float32](runtime, f.shape...)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.feeds, p.fed = append(p.feeds, t), append(p.fed, f.name)
+	}
+	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
 // run runs the program on what its feeds hold.
 func (p *Program) run(ctx context.Context) error {
+	if p.rehearsal != nil {
+		return p.rehearsal.run(p)
+	}
 	in := make([]ort.Value, len(p.feeds))
 	for i, t := range p.feeds {
 		in[i] = t

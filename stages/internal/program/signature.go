@@ -20,13 +20,6 @@ func declare(g *onnx.Graph, feeds []feed) ([]onnx.Value, error) {
 	return inputs, nil
 }
 
-// sealed returns the ONNX bytes of a graph that takes inputs and returns the answer and
-// what the recipe says.
-func sealed(g *onnx.Graph, inputs []onnx.Value, r recipe) ([]byte, error) {
-	seal(g, inputs, r)
-	return g.Encode()
-}
-
 // seal has a graph take inputs and return the answer and what the recipe says, and
 // nothing else.
 func seal(g *onnx.Graph, inputs []onnx.Value, r recipe) {
