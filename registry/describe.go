@@ -63,10 +63,10 @@ func Describe(w io.Writer, s *stages.Stage) error {
 // Variants writes the table of all places where papers and official code differ.
 func Variants(w io.Writer, list []*stages.Stage) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "stage\titem\tdefault\twhat differs\tgolden\n")
+	fmt.Fprint(t, "stage\titem\tdefault\tgolden\twhat differs\n")
 	for _, s := range list {
 		for _, v := range s.Variants {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, v.Item, v.Default, v.Differs, v.Golden)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, v.Item, v.Default, v.Golden, v.Differs)
 		}
 	}
 	return t.Flush()

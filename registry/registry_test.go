@@ -91,8 +91,8 @@ func TestVariants(t *testing.T) {
 	if err := Variants(&b, example().Family("")); err != nil {
 		t.Fatal(err)
 	}
-	want := "stage         item    default  what differs               golden\n" +
-		"perturb/blur  border  paper    official repeats the edge  blur\n"
+	want := "stage         item    default  golden  what differs\n" +
+		"perturb/blur  border  paper    blur    official repeats the edge\n"
 	if got := b.String(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

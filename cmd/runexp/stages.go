@@ -13,8 +13,8 @@ Without a name, lists all stages; with the name of a family, its stages; with th
 name of a stage, what it takes and gives, and its parameters with their defaults.
 
   --variants   a table of the places where papers and official code differ:
-               item, what is taken by default, what differs, the data that
-               pins it down
+               item, what is taken by default, the data that pins it down,
+               what differs
 
 example:
   runexp stages attribute/rise

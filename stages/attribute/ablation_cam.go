@@ -33,7 +33,7 @@ Explanations for Deep Convolutional Network via Gradient-free Localization", WAC
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/ablation-cam: what takes a channel's place", Default: "paper",
+		Item: "what takes a channel's place", Default: "paper",
 		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value is exactly 0; that code also stretches its maps to [0,1], which no variant does",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},

@@ -73,7 +73,7 @@ image by image, say so instead.`,
 
 func absLRPVariants() []stages.Variant {
 	item := func(what, paper, codes string) stages.Variant {
-		return stages.Variant{Item: "attribute/abslrp: " + what, Default: paper, Differs: codes, Golden: "abslrp"}
+		return stages.Variant{Item: what, Default: paper, Differs: codes, Golden: "abslrp"}
 	}
 	return []stages.Variant{
 		item("scale", "variant: paper, no normalisation within the model",

@@ -35,7 +35,7 @@ Integration", IJCAI 2021.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/agi: where steps begin, and false classes", Default: "paper",
+		Item: "where steps begin, and false classes", Default: "paper",
 		Differs: "official begins every step at the image itself, so that only derivatives are taken elsewhere; the paper draws false classes at random, the authors' code takes every 66th of 1,000 (classes: 15, steps: 15), that of MAS class 0 alone (classes: 1, steps: 20), so that an image of class 0 has a map of zeros",
 		Golden:  "ig_family",
 	}},

@@ -34,7 +34,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 	Inputs:   classFree(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/attention-rollout: rows and order", Default: "normalise: true, order: last-first",
+		Item: "rows and order", Default: "normalise: true, order: last-first",
 		Differs: "equation 6 of the absLRP paper has neither the division (normalise: false) nor this order (order: first-last); the code of Chefer et al. divides for rollout and not for its own method",
 		Golden:  "vit_attention",
 	}},

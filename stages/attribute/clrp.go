@@ -70,11 +70,11 @@ section 3.2.`,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/clrp: other classes", Default: "variant: paper",
+		Item: "other classes", Default: "variant: paper",
 		Differs: "with absLRP they count −1/N (variant: abslrp)",
 		Golden:  "zennit_lrp",
 	}, {
-		Item: "attribute/clrp: sign", Default: "positive: false",
+		Item: "sign", Default: "positive: false",
 		Differs: "Gu et al. keep what is positive of the difference (positive: true); maps with both signs tell what speaks against the class too",
 		Golden:  "",
 	}},

@@ -37,8 +37,8 @@ it and publish no code.`,
 	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
-	Variants: append(rapVariants("attribute/crap"), stages.Variant{
-		Item: "attribute/crap: contrast", Default: "contrast: two-passes",
+	Variants: append(rapVariants(), stages.Variant{
+		Item: "contrast", Default: "contrast: two-passes",
 		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), which is not the same, as the rules treat relevance of either sign differently",
 		Golden:  "rap",
 	}),

@@ -45,7 +45,7 @@ port completeness has what sums to more than the answers' difference, above all 
 		Doc: "the sum of the attributions minus the difference of the answers to image and reference",
 	}),
 	Variants: []stages.Variant{{
-		Item: "attribute/deeplift: pools and Softmax", Default: "variant: paper",
+		Item: "pools and Softmax", Default: "variant: paper",
 		Differs: "official is captum as it runs: its rule for pools takes part only where no activation that it knows feeds the pool, which otherwise has the plain derivative, and Softmax multiplies by Δy/Δx minus the mean of the line. What captum does to batches, whose images it mixes up in pools, isn't followed",
 		Golden:  "captum",
 	}},

@@ -26,7 +26,7 @@ equations 1 and 2.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/grad-cam: range", Default: "paper",
+		Item: "range", Default: "paper",
 		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges it, which changes neither order nor sheets",
 		Golden:  "cam",
 	}},

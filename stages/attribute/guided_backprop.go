@@ -46,7 +46,7 @@ Net", ICLR 2015 workshop.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/guided-backprop: sign", Default: "abs: false",
+		Item: "sign", Default: "abs: false",
 		Differs: "the code of Rao et al. takes the magnitude of each value (abs: true); captum changes nn.ReLU alone and so leaves ReLU6 as it is",
 		Golden:  "captum",
 	}},

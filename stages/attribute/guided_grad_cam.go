@@ -62,7 +62,7 @@ Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, sec
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/guided-grad-cam: enlarging", Default: "nearest",
+		Item: "enlarging", Default: "nearest",
 		Differs: "the paper enlarges bilinearly, captum repeats the nearest value unless told otherwise",
 		Golden:  "captum",
 	}},

@@ -37,7 +37,7 @@ algorithm 1.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/guided-ig: precision and steps", Default: "paper",
+		Item: "precision and steps", Default: "paper",
 		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which does in float32; its experiments take 50 steps, fraction 0.5 and max_distance 1",
 		Golden:  "ig_family",
 	}},

@@ -26,7 +26,7 @@ explanations of convolutional neural networks", 2020.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/hires-cam: sign and range", Default: "relu: true",
+		Item: "sign and range", Default: "relu: true",
 		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is positive and stretches each map to [0,1]",
 		Golden:  "cam",
 	}},

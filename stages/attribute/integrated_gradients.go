@@ -44,7 +44,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 		Doc: "the sum of the attributions minus the difference of the answers to image and baseline",
 	}),
 	Variants: []stages.Variant{{
-		Item: "attribute/integrated-gradients: quadrature", Default: "rule: gauss-legendre",
+		Item: "quadrature", Default: "rule: gauss-legendre",
 		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to (n−1)/n (captum-trapezoid); the code of MAS and of PAIR averages samples that include both ends (linspace-mean)",
 		Golden:  "captum, ig_family",
 	}},

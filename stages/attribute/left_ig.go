@@ -35,7 +35,7 @@ code of MAS computes it.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/left-ig: division and cut", Default: "official",
+		Item: "division and cut", Default: "official",
 		Differs: "the paper integrates, which would divide by all steps rather than by those that count, and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, a single derivative counts, that at the baseline",
 		Golden:  "ig_family",
 	}},

@@ -41,11 +41,11 @@ PLOS ONE 2015, equation 60.`,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/lrp-alpha-beta: biases", Default: "bias: true",
+		Item: "biases", Default: "bias: true",
 		Differs: "Zennit leaves the part of a bias with the sum's sign a share of it; papers give it nothing (bias: false)",
 		Golden:  "zennit_lrp",
 	}, {
-		Item: "attribute/lrp-alpha-beta: signs of data", Default: "x⁺w⁺ and x⁻w⁻ share together",
+		Item: "signs of data", Default: "x⁺w⁺ and x⁻w⁻ share together",
 		Differs: "the code of RAP has them share apart, which gives twice as much where both occur: behind Relus they never do, and first layers have the zB-rule there (first: image-box, bias: false)",
 		Golden:  "rap",
 	}},

@@ -33,7 +33,7 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/lrp-composite: presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
+		Item: "presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
 		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule along the depth, and take ε relative to the mean activation",
 		Golden:  "zennit_lrp",
 	}},

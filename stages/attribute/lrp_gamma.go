@@ -31,7 +31,7 @@ with the signs of Zennit for data and outputs below 0.`,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/lrp-gamma: signs", Default: "any",
+		Item: "signs", Default: "those of Zennit",
 		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either sign; Zennit distinguishes the signs of data and outputs, as here",
 		Golden:  "zennit_lrp",
 	}},

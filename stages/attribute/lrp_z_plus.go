@@ -32,7 +32,7 @@ al., PLOS ONE 2015, equation 60.`,
 	Inputs:   inputs(),
 	Outputs:  relevantOutputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/lrp-z-plus: what is positive", Default: "variant: paper, bias: true",
+		Item: "what is positive", Default: "variant: paper, bias: true",
 		Differs: "Zennit leaves the positive part of a bias its share (bias: true), papers give it nothing (bias: false); captum's Alpha1_Beta0_Rule clamps weights only, so that negative data add negative shares, and leaves the whole bias its share (variant: captum, stabiliser: 1e-9)",
 		Golden:  "zennit_lrp, captum",
 	}},

@@ -43,7 +43,7 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/occlusion: weight and place of the windows", Default: "paper",
+		Item: "weight and place of the windows", Default: "paper",
 		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
 		Golden:  "gridpg_difull_dipart",
 	}},

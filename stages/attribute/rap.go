@@ -53,7 +53,7 @@ half with the whole sum, as the authors' code does, so that sums double there.`,
 	Together: oneWayForward,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
-	Variants: rapVariants("attribute/rap"),
+	Variants: rapVariants(),
 	Defaults: RAPParams{Tapped: tapped(), Variant: "official"},
 	Check:    func(p RAPParams, wired func(string) bool) error { return p.check(wired) },
 	Run:      func(ctx context.Context, p RAPParams, e *stages.Env) error { return propagate(ctx, e, p) },
@@ -63,13 +63,13 @@ func (p RAPParams) propagation(n *program.Net) propagation {
 	return propagation{rules: p.policy(), start: program.StartOnes}
 }
 
-func rapVariants(stage string) []stages.Variant {
+func rapVariants() []stages.Variant {
 	return []stages.Variant{{
-		Item: stage + ": the two passes", Default: "variant: official",
+		Item: "the two passes", Default: "variant: official",
 		Differs: "the code carries all relevance by positive contributions and adds what negative ones would share, with other terms in Conv than in Linear where relevance is negative; Vukadin et al. weight the two by their shares of the sum of magnitudes (variant: paper)",
 		Golden:  "rap",
 	}, {
-		Item: stage + ": BatchNormalization", Default: "passed, as a node of its own",
+		Item: "BatchNormalization", Default: "passed, as a node of its own",
 		Differs: "the code scales with the square of the variance, which cancels, and sets apart a share of the bias, which it adds again: relevance passes",
 		Golden:  "",
 	}}

@@ -28,7 +28,7 @@ ICLR 2014 workshop, section 3.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/saliency: sign and channels", Default: "abs: true, reduce: sum",
+		Item: "sign and channels", Default: "abs: true, reduce: sum",
 		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
 		Golden:  "captum",
 	}},

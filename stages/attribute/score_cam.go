@@ -33,7 +33,7 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/score-cam: weights and enlarging", Default: "paper",
+		Item: "weights and enlarging", Default: "paper",
 		Differs: "official-gildenblat enlarges channels so that corners stay in the corners (that code also stretches its maps to [0,1], which no variant does); official-rao weighs by the class's probability itself, and a constant channel makes its map undefined",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},

@@ -40,7 +40,7 @@ workshop.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/smoothgrad: noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
+		Item: "noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of PAIR averages squares when it is asked for magnitudes (mean: square)",
 		Golden:  "captum",
 	}},

@@ -54,7 +54,7 @@ image have the zB-rule, between its least and largest value.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/tibav: rule and rows", Default: "official",
+		Item: "rule and rows", Default: "official",
 		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't divided by their sums in either",
 		Golden:  "vit_attention",
 	}},

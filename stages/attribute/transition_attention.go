@@ -34,7 +34,7 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/transition-attention: first block", Default: "start: 0, steps: 20",
+		Item: "first block", Default: "start: 0, steps: 20",
 		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told otherwise (start: 4)",
 		Golden:  "vit_attention",
 	}},

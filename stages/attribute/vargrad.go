@@ -29,7 +29,7 @@ for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 worksh
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Variants: []stages.Variant{{
-		Item: "attribute/vargrad: noise", Default: "samples: 25, noise: 0.15, scale: range",
+		Item: "noise", Default: "samples: 25, noise: 0.15, scale: range",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by the number of copies too, not by one less",
 		Golden:  "captum",
 	}},

@@ -29,7 +29,7 @@ maps/reduce with how: abs-sum.`,
 	Inputs:   input(),
 	Outputs:  output("the map plus noise, f64"),
 	Variants: []stages.Variant{{
-		Item: "maps/noise: sizes of the sensitivity test", Default: "amount: 0.005",
+		Item: "sizes of the sensitivity test", Default: "amount: 0.005",
 		Differs: "the paper's smallest size is 0.05 percent, its code's 0.5 percent; the others are 1, 2 and 3 percent",
 		Golden:  "sensitivity",
 	}},

@@ -27,7 +27,7 @@ magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
 	Inputs:   input(),
 	Outputs:  output("the map plus the offset, f64"),
 	Variants: []stages.Variant{{
-		Item: "maps/offset: what an offset is a share of", Default: "of: max",
+		Item: "what an offset is a share of", Default: "of: max",
 		Differs: "the code of MAS measures the largest value of the signed map with its channels, and adds to the magnitude of the channels' sum, whose largest value is another",
 		Golden:  "sensitivity",
 	}},

@@ -23,7 +23,7 @@ Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. 
 	Inputs:   input(),
 	Outputs:  output("one map [H,W] for each"),
 	Variants: []stages.Variant{{
-		Item: "maps/reduce: channels", Default: "how: sum",
+		Item: "channels", Default: "how: sum",
 		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum (of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
 	}},
 	Defaults: ReduceParams{How: "sum"},

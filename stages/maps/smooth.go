@@ -39,7 +39,7 @@ layers' maps come with size: layer, and maps/upsample enlarges what is smoothed.
 	Inputs:   input(),
 	Outputs:  output("smoothed maps"),
 	Variants: []stages.Variant{{
-		Item: "maps/smooth: padding", Default: "padding: reflect",
+		Item: "padding", Default: "padding: reflect",
 		Differs: "the paper doesn't say what lies beyond the border, and has published no code of this",
 		Golden:  "smoothing",
 	}},

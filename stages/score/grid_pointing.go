@@ -36,7 +36,7 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	},
 	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the share, in [0,1]; fact: baseline"}},
 	Variants: []stages.Variant{{
-		Item: "score/grid-pointing: maps without positive relevance", Default: "paper",
+		Item: "maps without positive relevance", Default: "paper",
 		Differs: "the paper's equation divides by zero, so the score is undefined; the official code gives 0, for totals up to 1e-7 too",
 		Golden:  "gridpg_difull_dipart",
 	}},
