@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -116,11 +117,11 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 			continue
 		}
 		r, err := registry.OpenRuntime()
-		if err == nil {
-			err = r.CUDA(d.Index)
-		}
 		if err != nil {
 			return nil, environment(err)
+		}
+		if err := r.CUDA(d.Index); err != nil {
+			return nil, environment(fmt.Errorf("device %s: %w", d, err))
 		}
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{

@@ -133,6 +133,9 @@ func ExternalFiles(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, not an ONNX file", path)
+	}
 	var files []string
 	s := &scanner{f: f}
 	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
