@@ -23,6 +23,28 @@ func hardened(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "hard", Elem: onnxpb.TensorProto_FLOAT})
 }
 
+// rounded rounds the answer to steps of a quarter; fused takes their sigmoid too.
+func rounded(fused bool) func(m *onnx.Model) {
+	return func(m *onnx.Model) {
+		f := m.Fragment()
+		step := f.Floats("step", []float32{0.25})
+		zero := &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{128}}
+		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, zero)
+		small := f.Op("QuantizeLinear", []string{"logits", step, "zero"})
+		if fused {
+			n := onnx.NewNode("fused", "QLinearSigmoid", []string{small, step, "zero", step, "zero"}, []string{"fused"})
+			n.Domain = "com.microsoft"
+			m.After(f)
+			m.Proto.Graph.Node = append(m.Proto.Graph.Node, n)
+			m.Import(n.Domain, 1)
+			f, small = m.Fragment(), "fused"
+		}
+		f.OpTo("rounded", "DequantizeLinear", []string{small, step, "zero"})
+		m.After(f)
+		m.SetOutputs(onnx.Value{Name: "rounded", Elem: onnxpb.TensorProto_FLOAT})
+	}
+}
+
 // whitened lets the model normalise its input itself.
 func whitened(m *onnx.Model) {
 	f := m.Fragment()
@@ -94,6 +116,12 @@ func TestInspect(t *testing.T) {
 			return x.Problem == "" && strings.Contains(x.Gradient, "Hardmax") &&
 				slices.Contains(x.Nodes, model.NodeCount{Operator: "Hardmax", Count: 1}) &&
 				slices.Contains(x.Nodes, model.NodeCount{Operator: "Relu", Count: 4, Supported: true})
+		}},
+		{"rounded activations", model.ONNXParams{Path: altered(t, "smallcnn", rounded(false))}, func(x *model.Inspection) bool {
+			return x.Problem == "" && x.Final != nil && strings.Contains(x.Gradient, `no gradient is known for QuantizeLinear`) && strings.Contains(x.Gradient, "only its weights")
+		}},
+		{"rounded activations of ONNX Runtime's own", model.ONNXParams{Path: altered(t, "smallcnn", rounded(true))}, func(x *model.Inspection) bool {
+			return x.Problem == "" && strings.Contains(x.Gradient, `node QLinearSigmoid "fused": activations are rounded to integers`)
 		}},
 		{"a size that doesn't run", model.ONNXParams{Path: file("smallcnn"), Size: 48}, func(x *model.Inspection) bool {
 			return strings.Contains(x.Problem, "size is 48, and the model takes images of [3 32 32] alone") && x.Opset == 13 && x.Final == nil

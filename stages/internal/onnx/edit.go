@@ -168,6 +168,29 @@ func (a Attr) proto() *onnxpb.AttributeProto {
 	return p
 }
 
+// Rename gives a weight another name.
+func (m *Model) Rename(t *onnxpb.TensorProto, name string) {
+	var graph func(g *onnxpb.GraphProto)
+	graph = func(g *onnxpb.GraphProto) {
+		for _, n := range g.Node {
+			for i, v := range n.Input {
+				if v == t.Name {
+					n.Input[i] = name
+				}
+			}
+			for _, a := range n.Attribute {
+				for _, inner := range append(slices.Clone(a.Graphs), a.G) {
+					if inner != nil {
+						graph(inner)
+					}
+				}
+			}
+		}
+	}
+	graph(m.Proto.Graph)
+	t.Name = name
+}
+
 // Prune removes the nodes and weights that no output needs.
 func (m *Model) Prune() {
 	g := m.Proto.Graph

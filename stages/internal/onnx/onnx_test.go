@@ -367,3 +367,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestRename holds that a weight's readers know its other name, those inside nodes too.
+func TestRename(t *testing.T) {
+	inner := NewNode("in", "Relu", []string{"w"}, []string{"a"})
+	branch := NewNode("if", "If", []string{"c"}, []string{"b"})
+	branch.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{inner}}}}
+	outer := NewNode("out", "Add", []string{"w", "x"}, []string{"d"})
+	w := FloatTensor("w", []float32{1}, 1)
+	m := &Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{branch, outer}, Initializer: []*onnxpb.TensorProto{w}}}}
+	m.Rename(w, "v")
+	if w.Name != "v" || inner.Input[0] != "v" || outer.Input[0] != "v" || outer.Input[1] != "x" {
+		t.Errorf("%v", m.Proto)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -114,7 +115,15 @@ func (n *Net) inputShape(batch int) []int {
 	return []int{batch, n.Channels, n.Height, n.Width}
 }
 
+// simplify returns a model as [ort.Runtime.Simplify] makes it. That fails where it makes
+// a Gemm of a MatMul and has called a shape the same before, in this model or in what
+// the file was made from.
 func simplify(m *onnx.Model) (*onnx.Model, error) {
+	for _, t := range m.Proto.Graph.Initializer {
+		if strings.HasPrefix(t.Name, "gemm_input_shape") {
+			m.Rename(t, m.Fresh("known/"+t.Name))
+		}
+	}
 	b, err := m.Encode()
 	if err != nil {
 		return nil, err

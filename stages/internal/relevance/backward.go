@@ -41,7 +41,7 @@ func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]V
 	path, unknown := b.path(seeds)
 	if unknown != nil {
 		if b.err == nil {
-			b.err = &UnsupportedError{unknown}
+			b.err = unsupported(unknown)
 		}
 		return nil
 	}
@@ -62,7 +62,7 @@ func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]V
 
 // path returns the nodes that relevance flows through, from the seeds backwards,
 // and those of them whose operators nobody has taught us.
-func (b *Builder) path(seeds map[Value]Value) (path []onnx.Node, unknown []string) {
+func (b *Builder) path(seeds map[Value]Value) (path, unknown []onnx.Node) {
 	needed := map[Value]bool{}
 	for v := range seeds {
 		needed[v] = true
@@ -74,7 +74,7 @@ func (b *Builder) path(seeds map[Value]Value) (path []onnx.Node, unknown []strin
 		}
 		op := b.op(n)
 		if op == nil {
-			unknown = append(unknown, n.Label())
+			unknown = append(unknown, n)
 			for _, v := range n.Input { // go on, to name all at once
 				needed[v] = needed[v] || b.flows[v]
 			}

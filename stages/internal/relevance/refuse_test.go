@@ -97,6 +97,15 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
+// TestQuantised holds that rounded activations are refused with what fits instead.
+func TestQuantised(t *testing.T) {
+	g := chain(t, "Relu", "QuantizeLinear", "DequantizeLinear", "Relu")
+	_, err := Backward(g, map[Value]Value{"v4": "seed"}, []Value{"v1"}, Policy{})
+	if want := `no gradient is known for QuantizeLinear "n2", DequantizeLinear "n3": activations are rounded to integers`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want one that begins with %q", err, want)
+	}
+}
+
 // TestOpaque holds that nothing arrives behind an operator that stops relevance.
 func TestOpaque(t *testing.T) {
 	g := chain(t, "Relu", "Sign", "Relu")

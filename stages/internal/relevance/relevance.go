@@ -18,6 +18,7 @@ package relevance
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
@@ -150,19 +151,29 @@ func OfKind(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 
 // An UnsupportedError lists every node that relevance would have to flow through
 // and whose operator nobody has taught us.
-type UnsupportedError struct{ Nodes []string }
+type UnsupportedError struct {
+	Nodes     []string
+	Quantised bool // one of them rounds activations or computes with these
+}
 
 func (e *UnsupportedError) Error() string {
 	const shown = 8
-	text := ""
-	for i, n := range e.Nodes {
-		if i == shown {
-			return fmt.Sprintf("no gradient is known for%s and %d more", text, len(e.Nodes)-shown)
-		}
-		if i > 0 {
-			text += ","
-		}
-		text += " " + n
+	text := "no gradient is known for " + strings.Join(e.Nodes[:min(shown, len(e.Nodes))], ", ")
+	if more := len(e.Nodes) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return "no gradient is known for" + text
+	if e.Quantised {
+		text += ": " + onnx.Quantised
+	}
+	return text
+}
+
+// unsupported returns the error of some nodes, of which there is at least one.
+func unsupported(nodes []onnx.Node) error {
+	e := &UnsupportedError{}
+	for _, n := range nodes {
+		e.Nodes = append(e.Nodes, n.Label())
+		e.Quantised = e.Quantised || n.Quantises()
+	}
+	return e
 }

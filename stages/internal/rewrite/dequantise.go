@@ -25,11 +25,11 @@ func Dequantise(m *onnx.Model) (int, error) {
 			weights[n.Output[0]] = n.Attribute[0].T
 		}
 		w, scale, zero := weights[n.In(0)], weights[n.In(1)], weights[n.In(2)]
-		if n.OpType != "DequantizeLinear" || w == nil || scale == nil || n.In(2) != "" && zero == nil || n.Int("block_size", 0) != 0 {
+		if n.OpType != "DequantizeLinear" || w == nil || scale == nil || n.In(2) != "" && zero == nil {
 			kept = append(kept, proto)
 			continue
 		}
-		t, err := dequantised(w, scale, zero, n.Int("axis", 1))
+		t, err := dequantised(w, scale, zero, n.Int("axis", 1), n.Int("block_size", 0))
 		if err != nil {
 			return 0, fmt.Errorf("node %s: %w", n.Label(), err)
 		}
@@ -42,9 +42,9 @@ func Dequantise(m *onnx.Model) (int, error) {
 	return done, nil
 }
 
-// dequantised returns (w − zero)·scale, with one scale and zero for all, or for each
-// place on the axis.
-func dequantised(w, scale, zero *onnxpb.TensorProto, axis int) (*onnxpb.TensorProto, error) {
+// dequantised returns (w − zero)·scale, with one scale and zero for all, for each place
+// on the axis, or, with blocks, for that many neighbours on it.
+func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.TensorProto, error) {
 	steps, err := onnx.Float32s(scale)
 	if err != nil {
 		return nil, err
@@ -53,54 +53,88 @@ func dequantised(w, scale, zero *onnxpb.TensorProto, axis int) (*onnxpb.TensorPr
 	if err != nil {
 		return nil, err
 	}
-	zeros := make([]int64, len(steps))
+	shape := onnx.ShapeOf(w)
+	step, count := func(int) int { return 0 }, 1 // the number of an element's scale, and how many there are
+	if len(steps) != 1 || block > 0 {
+		if axis < 0 {
+			axis += len(shape)
+		}
+		if axis < 0 || axis >= len(shape) {
+			return nil, fmt.Errorf("it has scales along axis %d for a weight of shape %v", axis, shape)
+		}
+		along, inner := shape[axis], 1 // elements on the axis, and for each place there
+		for _, d := range shape[axis+1:] {
+			inner *= d
+		}
+		step, count = func(i int) int { return i / inner % along }, along
+		if block > 0 {
+			blocks := (along + block - 1) / block
+			step = func(i int) int { return (i/inner/along*blocks+i/inner%along/block)*inner + i%inner }
+			count = len(numbers) / max(along, 1) * blocks
+		}
+	}
+	if len(steps) != count {
+		return nil, fmt.Errorf("it has %d scales for a weight of shape %v", len(steps), shape)
+	}
+	zeros := make([]int64, count)
 	if zero != nil {
 		if zeros, err = small(zero); err != nil {
 			return nil, err
 		}
 	}
-	shape := onnx.ShapeOf(w)
-	if axis < 0 {
-		axis += len(shape)
-	}
-	after := 1 // elements for each place on the axis
-	if len(steps) > 1 {
-		if axis < 0 || axis >= len(shape) || shape[axis] != len(steps) {
-			return nil, fmt.Errorf("it has %d scales for a weight of shape %v", len(steps), shape)
-		}
-		for _, d := range shape[axis+1:] {
-			after *= d
-		}
-	}
-	if len(steps) == 0 || len(zeros) != len(steps) {
-		return nil, fmt.Errorf("it has %d scales and %d zeros", len(steps), len(zeros))
+	if len(zeros) != count {
+		return nil, fmt.Errorf("it has %d scales and %d zeros", count, len(zeros))
 	}
 	out := make([]float32, len(numbers))
 	for i, v := range numbers {
-		k := i / after % len(steps)
+		k := step(i)
 		out[i] = float32(v-zeros[k]) * steps[k]
 	}
 	return onnx.FloatTensor("", out, shape...), nil
 }
 
+// Integers of four bits, two in a byte, which are newer than the rest.
+const (
+	uint4 = 21
+	int4  = 22
+)
+
 // small returns the integers of a tensor of one of the types that weights are
 // quantised to.
 func small(t *onnxpb.TensorProto) ([]int64, error) {
-	switch onnxpb.TensorProto_DataType(t.DataType) {
-	case onnxpb.TensorProto_INT8, onnxpb.TensorProto_UINT8:
-		signed := t.DataType == int32(onnxpb.TensorProto_INT8)
-		var out []int64
-		for _, v := range t.Int32Data {
-			out = append(out, int64(v))
+	if t.DataType != int4 && t.DataType != uint4 && t.DataType != int32(onnxpb.TensorProto_INT8) && t.DataType != int32(onnxpb.TensorProto_UINT8) {
+		return onnx.Int64s(t)
+	}
+	var bytes []byte
+	for _, v := range t.Int32Data {
+		bytes = append(bytes, byte(v))
+	}
+	bytes = append(bytes, t.RawData...)
+	var out []int64
+	for _, b := range bytes {
+		switch t.DataType {
+		case int4:
+			out = append(out, int64(int8(b<<4)>>4), int64(int8(b)>>4))
+		case uint4:
+			out = append(out, int64(b&15), int64(b>>4))
+		case int32(onnxpb.TensorProto_INT8):
+			out = append(out, int64(int8(b)))
+		default:
+			out = append(out, int64(b))
 		}
-		for _, b := range t.RawData {
-			if signed {
-				out = append(out, int64(int8(b)))
-			} else {
-				out = append(out, int64(b))
-			}
-		}
+	}
+	if t.DataType != int4 && t.DataType != uint4 {
 		return out, nil
 	}
-	return onnx.Int64s(t)
+	n := 1
+	for _, d := range t.Dims {
+		if d < 0 || d > int64(len(out)) || n > len(out) {
+			return nil, fmt.Errorf("weight %q has the impossible shape %v", t.Name, t.Dims)
+		}
+		n *= int(d)
+	}
+	if len(out) != (n+1)/2*2 {
+		return nil, fmt.Errorf("weight %q of shape %v has %d numbers", t.Name, t.Dims, len(out))
+	}
+	return out[:n], nil
 }

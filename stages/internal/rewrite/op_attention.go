@@ -9,9 +9,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// masked is added to scores that don't count: their exponential vanishes, and it
+// unseen is added to scores that don't count: their exponential vanishes, and it
 // stays a number in whatever is computed of it.
-const masked = -1e30
+const unseen = -1e30
 
 // Attention came at 23 (Vaswani et al. 2017, equation 1):
 // softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with cap(x) = c·tanh(x/c) where there
@@ -22,12 +22,23 @@ var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) erro
 	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
 		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
 	}
-	a, err := e.heads(n)
+	parts, err := e.parts(n)
 	if err != nil {
 		return err
 	}
-	hint := n.Output[0]
-	scale := float64(n.Float("scale", 0))
+	keys := n.Int("kv_num_heads", 0)
+	a, err := e.heads(n.Output[0], parts, [3]int{n.Int("q_num_heads", 0), keys, keys})
+	if err != nil {
+		return err
+	}
+	a.mask, a.causal = n.In(3), n.Int("is_causal", 0) != 0
+	a.scale, a.cap = n.Float("scale", 0), n.Float("softcap", 0)
+	return e.attend(n.Output[0], a)
+}}}
+
+// attend writes attention whose output is called hint.
+func (e *edit) attend(hint string, a heads) error {
+	scale := float64(a.scale)
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(a.width))
 	}
@@ -40,11 +51,11 @@ var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) erro
 	if shared > 1 {
 		scores = e.reshape(hint, scores, a.batch, a.heads, a.queries, a.keys)
 	}
-	if c := n.Float("softcap", 0); c != 0 {
-		cap := e.scalar(hint+"/softcap", c)
+	if a.cap != 0 {
+		cap := e.scalar(hint+"/softcap", a.cap)
 		scores = e.op(hint, "Mul", []string{e.op(hint, "Tanh", []string{e.op(hint, "Div", []string{scores, cap})}), cap})
 	}
-	scores, left, err := e.mask(n, a, scores)
+	scores, left, err := e.masked(hint, a, scores)
 	if err != nil {
 		return err
 	}
@@ -65,7 +76,7 @@ var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) erro
 	}
 	e.reshapeTo(hint, e.transpose(hint, y, 0, 2, 1, 3), a.batch, a.queries, a.heads*a.values)
 	return nil
-}}}
+}
 
 // heads are the queries, keys and values of an Attention, of the shapes
 // [batch, heads, queries, width], [batch, keyHeads, keys, width] and
@@ -77,33 +88,50 @@ type heads struct {
 	heads, keyHeads int
 	queries, keys   int
 	width, values   int
+	mask            string  // of the scores, or "": added to them, or true where they count
+	causal          bool    // queries see no later keys
+	scale, cap      float32 // 0 for 1/√width, and for none
 }
 
-func (e *edit) heads(n onnx.Node) (heads, error) {
-	a := heads{q: n.In(0), k: n.In(1), v: n.In(2)}
-	var shapes [3][]int
-	for i, in := range []*string{&a.q, &a.k, &a.v} {
-		s, err := e.fixed(*in)
+// A part is the queries, the keys or the values of all heads: [batch, tokens, elements]
+// or [batch, heads, tokens, elements of a head].
+type part struct {
+	v     string
+	shape []int
+}
+
+// parts returns the queries, keys and values that a node takes first.
+func (e *edit) parts(n onnx.Node) (out [3]part, err error) {
+	for i := range out {
+		shape, err := e.fixed(n.In(i))
 		if err != nil {
-			return a, err
+			return out, err
 		}
-		if a.merged = len(s) == 3; a.merged {
-			count := n.Int("kv_num_heads", 0)
-			if i == 0 {
-				count = n.Int("q_num_heads", 0)
+		out[i] = part{n.In(i), shape}
+	}
+	return out, nil
+}
+
+// heads brings the queries, keys and values of so many heads apart.
+func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
+	a := heads{merged: len(parts[0].shape) == 3}
+	for i, p := range parts {
+		s := p.shape
+		if len(s) == 3 {
+			if counts[i] < 1 || s[2]%counts[i] != 0 {
+				return a, fmt.Errorf("%d elements aren't %d heads", s[2], counts[i])
 			}
-			if count < 1 || s[2]%count != 0 {
-				return a, fmt.Errorf("%d elements aren't %d heads", s[2], count)
-			}
-			*in = e.transpose(n.Output[0], e.reshape(n.Output[0], *in, s[0], s[1], count, s[2]/count), 0, 2, 1, 3)
-			s = []int{s[0], count, s[1], s[2] / count}
+			s = []int{s[0], s[1], counts[i], s[2] / counts[i]}
+			p.v = e.transpose(hint, e.reshape(hint, p.v, s...), 0, 2, 1, 3)
+			s[1], s[2] = s[2], s[1]
 		}
 		if len(s) != 4 || slices.Contains(s, 0) {
 			return a, fmt.Errorf("its input %d has the shape %v", i, s)
 		}
-		shapes[i] = s
+		parts[i] = part{p.v, s}
 	}
-	q, k, v := shapes[0], shapes[1], shapes[2]
+	a.q, a.k, a.v = parts[0].v, parts[1].v, parts[2].v
+	q, k, v := parts[0].shape, parts[1].shape, parts[2].shape
 	a.batch, a.heads, a.queries, a.width = q[0], q[1], q[2], q[3]
 	a.keyHeads, a.keys, a.values = k[1], k[2], v[3]
 	if k[0] != a.batch || v[0] != a.batch || k[3] != a.width || v[1] != a.keyHeads || v[2] != a.keys || a.heads%a.keyHeads != 0 {
@@ -112,15 +140,15 @@ func (e *edit) heads(n onnx.Node) (heads, error) {
 	return a, nil
 }
 
-// mask adds to scores what the mask says, and that queries see no later keys.
+// masked adds to scores what the mask says, and that queries see no later keys.
 // left, unless it is empty, is 1 for queries that a mask leaves some key, else 0.
-func (e *edit) mask(n onnx.Node, a heads, scores string) (_, left string, err error) {
-	hint, bias, causal := n.Output[0], n.In(3), n.Int("is_causal", 0) != 0
+func (e *edit) masked(hint string, a heads, scores string) (_, left string, err error) {
+	bias := a.mask
 	seen := bias != "" && e.elem(bias) == onnxpb.TensorProto_BOOL
 	if seen {
-		bias = e.op(hint, "Where", []string{bias, e.scalar(hint+"/seen", 0), e.scalar(hint+"/masked", masked)})
+		bias = e.op(hint, "Where", []string{bias, e.scalar(hint+"/seen", 0), e.scalar(hint+"/masked", unseen)})
 	}
-	if causal {
+	if a.causal {
 		later, err := e.later(hint, a)
 		if err != nil {
 			return "", "", err
@@ -134,9 +162,9 @@ func (e *edit) mask(n onnx.Node, a heads, scores string) (_, left string, err er
 	if bias == "" {
 		return scores, "", nil
 	}
-	if seen && !e.leaves(n.In(3), causal) {
+	if seen && !e.leaves(a.mask, a.causal) {
 		best := e.op(hint, "ReduceMax", []string{bias}, onnx.Attr{Name: "axes", Value: []int64{-1}})
-		some := e.op(hint, "Greater", []string{best, e.scalar(hint+"/half", masked/2)})
+		some := e.op(hint, "Greater", []string{best, e.scalar(hint+"/half", unseen/2)})
 		left = e.op(hint, "Cast", []string{some}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 	}
 	return e.op(hint, "Add", []string{scores, bias}), left, nil
@@ -150,7 +178,7 @@ func (e *edit) later(hint string, a heads) (string, error) {
 	}
 	for i := range v {
 		if i%a.keys > i/a.keys {
-			v[i] = masked
+			v[i] = unseen
 		}
 	}
 	return e.weight(onnx.FloatTensor(e.m.Fresh(hint+"/later"), v, a.queries, a.keys)), nil

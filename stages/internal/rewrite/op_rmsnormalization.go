@@ -1,13 +1,25 @@
 package rewrite
 
-import "github.com/runexp/runexp/stages/internal/onnx"
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
 
 // RMSNormalization came at 23: x/√(mean of x² + ε) over the last axes, times a scale.
-var rmsNormalization = []pass{{"RMSNormalization", 23, Newest, func(e *edit, n onnx.Node) error {
-	x, hint := n.In(0), n.Output[0]
-	rank, err := e.rank(x)
+// ONNX Runtime's optimiser calls it SimplifiedLayerNormalization.
+var rmsNormalization = []pass{
+	{"RMSNormalization", 23, Newest, normaliseRoot},
+	{"SimplifiedLayerNormalization", Oldest, Newest, normaliseRoot},
+}
+
+func normaliseRoot(e *edit, n onnx.Node) error {
+	rank, err := e.rank(n.In(0))
 	if err != nil {
 		return err
+	}
+	if !unused(n, 1) {
+		return fmt.Errorf("it hands more on than its result")
 	}
 	axis := n.Int("axis", -1)
 	if axis < 0 {
@@ -17,8 +29,13 @@ var rmsNormalization = []pass{{"RMSNormalization", 23, Newest, func(e *edit, n o
 	for a := axis; a < rank; a++ {
 		axes = append(axes, int64(a))
 	}
-	mean := e.op(hint, "ReduceMean", []string{e.op(hint, "Mul", []string{x, x})}, onnx.Attr{Name: "axes", Value: axes})
-	root := e.op(hint, "Sqrt", []string{e.op(hint, "Add", []string{mean, e.scalar(hint+"/epsilon", n.Float("epsilon", 1e-5))})})
-	e.to(n.Output[0], "Mul", []string{e.op(hint, "Div", []string{x, root}), n.In(1)})
+	e.rms(n.Output[0], n.In(0), n.In(1), axes, n.Float("epsilon", 1e-5))
 	return nil
-}}}
+}
+
+// rms writes x/√(mean of x² over axes + ε)·scale, whose output is called out.
+func (e *edit) rms(out, x, scale string, axes []int64, epsilon float32) {
+	mean := e.op(out, "ReduceMean", []string{e.op(out, "Mul", []string{x, x})}, onnx.Attr{Name: "axes", Value: axes})
+	root := e.op(out, "Sqrt", []string{e.op(out, "Add", []string{mean, e.scalar(out+"/epsilon", epsilon)})})
+	e.to(out, "Mul", []string{e.op(out, "Div", []string{x, root}), scale})
+}

@@ -10,6 +10,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ const (
 
 // A pass rewrites the nodes of an operator in models of the opsets from…to.
 type pass struct {
-	op       string
+	op       string // of another domain than ONNX's own behind that and a dot
 	from, to int
 	apply    func(e *edit, n onnx.Node) error
 }
@@ -40,9 +41,9 @@ type pass struct {
 // one matches a node.
 func passes() []pass {
 	return slices.Concat(
-		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, gelu, gridSample, lstm,
-		mish, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter, slice, softmax, split, squeeze,
-		topK, upsample,
+		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
+		matMulNBits, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
+		sequence, skipLayerNormalization, slice, softmax, split, squeeze, topK, upsample,
 	)
 }
 
@@ -80,13 +81,13 @@ func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	if version < Oldest || version > Newest {
 		return false, fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
 	}
-	e := &edit{m: m, version: version, types: types, table: map[string][]pass{}}
+	e := &edit{m: m, version: version, types: types, table: map[string][]pass{}, sequences: map[string][]string{}}
 	for _, p := range passes() {
 		e.table[p.op] = append(e.table[p.op], p)
 	}
 	e.graph(m.Proto.Graph)
 	if e.refused != nil {
-		return false, fmt.Errorf("the model can't be brought from opset %d to %d: %s", version, Opset, list(e.refused))
+		return false, fmt.Errorf("the model can't be written in ONNX's operators of opset %d: %s", Opset, list(e.clauses(), "; "))
 	}
 	m.Proto.OpsetImport = []*onnxpb.OperatorSetIdProto{{Version: Opset}}
 	m.Proto.IrVersion = 8 // the one of opset 17
@@ -94,13 +95,37 @@ func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	return e.anew, nil
 }
 
-// list joins the first of many clauses.
-func list(clauses []string) string {
+// list joins the first of many.
+func list(all []string, separator string) string {
 	const shown = 8
-	if n := len(clauses) - shown; n > 0 {
-		return fmt.Sprintf("%s; and %d more", strings.Join(clauses[:shown], "; "), n)
+	if n := len(all) - shown; n > 0 {
+		return fmt.Sprintf("%s%sand %d more", strings.Join(all[:shown], separator), separator, n)
 	}
-	return strings.Join(clauses, "; ")
+	return strings.Join(all, separator)
+}
+
+// A refusal is nodes that can't be brought over, for one reason.
+type refusal struct {
+	why   string
+	nodes []string
+}
+
+func (e *edit) refuse(n onnx.Node, why error) {
+	i := slices.IndexFunc(e.refused, func(r refusal) bool { return r.why == why.Error() })
+	if i < 0 {
+		i = len(e.refused)
+		e.refused = append(e.refused, refusal{why: why.Error()})
+	}
+	e.refused[i].nodes = append(e.refused[i].nodes, n.Label())
+}
+
+// clauses returns what is said of the nodes that were refused.
+func (e *edit) clauses() []string {
+	var out []string
+	for _, r := range e.refused {
+		out = append(out, fmt.Sprintf("node %s: %s", list(r.nodes, ", "), r.why))
+	}
+	return out
 }
 
 // An edit is a model on its way to another opset.
@@ -112,9 +137,11 @@ type edit struct {
 	anew    bool // whether values were written that weren't there
 	made    int  // how many numbers there are in matrices that were made
 
+	sequences map[string][]string // what is in those of tensors, by the value that was one
+
 	scope   []*onnxpb.GraphProto // the graph in work and those around it
 	nodes   []*onnxpb.NodeProto  // what stands for the nodes seen so far
-	refused []string
+	refused []refusal
 }
 
 // graph rewrites the nodes of g and of the graphs inside them.
@@ -132,7 +159,7 @@ func (e *edit) graph(g *onnxpb.GraphProto) {
 			}
 		}
 		if err := e.node(n); err != nil {
-			e.refused = append(e.refused, fmt.Sprintf("node %s: %v", n.Label(), err))
+			e.refuse(n, err)
 		}
 	}
 	g.Node = e.nodes
@@ -142,14 +169,17 @@ func (e *edit) graph(g *onnxpb.GraphProto) {
 
 func (e *edit) node(n onnx.Node) error {
 	defer n.Named()
-	if n.Domain != "" && n.Domain != "ai.onnx" {
-		return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
+	op := n.OpType
+	if n.Domain == "ai.onnx" {
+		n.Domain = ""
 	}
-	n.Domain = ""
-	if slices.Contains(newer, n.OpType) {
+	if n.Domain != "" {
+		op = n.Domain + "." + op
+	}
+	if slices.Contains(newer, op) {
 		return fmt.Errorf("opset %d has no such operator", Opset)
 	}
-	for _, p := range e.table[n.OpType] {
+	for _, p := range e.table[op] {
 		if p.from <= e.version && e.version <= p.to {
 			if n.In(0) == "" || len(n.Output) == 0 {
 				return fmt.Errorf("it has no input or no output")
@@ -157,8 +187,23 @@ func (e *edit) node(n onnx.Node) error {
 			return p.apply(e, n)
 		}
 	}
+	if n.Domain != "" {
+		return foreign(n)
+	}
 	e.keep(n)
 	return nil
+}
+
+// foreign says why a node of another domain than ONNX's own can't be written in its
+// operators, and what would fit.
+func foreign(n onnx.Node) error {
+	switch {
+	case n.Quantises():
+		return errors.New(onnx.Quantised)
+	case n.Domain == "com.microsoft.nchwc":
+		return errors.New("ONNX Runtime laid it out for one processor: take the file that it was made from, or have it saved at the optimisation level extended")
+	}
+	return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
 }
 
 // keep leaves a node, as it now is, in its place.
@@ -247,6 +292,9 @@ func (e *edit) constant(name string) *onnxpb.TensorProto {
 
 // rank returns the number of dimensions of a value.
 func (e *edit) rank(name string) (int, error) {
+	if t := e.constant(name); t != nil {
+		return len(t.Dims), nil
+	}
 	t, ok := e.types[name]
 	if !ok {
 		return 0, fmt.Errorf("the shape of %q isn't known", name)

@@ -92,8 +92,15 @@ func flags(name string, rows int, v ...byte) *onnxpb.TensorProto {
 	return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL), Dims: []int64{int64(rows), int64(len(v) / rows)}, RawData: v}
 }
 
+// bytes returns a constant of bytes.
+func bytes(name string, v ...byte) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_UINT8), Dims: []int64{int64(len(v))}, RawData: v}
+}
+
 // TestToOpset holds what the passes write.
 func TestToOpset(t *testing.T) {
+	scaler := node("ImageScaler", "x", attr("scale", float32(2)))
+	scaler.Attribute = append(scaler.Attribute, &onnxpb.AttributeProto{Name: "bias", Type: onnxpb.AttributeProto_FLOATS, Floats: []float32{1, 2, 3}})
 	f32 := func(name string, v ...float32) *onnxpb.TensorProto { return onnx.FloatTensor(name, v, len(v)) }
 	upsample := node("Upsample", "x", attr("mode", "linear"))
 	upsample.Attribute = append(upsample.Attribute, &onnxpb.AttributeProto{Name: "scales", Type: onnxpb.AttributeProto_FLOATS, Floats: []float32{1, 1, 2, 2}})
@@ -183,6 +190,17 @@ func TestToOpset(t *testing.T) {
 			"y/Split, y/Split_1 = Split(y/Reshape, [1 1]) axis=3", "y/Mul = Mul(y/Split, y/Unsqueeze)", "y/Mul_1 = Mul(y/Split_1, y/Unsqueeze_1)",
 			"y/Sub = Sub(y/Mul, y/Mul_1)", "y/Mul_2 = Mul(y/Split, y/Unsqueeze_1)", "y/Mul_3 = Mul(y/Split_1, y/Unsqueeze)", "y/Add = Add(y/Mul_2, y/Mul_3)",
 			"y/Concat = Concat(y/Sub, y/Add) axis=-1", "y = Reshape(y/Concat, [2 3 2])"}},
+		{"Gelu with a bias", 12, foreigner("com.microsoft", "BiasGelu", "x b"), nil, []string{
+			"y/Add = Add(x, b)", "y/Div = Div(y/Add, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add_1 = Add(y/Erf, [1])", "y/Mul = Mul(y/Add, y/Add_1)", "y = Mul(y/Mul, [0.5])"}},
+		{"SiLU", 12, foreigner("com.microsoft", "QuickGelu", "x", attr("alpha", float32(1))), nil, []string{"y/Sigmoid = Sigmoid(x)", "y = Mul(x, y/Sigmoid)"}},
+		{"a sum in a convolution", 12, foreigner("com.microsoft", "FusedConv", "x w  z", attr("activation", "Relu"), attr("group", 2)), nil, []string{
+			"y/Conv = Conv(x, w) group=2", "y/Add = Add(y/Conv, z)", "y = Relu(y/Add)"}},
+		{"a product of transposed factors", 12, foreigner("com.microsoft", "FusedMatMul", "x x", attr("transA", 1), attr("transBatchA", 1), attr("transB", 1), attr("alpha", float32(2))), nil, []string{
+			"y/Transpose = Transpose(x) perm=[1 2 3 0]", "y/Transpose_1 = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Transpose, y/Transpose_1)", "y = Mul(y/MatMul, [2])"}},
+		{"weights of four bits", 12, foreigner("com.microsoft", "MatMulNBits", "s b f z", attr("K", 3), attr("N", 2), attr("block_size", 2)), []*onnxpb.TensorProto{
+			bytes("b", 0x21, 0xf3, 0x54, 0xf6), onnx.FloatTensor("f", []float32{1, 10, 100, 1000}, 4), bytes("z", 0x10, 0x32)}, []string{
+			"y = MatMul(s, [1 200 2 300 20 3000])"}},
+		{"a scaled image", 8, scaler, nil, []string{"y/Mul = Mul(x, [2])", "y = Add(y/Mul, [1 2 3])"}},
 		{"Mish", 18, node("Mish", "x"), nil, []string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
 	for _, tt := range tests {
@@ -206,6 +224,8 @@ func TestToOpset(t *testing.T) {
 func TestToOpsetRefuses(t *testing.T) {
 	relu := node("LSTM", "s w r")
 	relu.Attribute = []*onnxpb.AttributeProto{{Name: "activations", Type: onnxpb.AttributeProto_STRINGS, Strings: [][]byte{[]byte("Relu")}}}
+	mean := foreigner("com.microsoft", "SkipLayerNormalization", "s s w")
+	mean.Output = append(mean.Output, "mean")
 	tests := []struct {
 		name  string
 		opset int
@@ -244,14 +264,35 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"a sequence that no memory holds", 14, node("LSTM", "huge w r"), `"huge" has the impossible shape [2 2 4611686018427387904]`},
 		{"more tokens than can be put in an order", 23, node("Attention", "long long long", attr("is_causal", 1)), "a constant of 16384 times 16384 numbers takes too much memory"},
 		{"groups without a kernel", 23, node("GroupNormalization", "x s s"), "opset 17 has no such operator"},
+		{"a quantised sum", 17, foreigner("com.microsoft", "QLinearAdd", "x"), `node QLinearAdd "n": activations are rounded to integers, so the derivative is 0`},
+		{"a processor's own order", 17, foreigner("com.microsoft.nchwc", "Conv", "x"), "ONNX Runtime laid it out for one processor"},
+		{"a fusion of its own", 17, foreigner("com.microsoft", "FusedConv", "x w", attr("activation", "Swish")), `its activation "Swish" with the parameters [] isn't known`},
+		{"a clip without bounds", 17, foreigner("com.microsoft", "FusedConv", "x w", attr("activation", "Clip")), `its activation "Clip"`},
+		{"tokens that are masked", 17, foreigner("com.microsoft", "Attention", "s w  m", attr("num_heads", 1)), "it has a mask of tokens"},
+		{"attention of an image", 17, foreigner("com.microsoft", "Attention", "x x", attr("num_heads", 1)), "its input has the shape [2 3 4 5], its weights [2 3 4 5]"},
+		{"queries alone", 17, foreigner("com.microsoft", "MultiHeadAttention", "s s", attr("num_heads", 1)), `the shape of "" isn't known`},
+		{"a mean that is read", 17, mean, "it hands its mean"},
+		{"few weights of few bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2), attr("N", 3), attr("block_size", 16)), "6 scales and 3 bytes don't make 3 rows"},
+		{"weights of odd bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2), attr("N", 3), attr("block_size", 16), attr("bits", 3)), "of 3 bits each, aren't known"},
+		{"a part of nothing known", 17, node("SequenceAt", "q i"), `it isn't known what is in the sequence "q"`},
+		{"parts of nothing", 17, node("SplitToSequence", "x zero"), "parts of 0 can't be cut out of 2"},
+		{"an axis that isn't there", 17, node("SplitToSequence", "x", attr("axis", 4)), "[2 3 4 5] has no axis 4"},
 		{"a node without inputs", 10, &onnxpb.NodeProto{OpType: "Clip", Output: []string{"y"}}, "it has no input"},
 	}
 	for _, tt := range tests {
-		_, err := ToOpset(model(tt.opset, []*onnxpb.NodeProto{tt.node}), types)
+		weights := []*onnxpb.TensorProto{ints("b", 1, 2, 3), onnx.FloatTensor("f", make([]float32, 6), 6), onnx.IntTensor("zero", []int64{0})}
+		_, err := ToOpset(model(tt.opset, []*onnxpb.NodeProto{tt.node}, weights...), types)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
 		}
 	}
+}
+
+// foreigner returns a node of another domain.
+func foreigner(domain, op, in string, attrs ...onnx.Attr) *onnxpb.NodeProto {
+	n := node(op, in, attrs...)
+	n.Domain = domain
+	return n
 }
 
 // TestAhead holds what stands for a normalisation of groups, and that one is left
@@ -290,8 +331,9 @@ func TestToOpsetNamesAll(t *testing.T) {
 	foreign := node("Fused", "x")
 	foreign.Domain, foreign.Name = "com.example", "first"
 	second := onnx.NewNode("second", "DeformConv", []string{"x"}, []string{"z"})
-	_, err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second}), nil)
-	want := `the model can't be brought from opset 18 to 17: node Fused "first": its operator is of com.example, not one of ONNX's own; node DeformConv "second": opset 17 has no such operator`
+	third := foreigner("com.example", "Other", "x")
+	_, err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second, third}), nil)
+	want := `the model can't be written in ONNX's operators of opset 17: node Fused "first", Other "n": its operator is of com.example, not one of ONNX's own; node DeformConv "second": opset 17 has no such operator`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

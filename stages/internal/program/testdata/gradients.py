@@ -64,8 +64,9 @@ class Net:
         v[self.input.name] = x
         for n in self.model.graph.node:
             ins = [v[i] if i else None for i in n.input]
-            out = getattr(self, n.op_type)(n, attributes(n), *ins)
-            out = out if isinstance(out, (tuple, list)) else [out]
+            op = n.domain.rpartition(".")[2] + n.op_type if n.domain else n.op_type
+            out = getattr(self, op)(n, attributes(n), *ins)
+            out = [out] if len(n.output) == 1 else out
             v.update(zip(n.output, out))
             if self.output in n.output:
                 break
@@ -239,6 +240,83 @@ class Net:
             outs.append(torch.stack(out))
             last.append((h, c))
         return torch.stack(outs, 1), torch.stack([h for h, _ in last]), torch.stack([c for _, c in last])
+
+    def activated(self, name, params, x):
+        return {
+            b"Relu": F.relu, b"LeakyRelu": F.leaky_relu, b"Clip": torch.clamp,
+            b"HardSigmoid": lambda x, alpha, beta: (alpha * x + beta).clamp(0, 1),
+        }[name](x, *params)
+
+    def microsoftFusedConv(self, n, a, x, w, b=None, z=None):
+        y = self.Conv(n, a, x, w, b)
+        return self.activated(a["activation"], a.get("activation_params", []), y if z is None else y + z)
+
+    def microsoftFusedGemm(self, n, a, x, w, b):
+        return self.activated(a["activation"], [a["activation_alpha"]], self.Gemm(n, a, x, w, b))
+
+    def microsoftFusedMatMul(self, n, a, x, y):
+        x = x.mT if a.get("transA") else x
+        y = y.mT if a.get("transB") else y
+        return a["alpha"] * (x @ y)
+
+    def microsoftGelu(self, n, a, x):
+        return F.gelu(x)
+
+    def microsoftBiasGelu(self, n, a, x, b):
+        return F.gelu(x + b)
+
+    def microsoftFastGelu(self, n, a, x, b):
+        return F.gelu(x + b, approximate="tanh")
+
+    def microsoftQuickGelu(self, n, a, x):
+        return x * torch.sigmoid(a.get("alpha", 1.702) * x)
+
+    def microsoftSkipLayerNormalization(self, n, a, x, skip, scale, bias, more):
+        x = x + skip + more
+        return F.layer_norm(x, x.shape[-1:], scale, bias, a["epsilon"]), None, None, x
+
+    def microsoftSkipSimplifiedLayerNormalization(self, n, a, x, skip, scale, more):
+        return F.rms_norm(x + skip + more, x.shape[-1:], scale, a["epsilon"])
+
+    def SimplifiedLayerNormalization(self, n, a, x, scale):
+        return F.rms_norm(x, x.shape[-1:], scale, a.get("epsilon", 1e-5))
+
+    def microsoftAttention(self, n, a, x, w, b, mask, past, bias):
+        return self.attend(a, *torch.split(x @ w + b, a["qkv_hidden_sizes"], -1), bias)
+
+    def microsoftMultiHeadAttention(self, n, a, q, k, v, b):
+        bq, bk, bv = b.chunk(3)
+        return self.attend(a, q + bq, k + bk, v + bv, None)
+
+    def attend(self, a, q, k, v, bias):
+        q, k, v = (x.unflatten(2, (a["num_heads"], -1)).transpose(1, 2) for x in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, bias, scale=a.get("scale"))
+        return y.transpose(1, 2).flatten(2)
+
+    def microsoftMatMulNBits(self, n, a, x, packed, scales, zeros=None, order=None, bias=None):
+        rows, long, bits = a["N"], a["K"], a["bits"]
+        number = lambda t, count: sum((t.reshape(rows, -1).long() >> (bits * i) & (2**bits - 1))[..., None] * F.one_hot(torch.tensor(i), 8 // bits)
+                                      for i in range(8 // bits)).flatten(1)[:, :count]
+        blocks = scales.numel() // rows
+        zero = number(zeros, blocks) if zeros is not None else torch.full((rows, blocks), 2**(bits - 1))
+        each = lambda t: t.reshape(rows, blocks).repeat_interleave(a["block_size"], 1)[:, :long]
+        y = x @ ((number(packed, long) - each(zero)) * each(scales)).T
+        return y if bias is None else y + bias
+
+    def SplitToSequence(self, n, a, x, sizes=None):
+        axis = a.get("axis", 0)
+        if sizes is None:
+            return list(x.split(1, axis) if a.get("keepdims", 1) else x.unbind(axis))
+        return list(x.split(int(sizes) if sizes.dim() == 0 else ints(sizes), axis))
+
+    def SequenceConstruct(self, n, a, *x):
+        return list(x)
+
+    def SequenceAt(self, n, a, x, i):
+        return x[int(i)]
+
+    def ConcatFromSequence(self, n, a, x):
+        return (torch.stack if a.get("new_axis") else torch.cat)(x, a["axis"])
 
     def Flatten(self, n, a, x):
         axis = a.get("axis", 1)

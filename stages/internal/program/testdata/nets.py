@@ -33,6 +33,10 @@ class Graph:
         self.nodes.append(helper.make_node(op, list(ins), outs, **attrs))
         return outs[0] if outputs == 1 else outs
 
+    def fused(self, op, *ins, **attrs):
+        """An operator of ONNX Runtime's optimiser."""
+        return self.op(op, *ins, domain="com.microsoft", **attrs)
+
     def norm(self, x, channels):
         return self.op("BatchNormalization", x, self.weight(channels, scale=0.1, offset=1), self.weight(channels, scale=0.1),
                        self.weight(channels, scale=0.1), self.weight(channels, scale=0.1, offset=1), epsilon=1e-5)
@@ -53,7 +57,10 @@ class Graph:
         graph = helper.make_graph(
             self.nodes, "net", [helper.make_tensor_value_info("images", elem, shape)],
             [helper.make_tensor_value_info(output, elem, [shape[0], CLASSES])], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=4 if opset < 13 else 8 if opset < 23 else 10)
+        opsets = [helper.make_opsetid("", opset)]
+        if any(n.domain for n in self.nodes):
+            opsets.append(helper.make_opsetid("com.microsoft", 1))
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=4 if opset < 13 else 8 if opset < 23 else 10)
         if check:
             onnx.checker.check_model(model)
         onnx.save(model, path)
@@ -158,6 +165,46 @@ def main(folder):
                    outputs=3, direction="reverse", hidden_size=5)
     x = g.op("Reshape", g.op("Squeeze", g.op("Concat", h, c, axis=2), g.constant(np.array([0], np.int64))), g.constant(np.array([-1, 40], np.int64)))
     g.save(folder / "lstm.onnx", g.op("Gemm", x, g.weight(CLASSES, 40), g.weight(CLASSES), transB=1), ["N", 3, SIZE, SIZE], 14)
+
+    # What ONNX Runtime's optimiser makes of a convolutional net and of a transformer,
+    # with weights of four and eight bits.
+    g = Graph()
+    x = g.fused("FusedConv", "images", g.weight(16, 3, 3, 3), g.weight(16, scale=0.1), activation="Relu", pads=[1, 1, 1, 1], kernel_shape=[3, 3])
+    x = g.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = g.fused("FusedConv", x, g.weight(16, 16, 1, 1), g.weight(16, scale=0.1), x, activation="LeakyRelu", activation_params=[0.1], kernel_shape=[1, 1])
+    x = g.fused("FusedConv", x, g.weight(8, 16, 1, 1), activation="HardSigmoid", activation_params=[0.3, 0.4], kernel_shape=[1, 1])
+    x = g.fused("FusedConv", x, g.weight(8, 8, 1, 1), activation="Clip", activation_params=[-0.5, 0.5], kernel_shape=[1, 1])
+    x = g.op("Transpose", g.op("Reshape", x, g.constant(np.array([0, 8, 16], np.int64))), perm=[0, 2, 1])
+    x = g.fused("BiasGelu", x, g.weight(8))
+    y, _, _, x = g.fused("SkipLayerNormalization", x, g.weight(1, 16, 8), g.weight(8, scale=0.3, offset=1), g.weight(8), g.weight(8), outputs=4, epsilon=0.01)
+    g.nodes[-1].output[1:3] = ["", ""]
+    y = g.fused("Attention", y, g.weight(8, 20, scale=0.7), g.weight(20), "", "", g.weight(1, 2, 16, 16, scale=0.5), num_heads=2, qkv_hidden_sizes=[8, 8, 4])
+    y = g.fused("FastGelu", g.fused("FusedMatMul", y, g.weight(8, 4), transB=1, alpha=0.7), g.weight(8))
+    x = g.fused("SkipSimplifiedLayerNormalization", x, y, g.weight(8, scale=0.3, offset=1), g.weight(8), epsilon=0.01)
+    q, k, v = (g.op("MatMul", x, g.weight(8, 8, scale=0.7)) for _ in range(3))
+    y = g.fused("MultiHeadAttention", q, k, v, g.weight(24, scale=0.5), num_heads=4, scale=0.8)
+    scores = g.fused("FusedMatMul", y, x, transA=1, alpha=0.25)
+    y = g.op("SimplifiedLayerNormalization", g.op("MatMul", y, scores), g.weight(8, scale=0.3, offset=1))
+    small = lambda *shape: g.constant(g.rng.integers(0, 256, shape).astype(np.uint8))
+    y = g.fused("MatMulNBits", y, small(20, 1, 8), g.weight(20, scale=0.1), small(20, 1), K=8, N=20, bits=4, block_size=16)
+    y = g.fused("QuickGelu", g.fused("Gelu", y))
+    y = g.fused("MatMulNBits", y, small(8, 2, 16), g.weight(16, scale=0.02), "", "", g.weight(8), K=20, N=8, bits=8, block_size=16)
+    x = g.op("Gather", g.op("Add", x, y), g.constant(np.array(0, np.int64)), axis=1)
+    x = g.fused("FusedGemm", x, g.weight(8, 8), g.weight(8), transB=1, alpha=1.2, activation="LeakyRelu", activation_alpha=0.2)
+    g.save(folder / "fused.onnx", g.op("Gemm", x, g.weight(CLASSES, 8), g.weight(CLASSES), transB=1), ["N", 3, SIZE, SIZE], 14, check=False)
+
+    # Sequences, with which PyTorch's exporter cuts unless it optimises.
+    g = Graph()
+    number = lambda i: g.constant(np.array(i, np.int64))
+    x = g.op("SplitToSequence", g.body("images"), number(4), axis=1)
+    a, b = (g.op("SequenceAt", x, number(i)) for i in (0, -1))
+    x = g.op("SplitToSequence", a, number([1, 2, 1]), axis=-1)
+    rows = g.op("SplitToSequence", a, axis=2, keepdims=0)
+    row = g.op("Mul", g.op("SequenceAt", rows, number(1)), g.op("SequenceAt", rows, number(3)))
+    turned = g.op("ConcatFromSequence", g.op("SequenceConstruct", row, g.op("SequenceAt", rows, number(0))), axis=2, new_axis=1)
+    a = g.op("ConcatFromSequence", g.op("SequenceConstruct", g.op("SequenceAt", x, number(2)), g.op("SequenceAt", x, number(1)), a), axis=3)
+    x = g.op("Concat", *(g.op("GlobalAveragePool", g.op("Mul", v, v)) for v in (a, b, turned)), axis=1)
+    g.save(folder / "sequence.onnx", g.head(x, 10), ["N", 3, SIZE, SIZE], 18)
 
 
 if __name__ == "__main__":
