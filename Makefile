@@ -40,7 +40,7 @@ bench-methods: deps ## images/s of every method, beside bare forward passes and 
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
 
-zoo: deps ## classifiers of every family, by both exporters of PyTorch, beside its derivatives; torch, torchvision, timm, onnx and onnxscript are $PYTHON's
+zoo: deps ## classifiers of every family, by both exporters of PyTorch, beside its derivatives; torch, torchvision, timm, transformers, onnx and onnxscript are $PYTHON's
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/zoo/zoo.py .zoo
 	RUNEXP_ZOO=$(CURDIR)/.zoo go test ./stages/internal/program/zoo -run '^TestZoo$$' -count 1 -timeout 120m
 

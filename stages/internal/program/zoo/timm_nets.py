@@ -11,6 +11,8 @@ VIT = dict(img_size=64, embed_dim=64, depth=2, num_heads=4)
 FOUR = dict(depths=(2, 2, 2, 2))
 DIMS = dict(depths=(2, 2, 2, 2), dims=(16, 32, 48, 64))
 LAYERS = dict(layers=(2, 2, 2, 2))
+FLOW = ((64, 64), (64, 96), (96, 128), (128, 128), (128, 128), (128, (128, 160, 160)), (160, (192, 192, 256)))
+XCEPTION = [dict(in_chs=a, out_chs=b, stride=1 if i in (3, 4, 6) else 2, no_skip=i == 6) for i, (a, b) in enumerate(FLOW)]
 
 # model: size of the image, what is unlike the published net
 TABLE = {
@@ -33,6 +35,7 @@ TABLE = {
     "cspresnet50": (64, {}),
     "darknet17": (64, {}),
     "davit_tiny": (64, dict(depths=(2, 2, 2), embed_dims=(32, 64, 96), num_heads=(2, 4, 6))),
+    "deepseek_vit_412m": (56, dict(VIT, img_size=56)),
     "deit3_small_patch16_224": (64, VIT),
     "deit_tiny_distilled_patch16_224": (64, VIT),
     "deit_tiny_patch16_224": (64, VIT),
@@ -55,6 +58,7 @@ TABLE = {
     "fbnetv3_b": (64, {}),
     "focalnet_tiny_srf": (64, dict(embed_dim=32, depths=(2, 2, 2, 2))),
     "gcvit_xxtiny": (64, dict(img_size=64, embed_dim=32, depths=(2, 2, 2, 2))),
+    "gemma4_vit_570m": (64, dict(VIT, head_dim=16, intermediate_size=128)),
     "gernet_s": (64, {}),
     "ghostnet_050": (64, {}),
     "ghostnetv2_100": (64, {}),
@@ -67,6 +71,8 @@ TABLE = {
     "hrnet_w18_small": (64, {}),
     "iformer_t": (64, {}),
     "inception_next_atto": (64, FOUR),
+    "inception_resnet_v2": (96, {}),
+    "inception_v3": (96, {}),
     "inception_v4": (96, {}),
     "nest_tiny_jx": (64, dict(img_size=64, embed_dims=(32, 64, 96), num_heads=(2, 4, 6), depths=(2, 2, 2))),
     "lambda_resnet26t": (64, {}),
@@ -84,6 +90,7 @@ TABLE = {
     "mobilenetv3_small_050": (64, {}),
     "mobilenetv4_conv_small_050": (64, {}),
     "mobilenetv4_hybrid_medium": (64, {}),
+    "mobilenetv5_base": (64, dict(channel_multiplier=0.25)),
     "mobileone_s0": (64, {}),
     "mobilevit_xxs": (64, {}),
     "mobilevitv2_050": (64, {}),
@@ -97,6 +104,7 @@ TABLE = {
     "poolformer_s12": (64, DIMS),
     "poolformerv2_s12": (64, DIMS),
     "pvt_v2_b0": (64, dict(depths=(2, 2, 2, 2), embed_dims=(16, 32, 64, 96), num_heads=(1, 2, 4, 4))),
+    "qwen3_vit_88m": (64, VIT),
     "rdnet_tiny": (64, {}),
     "regnety_002": (64, {}),
     "regnetz_005": (64, {}),
@@ -125,11 +133,13 @@ TABLE = {
     "swinv2_cr_tiny_224": (64, dict(img_size=64, window_size=4, embed_dim=32, depths=(2, 2, 2), num_heads=(2, 4, 8))),
     "swinv2_tiny_window8_256": (64, dict(img_size=64, window_size=4, embed_dim=32, depths=(2, 2, 2), num_heads=(2, 4, 8))),
     "test_byobnet": (64, {}),
+    "test_coatnet": (64, dict(img_size=64)),
     "test_convnext": (64, {}),
     "test_efficientnet": (64, {}),
     "test_efficientnet_gn": (64, {}),
     "test_efficientnet_ln": (64, {}),
     "test_mambaout": (64, {}),
+    "test_maxvit": (64, dict(img_size=64)),
     "test_nfnet": (64, {}),
     "test_resnet": (64, {}),
     "test_vit": (64, dict(img_size=64)),
@@ -143,13 +153,14 @@ TABLE = {
     "tresnet_m": (64, LAYERS),
     "twins_pcpvt_small": (64, dict(img_size=64, embed_dims=(32, 64, 96, 128), num_heads=(1, 2, 3, 4), depths=(2, 2, 2, 2))),
     "twins_svt_small": (64, dict(img_size=64, embed_dims=(32, 64, 96, 128), num_heads=(1, 2, 3, 4), depths=(2, 2, 2, 2))),
+    "vgg11_bn": (112, dict(model_cfg=[16, "M", 32, "M", 48, 48, "M", 64, 64, "M"])),
     "visformer_tiny": (64, dict(img_size=64)),
     "vit_relpos_small_patch16_224": (64, VIT),
     "vit_srelpos_small_patch16_224": (64, VIT),
     "vit_tiny_r_s16_p8_224": (64, dict(VIT)),
     "vitamin_small_224": (64, dict(img_size=64)),
     "volo_d1_224": (64, dict(img_size=64, layers=(2, 2, 2, 2), embed_dims=(64, 64, 64, 64), num_heads=(2, 4, 4, 4))),
-    "xception41p": (64, {}),
+    "xception41p": (64, dict(block_cfg=XCEPTION)),
     "xcit_nano_12_p16_224": (64, dict(VIT)),
 }
 

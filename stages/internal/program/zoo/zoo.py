@@ -7,7 +7,7 @@ exporters; NET.image.npy, an image; NET.gradient.npy, the derivative of a class 
 respect to it by autograd in double precision, rounded; and NET.json, what is known besides.
 Where passes forwards contradict that derivative along some directions, NET.directions.npy
 has these and NET.json the slopes, which are the reference then.
-Needs torch, torchvision, timm, onnx and onnxscript; fetches nothing. A net that is
+Needs torch, torchvision, timm, transformers, onnx and onnxscript; fetches nothing. A net that is
 there already is left. JOBS is the number of processes, STEPS which of the steps
 "reference trace dynamo" are taken.
 """
@@ -21,6 +21,7 @@ import time
 import traceback
 import warnings
 import zlib
+from unittest import mock
 
 import numpy as np
 import torch
@@ -41,16 +42,24 @@ def nets():
     import subset_nets
     import timm_nets
     import torchvision_nets
+    import transformers_nets
 
     out = {"torchvision/" + k: v for k, v in torchvision_nets.NETS.items()}
     out.update({"timm/" + k: v for k, v in timm_nets.NETS.items()})
+    out.update({"transformers/" + k: v for k, v in transformers_nets.NETS.items()})
     out.update({"subset/" + k: v for k, v in subset_nets.NETS.items()})
     return out
 
 
+def logits(net, image):
+    """What a net says of an image. Casts to single precision within it keep double."""
+    with mock.patch.object(torch.Tensor, "float", lambda t, **_: t.to(image.dtype)):
+        return net(image)
+
+
 def derivative(net, image, target):
     x = image.clone().requires_grad_()
-    y = net(x)
+    y = logits(net, x)
     y[0, target].backward()
     return y.detach()[0].double().numpy(), x.grad[0].double().numpy()
 
@@ -71,7 +80,7 @@ def tremble(net, image, gradient, seed):
 def slopes(net, image, directions):
     """The derivatives along directions, each by one pass forwards, or by differences for
     a net with an operator that has no such derivative."""
-    f = lambda x: net(x)[0, TARGET]
+    f = lambda x: logits(net, x)[0, TARGET]
     try:
         return np.array([torch.func.jvp(f, (image,), (d[None],))[1].item() for d in directions])
     except (NotImplementedError, RuntimeError):
@@ -111,9 +120,9 @@ def reference(name):
         g = torch.Generator().manual_seed(seed + 1)
         for _ in range(DRAWS):
             image = torch.randn((1, 3, size, size), generator=g)
-            logits, gradient = derivative(double, image.double(), TARGET)
+            answer, gradient = derivative(double, image.double(), TARGET)
             _, single = derivative(net, image, TARGET)
-            known = {"target": TARGET, "gain": gain, "single": distance(single, gradient), "logits": logits.tolist()}
+            known = {"target": TARGET, "gain": gain, "single": distance(single, gradient), "logits": answer.tolist()}
             known["tremble"] = tremble(double, image.double(), gradient, seed) if known["single"] <= SMOOTH else None
             rough = known["single"] if known["tremble"] is None else known["tremble"]
             if best is None or rough < best[0]:
@@ -128,10 +137,16 @@ def reference(name):
 
 
 def unfuse(net):
-    """Has timm's attention use products and a softmax rather than PyTorch's operator."""
+    """Has attention use products and a softmax rather than PyTorch's operator, and says
+    whether any used that."""
+    fused = False
     for m in net.modules():
-        if hasattr(m, "fused_attn"):
-            m.fused_attn = False
+        if getattr(m, "fused_attn", False):  # timm's
+            m.fused_attn, fused = False, True
+        if hasattr(m, "set_attn_implementation") and m.config._attn_implementation == "sdpa":
+            m.set_attn_implementation("eager")
+            fused = True
+    return fused
 
 
 def trace(net, image, path):
@@ -218,9 +233,8 @@ def make(job):
             try:
                 silently(lambda: export(net, image, path))
             except Exception:
-                if not any(getattr(m, "fused_attn", False) for m in net.modules()):
+                if not unfuse(net):
                     raise
-                unfuse(net)
                 row["unfused"] = True
                 silently(lambda: export(net, image, path))
             row.update(describe(path))
