@@ -39,11 +39,14 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 }
 
 func trialOf(m modelfile.Model) (*Trial, error) {
-	net, err := program.NewNet(m)
+	payload, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	payload, err := m.Encode()
+	if m, err = modelfile.Decode(payload); err != nil { // which shares its memory
+		return nil, err
+	}
+	net, err := program.NewNet(m)
 	return &Trial{Spec: m.Spec, payload: payload, net: net}, err
 }
 
