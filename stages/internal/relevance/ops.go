@@ -89,6 +89,7 @@ func All() []*Op {
 		opScatterND,
 		opSelu,
 		opShape,
+		opShrink,
 		opSigmoid,
 		opSign,
 		opSin,

@@ -200,6 +200,11 @@ func TestToOpset(t *testing.T) {
 		{"weights of four bits", 12, foreigner("com.microsoft", "MatMulNBits", "s b f z", attr("K", 3), attr("N", 2), attr("block_size", 2)), []*onnxpb.TensorProto{
 			bytes("b", 0x21, 0xf3, 0x54, 0xf6), onnx.FloatTensor("f", []float32{1, 10, 100, 1000}, 4), bytes("z", 0x10, 0x32)}, []string{
 			"y = MatMul(s, [1 200 2 300 20 3000])"}},
+		{"ReduceLogSum", 11, node("ReduceLogSum", "x", attr("axes", list64(2, 3)), attr("keepdims", 0)), nil, []string{
+			"y/ReduceSum = ReduceSum(x, [2 3]) keepdims=0", "y = Log(y/ReduceSum)"}},
+		{"ReduceLogSum of all", 18, node("ReduceLogSum", "x"), nil, []string{"y/ReduceSum = ReduceSum(x) keepdims=1", "y = Log(y/ReduceSum)"}},
+		{"ReduceLogSum of nothing", 18, node("ReduceLogSum", "x", attr("noop_with_empty_axes", 1)), nil, []string{"y = Log(x)"}},
+		{"GlobalLpPool", 11, node("GlobalLpPool", "x", attr("p", 1)), nil, []string{"y = ReduceL1(x) axes=[2 3]"}},
 		{"a scaled image", 8, scaler, nil, []string{"y/Mul = Mul(x, [2])", "y = Add(y/Mul, [1 2 3])"}},
 		{"Mish", 18, node("Mish", "x"), nil, []string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
@@ -275,6 +280,7 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"few weights of few bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2), attr("N", 3), attr("block_size", 16)), "6 scales and 3 bytes don't make 3 rows"},
 		{"weights of odd bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2), attr("N", 3), attr("block_size", 16), attr("bits", 3)), "of 3 bits each, aren't known"},
 		{"a part of nothing known", 17, node("SequenceAt", "q i"), `it isn't known what is in the sequence "q"`},
+		{"a norm of cubes", 17, node("GlobalLpPool", "x", attr("p", 3)), "its p is 3, and only 1 and 2 are supported"},
 		{"parts of nothing", 17, node("SplitToSequence", "x zero"), "parts of 0 can't be cut out of 2"},
 		{"an axis that isn't there", 17, node("SplitToSequence", "x", attr("axis", 4)), "[2 3 4 5] has no axis 4"},
 		{"a node without inputs", 10, &onnxpb.NodeProto{OpType: "Clip", Output: []string{"y"}}, "it has no input"},
