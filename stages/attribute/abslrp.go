@@ -149,14 +149,13 @@ func (p AbsLRPParams) plan(ctx context.Context, e *stages.Env, n *program.Net) (
 	if err != nil {
 		return q, nil, err
 	}
-	g, err := n.Graph(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
+	attention, patches, err := n.Patches(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return q, nil, err
 	}
-	attention := relevance.HasAttention(g)
 	switch {
 	case p.Ablation == "patch":
-		if q.Layer = relevance.PatchEmbedding(g); q.Layer == "" {
+		if q.Layer = patches; q.Layer == "" {
 			return q, nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
 		}
 	case p.Ablation != "none" && !attention:

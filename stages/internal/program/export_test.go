@@ -174,6 +174,8 @@ func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
 	defer onnx.Sound(&err)
 	middle, final := relevance.Layers(g)
 	relevance.Rectifiers(g)
+	relevance.HasAttention(g)
+	relevance.PatchEmbedding(g)
 	nodes := g.Proto.Graph.Node
 	if len(nodes) == 0 {
 		return "", nil // the answer is the image

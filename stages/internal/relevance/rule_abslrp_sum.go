@@ -159,6 +159,7 @@ func HasAttention(g *onnx.Graph) bool {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
 	return slices.ContainsFunc(b.model, func(n onnx.Node) bool {
+		defer n.Named()
 		op := b.op(n)
 		return op != nil && op.Kind == Bilinear && n.OpType != "Mul" && len(n.Input) == 2 && b.attention(n) >= 0
 	})
@@ -167,16 +168,15 @@ func HasAttention(g *onnx.Graph) bool {
 // PatchEmbedding returns the value that a Conv makes of the image's patches, "" where
 // the first Conv reads anything but windows side by side.
 func PatchEmbedding(g *onnx.Graph) Value {
-	for _, proto := range g.Proto.Graph.Node {
-		n := onnx.Node{NodeProto: proto}
-		if n.OpType != "Conv" {
-			continue
-		}
-		w := newBuilder(g).window(n, g.Shape(n.Input[1])[2:])
-		if !w.disjoint() || size(w.kernel) == 1 || len(w.kernel) != 2 {
-			return ""
-		}
-		return n.Output[0]
+	i := slices.IndexFunc(g.Proto.Graph.Node, func(n *onnxNode) bool { return n.OpType == "Conv" })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	n := onnx.Node{NodeProto: g.Proto.Graph.Node[i]}
+	defer n.Named()
+	w := newBuilder(g).window(n, g.Shape(n.Input[1])[2:])
+	if !w.disjoint() || size(w.kernel) == 1 || len(w.kernel) != 2 {
+		return ""
+	}
+	return n.Output[0]
 }
