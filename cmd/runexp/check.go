@@ -14,9 +14,9 @@ const checkHelp = `usage: runexp check FILE…
 Finds everything in experiments that run would complain about, without data and
 without running anything: all complaints at once, each with its file, line and
 column. What check accepts, run doesn't refuse. Models whose files are there are
-looked into: methods that don't fit them, and classes, layers, blocks and sizes that
-they don't have, are complaints too. A method that fits and is another one on such a
-model, or an unsteady one, is a warning.
+looked into: methods that don't fit them are complaints too, and classes, layers,
+blocks and sizes that they don't have. A method that fits and is another one on
+such a model, or an unsteady one, is a warning.
 
   --set A.with.P=V     also check this override; may be repeated
   --only AXIS=ID,…     keep only these ids of an axis; may be repeated
