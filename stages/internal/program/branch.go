@@ -9,6 +9,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
+// spare rewrites what ONNX Runtime's own optimisers get wrong.
+func spare(m *onnx.Model) error {
+	if err := decide(m); err != nil {
+		return err
+	}
+	rewrite.SparePads(m)
+	return nil
+}
+
 // decide puts in the place of an If the branch that it takes, wherever that hangs on
 // shapes and weights alone. ONNX Runtime does so too, but frees what it has computed
 // inside the branch before: up to 1.24 at least, the net then takes what lies in

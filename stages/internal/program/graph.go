@@ -104,7 +104,7 @@ func (n *Net) plain(batch int) (*onnx.Model, error) {
 	m.Prune()
 	m.Proto.IrVersion = min(m.Proto.IrVersion, newestIR)
 	rewrite.Ahead(m)
-	return m, decide(m)
+	return m, spare(m)
 }
 
 // inputShape returns the shape of the model's own input.

@@ -164,7 +164,7 @@ func (n *Net) compile(r recipe) (*onnx.Model, error) {
 	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
 	m.ForgetShapes()
 	m.Prune()
-	return m, decide(m)
+	return m, spare(m)
 }
 
 // enter emits what makes the model's input of normalised images.
