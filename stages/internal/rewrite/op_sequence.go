@@ -91,12 +91,15 @@ func (e *edit) cuts(n onnx.Node) (sizes []int, axis int, err error) {
 		if sizes, err = e.known(n.In(1)); err != nil {
 			return nil, 0, err
 		}
+		if len(sizes) == 0 {
+			return nil, 0, fmt.Errorf("%q says no sizes of parts", n.In(1))
+		}
 		if len(e.constant(n.In(1)).Dims) > 0 {
 			return sizes, axis, nil
 		}
 		each = sizes[0]
 	}
-	if each < 1 || shape[axis]/each >= mostParts {
+	if each < 1 || shape[axis] == 0 || shape[axis]/each >= mostParts {
 		return nil, 0, fmt.Errorf("parts of %d can't be cut out of %d", each, shape[axis])
 	}
 	sizes = slices.Repeat([]int{each}, shape[axis]/each)

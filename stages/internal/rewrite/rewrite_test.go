@@ -84,6 +84,7 @@ var types = map[string]onnx.Type{
 	"g": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 6, 7, 2}},
 
 	"long": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 1, 1 << 14, 4}},
+	"none": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{0, 2}},
 	"huge": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 2, 1 << 62}},
 }
 
@@ -281,12 +282,14 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"weights of odd bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2), attr("N", 3), attr("block_size", 16), attr("bits", 3)), "of 3 bits each, aren't known"},
 		{"a part of nothing known", 17, node("SequenceAt", "q i"), `it isn't known what is in the sequence "q"`},
 		{"a norm of cubes", 17, node("GlobalLpPool", "x", attr("p", 3)), "its p is 3, and only 1 and 2 are supported"},
+		{"nothing to cut", 17, node("SplitToSequence", "none"), "parts of 1 can't be cut out of 0"},
+		{"no sizes", 17, node("SplitToSequence", "x empty"), `"empty" says no sizes of parts`},
 		{"parts of nothing", 17, node("SplitToSequence", "x zero"), "parts of 0 can't be cut out of 2"},
 		{"an axis that isn't there", 17, node("SplitToSequence", "x", attr("axis", 4)), "[2 3 4 5] has no axis 4"},
 		{"a node without inputs", 10, &onnxpb.NodeProto{OpType: "Clip", Output: []string{"y"}}, "it has no input"},
 	}
 	for _, tt := range tests {
-		weights := []*onnxpb.TensorProto{ints("b", 1, 2, 3), onnx.FloatTensor("f", make([]float32, 6), 6), onnx.IntTensor("zero", []int64{0})}
+		weights := []*onnxpb.TensorProto{ints("b", 1, 2, 3), onnx.FloatTensor("f", make([]float32, 6), 6), onnx.IntTensor("zero", []int64{0}), ints("empty")}
 		_, err := ToOpset(model(tt.opset, []*onnxpb.NodeProto{tt.node}, weights...), types)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
