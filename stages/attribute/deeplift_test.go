@@ -3,11 +3,13 @@ package attribute
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -101,9 +103,25 @@ func TestDeepLIFTOfPools(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTBits holds that maps don't depend on batches and threads.
+// TestDeepLIFTBits holds that maps don't depend on batches and threads. The last net has
+// products so large that single rows were once added up in another order.
 func TestDeepLIFTBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		modeltest.InvariantStage(t, DeepLIFT, DeepLIFT.NewParams(), "maps", officialInput(t, net, io, "unit"))
 	}
+	const size = 3 * 224 * 224
+	images := make([][]byte, 2)
+	for k := range images {
+		pixels := make([]uint8, size)
+		for i := range pixels {
+			pixels[i] = uint8(i * (i + 7*k) >> 3)
+		}
+		images[k] = stages.NewTensor(pixels, 3, 224, 224).Encode()
+	}
+	target := stages.NewTensor([]int64{3}, 1).Encode()
+	modeltest.InvariantStage(t, DeepLIFT, DeepLIFT.NewParams(), "maps", map[string][]stages.Data{
+		"model":   {modeltest.Model(t, model.ONNXParams{Path: filepath.Join(modeltest.Data(t), "models", "imagenet_vit_tiny_patch16_224.onnx"), Preset: "half"})},
+		"images":  {stagetest.Items(nil, images...)},
+		"targets": {stagetest.Items(nil, target, target)},
+	})
 }

@@ -115,8 +115,11 @@ const cached = 2 * 3 * 224 * 224
 
 // AtOnce returns how many of so many images go backwards at once. Element-wise
 // operators take as long as their operands take to come from memory; so a processor
-// has no more than fit its cache, but one for each thread. That changes no bits.
+// has no more than fit its cache, but one for each thread. That changes no bits. A single
+// row would: some of ONNX Runtime's kernels add up in another order where a dimension
+// is 1, so that there are two at least where the model takes as many.
 func (n *Net) AtOnce(d stages.Device, rows int) int {
+	rows = max(2, rows)
 	if d.Class != "cpu" {
 		return n.Fit(rows, rows)
 	}
