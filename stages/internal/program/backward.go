@@ -59,6 +59,9 @@ type walk struct {
 	also []Question
 	// audit keeps accounts of what becomes of relevance on the way of the first.
 	audit bool
+	// rehearsed says that the program won't run, so that its weights needn't have the
+	// form that is fastest.
+	rehearsed bool
 }
 
 // String tells questions of a net apart.
@@ -140,6 +143,7 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 	}
 	// Weights twice, and turned around for each way back; activations wait for it.
 	weight := int64(4+2*len(w.also))*n.size + int64(batch*n.Size())*4*64
+	_, w.rehearsed = slot.(*Rehearsal)
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
 		r, err := n.compileBackward(g, batch, w)
 		if err != nil {
@@ -172,11 +176,13 @@ func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnx
 			return r, nil, err
 		}
 	}
-	if !w.Rules.Apart {
+	if !w.Rules.Apart && !w.rehearsed {
 		merge(g, w.Layer)
 	}
 	narrow(g, all)
-	widen(g, all)
+	if !w.rehearsed {
+		widen(g, all)
+	}
 	r.feeds = w.feeds(at[0])
 	inputs, err := declare(g, r.feeds)
 	if err != nil {

@@ -11,10 +11,7 @@ import (
 // AnswerShape runs a model of which nothing is known yet, as it is written, on a batch
 // of zeros, and returns the shape of its answer.
 func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
-	n, err := NewNet(m)
-	if err != nil {
-		return nil, err
-	}
+	n := netOf(m)
 	n.Classes = 0
 	program, err := n.compile(n.forward(batch))
 	if err != nil {
@@ -48,10 +45,7 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 // Answer runs a model on a batch of normalised images and returns its answers,
 // one row after the other.
 func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
-	n, err := NewNet(m)
-	if err != nil {
-		return nil, err
-	}
+	n := netOf(m)
 	r := n.forward(batch)
 	program, err := n.compile(r)
 	if err != nil {

@@ -75,7 +75,14 @@ func (*seen) Close() error { return nil }
 // NewNet returns the net of a model that is not on a port.
 func NewNet(m modelfile.Model) (*Net, error) {
 	b, err := m.Encode()
-	return &Net{m.Spec, stages.Sum(b), int64(len(m.ONNX)), func() ([]byte, error) { return m.ONNX, nil }}, err
+	n := netOf(m)
+	n.digest = stages.Sum(b)
+	return n, err
+}
+
+// netOf returns the net of a model of which no slot keeps anything.
+func netOf(m modelfile.Model) *Net {
+	return &Net{Spec: m.Spec, size: int64(len(m.ONNX)), onnx: func() ([]byte, error) { return m.ONNX, nil }}
 }
 
 // Digest returns the digest of the model.
