@@ -88,9 +88,6 @@ func (n *Net) plain(batch int) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := rewrite.Order(m); err != nil {
-		return nil, err
-	}
 	if _, err := rewrite.Single(m); err != nil {
 		return nil, err
 	}

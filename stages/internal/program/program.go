@@ -25,6 +25,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // A Net is a model that programs can be made of.
@@ -122,13 +123,17 @@ type recipe struct {
 	emit func(f *onnx.Fragment) string
 }
 
-// parse reads the net's ONNX file.
+// parse reads the net's ONNX file, and has it whole and in order.
 func (n *Net) parse() (*onnx.Model, error) {
 	b, err := n.onnx()
 	if err != nil {
 		return nil, err
 	}
-	return onnx.Parse(b)
+	m, err := onnx.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	return m, rewrite.Order(m)
 }
 
 const answer = "runexp_answer"

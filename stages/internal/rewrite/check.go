@@ -25,7 +25,7 @@ func Order(m *onnx.Model) error {
 		}
 		made[v.Name] = true
 	}
-	weights, rank := map[string]bool{}, map[string]int{}
+	weights, shapes := map[string]bool{}, map[string][]int{}
 	add := func(name string) error {
 		if weights[name] {
 			return fmt.Errorf("the model has two weights called %q", name)
@@ -37,7 +37,7 @@ func Order(m *onnx.Model) error {
 		if err := add(t.Name); err != nil {
 			return err
 		}
-		rank[t.Name] = len(t.Dims)
+		shapes[t.Name] = onnx.ShapeOf(t)
 	}
 	for _, t := range g.SparseInitializer {
 		if err := add(t.GetValues().GetName()); err != nil {
@@ -62,7 +62,7 @@ func Order(m *onnx.Model) error {
 		if err := checkWindow(n); err != nil {
 			return err
 		}
-		if err := checkNative(n, rank); err != nil {
+		if err := checkNative(n, shapes); err != nil {
 			return err
 		}
 	}
@@ -176,18 +176,25 @@ func checkWindow(n onnx.Node) error {
 	return nil
 }
 
-// checkNative refuses what ends the process in ONNX Runtime 1.24's shape inference
-// instead of being an error there. rank has the weights' numbers of dimensions.
-func checkNative(n onnx.Node, rank map[string]int) error {
+// checkNative refuses what ends the process in ONNX Runtime 1.24 instead of being an
+// error there, or has it count on. shapes has those of the weights.
+func checkNative(n onnx.Node, shapes map[string][]int) error {
 	switch n.OpType {
 	case "Split":
 		if parts := n.Int("num_outputs", len(n.Output)); parts != len(n.Output) {
 			return fmt.Errorf("node %s has %d outputs, and its num_outputs is %d", n.Label(), len(n.Output), parts)
 		}
-	case "Conv", "ConvTranspose":
-		if r, ok := rank[n.In(1)]; ok && r < 3 {
-			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(), r)
+	case "Conv", "ConvTranspose", "FusedConv":
+		s, ok := shapes[n.In(1)]
+		if ok && len(s) < 3 {
+			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(), len(s))
 		}
+		if slices.Contains(s, 0) {
+			return fmt.Errorf("node %s: its weights have the shape %v, which has no elements", n.Label(), s)
+		}
+	}
+	if n.Domain == "com.microsoft" {
+		return checkFused(n, shapes)
 	}
 	return nil
 }
