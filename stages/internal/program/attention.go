@@ -63,13 +63,13 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	if err != nil {
 		return Attention{}, err
 	}
+	batch = n.Fit(batch, batch)
 	if found.Merged {
 		batch = 1
 		if n.Batch > 1 {
 			return Attention{}, fmt.Errorf("the heads and images of attention %q share an axis, and the model takes %d images at once: which of them changes faster can't be told; export the model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
-	batch = n.Fit(batch, batch)
 	a := Attention{Attention: found, explains: what != Heads}
 	key := fmt.Sprintf("program attention %s, probability %t, batch %d of %s", what, probability, batch, n.digest)
 	if g, err = n.Graph(ctx, slot, batch); err != nil {
@@ -173,6 +173,7 @@ func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, bat
 		}
 	}
 	g.After(end)
+	steady(g, batch)
 	seal(g, inputs, r)
 	return r, nil
 }

@@ -118,11 +118,8 @@ const cached = 2 * 3 * 224 * 224
 
 // AtOnce returns how many of so many images go backwards at once. Element-wise
 // operators take as long as their operands take to come from memory; so a processor
-// has no more than fit its cache, but one for each thread. That changes no bits. A single
-// row would: some of ONNX Runtime's kernels add up in another order where a dimension
-// is 1, so that there are two at least where the model takes as many.
+// has no more than fit its cache, but one for each thread. That changes no bits.
 func (n *Net) AtOnce(d stages.Device, rows int) int {
-	rows = max(2, rows)
 	if d.Class != "cpu" {
 		return n.Fit(rows, rows)
 	}
@@ -222,6 +219,7 @@ func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnx
 	if w.audit {
 		r.returns = append(r.returns, account(g, r.entries))
 	}
+	steady(g, batch)
 	seal(g, inputs, r)
 	return r, forward, nil
 }

@@ -107,6 +107,8 @@ func (n *Net) compileComparison(g, one *onnx.Graph, q Question, official bool, b
 		return c, err
 	}
 	back.returns = []feed{returned, value(g, "", at, q)}
+	steady(g, batch)
+	steady(there, rows)
 	seal(g, inputs, back) // what nobody reads is gone
 	read := forth.feeds
 	if !once {

@@ -48,3 +48,40 @@ func TestOneForwardBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersBits holds that an image's answer has the same bits in batches of 1, 2, 4
+// and 8, on one thread and on two. The net means isn't there: files are
+// run as they are, and its bits depend on the row, as [program.Net.Forward] says.
+func TestAnswersBits(t *testing.T) {
+	all := nets(t, false)
+	for _, name := range []string{"attention", "fused", "grid", "lstm", "tokens"} {
+		all[name] = small(t, name)
+	}
+	for name, p := range all {
+		n := net(t, p)
+		answers := func(threads, batch int) (out []float32) {
+			f, err := n.Forward(threaded{threads, stagetest.NewSlot()}, batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for from := 0; from < 5; from += f.Batch {
+				for i := range f.Batch {
+					wave(from+i, f.Image(i))
+				}
+				if err := f.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for i := range min(f.Batch, 5-from) {
+					out = append(out, f.Row(i)...)
+				}
+			}
+			return out
+		}
+		want := answers(1, 5)
+		for _, r := range []struct{ threads, batch int }{{1, 1}, {1, 4}, {2, 2}, {2, 8}, {2, 1}} {
+			if !sameBits(answers(r.threads, r.batch), want) {
+				t.Errorf("%s: batch %d on %d threads gives other bits than batch 5 on one", name, r.batch, r.threads)
+			}
+		}
+	}
+}

@@ -37,7 +37,7 @@ func dotted(k int, dst []float32) {
 // precision: to 1e-4, or twice what PyTorch's own single precision is off by. The
 // nets in testdata are of half precision, of old and new opsets, with channels
 // last, with a fixed batch, with a softmax at the end, of one channel, with attention,
-// with memories, with sequences, and of ONNX Runtime's optimiser.
+// with memories, with sequences, of ONNX Runtime's optimiser, and with means.
 func TestReferences(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "gradients.json"))
 	if err != nil {
@@ -48,7 +48,7 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := nets(t, true)
-	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "lstm", "opset18", "opset21", "opset7", "sequence", "single", "softmax"} {
+	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "lstm", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}
 	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {

@@ -24,7 +24,7 @@ func small(t *testing.T, name string) model.ONNXParams {
 // TestGraph holds that every value of a graph has a known type and shape, with as
 // many rows as images, whatever form the model has.
 func TestGraph(t *testing.T) {
-	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "opset18", "opset21", "opset7", "sequence", "single", "softmax"} {
+	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		n := net(t, small(t, name))
 		batch := n.Fit(4, 4)
 		g, err := n.Graph(t.Context(), stagetest.NewSlot(), batch)

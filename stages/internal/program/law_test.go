@@ -153,7 +153,7 @@ func TestOneForward(t *testing.T) {
 // batches of 1, 2, 4 and 8, whatever stands beside it, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
 	all := nets(t, !testing.Short())
-	for _, name := range []string{"attention", "fused", "grid", "lstm"} {
+	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}
 	for name, p := range all {

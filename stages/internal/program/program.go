@@ -90,13 +90,15 @@ func netOf(m modelfile.Model) *Net {
 func (n *Net) Digest() stages.Digest { return n.digest }
 
 // Fit returns the batch to compile for when n rows are wanted and at most limit
-// fit: the one that leaves the fewest rows of the last batch unused.
+// fit: the one that leaves the fewest rows of the last batch unused. It is two at
+// least where the model takes as many: some of ONNX Runtime's kernels add up in
+// another order where a dimension is 1, so that a single row would have other bits.
 func (n *Net) Fit(rows, limit int) int {
 	if n.Batch > 0 {
 		return n.Batch
 	}
-	limit = max(1, limit)
-	rows = max(1, rows)
+	limit = max(2, limit)
+	rows = max(2, rows)
 	batches := (rows + limit - 1) / limit
 	return (rows + batches - 1) / batches
 }

@@ -15,7 +15,7 @@ import (
 func TestFit(t *testing.T) {
 	tests := []struct{ fixed, rows, limit, want int }{
 		{0, 225, 16, 15}, {0, 11, 16, 11}, {0, 33, 16, 11}, {0, 16, 16, 16}, {0, 17, 16, 9},
-		{0, 0, 0, 1}, {0, 5, 1, 1}, {1, 225, 16, 1}, {4, 3, 16, 4},
+		{0, 0, 0, 2}, {0, 5, 1, 2}, {1, 225, 16, 1}, {4, 3, 16, 4},
 	}
 	for _, tt := range tests {
 		n := &program.Net{Spec: modelfile.Spec{Batch: tt.fixed}}

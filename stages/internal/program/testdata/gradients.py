@@ -161,8 +161,8 @@ class Net:
     def ReduceMean(self, n, a, x, axes=None):
         return x.mean(a["axes"] if axes is None else ints(axes), keepdim=bool(a.get("keepdims", 1)))
 
-    def ReduceSum(self, n, a, x):
-        return x.sum(a["axes"], keepdim=bool(a.get("keepdims", 1)))
+    def ReduceSum(self, n, a, x, axes=None):
+        return x.sum(a["axes"] if axes is None else ints(axes), keepdim=bool(a.get("keepdims", 1)))
 
     def Gelu(self, n, a, x):
         return F.gelu(x, approximate=a.get("approximate", b"none").decode())

@@ -206,6 +206,25 @@ def main(folder):
     x = g.op("Concat", *(g.op("GlobalAveragePool", g.op("Mul", v, v)) for v in (a, b, turned)), axis=1)
     g.save(folder / "sequence.onnx", g.head(x, 10), ["N", 3, SIZE, SIZE], 18)
 
+    # Means over places that lie before the channels, and over tokens, as transformers end.
+    g = Graph()
+    x = g.op("Transpose", g.body("images"), perm=[0, 2, 3, 1])
+    places = g.op("ReduceMean", g.op("Tanh", g.op("MatMul", x, g.weight(6, 7))), axes=[1, 2], keepdims=0)
+    x = g.op("Tanh", g.op("MatMul", g.op("Reshape", x, g.constant(np.array([0, 16, 6], np.int64))), g.weight(6, 6)))
+    x = g.op("Concat", places, g.op("ReduceMean", x, axes=[1], keepdims=0), g.op("ReduceMean", g.op("Transpose", x, perm=[0, 2, 1]), axes=[2], keepdims=0), axis=1)
+    x = g.op("Tanh", g.op("Gemm", x, g.weight(6, 19), g.weight(6), transB=1))
+    g.save(folder / "tokens.onnx", g.op("Gemm", x, g.weight(CLASSES, 6), g.weight(CLASSES), transB=1), ["N", 3, SIZE, SIZE], 17)
+
+    # Means over an odd number of places that lie behind an odd number of channels, over
+    # both, and sums over channels.
+    g = Graph()
+    x = g.op("Tanh", g.op("Conv", "images", g.weight(9, 3, 2, 2), kernel_shape=[2, 2]))
+    places = g.op("ReduceMean", x, axes=[2, 3], keepdims=0)
+    lines = g.op("ReduceMean", x, axes=[1, 3], keepdims=0)
+    channels = g.op("Flatten", g.op("ReduceSum", x, g.constant(np.array([1], np.int64)), keepdims=0))
+    x = g.op("Tanh", g.op("Gemm", g.op("Concat", places, lines, channels, axis=1), g.weight(6, 65), g.weight(6), transB=1))
+    g.save(folder / "means.onnx", g.op("Gemm", x, g.weight(CLASSES, 6), g.weight(CLASSES), transB=1), ["N", 3, SIZE, SIZE], 17)
+
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
