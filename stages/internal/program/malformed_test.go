@@ -2,14 +2,15 @@ package program_test
 
 import (
 	"io"
-
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -61,6 +62,33 @@ func TestMalformed(t *testing.T) {
 				}
 			}
 			slot.close()
+		}
+	}
+}
+
+// TestKernelOfOtherAxes holds that a convolution whose weights have more axes than what
+// it takes is an error.
+func TestKernelOfOtherAxes(t *testing.T) {
+	for _, op := range []string{"Conv", "ConvTranspose"} {
+		m := &onnxpb.ModelProto{
+			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 14}},
+			Graph: &onnxpb.GraphProto{
+				Name: "net", Input: []*onnxpb.ValueInfoProto{{Name: "x"}}, Output: []*onnxpb.ValueInfoProto{{Name: "y"}},
+				Node: []*onnxpb.NodeProto{
+					onnx.NewNode("r", "Reshape", []string{"x", "s"}, []string{"r"}),
+					onnx.NewNode("c", op, []string{"r", "w"}, []string{"y"}),
+				},
+				Initializer: []*onnxpb.TensorProto{onnx.IntTensor("s", []int64{0, 3, 64}, 3), onnx.FloatTensor("w", make([]float32, 36), 3, 3, 4, 1)},
+			},
+		}
+		(&onnx.Model{Proto: m}).SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 8, 8}, Known: true})
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := modelfile.Spec{Input: "x", Output: "y", Channels: 3, Height: 8, Width: 8}
+		if shape, err := program.AnswerShape(modelfile.Model{Spec: spec, ONNX: b}, 2); err == nil || !strings.Contains(err.Error(), op) {
+			t.Errorf("%s: shape %v, error %v", op, shape, err)
 		}
 	}
 }

@@ -135,6 +135,7 @@ func (n *Net) parse() (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	rewrite.StateKernels(m)
 	return m, rewrite.Order(m)
 }
 
