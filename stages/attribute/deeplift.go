@@ -36,7 +36,7 @@ InstanceNormalization or the larger of two values, are refused. With t = max(y, 
 pool gives t − y_ref to its largest element and y − t to that of the reference, over Δx; the
 port completeness has what sums to more than the answers' difference, above all where
 |Δx| is small there.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs:   inputs(),

@@ -60,27 +60,30 @@ func Invariant(t *testing.T, model stages.Data) {
 }
 
 // InvariantStage fails the test unless a stage puts the same bytes on a port in
-// batches of 1, 3, 8 and 16, on one thread and on two.
+// batches of 1, 3, 8 and 16, on one thread and on two, and for items one by one.
 func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in map[string][]stages.Data) {
 	t.Helper()
+	run := func(slot stages.Slot, batch int, calls func(all []stages.Call) []stages.Call) (got [][]byte) {
+		e, err := stagetest.Env(&s, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Slot, e.Batch, e.Calls = slot, batch, calls(e.Calls)
+		if err := s.Run(context.Background(), params, e); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range e.Outputs {
+			if o.Port == port {
+				got = append(got, o.Data)
+			}
+		}
+		return got
+	}
 	var want [][]byte
 	for _, threads := range []int{1, 2} {
-		slot := &slot{threads, stagetest.NewSlot()}
+		slot := newSlot(threads)
 		for _, batch := range []int{1, 3, 8, 16} {
-			e, err := stagetest.Env(&s, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.Slot, e.Batch = slot, batch
-			if err := s.Run(context.Background(), params, e); err != nil {
-				t.Fatal(err)
-			}
-			var got [][]byte
-			for _, o := range e.Outputs {
-				if o.Port == port {
-					got = append(got, o.Data)
-				}
-			}
+			got := run(slot, batch, func(all []stages.Call) []stages.Call { return all })
 			if want == nil {
 				want = got
 			}
@@ -88,6 +91,12 @@ func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in ma
 				if !bytes.Equal(want[i], got[i]) {
 					t.Errorf("%s: batch %d on %d threads gives item %d other bytes than batch 1 on 1 thread", s.Name, batch, threads, i)
 				}
+			}
+		}
+		for i := range want {
+			alone := run(newSlot(threads), 16, func(all []stages.Call) []stages.Call { return all[i : i+1] })
+			if !bytes.Equal(want[i], alone[0]) {
+				t.Errorf("%s: item %d alone on %d threads gives other bytes than beside others", s.Name, i, threads)
 			}
 		}
 	}
@@ -98,6 +107,8 @@ type slot struct {
 	threads int
 	keeper  stages.Slot
 }
+
+func newSlot(threads int) *slot { return &slot{threads, stagetest.NewSlot()} }
 
 func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
 

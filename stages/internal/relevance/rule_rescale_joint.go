@@ -52,12 +52,18 @@ func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	v := n.Input[0]
 	shape := b.Shape(v)
 	axes := []int{b.axis(n, -1, len(shape))}
-	top := func(v Value) Value {
+	greatest := func(v Value) Value {
 		return b.Emit("ReduceMax", kept(b.Shape(v), axes), []Value{v}, onnx.Attr{Name: "axes", Value: []int64{int64(axes[0])}})
 	}
 	exp := func(v, shift Value) Value { return b.Unary("Exp", b.Sub(v, shift)) }
-	most, mostThere := top(v), top(x.of(v))
-	log := func(v, top Value) Value { return b.Add(top, b.Unary("Log", b.Sum(exp(v, top), axes, true))) }
+	most, mostThere := greatest(v), greatest(x.of(v))
+	// L is by how much the largest element is above its logarithmic share. ONNX Runtime's
+	// Log gives the same number other bits in another place of memory, its LogSoftmax
+	// doesn't.
+	log := func(v, top Value) Value {
+		shares := b.Emit("LogSoftmax", b.Shape(v), []Value{v}, onnx.Attr{Name: "axis", Value: axes[0]})
+		return b.Sub(top, greatest(shares))
+	}
 	rise := b.Sub(log(v, most), log(x.of(v), mostThere)) // ΔL
 	y := n.Output[0]
 	away := b.Sub(x.difference(b, v), rise)
