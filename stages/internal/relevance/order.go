@@ -101,8 +101,9 @@ func (o *origins) find(v Value) []int32 {
 			return moved(o.of(n.In(0)), in, perm)
 		}
 	case "MatMul", "Gemm":
-		if o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 && n.Int("transA", 0) == 0 {
-			return spread(corners(o.of(n.In(0)), in, len(in)-1), to[len(to)-1])
+		if last := len(in) - 1; o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 && n.Int("transA", 0) == 0 &&
+			last >= 0 && len(to) > 0 && size(in[:last]) == size(to[:len(to)-1]) {
+			return spread(corners(o.of(n.In(0)), in, last), to[len(to)-1])
 		}
 	case "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
 		axes := n.Ints("axes")
@@ -145,12 +146,22 @@ func (o *origins) find(v Value) []int32 {
 // class token, has none.
 func (o *origins) joined(n onnx.Node, to []int) []int32 {
 	axis := (n.Int("axis", 0) + len(to)) % len(to)
+	some, together := false, 0
+	for _, v := range n.Input {
+		in := o.g.Shape(v)
+		if len(in) != len(to) {
+			return nil
+		}
+		together += size(in[axis:])
+		some = some || o.of(v) != nil
+	}
+	if !some || together != size(to[axis:]) { // a file may say that they are as large as it likes
+		return nil
+	}
 	out := make([]int32, 0, size(to))
-	some := false
 	for outer := range size(to[:axis]) {
 		for _, v := range n.Input {
 			of, length := o.of(v), size(o.g.Shape(v)[axis:])
-			some = some || of != nil
 			for k := range length {
 				if of == nil {
 					out = append(out, -1)
@@ -159,9 +170,6 @@ func (o *origins) joined(n onnx.Node, to []int) []int32 {
 				}
 			}
 		}
-	}
-	if !some {
-		return nil
 	}
 	return out
 }
