@@ -146,19 +146,25 @@ func (t Tensor) Int64s() []int64 { return convert[int64](t) }
 // Uint32s returns the elements as uint32, whatever their type.
 func (t Tensor) Uint32s() []uint32 { return convert[uint32](t) }
 
+// NaN and infinities are the numbers all of whose bits of the exponent are set.
+const (
+	exponent32 = 0xff << 23
+	exponent64 = 0x7ff << 52
+)
+
 // Undefined returns how many elements are NaN or infinite.
 func (t Tensor) Undefined() int {
 	n := 0
 	switch t.DType {
 	case F32:
 		for b := t.Raw; len(b) >= 4; b = b[4:] {
-			if binary.LittleEndian.Uint32(b)&0x7f800000 == 0x7f800000 {
+			if binary.LittleEndian.Uint32(b)&exponent32 == exponent32 {
 				n++
 			}
 		}
 	case F64:
 		for b := t.Raw; len(b) >= 8; b = b[8:] {
-			if binary.LittleEndian.Uint64(b)&0x7ff<<52 == 0x7ff<<52 {
+			if binary.LittleEndian.Uint64(b)&exponent64 == exponent64 {
 				n++
 			}
 		}
