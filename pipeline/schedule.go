@@ -178,7 +178,7 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 	r.active++
 	wg.Go(func() {
 		var err error
-		storing := false
+		givenBack := false // the slot
 		func() {
 			defer catch(&err)
 			if m := j.members[0]; m.Stage.Relation == stages.Whole {
@@ -188,13 +188,13 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 			r.flow(r.ctx, slot, j, chunk, func() {
 				if more {
 					r.storing <- struct{}{}
-					storing = true
+					givenBack = true
 					pool <- slot
 					r.wake()
 				}
 			})
 		}()
-		if storing {
+		if givenBack {
 			<-r.storing
 		}
 		if err != nil {
@@ -202,8 +202,8 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 		}
 		last := j.left.Add(-1) == 0
 		if last && j.members[0].Stage.Relation != stages.Whole {
-			if storing {
-				slot, storing = <-pool, false
+			if givenBack {
+				slot, givenBack = <-pool, false
 			}
 			var bug error
 			func() {
@@ -214,7 +214,7 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 				j.members[0].fail(bug)
 			}
 		}
-		if !storing {
+		if !givenBack {
 			pool <- slot
 		}
 		r.post(func() {

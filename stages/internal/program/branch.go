@@ -5,7 +5,6 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
@@ -50,18 +49,7 @@ func truths(m *onnx.Model, names []string) (map[string]bool, error) {
 	}
 	asked.SetOutputs(outputs...)
 	asked.Prune()
-	b, err := asked.Encode()
-	if err != nil {
-		return nil, err
-	}
-	runtime, err := ort.Default()
-	if err != nil {
-		return nil, err
-	}
-	if b, err = runtime.Simplify(b); err != nil {
-		return nil, err
-	}
-	answered, err := onnx.Parse(b)
+	answered, err := optimised(asked)
 	if err != nil {
 		return nil, err
 	}

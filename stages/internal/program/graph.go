@@ -112,15 +112,20 @@ func (n *Net) inputShape(batch int) []int {
 	return []int{batch, n.Channels, n.Height, n.Width}
 }
 
-// simplify returns a model as [ort.Runtime.Simplify] makes it. That fails where it makes
-// a Gemm of a MatMul and has called a shape the same before, in this model or in what
-// the file was made from.
+// simplify is [optimised] after a change of names: that fails where ONNX Runtime makes a
+// Gemm of a MatMul and has called a shape the same before, in this model or in what the
+// file was made from.
 func simplify(m *onnx.Model) (*onnx.Model, error) {
 	for _, t := range m.Proto.Graph.Initializer {
 		if strings.HasPrefix(t.Name, "gemm_input_shape") {
 			m.Rename(t, m.Fresh("known/"+t.Name))
 		}
 	}
+	return optimised(m)
+}
+
+// optimised returns a model as [ort.Runtime.Simplify] makes it.
+func optimised(m *onnx.Model) (*onnx.Model, error) {
 	b, err := m.Encode()
 	if err != nil {
 		return nil, err
