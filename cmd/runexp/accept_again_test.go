@@ -35,7 +35,8 @@ func (w *world) git(args ...string) string {
 	w.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull,
+	// A file that isn't there is no settings; /dev/null may hold some, where a container made it a file.
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+w.path("no-settings"), "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
