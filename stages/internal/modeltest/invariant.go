@@ -32,7 +32,7 @@ func Invariant(t *testing.T, model stages.Data) {
 		x[i] = float32(math.Sin(float64(i)*0.31) + math.Sin(float64(i)*0.0017) + math.Sin(float64(i%size)*0.013))
 	}
 	var want []byte
-	for _, threads := range []int{1, 2} {
+	for _, threads := range []int{1, 3} {
 		for _, batch := range []int{1, 3, 8, 16} {
 			if m.Spec.Batch > 0 && batch != m.Spec.Batch {
 				continue
@@ -60,7 +60,7 @@ func Invariant(t *testing.T, model stages.Data) {
 }
 
 // InvariantStage fails the test unless a stage puts the same bytes on a port in
-// batches of 1, 3, 8 and 16, on one thread and on two, and for items one by one.
+// batches of 1, 3, 8 and 16, on one thread and on three, and for items one by one.
 func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in map[string][]stages.Data) {
 	t.Helper()
 	run := func(slot stages.Slot, batch int, calls func(all []stages.Call) []stages.Call) (got [][]byte) {
@@ -80,7 +80,7 @@ func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in ma
 		return got
 	}
 	var want [][]byte
-	for _, threads := range []int{1, 2} {
+	for _, threads := range []int{1, 3} {
 		slot := newSlot(threads)
 		for _, batch := range []int{1, 3, 8, 16} {
 			got := run(slot, batch, func(all []stages.Call) []stages.Call { return all })

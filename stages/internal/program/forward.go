@@ -10,9 +10,7 @@ import (
 // A Forward classifies images.
 type Forward struct{ *Program }
 
-// Forward returns the program that classifies up to batch images at once. The model runs
-// as it is written: if it takes a mean of an odd number of values of an image, the last
-// bits may depend on the row, which programs that go backwards mend.
+// Forward returns the program that classifies up to batch images at once.
 func (n *Net) Forward(slot stages.Slot, batch int) (Forward, error) {
 	batch = n.Fit(batch, batch)
 	p, err := n.keep(slot, batch, n.forward(batch))

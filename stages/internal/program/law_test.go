@@ -159,7 +159,7 @@ func TestDerivativesBits(t *testing.T) {
 	for name, p := range all {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
-			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {2, 8}, {2, 1}}
+			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {3, 8}, {3, 1}}
 			if n.Size() > 100000 {
 				images, runs = 2, runs[3:]
 			}

@@ -13,7 +13,7 @@ import (
 func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 	n := netOf(m)
 	n.Classes = 0
-	program, err := n.compile(n.forward(batch))
+	program, err := n.compile(n.forward(batch), batch)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
 	n := netOf(m)
 	r := n.forward(batch)
-	program, err := n.compile(r)
+	program, err := n.compile(r, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -141,8 +141,8 @@ func (n *Net) parse() (*onnx.Model, error) {
 
 const answer = "runexp_answer"
 
-// compile returns the model of a program.
-func (n *Net) compile(r recipe) (*onnx.Model, error) {
+// compile returns the model of a program that takes a batch.
+func (n *Net) compile(r recipe, batch int) (*onnx.Model, error) {
 	m, err := n.parse()
 	if err != nil {
 		return nil, err
@@ -152,6 +152,9 @@ func (n *Net) compile(r recipe) (*onnx.Model, error) {
 		if v.Name == n.Input {
 			elem = v.Elem
 		}
+	}
+	if n.Classes > 0 { // else nothing is known of it yet
+		n.steady(m, batch)
 	}
 	inputs := make([]onnx.Value, len(r.feeds))
 	for i, f := range r.feeds {
@@ -227,7 +230,7 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	// The weights twice, as ORT packs them, and a guess of the activations.
 	weight := 2*n.size + int64(batch*n.Size())*4*16
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		m, err := n.compile(r)
+		m, err := n.compile(r, batch)
 		if err != nil {
 			return nil, err
 		}

@@ -7,90 +7,127 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// vector is how many float32 the kernels of reductions add at once, from an address
-// that is a multiple of that.
+// vector is how many float32 ONNX Runtime's general kernels take at once, from an
+// address that is a multiple of that; what is left at either end they take one by one,
+// by other functions.
 const vector = 4
 
-// steady writes sums and means of values, an image's part of which doesn't end where a
-// vector does, as products with ones: where the next image begins between two, the
-// reductions' own kernels add its numbers in another order, so that bits would depend
-// on the row.
+// settled are the operators whose kernels give bits that hang on where in memory a
+// number lies, on how many images there are, or on how many threads share the work.
+// Each is written with others whose bits don't, or stays as it is where that's no matter.
+var settled = map[string]func(s settling) bool{
+	"Elu":        settling.elu,
+	"Selu":       settling.selu,
+	"Celu":       settling.celu,
+	"Softplus":   settling.softplus,
+	"Mish":       settling.mish,
+	"Log":        settling.log,
+	"Sin":        settling.aligned,
+	"Cos":        settling.aligned,
+	"LRN":        settling.lrn,
+	"ReduceMean": settling.sum,
+	"ReduceSum":  settling.sum,
+}
+
+// steady writes the settled operators of a graph in single precision with others.
 func steady(g *onnx.Graph, batch int) {
 	nodes := g.Proto.Graph.Node
 	g.Proto.Graph.Node = nil
 	for _, proto := range nodes {
-		n := onnx.Node{NodeProto: proto}
-		r, ok := reductionOf(g, n)
-		if !ok || size(r.shape)/batch%vector == 0 {
+		s := settling{onnx.Node{NodeProto: proto}, g, g.Fragment(), batch}
+		if !s.settle() {
 			g.Proto.Graph.Node = append(g.Proto.Graph.Node, proto)
 			continue
 		}
-		r.emit(g, n)
+		g.After(s.f)
 	}
 }
 
-// A reduction is a sum over axes of a value.
-type reduction struct {
-	shape      []int // of the value
-	rest, axes []int // sorted
+// steady does the same to a file's own model, as far as it's in single precision and
+// types can be told without running it otherwise than it is written. What stands in
+// subgraphs and functions stays.
+func (n *Net) steady(m *onnx.Model, batch int) {
+	wanted := false
+	for _, proto := range m.Proto.Graph.Node {
+		_, ok := settled[proto.OpType]
+		wanted = wanted || ok && standard(proto)
+	}
+	if !wanted {
+		return
+	}
+	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
+	m.ForgetShapes()
+	constants(m)
+	types, err := n.infer(m, batch)
+	if err != nil {
+		return
+	}
+	g, err := onnx.NewGraph(m, types)
+	if err != nil {
+		return
+	}
+	steady(g, batch)
 }
 
-// reductionOf returns the sum over axes that n computes, or takes the mean of; false
-// if it does anything else.
-func reductionOf(g *onnx.Graph, n onnx.Node) (reduction, bool) {
-	defer n.Named()
-	if n.OpType != "ReduceMean" && n.OpType != "ReduceSum" || g.Types[n.In(0)].Elem != onnxpb.TensorProto_FLOAT {
-		return reduction{}, false
-	}
-	r := reduction{shape: g.Shape(n.In(0))}
-	over := n.Ints("axes")
-	if n.In(1) != "" {
-		constant, ok := g.Int64s(n.In(1))
-		if !ok {
-			return r, false
+// constants makes weights of what a model's Constant nodes hold.
+func constants(m *onnx.Model) {
+	g := m.Proto.Graph
+	g.Node = slices.DeleteFunc(g.Node, func(n *onnxpb.NodeProto) bool {
+		if n.OpType != "Constant" || !standard(n) || len(n.Output) != 1 || len(n.Attribute) != 1 || n.Attribute[0].T == nil {
+			return false
 		}
-		for _, a := range constant {
-			over = append(over, int(a))
-		}
-	}
-	all := len(over) == 0 && n.Int("noop_with_empty_axes", 0) == 0
-	for i := range r.shape {
-		if all || slices.Contains(over, i) || slices.Contains(over, i-len(r.shape)) {
-			r.axes = append(r.axes, i)
-		} else {
-			r.rest = append(r.rest, i)
-		}
-	}
-	return r, len(r.axes) > 0
+		t := n.Attribute[0].T
+		t.Name = n.Output[0]
+		g.Initializer = append(g.Initializer, t)
+		return true
+	})
 }
 
-// emit emits what n computes.
-func (r reduction) emit(g *onnx.Graph, n onnx.Node) {
-	defer n.Named()
-	f := g.Fragment()
-	op := func(op string, in []string, shape []int, attrs ...onnx.Attr) string {
-		v := f.Op(op, in, attrs...)
-		g.Types[v] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
-		return v
+// standard reports whether a node is of an operator of ONNX itself.
+func standard(n *onnxpb.NodeProto) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
+
+// A settling emits what is in the place of a node.
+type settling struct {
+	onnx.Node
+	g     *onnx.Graph
+	f     *onnx.Fragment
+	batch int
+}
+
+// settle emits what is in the place of the node; false if it stays.
+func (s settling) settle() bool {
+	defer s.Named()
+	write := settled[s.OpType]
+	return write != nil && standard(s.NodeProto) && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT && size(s.shape()) > 0 && write(s)
+}
+
+// shape returns the shape of what the node takes.
+func (s settling) shape() []int { return s.g.Shape(s.In(0)) }
+
+// op emits a node that makes a value of a shape, and returns the value's name.
+func (s settling) op(op string, shape []int, in ...string) string {
+	v := s.f.Op(op, in)
+	s.g.Types[v] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+	return v
+}
+
+// each emits a node that makes one number of each.
+func (s settling) each(op string, in ...string) string { return s.op(op, s.shape(), in...) }
+
+// end emits the node that makes what the settled node made.
+func (s settling) end(op string, in ...string) bool {
+	s.f.OpTo(s.Output[0], op, in)
+	return true
+}
+
+// number returns the name of a constant.
+func (s settling) number(v float32) string { return s.f.Floats("number", []float32{v}) }
+
+// to returns the name of a constant shape.
+func (s settling) to(shape []int) string {
+	v := make([]int64, len(shape))
+	for i, d := range shape {
+		v[i] = int64(d)
 	}
-	var perm []int64
-	var moved []int
-	for _, a := range slices.Concat(r.rest, r.axes) {
-		perm, moved = append(perm, int64(a)), append(moved, r.shape[a])
-	}
-	rows, count := size(moved[:len(r.rest)]), size(moved[len(r.rest):])
-	x := op("Transpose", n.Input[:1], moved, onnx.Attr{Name: "perm", Value: perm})
-	x = op("Reshape", []string{x, f.Ints("rows", []int64{int64(rows), int64(count)}, 2)}, []int{rows, count})
-	one := f.Floats("one", []float32{1}, 1)
-	ones := op("Expand", []string{one, f.Ints("ones", []int64{int64(count), 1}, 2)}, []int{count, 1})
-	x = op("MatMul", []string{x, ones}, []int{rows, 1})
-	if n.OpType == "ReduceMean" {
-		x = op("Div", []string{x, f.Floats("count", []float32{float32(count)}, 1)}, []int{rows, 1})
-	}
-	var to []int64
-	for _, d := range g.Shape(n.Output[0]) {
-		to = append(to, int64(d))
-	}
-	f.OpTo(n.Output[0], "Reshape", []string{x, f.Ints("shape", to, int64(len(to)))})
-	g.After(f)
+	return s.f.Ints("shape", v, int64(len(v)))
 }

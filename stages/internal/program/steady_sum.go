@@ -1,0 +1,88 @@
+package program
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// sum emits a sum or a mean as a product with ones where its kernel adds in another order
+// for other batches. If axes that stay follow those that are summed, the order hangs on
+// whether there are more sums than threads; if an image's part of the value doesn't end
+// where a vector does, the next image begins between two.
+func (s settling) sum() bool {
+	rest, over, ok := s.axes()
+	if !ok {
+		return false
+	}
+	shape := s.shape()
+	first, last := over[0], over[len(over)-1]
+	before, after := size(shape[:first]), size(shape[last+1:])
+	count := 1
+	for _, a := range over {
+		count *= shape[a]
+	}
+	stay := size(shape) / count
+	var x string
+	switch {
+	case count > 1 && after > 1 && before*after == stay: // nothing that stays is between
+		x = s.op("Reshape", []int{before, count, after}, s.In(0), s.to([]int{before, count, after}))
+		x = s.op("MatMul", []int{before, 1, after}, s.ones(1, count), x)
+	case size(shape)/s.batch%vector != 0:
+		x = s.op("MatMul", []int{stay, 1}, s.rows(rest, over), s.ones(count, 1))
+	default:
+		return false
+	}
+	if s.OpType == "ReduceMean" {
+		x = s.op("Div", s.g.Shape(x), x, s.number(float32(count)))
+	}
+	return s.end("Reshape", x, s.to(s.g.Shape(s.Output[0])))
+}
+
+// axes returns the axes of the node's input that stay and those that it sums over,
+// sorted; false if it sums over none, or which isn't known.
+func (s settling) axes() (rest, over []int, ok bool) {
+	named := s.Ints("axes")
+	if s.In(1) != "" {
+		constant, ok := s.g.Int64s(s.In(1))
+		if !ok {
+			return nil, nil, false
+		}
+		for _, a := range constant {
+			named = append(named, int(a))
+		}
+	}
+	shape := s.shape()
+	all := len(named) == 0 && s.Int("noop_with_empty_axes", 0) == 0
+	for i := range shape {
+		if all || slices.Contains(named, i) || slices.Contains(named, i-len(shape)) {
+			over = append(over, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return rest, over, len(over) > 0
+}
+
+// rows emits the node's input with what is summed in the rows of a matrix.
+func (s settling) rows(rest, over []int) string {
+	var perm []int64
+	var moved []int
+	for _, a := range slices.Concat(rest, over) {
+		perm, moved = append(perm, int64(a)), append(moved, s.shape()[a])
+	}
+	x := s.f.Op("Transpose", s.Input[:1], onnx.Attr{Name: "perm", Value: perm})
+	s.g.Types[x] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: moved}
+	matrix := []int{size(moved[:len(rest)]), size(moved[len(rest):])}
+	return s.op("Reshape", matrix, x, s.to(matrix))
+}
+
+// ones returns the name of a constant matrix of ones.
+func (s settling) ones(rows, columns int) string {
+	v := make([]float32, rows*columns)
+	for i := range v {
+		v[i] = 1
+	}
+	return s.f.Floats("ones", v, int64(rows), int64(columns))
+}
