@@ -154,7 +154,9 @@ func (n *Net) compile(r recipe, batch int) (*onnx.Model, error) {
 		}
 	}
 	if n.Classes > 0 { // else nothing is known of it yet
-		n.steady(m, batch)
+		if err := n.steady(m, batch); err != nil {
+			return nil, err
+		}
 	}
 	inputs := make([]onnx.Value, len(r.feeds))
 	for i, f := range r.feeds {

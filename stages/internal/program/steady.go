@@ -43,30 +43,27 @@ func steady(g *onnx.Graph, batch int) {
 	}
 }
 
-// steady does the same to a file's own model, as far as it's in single precision and
-// types can be told without running it otherwise than it is written. What stands in
-// subgraphs and functions stays.
-func (n *Net) steady(m *onnx.Model, batch int) {
-	wanted := false
-	for _, proto := range m.Proto.Graph.Node {
-		_, ok := settled[proto.OpType]
-		wanted = wanted || ok && standard(proto)
-	}
-	if !wanted {
-		return
+// steady does the same to a file's own model, as far as that is in single precision. What
+// stands in subgraphs and functions stays, and so does all of a model whose types aren't
+// found out: only last bits hang on it.
+func (n *Net) steady(m *onnx.Model, batch int) (err error) {
+	defer onnx.Sound(&err)
+	if !slices.ContainsFunc(m.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return settled[n.OpType] != nil && standard(n) }) {
+		return nil
 	}
 	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
 	m.ForgetShapes()
 	constants(m)
 	types, err := n.infer(m, batch)
 	if err != nil {
-		return
+		return nil
 	}
 	g, err := onnx.NewGraph(m, types)
 	if err != nil {
-		return
+		return nil
 	}
 	steady(g, batch)
+	return nil
 }
 
 // constants makes weights of what a model's Constant nodes hold.

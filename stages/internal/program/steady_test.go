@@ -1,14 +1,17 @@
 package program_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -168,4 +171,31 @@ func asWritten(t *testing.T, path string, images, size int) []float32 {
 		t.Fatal(err)
 	}
 	return slices.Clone(out.Data)
+}
+
+// TestSteadyRefuses holds that a node which has no channels to add up is an error.
+func TestSteadyRefuses(t *testing.T) {
+	modeltest.Runtime(t)
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+		Graph: &onnxpb.GraphProto{Name: "g", Node: []*onnxpb.NodeProto{
+			onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"x"}, onnx.Attr{Name: "axes", Value: []int64{1, 2, 3}}, onnx.Attr{Name: "keepdims", Value: 0}),
+			onnx.NewNode("flat", "LRN", []string{"x"}, []string{"y"}, onnx.Attr{Name: "size", Value: 3}),
+			onnx.NewNode("", "Reshape", []string{"y", "column"}, []string{"logits"}),
+		}, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("column", []int64{-1, 1}, 2)}},
+	}}
+	float := onnxpb.TensorProto_FLOAT
+	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 4, 4}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 1}, Known: true})
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := program.NewNet(modelfile.Model{Spec: modelfile.Spec{Input: "input", Output: "logits", Channels: 3, Height: 4, Width: 4, Classes: 1}, ONNX: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Forward(stagetest.NewSlot(), 2); !errors.Is(err, onnx.ErrUnsound) || !strings.Contains(err.Error(), `LRN "flat"`) {
+		t.Errorf("got %v", err)
+	}
 }
