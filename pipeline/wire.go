@@ -284,7 +284,11 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 			for k := len(layers[i]) - 1; k >= 0; k-- {
 				if a := &layers[i][k]; a.field.Name == field.Field {
 					if n := x.value(a.value, at, new(yamlNode)); n != nil {
-						x.bad(n, decoding{a.value, at}, hint, err.Error())
+						text := err.Error()
+						if !a.value.plain() { // it stands at an axis, not at the stage
+							text = rec.stage.Name + ": " + text
+						}
+						x.bad(n, decoding{a.value, at}, hint, text)
 					}
 					return
 				}
