@@ -141,28 +141,19 @@ func (n *Net) parse() (*onnx.Model, error) {
 
 const answer = "runexp_answer"
 
-// compile returns the model of a program that takes a batch.
-func (n *Net) compile(r recipe, batch int) (*onnx.Model, error) {
-	m, err := n.parse()
-	if err != nil {
-		return nil, err
-	}
+// compile makes of the net's model that of a program.
+func (n *Net) compile(m *onnx.Model, r recipe) error {
 	elem := onnxpb.TensorProto_FLOAT
 	for _, v := range m.Inputs() {
 		if v.Name == n.Input {
 			elem = v.Elem
 		}
 	}
-	if n.Classes > 0 { // else nothing is known of it yet
-		if err := n.steady(m, batch); err != nil {
-			return nil, err
-		}
-	}
 	inputs := make([]onnx.Value, len(r.feeds))
 	for i, f := range r.feeds {
 		inputs[i] = onnx.Value{Name: m.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
 		if inputs[i].Name != "runexp_"+f.name {
-			return nil, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
+			return fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
 		}
 	}
 	before := m.Fragment()
@@ -184,7 +175,7 @@ func (n *Net) compile(r recipe, batch int) (*onnx.Model, error) {
 	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
 	m.ForgetShapes()
 	m.Prune()
-	return m, spare(m)
+	return spare(m)
 }
 
 // enter emits what makes the model's input of normalised images.
@@ -232,8 +223,16 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	// The weights twice, as ORT packs them, and a guess of the activations.
 	weight := 2*n.size + int64(batch*n.Size())*4*16
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		m, err := n.compile(r, batch)
+		m, err := n.parse()
 		if err != nil {
+			return nil, err
+		}
+		if _, ok := slot.(*Rehearsal); !ok {
+			if err := n.steady(m, batch); err != nil {
+				return nil, err
+			}
+		}
+		if err := n.compile(m, r); err != nil {
 			return nil, err
 		}
 		return open(m, batch, n.Classes, r, slot)

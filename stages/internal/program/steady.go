@@ -51,7 +51,12 @@ func (n *Net) steady(m *onnx.Model, batch int) (err error) {
 	if !slices.ContainsFunc(m.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return settled[n.OpType] != nil && standard(n) }) {
 		return nil
 	}
+	was := m.Proto.Graph.Input
+	if i := slices.IndexFunc(m.Inputs(), func(v onnx.Value) bool { return v.Name == n.Input }); i < 0 || m.Inputs()[i].Elem != onnxpb.TensorProto_FLOAT {
+		return nil
+	}
 	m.SetInputs(onnx.Value{Name: n.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch), Known: true})
+	defer func() { m.Proto.Graph.Input = was }()
 	m.ForgetShapes()
 	constants(m)
 	types, err := n.infer(m, batch)
