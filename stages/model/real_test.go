@@ -70,7 +70,7 @@ func TestTopOneOfRealNets(t *testing.T) {
 
 // TestBatchAndThreads holds that a net's answers to an image are the same to the
 // last bit whatever stands beside it in a batch of whatever size, for one thread
-// and for two.
+// and for three.
 func TestBatchAndThreads(t *testing.T) {
 	data := modeltest.Data(t)
 	cases := slices.Clone(netCases)

@@ -14,7 +14,7 @@ import (
 )
 
 // Invariant fails the test unless a model answers images with the same bits in
-// batches of 1, 3, 8 and 16, on one thread and on two.
+// batches of 1, 3, 8 and 16, on one thread and on three.
 func Invariant(t *testing.T, model stages.Data) {
 	t.Helper()
 	b, err := model.Load(0)
