@@ -76,24 +76,30 @@ func (s settling) aligned() bool {
 	rows, filled := []int{s.batch, count}, []int{s.batch, count + more}
 	x := s.op("Reshape", rows, s.In(0), s.to(rows))
 	fill := s.f.Floats("fill", make([]float32, s.batch*more), int64(s.batch), int64(more))
-	join := onnx.Attr{Name: "axis", Value: 1}
-	x = s.f.Op("Concat", []string{x, fill}, join)
+	x = s.f.Op("Concat", []string{x, fill}, onnx.Attr{Name: "axis", Value: 1})
 	s.g.Types[x] = onnx.Type{Elem: s.g.Types[s.In(0)].Elem, Shape: filled}
 	x = s.op(s.OpType, filled, x)
-	at := make([]int64, count)
-	for i := range at {
-		at[i] = int64(i)
+	from, to, axis := []int64{0}, []int64{int64(count)}, []int64{1}
+	in, attrs := []string{x}, []onnx.Attr{{Name: "starts", Value: from}, {Name: "ends", Value: to}, {Name: "axes", Value: axis}}
+	if s.g.Opset() >= 10 {
+		in, attrs = []string{x, s.f.Ints("from", from, 1), s.f.Ints("to", to, 1), s.f.Ints("axes", axis, 1)}, nil
 	}
-	x = s.f.Op("Gather", []string{x, s.f.Ints("filled", at, int64(count))}, join)
+	x = s.f.Op("Slice", in, attrs...)
 	s.g.Types[x] = onnx.Type{Elem: s.g.Types[s.In(0)].Elem, Shape: rows}
 	return s.end("Reshape", x, s.to(s.shape()))
 }
+
+// mostChannels is how many an LRN may have to be written with a matrix.
+const mostChannels = 1 << 12
 
 // lrn emits x·(bias + α/N·Σ x²)^−β, with the sum over N neighbouring channels as a
 // product with a band matrix.
 func (s settling) lrn() bool {
 	shape := s.shape()
 	channels, span := shape[1], s.Int("size", 1)
+	if channels > mostChannels {
+		return false
+	}
 	band := make([]float32, channels*channels)
 	for to := range channels {
 		for from := max(0, to-(span-1)/2); from <= min(channels-1, to+span/2); from++ {

@@ -13,7 +13,7 @@ import (
 // where a vector does, the next image begins between two.
 func (s settling) sum() bool {
 	rest, over, ok := s.axes()
-	if !ok {
+	if !ok || s.g.Opset() < 8 { // which has no Expand
 		return false
 	}
 	shape := s.shape()
@@ -78,11 +78,8 @@ func (s settling) rows(rest, over []int) string {
 	return s.op("Reshape", matrix, x, s.to(matrix))
 }
 
-// ones returns the name of a constant matrix of ones.
+// ones emits a matrix of ones.
 func (s settling) ones(rows, columns int) string {
-	v := make([]float32, rows*columns)
-	for i := range v {
-		v[i] = 1
-	}
-	return s.f.Floats("ones", v, int64(rows), int64(columns))
+	matrix := []int{rows, columns}
+	return s.op("Expand", matrix, s.number(1), s.to(matrix))
 }

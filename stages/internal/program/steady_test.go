@@ -84,6 +84,7 @@ func TestSteady(t *testing.T) {
 		{18, attrs("Mish")},
 		{17, attrs("Log")},
 		{18, attrs("Log")},
+		{9, attrs("Sin")},
 		{17, attrs("Sin")},
 		{17, attrs("Cos")},
 		{17, attrs("LRN", onnx.Attr{Name: "size", Value: 3}, onnx.Attr{Name: "alpha", Value: float32(0.5)})},
