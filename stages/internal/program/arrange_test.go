@@ -2,8 +2,6 @@ package program_test
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -130,15 +128,7 @@ func TestArrange(t *testing.T) {
 			b.node("MatMul", "answer", "row", "head")
 			b.Input, b.Output = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}, []*onnxpb.ValueInfoProto{value("answer", 3)}
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: b.GraphProto, IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: relevance.Opset}}}}
-			file := filepath.Join(t.TempDir(), "net.onnx")
-			encoded, err := m.Encode()
-			if err == nil {
-				err = os.WriteFile(file, encoded, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := net(t, model.ONNXParams{Path: file, Preset: "unit"})
+			n := net(t, model.ONNXParams{Path: written(t, m), Preset: "unit"})
 			at, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "layer"}, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,6 @@ package program_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -229,15 +228,7 @@ func transformer(t *testing.T, merged bool) model.ONNXParams {
 	node("MatMul", "answer", []string{"mean", "head"})
 	m.Proto.Graph.Input = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}
 	m.Proto.Graph.Output = []*onnxpb.ValueInfoProto{value("answer", 5)}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "transformer.onnx")
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return model.ONNXParams{Path: file, Preset: "unit"}
+	return model.ONNXParams{Path: written(t, m), Preset: "unit"}
 }
 
 // value describes a value of so many floats for each image.

@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -72,14 +71,7 @@ func TestBranches(t *testing.T) {
 		t.Fatalf("the net has %d weights of 128 bytes or more", large)
 	}
 	g.Node = append(nodes, g.Node...)
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	branched := filepath.Join(t.TempDir(), "branched.onnx")
-	if err := os.WriteFile(branched, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	branched := written(t, m)
 	answers := func(path string) (forward, gradient, derivatives []float32) {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
 		slot := threaded{1, stagetest.NewSlot()}

@@ -2,7 +2,6 @@ package program_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,8 +16,7 @@ import (
 // TestQuantisedWeights holds that a net whose weights are kept as small integers has
 // the derivatives, to the bit, of one with the floats that these stand for.
 func TestQuantisedWeights(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name string, quantised bool) string {
+	write := func(quantised bool) string {
 		m, err := onnx.ReadFile(filepath.Join("testdata", "nets", "grey.onnx"))
 		if err != nil {
 			t.Fatal(err)
@@ -62,23 +60,15 @@ func TestQuantisedWeights(t *testing.T) {
 		for _, o := range m.Proto.OpsetImport {
 			o.Version = max(o.Version, 13)
 		}
-		b, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return written(t, m)
 	}
 	derivatives := func(path string) []float32 {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
 		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, 2, 2)
 		return d
 	}
-	want := derivatives(write("floats.onnx", false))
-	if got := derivatives(write("small.onnx", true)); !sameBits(got, want) {
+	want := derivatives(write(false))
+	if got := derivatives(write(true)); !sameBits(got, want) {
 		t.Error("the derivatives have other bits")
 	}
 }

@@ -1,8 +1,6 @@
 package program_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -47,15 +45,7 @@ func TestSparedPads(t *testing.T) {
 			},
 		},
 	}}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "pads.onnx")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	n, slot := net(t, model.ONNXParams{Path: path, Preset: "unit"}), stagetest.NewSlot()
+	n, slot := net(t, model.ONNXParams{Path: written(t, &m), Preset: "unit"}), stagetest.NewSlot()
 	image := make([]float32, side*side)
 	for i := range image {
 		image[i] = 1 + float32(i*7%16)/16

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,15 +51,7 @@ func through(t *testing.T, opset, size int, n *onnxpb.NodeProto) model.ONNXParam
 	float := onnxpb.TensorProto_FLOAT
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, size, size}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 3}, Known: true})
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "net.onnx")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return model.ONNXParams{Path: path, Preset: "unit", Size: size}
+	return model.ONNXParams{Path: written(t, m), Preset: "unit", Size: size}
 }
 
 // TestSteady holds that the answers to an image and their derivatives have the same bits

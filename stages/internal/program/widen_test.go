@@ -2,8 +2,6 @@ package program_test
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
@@ -50,15 +48,7 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	float := onnxpb.TensorProto_FLOAT
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 2, 2}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, classes}, Known: true})
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "net.onnx")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return model.ONNXParams{Path: path, Preset: "unit", Size: 2}
+	return model.ONNXParams{Path: written(t, m), Preset: "unit", Size: 2}
 }
 
 // TestWider holds that a hidden layer whose rows clash gets more channels unless
