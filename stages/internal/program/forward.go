@@ -10,7 +10,9 @@ import (
 // A Forward classifies images.
 type Forward struct{ *Program }
 
-// Forward returns the program that classifies up to batch images at once.
+// Forward returns the program that classifies up to batch images at once. The model runs
+// as it is written: where it has [unsteady] operators, last bits may depend on the row, the
+// batch and the threads, which programs that go backwards mend.
 func (n *Net) Forward(slot stages.Slot, batch int) (Forward, error) {
 	batch = n.Fit(batch, batch)
 	p, err := n.keep(slot, batch, n.forward(batch))

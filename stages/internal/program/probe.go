@@ -13,11 +13,8 @@ import (
 func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 	n := netOf(m)
 	n.Classes = 0
-	program, err := n.parse()
+	program, err := n.compile(n.forward(batch))
 	if err != nil {
-		return nil, err
-	}
-	if err := n.compile(program, n.forward(batch)); err != nil {
 		return nil, err
 	}
 	b, err := program.Encode()
@@ -50,14 +47,8 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
 	n := netOf(m)
 	r := n.forward(batch)
-	program, err := n.parse()
+	program, err := n.compile(r)
 	if err != nil {
-		return nil, err
-	}
-	if err := n.steady(program, batch); err != nil {
-		return nil, err
-	}
-	if err := n.compile(program, r); err != nil {
 		return nil, err
 	}
 	p, err := load(program, batch, n.Classes, r, d)

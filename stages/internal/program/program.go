@@ -141,8 +141,12 @@ func (n *Net) parse() (*onnx.Model, error) {
 
 const answer = "runexp_answer"
 
-// compile makes of the net's model that of a program.
-func (n *Net) compile(m *onnx.Model, r recipe) error {
+// compile returns the model of a program.
+func (n *Net) compile(r recipe) (*onnx.Model, error) {
+	m, err := n.parse()
+	if err != nil {
+		return nil, err
+	}
 	elem := onnxpb.TensorProto_FLOAT
 	for _, v := range m.Inputs() {
 		if v.Name == n.Input {
@@ -153,7 +157,7 @@ func (n *Net) compile(m *onnx.Model, r recipe) error {
 	for i, f := range r.feeds {
 		inputs[i] = onnx.Value{Name: m.Fresh("runexp_" + f.name), Elem: onnxpb.TensorProto_FLOAT, Shape: f.shape, Known: true}
 		if inputs[i].Name != "runexp_"+f.name {
-			return fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
+			return nil, fmt.Errorf("the model already has a value called %q", "runexp_"+f.name)
 		}
 	}
 	before := m.Fragment()
@@ -175,7 +179,7 @@ func (n *Net) compile(m *onnx.Model, r recipe) error {
 	m.SetOutputs(onnx.Value{Name: answer, Elem: onnxpb.TensorProto_FLOAT})
 	m.ForgetShapes()
 	m.Prune()
-	return spare(m)
+	return m, spare(m)
 }
 
 // enter emits what makes the model's input of normalised images.
@@ -223,16 +227,8 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	// The weights twice, as ORT packs them, and a guess of the activations.
 	weight := 2*n.size + int64(batch*n.Size())*4*16
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		m, err := n.parse()
+		m, err := n.compile(r)
 		if err != nil {
-			return nil, err
-		}
-		if _, ok := slot.(*Rehearsal); !ok {
-			if err := n.steady(m, batch); err != nil {
-				return nil, err
-			}
-		}
-		if err := n.compile(m, r); err != nil {
 			return nil, err
 		}
 		return open(m, batch, n.Classes, r, slot)

@@ -4,45 +4,44 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // sum emits a sum or a mean as a product with ones where its kernel adds in another order
-// for other batches. If axes that stay follow those that are summed, the order hangs on
-// whether there are more sums than threads; if an image's part of the value doesn't end
-// where a vector does, the next image begins between two.
-func (s settling) sum() bool {
+// for other batches. If all that stays stands before or behind what is summed, and
+// something behind, the order hangs on whether there are more sums than threads; if an
+// image's part of the value doesn't end where a vector does, the next image begins
+// between two.
+func (s steadier) sum() bool {
 	rest, over, ok := s.axes()
-	if !ok || s.g.Opset() < 8 { // which has no Expand
+	if !ok {
 		return false
 	}
 	shape := s.shape()
-	first, last := over[0], over[len(over)-1]
-	before, after := size(shape[:first]), size(shape[last+1:])
-	count := 1
-	for _, a := range over {
-		count *= shape[a]
+	before, behind := size(shape[:over[0]]), size(shape[over[len(over)-1]+1:])
+	stay := 1
+	for _, a := range rest {
+		stay *= shape[a]
 	}
-	stay := size(shape) / count
+	count := size(shape) / stay
 	var x string
 	switch {
-	case count > 1 && after > 1 && before*after == stay: // nothing that stays is between
-		x = s.op("Reshape", []int{before, count, after}, s.In(0), s.to([]int{before, count, after}))
-		x = s.op("MatMul", []int{before, 1, after}, s.ones(1, count), x)
+	case count > 1 && behind > 1 && before*behind == stay:
+		x = s.reshape(s.In(0), []int{before, count, behind})
+		x = s.op("MatMul", []int{before, 1, behind}, []string{s.ones(1, count), x})
 	case size(shape)/s.batch%vector != 0:
-		x = s.op("MatMul", []int{stay, 1}, s.rows(rest, over), s.ones(count, 1))
+		x = s.op("MatMul", []int{stay, 1}, []string{s.rows(rest, over), s.ones(count, 1)})
 	default:
 		return false
 	}
 	if s.OpType == "ReduceMean" {
-		x = s.op("Div", s.g.Shape(x), x, s.number(float32(count)))
+		x = s.op("Div", s.g.Shape(x), []string{x, s.number(float32(count))})
 	}
 	return s.end("Reshape", x, s.to(s.g.Shape(s.Output[0])))
 }
 
 // axes returns the axes of the node's input that stay and those that it sums over,
 // sorted; false if it sums over none, or which isn't known.
-func (s settling) axes() (rest, over []int, ok bool) {
+func (s steadier) axes() (rest, over []int, ok bool) {
 	named := s.Ints("axes")
 	if s.In(1) != "" {
 		constant, ok := s.g.Int64s(s.In(1))
@@ -66,20 +65,18 @@ func (s settling) axes() (rest, over []int, ok bool) {
 }
 
 // rows emits the node's input with what is summed in the rows of a matrix.
-func (s settling) rows(rest, over []int) string {
+func (s steadier) rows(rest, over []int) string {
 	var perm []int64
 	var moved []int
 	for _, a := range slices.Concat(rest, over) {
 		perm, moved = append(perm, int64(a)), append(moved, s.shape()[a])
 	}
-	x := s.f.Op("Transpose", s.Input[:1], onnx.Attr{Name: "perm", Value: perm})
-	s.g.Types[x] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: moved}
-	matrix := []int{size(moved[:len(rest)]), size(moved[len(rest):])}
-	return s.op("Reshape", matrix, x, s.to(matrix))
+	x := s.op("Transpose", moved, []string{s.In(0)}, onnx.Attr{Name: "perm", Value: perm})
+	return s.reshape(x, []int{size(moved[:len(rest)]), size(moved[len(rest):])})
 }
 
 // ones emits a matrix of ones.
-func (s settling) ones(rows, columns int) string {
+func (s steadier) ones(rows, columns int) string {
 	matrix := []int{rows, columns}
-	return s.op("Expand", matrix, s.number(1), s.to(matrix))
+	return s.op("Expand", matrix, []string{s.number(1), s.to(matrix)})
 }

@@ -1,16 +1,12 @@
 package program_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -59,40 +55,36 @@ func through(t *testing.T, opset, size int, n *onnxpb.NodeProto) model.ONNXParam
 // for each of the operators whose own kernels don't; and that they are what the file says.
 func TestSteady(t *testing.T) {
 	modeltest.Runtime(t)
-	attrs := func(op string, attrs ...onnx.Attr) func() *onnxpb.NodeProto {
-		return func() *onnxpb.NodeProto { return onnx.NewNode("", op, nil, nil, attrs...) }
-	}
-	channels := onnx.Attr{Name: "axes", Value: []int64{1}}
+	float := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
+	axes, flat := onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0}
 	for _, tt := range []struct {
+		name  string
 		opset int
-		make  func() *onnxpb.NodeProto
+		op    string
+		attrs []onnx.Attr
 	}{
-		{17, attrs("Elu")},
-		{7, attrs("Elu", onnx.Attr{Name: "alpha", Value: float32(0.7)})},
-		{17, attrs("Selu")},
-		{17, attrs("Celu", onnx.Attr{Name: "alpha", Value: float32(1.3)})},
-		{17, attrs("Softplus")},
-		{18, attrs("Mish")},
-		{17, attrs("Log")},
-		{18, attrs("Log")},
-		{9, attrs("Sin")},
-		{17, attrs("Sin")},
-		{17, attrs("Cos")},
-		{17, attrs("LRN", onnx.Attr{Name: "size", Value: 3}, onnx.Attr{Name: "alpha", Value: float32(0.5)})},
-		{17, attrs("ReduceMean", channels)},
-		{11, attrs("ReduceSum", channels)},
+		{"Elu", 17, "Elu", []onnx.Attr{float("alpha", 0.7)}},
+		{"Selu", 17, "Selu", nil},
+		{"Selu, other", 17, "Selu", []onnx.Attr{float("alpha", 1.2), float("gamma", 0.9)}},
+		{"Celu", 17, "Celu", []onnx.Attr{float("alpha", 1.3)}},
+		{"Softplus", 17, "Softplus", nil},
+		{"Mish", 18, "Mish", nil},
+		{"Log", 17, "Log", nil},
+		{"Sin", 17, "Sin", nil},
+		{"Cos", 17, "Cos", nil},
+		{"LRN", 17, "LRN", []onnx.Attr{{Name: "size", Value: 5}, float("alpha", 0.5), float("beta", 0.6), float("bias", 2)}},
+		{"ReduceMean", 17, "ReduceMean", []onnx.Attr{axes}},
+		{"ReduceMean, from the end", 17, "ReduceMean", []onnx.Attr{{Name: "axes", Value: []int64{-3}}, flat}},
+		{"ReduceSum", 11, "ReduceSum", []onnx.Attr{axes}},
 	} {
-		for _, size := range []int{7, 20, 51} {
-			n := tt.make()
-			t.Run(fmt.Sprint(n.OpType, tt.opset, "/", size), func(t *testing.T) {
-				p := through(t, tt.opset, size, n)
-				plain := asWritten(t, p.Path, 5, size)
+		for _, side := range []int{7, 20, 51} {
+			t.Run(fmt.Sprint(tt.name, "/", side), func(t *testing.T) {
+				p := through(t, tt.opset, side, onnx.NewNode("", tt.op, nil, nil, tt.attrs...))
+				plain := asWritten(t, p.Path, 5, side)
 				n := net(t, p)
 				var answers, derivatives []float32
 				for _, r := range []struct{ threads, batch int }{{1, 5}, {1, 2}, {2, 2}, {2, 3}, {3, 2}, {5, 3}, {3, 5}} {
-					slot := threaded{r.threads, stagetest.NewSlot()}
-					got := classify(t, n, slot, r.batch, 5)
-					_, back := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, r.batch, 5)
+					got, back := differentiate(t, n, threaded{r.threads, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, r.batch, 5)
 					if answers == nil {
 						answers, derivatives = got, back
 						if d := deviation(got, plain); d > 1e-5 {
@@ -109,27 +101,6 @@ func TestSteady(t *testing.T) {
 			})
 		}
 	}
-}
-
-// classify returns the answers to some images of a program that goes forward alone.
-func classify(t *testing.T, n *program.Net, slot stages.Slot, batch, images int) (answers []float32) {
-	t.Helper()
-	f, err := n.Forward(slot, batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for from := 0; from < images; from += f.Batch {
-		for i := range f.Batch {
-			wave(min(from+i, images-1), f.Image(i))
-		}
-		if err := f.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for i := range min(f.Batch, images-from) {
-			answers = append(answers, f.Row(i)...)
-		}
-	}
-	return answers
 }
 
 // asWritten returns the answers of a file to images of 3 channels, as ONNX Runtime gives
@@ -163,31 +134,4 @@ func asWritten(t *testing.T, path string, images, size int) []float32 {
 		t.Fatal(err)
 	}
 	return slices.Clone(out.Data)
-}
-
-// TestSteadyRefuses holds that a node which has no channels to add up is an error.
-func TestSteadyRefuses(t *testing.T) {
-	modeltest.Runtime(t)
-	m := &onnx.Model{Proto: &onnxpb.ModelProto{
-		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
-		Graph: &onnxpb.GraphProto{Name: "g", Node: []*onnxpb.NodeProto{
-			onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"x"}, onnx.Attr{Name: "axes", Value: []int64{1, 2, 3}}, onnx.Attr{Name: "keepdims", Value: 0}),
-			onnx.NewNode("flat", "LRN", []string{"x"}, []string{"y"}, onnx.Attr{Name: "size", Value: 3}),
-			onnx.NewNode("", "Reshape", []string{"y", "column"}, []string{"logits"}),
-		}, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("column", []int64{-1, 1}, 2)}},
-	}}
-	float := onnxpb.TensorProto_FLOAT
-	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 4, 4}, Known: true})
-	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 1}, Known: true})
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := program.NewNet(modelfile.Model{Spec: modelfile.Spec{Input: "input", Output: "logits", Channels: 3, Height: 4, Width: 4, Classes: 1}, ONNX: b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Forward(stagetest.NewSlot(), 2); !errors.Is(err, onnx.ErrUnsound) || !strings.Contains(err.Error(), `LRN "flat"`) {
-		t.Errorf("got %v", err)
-	}
 }

@@ -29,16 +29,7 @@ func (b *Builder) fold(results ...Value) {
 	emitted := b.nodes
 	b.nodes = nil
 	for _, proto := range emitted {
-		n := onnx.Node{NodeProto: proto}
-		switch n.OpType {
-		case "MatMul":
-			f.foldTransposes(n)
-		case "Mul", "Div":
-			f.foldScale(n)
-			f.foldAlpha(n)
-		case "Transpose":
-			f.exchange(n)
-		}
+		f.fold(onnx.Node{NodeProto: proto})
 		b.nodes = append(b.nodes, proto)
 	}
 }
@@ -48,6 +39,20 @@ type folding struct {
 	makers  map[Value]onnx.Node
 	emitted map[Value]bool
 	readers map[Value]int // how many nodes read it that a result needs
+}
+
+// fold changes a node that was emitted.
+func (f folding) fold(n onnx.Node) {
+	defer n.Named()
+	switch n.OpType {
+	case "MatMul":
+		f.foldTransposes(n)
+	case "Mul", "Div":
+		f.foldScale(n)
+		f.foldAlpha(n)
+	case "Transpose":
+		f.exchange(n)
+	}
 }
 
 // foldTransposes makes a product with transposed matrices that one operator, ONNX
