@@ -170,6 +170,9 @@ func (b *Builder) scale(n onnx.Node) (x Value, by float64, ok bool) {
 	if n.NodeProto == nil || n.OpType != "Mul" && n.OpType != "Div" {
 		return "", 0, false
 	}
+	if size(b.Shape(n.In(1))) != 1 {
+		return "", 0, false
+	}
 	s, ok := b.g.Float32s(n.In(1))
 	if !ok || len(s) != 1 {
 		return "", 0, false

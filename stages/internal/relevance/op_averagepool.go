@@ -67,22 +67,27 @@ func (b *Builder) counts(w window, padding bool) Value {
 	if padding || w.tiles() {
 		return b.Scalar(float32(size(w.kernel)))
 	}
-	v := []float32{1}
+	v := numbers[float32](b, w.out...)
+	for at := range v {
+		v[at] = 1
+	}
+	behind := len(v) // elements for one place of the axis before
 	for i, o := range w.out {
-		var next []float32
-		for _, c := range v {
-			for j := range o {
-				k := 0
-				for t := range w.kernel[i] {
-					at := j*w.stride[i] + t*w.dilation[i] - w.before[i]
-					if at >= 0 && at < w.in[i] {
-						k++
-					}
+		behind /= o
+		for j := range o {
+			k := 0
+			for t := range w.kernel[i] {
+				at := j*w.stride[i] + t*w.dilation[i] - w.before[i]
+				if at >= 0 && at < w.in[i] {
+					k++
 				}
-				next = append(next, c*float32(k))
+			}
+			for from := j * behind; from < len(v); from += o * behind {
+				for at := range v[from : from+behind] {
+					v[from+at] *= float32(k)
+				}
 			}
 		}
-		v = next
 	}
 	if !slices.ContainsFunc(v, func(c float32) bool { return c != v[0] }) {
 		return b.Scalar(v[0])
