@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -270,17 +268,9 @@ func TestAblationOfNothing(t *testing.T) {
 		onnx.NewNode("less", "Sub", []string{last, "much"}, []string{"less"}),
 		onnx.NewNode("nothing", "Relu", []string{"less"}, []string{"nothing"}))
 	m.SetOutputs(onnx.Value{Name: "nothing", Elem: onnxpb.TensorProto_FLOAT})
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "nothing.onnx")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	x := make([]float32, 3*32*32)
 	fill(x, 0.5)
-	net := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
+	net := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 	r := stagetest.Run(t, AblationCAM, AblationCAM.NewParams(), officialImage(net, x, 3))
 	for k, v := range tensor(t, r.Payloads["maps"][0]) {
 		if !math.IsNaN(float64(v)) {

@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -68,15 +67,7 @@ func gridNet(t *testing.T, net, setting string, head int) stages.Data {
 	if setting != "DiFull" {
 		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, gridSide, gridSide}, Known: true})
 	}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "net.onnx")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
+	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
 
 // slice adds a node that cuts the cell of the given side out of a value.

@@ -2,12 +2,14 @@
 package modeltest
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
@@ -29,6 +31,20 @@ func Runtime(t testing.TB) *ort.Runtime {
 func Data(t testing.TB) string {
 	t.Helper()
 	return stagetest.Shared(t, "data")
+}
+
+// File returns the path of a file that holds a model.
+func File(t testing.TB, m *onnx.Model) string {
+	t.Helper()
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "net.onnx")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Model runs the stage model/onnx and returns what it puts on its port.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -128,7 +129,7 @@ func TestArrange(t *testing.T) {
 			b.node("MatMul", "answer", "row", "head")
 			b.Input, b.Output = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}, []*onnxpb.ValueInfoProto{value("answer", 3)}
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: b.GraphProto, IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: relevance.Opset}}}}
-			n := net(t, model.ONNXParams{Path: written(t, m), Preset: "unit"})
+			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 			at, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "layer"}, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -228,7 +229,7 @@ func transformer(t *testing.T, merged bool) model.ONNXParams {
 	node("MatMul", "answer", []string{"mean", "head"})
 	m.Proto.Graph.Input = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}
 	m.Proto.Graph.Output = []*onnxpb.ValueInfoProto{value("answer", 5)}
-	return model.ONNXParams{Path: written(t, m), Preset: "unit"}
+	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}
 }
 
 // value describes a value of so many floats for each image.

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -71,7 +72,7 @@ func TestBranches(t *testing.T) {
 		t.Fatalf("the net has %d weights of 128 bytes or more", large)
 	}
 	g.Node = append(nodes, g.Node...)
-	branched := written(t, m)
+	branched := modeltest.File(t, m)
 	answers := func(path string) (forward, gradient, derivatives []float32) {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
 		slot := threaded{1, stagetest.NewSlot()}

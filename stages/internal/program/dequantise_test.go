@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -60,7 +61,7 @@ func TestQuantisedWeights(t *testing.T) {
 		for _, o := range m.Proto.OpsetImport {
 			o.Version = max(o.Version, 13)
 		}
-		return written(t, m)
+		return modeltest.File(t, m)
 	}
 	derivatives := func(path string) []float32 {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})

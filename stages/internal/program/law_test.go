@@ -2,7 +2,6 @@ package program_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -44,20 +42,6 @@ func nets(t *testing.T, large bool) map[string]model.ONNXParams {
 func net(t testing.TB, p model.ONNXParams) *program.Net {
 	t.Helper()
 	return modeltest.Net(t, modeltest.Model(t, p))
-}
-
-// written returns the path of a file that holds a model.
-func written(t testing.TB, m *onnx.Model) string {
-	t.Helper()
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "net.onnx")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // wave writes image number k: uneven normalised values around 0.

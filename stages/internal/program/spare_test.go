@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -45,7 +46,7 @@ func TestSparedPads(t *testing.T) {
 			},
 		},
 	}}
-	n, slot := net(t, model.ONNXParams{Path: written(t, &m), Preset: "unit"}), stagetest.NewSlot()
+	n, slot := net(t, model.ONNXParams{Path: modeltest.File(t, &m), Preset: "unit"}), stagetest.NewSlot()
 	image := make([]float32, side*side)
 	for i := range image {
 		image[i] = 1 + float32(i*7%16)/16
