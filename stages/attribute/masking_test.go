@@ -124,7 +124,7 @@ func TestWholeWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := n.Forward(e.Slot, 3)
+	f, err := n.Forward(t.Context(), e.Slot, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 // channelWeights asks for the answer to what each channel shows of the image.
 func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error) {
 	channels := at.planes.channels
-	m, err := n.Masked(e.Slot, n.Fit(channels, e.Batch))
+	m, err := n.Masked(ctx, e.Slot, n.Fit(channels, e.Batch))
 	if err != nil {
 		return nil, err
 	}

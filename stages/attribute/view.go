@@ -28,7 +28,7 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		return view{}, err
 	}
 	if p.Layer == "input" {
-		m, err := n.Masked(e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
+		m, err := n.Masked(ctx, e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
 		set := func(i int) { m.Set(x.images[i], x.from) }
 		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
 	}

@@ -101,7 +101,7 @@ func curveWith(t *testing.T, m stages.Data, x npy.Array, order []int64, d direct
 		t.Fatal(err)
 	}
 	points := Params{Step: 32}.points(1024, 32)
-	c, err := n.Curve(e.Slot, 8)
+	c, err := n.Curve(t.Context(), e.Slot, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 	}
 	pixels := n.Height * n.Width
 	points := p.points(pixels, max(n.Height, n.Width))
-	c, err := n.Curve(e.Slot, n.Fit(len(points), e.Batch))
+	c, err := n.Curve(ctx, e.Slot, n.Fit(len(points), e.Batch))
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (e engineBench) bare(b *testing.B) cost {
 	start, before := time.Now(), processor(b)
 	n := net(b, e.net)
 	slot := threaded{runtime.NumCPU(), stagetest.NewSlot()}
-	f, err := n.Forward(slot, 8)
+	f, err := n.Forward(b.Context(), slot, 8)
 	if err != nil {
 		b.Fatal(err)
 	}

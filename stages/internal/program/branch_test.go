@@ -76,7 +76,7 @@ func TestBranches(t *testing.T) {
 	answers := func(path string) (forward, gradient, derivatives []float32) {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
 		slot := threaded{1, stagetest.NewSlot()}
-		f, err := n.Forward(slot, 2)
+		f, err := n.Forward(t.Context(), slot, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

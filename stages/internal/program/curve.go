@@ -14,17 +14,17 @@ type Curve struct{ *Program }
 
 // Curve returns the program that classifies up to batch steps at once. Rank maps
 // are exact up to 2²⁴ pixels.
-func (n *Net) Curve(slot stages.Slot, batch int) (Curve, error) {
-	batch = n.Fit(batch, batch)
-	one := []int{1, n.Channels, n.Height, n.Width}
-	p, err := n.keep(slot, batch, recipe{
+func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, error) {
+	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), walk{
 		name: "curve",
-		feeds: []feed{
-			{"from", one}, {"to", one},
-			{"ranks", []int{1, 1, n.Height, n.Width}},
-			{"replaced", []int{batch, 1, 1, 1}},
+		feeds: func(b bounds) []feed {
+			return []feed{
+				{"from", b.images(1)}, {"to", b.images(1)},
+				{"ranks", []int{1, 1, n.Height, n.Width}},
+				{"replaced", []int{b.batch, 1, 1, 1}},
+			}
 		},
-		emit: func(f *onnx.Fragment) string {
+		images: func(f *onnx.Fragment) string {
 			// The number k of replaced pixels minus a pixel's rank is at least 1
 			// if the pixel is replaced and at most 0 if not, so that its mask is
 			// max(k − rank, 0) − max(k − rank − 1, 0). Clip would say the same

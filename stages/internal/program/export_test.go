@@ -182,3 +182,6 @@ func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
 	}
 	return []string{middle, final, nodes[k%len(nodes)].Output[0]}[k%3], nil
 }
+
+// Wavers is [Net.wavers].
+func Wavers(ctx context.Context, n *Net, slot stages.Slot) (bool, error) { return n.wavers(ctx, slot) }

@@ -2,29 +2,28 @@ package program
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // A Forward classifies images.
 type Forward struct{ *Program }
 
-// Forward returns the program that classifies up to batch images at once. The model runs
-// as it is written: where it has [unsteady] operators, last bits may depend on the row, the
-// batch and the threads, which programs that go backwards mend.
-func (n *Net) Forward(slot stages.Slot, batch int) (Forward, error) {
-	batch = n.Fit(batch, batch)
-	p, err := n.keep(slot, batch, n.forward(batch))
+// Forward returns the program that classifies up to batch images at once.
+func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward, error) {
+	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), forward)
 	return Forward{p}, err
 }
 
-func (n *Net) forward(batch int) recipe {
-	return recipe{
-		name:  "forward",
-		feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}},
-		emit:  func(*onnx.Fragment) string { return "runexp_images" },
-	}
+var forward = walk{
+	name:   "forward",
+	feeds:  func(b bounds) []feed { return []feed{{"images", b.images(b.batch)}} },
+	images: func(*onnx.Fragment) string { return "runexp_images" },
 }
 
 // Image returns where row i's normalised image goes.
@@ -32,3 +31,86 @@ func (f Forward) Image(i int) []float32 { return f.row(0, i) }
 
 // Run classifies what stands in the rows.
 func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
+
+// keepForward returns the program of a walk that ends at the answer. The file runs as it
+// is written, with all that ONNX Runtime makes of it, unless its bits would hang then on
+// the row, the batch or the threads: see [Net.wavers].
+func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
+	wavers, err := n.wavers(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	if wavers {
+		w.forward, w.layer = true, w.images
+		return n.keepBackward(ctx, slot, batch, w)
+	}
+	return n.keep(slot, batch, n.written(batch, w))
+}
+
+// written is the recipe of a walk through the file as it is written.
+func (n *Net) written(batch int, w walk) recipe {
+	return recipe{name: w.name, feeds: w.feeds(bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}), emit: w.images}
+}
+
+// wavers reports whether the model has [unsteady] operators and a graph in which others
+// stand for them. There is none of a file that isn't in single precision, whose numbers a
+// graph changes, or that no program goes back through; such a file runs as it is.
+func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
+	if _, ok := slot.(*Rehearsal); ok || n.Classes == 0 {
+		return false, nil
+	}
+	c, err := slot.Keep(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (io.Closer, error) {
+		m, err := n.parse()
+		if err != nil || !suspicious(m.Proto) {
+			return wavering(false), err
+		}
+		if single, err := rewrite.Single(m); single || err != nil {
+			return wavering(false), nil
+		}
+		if weights, err := rewrite.Dequantise(m); weights > 0 || err != nil {
+			return wavering(false), nil
+		}
+		batch := n.Fit(2, 2)
+		g, err := n.Graph(ctx, slot, batch)
+		if err != nil {
+			return wavering(false), context.Cause(ctx)
+		}
+		return wavering(steady(g, batch)), nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return bool(c.(wavering)), nil
+}
+
+// wavering is what a slot keeps of a model: whether its bits hang on more than images.
+type wavering bool
+
+func (wavering) Close() error { return nil }
+
+// suspicious reports whether a model names an operator that is [unsteady], or Mish, which
+// is written with one.
+func suspicious(m *onnxpb.ModelProto) bool {
+	for _, f := range m.Functions {
+		if suspects(f.Node) {
+			return true
+		}
+	}
+	return suspects(m.Graph.Node)
+}
+
+func suspects(nodes []*onnxpb.NodeProto) bool {
+	for _, n := range nodes {
+		if n.OpType == "Mish" || unsteady[n.OpType] != nil {
+			return true
+		}
+		for _, a := range n.Attribute {
+			for _, g := range append(a.Graphs, a.G) {
+				if suspects(g.GetNode()) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

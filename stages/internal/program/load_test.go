@@ -28,7 +28,7 @@ func TestLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.Forward(slot, batch); err != nil {
+		if _, err := n.Forward(t.Context(), slot, batch); err != nil {
 			t.Fatal(err)
 		}
 		if loaded != want {

@@ -13,13 +13,13 @@ type Masked struct{ *Program }
 
 // Masked returns the program that looks at an image through up to batch masks at
 // once.
-func (n *Net) Masked(slot stages.Slot, batch int) (Masked, error) {
-	batch = n.Fit(batch, batch)
-	one := []int{1, n.Channels, n.Height, n.Width}
-	p, err := n.keep(slot, batch, recipe{
-		name:  "masked",
-		feeds: []feed{{"image", one}, {"baseline", one}, {"masks", []int{batch, 1, n.Height, n.Width}}},
-		emit: func(f *onnx.Fragment) string {
+func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
+	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), walk{
+		name: "masked",
+		feeds: func(b bounds) []feed {
+			return []feed{{"image", b.images(1)}, {"baseline", b.images(1)}, {"masks", []int{b.batch, 1, n.Height, n.Width}}}
+		},
+		images: func(f *onnx.Fragment) string {
 			return blend(f, "runexp_baseline", "runexp_image", "runexp_masks")
 		},
 	})

@@ -77,8 +77,17 @@ func TestResponses(t *testing.T) {
 // TestBlends holds both programs that mix images against forward passes over
 // images mixed here, bit for bit.
 func TestBlends(t *testing.T) {
-	n := modeltest.Net(t, modeltest.Official(t, "smallcnn", 0))
-	const batch, pixels = 4, 32 * 32
+	for name, n := range map[string]*program.Net{
+		"as written": modeltest.Net(t, modeltest.Official(t, "smallcnn", 0)),
+		"unsteady":   net(t, small(t, "means")),
+	} {
+		t.Run(name, func(t *testing.T) { testBlends(t, n) })
+	}
+}
+
+func testBlends(t *testing.T, n *program.Net) {
+	const batch = 4
+	pixels := n.Height * n.Width
 	slot, ctx := stagetest.NewSlot(), context.Background()
 	x, base := make([]float32, n.Size()), make([]float32, n.Size())
 	ranks := make([]float32, pixels)
@@ -86,15 +95,15 @@ func TestBlends(t *testing.T) {
 		x[i], base[i] = float32(math.Sin(float64(i))), float32(math.Cos(float64(i)*0.3))
 		ranks[i%pixels] = float32(i * 37 % pixels)
 	}
-	masked, err := n.Masked(slot, batch)
+	masked, err := n.Masked(t.Context(), slot, batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	curve, err := n.Curve(slot, batch)
+	curve, err := n.Curve(t.Context(), slot, batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	forward, err := n.Forward(slot, batch)
+	forward, err := n.Forward(t.Context(), slot, batch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestSparedPads(t *testing.T) {
 		}
 	}
 	want := []float32{-image[least] / 4}
-	f, err := n.Forward(slot, 1)
+	f, err := n.Forward(t.Context(), slot, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

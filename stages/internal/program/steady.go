@@ -27,8 +27,9 @@ var unsteady = map[string]func(s steadier) bool{
 	"ReduceSum":  steadier.sum,
 }
 
-// steady writes the unsteady operators of a graph with others.
-func steady(g *onnx.Graph, batch int) {
+// steady writes the unsteady operators of a graph with others, and reports whether it has
+// any.
+func steady(g *onnx.Graph, batch int) (wrote bool) {
 	nodes := g.Proto.Graph.Node
 	g.Proto.Graph.Node = nil
 	for _, proto := range nodes {
@@ -38,7 +39,9 @@ func steady(g *onnx.Graph, batch int) {
 			continue
 		}
 		g.After(s.f)
+		wrote = true
 	}
+	return wrote
 }
 
 // A steadier emits what is in the place of a node.

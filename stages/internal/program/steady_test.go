@@ -98,12 +98,53 @@ func TestSteady(t *testing.T) {
 					if !sameBits(got, answers) {
 						t.Errorf("batch %d on %d threads gives other answers", r.batch, r.threads)
 					}
+					if !sameBits(classify(t, n, threaded{r.threads, stagetest.NewSlot()}, r.batch, 5), answers) {
+						t.Errorf("batch %d on %d threads gives other answers without derivatives", r.batch, r.threads)
+					}
 					if !sameBits(back, derivatives) {
 						t.Errorf("batch %d on %d threads gives other derivatives", r.batch, r.threads)
 					}
 				}
 			})
 		}
+	}
+}
+
+// TestWavers holds which files run as they are written.
+func TestWavers(t *testing.T) {
+	modeltest.Runtime(t)
+	node := func(op string, in, out string, attrs ...onnx.Attr) *onnxpb.NodeProto {
+		return onnx.NewNode("", op, []string{in}, []string{out}, attrs...)
+	}
+	for _, tt := range []struct {
+		name  string
+		nodes []*onnxpb.NodeProto // from input to y
+		want  bool
+	}{
+		{"steady", []*onnxpb.NodeProto{node("Relu", "input", "y")}, false},
+		{"unsteady", []*onnxpb.NodeProto{node("Softplus", "input", "y")}, true},
+		{"written with one", []*onnxpb.NodeProto{node("Mish", "input", "y")}, true},
+		{"a channel's mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "last"}, []string{"y"})}, false},
+		{"the channels' mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "channels"}, []string{"y"})}, true},
+		{"half precision", []*onnxpb.NodeProto{
+			node("Cast", "input", "h", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)}),
+			node("Softplus", "h", "s"),
+			node("Cast", "s", "y", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}),
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := append(tt.nodes, node("GlobalAveragePool", "y", "pooled"), node("Flatten", "pooled", "logits"))
+			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 18}}, Graph: &onnxpb.GraphProto{
+				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
+			}}}
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
+			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 8})
+			got, err := program.Wavers(t.Context(), n, stagetest.NewSlot())
+			if err != nil || got != tt.want {
+				t.Errorf("%t, %v; want %t", got, err, tt.want)
+			}
+		})
 	}
 }
 

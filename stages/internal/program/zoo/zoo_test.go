@@ -297,7 +297,7 @@ func (r *row) describe(g *onnx.Graph) {
 // times returns how many times as long as the bare forward pass the derivative
 // takes, in batches of two, or the net's own: the quickest of some runs of each.
 func (s specimen) times(t *testing.T, n *program.Net, slot stages.Slot) (float64, error) {
-	f, err := n.Forward(slot, 2)
+	f, err := n.Forward(t.Context(), slot, 2)
 	if err != nil {
 		return 0, err
 	}
