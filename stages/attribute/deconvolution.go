@@ -13,7 +13,7 @@ import (
 type DeconvolutionParams struct{ Tapped }
 
 func (p DeconvolutionParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
-	return p.oneWay(ctx, e, n, relevance.Deconvolution())
+	return p.rectifiedWay(ctx, e, n, relevance.Deconvolution())
 }
 
 // Remark tells of models that have nothing to rectify.

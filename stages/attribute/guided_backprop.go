@@ -16,7 +16,21 @@ type GuidedBackpropParams struct {
 }
 
 func (p GuidedBackpropParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
-	return p.oneWay(ctx, e, n, relevance.Guided())
+	return p.rectifiedWay(ctx, e, n, relevance.Guided())
+}
+
+// rectifiedWay returns the way of a method whose rules change what passes a rectifier. A
+// model without any is asked for its derivative, as other methods ask it, so that they
+// can share the answer.
+func (p Tapped) rectifiedWay(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]wayBack, error) {
+	g, err := n.Graph(ctx, e.Slot, n.Fit(2, 2))
+	if err != nil {
+		return nil, err
+	}
+	if relevance.Rectifiers(g) == 0 {
+		rules = relevance.Derivative()
+	}
+	return p.oneWay(ctx, e, n, rules)
 }
 
 // Remark tells of models that have nothing to guide.

@@ -31,7 +31,7 @@ func (p GuidedGradCAMParams) waysBack(ctx context.Context, e *stages.Env, n *pro
 	if err != nil {
 		return nil, err
 	}
-	guided, err := p.atInput().oneWay(ctx, e, n, relevance.Guided())
+	guided, err := p.atInput().rectifiedWay(ctx, e, n, relevance.Guided())
 	return append(cam, guided...), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestRectifiersOfAPositiveNet holds that guided backpropagation and
@@ -59,5 +60,31 @@ func TestRectifiersOfAPositiveNet(t *testing.T) {
 	}
 	if d := cmp.Diff(want, at(Deconvolution, &DeconvolutionParams{unreduced()})); d != "" {
 		t.Errorf("deconvolution isn't the gradient: %s", d)
+	}
+}
+
+// TestNoRectifiers holds that a model without rectifiers is asked for its derivative by
+// the methods that change what passes one, as by others, and a model with some isn't.
+func TestNoRectifiers(t *testing.T) {
+	for net, plain := range map[string]bool{"timm_vit_op17": true, "smallcnn": false} {
+		n := modeltest.Net(t, modeltest.Official(t, net, 0))
+		e := &stages.Env{Slot: stagetest.NewSlot()}
+		ask := func(b backer) string {
+			t.Helper()
+			ways, err := b.waysBack(t.Context(), e, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ways[len(ways)-1].question.String()
+		}
+		want := ask(SaliencyParams{tapped(), false})
+		for name, b := range map[string]backer{
+			"guided-backprop": GuidedBackpropParams{tapped(), false}, "deconvolution": DeconvolutionParams{tapped()},
+			"guided-grad-cam": GuidedGradCAMParams{atFinal(), "nearest"},
+		} {
+			if got := ask(b); (got == want) != plain {
+				t.Errorf("%s, %s: %s; saliency asks %s", net, name, got, want)
+			}
+		}
 	}
 }
