@@ -14,17 +14,18 @@ const vector = 4
 // number lies, on how many images there are, or on how many threads share the work.
 // Each is written with others whose bits don't, or stays as it is where that's no matter.
 var unsteady = map[string]func(s steadier) bool{
-	"Elu":        steadier.elu,
-	"Selu":       steadier.selu,
-	"Celu":       steadier.celu,
-	"Softplus":   steadier.softplus,
-	"Log":        steadier.log,
-	"Sin":        steadier.aligned,
-	"Cos":        steadier.aligned,
-	"Atan":       steadier.aligned,
-	"LRN":        steadier.lrn,
-	"ReduceMean": steadier.sum,
-	"ReduceSum":  steadier.sum,
+	"Elu":                   steadier.elu,
+	"Selu":                  steadier.selu,
+	"Celu":                  steadier.celu,
+	"Softplus":              steadier.softplus,
+	"Log":                   steadier.log,
+	"Sin":                   steadier.aligned,
+	"Cos":                   steadier.aligned,
+	"Atan":                  steadier.aligned,
+	"LRN":                   steadier.lrn,
+	"InstanceNormalization": steadier.instanceNormalization,
+	"ReduceMean":            steadier.sum,
+	"ReduceSum":             steadier.sum,
 }
 
 // steady writes the unsteady operators of a graph with others, and reports whether it has

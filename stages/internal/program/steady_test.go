@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
@@ -18,8 +19,9 @@ import (
 )
 
 // through writes a net that puts what a convolution makes of images, [N,33,size,size],
-// through a node, and has sums of the squares of it as answers.
-func through(t *testing.T, opset, size int, n *onnxpb.NodeProto) model.ONNXParams {
+// through a node, whose other inputs are given, and has sums of the squares of what comes
+// out, so many numbers an image, as answers.
+func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
 	noise := func(n int, seed float64) []float32 {
 		v := make([]float32, n)
@@ -29,22 +31,25 @@ func through(t *testing.T, opset, size int, n *onnxpb.NodeProto) model.ONNXParam
 		return v
 	}
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
-	x, columns := "conv", 33*size*size
-	switch n.OpType {
-	case "Log": // of what is positive
-		x = "positive"
-	case "ReduceMean", "ReduceSum": // over channels
-		columns /= 33
+	n.Input, n.Output = []string{"conv"}, []string{"y"}
+	if slices.Contains([]string{"Log", "Sqrt", "Pow", "Reciprocal", "ReduceLogSum"}, n.OpType) {
+		n.Input[0] = "positive"
 	}
-	n.Input, n.Output = []string{x}, []string{"y"}
+	for _, o := range others {
+		n.Input = append(n.Input, o.Name)
+	}
+	others = slices.DeleteFunc(slices.Clone(others), func(o *onnxpb.TensorProto) bool { return o.Name == "" }) // one left out
 	nodes := []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Exp", "positive", "conv"), n,
 		node("Flatten", "flat", "y"), node("Mul", "square", "flat", "flat"), node("MatMul", "logits", "square", "v")}
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
-		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{
-			onnx.FloatTensor("w", noise(99, 0.7), 33, 3, 1, 1), onnx.FloatTensor("v", noise(3*columns, 0.9), columns, 3)}},
+		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: append(others,
+			onnx.FloatTensor("w", noise(99, 0.7), 33, 3, 1, 1), onnx.FloatTensor("v", noise(3*columns, 0.9), columns, 3))},
 	}}
 	float := onnxpb.TensorProto_FLOAT
+	if n.Domain != "" {
+		m.Import(n.Domain, 1)
+	}
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, size, size}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 3}, Known: true})
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: size}
@@ -80,31 +85,135 @@ func TestSteady(t *testing.T) {
 	} {
 		for _, side := range []int{7, 20, 51} {
 			t.Run(fmt.Sprint(tt.name, "/", side), func(t *testing.T) {
-				p := through(t, tt.opset, side, onnx.NewNode("", tt.op, nil, nil, tt.attrs...))
+				columns := 33 * side * side
+				if strings.HasPrefix(tt.op, "Reduce") { // over channels
+					columns /= 33
+				}
+				p := through(t, tt.opset, side, columns, onnx.NewNode("", tt.op, nil, nil, tt.attrs...))
 				plain := asWritten(t, p.Path, 5, side)
 				n, q := net(t, p), program.Question{Rules: relevance.Derivative()}
 				if tt.op == "Atan" { // which no derivative goes through
 					q.Layer = "y"
 				}
-				var answers, derivatives []float32
-				for _, r := range []struct{ threads, batch int }{{1, 5}, {1, 2}, {2, 2}, {2, 3}, {3, 2}, {5, 3}, {3, 5}} {
-					got, back := differentiate(t, n, threaded{r.threads, stagetest.NewSlot()}, q, r.batch, 5)
-					if answers == nil {
-						answers, derivatives = got, back
-						if d := deviation(got, plain); d > 1e-5 {
-							t.Errorf("answers deviate by %.2g from those of the file itself", d)
-						}
-					}
-					if !sameBits(got, answers) {
-						t.Errorf("batch %d on %d threads gives other answers", r.batch, r.threads)
-					}
-					if !sameBits(classify(t, n, threaded{r.threads, stagetest.NewSlot()}, r.batch, 5), answers) {
-						t.Errorf("batch %d on %d threads gives other answers without derivatives", r.batch, r.threads)
-					}
-					if !sameBits(back, derivatives) {
-						t.Errorf("batch %d on %d threads gives other derivatives", r.batch, r.threads)
-					}
+				holdsSteady(t, n, q, plain)
+			})
+		}
+	}
+}
+
+// holdsSteady fails the test unless a net's answers to five images and their derivatives
+// have the same bits in every batch and on any number of threads, and so have its answers
+// without derivatives; all answers are to be near the given ones.
+func holdsSteady(t *testing.T, n *program.Net, q program.Question, near []float32) {
+	t.Helper()
+	var answers, derivatives, alone []float32
+	for _, r := range []struct{ threads, batch int }{{1, 5}, {1, 2}, {2, 3}, {3, 2}, {5, 3}, {3, 5}} {
+		got, back := differentiate(t, n, threaded{r.threads, stagetest.NewSlot()}, q, r.batch, 5)
+		class := classify(t, n, threaded{r.threads, stagetest.NewSlot()}, r.batch, 5)
+		if answers == nil {
+			answers, derivatives, alone = got, back, class
+			if d := max(deviation(got, near), deviation(class, near)); d > 1e-5 {
+				t.Errorf("answers deviate by %.2g from those of the file itself", d)
+			}
+		}
+		if !sameBits(got, answers) {
+			t.Errorf("batch %d on %d threads gives other answers", r.batch, r.threads)
+		}
+		if !sameBits(class, alone) {
+			t.Errorf("batch %d on %d threads gives other answers without derivatives", r.batch, r.threads)
+		}
+		if !sameBits(back, derivatives) {
+			t.Errorf("batch %d on %d threads gives other derivatives", r.batch, r.threads)
+		}
+	}
+}
+
+// TestSteadyKernels holds the same for the other operators, whose kernels are used as
+// they are.
+func TestSteadyKernels(t *testing.T) {
+	modeltest.Runtime(t)
+	ints := func(name string, v ...int64) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
+	one := func(name string, v float32) *onnxpb.TensorProto { return onnx.FloatTensor(name, []float32{v}) }
+	some := func(name string, by, add float32, shape ...int) *onnxpb.TensorProto {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(math.Sin(float64(i)))*by + add
+		}
+		return onnx.FloatTensor(name, v, shape...)
+	}
+	same := func(side int) int { return 33 * side * side }
+	pixels := func(side int) int { return side * side }
+	channels := func(int) int { return 33 }
+	pooled := func(side int) int { return 33 * (side / 2) * (side / 2) }
+	type kernel struct {
+		op      string
+		opset   int
+		columns func(side int) int
+		attrs   []onnx.Attr
+		others  func(side int) []*onnxpb.TensorProto
+	}
+	with := func(others ...*onnxpb.TensorProto) func(int) []*onnxpb.TensorProto {
+		return func(int) []*onnxpb.TensorProto { return others }
+	}
+	kernels := []kernel{
+		{"Clip", 17, same, nil, with(one("low", 0), one("high", 1))},
+		{"Pow", 17, same, nil, with(one("power", 1.7))},
+		{"PRelu", 17, same, nil, with(some("slope", 1, 0, 33, 1, 1))},
+		{"Add", 17, same, nil, with(one("b", 0.3))},
+		{"Softmax", 17, same, []onnx.Attr{{Name: "axis", Value: 1}}, nil},
+		{"Softmax", 17, same, []onnx.Attr{{Name: "axis", Value: -1}}, nil},
+		{"LogSoftmax", 17, same, []onnx.Attr{{Name: "axis", Value: 1}}, nil},
+		{"BatchNormalization", 17, same, nil, with(some("scale", 0.5, 1, 33), some("bias", 0.2, 0, 33), some("mean", 0.2, 0, 33), some("var", 0.4, 1, 33))},
+		{"InstanceNormalization", 17, same, nil, with(some("scale", 0.5, 1, 33), some("bias", 0.2, 0, 33))},
+		{"LpNormalization", 17, same, []onnx.Attr{{Name: "axis", Value: 1}, {Name: "p", Value: 2}}, nil},
+		{"GlobalAveragePool", 17, channels, nil, nil},
+		{"GlobalMaxPool", 17, channels, nil, nil},
+		{"AveragePool", 17, pooled, []onnx.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}, nil},
+		{"MaxPool", 17, pooled, []onnx.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}, nil},
+		{"LayerNormalization", 17, same, []onnx.Attr{{Name: "axis", Value: 1}, {Name: "epsilon", Value: float32(0.1)}}, func(side int) []*onnxpb.TensorProto {
+			return []*onnxpb.TensorProto{some("scale", 0.5, 1, 33, side, side)}
+		}},
+		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1)}, with(some("kernel", 0.1, 0, 33, 33, 3, 3))},
+		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 33}}, with(some("kernel", 0.3, 0, 33, 1, 3, 3))},
+		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 3}}, with(some("kernel", 0.2, 0, 33, 11, 3, 3))},
+		{"Conv", 17, func(side int) int { return 65 * (side + 1) / 2 * (side + 1) / 2 }, []onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 65, 33, 1, 1))},
+		{"ConvTranspose", 17, func(side int) int { return 5 * 4 * side * side }, []onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 33, 5, 2, 2))},
+		{"Resize", 17, func(side int) int { return 33 * 4 * side * side }, []onnx.Attr{{Name: "mode", Value: "linear"}}, with(&onnxpb.TensorProto{}, onnx.FloatTensor("scales", []float32{1, 1, 2, 2}, 4))},
+		{"Gelu", 20, same, nil, nil},
+		{"com.microsoft.Gelu", 17, same, nil, nil},
+		{"com.microsoft.QuickGelu", 17, same, nil, nil},
+		{"com.microsoft.FastGelu", 17, same, nil, nil},
+		{"com.microsoft.BiasGelu", 17, same, nil, func(side int) []*onnxpb.TensorProto { return []*onnxpb.TensorProto{some("bias", 0.2, 0, side)} }},
+		{"CumSum", 17, same, nil, with(onnx.IntTensor("axis", []int64{1}))},
+	}
+	for _, op := range []string{
+		"Abs", "Erf", "Exp", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Reciprocal", "Relu", "Sigmoid", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
+	} {
+		kernels = append(kernels, kernel{op, 17, same, nil, nil})
+	}
+	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSumSquare"} {
+		kernels = append(kernels,
+			kernel{op, 17, pixels, []onnx.Attr{ints("axes", 1)}, nil},
+			kernel{op, 17, channels, []onnx.Attr{ints("axes", 2, 3)}, nil},
+			kernel{op, 17, func(side int) int { return 33 * side }, []onnx.Attr{ints("axes", 2)}, nil})
+	}
+	for _, k := range kernels {
+		for _, side := range []int{7, 51} {
+			t.Run(fmt.Sprint(k.op, k.attrs, "/", side), func(t *testing.T) {
+				var others []*onnxpb.TensorProto
+				if k.others != nil {
+					others = k.others(side)
 				}
+				n := onnx.NewNode("", k.op, nil, nil, k.attrs...)
+				if i := strings.LastIndex(k.op, "."); i >= 0 {
+					n.Domain, n.OpType = k.op[:i], k.op[i+1:]
+				}
+				p := through(t, k.opset, side, k.columns(side), n, others...)
+				holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side))
 			})
 		}
 	}
