@@ -77,7 +77,7 @@ func TestDiffWithinTolerance(t *testing.T) {
 		}
 	}
 	e, _ := fresh(t, r)
-	if d := diff(t, a, e); d.Within() || len(d.Scores) != 1 || math.Abs(d.Scores[0].Largest-0.01) > 1e-8 {
+	if d := diff(t, a, e); d.Within() || len(d.Scores) != 1 || !(math.Abs(d.Scores[0].Largest-0.01) <= 1e-8) {
 		t.Errorf("%s", d)
 	}
 	// Unless items have a tolerance of their own, here and in the folder's claims.
@@ -163,7 +163,7 @@ func TestDiffOfMeans(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := diff(t, a, b)
-	if len(d.Scores) == 0 || d.Scores[0].Paired != 0 || math.Abs(d.Scores[0].Change-0.5) > 1e-9 {
+	if len(d.Scores) == 0 || d.Scores[0].Paired != 0 || !(math.Abs(d.Scores[0].Change-0.5) <= 1e-9) {
 		t.Errorf("%s", d)
 	}
 }
@@ -189,7 +189,7 @@ func TestInterval(t *testing.T) {
 		}
 		mean, low, high := interval(diffs)
 		sd := math.Sqrt((squares - sum*sum/100) / 100)
-		if half := 1.96 * sd / 10; math.Abs((high-low)/2-half) > 0.15*half || math.Abs(mean-sum/100) > 1e-12 {
+		if half := 1.96 * sd / 10; !(math.Abs((high-low)/2-half) <= 0.15*half) || !(math.Abs(mean-sum/100) <= 1e-12) {
 			t.Fatalf("interval %g [%g, %g], by the normal distribution ±%g", mean, low, high, half)
 		}
 		if low <= 1 && 1 <= high {

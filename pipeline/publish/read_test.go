@@ -30,7 +30,7 @@ func TestNumbers(t *testing.T) {
 		if !ok || format(y) != s {
 			t.Fatalf("%g is written as %s, and read as %g", x, s, y)
 		}
-		if !math.IsNaN(x) && !math.IsInf(y, 0) && math.Abs(x-y) > 6e-9*math.Abs(x) && math.Abs(x) > 1e-300 {
+		if !math.IsNaN(x) && !math.IsInf(y, 0) && !(math.Abs(x-y) <= 6e-9*math.Abs(x)) && !(math.Abs(x) <= 1e-300) {
 			t.Fatalf("%g is written as %s", x, s)
 		}
 	}

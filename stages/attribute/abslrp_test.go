@@ -128,7 +128,7 @@ func TestAbsLRPOfProbabilities(t *testing.T) {
 		for _, v := range want {
 			sum += math.Abs(float64(v))
 		}
-		if math.Abs(sum-1) > 1e-5 {
+		if !(math.Abs(sum-1) <= 1e-5) {
 			t.Errorf("%s: magnitudes sum to %v", variant, sum)
 		}
 	}

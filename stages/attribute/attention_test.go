@@ -71,7 +71,7 @@ func TestTokens(t *testing.T) {
 		}
 		for r, token := range a.Read {
 			for j, got := range rows[r] {
-				if want := product[token*size+j]; math.Abs(got-want) > 1e-12*want {
+				if want := product[token*size+j]; !(math.Abs(got-want) <= 1e-12*want) {
 					t.Errorf("normalise %t, token %d at %d: %v, want %v", normalise, token, j, got, want)
 				}
 			}

@@ -78,10 +78,10 @@ func TestRandom(t *testing.T) {
 			squares += (x - c.mean) * (x - c.mean)
 		}
 		// Five standard errors of the mean; the variance's is at most √(2/n) of it.
-		if d := math.Abs(sum/n - c.mean); d > 5*math.Sqrt(c.variance/n) {
+		if d := math.Abs(sum/n - c.mean); !(d <= 5*math.Sqrt(c.variance/n)) {
 			t.Errorf("%s, %s: the mean is off by %v", c.distribution, c.reduce, d)
 		}
-		if d := math.Abs(squares/n/c.variance - 1); d > 5*math.Sqrt(2/n) {
+		if d := math.Abs(squares/n/c.variance - 1); !(d <= 5*math.Sqrt(2/n)) {
 			t.Errorf("%s, %s: the variance is off by a factor %v", c.distribution, c.reduce, d)
 		}
 	}

@@ -177,7 +177,7 @@ func ablationLoop(t *testing.T, net, io, variant string) {
 				}
 			}
 			want := (all - answer(without)) / all
-			if math.Abs(got[c]-want) > 1e-5 {
+			if !(math.Abs(got[c]-want) <= 1e-5) {
 				return fmt.Errorf("channel %d of item %d counts %v, want %v", c, at.item, got[c], want)
 			}
 		}
@@ -249,7 +249,7 @@ func TestPlusPlusDivides(t *testing.T) {
 	} {
 		weights := make([]float64, 2)
 		GradCAMPlusPlusParams{Variant: variant}.weigh(value, gradient, weights, 1)
-		if math.Abs(weights[0]-want) > 1e-9*math.Abs(want) || weights[0] != weights[1] {
+		if !(math.Abs(weights[0]-want) <= 1e-9*math.Abs(want)) || weights[0] != weights[1] {
 			t.Errorf("%s: weights %v, want %v", variant, weights, want)
 		}
 	}
@@ -295,7 +295,7 @@ func TestScoreCAMOfConstants(t *testing.T) {
 		}
 	}
 	shares := []float64{1000, 1000 + math.Log(3)}
-	if softmax(shares); math.Abs(shares[0]-0.25) > 1e-12 || math.Abs(shares[1]-0.75) > 1e-12 {
+	if softmax(shares); !(math.Abs(shares[0]-0.25) <= 1e-12) || !(math.Abs(shares[1]-0.75) <= 1e-12) {
 		t.Errorf("shares %v", shares)
 	}
 }

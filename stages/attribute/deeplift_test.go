@@ -49,7 +49,7 @@ func TestOfficialDeepLIFT(t *testing.T) {
 				near(t, file+" "+prefix+key, tensor(t, got["maps"]), a[prefix+key].Float32s(), deeplift32)
 				if delta, ok := a[prefix+"_deeplift_delta"]; ok && baseline == 0 {
 					excess, err := stages.ScalarOf(got["completeness"])
-					if want := float64(delta.Float32s()[0]); err != nil || math.Abs(excess-want) > 1e-4 {
+					if want := float64(delta.Float32s()[0]); err != nil || !(math.Abs(excess-want) <= 1e-4) {
 						t.Errorf("%s %s: %v is left over, want %v (%v)", file, prefix, excess, want, err)
 					}
 				}
@@ -75,7 +75,7 @@ func TestDeepLIFTIsComplete(t *testing.T) {
 					r := stagetest.Run(t, DeepLIFT, p, in)
 					for i, b := range r.Payloads["completeness"] {
 						excess, err := stages.ScalarOf(b)
-						if err != nil || math.Abs(excess) > 1e-4 { // answers differ by 1 to 50
+						if err != nil || !(math.Abs(excess) <= 1e-4) { // answers differ by 1 to 50
 							t.Errorf("%s at %s, baseline %s, %s, item %d: %v is left over (%v)", net, layer, baseline, output, i, excess, err)
 						}
 					}

@@ -72,7 +72,7 @@ func TestOfficialIntegratedGradients(t *testing.T) {
 					if delta, ok := a[key+"_delta"]; ok {
 						// A difference of sums of 3,072 float32 values, of which logits of a few units are made.
 						got, want := tensor(t, r.Payloads["completeness"][0])[0], delta.Float32s()[0]
-						if math.Abs(float64(got-want)) > 1e-5 {
+						if !(math.Abs(float64(got-want)) <= 1e-5) {
 							t.Errorf("%s %s: %v is left over, want %v", file, key, got, want)
 						}
 					}

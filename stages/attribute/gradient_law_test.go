@@ -98,7 +98,7 @@ func TestGradientIsTheSlope(t *testing.T) {
 					}
 					ends[k] = answerTo(t, in, p.Common, i, moved)
 				}
-				if slope := (ends[1] - ends[0]) / h; math.Abs(slope-along) > 0.02*along {
+				if slope := (ends[1] - ends[0]) / h; !(math.Abs(slope-along) <= 0.02*along) {
 					t.Errorf("target %s, %s, image %d: the answer rises by %v, the gradient says %v", target, output, i, slope, along)
 				}
 			}
@@ -140,7 +140,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 				r := stagetest.Run(t, IntegratedGradients, p, in)
 				for i, b := range r.Payloads["completeness"] {
 					excess, err := stages.ScalarOf(b)
-					if err != nil || math.Abs(excess) > 0.05 { // answers fall by 10 to 50
+					if err != nil || !(math.Abs(excess) <= 0.05) { // answers fall by 10 to 50
 						t.Errorf("layer %s, baseline %s, %s, item %d: %v is left over (%v)", layer, baseline, output, i, excess, err)
 					}
 				}
@@ -154,7 +154,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 					for _, v := range tensor(t, r.Payloads["maps"][i]) {
 						sum += float64(v)
 					}
-					if math.Abs(sum-m[0]) > 0.05 {
+					if !(math.Abs(sum-m[0]) <= 0.05) {
 						t.Errorf("baseline %s, %s, item %d: the map sums to %v, the answer falls by %v", baseline, output, i, sum, m[0])
 					}
 				}
@@ -176,7 +176,7 @@ func TestSmoothGradWithoutNoise(t *testing.T) {
 		got := mapsOf(t, SmoothGrad, &p, in)
 		for i, want := range mapsOf(t, Saliency, &SaliencyParams{unreduced(), false}, in) {
 			for k := range want {
-				if math.Abs(got[i][k]-of(want[k])) > 2e-6 {
+				if !(math.Abs(got[i][k]-of(want[k])) <= 2e-6) {
 					t.Fatalf("%s, value %d: %v, want %v", mean, k, got[i][k], of(want[k]))
 				}
 			}

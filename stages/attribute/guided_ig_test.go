@@ -94,11 +94,11 @@ func TestGuidedPathIsComplete(t *testing.T) {
 				w.walk(k, []float32{x[1], x[0] + 2*x[1]*x[3], float32(2 * math.Cos(float64(2*x[2]))), x[1] * x[1]})
 			}
 			w.where(x)
-			if got, want := sum(w.gathered()), value(to)-value(from); math.Abs(got-want) > 0.02 {
+			if got, want := sum(w.gathered()), value(to)-value(from); !(math.Abs(got-want) <= 0.02) {
 				t.Errorf("%s, distance %v: %v is gathered, want %v", name, distance, got, want)
 			}
 			for i, v := range x {
-				if math.Abs(float64(v-to[i])) > 1e-5 {
+				if !(math.Abs(float64(v-to[i])) <= 1e-5) {
 					t.Errorf("%s, distance %v: the path ends at %v", name, distance, x)
 				}
 			}
@@ -127,7 +127,7 @@ func TestGuidedPathIsSlow(t *testing.T) {
 			fast.walk(k, gradient)
 			slowStep(p, k, doubles(from), doubles(to), slow, doubles(gradient), gathered)
 			for i := range slow {
-				if math.Abs(slow[i]-fast.x[i]) > 1e-12 || math.Abs(gathered[i]-fast.sum[i]) > 1e-12 {
+				if !(math.Abs(slow[i]-fast.x[i]) <= 1e-12) || !(math.Abs(gathered[i]-fast.sum[i]) <= 1e-12) {
 					t.Fatalf("%+v, step %d: at %v with %v, want %v with %v", p, k, fast.x, fast.sum, slow, gathered)
 				}
 			}

@@ -85,7 +85,7 @@ func TestHiResCAMIsComplete(t *testing.T) {
 	zero := &OcclusionParams{p.Tapped, "paper", 64, 64, "zero"}
 	for i, fall := range mapsOf(t, Occlusion, zero, in) {
 		for name, m := range map[string][]float64{"HiResCAM": whole[i], "Grad-CAM": mean[i]} {
-			if math.Abs(sum(m)-fall[0]) > 1e-5*math.Abs(fall[0]) {
+			if !(math.Abs(sum(m)-fall[0]) <= 1e-5*math.Abs(fall[0])) {
 				t.Errorf("item %d: %s sums to %v, the answer falls by %v without the layer", i, name, sum(m), fall[0])
 			}
 		}

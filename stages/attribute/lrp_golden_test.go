@@ -179,7 +179,7 @@ func TestOfficialCaptumLRP(t *testing.T) {
 				if delta, ok := a[key+"_delta"]; ok {
 					logit := float64(a["logits"].Float32s()[a[target].Int64s()[0]])
 					got := (1 - scalar(t, result.Payloads["conservation"][0])) * logit
-					if want := float64(delta.Float32s()[0]); math.Abs(got-want) > 1e-4*math.Max(1, math.Abs(logit)) {
+					if want := float64(delta.Float32s()[0]); !(math.Abs(got-want) <= 1e-4*math.Max(1, math.Abs(logit))) {
 						t.Errorf("%s %s: %v is lost, want %v", file, key, got, want)
 					}
 				}

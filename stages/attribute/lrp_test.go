@@ -26,12 +26,12 @@ func TestLRPConservationTable(t *testing.T) {
 	}
 	first, last := table.Rows[0], table.Rows[len(table.Rows)-1]
 	logit := float64(slices.Max(a["logits"].Float32s()))
-	if got := float64(first.Numbers[0]); math.Abs(got-logit) > 1e-5*math.Abs(logit) {
+	if got := float64(first.Numbers[0]); !(math.Abs(got-logit) <= 1e-5*math.Abs(logit)) {
 		t.Errorf("it begins with %v, the logit is %v", got, logit)
 	}
 	total := 0.0
 	for _, row := range table.Rows {
-		if rest := float64(row.Numbers[3]); math.Abs(rest) > 1e-3 {
+		if rest := float64(row.Numbers[3]); !(math.Abs(rest) <= 1e-3) {
 			t.Errorf("%v: %v is neither passed on nor taken", row.Keys, rest)
 		}
 		total += float64(row.Numbers[2])
@@ -44,10 +44,10 @@ func TestLRPConservationTable(t *testing.T) {
 	for _, v := range tensor(t, m.Payloads["maps"][0]) {
 		sum += float64(v)
 	}
-	if got := float64(last.Numbers[1]); math.Abs(got-sum) > 1e-3 {
+	if got := float64(last.Numbers[1]); !(math.Abs(got-sum) <= 1e-3) {
 		t.Errorf("%v reaches the image, its map sums to %v", got, sum)
 	}
-	if got := scalar(t, m.Payloads["conservation"][0]); math.Abs(got*logit-sum) > 1e-3 {
+	if got := scalar(t, m.Payloads["conservation"][0]); !(math.Abs(got*logit-sum) <= 1e-3) {
 		t.Errorf("%v of %v is %v, the map sums to %v", got, logit, got*logit, sum)
 	}
 }

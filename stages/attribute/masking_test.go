@@ -153,7 +153,7 @@ func TestWholeWindow(t *testing.T) {
 			for i, m := range mapsOf(t, Occlusion, p, in) {
 				target := program.Target{Class: tt.class(i), Minus: -1}
 				want := p.response(n, f.Row(i), target) - p.response(n, f.Row(2), target)
-				if math.Abs(m[0]-want) > 1e-6 || m[0] != m[1023] {
+				if !(math.Abs(m[0]-want) <= 1e-6) || m[0] != m[1023] {
 					t.Errorf("target %s, %s: %v, want %v", tt.target, output, m[0], want)
 				}
 			}
@@ -172,7 +172,7 @@ func TestTargetDifference(t *testing.T) {
 	}
 	a, b, difference := at(2), at(6), at(2, 6)
 	for i := range a {
-		if math.Abs(a[i]-b[i]-difference[i]) > 1e-5 {
+		if !(math.Abs(a[i]-b[i]-difference[i]) <= 1e-5) {
 			t.Fatalf("pixel %d: %v − %v isn't %v", i, a[i], b[i], difference[i])
 		}
 	}
@@ -237,7 +237,7 @@ func TestRISEMasksAreFair(t *testing.T) {
 		}
 	}
 	for i, v := range mean {
-		if math.Abs(v-p) > 0.04 { // five standard deviations
+		if !(math.Abs(v-p) <= 0.04) { // five standard deviations
 			t.Errorf("pixel %d shows with %v, want %v", i, v, p)
 		}
 	}

@@ -111,7 +111,7 @@ func TestAGIAddsUp(t *testing.T) {
 	}
 	for i := range got {
 		before, after := agiEnd(t, p, e, i)
-		if fall := before - after; math.Abs(sum(got[i])-fall) > 0.05*math.Abs(fall) || fall == 0 {
+		if fall := before - after; !(math.Abs(sum(got[i])-fall) <= 0.05*math.Abs(fall)) || fall == 0 {
 			t.Errorf("item %d: the map sums to %v, the answer falls by %v", i, sum(got[i]), fall)
 		}
 	}
@@ -172,7 +172,7 @@ func TestMoments(t *testing.T) {
 	for _, v := range []float32{1e6 + 1, 1e6 + 2, 1e6 + 6} {
 		m.add([]float32{v, 5})
 	}
-	if v := m.variance(); math.Abs(v[0]-14.0/3) > 1e-9 || v[1] != 0 {
+	if v := m.variance(); !(math.Abs(v[0]-14.0/3) <= 1e-9) || v[1] != 0 {
 		t.Errorf("variances %v", v)
 	}
 }

@@ -47,7 +47,7 @@ func TestGaussLegendreIsExact(t *testing.T) {
 			return math.Abs(sum - 1/float64(power+1))
 		}
 		for power := range 2 * n {
-			if d := off(power); d > 1e-14 {
+			if d := off(power); !(d <= 1e-14) {
 				t.Errorf("%d samples, power %d: off by %g", n, power, d)
 			}
 		}
@@ -61,7 +61,7 @@ func TestGaussLegendreIsExact(t *testing.T) {
 func TestQuadratureOfOne(t *testing.T) {
 	for rule, want := range map[string]float64{"gauss-legendre": 0.5, "left": 0, "right": 1, "middle": 0.5, "linspace-mean": 0} {
 		at, weights := quadrature(rule, 1)
-		if math.Abs(at[0]-want) > 1e-15 || math.Abs(weights[0]-1) > 1e-15 {
+		if !(math.Abs(at[0]-want) <= 1e-15) || !(math.Abs(weights[0]-1) <= 1e-15) {
 			t.Errorf("%s: %v with weight %v", rule, at, weights)
 		}
 	}

@@ -214,7 +214,7 @@ func TestGoldenFusion(t *testing.T) {
 		for _, row := range ranking.Rows {
 			var p int
 			fmt.Sscanf(row.Keys[0], "m%d", &p)
-			if got := float64(row.Numbers[1]); math.Abs(got-kappa[p]) > 1e-9 {
+			if got := float64(row.Numbers[1]); !(math.Abs(got-kappa[p]) <= 1e-9) {
 				t.Errorf("set %d: κ of %s is %v, want %v", set, row.Keys[0], got, kappa[p])
 			}
 		}
@@ -223,7 +223,7 @@ func TestGoldenFusion(t *testing.T) {
 			var p, q int
 			fmt.Sscanf(row.Keys[0], "m%d", &p)
 			fmt.Sscanf(row.Keys[1], "m%d", &q)
-			if got := float64(row.Numbers[1]); math.Abs(got-share[p*m+q]) > 1e-12 {
+			if got := float64(row.Numbers[1]); !(math.Abs(got-share[p*m+q]) <= 1e-12) {
 				t.Errorf("set %d: share of %v is %v, want %v", set, row.Keys, got, share[p*m+q])
 			}
 		}

@@ -114,7 +114,7 @@ func TestSmoothIsAConvolution(t *testing.T) {
 		}
 	}
 	one := changed(t, Smooth, &SmoothParams{Kernel: 5, Padding: "reflect"}, stages.NewTensor([]float64{2, 4}, 1, 2)).Float64s()
-	if math.Abs(one[0]+one[1]-6) > 0.5 || one[0] >= one[1] {
+	if !(math.Abs(one[0]+one[1]-6) <= 0.5) || one[0] >= one[1] {
 		t.Errorf("a row of 2 and 4 becomes %v", one)
 	}
 }
@@ -255,7 +255,7 @@ func TestNoise(t *testing.T) {
 			mean += v / 4000
 			square += v * v / 4000
 		}
-		if std := math.Sqrt(square - mean*mean); math.Abs(mean-tt.mean) > 0.15 || math.Abs(std-tt.std) > 0.1 {
+		if std := math.Sqrt(square - mean*mean); !(math.Abs(mean-tt.mean) <= 0.15) || !(math.Abs(std-tt.std) <= 0.1) {
 			t.Errorf("%s: mean %v, deviation %v", name, mean, std)
 		}
 	}

@@ -94,7 +94,7 @@ func TestBlurOfUnevenSizes(t *testing.T) {
 					}
 				}
 			}
-			if d := math.Abs(float64(got[y*w+column]) - want); d > 1e-6 {
+			if d := math.Abs(float64(got[y*w+column]) - want); !(d <= 1e-6) {
 				t.Fatalf("pixel %d,%d: %v, want %v", y, column, got[y*w+column], want)
 			}
 		}
@@ -138,7 +138,7 @@ func TestSubstrateValues(t *testing.T) {
 	} {
 		dst := fillOf(t, kind, in)
 		for c := range 3 {
-			if got := dst[c*1024+7]; math.Abs(float64(got-want[c])) > 1e-3 {
+			if got := dst[c*1024+7]; !(math.Abs(float64(got-want[c])) <= 1e-3) {
 				t.Errorf("%s: channel %d is %v, want %v", kind, c, got, want[c])
 			}
 		}
@@ -148,7 +148,7 @@ func TestSubstrateValues(t *testing.T) {
 	for _, v := range noise {
 		sum += float64(v)
 	}
-	if low < 0 || high >= 1 || math.Abs(sum/float64(len(noise))-0.5) > 0.02 {
+	if low < 0 || high >= 1 || !(math.Abs(sum/float64(len(noise))-0.5) <= 0.02) {
 		t.Errorf("noise lies in [%v, %v] around %v", low, high, sum/float64(len(noise)))
 	}
 	if !slices.Equal(noise, fillOf(t, "random", in)) {
@@ -173,13 +173,13 @@ func TestOfficialAblation(t *testing.T) {
 			curve := decode(t, r.Payloads["curves"][0])
 			for k := range 11 {
 				right[k] += curve[2*11+k] / float64(len(labels))
-				if want := a[order+"_prob"].Float64s()[k*len(labels)+n]; math.Abs(curve[k]-want) > official32 {
+				if want := a[order+"_prob"].Float64s()[k*len(labels)+n]; !(math.Abs(curve[k]-want) <= official32) {
 					t.Errorf("%s: image %d at %d %%: %v, want %v", order, n, 10*k, curve[k], want)
 				}
 			}
 		}
 		for k, want := range a[order+"_acc"].Float64s() {
-			if math.Abs(right[k]-want) > 1e-6 {
+			if !(math.Abs(right[k]-want) <= 1e-6) {
 				t.Errorf("%s: %v right at %d %%, want %v", order, right[k], 10*k, want)
 			}
 		}

@@ -24,7 +24,7 @@ func TestOfficialBlur(t *testing.T) {
 	for key, sigma := range map[string]float64{"gkern_11_11": 11, "gkern_11_5": 5} {
 		k := kernel(11, sigma)
 		for i, want := range a[key].Float64s() {
-			if got := k[i/11] * k[i%11]; math.Abs(got-want) > 1e-8 {
+			if got := k[i/11] * k[i%11]; !(math.Abs(got-want) <= 1e-8) {
 				t.Errorf("%s: entry %d is %v, want %v", key, i, got, want)
 			}
 		}

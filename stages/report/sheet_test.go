@@ -114,7 +114,7 @@ func TestSheetScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(tile.scale-want) > 1e-5*want || negative != (outliers > 0) {
+		if !(math.Abs(tile.scale-want) <= 1e-5*want) || negative != (outliers > 0) {
 			t.Errorf("with %d outliers the scale is %g, want %g", outliers, tile.scale, want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestSheetScale(t *testing.T) {
 	}
 	lonely := make([]float64, 400)
 	lonely[17] = 3
-	if tile, _, err := s.tile(stages.NewTensor(lonely, 20, 20).Encode()); err != nil || math.Abs(tile.scale-3) > 1e-5 || tile.low != 0 || math.Abs(tile.high-3) > 1e-5 {
+	if tile, _, err := s.tile(stages.NewTensor(lonely, 20, 20).Encode()); err != nil || !(math.Abs(tile.scale-3) <= 1e-5) || tile.low != 0 || !(math.Abs(tile.high-3) <= 1e-5) {
 		t.Errorf("a map with a single value goes from %v to %v, %v, %v", tile.low, tile.high, tile.scale, err)
 	}
 	// Values without a negative one fill the colours from end to end, wherever they lie.
@@ -139,11 +139,11 @@ func TestSheetScale(t *testing.T) {
 	}
 	ramp[0], ramp[399] = 0, 1e6 // each is one in 400
 	tile, negative, err := s.tile(stages.NewTensor(ramp, 20, 20).Encode())
-	if err != nil || negative || math.Abs(tile.low-101) > 1e-9 || math.Abs(tile.high-497) > 1e-9 {
+	if err != nil || negative || !(math.Abs(tile.low-101) <= 1e-9) || !(math.Abs(tile.high-497) <= 1e-9) {
 		t.Errorf("a ramp goes from %v to %v, %v", tile.low, tile.high, err)
 	}
 	for v, want := range map[float64]float64{0: 0, 101: 0, 299: 0.5, 497: 1, 1e6: 1} {
-		if got := tile.level(v, false); math.Abs(got-want) > 1e-9 {
+		if got := tile.level(v, false); !(math.Abs(got-want) <= 1e-9) {
 			t.Errorf("%v is at %v of the colours, want %v", v, got, want)
 		}
 	}

@@ -109,7 +109,7 @@ func agree(t *testing.T, name string, got []float64, want npy.Array) {
 		t.Fatalf("%s: %d scores, want %d", name, len(got), want.Len())
 	}
 	for i, w := range want.Float64s() {
-		if math.Abs(got[i]-w) > 2e-6 {
+		if !(math.Abs(got[i]-w) <= 2e-6) {
 			t.Errorf("%s: score %d is %v, want %v", name, i, got[i], w)
 		}
 	}
@@ -128,7 +128,7 @@ func TestGoldenGridPointing(t *testing.T) {
 	small := a["A"].Float64s()
 	for head := range a["upsampled"].Shape[0] { // of the first image
 		for i, v := range metric.Enlarge(small[head*14*14:(head+1)*14*14], 14, 14, 64, 64) {
-			if want := up[head*64*64+i]; math.Abs(v-want) > 2e-6 {
+			if want := up[head*64*64+i]; !(math.Abs(v-want) <= 2e-6) {
 				t.Fatalf("map %d, pixel %d: %v, want %v", head, i, v, want)
 			}
 		}

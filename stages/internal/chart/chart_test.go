@@ -51,7 +51,7 @@ func TestColourMaps(t *testing.T) {
 		if luma(seq.At(b)) >= luma(seq.At(a)) || luma(div.At(b)) >= luma(div.At(a)) || luma(div.At(-b)) >= luma(div.At(-a)) {
 			t.Fatalf("it doesn't get darker from %g to %g", a, b)
 		}
-		if d := luma(div.At(a)) - luma(div.At(-a)); math.Abs(d) > 14 {
+		if d := luma(div.At(a)) - luma(div.At(-a)); !(math.Abs(d) <= 14) {
 			t.Errorf("at ±%g the sides differ by %.0f in brightness", a, d)
 		}
 	}
@@ -98,7 +98,7 @@ func TestDither(t *testing.T) {
 		}
 		sum += int(v)
 	}
-	if mean := float64(sum) / float64(len(m.Pix)); math.Abs(mean-100) > 1.5 {
+	if mean := float64(sum) / float64(len(m.Pix)); !(math.Abs(mean-100) <= 1.5) {
 		t.Errorf("the mean is %.2f, want 100", mean)
 	}
 }
@@ -152,7 +152,7 @@ func TestLineArea(t *testing.T) {
 		{"dashed", area([]float64{5, 5}, Point{20, 50}, Point{80, 50}), 90 + 4},
 		{"broken", area(nil, Point{20, 50}, Point{50, math.NaN()}, Point{80, 50}), 0},
 	} {
-		if math.Abs(tc.got-tc.want) > 6 { // round ends add some
+		if !(math.Abs(tc.got-tc.want) <= 6) { // round ends add some
 			t.Errorf("%s: the area is %.1f, want %.1f", tc.name, tc.got, tc.want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestBandArea(t *testing.T) {
 	for i := 0; i < len(c.Image.Pix); i += 4 {
 		sum += 1 - float64(c.Image.Pix[i])/255
 	}
-	if math.Abs(sum-1600) > 8 {
+	if !(math.Abs(sum-1600) <= 8) {
 		t.Errorf("the area is %.1f, want 1600", sum)
 	}
 }

@@ -23,7 +23,7 @@ func TestEnlarge(t *testing.T) {
 						want += values[r*w+c] * tent(y, r, h, height) * tent(x, c, w, width)
 					}
 				}
-				if d := math.Abs(got[y*width+x] - want); d > 1e-12 {
+				if d := math.Abs(got[y*width+x] - want); !(d <= 1e-12) {
 					t.Fatalf("%v: pixel %d,%d is %v, want %v", s, y, x, got[y*width+x], want)
 				}
 			}

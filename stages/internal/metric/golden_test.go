@@ -253,7 +253,7 @@ func TestGoldenAblation(t *testing.T) {
 			{"mean probability", Area(mean), order + "_auc_prob"},
 			{"mean of the images' areas", sum / float64(images), order + "_auc_prob"},
 		} {
-			if want := arrays[c.key].Float64s()[0]; math.Abs(c.got-want) > 1e-7 {
+			if want := arrays[c.key].Float64s()[0]; !(math.Abs(c.got-want) <= 1e-7) {
 				t.Errorf("%s, %s: area %v, want %v", order, c.what, c.got, want)
 			}
 		}

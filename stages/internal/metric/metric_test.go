@@ -132,7 +132,7 @@ func TestMonotone(t *testing.T) {
 			t.Errorf("%s: defined %v", c.name, defined)
 		}
 		for k := range c.want {
-			if math.Abs(got[k]-c.want[k]) > 1e-12 || math.IsNaN(got[k]) {
+			if !(math.Abs(got[k]-c.want[k]) <= 1e-12) || math.IsNaN(got[k]) {
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
 				break
 			}
@@ -164,7 +164,7 @@ func TestPenaliseLaws(t *testing.T) {
 			if curve[k] < 0 || curve[k] > 1 || penalty[k] < 0 {
 				t.Fatalf("curve %v, penalty %v", curve, penalty)
 			}
-			if math.Abs(curve[k]+other[k]-1) > 1e-9 {
+			if !(math.Abs(curve[k]+other[k]-1) <= 1e-9) {
 				t.Fatalf("insertion %v, mirrored deletion %v", curve, other)
 			}
 		}
@@ -188,11 +188,11 @@ func TestDensityResponse(t *testing.T) {
 	values := []float64{1, 4, 2, 3}
 	order := Order(values)
 	got := DensityResponse(values, order, 3, Insertion)
-	if want := []float64{0, 0.9, 1}; len(got) != Points(4, 3) || math.Abs(got[1]-want[1]) > 1e-12 || math.Abs(got[2]-1) > 1e-12 {
+	if want := []float64{0, 0.9, 1}; len(got) != Points(4, 3) || !(math.Abs(got[1]-want[1]) <= 1e-12) || !(math.Abs(got[2]-1) <= 1e-12) {
 		t.Errorf("insertion %v, want %v", got, want)
 	}
 	got = DensityResponse(values, order, 1, Deletion)
-	if want := []float64{1, 0.6, 0.3, 0.1, 0}; len(got) != Points(4, 1) || math.Abs(got[3]-want[3]) > 1e-12 {
+	if want := []float64{1, 0.6, 0.3, 0.1, 0}; len(got) != Points(4, 1) || !(math.Abs(got[3]-want[3]) <= 1e-12) {
 		t.Errorf("deletion %v, want %v", got, want)
 	}
 	got = DensityResponse(make([]float64, 4), order, 2, Insertion)

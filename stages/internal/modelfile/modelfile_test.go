@@ -82,7 +82,7 @@ func TestNormalise(t *testing.T) {
 		}
 		for i, v := range bytes {
 			want := (float64(v) - s.Mean[i/2]) / s.Std[i/2]
-			if math.Abs(float64(got[k][i])-want) > 1e-4 {
+			if !(math.Abs(float64(got[k][i])-want) <= 1e-4) {
 				t.Errorf("value %d is %v, want %v", i, got[k][i], want)
 			}
 		}
@@ -102,7 +102,7 @@ func TestNormaliseGrey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{1, 0.299 * 0.2} {
-		if math.Abs(float64(got[i])-want) > 1e-6 {
+		if !(math.Abs(float64(got[i])-want) <= 1e-6) {
 			t.Errorf("pixel %d is %v, want %v", i, got[i], want)
 		}
 	}

@@ -202,7 +202,9 @@ func (m *Model) Prune() {
 	for _, n := range slices.Backward(g.Node) { // a model's nodes are sorted: producers first
 		if slices.ContainsFunc(n.Output, func(name string) bool { return needed[name] }) {
 			kept = append(kept, n)
-			reads(n, needed)
+			for _, v := range Taken(n) {
+				needed[v] = true
+			}
 		}
 	}
 	slices.Reverse(kept)
@@ -211,21 +213,39 @@ func (m *Model) Prune() {
 	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 }
 
-// reads marks what n takes, and what the graphs inside it take from outside.
-func reads(n *onnxpb.NodeProto, needed map[string]bool) {
-	for _, name := range n.Input {
-		if name != "" {
-			needed[name] = true
+// Taken returns the values that a node takes, with those that the graphs inside it take
+// from outside.
+func Taken(n *onnxpb.NodeProto) []string {
+	var out []string
+	for _, v := range n.Input {
+		if v != "" {
+			out = append(out, v)
 		}
 	}
 	for _, a := range n.Attribute {
 		for _, g := range append(slices.Clone(a.Graphs), a.G) {
-			for _, v := range g.GetOutput() {
-				needed[v.Name] = true
+			if g == nil {
+				continue
 			}
-			for _, inner := range g.GetNode() {
-				reads(inner, needed)
+			inside := map[string]bool{}
+			for _, v := range g.Input {
+				inside[v.Name] = true
 			}
+			for _, t := range g.Initializer {
+				inside[t.Name] = true
+			}
+			var taken []string
+			for _, inner := range g.Node {
+				for _, v := range inner.Output {
+					inside[v] = true
+				}
+				taken = append(taken, Taken(inner)...)
+			}
+			for _, v := range g.Output {
+				taken = append(taken, v.Name)
+			}
+			out = append(out, slices.DeleteFunc(taken, func(v string) bool { return v == "" || inside[v] })...)
 		}
 	}
+	return out
 }

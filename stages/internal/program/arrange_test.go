@@ -178,7 +178,7 @@ func TestArrange(t *testing.T) {
 						}
 						sum += float64(v) * float64(at.Gradient(row)[k])
 					}
-					if answer := float64(at.Row(row)[1]); math.Abs(sum-answer) > 1e-5*math.Abs(answer) {
+					if answer := float64(at.Row(row)[1]); !(math.Abs(sum-answer) <= 1e-5*math.Abs(answer)) {
 						t.Errorf("patch %d: derivative times value sums to %v of %v", patch, sum, answer)
 					}
 				}

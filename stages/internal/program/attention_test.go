@@ -107,6 +107,12 @@ func deviation(got, want []float32) float64 {
 		apart += math.Pow(float64(got[i])-float64(want[i]), 2)
 		norm += math.Pow(float64(want[i]), 2)
 	}
+	switch {
+	case apart == 0:
+		return 0
+	case math.IsNaN(apart / norm): // of which no comparison would hold
+		return math.Inf(1)
+	}
 	return math.Sqrt(apart / norm)
 }
 

@@ -41,18 +41,18 @@ const (
 	Square    Summand = "square"
 )
 
-// A walk is a way to make a program that goes forwards and back.
+// A walk is a way to make a program that goes forwards, and back perhaps.
 type walk struct {
 	Question
 	name  string
-	feeds func(b bounds) []feed // the first is what is explained [rows, classes]
+	feeds func(b bounds) []feed // the first is what is explained [rows, classes], if it goes back
 	// images emits the normalised images [batch or 1,C,H,W].
 	images func(f *onnx.Fragment) string
 	// layer, if set, emits what takes the place of the layer's value, which otherwise
 	// is returned unless derivatives are added up.
 	layer func(f *onnx.Fragment) string
-	// forward says that the way ends at the answer.
-	forward bool
+	// forward says that the way ends at the answer; alone, that this alone is returned.
+	forward, alone bool
 	// sum, if set, adds up the derivatives of a batch into one.
 	sum Summand
 	// also are further questions, each answered by a way back of its own.
@@ -134,14 +134,14 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 		key += ", and of " + q.String()
 	}
 	key = fmt.Sprintf("%s, batch %d of %s", key, batch, n.digest)
-	g, err := n.Graph(ctx, slot, batch)
-	if err != nil {
-		return nil, err
-	}
 	// Weights twice, and turned around for each way back; activations wait for it.
 	weight := int64(4+2*len(w.also))*n.size + int64(batch*n.Size())*4*64
 	_, w.rehearsed = slot.(*Rehearsal)
 	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
+		g, err := n.Graph(ctx, slot, batch)
+		if err != nil {
+			return nil, err
+		}
 		r, err := n.compileBackward(g, batch, w)
 		if err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func (n *Net) way(g *onnx.Graph, number, wrt string, at bounds, w walk, r *recip
 		}
 		r.returns, r.entries = append(r.returns, back), append(r.entries, entries...)
 	}
-	if w.sum == "" && w.layer == nil {
+	if w.sum == "" && w.layer == nil && !w.alone {
 		r.returns = append(r.returns, value(g, number, at, w.Question))
 	}
 	if !w.forward && w.Start != StartDerivative {

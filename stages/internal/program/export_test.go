@@ -102,7 +102,7 @@ func Types(t testing.TB, n *Net, batch int) map[string]onnx.Type {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, err := n.infer(m, batch)
+	types, _, err := n.infer(m, batch)
 	if err != nil {
 		t.Fatal(err)
 	}

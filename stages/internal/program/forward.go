@@ -2,8 +2,10 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -16,11 +18,11 @@ type Forward struct{ *Program }
 
 // Forward returns the program that classifies up to batch images at once.
 func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward, error) {
-	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), forward)
+	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), classifying)
 	return Forward{p}, err
 }
 
-var forward = walk{
+var classifying = walk{
 	name:   "forward",
 	feeds:  func(b bounds) []feed { return []feed{{"images", b.images(b.batch)}} },
 	images: func(*onnx.Fragment) string { return "runexp_images" },
@@ -41,7 +43,7 @@ func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w wa
 		return nil, err
 	}
 	if wavers {
-		w.forward, w.layer = true, w.images
+		w.forward, w.alone = true, true
 		return n.keepBackward(ctx, slot, batch, w)
 	}
 	return n.keep(slot, batch, n.written(batch, w))
@@ -53,13 +55,14 @@ func (n *Net) written(batch int, w walk) recipe {
 }
 
 // wavers reports whether the model has [unsteady] operators and a graph in which others
-// stand for them. There is none of a file that isn't in single precision, whose numbers a
-// graph changes, or that no program goes back through; such a file runs as it is.
+// stand for them, the same for every image and of the file's own precision. Those within
+// the bodies of a Loop or an If aren't looked for.
 func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
-	if _, ok := slot.(*Rehearsal); ok || n.Classes == 0 {
-		return false, nil
+	if _, ok := slot.(*Rehearsal); ok {
+		return false, nil // no bits
 	}
-	c, err := slot.Keep(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (io.Closer, error) {
+	c, err := slot.Keep(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
+		defer onnx.Sound(&err)
 		m, err := n.parse()
 		if err != nil || !suspicious(m.Proto) {
 			return wavering(false), err
@@ -71,11 +74,14 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 			return wavering(false), nil
 		}
 		batch := n.Fit(2, 2)
-		g, err := n.Graph(ctx, slot, batch)
-		if err != nil {
-			return wavering(false), context.Cause(ctx)
+		g, err := n.keptGraph(ctx, slot, batch)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
+			return nil, err
+		case err != nil || g.measured:
+			return wavering(false), nil
 		}
-		return wavering(steady(g, batch)), nil
+		return wavering(steady(g.Clone(), batch)), nil
 	})
 	if err != nil {
 		return false, err
@@ -88,29 +94,14 @@ type wavering bool
 
 func (wavering) Close() error { return nil }
 
-// suspicious reports whether a model names an operator that is [unsteady], or Mish, which
-// is written with one.
+// suspicious reports whether a model names an operator that is [unsteady], or one that is
+// written with such.
 func suspicious(m *onnxpb.ModelProto) bool {
+	nodes := m.Graph.Node
 	for _, f := range m.Functions {
-		if suspects(f.Node) {
-			return true
-		}
+		nodes = slices.Concat(nodes, f.Node)
 	}
-	return suspects(m.Graph.Node)
-}
-
-func suspects(nodes []*onnxpb.NodeProto) bool {
-	for _, n := range nodes {
-		if n.OpType == "Mish" || unsteady[n.OpType] != nil {
-			return true
-		}
-		for _, a := range n.Attribute {
-			for _, g := range append(a.Graphs, a.G) {
-				if suspects(g.GetNode()) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(nodes, func(n *onnxpb.NodeProto) bool {
+		return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
+	})
 }

@@ -28,56 +28,67 @@ func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Gra
 	if n.Batch > 0 && batch != n.Batch {
 		return nil, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
 	}
-	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
-	c, err := slot.Keep(key, n.size, func() (io.Closer, error) {
-		g, err := n.graph(ctx, batch)
-		return kept{g}, err
-	})
+	k, err := n.keptGraph(ctx, slot, batch)
 	if err != nil {
 		return nil, err
 	}
-	return c.(kept).g.Clone(), nil
+	return k.Clone(), nil
 }
 
-// kept is a graph on a slot.
-type kept struct{ g *onnx.Graph }
+// keptGraph returns the graph that the slot keeps, not to be changed.
+func (n *Net) keptGraph(ctx context.Context, slot stages.Slot, batch int) (kept, error) {
+	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
+	c, err := slot.Keep(key, n.size, func() (io.Closer, error) { return n.graph(ctx, batch) })
+	if err != nil {
+		return kept{}, err
+	}
+	return c.(kept), nil
+}
+
+// kept is a graph on a slot. Its shapes are known of it alone, or were measured on an
+// image, and then may hang on that.
+type kept struct {
+	*onnx.Graph
+	measured bool
+}
 
 func (kept) Close() error { return nil }
 
-func (n *Net) graph(ctx context.Context, batch int) (_ *onnx.Graph, err error) {
+func (n *Net) graph(ctx context.Context, batch int) (k kept, err error) {
 	defer onnx.Sound(&err)
 	m, err := n.plain(batch)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	version := m.Opset()
 	if m, err = simplify(m); err != nil {
-		return nil, err
+		return k, err
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return k, context.Cause(ctx)
 	}
-	types, err := n.infer(m, batch)
+	types, measured, err := n.infer(m, batch)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	anew, err := rewrite.ToOpset(m, types)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	if anew || version != rewrite.Opset {
 		// Some of what ONNX Runtime simplifies it knows only in newer operators.
 		if m, err = simplify(m); err != nil {
-			return nil, err
+			return k, err
 		}
-		if types, err = n.infer(m, batch); err != nil {
-			return nil, err
+		if types, measured, err = n.infer(m, batch); err != nil {
+			return k, err
 		}
 		if _, err := rewrite.ToOpset(m, nil); err != nil {
-			return nil, err
+			return k, err
 		}
 	}
-	return onnx.NewGraph(m, types)
+	g, err := onnx.NewGraph(m, types)
+	return kept{g, measured}, err
 }
 
 // plain returns the net's model for a batch of that many images before anything is

@@ -11,21 +11,22 @@ import (
 )
 
 // infer returns the types of a model's input and of all that its nodes make. What
-// ONNX Runtime can't tell from the graph it tells by running it.
-func (n *Net) infer(m *onnx.Model, batch int) (map[string]onnx.Type, error) {
+// ONNX Runtime can't tell from the graph it tells by running it; measured says that it
+// had to.
+func (n *Net) infer(m *onnx.Model, batch int) (types map[string]onnx.Type, measured bool, err error) {
 	runtime, err := ort.Default()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	types := map[string]onnx.Type{n.Input: {Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch)}}
+	types = map[string]onnx.Type{n.Input: {Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch)}}
 	seen := exposed(m)
 	b, err := seen.Encode()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	infos, err := runtime.Outputs(b)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var unclear []string
 	for _, v := range infos {
@@ -39,16 +40,17 @@ func (n *Net) infer(m *onnx.Model, batch int) (map[string]onnx.Type, error) {
 		}
 	}
 	if unclear == nil {
-		return types, nil
+		return types, false, nil
 	}
 	shapes, err := n.measure(runtime, seen, unclear, batch)
 	if err != nil {
-		return nil, fmt.Errorf("the shapes of the model's values: %w", err)
+		return nil, false, fmt.Errorf("the shapes of the model's values: %w", err)
 	}
 	for i, name := range unclear {
+		measured = measured || len(shapes[i]) > 0
 		types[name] = onnx.Type{Elem: types[name].Elem, Shape: shapes[i]}
 	}
-	return types, nil
+	return types, measured, nil
 }
 
 // exposed returns a model whose outputs are all that the nodes of m make. Nothing

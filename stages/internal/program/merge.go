@@ -22,7 +22,7 @@ func merge(g *onnx.Graph, tapped string) {
 		for _, v := range node.Output {
 			makers[v] = node
 		}
-		for _, v := range node.Input {
+		for _, v := range onnx.Taken(node) {
 			readers[v]++
 		}
 	}

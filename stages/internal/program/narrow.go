@@ -85,6 +85,11 @@ func (w *narrowing) look(n onnx.Node) {
 			w.want(v, wants[i])
 		}
 	}
+	for _, v := range onnx.Taken(n.NodeProto) {
+		if !slices.Contains(n.Input, v) {
+			w.want(v, nil)
+		}
+	}
 }
 
 // selects returns which slices a node picks, false if it does anything else.
@@ -195,7 +200,7 @@ func unshape(p pick, in, out []int) (pick, bool) {
 				from.at = append(from.at, k)
 			}
 		}
-		return from, whole%d == 0 && whole%out[p.axis] == 0 && slices.Equal(repeat(from.at, d, whole), all)
+		return from, whole%d == 0 && whole%out[p.axis] == 0 && len(from.at)*(whole/d) == len(all) && slices.Equal(repeat(from.at, d, whole), all)
 	}
 	return pick{}, false
 }

@@ -78,6 +78,7 @@ func TestUnshape(t *testing.T) {
 		{"no elements", 0, []int{1}, []int{2, 0, 4}, []int{6, 0}, 0, nil},
 		{"fewer elements", 0, []int{1}, []int{2, 3}, []int{3, 3}, 0, nil},
 		{"fewer axes", 2, []int{1}, []int{2, 3}, []int{3, 2}, 0, nil},
+		{"merged from too many to count", 0, []int{0}, []int{1 << 39, 2, 2}, []int{1 << 40, 2}, 0, nil},
 		{"too many to count", 1, []int{1}, []int{1 << 30}, []int{1 << 29, 2}, 0, nil},
 	} {
 		axis, from, ok := program.Unshape(tt.axis, tt.at, tt.in, tt.out)

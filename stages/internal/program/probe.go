@@ -13,7 +13,7 @@ import (
 func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 	n := netOf(m)
 	n.Classes = 0
-	program, err := n.compile(n.written(batch, forward))
+	program, err := n.compile(n.written(batch, classifying))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 // one row after the other.
 func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
 	n := netOf(m)
-	r := n.written(batch, forward)
+	r := n.written(batch, classifying)
 	program, err := n.compile(r)
 	if err != nil {
 		return nil, err

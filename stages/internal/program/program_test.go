@@ -62,10 +62,10 @@ func TestResponses(t *testing.T) {
 		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75}, program.Target{Class: 0, Minus: -1}, 0.25, math.Log(0.25)},
 		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75}, program.Target{Class: 1, Minus: 0}, 0.5, math.Log(3)},
 	} {
-		if p := tt.net.Probability(tt.row, tt.t); math.Abs(p-tt.p) > 1e-15 {
+		if p := tt.net.Probability(tt.row, tt.t); !(math.Abs(p-tt.p) <= 1e-15) {
 			t.Errorf("%+v: probability %v, want %v", tt.t, p, tt.p)
 		}
-		if l := tt.net.Logit(tt.row, tt.t); math.Abs(l-tt.l) > 1e-12 {
+		if l := tt.net.Logit(tt.row, tt.t); !(math.Abs(l-tt.l) <= 1e-12) {
 			t.Errorf("%+v: logit %v, want %v", tt.t, l, tt.l)
 		}
 	}

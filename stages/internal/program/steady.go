@@ -21,6 +21,8 @@ var unsteady = map[string]func(s steadier) bool{
 	"Log":                   steadier.log,
 	"Sin":                   steadier.aligned,
 	"Cos":                   steadier.aligned,
+	"Asin":                  steadier.aligned,
+	"Acos":                  steadier.aligned,
 	"Atan":                  steadier.aligned,
 	"LRN":                   steadier.lrn,
 	"InstanceNormalization": steadier.instanceNormalization,

@@ -30,11 +30,15 @@ func (s steadier) exponential(gain, depth, width float32) bool {
 	return s.end("Add", up, low)
 }
 
-// softplus emits max(x, 0) + log(1 + e^−|x|).
+// softplus emits max(x, 0) + log(1 + u), u = e^−|x|. Where u is small 1 + u = w is rounded,
+// which w − 1 tells: log(1 + u) is u·log(w)/(w − 1), and u where w is 1.
 func (s steadier) softplus() bool {
-	low := s.each("Exp", s.each("Neg", s.each("Abs", s.In(0))))
-	low = s.reshape(s.logarithms(s.each("Add", low, s.number(1))), s.shape())
-	return s.end("Add", s.each("Relu", s.In(0)), low)
+	u := s.each("Exp", s.each("Neg", s.each("Abs", s.In(0))))
+	w := s.each("Add", u, s.number(1))
+	tiny := s.number(1e-30) // makes 1 of 0/0, and changes nothing else
+	log := s.each("Add", s.reshape(s.logarithms(w), s.shape()), tiny)
+	rounded := s.each("Add", s.each("Sub", w, s.number(1)), tiny)
+	return s.end("Add", s.each("Relu", s.In(0)), s.each("Mul", u, s.each("Div", log, rounded)))
 }
 
 func (s steadier) log() bool { return s.end("Reshape", s.logarithms(s.In(0)), s.to(s.shape())) }

@@ -1,13 +1,16 @@
 package program_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -23,6 +26,22 @@ import (
 // out, so many numbers an image, as answers.
 func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
+	n.Input, n.Output = []string{"conv"}, []string{"y"}
+	switch n.OpType {
+	case "Log", "Sqrt", "Pow", "Reciprocal", "ReduceLogSum":
+		n.Input[0] = "positive"
+	case "Asin", "Acos":
+		n.Input[0] = "below one"
+	}
+	for _, o := range others {
+		n.Input = append(n.Input, o.Name)
+	}
+	return throughAll(t, opset, size, columns, []*onnxpb.NodeProto{n}, others...)
+}
+
+// throughAll does so with several nodes, from conv to y.
+func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
+	t.Helper()
 	noise := func(n int, seed float64) []float32 {
 		v := make([]float32, n)
 		for i := range v {
@@ -31,24 +50,19 @@ func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others
 		return v
 	}
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
-	n.Input, n.Output = []string{"conv"}, []string{"y"}
-	if slices.Contains([]string{"Log", "Sqrt", "Pow", "Reciprocal", "ReduceLogSum"}, n.OpType) {
-		n.Input[0] = "positive"
-	}
-	for _, o := range others {
-		n.Input = append(n.Input, o.Name)
-	}
 	others = slices.DeleteFunc(slices.Clone(others), func(o *onnxpb.TensorProto) bool { return o.Name == "" }) // one left out
-	nodes := []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Exp", "positive", "conv"), n,
-		node("Flatten", "flat", "y"), node("Mul", "square", "flat", "flat"), node("MatMul", "logits", "square", "v")}
+	nodes := slices.Concat([]*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Exp", "positive", "conv"), node("Tanh", "below one", "conv")}, between,
+		[]*onnxpb.NodeProto{node("Flatten", "flat", "y"), node("Mul", "square", "flat", "flat"), node("MatMul", "logits", "square", "v")})
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
 		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: append(others,
 			onnx.FloatTensor("w", noise(99, 0.7), 33, 3, 1, 1), onnx.FloatTensor("v", noise(3*columns, 0.9), columns, 3))},
 	}}
 	float := onnxpb.TensorProto_FLOAT
-	if n.Domain != "" {
-		m.Import(n.Domain, 1)
+	for _, n := range between {
+		if n.Domain != "" {
+			m.Import(n.Domain, 1)
+		}
 	}
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, size, size}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 3}, Known: true})
@@ -77,6 +91,8 @@ func TestSteady(t *testing.T) {
 		{"Log", 17, "Log", nil},
 		{"Sin", 17, "Sin", nil},
 		{"Cos", 17, "Cos", nil},
+		{"Asin", 17, "Asin", nil},
+		{"Acos", 17, "Acos", nil},
 		{"Atan", 17, "Atan", nil},
 		{"LRN", 17, "LRN", []onnx.Attr{{Name: "size", Value: 5}, float("alpha", 0.5), float("beta", 0.6), float("bias", 2)}},
 		{"ReduceMean", 17, "ReduceMean", []onnx.Attr{axes}},
@@ -92,7 +108,7 @@ func TestSteady(t *testing.T) {
 				p := through(t, tt.opset, side, columns, onnx.NewNode("", tt.op, nil, nil, tt.attrs...))
 				plain := asWritten(t, p.Path, 5, side)
 				n, q := net(t, p), program.Question{Rules: relevance.Derivative()}
-				if tt.op == "Atan" { // which no derivative goes through
+				if strings.HasPrefix(tt.op, "A") { // which no derivative goes through
 					q.Layer = "y"
 				}
 				holdsSteady(t, n, q, plain)
@@ -219,6 +235,42 @@ func TestSteadyKernels(t *testing.T) {
 	}
 }
 
+// TestSoftplusFarBelow holds that Softplus keeps its digits where it is next to nothing,
+// which a logarithm tells.
+func TestSoftplusFarBelow(t *testing.T) {
+	modeltest.Runtime(t)
+	const side = 9
+	p := throughAll(t, 17, side, 33*side*side, []*onnxpb.NodeProto{
+		onnx.NewNode("", "Sub", []string{"conv", "far"}, []string{"low"}),
+		onnx.NewNode("", "Softplus", []string{"low"}, []string{"next to nothing"}),
+		onnx.NewNode("", "Log", []string{"next to nothing"}, []string{"y"}),
+	}, onnx.FloatTensor("far", []float32{12}))
+	holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side))
+}
+
+// A failing slot has no memory for graphs.
+type failing struct{ stages.Slot }
+
+func (failing) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
+
+func (s failing) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	if strings.HasPrefix(key, "graph") {
+		return nil, fmt.Errorf("a graph: %w", stages.ErrOutOfMemory)
+	}
+	return s.Slot.Keep(key, weight, make)
+}
+
+// TestWaversWithoutMemory holds that a lack of memory isn't taken for a steady net.
+func TestWaversWithoutMemory(t *testing.T) {
+	n, slot := net(t, small(t, "means")), stagetest.NewSlot()
+	if _, err := n.Forward(t.Context(), failing{slot}, 2); !errors.Is(err, stages.ErrOutOfMemory) {
+		t.Errorf("the error is %v", err)
+	}
+	if wavers, err := program.Wavers(t.Context(), n, slot); !wavers || err != nil {
+		t.Errorf("with memory %t, %v", wavers, err)
+	}
+}
+
 // TestWavers holds which files run as they are written.
 func TestWavers(t *testing.T) {
 	modeltest.Runtime(t)
@@ -235,6 +287,11 @@ func TestWavers(t *testing.T) {
 		{"written with one", []*onnxpb.NodeProto{node("Mish", "input", "y")}, true},
 		{"a channel's mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "last"}, []string{"y"})}, false},
 		{"the channels' mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "channels"}, []string{"y"})}, true},
+		{"as many as the image has", []*onnxpb.NodeProto{
+			onnx.NewNode("", "GreaterOrEqual", []string{"input", "zero"}, []string{"some are"}), node("NonZero", "some are", "places"), node("Transpose", "places", "rows"),
+			onnx.NewNode("", "GatherND", []string{"input", "rows"}, []string{"some"}), node("Softplus", "some", "s"),
+			onnx.NewNode("", "ReduceSum", []string{"s"}, []string{"all"}), onnx.NewNode("", "Mul", []string{"all", "input"}, []string{"y"}),
+		}, false},
 		{"half precision", []*onnxpb.NodeProto{
 			node("Cast", "input", "h", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)}),
 			node("Softplus", "h", "s"),
@@ -244,7 +301,7 @@ func TestWavers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			nodes := append(tt.nodes, node("GlobalAveragePool", "y", "pooled"), node("Flatten", "pooled", "logits"))
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 18}}, Graph: &onnxpb.GraphProto{
-				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
+				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("zero", []float32{0}), onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
 			}}}
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
 			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})

@@ -83,7 +83,7 @@ func TestBeginningAtALayer(t *testing.T) {
 					t.Fatal(err)
 				}
 				for c, want := range g.Row(0) {
-					if math.Abs(float64(l.Row(1)[c]-want)) > 1e-5*math.Max(1, math.Abs(float64(want))) {
+					if !(math.Abs(float64(l.Row(1)[c]-want)) <= 1e-5*math.Max(1, math.Abs(float64(want)))) {
 						t.Errorf("layer %q, class %d at the line's end: %v, want %v", v, c, l.Row(1)[c], want)
 					}
 				}

@@ -87,7 +87,7 @@ func (w *widening) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 	}
 	for _, proto := range nodes {
 		n := onnx.Node{NodeProto: proto}
-		if !slices.ContainsFunc(n.Input, func(v string) bool { return w.wide[v] }) {
+		if !slices.ContainsFunc(onnx.Taken(proto), func(v string) bool { return w.wide[v] }) {
 			continue
 		}
 		if _, ok := w.product(n); ok && !slices.ContainsFunc(n.Input[1:], func(v string) bool { return w.wide[v] }) &&

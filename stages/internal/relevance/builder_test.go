@@ -173,7 +173,7 @@ func TestPhases(t *testing.T) {
 		t.Fatalf("%d and %d numbers", len(fast), len(slow))
 	}
 	for i := range fast {
-		if d := math.Abs(float64(fast[i] - slow[i])); d > 1e-3 {
+		if d := math.Abs(float64(fast[i] - slow[i])); !(d <= 1e-3) {
 			t.Errorf("element %d: %g, ConvTranspose has %g", i, fast[i], slow[i])
 		}
 	}

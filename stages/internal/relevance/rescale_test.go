@@ -143,7 +143,7 @@ func TestRescaleJoint(t *testing.T) {
 			largest = max(largest, math.Abs(v))
 		}
 		for i := range want {
-			if math.Abs(float64(got[i])-want[i]) > 2e-5*largest {
+			if !(math.Abs(float64(got[i])-want[i]) <= 2e-5*largest) {
 				t.Errorf("%s at %d: %v, want %v", what, i, got[i], want[i])
 			}
 		}

@@ -13,7 +13,7 @@ func Conditions(m *onnx.Model) []string {
 	var out []string
 	behind := map[string]bool{} // what an If has a part in
 	for _, n := range m.Proto.Graph.Node {
-		open := slices.ContainsFunc(taken(n), func(v string) bool { return behind[v] })
+		open := slices.ContainsFunc(onnx.Taken(n), func(v string) bool { return behind[v] })
 		if n.OpType == "If" && len(n.Input) == 1 && !behind[n.Input[0]] && !slices.Contains(out, n.Input[0]) {
 			out = append(out, n.Input[0])
 		}

@@ -89,7 +89,7 @@ func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) erro
 			continue
 		}
 		state[first] = open
-		stack := []frame{{first, taken(g.Node[first])}} // a slice, since chains of nodes may be long
+		stack := []frame{{first, onnx.Taken(g.Node[first])}} // a slice, since chains of nodes may be long
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if len(top.takes) == 0 {
@@ -111,50 +111,12 @@ func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) erro
 				return fmt.Errorf("node %s takes %q, which is made of its own output", onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
 			case state[i] == unseen:
 				state[i] = open
-				stack = append(stack, frame{i, taken(g.Node[i])})
+				stack = append(stack, frame{i, onnx.Taken(g.Node[i])})
 			}
 		}
 	}
 	g.Node = ordered
 	return nil
-}
-
-// taken returns the values that a node takes, with those that the graphs inside
-// it take from outside.
-func taken(n *onnxpb.NodeProto) []string {
-	var out []string
-	for _, v := range n.Input {
-		if v != "" {
-			out = append(out, v)
-		}
-	}
-	for _, a := range n.Attribute {
-		for _, g := range append(slices.Clone(a.Graphs), a.G) {
-			if g == nil {
-				continue
-			}
-			inside := map[string]bool{}
-			for _, v := range g.Input {
-				inside[v.Name] = true
-			}
-			for _, t := range g.Initializer {
-				inside[t.Name] = true
-			}
-			for _, inner := range g.Node {
-				for _, v := range inner.Output {
-					inside[v] = true
-				}
-			}
-			for _, inner := range g.Node {
-				for _, v := range taken(inner) {
-					if !inside[v] {
-						out = append(out, v)
-					}
-				}
-			}
-		}
-	}
-	return out
 }
 
 // widest is how far a window of a convolution or a pool may reach, or move, along an

@@ -61,7 +61,7 @@ func TestGoldenMetaRank(t *testing.T) {
 				used++
 				for i, w := range want.Float64s() {
 					// ln(P/(1−P)) at P = 1 − 1e-6 has eleven good digits in the reference.
-					if math.Abs(got[i]-w) > 1e-11*math.Max(1, math.Abs(w)) {
+					if !(math.Abs(got[i]-w) <= 1e-11*math.Max(1, math.Abs(w))) {
 						t.Errorf("%s[%d] = %v, want %v", key, i, got[i], w)
 					}
 				}
@@ -110,11 +110,11 @@ func TestFuseIsLeastSquares(t *testing.T) {
 		sum := 0.0
 		for p := range m {
 			sum += f.Kappa[p]
-			if d := math.Abs(kappa.AtVec(p) - f.Kappa[p]); d > 1e-9 {
+			if d := math.Abs(kappa.AtVec(p) - f.Kappa[p]); !(d <= 1e-9) {
 				t.Errorf("%d methods: κ[%d] = %v by least squares, %v in closed form", m, p, kappa.AtVec(p), f.Kappa[p])
 			}
 		}
-		if math.Abs(sum) > 1e-9 {
+		if !(math.Abs(sum) <= 1e-9) {
 			t.Errorf("%d methods: κ sums to %v", m, sum)
 		}
 	}
@@ -159,7 +159,7 @@ func TestFuseLaws(t *testing.T) {
 		}
 		g = Fuse(warped, 1e-3)
 		for p := range f.Kappa {
-			if math.Abs(g.Kappa[p]+f.Kappa[p]) > 1e-12 {
+			if !(math.Abs(g.Kappa[p]+f.Kappa[p]) <= 1e-12) {
 				t.Fatalf("κ %v, reversed %v", f.Kappa, g.Kappa)
 			}
 		}
@@ -175,14 +175,14 @@ func TestFuseTies(t *testing.T) {
 		t.Errorf("ranks %v, want 1 1 3", f.Rank)
 	}
 	want := math.Log(99)
-	if math.Abs(f.Logit[0][2]-want) > 1e-12 {
+	if !(math.Abs(f.Logit[0][2]-want) <= 1e-12) {
 		t.Errorf("a method that always wins has logit %v, want ln 99 = %v", f.Logit[0][2], want)
 	}
 }
 
 func TestAgreement(t *testing.T) {
 	rho, pairs := Agreement([][]float64{{1, 2, 3}, {10, 20, 30}, {3, 2, 1}, {5, 5, 5}})
-	if want := (1.0 - 1 - 1) / 3; math.Abs(rho-want) > 1e-12 || pairs != 3 {
+	if want := (1.0 - 1 - 1) / 3; !(math.Abs(rho-want) <= 1e-12) || pairs != 3 {
 		t.Errorf("agreement %v over %d pairs, want %v over 3", rho, pairs, want)
 	}
 }

@@ -41,7 +41,7 @@ func TestSpearman(t *testing.T) {
 		{[]float64{1, 2}, []float64{1, nan}, nan},
 		{[]float64{1, 2}, []float64{1, 2, 3}, nan},
 	} {
-		if got := Spearman(c.x, c.y); math.Abs(got-c.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(c.want) {
+		if got := Spearman(c.x, c.y); !(math.Abs(got-c.want) <= 1e-12) || math.IsNaN(got) != math.IsNaN(c.want) {
 			t.Errorf("Spearman(%v, %v) = %v, want %v", c.x, c.y, got, c.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestGoldenSpearman(t *testing.T) {
 		}
 		for key, x := range map[string][]float64{"icr_rowwise_": rho, "icr_rowwise_rank_": ranked} {
 			got, _ := Mean(x)
-			if want := arrays[key+name].Float64s()[0]; math.Abs(got-want) > 1e-12 {
+			if want := arrays[key+name].Float64s()[0]; !(math.Abs(got-want) <= 1e-12) {
 				t.Errorf("%s%s: mean ρ = %v, want %v", key, name, got, want)
 			}
 		}
@@ -82,7 +82,7 @@ func places(order []float64) []float64 {
 func TestMeanInterval(t *testing.T) {
 	// t(0.975; 4) = 2.7764451, s = √2.5, n = 5
 	mean, low, high := MeanInterval([]float64{1, 2, nan, 3, 4, 5}, 0.95)
-	if half := 2.7764451051977987 * math.Sqrt(2.5/5); mean != 3 || math.Abs(low-3+half) > 1e-9 || math.Abs(high-3-half) > 1e-9 {
+	if half := 2.7764451051977987 * math.Sqrt(2.5/5); mean != 3 || !(math.Abs(low-3+half) <= 1e-9) || !(math.Abs(high-3-half) <= 1e-9) {
 		t.Errorf("%v in [%v, %v], want 3 ± %v", mean, low, high, half)
 	}
 	if mean, low, _ := MeanInterval([]float64{2, nan}, 0.95); mean != 2 || !math.IsNaN(low) {
@@ -112,7 +112,7 @@ func TestPairedInterval(t *testing.T) {
 		d = append(d, b[i]-a[i])
 	}
 	_, wantLow, wantHigh := MeanInterval(d, 0.95)
-	if math.Abs(low-wantLow) > 0.005 || math.Abs(high-wantHigh) > 0.005 || mean < low || mean > high {
+	if !(math.Abs(low-wantLow) <= 0.005) || !(math.Abs(high-wantHigh) <= 0.005) || mean < low || mean > high {
 		t.Errorf("%v in [%v, %v], Student's [%v, %v]", mean, low, high, wantLow, wantHigh)
 	}
 	if _, again, _, _ := PairedInterval(a, b, 0.95); again != low {

@@ -143,13 +143,16 @@ func (s specimen) derivative(t *testing.T, n *program.Net, slot stages.Slot, p r
 // limit is the relative error that a derivative may have.
 func (s specimen) limit() float64 { return math.Max(1e-4, 2*s.known.Single) }
 
-// distance returns ‖a − b‖/‖b‖.
+// distance returns ‖a − b‖/‖b‖, infinity where that is no number.
 func distance(a []float32, b []float64) float64 {
 	var off, norm float64
 	for i, v := range b {
 		d := float64(a[i]) - v
 		off += d * d
 		norm += v * v
+	}
+	if math.IsNaN(off / norm) {
+		return math.Inf(1)
 	}
 	return math.Sqrt(off / norm)
 }
