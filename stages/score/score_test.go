@@ -64,7 +64,7 @@ func check(t *testing.T, r stagetest.Result, port string, tolerance float64, wan
 		t.Fatalf("%s: %d scores, want %d", port, len(got), len(want))
 	}
 	for i, w := range want {
-		if math.IsNaN(w) != math.IsNaN(got[i]) || !(math.Abs(got[i]-w) <= tolerance) {
+		if math.IsNaN(w) != math.IsNaN(got[i]) || math.Abs(got[i]-w) > tolerance {
 			t.Errorf("%s: score %d is %v, want %v", port, i, got[i], w)
 		}
 		m := stages.MeasureOf(r.Facts[port])

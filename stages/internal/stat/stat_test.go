@@ -41,7 +41,7 @@ func TestSpearman(t *testing.T) {
 		{[]float64{1, 2}, []float64{1, nan}, nan},
 		{[]float64{1, 2}, []float64{1, 2, 3}, nan},
 	} {
-		if got := Spearman(c.x, c.y); !(math.Abs(got-c.want) <= 1e-12) || math.IsNaN(got) != math.IsNaN(c.want) {
+		if got := Spearman(c.x, c.y); math.Abs(got-c.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(c.want) {
 			t.Errorf("Spearman(%v, %v) = %v, want %v", c.x, c.y, got, c.want)
 		}
 	}
