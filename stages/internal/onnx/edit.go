@@ -170,24 +170,9 @@ func (a Attr) proto() *onnxpb.AttributeProto {
 
 // Rename gives a weight another name.
 func (m *Model) Rename(t *onnxpb.TensorProto, name string) {
-	var graph func(g *onnxpb.GraphProto)
-	graph = func(g *onnxpb.GraphProto) {
-		for _, n := range g.Node {
-			for i, v := range n.Input {
-				if v == t.Name {
-					n.Input[i] = name
-				}
-			}
-			for _, a := range n.Attribute {
-				for _, inner := range append(slices.Clone(a.Graphs), a.G) {
-					if inner != nil {
-						graph(inner)
-					}
-				}
-			}
-		}
+	for _, n := range m.Proto.Graph.Node {
+		Retake(n, map[string]string{t.Name: name})
 	}
-	graph(m.Proto.Graph)
 	t.Name = name
 }
 
@@ -217,10 +202,36 @@ func (m *Model) Prune() {
 // from outside.
 func Taken(n *onnxpb.NodeProto) []string {
 	var out []string
-	for _, v := range n.Input {
-		if v != "" {
-			out = append(out, v)
+	visit(n, func(v string) string {
+		out = append(out, v)
+		return v
+	})
+	return out
+}
+
+// Retake has a node take other values, by the names of those that it took; the graphs
+// inside it too.
+func Retake(n *onnxpb.NodeProto, instead map[string]string) {
+	visit(n, func(v string) string {
+		if other, ok := instead[v]; ok {
+			return other
 		}
+		return v
+	})
+}
+
+// visit gives what a node takes the names that name returns.
+func visit(n *onnxpb.NodeProto, name func(v string) string) {
+	one := func(v *string) {
+		if *v == "" {
+			return
+		}
+		if other := name(*v); other != *v {
+			*v = other
+		}
+	}
+	for i := range n.Input {
+		one(&n.Input[i])
 	}
 	for _, a := range n.Attribute {
 		for _, g := range append(slices.Clone(a.Graphs), a.G) {
@@ -234,18 +245,25 @@ func Taken(n *onnxpb.NodeProto) []string {
 			for _, t := range g.Initializer {
 				inside[t.Name] = true
 			}
-			var taken []string
 			for _, inner := range g.Node {
 				for _, v := range inner.Output {
 					inside[v] = true
 				}
-				taken = append(taken, Taken(inner)...)
+			}
+			outside := func(v string) string {
+				if inside[v] {
+					return v
+				}
+				return name(v)
+			}
+			for _, inner := range g.Node {
+				visit(inner, outside)
 			}
 			for _, v := range g.Output {
-				taken = append(taken, v.Name)
+				if !inside[v.Name] {
+					one(&v.Name)
+				}
 			}
-			out = append(out, slices.DeleteFunc(taken, func(v string) bool { return v == "" || inside[v] })...)
 		}
 	}
-	return out
 }

@@ -43,11 +43,7 @@ func Arrange(g *onnx.Graph, layer string) {
 	}
 	nodes := g.Proto.Graph.Node
 	for _, n := range nodes {
-		for k, v := range n.Input {
-			if v == layer {
-				n.Input[k] = back
-			}
-		}
+		onnx.Retake(n, map[string]string{layer: back})
 	}
 	made := nodes[i]
 	made.Output[slices.Index(made.Output, layer)] = own

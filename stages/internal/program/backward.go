@@ -300,11 +300,7 @@ func replace(g *onnx.Graph, value string, emit func(f *onnx.Fragment) string) st
 	f := g.Fragment()
 	f.OpTo(name, "Identity", []string{emit(f)})
 	for _, node := range g.Proto.Graph.Node {
-		for i, in := range node.Input {
-			if in == value {
-				node.Input[i] = name
-			}
-		}
+		onnx.Retake(node, map[string]string{value: name})
 	}
 	g.Types[name] = g.Types[value]
 	g.Before(f)

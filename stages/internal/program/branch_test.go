@@ -160,9 +160,32 @@ func TestCaptured(t *testing.T) {
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
 			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
 			p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 9}
-			got, _ := differentiate(t, net(t, p), stagetest.NewSlot(), program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
-			if d := deviation(got, asWritten(t, p.Path, 2, 9)); d > 1e-5 {
+			n, want, slot := net(t, p), asWritten(t, p.Path, 2, 9), stagetest.NewSlot()
+			got, _ := differentiate(t, n, slot, program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
+			if d := deviation(got, want); d > 1e-5 {
 				t.Errorf("answers deviate by %.2g from those of the file", d)
+			}
+
+			// Whose value the If takes is put in, of one image, while another is there.
+			images := make([][]float32, 2)
+			for i := range images {
+				images[i] = make([]float32, n.Size())
+				wave(i, images[i])
+			}
+			values, _, err := n.Values(t.Context(), slot, tt.taken, images[:1], 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := n.Line(t.Context(), slot, tt.taken, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Set(values[0], values[0], images[1])
+			if err := l.Run(t.Context(), []float64{0}); err != nil {
+				t.Fatal(err)
+			}
+			if d := deviation(l.Row(0), want[:3]); d > 1e-5 {
+				t.Errorf("answers to what is put in deviate by %.2g from those of the file", d)
 			}
 		})
 	}

@@ -26,10 +26,9 @@ func divide(g, other *onnx.Graph, twin map[string]string) ([]feed, error) {
 			continue
 		}
 		c := proto.Clone(n).(*onnxpb.NodeProto)
-		for i, v := range n.Input {
-			if there, ok := made[v]; ok {
-				c.Input[i] = there
-			} else if w := g.Weight(v); w != nil && other.Weight(v) == nil {
+		onnx.Retake(c, made)
+		for _, v := range onnx.Taken(n) {
+			if w := g.Weight(v); w != nil && made[v] == "" && other.Weight(v) == nil {
 				other.AddWeight(w)
 			}
 		}
@@ -44,7 +43,7 @@ func divide(g, other *onnx.Graph, twin map[string]string) ([]feed, error) {
 	fed := map[string]string{}
 	end := other.Fragment()
 	for _, n := range rest {
-		for i, v := range n.Input {
+		for _, v := range onnx.Taken(n) {
 			there, ok := made[v]
 			if !ok {
 				continue
@@ -59,8 +58,8 @@ func divide(g, other *onnx.Graph, twin map[string]string) ([]feed, error) {
 				feeds = append(feeds, feed{name, t.Shape})
 				end.OpTo(fed[v], "Identity", []string{there})
 			}
-			n.Input[i] = fed[v]
 		}
+		onnx.Retake(n, fed)
 	}
 	other.After(end)
 	return feeds, nil
@@ -70,10 +69,10 @@ func divide(g, other *onnx.Graph, twin map[string]string) ([]feed, error) {
 // of it, and no more than there are.
 func moves(g *onnx.Graph, n *onnxpb.NodeProto, made map[string]string) bool {
 	reads := false
-	for _, v := range n.Input {
+	for _, v := range onnx.Taken(n) {
 		_, there := made[v]
 		reads = reads || there
-		if !there && v != "" && g.Weight(v) == nil {
+		if !there && g.Weight(v) == nil {
 			return false
 		}
 	}

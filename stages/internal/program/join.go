@@ -28,11 +28,7 @@ func join(g, other *onnx.Graph, twin map[string]string) {
 	var nodes []*onnxpb.NodeProto
 	for _, n := range other.Proto.Graph.Node {
 		c := proto.Clone(n).(*onnxpb.NodeProto)
-		for i, v := range n.Input {
-			if made, ok := name[v]; ok {
-				c.Input[i] = made
-			}
-		}
+		onnx.Retake(c, name)
 		for i, v := range n.Output {
 			if v == "" {
 				continue
