@@ -201,7 +201,7 @@ func (m *Model) Prune() {
 // Taken returns the values that a node takes, with those that the graphs inside it take
 // from outside.
 func Taken(n *onnxpb.NodeProto) []string {
-	var out []string
+	out := make([]string, 0, len(n.Input))
 	visit(n, func(v string) string {
 		out = append(out, v)
 		return v

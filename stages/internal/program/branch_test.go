@@ -4,6 +4,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
@@ -188,5 +189,40 @@ func TestCaptured(t *testing.T) {
 				t.Errorf("answers to what is put in deviate by %.2g from those of the file", d)
 			}
 		})
+	}
+}
+
+// TestCapturedOnTheWay holds that no derivative goes past an If that takes a value within
+// its bodies alone, without a word, and that no layer is final which one goes past.
+func TestCapturedOnTheWay(t *testing.T) {
+	modeltest.Runtime(t)
+	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
+	body := func(op string) *onnxpb.GraphProto {
+		return making([]*onnxpb.NodeProto{node(op, "value", "first")}, "value")
+	}
+	square := make([]float32, 9)
+	for i := range square {
+		square[i] = float32(i) - 4
+	}
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+		Graph: &onnxpb.GraphProto{Name: "g", Node: []*onnxpb.NodeProto{
+			node("Conv", "c1", "input", "w"), node("Tanh", "first", "c1"), node("Conv", "c2", "first", "w"), node("Relu", "second", "c2"),
+			onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"}, onnx.Attr{Name: "keepdims", Value: 0}),
+			node("Less", "dark", "most", "half"), either("dark", "other", body("Neg"), body("Exp")),
+			node("Add", "late", "second", "other"), node("GlobalAveragePool", "pooled", "late"), node("Flatten", "logits", "pooled"),
+		}, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("half", []float32{0.5}), onnx.FloatTensor("w", square, 3, 3, 1, 1)}}}}
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+	n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 9})
+	g, err := n.Graph(t.Context(), stagetest.NewSlot(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, final := relevance.Layers(g); final != "late" {
+		t.Errorf("the final layer is %q", final)
+	}
+	_, err = n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "first", Rules: relevance.Derivative()}, 2)
+	if err == nil || !strings.Contains(err.Error(), `If "other"`) {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func (n *Net) written(batch int, w walk) recipe {
 
 // wavers reports whether the model has [unsteady] operators and a graph in which others
 // stand for them, the same for every image and of the file's own precision. Those within
-// the bodies of a Loop or an If aren't looked for.
+// the bodies of a Loop, or of an If that the image decides, stay as they are.
 func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	if _, ok := slot.(*Rehearsal); ok {
 		return false, nil // no bits
@@ -101,7 +101,10 @@ func suspicious(m *onnxpb.ModelProto) bool {
 	for _, f := range m.Functions {
 		nodes = slices.Concat(nodes, f.Node)
 	}
-	return slices.ContainsFunc(nodes, func(n *onnxpb.NodeProto) bool {
-		return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
-	})
+	return slices.ContainsFunc(nodes, suspect)
+}
+
+func suspect(n *onnxpb.NodeProto) bool {
+	return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType) ||
+		slices.ContainsFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return slices.ContainsFunc(a.GetG().GetNode(), suspect) })
 }

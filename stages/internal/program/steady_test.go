@@ -297,6 +297,10 @@ func TestWavers(t *testing.T) {
 			onnx.NewNode("", "GatherND", []string{"input", "rows"}, []string{"some"}), node("Softplus", "some", "s"),
 			onnx.NewNode("", "ReduceSum", []string{"s"}, []string{"all"}), onnx.NewNode("", "Mul", []string{"all", "input"}, []string{"y"}),
 		}, false},
+		{"in an If that the shape decides", []*onnxpb.NodeProto{
+			node("Shape", "input", "shape"), node("Size", "shape", "rank"), onnx.NewNode("", "Equal", []string{"rank", "four"}, []string{"is four"}),
+			either("is four", "y", making([]*onnxpb.NodeProto{node("Elu", "input", "value")}, "value"), making([]*onnxpb.NodeProto{node("Relu", "input", "value")}, "value")),
+		}, true},
 		{"half precision", []*onnxpb.NodeProto{
 			node("Cast", "input", "h", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)}),
 			node("Softplus", "h", "s"),
@@ -306,7 +310,7 @@ func TestWavers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			nodes := append(tt.nodes, node("GlobalAveragePool", "y", "pooled"), node("Flatten", "pooled", "logits"))
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 18}}, Graph: &onnxpb.GraphProto{
-				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("zero", []float32{0}), onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
+				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("zero", []float32{0}), onnx.IntTensor("four", []int64{4}), onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
 			}}}
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
 			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})

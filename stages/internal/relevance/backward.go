@@ -69,13 +69,13 @@ func (b *Builder) path(seeds map[Value]Value) (path, unknown []onnx.Node) {
 	}
 	for _, n := range slices.Backward(b.model) {
 		if !slices.ContainsFunc(n.Output, func(v Value) bool { return needed[v] }) ||
-			!slices.ContainsFunc(n.Input, func(v Value) bool { return b.flows[v] }) {
+			!slices.ContainsFunc(onnx.Taken(n.NodeProto), func(v Value) bool { return b.flows[v] }) {
 			continue
 		}
 		op := b.op(n)
 		if op == nil {
 			unknown = append(unknown, n)
-			for _, v := range n.Input { // go on, to name all at once
+			for _, v := range onnx.Taken(n.NodeProto) { // go on, to name all at once
 				needed[v] = needed[v] || b.flows[v]
 			}
 			continue
@@ -183,7 +183,7 @@ func reaches(nodes []onnx.Node, from []Value) map[Value]bool {
 		out[v] = true
 	}
 	for _, n := range nodes {
-		if slices.ContainsFunc(n.Input, func(v Value) bool { return out[v] }) {
+		if slices.ContainsFunc(onnx.Taken(n.NodeProto), func(v Value) bool { return out[v] }) {
 			for _, v := range n.Output {
 				out[v] = true
 			}

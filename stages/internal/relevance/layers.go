@@ -143,7 +143,7 @@ func newPath(g *onnx.Graph) *path {
 func (p *path) data(n onnx.Node) []Value {
 	op := p.ops[n.OpType]
 	if op == nil {
-		return n.Input
+		return onnx.Taken(n.NodeProto)
 	}
 	if op.Kind == Opaque {
 		return nil
