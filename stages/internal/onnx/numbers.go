@@ -58,7 +58,7 @@ func FloatTensor(name string, v []float32, shape ...int) *onnxpb.TensorProto {
 }
 
 // IntTensor returns a constant of int64.
-func IntTensor(name string, v []int64, shape ...int) *onnxpb.TensorProto {
+func IntTensor[T int | int64](name string, v []T, shape ...int) *onnxpb.TensorProto {
 	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_INT64), RawData: make([]byte, 0, 8*len(v))}
 	for _, x := range v {
 		t.RawData = binary.LittleEndian.AppendUint64(t.RawData, uint64(x))

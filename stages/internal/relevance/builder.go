@@ -1,6 +1,7 @@
 package relevance
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"reflect"
@@ -173,20 +174,18 @@ func (b *Builder) Ones(shape ...int) Value {
 }
 
 // Ints returns a one-dimensional constant of int64.
-func (b *Builder) Ints(v ...int) Value {
-	return b.constant(fmt.Sprintf("ints %v", v), func(name string) *onnxpb.TensorProto {
-		long := make([]int64, len(v))
-		for i, x := range v {
-			long[i] = int64(x)
-		}
-		return onnx.IntTensor(name, long, len(v))
-	})
-}
+func (b *Builder) Ints(v ...int) Value { return b.integers(onnx.IntTensor("", v, len(v))) }
 
 // Int64s returns a constant of int64 of any shape.
 func (b *Builder) Int64s(v []int64, shape ...int) Value {
-	return b.constant(fmt.Sprintf("int64s %v %v", shape, v), func(name string) *onnxpb.TensorProto {
-		return onnx.IntTensor(name, v, shape...)
+	return b.integers(onnx.IntTensor("", v, shape...))
+}
+
+// integers returns a constant, which may be long: it is known by its sum.
+func (b *Builder) integers(t *onnxpb.TensorProto) Value {
+	return b.constant(fmt.Sprintf("integers %v %x", t.Dims, sha256.Sum256(t.RawData)), func(name string) *onnxpb.TensorProto {
+		t.Name = name
+		return t
 	})
 }
 
