@@ -55,7 +55,8 @@ func (n *Net) written(batch int, w walk) recipe {
 }
 
 // wavers reports whether the model has [unsteady] operators and a graph in which others
-// stand for them, the same for every image and of the file's own precision. Those within
+// stand for them, the same for every image and of the file's own precision. A file that
+// has no such graph runs as it is; programs that go backwards say why. Operators within
 // the bodies of a Loop, or of an If that the image decides, stay as they are.
 func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	if _, ok := slot.(*Rehearsal); ok {
