@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -55,4 +57,11 @@ func Root() (string, error) {
 		}
 		dir = up
 	}
+}
+
+// Race reports whether the test runs with the race detector, under which code takes several
+// times as long.
+func Race() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
