@@ -177,6 +177,7 @@ func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnx
 		merge(g, w.Layer)
 	}
 	narrow(g, all)
+	halve(g, all)
 	if !w.rehearsed {
 		widen(g, all)
 	}

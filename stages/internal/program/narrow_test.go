@@ -29,9 +29,7 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 		// Rules of other kinds walk the whole graph.
-		same := program.Question{Rules: relevance.Policy{Name: "same", Cases: []relevance.Case{{
-			Match: relevance.Type("nothing"), Rule: relevance.Gradient,
-		}}}}
+		same := program.Question{Rules: apart()}
 		if len(program.Narrowed(t.Context(), t, n, slot, same)) > 0 {
 			t.Errorf("%s: by other rules the graph isn't whole", name)
 		}
@@ -55,6 +53,13 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// apart returns rules of the kind that isn't derivatives, which come to the same.
+func apart() relevance.Policy {
+	return relevance.Policy{Name: "same", Grouped: true, Cases: []relevance.Case{{
+		Match: relevance.Type("nothing"), Rule: relevance.Gradient,
+	}}}
 }
 
 // TestUnshape holds which slices become those that are wanted, by changes of shape

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
@@ -13,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// perceptron writes a net of 2 classes and hidden channels with GELU, whose product
-// is a MatMul with weights that can be read in two ways, or a Gemm.
+// perceptron writes a net of 2 classes and hidden channels with GELU, whose products
+// are a MatMul with weights that can be read in two ways and another, or each a Gemm.
 func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	t.Helper()
 	const inputs, classes = 12, 2
@@ -34,13 +35,13 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
 		return onnx.NewNode(out, op, in, []string{out})
 	}
-	first := []*onnxpb.NodeProto{node("MatMul", "p", "x", "w"), node("Add", "h", "p", "b")}
+	first, last := []*onnxpb.NodeProto{node("MatMul", "p", "x", "w"), node("Add", "h", "p", "b")}, "MatMul"
 	if gemm {
-		first = []*onnxpb.NodeProto{node("Gemm", "h", "x", "w", "b")}
+		first, last = []*onnxpb.NodeProto{node("Gemm", "h", "x", "w", "b")}, "Gemm"
 	}
 	nodes := append([]*onnxpb.NodeProto{node("Reshape", "x", "input", "row")}, first...)
 	nodes = append(nodes, node("Div", "u", "h", "root"), node("Erf", "e", "u"), node("Add", "f", "e", "one"),
-		node("Mul", "g", "h", "f"), node("Mul", "y", "g", "half"), node("MatMul", "logits", "y", "v"))
+		node("Mul", "g", "h", "f"), node("Mul", "y", "g", "half"), node(last, "logits", "y", "v"))
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights},
@@ -65,9 +66,7 @@ func TestWider(t *testing.T) {
 				t.Errorf("%d channels become %d", hidden, got)
 			}
 			// Rules of other kinds keep the layer as it is.
-			same := program.Question{Rules: relevance.Policy{Name: "same", Cases: []relevance.Case{{
-				Match: relevance.Type("nothing"), Rule: relevance.Gradient,
-			}}}}
+			same := program.Question{Rules: apart()}
 			if got := program.Widest(t.Context(), t, n, slot, same); got != hidden {
 				t.Errorf("by other rules %d channels become %d", hidden, got)
 			}
@@ -82,5 +81,46 @@ func TestWider(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestHalved holds that a Gemm scales its product by the power of two that scaled what
+// it multiplies, unless somebody looks at that, that neither answers nor derivatives
+// change by a bit, and that other numbers stay where they are.
+func TestHalved(t *testing.T) {
+	modeltest.Runtime(t)
+	n := net(t, perceptron(t, 1000, true))
+	slot := threaded{1, stagetest.NewSlot()}
+	plain, same := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: apart()}
+	alphas := func(q program.Question) (out []float32) {
+		g, err := n.Graph(t.Context(), slot, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := program.Compile(n, g, 2, q, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range g.Proto.Graph.Node {
+			if n := (onnx.Node{NodeProto: node}); n.OpType == "Gemm" {
+				out = append(out, n.Float("alpha", 1))
+			}
+		}
+		return out
+	}
+	// Two products, each forwards and back.
+	if got, want := alphas(plain), []float32{1, 0.5, 0.5, 1}; !slices.Equal(got, want) {
+		t.Errorf("products are scaled by %v, not %v", got, want)
+	}
+	if got, want := alphas(same), []float32{1, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("by other rules products are scaled by %v, not %v", got, want)
+	}
+	look := program.Question{Rules: relevance.Derivative(), Layer: "y"}
+	if got, want := alphas(look), []float32{1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("with a look at what is scaled, products are scaled by %v, not %v", got, want)
+	}
+	answers, derivatives := differentiate(t, n, slot, plain, 2, 2)
+	wantAnswers, wantDerivatives := differentiate(t, n, slot, same, 2, 2)
+	if !sameBits(answers, wantAnswers) || !sameBits(derivatives, wantDerivatives) {
+		t.Error("other bits")
 	}
 }

@@ -20,8 +20,8 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	if p.Grouped {
-		b.group(seeds, wrt)
+	if p.Grouped || len(p.Cases) == 0 {
+		b.group(seeds, wrt, p.Grouped)
 	}
 	b.seeds, b.ends = slices.Sorted(maps.Keys(seeds)), wrt
 	out := b.Pull(seeds, wrt, p)

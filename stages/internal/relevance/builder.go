@@ -24,6 +24,7 @@ type Builder struct {
 	model  []onnx.Node // the nodes of the model, groups in the place of their members
 	groups map[Value]group
 	ops    map[string]*Op
+	one    Value          // stands for ones while the derivative of an [opElementwise] is found
 	flows  map[Value]bool // what depends on the values that relevance is wanted at
 	fixed  map[Value]bool // what was emitted and depends on weights alone
 
@@ -92,6 +93,14 @@ func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape [
 
 // EmitMany adds a node with several outputs.
 func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...onnx.Attr) []Value {
+	if b.one != "" && slices.Contains(in, b.one) {
+		in = slices.Clone(in)
+		for i, v := range in {
+			if v == b.one {
+				in[i] = b.Scalar(1)
+			}
+		}
+	}
 	out := make([]Value, len(types))
 	fixed := !slices.ContainsFunc(in, b.dynamic)
 	for i, t := range types {
@@ -130,7 +139,17 @@ func (b *Builder) binary(op string, x, y Value) Value {
 // Add, Sub, Mul and Div emit element-wise arithmetic with broadcasting.
 func (b *Builder) Add(x, y Value) Value { return b.binary("Add", x, y) }
 func (b *Builder) Sub(x, y Value) Value { return b.binary("Sub", x, y) }
-func (b *Builder) Mul(x, y Value) Value { return b.binary("Mul", x, y) }
+func (b *Builder) Mul(x, y Value) Value {
+	if b.one != "" && slices.Equal(b.Shape(x), b.Shape(y)) {
+		switch b.one {
+		case x:
+			return y
+		case y:
+			return x
+		}
+	}
+	return b.binary("Mul", x, y)
+}
 func (b *Builder) Div(x, y Value) Value { return b.binary("Div", x, y) }
 
 // Unary emits an element-wise operator of one input, such as Neg, Exp or Relu.

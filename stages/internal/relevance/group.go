@@ -20,9 +20,9 @@ type group struct {
 	members []onnx.Node // in order; the last one makes the output
 }
 
-// group replaces nodes of the model by groups. Values of seeds and wrt are left to
-// be seen.
-func (b *Builder) group(seeds map[Value]Value, wrt []Value) {
+// group replaces nodes of the model by groups, all or those that are faster to
+// differentiate as one. Values of seeds and wrt are left to be seen.
+func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 	f := finder{b: b, makers: map[Value]int{}, readers: map[Value][]int{}, seen: map[Value]bool{}}
 	for v := range seeds {
 		f.seen[v] = true
@@ -43,10 +43,14 @@ func (b *Builder) group(seeds map[Value]Value, wrt []Value) {
 			}
 		}
 	}
+	finders := []func(int) (*Op, []Value, []int){f.elementwise}
+	if all {
+		finders = append(finders, f.linear)
+	}
 	taken := map[int]bool{}
 	whole := map[int]onnx.Node{} // by the number of the last member
 	for i := range b.model {
-		for _, find := range []func(int) (*Op, []Value, []int){f.linear, f.elementwise} {
+		for _, find := range finders {
 			op, inputs, members := find(i)
 			if op == nil || slices.ContainsFunc(members, func(k int) bool { return taken[k] }) {
 				continue
@@ -136,11 +140,11 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 	b.groups[c.Output[0]] = twin
 }
 
-// through is the VJP of groups: that of their members, one after the other.
-func through(b *Builder, n onnx.Node, dy []Value) []Value {
+// through carries what flows into the last of a group's members back through them, one
+// after the other, to the inputs of the group.
+func (b *Builder) through(n onnx.Node, members []onnx.Node, dy Value) []Value {
 	outer := b.flows
 	defer func() { b.flows = outer }()
-	members := b.groups[n.Output[0]].members
 	inner := b.groups[n.Output[0]]
 	delete(b.groups, n.Output[0]) // the last member has the group's output
 	defer func() { b.groups[n.Output[0]] = inner }()
@@ -151,7 +155,7 @@ func through(b *Builder, n onnx.Node, dy []Value) []Value {
 		}
 	}
 	b.flows = reaches(members, from)
-	arrived := map[Value]Value{n.Output[0]: dy[0]}
+	arrived := map[Value]Value{members[len(members)-1].Output[0]: dy}
 	path := slices.Clone(members)
 	slices.Reverse(path)
 	b.walk(path, arrived, Policy{})

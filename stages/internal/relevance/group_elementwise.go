@@ -1,11 +1,45 @@
 package relevance
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
 
 // Elementwise is a function of each element alone that several nodes compute
 // together, such as GELU, SiLU or Mish: what begins where x is read more than once,
 // or by an Erf, and ends where all of it has come together again. Input: x.
-var opElementwise = &Op{Type: "Elementwise", Kind: Activation, VJP: through}
+//
+// dx = dy·f′(x), where f′ is found backwards from 1: dy takes no part in it, and is
+// multiplied with once, not in every summand.
+var opElementwise = &Op{
+	Type: "Elementwise", Kind: Activation,
+	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+		members := b.groups[n.Output[0]].members
+		g := dy[0]
+		for {
+			last := len(members) - 1
+			x, by, ok := b.scale(members[last])
+			if !ok || last == 0 || !slices.Equal(b.Shape(x), b.Shape(g)) {
+				break
+			}
+			g, members = b.Mul(g, b.Scalar(float32(by))), members[:last]
+		}
+		one := b.g.Fresh("grad/one")
+		b.one, b.g.Types[one] = one, b.g.Types[n.Output[0]]
+		slope := b.through(n, members, one)[0]
+		b.one = ""
+		delete(b.g.Types, one)
+		b.at(n)
+		switch slope {
+		case "":
+			return []Value{""}
+		case one:
+			return []Value{g}
+		}
+		return []Value{b.Mul(g, slope)}
+	},
+}
 
 func (f finder) elementwise(i int) (*Op, []Value, []int) {
 	defer f.b.model[i].Named()

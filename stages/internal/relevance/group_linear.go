@@ -1,8 +1,12 @@
 package relevance
 
+import "github.com/runexp/runexp/stages/internal/onnx"
+
 // Linear is x·W + b over the last axis of x, with constant W [in, out] and b [out],
 // or without b: a MatMul and the Add that alone reads it. Inputs: x, W, b.
-var opLinear = &Op{Type: "Linear", Kind: Affine, Roles: []Role{Data, Weight, Bias}, VJP: through}
+var opLinear = &Op{Type: "Linear", Kind: Affine, Roles: []Role{Data, Weight, Bias}, VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
+	return b.through(n, b.groups[n.Output[0]].members, dy[0])
+}}
 
 func (f finder) linear(i int) (*Op, []Value, []int) {
 	defer f.b.model[i].Named()

@@ -60,7 +60,7 @@ func TestGroup(t *testing.T) {
 		for _, n := range b.g.Proto.Graph.Node {
 			b.model = append(b.model, onnx.Node{NodeProto: n})
 		}
-		b.group(map[Value]Value{"y": "seed"}, []Value{tt.wrt})
+		b.group(map[Value]Value{"y": "seed"}, []Value{tt.wrt}, true)
 		for _, n := range b.model {
 			got = append(got, seen{n.OpType, n.Input})
 		}
@@ -77,7 +77,7 @@ func TestCopyWithoutBias(t *testing.T) {
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	b.group(nil, nil)
+	b.group(nil, nil, true)
 	b.flows = map[Value]bool{}
 	b.Copy(b.model[0], map[int]Value{2: ""})
 	if len(b.nodes) != 1 || b.nodes[0].OpType != "MatMul" {

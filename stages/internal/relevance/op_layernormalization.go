@@ -36,8 +36,8 @@ var opLayerNormalization = &Op{
 		sum := func(x Value) Value {
 			return b.Reshape(b.MatMul(b.Reshape(x, rows, items), column), b.Shape(mean)...)
 		}
-		normal := b.Mul(b.Sub(n.Input[0], mean), r)
-		along := b.Mul(normal, sum(b.Mul(dy[0], normal)))
+		from := b.Sub(n.Input[0], mean) // x̂/r: what is one a row is multiplied with r, not x̂
+		along := b.Mul(from, b.Mul(b.Mul(sum(b.Mul(dy[0], from)), r), r))
 		g := b.Sub(b.Mul(dy[0], scale), sum(dy[0]))
 		return []Value{b.Mul(b.Sub(g, along), r)}
 	},

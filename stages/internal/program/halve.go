@@ -1,0 +1,77 @@
+package program
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// halve has a Gemm scale its product by the power of two that its first operand was
+// scaled by, as by the ½ of GELU: α of the Gemm costs nothing, where a Mul is a pass
+// over the activations each way. Powers of two change no bits. A value that a question
+// is about stays, and rules that aren't derivatives see the model as it is.
+func halve(g *onnx.Graph, asked []Question) {
+	readers := map[string]int{}
+	for _, q := range asked {
+		if len(q.Rules.Cases) > 0 {
+			return
+		}
+		readers[q.Layer]++
+	}
+	for _, v := range g.Outputs() {
+		readers[v.Name]++
+	}
+	makers := map[string]*onnxpb.NodeProto{}
+	for _, n := range g.Proto.Graph.Node {
+		for _, v := range n.Output {
+			makers[v] = n
+		}
+		for _, v := range onnx.Taken(n) {
+			readers[v]++
+		}
+	}
+	gone := map[*onnxpb.NodeProto]bool{}
+	for _, node := range g.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: node}
+		if n.OpType != "Gemm" {
+			continue
+		}
+		reader := node // of what is scaled
+		made := makers[n.In(0)]
+		if made != nil && made.OpType == "Reshape" && readers[n.In(0)] == 1 {
+			reader, made = made, makers[onnx.Node{NodeProto: made}.In(0)]
+		}
+		if made == nil || readers[made.Output[0]] != 1 {
+			continue
+		}
+		x, by, ok := scaled(g, onnx.Node{NodeProto: made})
+		if !ok {
+			continue
+		}
+		reader.Input[0] = x
+		node.Attribute = slices.DeleteFunc(node.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == "alpha" })
+		alpha := onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "alpha", Value: n.Float("alpha", 1) * by}).Attribute
+		node.Attribute = append(node.Attribute, alpha...)
+		gone[made] = true
+	}
+	g.Proto.Graph.Node = slices.DeleteFunc(g.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return gone[n] })
+}
+
+// scaled returns what a node multiplies by a power of two, and which.
+func scaled(g *onnx.Graph, n onnx.Node) (x string, by float32, ok bool) {
+	if n.OpType != "Mul" {
+		return "", 0, false
+	}
+	defer n.Named()
+	for i, v := range n.Input {
+		s, is := g.Float32s(v)
+		x := n.Input[1-i]
+		if is && len(s) == 1 && slices.Equal(g.Shape(x), g.Shape(n.Output[0])) {
+			half, _ := math.Frexp(float64(s[0]))
+			return x, s[0], half == 0.5
+		}
+	}
+	return "", 0, false
+}
