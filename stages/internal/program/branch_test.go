@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,17 +108,6 @@ func TestBranches(t *testing.T) {
 // when the rest of the net is made smaller or larger: answers are the file's.
 func TestCaptured(t *testing.T) {
 	modeltest.Runtime(t)
-	noise := func(name string, shape ...int) *onnxpb.TensorProto {
-		n := 1
-		for _, d := range shape {
-			n *= d
-		}
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(math.Sin(float64(i*i + len(name))))
-		}
-		return onnx.FloatTensor(name, v, shape...)
-	}
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
 	axis := func(n *onnxpb.NodeProto) *onnxpb.NodeProto {
 		n.Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "axis", Value: 1}).Attribute
@@ -128,7 +116,7 @@ func TestCaptured(t *testing.T) {
 	mean := func(out, in string) *onnxpb.NodeProto {
 		return onnx.NewNode("", "ReduceMean", []string{in}, []string{out}, onnx.Attr{Name: "axes", Value: []int64{1}})
 	}
-	statistics := []*onnxpb.TensorProto{noise("scale", 8), noise("bias", 8), noise("mean", 8),
+	statistics := []*onnxpb.TensorProto{noise("scale", 0.7, 8), noise("bias", 0.3, 8), noise("mean", 0.5, 8),
 		onnx.FloatTensor("var", []float32{1, 2, 3, 4, 5, 6, 7, 8}, 8)}
 	for _, tt := range []struct {
 		name    string
@@ -139,13 +127,13 @@ func TestCaptured(t *testing.T) {
 	}{
 		{"merged", []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"),
 			node("BatchNormalization", "norm", "conv", "scale", "bias", "mean", "var"), node("Flatten", "apart", "norm")},
-			"conv", 8 * 81, append(statistics, noise("w", 8, 3, 1, 1))},
+			"conv", 8 * 81, append(statistics, noise("w", 0.7, 8, 3, 1, 1))},
 		{"narrowed", []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Relu", "relu", "conv"),
 			axis(node("Gather", "first", "relu", "zero")), node("Flatten", "apart", "first")},
-			"relu", 81, []*onnxpb.TensorProto{noise("w", 8, 3, 1, 1), onnx.IntTensor("zero", []int64{0}, 1)}},
+			"relu", 81, []*onnxpb.TensorProto{noise("w", 0.7, 8, 3, 1, 1), onnx.IntTensor("zero", []int64{0}, 1)}},
 		{"widened", []*onnxpb.NodeProto{node("Flatten", "flat", "input"), node("MatMul", "hidden", "flat", "w"), node("Relu", "relu", "hidden"),
 			node("MatMul", "apart", "relu", "w2")},
-			"relu", 5, []*onnxpb.TensorProto{noise("w", 243, 1024), noise("w2", 1024, 5)}},
+			"relu", 5, []*onnxpb.TensorProto{noise("w", 0.7, 243, 1024), noise("w2", 0.3, 1024, 5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := func(sign string) *onnxpb.GraphProto {
@@ -155,7 +143,7 @@ func TestCaptured(t *testing.T) {
 				onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"}, onnx.Attr{Name: "keepdims", Value: 0}),
 				node("Less", "dark", "most", "half"), either("dark", "other", body("Neg"), body("Identity")),
 				node("Sub", "late", "apart", "other"), node("Mul", "square", "late", "late"), node("MatMul", "logits", "square", "v")})
-			weights := append(tt.weights, onnx.FloatTensor("half", []float32{0.5}), noise("v", tt.columns, 3))
+			weights := append(tt.weights, onnx.FloatTensor("half", []float32{0.5}), noise("v", 0.9, tt.columns, 3))
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 				Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights}}}
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})

@@ -41,7 +41,7 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.compileBackward(g, 2, n.masked(layer, "all", func(value []int) []int { return value })); err != nil {
+	if _, err := n.compileWalk(g, 2, n.masked(layer, "all", func(value []int) []int { return value })); err != nil {
 		t.Fatal(err)
 	}
 	var ops []string
@@ -125,7 +125,7 @@ func Rewritten(n *Net, batch int, types map[string]onnx.Type) (*onnx.Graph, erro
 // Compile makes the bytes of a program that answers a question, as [Net.Gradient] does,
 // with accounts if they are asked for.
 func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, error) {
-	_, err := n.compileBackward(g, batch, walk{
+	_, err := n.compileWalk(g, batch, walk{
 		Question: q,
 		name:     "gradient",
 		feeds: func(b bounds) []feed {
@@ -139,7 +139,7 @@ func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, 
 
 // CompileMasked makes the bytes of a program that looks at a layer through masks.
 func CompileMasked(n *Net, g *onnx.Graph, batch int, layer string) ([]byte, error) {
-	_, err := n.compileBackward(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
+	_, err := n.compileWalk(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
 	return encoded(g, err)
 }
 

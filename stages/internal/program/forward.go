@@ -44,7 +44,7 @@ func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w wa
 	}
 	if wavers {
 		w.forward, w.alone = true, true
-		return n.keepBackward(ctx, slot, batch, w)
+		return n.keepWalk(ctx, slot, batch, w)
 	}
 	return n.keep(slot, batch, n.written(batch, w))
 }

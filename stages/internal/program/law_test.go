@@ -9,6 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -50,6 +52,18 @@ func wave(k int, dst []float32) {
 		x := float64(i)
 		dst[i] = float32(math.Sin(x*0.31+float64(k)) + math.Sin(x*0.0017*float64(k+1)) + math.Sin(x*0.013))
 	}
+}
+
+// noise returns a weight of uneven values around 0, others for other seeds.
+func noise(name string, seed float64, shape ...int) *onnxpb.TensorProto {
+	v := make([]float32, 1)
+	for _, d := range shape {
+		v = slices.Repeat(v, d)
+	}
+	for i := range v {
+		v[i] = float32(math.Sin(seed * float64(i*i+1)))
+	}
+	return onnx.FloatTensor(name, v, shape...)
 }
 
 // threaded is a CPU slot that keeps everything.

@@ -15,7 +15,7 @@ type Audit struct{ Gradient }
 // Audit returns the program that answers q for one image, with accounts. Its other
 // rows, if the model takes more than one image at once, have to explain nothing.
 func (n *Net) Audit(ctx context.Context, slot stages.Slot, q Question) (Audit, error) {
-	p, err := n.keepBackward(ctx, slot, max(1, n.Batch), walk{
+	p, err := n.keepWalk(ctx, slot, max(1, n.Batch), walk{
 		Question: q,
 		name:     "audit",
 		feeds: func(b bounds) []feed {

@@ -42,13 +42,6 @@ func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others
 // throughAll does so with several nodes, from conv to y.
 func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
-	noise := func(n int, seed float64) []float32 {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(math.Sin(seed * float64(i*i+1)))
-		}
-		return v
-	}
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
 	others = slices.DeleteFunc(slices.Clone(others), func(o *onnxpb.TensorProto) bool { return o.Name == "" }) // one left out
 	nodes := slices.Concat([]*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Exp", "positive", "conv"), node("Tanh", "below one", "conv")}, between,
@@ -56,7 +49,7 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
 		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: append(others,
-			onnx.FloatTensor("w", noise(99, 0.7), 33, 3, 1, 1), onnx.FloatTensor("v", noise(3*columns, 0.9), columns, 3))},
+			noise("w", 0.7, 33, 3, 1, 1), noise("v", 0.9, columns, 3))},
 	}}
 	float := onnxpb.TensorProto_FLOAT
 	for _, n := range between {

@@ -19,17 +19,9 @@ import (
 func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	t.Helper()
 	const inputs, classes = 12, 2
-	noise := func(n int, seed float64) []float32 {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(math.Sin(seed * float64(i*i+1)))
-		}
-		return v
-	}
 	weights := []*onnxpb.TensorProto{
 		onnx.IntTensor("row", []int64{-1, inputs}, 2),
-		onnx.FloatTensor("w", noise(inputs*hidden, 0.7), inputs, hidden), onnx.FloatTensor("b", noise(hidden, 0.3), hidden),
-		onnx.FloatTensor("v", noise(hidden*classes, 0.9), hidden, classes),
+		noise("w", 0.7, inputs, hidden), noise("b", 0.3, hidden), noise("v", 0.9, hidden, classes),
 		onnx.FloatTensor("root", []float32{math.Sqrt2}), onnx.FloatTensor("one", []float32{1}), onnx.FloatTensor("half", []float32{0.5}),
 	}
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {

@@ -126,9 +126,9 @@ func (n *Net) AtOnce(d stages.Device, rows int) int {
 	return n.Fit(rows, min(rows, max(2, d.Threads, cached/n.Size())))
 }
 
-// keepBackward returns the program of a walk on a slot, compiled when it isn't
+// keepWalk returns the program of a walk on a slot, compiled when it isn't
 // there.
-func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
+func (n *Net) keepWalk(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
 	key := fmt.Sprintf("program %s of %v", w.name, w.Question)
 	for _, q := range w.also {
 		key += ", and of " + q.String()
@@ -142,7 +142,7 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 		if err != nil {
 			return nil, err
 		}
-		r, err := n.compileBackward(g, batch, w)
+		r, err := n.compileWalk(g, batch, w)
 		if err != nil {
 			return nil, err
 		}
@@ -154,9 +154,9 @@ func (n *Net) keepBackward(ctx context.Context, slot stages.Slot, batch int, w w
 	return c.(*Program), nil
 }
 
-// compileBackward makes the program of a walk of the graph, and returns what it is fed
+// compileWalk makes the program of a walk of the graph, and returns what it is fed
 // and returns.
-func (n *Net) compileBackward(g *onnx.Graph, batch int, w walk) (r recipe, err error) {
+func (n *Net) compileWalk(g *onnx.Graph, batch int, w walk) (r recipe, err error) {
 	defer onnx.Sound(&err)
 	r, _, err = n.build(g, batch, w)
 	return r, err
