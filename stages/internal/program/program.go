@@ -89,18 +89,24 @@ func netOf(m modelfile.Model) *Net {
 // Digest returns the digest of the model.
 func (n *Net) Digest() stages.Digest { return n.digest }
 
-// Fit returns the batch to compile for when n rows are wanted and at most limit
-// fit: the one that leaves the fewest rows of the last batch unused. It is two at
-// least where the model takes as many: some of ONNX Runtime's kernels add up in
-// another order where a dimension is 1, so that a single row would have other bits.
+// Fit returns the batch to compile for when n rows are wanted and at most limit fit: the
+// one that takes the least time, if a run takes as long as its rows, those of the last
+// one that are unused too, and one more. It is two at least where the model takes as
+// many: some of ONNX Runtime's kernels add up in another order where a dimension is 1,
+// so that a single row would have other bits.
 func (n *Net) Fit(rows, limit int) int {
 	if n.Batch > 0 {
 		return n.Batch
 	}
-	limit = max(2, limit)
 	rows = max(2, rows)
-	batches := (rows + limit - 1) / limit
-	return (rows + batches - 1) / batches
+	best := min(rows, max(2, limit))
+	cost := func(batch int) int { return (rows + batch - 1) / batch * (batch + 1) }
+	for batch := best - 1; batch >= 2; batch-- {
+		if cost(batch) < cost(best) {
+			best = batch
+		}
+	}
+	return best
 }
 
 // A feed is an input of a program.
