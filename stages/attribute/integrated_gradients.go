@@ -91,18 +91,13 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		if err != nil {
 			return err
 		}
-		path.Set(t, x.from, to, x.images[i])
-		for k := 0; k < len(at); k += path.Batch {
-			last := min(k+path.Batch, len(at))
-			if err := path.Run(ctx, at[k:last], weights[k:last]); err != nil {
-				return err
-			}
+		values, err := integral(ctx, path, t, x.from, to, x.images[i], at, weights)
+		if err != nil {
+			return err
 		}
-		values := make([]float64, len(to))
 		excess := responses[0] - responses[1]
-		for k, sum := range path.Sum() {
-			values[k] = float64(sum) * (float64(to[k]) - float64(x.from[k]))
-			excess += values[k]
+		for _, v := range values {
+			excess += v
 		}
 		e.Put("completeness", i, stages.Scalar(excess))
 		if err := p.put(e, i, n, values, path.Shape()); err != nil {
@@ -110,4 +105,21 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		}
 	}
 	return nil
+}
+
+// integral returns the weighted sum of the derivatives at places of the path from one
+// value of a layer to another, times what lies between these.
+func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at, weights []float64) ([]float64, error) {
+	path.Set(t, from, to, image)
+	for k := 0; k < len(at); k += path.Batch {
+		last := min(k+path.Batch, len(at))
+		if err := path.Run(ctx, at[k:last], weights[k:last]); err != nil {
+			return nil, err
+		}
+	}
+	values := make([]float64, len(to))
+	for k, sum := range path.Sum() {
+		values[k] = float64(sum) * (float64(to[k]) - float64(from[k]))
+	}
+	return values, nil
 }

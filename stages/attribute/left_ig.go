@@ -78,16 +78,10 @@ func runLeftIG(ctx context.Context, p LeftIGParams, e *stages.Env) error {
 			return err
 		}
 		count := p.cut(responses)
-		weights := slices.Repeat([]float64{1 / float64(count)}, path.Batch)
-		path.Set(t, x.from, to, x.images[i])
-		for some := range slices.Chunk(at[:count], path.Batch) {
-			if err := path.Run(ctx, some, weights[:len(some)]); err != nil {
-				return err
-			}
-		}
-		values := make([]float64, len(to))
-		for k, sum := range path.Sum() {
-			values[k] = float64(sum) * (float64(to[k]) - float64(x.from[k]))
+		weights := slices.Repeat([]float64{1 / float64(count)}, count)
+		values, err := integral(ctx, path, t, x.from, to, x.images[i], at[:count], weights)
+		if err != nil {
+			return err
 		}
 		if err := p.put(e, i, n, values, path.Shape()); err != nil {
 			return err
