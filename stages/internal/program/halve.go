@@ -10,8 +10,10 @@ import (
 
 // halve has a Gemm scale its product by the power of two that its first operand was
 // scaled by, as by the ½ of GELU: α of the Gemm costs nothing, where a Mul is a pass
-// over the activations each way. Powers of two change no bits. A value that a question
-// is about stays, and rules that aren't derivatives see the model as it is.
+// over the activations each way. Powers of two change no bits where the second operand
+// is weights; a vector times a matrix that is computed has a kernel of its own for α = 1.
+// A value that a question is about stays, and rules that aren't derivatives see the
+// model as it is.
 func halve(g *onnx.Graph, asked []Question) {
 	readers := map[string]int{}
 	for _, q := range asked {
@@ -35,7 +37,7 @@ func halve(g *onnx.Graph, asked []Question) {
 	gone := map[*onnxpb.NodeProto]bool{}
 	for _, node := range g.Proto.Graph.Node {
 		n := onnx.Node{NodeProto: node}
-		if n.OpType != "Gemm" {
+		if n.OpType != "Gemm" || g.Weight(n.In(1)) == nil {
 			continue
 		}
 		reader := node // of what is scaled
@@ -51,8 +53,8 @@ func halve(g *onnx.Graph, asked []Question) {
 			continue
 		}
 		reader.Input[0] = x
-		node.Attribute = slices.DeleteFunc(node.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == "alpha" })
 		alpha := onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "alpha", Value: n.Float("alpha", 1) * by}).Attribute
+		node.Attribute = slices.DeleteFunc(node.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == "alpha" })
 		node.Attribute = append(node.Attribute, alpha...)
 		gone[made] = true
 	}
