@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestGroups holds that derivatives are the same where rules see Linear and
-// activations as one node each, and where each such node, Conv and Gemm is emitted
+// TestGroups holds that derivatives are the same node by node, where rules see Linear
+// and activations as one node each, and where each such node, Conv and Gemm is emitted
 // once more and the way back goes through the copy.
 func TestGroups(t *testing.T) {
 	for name, p := range nets(t, false) {
@@ -20,7 +20,9 @@ func TestGroups(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
-			_, want := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, batch, 2)
+			nodes := apart()
+			nodes.Name, nodes.Grouped = "nodes", false
+			_, want := differentiate(t, n, slot, program.Question{Rules: nodes}, batch, 2)
 			seen := map[string]int{}
 			copies := relevance.Policy{Name: "copies", Grouped: true, Cases: []relevance.Case{{
 				Match: relevance.OfKind(relevance.Affine, relevance.Activation),
@@ -30,7 +32,7 @@ func TestGroups(t *testing.T) {
 					return op.VJP(b, b.Copy(n, map[int]relevance.Value{0: x}), r)
 				},
 			}}}
-			for _, rules := range []relevance.Policy{{Name: "grouped", Grouped: true}, copies} {
+			for _, rules := range []relevance.Policy{relevance.Derivative(), {Name: "grouped", Grouped: true}, copies} {
 				_, got := differentiate(t, n, slot, program.Question{Rules: rules}, batch, 2)
 				apart, norm := 0.0, 0.0
 				for i := range want {

@@ -11,7 +11,8 @@ import (
 // Rules are written for the operators that models are made of. ONNX has no word for
 // some, and exporters write several nodes. Groups puts them together again for a
 // [Policy] that says so: rules then see one node, of the kind and with the roles of
-// one of these operators, and nothing of what it is made of.
+// one of these operators, and nothing of what it is made of. Plain derivatives know
+// Elementwise without that.
 func Groups() []*Op { return []*Op{opLinear, opElementwise} }
 
 // A group is several nodes that rules see as one.

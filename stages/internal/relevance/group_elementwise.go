@@ -20,7 +20,7 @@ var opElementwise = &Op{
 		for {
 			last := len(members) - 1
 			x, by, ok := b.scale(members[last])
-			if !ok || last == 0 || !slices.Equal(b.Shape(x), b.Shape(g)) {
+			if !ok || last == 0 || members[last-1].Output[0] != x {
 				break
 			}
 			g, members = b.Mul(g, b.Scalar(float32(by))), members[:last]
@@ -107,7 +107,8 @@ func (f finder) tail(members []int) []int {
 			return members
 		}
 		n := f.b.model[k]
-		if n.OpType != "Mul" || !slices.ContainsFunc(n.Input, func(v Value) bool { return f.constant(v) && size(f.b.Shape(v)) == 1 }) {
+		if n.OpType != "Mul" || !slices.ContainsFunc(n.Input, func(v Value) bool { return f.constant(v) && size(f.b.Shape(v)) == 1 }) ||
+			!slices.Equal(f.b.Shape(y), f.b.Shape(n.Output[0])) {
 			return members
 		}
 		members = append(members, k)
