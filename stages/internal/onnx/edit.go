@@ -42,13 +42,8 @@ func (m *Model) collect(g *onnxpb.GraphProto) {
 		for _, name := range n.Output {
 			m.names[name] = 0
 		}
-		for _, a := range n.Attribute {
-			if a.G != nil {
-				m.collect(a.G)
-			}
-			for _, sub := range a.Graphs {
-				m.collect(sub)
-			}
+		for _, body := range Bodies(n) {
+			m.collect(body)
 		}
 	}
 }
@@ -198,6 +193,18 @@ func (m *Model) Prune() {
 	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 }
 
+// Bodies returns the graphs inside a node: the branches of an If, the body of a Loop.
+func Bodies(n *onnxpb.NodeProto) []*onnxpb.GraphProto {
+	var out []*onnxpb.GraphProto
+	for _, a := range n.Attribute {
+		out = append(out, a.Graphs...)
+		if a.G != nil {
+			out = append(out, a.G)
+		}
+	}
+	return out
+}
+
 // Taken returns the values that a node takes, with those that the graphs inside it take
 // from outside.
 func Taken(n *onnxpb.NodeProto) []string {
@@ -233,39 +240,34 @@ func visit(n *onnxpb.NodeProto, name func(v string) string) {
 	for i := range n.Input {
 		one(&n.Input[i])
 	}
-	for _, a := range n.Attribute {
-		for _, g := range append(slices.Clone(a.Graphs), a.G) {
-			if g == nil {
-				continue
+	for _, g := range Bodies(n) {
+		inside := map[string]bool{}
+		for _, v := range g.Input {
+			inside[v.Name] = true
+		}
+		for _, t := range g.Initializer {
+			inside[t.Name] = true
+		}
+		for _, t := range g.SparseInitializer {
+			inside[t.GetValues().GetName()] = true
+		}
+		for _, inner := range g.Node {
+			for _, v := range inner.Output {
+				inside[v] = true
 			}
-			inside := map[string]bool{}
-			for _, v := range g.Input {
-				inside[v.Name] = true
+		}
+		outside := func(v string) string {
+			if inside[v] {
+				return v
 			}
-			for _, t := range g.Initializer {
-				inside[t.Name] = true
-			}
-			for _, t := range g.SparseInitializer {
-				inside[t.GetValues().GetName()] = true
-			}
-			for _, inner := range g.Node {
-				for _, v := range inner.Output {
-					inside[v] = true
-				}
-			}
-			outside := func(v string) string {
-				if inside[v] {
-					return v
-				}
-				return name(v)
-			}
-			for _, inner := range g.Node {
-				visit(inner, outside)
-			}
-			for _, v := range g.Output {
-				if !inside[v.Name] {
-					one(&v.Name)
-				}
+			return name(v)
+		}
+		for _, inner := range g.Node {
+			visit(inner, outside)
+		}
+		for _, v := range g.Output {
+			if !inside[v.Name] {
+				one(&v.Name)
 			}
 		}
 	}

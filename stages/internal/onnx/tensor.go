@@ -65,13 +65,10 @@ func checkGraph(g *onnxpb.GraphProto) error {
 					return fmt.Errorf("node %s: %w", Node{n}.Label(), err)
 				}
 			}
-			for _, inner := range append(slices.Clone(a.Graphs), a.G) {
-				if inner == nil {
-					continue
-				}
-				if err := checkGraph(inner); err != nil {
-					return err
-				}
+		}
+		for _, inner := range Bodies(n) {
+			if err := checkGraph(inner); err != nil {
+				return err
 			}
 		}
 	}

@@ -100,16 +100,14 @@ func rename(n *onnxpb.NodeProto, names map[string]string) {
 			}
 		}
 	}
-	for _, a := range n.Attribute {
-		for _, g := range append(slices.Clone(a.Graphs), a.G) {
-			for _, v := range g.GetOutput() {
-				if to, ok := names[v.Name]; ok {
-					v.Name = to
-				}
+	for _, g := range onnx.Bodies(n) {
+		for _, v := range g.Output {
+			if to, ok := names[v.Name]; ok {
+				v.Name = to
 			}
-			for _, inner := range g.GetNode() {
-				rename(inner, names)
-			}
+		}
+		for _, inner := range g.Node {
+			rename(inner, names)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func Order(m *onnx.Model) error {
 		}
 		made[v.Name] = true
 	}
-	weights, shapes := map[string]bool{}, map[string][]int{}
+	weights := map[string]bool{}
 	add := func(name string) error {
 		if weights[name] {
 			return fmt.Errorf("the model has two weights called %q", name)
@@ -37,7 +37,6 @@ func Order(m *onnx.Model) error {
 		if err := add(t.Name); err != nil {
 			return err
 		}
-		shapes[t.Name] = onnx.ShapeOf(t)
 	}
 	for _, t := range g.SparseInitializer {
 		if err := add(t.GetValues().GetName()); err != nil {
@@ -59,12 +58,9 @@ func Order(m *onnx.Model) error {
 			}
 			maker[v] = i
 		}
-		if err := checkWindow(n); err != nil {
-			return err
-		}
-		if err := checkNative(n, shapes); err != nil {
-			return err
-		}
+	}
+	if err := checkNodes(g, constantsOf(g)); err != nil {
+		return err
 	}
 	for _, v := range g.Output {
 		if _, ok := maker[v.Name]; !ok && !made[v.Name] {
@@ -119,6 +115,57 @@ func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) erro
 	return nil
 }
 
+// constants are the tensors that a graph and those inside its nodes hold, weights and
+// what Constant nodes say, by name.
+type constants map[string]*onnxpb.TensorProto
+
+func constantsOf(g *onnxpb.GraphProto) constants {
+	c := constants{}
+	c.add(g)
+	return c
+}
+
+func (c constants) add(g *onnxpb.GraphProto) {
+	for _, t := range g.Initializer {
+		c[t.Name] = t
+	}
+	for _, n := range g.Node {
+		if n.OpType == "Constant" && len(n.Output) == 1 && len(n.Attribute) == 1 && n.Attribute[0].T != nil {
+			c[n.Output[0]] = n.Attribute[0].T
+		}
+		for _, inner := range onnx.Bodies(n) {
+			c.add(inner)
+		}
+	}
+}
+
+// shape returns that of a constant; false if the value isn't one.
+func (c constants) shape(name string) ([]int, bool) {
+	if c[name] == nil {
+		return nil, false
+	}
+	return onnx.ShapeOf(c[name]), true
+}
+
+// checkNodes refuses nodes of a graph and of those inside them that can't be.
+func checkNodes(g *onnxpb.GraphProto, c constants) error {
+	for _, proto := range g.Node {
+		n := onnx.Node{NodeProto: proto}
+		if err := checkWindow(n); err != nil {
+			return err
+		}
+		if err := checkNative(n, c); err != nil {
+			return err
+		}
+		for _, inner := range onnx.Bodies(proto) {
+			if err := checkNodes(inner, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // widest is how far a window of a convolution or a pool may reach, or move, along an
 // axis. ONNX Runtime counts on, for years, where it is far more.
 const widest = 1 << 16
@@ -139,15 +186,21 @@ func checkWindow(n onnx.Node) error {
 }
 
 // checkNative refuses what ends the process in ONNX Runtime 1.24 instead of being an
-// error there, or has it count on. shapes has those of the weights.
-func checkNative(n onnx.Node, shapes map[string][]int) error {
+// error there, or has it count on.
+func checkNative(n onnx.Node, c constants) error {
 	switch n.OpType {
 	case "Split":
 		if parts := n.Int("num_outputs", len(n.Output)); parts != len(n.Output) {
 			return fmt.Errorf("node %s has %d outputs, and its num_outputs is %d", n.Label(), len(n.Output), parts)
 		}
+	case "SplitToSequence":
+		if t := c[n.In(1)]; t != nil && len(t.Dims) == 0 {
+			if size, err := onnx.Int64s(t); err == nil && len(size) == 1 && size[0] < 1 {
+				return fmt.Errorf("node %s cuts into parts of %d", n.Label(), size[0])
+			}
+		}
 	case "Conv", "ConvTranspose", "FusedConv":
-		s, ok := shapes[n.In(1)]
+		s, ok := c.shape(n.In(1))
 		if ok && len(s) < 3 {
 			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(), len(s))
 		}
@@ -156,7 +209,7 @@ func checkNative(n onnx.Node, shapes map[string][]int) error {
 		}
 	}
 	if n.Domain == "com.microsoft" {
-		return checkFused(n, shapes)
+		return checkFused(n, c)
 	}
 	return nil
 }

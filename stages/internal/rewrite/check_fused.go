@@ -19,8 +19,7 @@ const mostHeads = 1 << 16
 
 // checkFused refuses nodes of ONNX Runtime's own operators that end the process in
 // kernels of theirs, such as an Attention without a bias, which its schema lets be.
-// shapes has those of the weights.
-func checkFused(n onnx.Node, shapes map[string][]int) error {
+func checkFused(n onnx.Node, c constants) error {
 	for i := range needed[n.OpType] {
 		if n.In(i) == "" {
 			return fmt.Errorf("node %s: its input %d is missing, and it needs %d", n.Label(), i, needed[n.OpType])
@@ -31,7 +30,7 @@ func checkFused(n onnx.Node, shapes map[string][]int) error {
 		if n.In(4) != "" || n.In(6) != "" {
 			return keepsState(n)
 		}
-		weights, ok := shapes[n.In(1)]
+		weights, ok := c.shape(n.In(1))
 		if ok && len(weights) != 2 {
 			return fmt.Errorf("node %s: its weights have the shape %v, and need 2 dimensions", n.Label(), weights)
 		}
@@ -47,7 +46,7 @@ func checkFused(n onnx.Node, shapes map[string][]int) error {
 		return checkHeads(n, nil)
 	case "SkipLayerNormalization", "SkipSimplifiedLayerNormalization":
 		for i, v := range n.Input {
-			if s, ok := shapes[v]; ok && (len(s) == 0 || slices.Contains(s, 0)) {
+			if s, ok := c.shape(v); ok && (len(s) == 0 || slices.Contains(s, 0)) {
 				return fmt.Errorf("node %s: its input %d has the shape %v, and needs a dimension and an element", n.Label(), i, s)
 			}
 		}

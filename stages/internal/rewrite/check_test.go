@@ -41,6 +41,11 @@ func TestOrder(t *testing.T) {
 
 func TestOrderRefuses(t *testing.T) {
 	weight := func() *onnxpb.TensorProto { return ints("w", 1) }
+	cut := onnx.NewNode("a", "SplitToSequence", []string{"x", "w"}, []string{"a"})
+	says := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"w"},
+		Attribute: []*onnxpb.AttributeProto{{Name: "value", Type: onnxpb.AttributeProto_TENSOR, T: onnx.IntTensor("", []int64{-1})}}}
+	branch := &onnxpb.NodeProto{OpType: "If", Input: []string{"x"}, Output: []string{"b"}, Attribute: []*onnxpb.AttributeProto{
+		{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{says, cut}}}}}
 	tests := []struct {
 		name string
 		m    *onnx.Model
@@ -54,6 +59,8 @@ func TestOrderRefuses(t *testing.T) {
 		{"two weights", model(17, chain("a=w"), weight(), weight()), `two weights called "w"`},
 		{"a weight of one dimension", model(17, []*onnxpb.NodeProto{onnx.NewNode("a", "ConvTranspose", []string{"x", "w"}, []string{"a"})}, weight()),
 			`node ConvTranspose "a": its weights have 1 dimensions`},
+		{"parts of nothing", model(17, []*onnxpb.NodeProto{cut}, onnx.IntTensor("w", []int64{0})), `node SplitToSequence "a" cuts into parts of 0`},
+		{"parts of less than nothing, in a branch", model(17, []*onnxpb.NodeProto{branch}), `node SplitToSequence "a" cuts into parts of -1`},
 		{"parts that are too many", model(21, []*onnxpb.NodeProto{onnx.NewNode("a", "Split", []string{"x"}, []string{"a", "b"}, onnx.Attr{Name: "num_outputs", Value: 3})}),
 			`node Split "a" has 2 outputs, and its num_outputs is 3`},
 		{"a node without outputs", model(17, []*onnxpb.NodeProto{{OpType: "Relu", Input: []string{"x"}}}), "node Relu without outputs"},

@@ -4,19 +4,23 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // StateKernels has convolutions state the kernel_shape that their weights have. Where
 // it's left to them, ONNX Runtime 1.24 ends the process if what they take has another
 // number of axes; where it's stated, that is an error.
 func StateKernels(m *onnx.Model) {
-	shapes := map[string][]int{}
-	for _, t := range m.Proto.Graph.Initializer {
-		shapes[t.Name] = onnx.ShapeOf(t)
-	}
-	for _, proto := range m.Proto.Graph.Node {
+	stateKernels(m.Proto.Graph, constantsOf(m.Proto.Graph))
+}
+
+func stateKernels(g *onnxpb.GraphProto, c constants) {
+	for _, proto := range g.Node {
+		for _, inner := range onnx.Bodies(proto) {
+			stateKernels(inner, c)
+		}
 		n := onnx.Node{NodeProto: proto}
-		s := shapes[n.In(1)]
+		s, _ := c.shape(n.In(1))
 		if slices.Contains([]string{"Conv", "ConvTranspose", "FusedConv"}, n.OpType) && len(s) > 2 && !n.Has("kernel_shape") {
 			n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "kernel_shape", Value: long(s[2:])}).Attribute...)
 		}

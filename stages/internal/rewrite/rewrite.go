@@ -151,12 +151,8 @@ func (e *edit) graph(g *onnxpb.GraphProto) {
 	e.scope = append(e.scope, g)
 	for _, proto := range g.Node {
 		n := onnx.Node{NodeProto: proto}
-		for _, a := range n.Attribute {
-			for _, inner := range append(slices.Clone(a.Graphs), a.G) {
-				if inner != nil {
-					e.graph(inner)
-				}
-			}
+		for _, inner := range onnx.Bodies(proto) {
+			e.graph(inner)
 		}
 		if err := e.node(n); err != nil {
 			e.refuse(n, err)

@@ -63,12 +63,10 @@ func (s *single) graph(g *onnxpb.GraphProto) error {
 				a.I = &i
 				s.changed = true
 			}
-			for _, inner := range append(slices.Clone(a.Graphs), a.G) {
-				if inner != nil {
-					if err := s.graph(inner); err != nil {
-						return err
-					}
-				}
+		}
+		for _, inner := range onnx.Bodies(n) {
+			if err := s.graph(inner); err != nil {
+				return err
 			}
 		}
 	}
