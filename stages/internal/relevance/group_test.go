@@ -2,7 +2,9 @@ package relevance
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -94,46 +96,47 @@ func TestCopyWithoutBias(t *testing.T) {
 // its nodes one after the other: where they carry it back by quotients, signs, masks
 // and powers, where one of them is read by nobody, and where the last one adds an axis.
 func TestElementwise(t *testing.T) {
-	r := library(t)
-	x, u := []float32{-3.5, -1.5, -0.5, 0.25, 1, 4}, []float32{2, -1, 0.5, 3, -0.25, 1}
+	apart := Policy{Cases: []Case{{Match: Type("nothing"), Rule: Gradient}}}
 	for name, nodes := range map[string][][]string{
 		"GELU":       {{"Div", "q", "x", "2"}, {"Erf", "e", "q"}, {"Add", "f", "e", "1"}, {"Mul", "g", "x", "f"}, {"Mul", "y", "g", "2"}},
 		"SiLU":       {{"Neg", "n", "x"}, {"Exp", "e", "n"}, {"Add", "a", "1", "e"}, {"Div", "y", "x", "a"}},
-		"hard swish": {{"Add", "a", "x", "2"}, {"Clip", "c", "a", "1", "4"}, {"Mul", "m", "x", "c"}, {"Div", "y", "m", "4"}},
-		"polynomial": {{"Pow", "c", "x", "4"}, {"Sub", "s", "x", "c"}, {"Sub", "d", "1", "s"}, {"Mul", "m", "d", "x"}, {"Neg", "y", "m"}},
-		"unread":     {{"Mul", "s", "x", "x"}, {"Sigmoid", "unread", "s"}, {"Mul", "m", "s", "2"}, {"Mul", "y", "m", "4"}},
+		"hard swish": {{"Add", "a", "x", "2"}, {"Clip", "c", "a", "1", "2"}, {"Mul", "m", "x", "c"}, {"Div", "y", "m", "2"}},
+		"polynomial": {{"Pow", "c", "x", "2"}, {"Sub", "s", "x", "c"}, {"Sub", "d", "1", "s"}, {"Mul", "m", "d", "x"}, {"Neg", "y", "m"}},
+		"unread":     {{"Mul", "s", "x", "x"}, {"Sigmoid", "unread", "s"}, {"Mul", "m", "s", "2"}, {"Mul", "y", "m", "2"}},
 		"an axis":    {{"Sigmoid", "s", "x"}, {"Mul", "m", "x", "s"}, {"Mul", "y", "m", "column"}},
 	} {
-		apart := Policy{Cases: []Case{{Match: Type("nothing"), Rule: Gradient}}}
-		want, got := derivative(t, r, nodes, x, u, apart), derivative(t, r, nodes, x, u, Derivative())
-		for i := range want {
-			if !(math.Abs(float64(got[i]-want[i])) < 1e-5*max(1, math.Abs(float64(want[i])))) {
-				t.Errorf("%s: at %g the derivative is %g, want %g", name, x[i], got[i], want[i])
-			}
+		shapes := map[string][]int{"x": {16}}
+		if name == "an axis" {
+			shapes["y"] = []int{1, 16}
 		}
+		_, want := derivative(t, nodes, shapes, apart)
+		_, got := derivative(t, nodes, shapes, Derivative())
+		near(t, name, got, want)
 	}
 }
 
-// derivative runs a function from x to y, of which u weighs the elements, and the way
-// back.
-func derivative(t *testing.T, r *ort.Runtime, nodes [][]string, x, u []float32, p Policy) []float32 {
+// derivative runs the way back through a function of x, whose shape its values have that
+// shapes doesn't say, from random numbers at y. It returns the graph besides.
+func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Policy) (*onnx.Graph, []float32) {
 	t.Helper()
+	r := library(t)
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: Opset}}, Graph: &onnxpb.GraphProto{Name: "g"},
 	}}
-	row := onnx.Type{Elem: float, Shape: []int{len(x)}}
-	types := map[string]onnx.Type{"x": row, "u": row}
 	m.Proto.Graph.Initializer = []*onnxpb.TensorProto{
-		onnx.FloatTensor("1", []float32{1}), onnx.FloatTensor("2", []float32{2}), onnx.FloatTensor("4", []float32{4}), onnx.FloatTensor("column", []float32{2}, 1, 1),
+		onnx.FloatTensor("1", []float32{1}), onnx.FloatTensor("2", []float32{2}), onnx.FloatTensor("column", []float32{2}, 1, 1),
+	}
+	types := map[string]onnx.Type{}
+	for v, s := range shapes {
+		types[v] = onnx.Type{Elem: float, Shape: s}
 	}
 	for _, n := range nodes {
 		m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode(n[1], n[0], n[2:], n[1:2]))
-		types[n[1]] = row
-		if slices.Contains(n, "column") {
-			types[n[1]] = onnx.Type{Elem: float, Shape: []int{1, len(x)}}
-			types["u"] = types[n[1]]
+		if _, ok := shapes[n[1]]; !ok {
+			types[n[1]] = types["x"]
 		}
 	}
+	types["u"] = types["y"]
 	g, err := onnx.NewGraph(m, types)
 	if err != nil {
 		t.Fatal(err)
@@ -142,30 +145,79 @@ func derivative(t *testing.T, r *ort.Runtime, nodes [][]string, x, u []float32, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.SetInputs(onnx.Value{Name: "x", Elem: float, Shape: row.Shape, Known: true}, onnx.Value{Name: "u", Elem: float, Shape: g.Shape("u"), Known: true})
+	var names []string
+	var in []ort.Value
+	var inputs []onnx.Value
+	tensor := func(shape []int) *ort.Tensor[float32] {
+		f, err := ort.NewTensor[float32](r, shape...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	for i, v := range []string{"x", "u", "v", "w"} {
+		shape := types[v].Shape
+		if shape == nil {
+			continue
+		}
+		f := tensor(shape)
+		copy(f.Data, noise(rand.New(rand.NewPCG(uint64(i), 1)), size(shape)))
+		names, in, inputs = append(names, v), append(in, f), append(inputs, onnx.Value{Name: v, Elem: float, Shape: shape, Known: true})
+	}
+	m.SetInputs(inputs...)
 	m.SetOutputs(onnx.Value{Name: arrived["x"], Elem: float})
 	m.Prune()
 	code, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.NewSession(code, []string{"x", "u"}, []string{arrived["x"]}, stages.Device{Class: "cpu", Threads: 1})
+	s, err := r.NewSession(code, names, []string{arrived["x"]}, stages.Device{Class: "cpu", Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var values []ort.Value
-	for i, v := range [][]float32{x, u, nil} {
-		f, err := ort.NewTensor[float32](r, g.Shape([]string{"x", "u", "x"}[i])...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		copy(f.Data, v)
-		values = append(values, f)
-	}
-	if err := s.Run(context.Background(), values[:2], values[2:]); err != nil {
+	back := tensor(shapes["x"])
+	if err := s.Run(context.Background(), in, []ort.Value{back}); err != nil {
 		t.Fatal(err)
 	}
-	return slices.Clone(values[2].(*ort.Tensor[float32]).Data)
+	return g, slices.Clone(back.Data)
+}
+
+// near holds that numbers are those that are wanted.
+func near(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if !(math.Abs(float64(got[i]-want[i])) < 1e-5*max(1, math.Abs(float64(want[i])))) {
+			t.Errorf("%s: derivative %d is %g, want %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+// TestWeighted holds that the derivative of the softmax of attention is that of any
+// softmax, and that its sum is over a head's channels where these are fewer than the
+// tokens; whatever else is made of the softmax.
+func TestWeighted(t *testing.T) {
+	const tokens = 5
+	// By this rule the softmax doesn't see what is made of it.
+	hidden := Policy{Cases: []Case{{Match: Type("Softmax"), Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+		return op.VJP(b, n, []Value{b.Unary("Identity", r[0])})
+	}}}}
+	attention := [][]string{{"Softmax", "p", "x"}, {"MatMul", "other", "p", "w"}, {"MatMul", "y", "p", "v"}}
+	for channels, summed := range map[int]int{3: 3, 7: tokens} {
+		values := []int{2, tokens, channels}
+		shapes := map[string][]int{"x": {2, tokens, tokens}, "v": values, "w": values, "other": values, "y": values}
+		_, want := derivative(t, attention, shapes, hidden)
+		g, got := derivative(t, attention, shapes, Derivative())
+		near(t, fmt.Sprintf("%d channels", channels), got, want)
+		sums := map[int]int{}
+		for _, n := range g.Proto.Graph.Node {
+			if n.OpType == "MatMul" && slices.Equal(g.Shape(n.Input[1])[1:], []int{1}) {
+				sums[g.Shape(n.Input[1])[0]]++
+			}
+		}
+		if d := cmp.Diff(map[int]int{summed: 1}, sums); d != "" {
+			t.Errorf("%d channels: sums, by what they are over: %s", channels, d)
+		}
+	}
 }
