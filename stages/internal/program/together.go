@@ -45,7 +45,7 @@ type sum [sha256.Size]byte
 // An anatomy is what the bits of a program depend on when others join it.
 type anatomy struct {
 	// forward tells the weights of the nodes that go forward and [merge] may have merged.
-	// What else changes there, [narrow] and [widen], changes no bits.
+	// What else changes there, [narrow], [halve] and [widen], changes no bits.
 	forward string
 	// readers has for every Conv and BatchNormalization the only node that reads it, if
 	// the two may become one; the zero sum if not.
@@ -73,7 +73,9 @@ func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Questi
 	if err != nil {
 		return nil, err
 	}
-	_, forward, err := n.build(g, batch, n.gradient(q))
+	w := n.gradient(q)
+	w.plain = true
+	_, forward, err := n.build(g, batch, w)
 	if err != nil {
 		return nil, err
 	}

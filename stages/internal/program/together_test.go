@@ -4,8 +4,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -71,6 +75,42 @@ func TestTogetherBits(t *testing.T) {
 				checkTogether(t, n, slot, batch, questions)
 			}
 		})
+	}
+}
+
+// TestTogetherBehind holds that branches are seen behind what one program scales or
+// widens and the other doesn't: where rules look at what a Conv adds to another's, which
+// else becomes one node with the sum, questions aren't asked together; but others are.
+func TestTogetherBehind(t *testing.T) {
+	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
+		return onnx.NewNode(out, op, in, []string{out})
+	}
+	nodes := []*onnxpb.NodeProto{
+		node("Reshape", "x", "input", "row"), node("Gemm", "h", "x", "w"), node("Sigmoid", "gate", "h"), node("Mul", "g", "h", "gate"), node("Mul", "y", "g", "half"),
+		node("Gemm", "z", "y", "v"), node("Reshape", "map", "z", "square"),
+		node("Conv", "p", "map", "k"), node("Conv", "q", "map", "l"), node("Add", "sum", "p", "q"), node("Relu", "r", "sum"),
+		node("GlobalAveragePool", "pooled", "r"), node("Flatten", "logits", "pooled"),
+	}
+	derivative, guided, relevant := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: relevance.Guided()}, families()[0]
+	for _, hidden := range []int{1000, 1024} {
+		m := &onnx.Model{Proto: &onnxpb.ModelProto{
+			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+			Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{
+				onnx.IntTensor("row", []int64{-1, 192}, 2), onnx.IntTensor("square", []int64{-1, 3, 8, 8}, 4), onnx.FloatTensor("half", []float32{0.5}),
+				noise("w", 0.3, 192, hidden), noise("v", 0.7, hidden, 192), noise("k", 0.5, 16, 3, 3, 3), noise("l", 0.9, 16, 3, 3, 3),
+			}},
+		}}
+		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
+		m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 16}, Known: true})
+		n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 8})
+		slot := threaded{1, stagetest.NewSlot()}
+		if n.Together(t.Context(), slot, 2, derivative, relevant) {
+			t.Errorf("%d channels: the derivative and relevance are asked together", hidden)
+		}
+		if !n.Together(t.Context(), slot, 2, derivative, guided) {
+			t.Errorf("%d channels: the derivative and guided backpropagation aren't asked together", hidden)
+		}
+		checkTogether(t, n, slot, 2, []program.Question{derivative, guided})
 	}
 }
 

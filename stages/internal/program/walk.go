@@ -62,6 +62,9 @@ type walk struct {
 	// rehearsed says that the program won't run, so that its weights needn't have the
 	// form that is fastest.
 	rehearsed bool
+	// plain says that the program won't run and is compared with others, in which the
+	// same nodes are to be seen: [halve] and [widen] change some, but no bits.
+	plain bool
 }
 
 // String tells questions of a net apart.
@@ -177,8 +180,10 @@ func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnx
 		merge(g, w.Layer)
 	}
 	narrow(g, all)
-	halve(g, all)
-	if !w.rehearsed {
+	if !w.plain {
+		halve(g, all)
+	}
+	if !w.plain && !w.rehearsed {
 		widen(g, all)
 	}
 	r.feeds = w.feeds(at[0])
