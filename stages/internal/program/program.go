@@ -141,6 +141,9 @@ func (n *Net) parse() (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.Fresh(answer) != answer {
+		return nil, fmt.Errorf("the model already has a value called %q", answer)
+	}
 	rewrite.StateKernels(m)
 	return m, rewrite.Order(m)
 }
