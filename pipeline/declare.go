@@ -14,7 +14,7 @@ func (l *loader) stage(s *stageDecl) {
 	}
 	l.fields(s.body, "a stage", map[string]func(k, v *yamlNode){
 		"uses":    func(_, v *yamlNode) { l.uses(s, v) },
-		"matrix":  func(_, v *yamlNode) { s.matrix = l.axisList(v, false) },
+		"matrix":  func(_, v *yamlNode) { s.matrix = l.axisList(s, v, false) },
 		"in":      func(_, v *yamlNode) { l.inputs(s, v) },
 		"with":    func(_, v *yamlNode) { s.with = l.params(v) },
 		"when":    func(_, v *yamlNode) { l.whens(s, v) },
@@ -70,9 +70,9 @@ func (l *loader) uses(s *stageDecl, v *yamlNode) {
 	s.uses, s.choice = v, a
 }
 
-// axisList reads a list of declared axes; with stacks also of those that only
+// axisList reads a stage's list of declared axes; with stacks also of those that only
 // stacks have.
-func (l *loader) axisList(v *yamlNode, stacks bool) (axes []*axisDecl) {
+func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisDecl) {
 	if v.kind == yamlNull {
 		return nil
 	}
@@ -82,6 +82,7 @@ func (l *loader) axisList(v *yamlNode, stacks bool) (axes []*axisDecl) {
 			hint = "write [" + v.text + "]"
 		}
 		l.at(v, hint, v.String()+" is not a list of axes")
+		s.lost = true
 		return nil
 	}
 	seen := map[string]bool{}
@@ -90,6 +91,7 @@ func (l *loader) axisList(v *yamlNode, stacks bool) (axes []*axisDecl) {
 		switch {
 		case !e.scalar() || a == nil || a.node == nil && !stacks:
 			l.at(e, didYouMean(e.text, "axes", axisNames(l.exp.axes)), "no axis is called "+e.String())
+			s.lost = true
 		case seen[e.text]:
 			l.at(e, "", "the axis "+e.String()+" stands here twice")
 		default:
@@ -253,7 +255,7 @@ func (l *loader) over(s *stageDecl, v *yamlNode) {
 // of stacks.
 func (l *loader) lines(s *stageDecl) {
 	if s.overNode != nil && !s.overNode.scalar() {
-		s.over = l.axisList(s.overNode, true)
+		s.over = l.axisList(s, s.overNode, true)
 	}
 	for _, a := range s.matrix {
 		if slices.Contains(s.over, a) {

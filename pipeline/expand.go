@@ -36,7 +36,7 @@ type stepBuild struct {
 	step      *Step
 	axes      []*axisDecl // sorted by name
 	collapsed []*axisDecl
-	broken    bool     // some input is unknown, and with it perhaps some axes
+	broken    bool     // some input or axis is unknown, and with it perhaps some axes
 	relation  relation // its combinations, in the order of the cells
 	recipes   []*recipe
 }
@@ -123,6 +123,7 @@ func (x *expander) stage(s *stageDecl) {
 // axesOf finds the axes of a step: those of its inputs, less over, and matrix.
 func (x *expander) axesOf(b *stepBuild) {
 	s := b.decl
+	b.broken = s.lost
 	var in []*axisDecl
 	for _, d := range s.inputs {
 		if b.broken = b.broken || d.bad; d.bad {

@@ -34,6 +34,7 @@ type stageDecl struct {
 	over     []*axisDecl
 	overAll  bool
 	overNode *yamlNode
+	lost     bool        // an axis of matrix or over isn't known
 	only     []*lineDecl // nil: no only; empty isn't allowed
 	exclude  []*lineDecl
 	none     bool // store: none
