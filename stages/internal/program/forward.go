@@ -107,5 +107,5 @@ func suspicious(m *onnxpb.ModelProto) bool {
 
 func suspect(n *onnxpb.NodeProto) bool {
 	return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType) ||
-		slices.ContainsFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return slices.ContainsFunc(a.GetG().GetNode(), suspect) })
+		slices.ContainsFunc(onnx.Bodies(n), func(g *onnxpb.GraphProto) bool { return slices.ContainsFunc(g.Node, suspect) })
 }

@@ -38,7 +38,7 @@ func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 		for _, v := range n.Output {
 			f.makers[v] = i
 		}
-		for _, v := range n.Input {
+		for _, v := range onnx.Taken(n.NodeProto) {
 			if !slices.Contains(f.readers[v], i) {
 				f.readers[v] = append(f.readers[v], i)
 			}

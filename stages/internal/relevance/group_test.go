@@ -77,6 +77,21 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestGroupCaptured holds that a value which the body of an If takes isn't hidden in a
+// group, from where no derivative would find the way to the If.
+func TestGroupCaptured(t *testing.T) {
+	b := newBuilder(dense(t))
+	for _, n := range b.g.Proto.Graph.Node {
+		b.model = append(b.model, onnx.Node{NodeProto: n})
+	}
+	b.model = append(b.model, onnx.Node{NodeProto: &onnxNode{OpType: "If", Input: []Value{"dark"}, Output: []Value{"other"}, Attribute: []*onnxpb.AttributeProto{
+		{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxNode{onnx.NewNode("", "Neg", []Value{"sum"}, []Value{"value"})}}}}}})
+	b.group(map[Value]Value{"y": "seed"}, []Value{"x"}, false)
+	if i := slices.IndexFunc(b.model, func(n onnx.Node) bool { return n.OpType == "Elementwise" }); i >= 0 {
+		t.Errorf("%q hides what the If takes", b.model[i].Output)
+	}
+}
+
 // TestCopyWithoutBias holds that the copy of a Linear without bias is its product
 // alone.
 func TestCopyWithoutBias(t *testing.T) {
