@@ -134,6 +134,9 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	if out.ONNX, err = m.Encode(); err != nil {
 		return out, err
 	}
+	if _, err := OpenRuntime(); err != nil {
+		return out, err // which says nothing of the model
+	}
 	err = probe(ctx, &out, p)
 	if in, _ := pick(m.Inputs(), p.Input, "input", false); err != nil && p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
 		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
