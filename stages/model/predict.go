@@ -96,7 +96,7 @@ func eachAnswer(ctx context.Context, e *stages.Env, use func(n *program.Net, i i
 	if err != nil {
 		return err
 	}
-	p, err := n.Forward(ctx, e.Slot, e.Batch)
+	p, err := n.Forward(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}
