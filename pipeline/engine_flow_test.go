@@ -183,7 +183,7 @@ stages:
   host:   {uses: lab/add, matrix: [k], in: {maps: maps}, with: {plus: "${k}"}}
 publish: []
 `
-	for _, devices := range []string{"cpu", "cpu:0,cpu:1,cpu:2"} {
+	for _, devices := range []string{"cpu:0", "cpu:0,cpu:1,cpu:2"} {
 		l := newLab(t)
 		l.number(24)
 		l.chunk, l.devices = 2, devices

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,7 +103,7 @@ func TestResultsDontDependOnScheduling(t *testing.T) {
 	for _, tc := range []struct {
 		devices      string
 		batch, chunk int
-	}{{"cpu", 16, 16}, {"cpu:0", 1, 1}, {"cpu:0,cpu:1", 3, 5}, {"cpu:0,cpu:1,cpu:2,cpu:3", 64, 2}} {
+	}{{"cpu:0", 16, 16}, {"cpu:0", 1, 1}, {"cpu", 0, 0}, {"cpu:0,cpu:1", 3, 5}, {"cpu:0,cpu:1,cpu:2,cpu:3", 64, 2}} {
 		for _, keep := range []string{"keep", "none"} {
 			l := newLab(t)
 			l.items, l.devices, l.batch, l.chunk = items, tc.devices, tc.batch, tc.chunk
@@ -111,6 +113,58 @@ func TestResultsDontDependOnScheduling(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("%+v, %s: results differ", tc, keep)
+			}
+		}
+	}
+}
+
+// TestEveryDeviceHasWork holds that items are cut into chunks of about a size, 16 at most,
+// so that all devices have as many, unless somebody says otherwise; that work beside the
+// devices isn't cut for them; and that a single item is computed with all threads.
+func TestEveryDeviceHasWork(t *testing.T) {
+	half, quarter := max(1, runtime.GOMAXPROCS(0)/2), max(1, runtime.GOMAXPROCS(0)/4)
+	for _, tc := range []struct {
+		threads       int // of all items together; 0 if that isn't looked at
+		items, chunk  int
+		devices       string
+		scaled, added []int // sizes of chunks
+	}{
+		{0, 5, 0, "cpu:0", []int{5}, []int{5}},
+		{5 * half, 5, 0, "cpu:0,cpu:1", []int{2, 3}, []int{5}},
+		{4 * quarter, 1, 0, "cpu:0,cpu:1,cpu:2,cpu:3", []int{1}, []int{1}},
+		{0, 2, 0, "cpu:0,cpu:1,cpu:2", []int{1, 1}, []int{2}},
+		{40 * half, 40, 0, "cpu:0,cpu:1", []int{10, 10, 10, 10}, []int{12, 14, 14}},
+		{5 * half, 5, 4, "cpu:0,cpu:1", []int{1, 4}, []int{1, 4}},
+	} {
+		l := newLab(t)
+		l.number(tc.items)
+		l.devices, l.chunk = tc.devices, tc.chunk
+		l.mustRun(`
+name: few
+stages:
+  images: {uses: lab/source}
+  scaled: {uses: lab/scale, store: keep, in: {images: images}}
+  added:  {uses: lab/add, in: {maps: scaled, images: images}}
+publish: []
+`)
+		if got := l.ran["threads"]; tc.threads > 0 && got != tc.threads {
+			t.Errorf("%d items on %s: computed with %d threads, want %d", tc.items, tc.devices, got, tc.threads)
+		}
+		for step, want := range map[string][]int{"scaled": tc.scaled, "added": tc.added} {
+			done := []int{0}
+			for _, e := range l.events {
+				if e.Kind == pipeline.Items && e.Step == step {
+					done = append(done, e.Done)
+				}
+			}
+			slices.Sort(done)
+			var sizes []int
+			for i := range done[1:] {
+				sizes = append(sizes, done[i+1]-done[i])
+			}
+			slices.Sort(sizes)
+			if !slices.Equal(sizes, want) {
+				t.Errorf("%d items, chunk %d, %s: %s was done in chunks of %v, want %v", tc.items, tc.chunk, tc.devices, step, sizes, want)
 			}
 		}
 	}

@@ -247,9 +247,19 @@ func (r *run) chunk(ctx context.Context, slot *device.Slot, j *job, lead *member
 	if len(twins) > 0 {
 		slices.SortStableFunc(todo, func(a, b int32) int { return cmp.Compare(first(a), first(b)) })
 	}
+	size := r.Chunk
+	if size == 0 && len(todo) > 0 {
+		// As few rounds as chunks of 16 make, and in each a chunk for every worker.
+		workers := 1
+		if j.device() {
+			workers = len(r.Devices)
+		}
+		rounds := (len(todo)-1)/(16*workers) + 1
+		size = (len(todo)-1)/(rounds*workers) + 1
+	}
 	from := 0
 	for i := range todo {
-		if last := i == len(todo)-1; last || i+1-from >= r.Chunk && first(todo[i]) != first(todo[i+1]) {
+		if last := i == len(todo)-1; last || i+1-from >= size && first(todo[i]) != first(todo[i+1]) {
 			j.chunks = append(j.chunks, todo[from:i+1])
 			from = i + 1
 		}

@@ -66,6 +66,7 @@ func (l *lab) scale() stages.Stage {
 				}
 				e.Put("maps", i, big(p.By*first(e.In("images", i))))
 				l.count("scale", 1)
+				l.count("threads", e.Slot.Device().Threads)
 			}
 			return nil
 		},

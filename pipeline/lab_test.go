@@ -41,7 +41,7 @@ type lab struct {
 }
 
 func newLab(t *testing.T) *lab {
-	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu"}
+	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu:0"}
 	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild(), l.side()) {
 		l.stages[s.Name] = &s
 	}

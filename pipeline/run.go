@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
 	Batch    int             // passes handed to a device at once; 0 for 16
-	Chunk    int             // items of one piece of work; 0 for 16
+	Chunk    int             // items of one piece of work; 0 for 16, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
 	// MadeBy says what makes the results of a device class: the class, the CPU's
 	// family, the runtime's version. It is recorded with them.
@@ -32,8 +31,9 @@ type Engine struct {
 	Force func(*Cell) bool
 	// OnEvent, if set, is told what happens, by one goroutine at a time.
 	OnEvent func(Event)
-	// SlotBytes bounds the sessions kept on one device; 0 for 4 GiB.
-	SlotBytes int64
+	// DeviceBytes bounds the sessions kept on one device, a processor's slots together;
+	// 0 for 4 GiB.
+	DeviceBytes int64
 }
 
 // A Summary counts what a run did.
@@ -48,11 +48,13 @@ type Summary struct {
 type run struct {
 	*Engine
 	*resolver
-	ctx     context.Context
-	host    chan *device.Slot
-	own     *device.Slot // of the scheduling goroutine
-	devices chan *device.Slot
-	slots   []*device.Slot // all of them, devices first
+	ctx       context.Context
+	host      chan *device.Slot
+	own       *device.Slot      // of the scheduling goroutine
+	devices   chan *device.Slot // empty until first is done
+	first     sync.Once
+	hostShelf *device.Shelf
+	shelves   []*device.Shelf // all of them
 
 	due      []*node       // cells all of whose inputs have finished
 	ready    nodeHeap      // cells to execute
@@ -86,9 +88,9 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 		events: make(chan func(), 64), keyed: map[stages.Digest]*node{},
 	}
 	r.same, r.resolver.force = e.SameDevice, e.Force
-	if e.Batch == 0 || e.Chunk == 0 {
+	if e.Batch == 0 {
 		defaults := *e
-		defaults.Batch, defaults.Chunk = cmp.Or(e.Batch, 16), cmp.Or(e.Chunk, 16)
+		defaults.Batch = 16
 		r.Engine = &defaults
 	}
 	if len(e.Devices) == 0 {
@@ -139,29 +141,42 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	return res, nil
 }
 
+// openSlots makes the slots beside the devices. Their shelf is their own: what a device
+// waits for is never made by work that may wait for a device.
 func (r *run) openSlots() {
-	limit := cmp.Or(r.SlotBytes, 4<<30)
+	r.hostShelf = r.newShelf()
+	r.own = r.hostShelf.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+	r.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
+	for i := range cap(r.host) {
+		r.host <- r.hostShelf.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
+	}
 	r.devices = make(chan *device.Slot, len(r.Devices))
-	for _, d := range r.Devices {
-		s := device.NewSlot(d, limit)
-		r.devices <- s
-		r.slots = append(r.slots, s)
-	}
 	r.storing = make(chan struct{}, len(r.Devices))
-	r.own = device.NewSlot(stages.Device{Class: "cpu", Threads: 1}, limit)
-	r.slots = append(r.slots, r.own)
-	k := runtime.GOMAXPROCS(0)
-	r.host = make(chan *device.Slot, k)
-	for i := range k {
-		s := device.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1}, limit)
-		r.host <- s
-		r.slots = append(r.slots, s)
-	}
+}
+
+// openDevices makes the devices' slots, those of a processor on one shelf, the first time
+// that there is work for one, which has that many items.
+func (r *run) openDevices(items int) {
+	r.first.Do(func() {
+		var shelf *device.Shelf
+		for _, d := range device.For(items, r.Devices) {
+			if shelf == nil || d.Class != "cpu" {
+				shelf = r.newShelf()
+			}
+			r.devices <- shelf.NewSlot(d)
+		}
+	})
+}
+
+func (r *run) newShelf() *device.Shelf {
+	s := device.NewShelf(cmp.Or(r.DeviceBytes, 4<<30))
+	r.shelves = append(r.shelves, s)
+	return s
 }
 
 func (r *run) closeSlots() {
-	for _, s := range r.slots {
-		s.Clear()
+	for _, s := range r.shelves {
+		s.Trim()
 	}
 }
 
@@ -182,19 +197,16 @@ func (r *run) slotFor(ctx context.Context, n *node, have *device.Slot) (*device.
 // onDevice returns the slot at hand if that's a device's, or waits for one. Work
 // on a device never waits here, nor for work that does, so the wait ends.
 func (r *run) onDevice(ctx context.Context, have *device.Slot) (*device.Slot, func(), error) {
-	if r.isDevice(have) {
+	if !have.On(r.hostShelf) {
 		return have, func() {}, nil
 	}
+	r.openDevices(len(r.Devices))
 	select {
 	case s := <-r.devices:
 		return s, func() { r.devices <- s; r.wake() }, nil
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
-}
-
-func (r *run) isDevice(s *device.Slot) bool {
-	return slices.Contains(r.slots[:len(r.Devices)], s)
 }
 
 func (r *run) madeBy(n *node) string {

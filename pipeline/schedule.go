@@ -148,6 +148,13 @@ func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 }
 
 func (r *run) enqueue(j *job) {
+	if j.device() {
+		items := 0
+		for _, m := range j.members {
+			items = max(items, m.count)
+		}
+		r.openDevices(cmp.Or(items, len(r.Devices))) // a Whole stage has none
+	}
 	i, _ := slices.BinarySearchFunc(r.tasks, j, func(a, b *job) int {
 		return cmp.Compare(a.members[0].Index, b.members[0].Index)
 	})

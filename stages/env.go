@@ -26,8 +26,11 @@ type Slot interface {
 	// Keep returns what make made the last time it was called with this key on
 	// this slot, or calls it. What isn't used for long is closed when room is
 	// needed, never while a chunk runs. weight is its approximate size in bytes.
-	// make may call Keep, with other keys.
+	// make may call Keep and Share, with other keys.
 	Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
+	// Share does the same for what several slots may use at once: those of one
+	// processor make it once, or have the same error. make must not ask for what it makes.
+	Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
 // Data is what one upstream cell hands to an input port.

@@ -15,6 +15,10 @@ axes:
   method:
     occlusion: {uses: attribute/occlusion, with: {window: 16, stride: 16}}
     rise: {uses: attribute/rise, with: {masks: 21, cells: 4}}
+    saliency: {uses: attribute/saliency}
+    guided: {uses: attribute/guided-backprop}
+    gradients: {uses: attribute/integrated-gradients, with: {steps: 5}}
+    deeplift: {uses: attribute/deeplift}
   order: [morf, lerf]
 stages:
   images: {uses: dataset/shapes, with: {count: 5, seed: 1000003}}
@@ -45,6 +49,7 @@ func TestDevicesBatchesChunks(t *testing.T) {
 		"--batch 3 --chunk 2",
 		"--devices cpu:0 --batch 5 --chunk 3",
 		"--devices cpu:0,cpu:1 --batch 64 --chunk 64",
+		"--devices cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7",
 	}
 	resnet, vit := net(t, "resnet"), net(t, "vit")
 	w := newWorld(t, map[string]string{"devices.yaml": fmt.Sprintf(devicesYAML, resnet, vit, "keep")})

@@ -36,7 +36,8 @@ func newEngineFlags(f *flags) *engineFlags {
 const engineHelp = `
   --store DIR          where results are kept: $RUNEXP_STORE, or .runexp/store in
                        the repository's folder
-  --devices LIST       cpu; cpu:0,cpu:1 shares the cores; cuda:0,cuda:1
+  --devices LIST       cpu: a worker for each core; cpu:0: one with all cores;
+                       cpu:0,cpu:1: two that share them; cuda:0,cuda:1
   --batch N            passes handed to a device at once
   --chunk N            items of one piece of work
   --same-device        take only stored results that the same kind of device made

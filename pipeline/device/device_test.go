@@ -2,7 +2,7 @@ package device
 
 import (
 	"fmt"
-	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +12,12 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "2,5")
+	all := "cpu:0"
+	for i := range runtime.GOMAXPROCS(0) - 1 {
+		all += fmt.Sprintf(" cpu:%d", i+1)
+	}
 	for list, want := range map[string]string{
-		"cpu": "cpu:0", "cpu:0": "cpu:0", "cpu:0,cpu:1": "cpu:0 cpu:1", " cpu:1 , cpu:0": "cpu:1 cpu:0",
+		"cpu": all, "cpu:0": "cpu:0", "cpu:0,cpu:1": "cpu:0 cpu:1", " cpu:1 , cpu:0": "cpu:1 cpu:0",
 		"cuda": "cuda:0 cuda:1", "cuda:1": "cuda:1",
 		"": "unknown device", "gpu": "unknown device", "cpu:x": "not a number", "cpu:-1": "not a number",
 		"cpu,cuda": "mix classes", "cpu:1,cpu:1": "listed twice", "cpu,cpu:0": "listed twice", "cuda,cuda:1": "listed twice", "cpu:1,cpu:+1": "listed twice",
@@ -37,63 +41,28 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A session notes when it's closed.
-type session struct {
-	name   string
-	closed *[]string
-}
-
-func (s session) Close() error { *s.closed = append(*s.closed, s.name); return nil }
-
-func TestSlotKeepsWhatItCan(t *testing.T) {
-	var closed []string
-	s := NewSlot(stages.Device{Class: "cpu"}, 10)
-	keep := func(name string, weight int64) {
-		t.Helper()
-		c, err := s.Keep(name, weight, func() (io.Closer, error) { return session{name, &closed}, nil })
-		if err != nil || c.(session).name != name {
-			t.Fatal(c, err)
+// TestFor holds that no core idles for lack of items where all can work on one.
+func TestFor(t *testing.T) {
+	cpus := func(n, threads int) (list []stages.Device) {
+		for i := range n {
+			list = append(list, stages.Device{Class: "cpu", Index: i, Threads: threads})
+		}
+		return list
+	}
+	cuda := []stages.Device{{Class: "cuda"}, {Class: "cuda", Index: 1}, {Class: "cuda", Index: 2}, {Class: "cuda", Index: 3}}
+	for _, tc := range []struct {
+		items         int
+		devices, want []stages.Device
+	}{
+		{1, cpus(2, 1), cpus(2, 1)},
+		{1, cpus(4, 1), cpus(1, 4)},
+		{2, cpus(8, 2), cpus(1, 16)},
+		{3, cpus(8, 1), cpus(8, 1)},
+		{1000, cpus(2, 1), cpus(2, 1)},
+		{1, cuda, cuda},
+	} {
+		if got := For(tc.items, tc.devices); !slices.Equal(got, tc.want) {
+			t.Errorf("%d items on %v: %v, want %v", tc.items, tc.devices, got, tc.want)
 		}
 	}
-	check := func(what, want string) {
-		t.Helper()
-		if got := fmt.Sprint(closed); got != want {
-			t.Errorf("%s: closed %s, want %s", what, got, want)
-		}
-		closed = nil
-	}
-	end := s.Begin()
-	keep("a", 6)
-	keep("b", 6)
-	check("a call keeps what it uses, however heavy", "[]")
-	inner := s.Begin()
-	keep("c", 6)
-	check("a call within it leaves that alone", "[]")
-	if err := s.Trim(); err != nil {
-		t.Fatal(err)
-	}
-	check("for lack of memory too", "[]")
-	inner()
-	keep("a", 6)
-	end()
-	end = s.Begin()
-	keep("d", 4)
-	check("the oldest go first, until there's room", "[b c]")
-	end()
-	if err := s.Trim(); err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(closed)
-	check("nothing runs", "[a d]")
-	if _, err := s.Keep("e", 1, func() (io.Closer, error) { return nil, io.EOF }); err != io.EOF {
-		t.Errorf("a session that can't be made: %v", err)
-	}
-	if _, err := s.Keep("g", 1, func() (io.Closer, error) { keep("f", 1); return session{"g", &closed}, nil }); err != nil {
-		t.Errorf("what needs something else that is kept: %v", err)
-	}
-	if err := s.Clear(); err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(closed)
-	check("the end", "[f g]")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
+	"github.com/sourcegraph/conc/pool"
 )
 
 const (
@@ -43,7 +44,7 @@ var evaluations = map[string]struct {
 
 // BenchmarkMethods measures every method that asks a model, on the shapes of
 // ResNet-50 and ViT-B/16: images a second of the whole stage, from encoded images to
-// encoded maps, with its programs loaded; how many of ONNX Runtime's own forward
+// encoded maps, with its programs loaded, by a worker a core; how many of ONNX Runtime's own forward
 // passes that is; for methods that take the gradient several times, how many times as long
 // as that many gradients of the same batch; and captum's best of batches of 1, 8 and 32 on
 // the same threads. One
@@ -69,7 +70,7 @@ func benchMethods(b *testing.B, name, path string) {
 	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
 	forward := bareForward(b, path)
 	ask := startCaptum(b, name)
-	slot := stagetest.NewSlot()
+	slots := stagetest.NewWorkers(threads())
 	for _, s := range registry.Builtin().Family("attribute") {
 		method, ok := strings.CutPrefix(s.Name, "attribute/")
 		port := s.Input("model")
@@ -77,52 +78,48 @@ func benchMethods(b *testing.B, name, path string) {
 		if !ok || port == nil || port.Optional || wanted != "" && !slices.Contains(strings.Split(wanted, ","), method) {
 			continue
 		}
-		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slot, forward, ask) })
+		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slots, forward, ask) })
 	}
 }
 
-func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Slot, forward func() float64, ask func(string) (float64, string)) {
+func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages.Slot, forward func() float64, ask func(string) (float64, string)) {
 	method := strings.TrimPrefix(s.Name, "attribute/")
 	params := s.NewParams()
 	for field, v := range evaluations[method].fields {
 		set(b, params, field, v)
 	}
-	count := methodsBatch
-	run := func() (float64, error) {
-		e, err := stagetest.Env(s, methodInputs(data, count))
-		if err != nil {
-			return 0, err
+	load := func(count int) (seconds float64) { // the programs, slot by slot
+		for _, slot := range slots {
+			var err error
+			if seconds, err = timed(b, s, params, data, []stages.Slot{slot}, count/len(slots)); err != nil {
+				b.Skipf("skipped: %v", err)
+			}
 		}
-		e.Slot, e.Batch = slot, methodsBatch
-		start := time.Now()
-		err = s.Run(b.Context(), params, e)
-		return time.Since(start).Seconds() / float64(count), err
+		return seconds
 	}
-	first, err := run()
-	if err != nil {
-		b.Skipf("skipped: %v", err)
-	}
-	if first > 2 { // slow methods run the same batch after batch for each image
-		count = 1
+	count := methodsBatch
+	if load(count) > 4 { // slow methods run the same batch after batch for each image
+		count = len(slots)
+		load(count)
 	}
 	gradients := evaluations[method].n
 	if method == "occlusion" {
 		gradients = 0
 	}
 	if gradients > 0 {
-		saliency(b, data, slot) // which loads its program
+		saliency(b, data, slots) // which loads its program
 	}
 	var ours, bare, gradient, theirs []float64
 	note := ""
 	for b.Loop() {
 		for range methodsRounds {
-			seconds, err := run()
+			seconds, err := timed(b, s, params, data, slots, count)
 			if err != nil {
 				b.Fatal(err)
 			}
 			ours, bare = append(ours, seconds), append(bare, forward())
 			if gradients > 0 {
-				gradient = append(gradient, saliency(b, data, slot))
+				gradient = append(gradient, saliency(b, data, slots))
 			}
 			t, said := ask(fmt.Sprintf("%s %d", method, evaluations[method].n))
 			if note = said; t > 0 {
@@ -150,18 +147,34 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slot stages.Sl
 }
 
 // saliency returns the seconds an image of a batch of gradients.
-func saliency(b *testing.B, data stages.Data, slot stages.Slot) float64 {
+func saliency(b *testing.B, data stages.Data, slots []stages.Slot) float64 {
 	b.Helper()
-	e, err := stagetest.Env(&attribute.Saliency, methodInputs(data, methodsBatch))
+	seconds, err := timed(b, &attribute.Saliency, attribute.Saliency.NewParams(), data, slots, methodsBatch)
 	if err != nil {
 		b.Fatal(err)
 	}
-	e.Slot, e.Batch = slot, methodsBatch
-	start := time.Now()
-	if err := attribute.Saliency.Run(b.Context(), attribute.Saliency.NewParams(), e); err != nil {
-		b.Fatal(err)
+	return seconds
+}
+
+// timed returns the seconds an image of a stage that slots share so many images of.
+func timed(b *testing.B, s *stages.Stage, params any, data stages.Data, slots []stages.Slot, count int) (float64, error) {
+	b.Helper()
+	var all []*stages.Env
+	for _, slot := range slots {
+		e, err := stagetest.Env(s, methodInputs(data, count/len(slots)))
+		if err != nil {
+			return 0, err
+		}
+		e.Slot, e.Batch = slot, methodsBatch
+		all = append(all, e)
 	}
-	return time.Since(start).Seconds() / methodsBatch
+	start := time.Now()
+	p := pool.New().WithErrors()
+	for _, e := range all {
+		p.Go(func() error { return s.Run(b.Context(), params, e) })
+	}
+	err := p.Wait()
+	return time.Since(start).Seconds() / float64(count), err
 }
 
 func median(v []float64) float64 {

@@ -27,6 +27,11 @@ func (s *asked) Keep(key string, weight int64, make func() (io.Closer, error)) (
 	return c, err
 }
 
+// Share does the same.
+func (s *asked) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.Keep(key, weight, make)
+}
+
 // TestTogether holds that methods side by side on one slot make the outputs, byte for
 // byte, that each makes alone; that few programs answer all their questions; and that no
 // answer is left lying.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -156,6 +157,50 @@ func (s slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Clos
 	c, err := make()
 	if err == nil {
 		s[key] = c
+	}
+	return c, err
+}
+
+// Share does the same.
+func (s slot) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.Keep(key, weight, make)
+}
+
+// NewWorkers returns n CPU slots of one thread each, which share what slots may share.
+// Where two want at once what isn't there yet, both make it.
+func NewWorkers(n int) []stages.Slot {
+	all := make([]stages.Slot, n)
+	shared := &shared{slot: slot{}}
+	for i := range all {
+		all[i] = worker{slot{}, shared}
+	}
+	return all
+}
+
+type shared struct {
+	mu sync.Mutex // guards slot
+	slot
+}
+
+type worker struct {
+	slot
+	shared *shared
+}
+
+func (worker) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
+
+func (w worker) Share(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
+	w.shared.mu.Lock()
+	c, ok := w.shared.slot[key]
+	w.shared.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	c, err := make()
+	if err == nil {
+		w.shared.mu.Lock()
+		w.shared.slot[key] = c
+		w.shared.mu.Unlock()
 	}
 	return c, err
 }

@@ -115,3 +115,8 @@ func (s *slot) Device() stages.Device { return stages.Device{Class: "cpu", Threa
 func (s *slot) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
 	return s.keeper.Keep(key, weight, make)
 }
+
+// Share does the same.
+func (s *slot) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.Keep(key, weight, make)
+}

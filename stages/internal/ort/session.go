@@ -14,7 +14,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Session is a loaded model. One run at a time goes through it.
+// A Session is a loaded model. Several runs may go through it at a time; they share its
+// threads, but for the one each was called on.
 type Session struct {
 	session *onnxruntime.DynamicAdvancedSession
 	inputs  int

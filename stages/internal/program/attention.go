@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -71,23 +70,16 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 		}
 	}
 	a := Attention{Attention: found, explains: what != Heads}
-	key := fmt.Sprintf("program attention %s, probability %t, batch %d of %s", what, probability, batch, n.digest)
-	if g, err = n.Graph(ctx, slot, batch); err != nil {
-		return Attention{}, err
-	}
-	weight := 4*n.size + int64(batch*n.Size())*4*64
-	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		r, err := n.compileAttention(g, what, probability, batch)
+	key := fmt.Sprintf("attention %s, probability %t", what, probability)
+	a.Program, err = n.keep(slot, key, batch, 4*n.size, func() (*onnx.Model, recipe, error) {
+		g, err := n.Graph(ctx, slot, batch)
 		if err != nil {
-			return nil, err
+			return nil, recipe{}, err
 		}
-		return open(g.Model, batch, n.Classes, r, slot)
+		r, err := n.compileAttention(g, what, probability, batch)
+		return g.Model, r, err
 	})
-	if err != nil {
-		return Attention{}, err
-	}
-	a.Program = c.(*Program)
-	return a, nil
+	return a, err
 }
 
 func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (r recipe, err error) {

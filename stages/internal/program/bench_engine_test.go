@@ -19,7 +19,8 @@ import (
 // BenchmarkEngine measures what the engine adds to the sessions it runs: the command
 // makes saliency maps of stored images, with everything that it does from its start
 // to its end, beside a loop here that compiles the same two programs, one for the
-// predicted class and one for the derivative, and runs them as often. Both are also
+// predicted class and one for the derivative, and runs them as often. Both have one worker
+// with all cores. Both are also
 // measured in seconds of the processor, which other work on the machine disturbs less.
 // With -benchtime 5x the ratios are medians of five rounds.
 func BenchmarkEngine(b *testing.B) {
@@ -82,7 +83,7 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(command, "run", file, "--quiet", "--batch", "8",
+	cmd := exec.Command(command, "run", file, "--quiet", "--batch", "8", "--devices", "cpu:0",
 		"--store", filepath.Join(dir, fmt.Sprint("store", round)), "--out", filepath.Join(dir, fmt.Sprint("out", round)))
 	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -95,7 +96,8 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 func (e engineBench) bare(b *testing.B) cost {
 	start, before := time.Now(), processor(b)
 	n := net(b, e.net)
-	slot := threaded{runtime.NumCPU(), stagetest.NewSlot()}
+	slot := &closing{Slot: threaded{runtime.NumCPU(), stagetest.NewSlot()}}
+	defer slot.close()
 	f, err := n.Forward(b.Context(), slot, 8)
 	if err != nil {
 		b.Fatal(err)
@@ -118,11 +120,6 @@ func (e engineBench) bare(b *testing.B) cost {
 	}
 	for range e.images / g.Batch {
 		if err := g.Run(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, p := range []*program.Program{f.Program, g.Program} {
-		if err := p.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}

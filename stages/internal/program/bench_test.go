@@ -21,6 +21,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
+	"github.com/sourcegraph/conc/pool"
 )
 
 const (
@@ -29,10 +30,11 @@ const (
 )
 
 // BenchmarkGradient measures a forward pass and the gradient of the images, as
-// attribute/saliency has it made of a batch, on the nets of testdata/shapes.py: beside ONNX
-// Runtime's own forward pass over the net's file, all its optimisations on, and
-// beside PyTorch's gradient of the images. One run of each makes a round; medians of
-// rounds are reported, so that what else the machine does meets all alike.
+// attribute/saliency has it made of a batch by a worker a core, on the nets of
+// testdata/shapes.py: beside ONNX Runtime's own forward pass over the net's file, all its
+// optimisations on, and beside PyTorch's gradient of the images, both with a thread a core.
+// One run of each makes a round; medians of rounds are reported, so that what else the
+// machine does meets all alike.
 func BenchmarkGradient(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -51,21 +53,33 @@ func benchGradient(b *testing.B, dir, name string) {
 	threads := min(2, runtime.NumCPU())
 	n := net(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
 	forward := bareForward(b, path, n, threads)
-	slot := threaded{threads, stagetest.NewSlot()}
-	g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range g.Batch {
-		wave(i, g.Image(i))
-		g.Explain(i, program.Target{Class: 0, Minus: -1})
+	var workers []program.Gradient
+	for _, slot := range stagetest.NewWorkers(threads) {
+		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch/threads)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range g.Batch {
+			wave(i, g.Image(i))
+			g.Explain(i, program.Target{Class: 0, Minus: -1})
+		}
+		workers = append(workers, g)
 	}
 	gradient := func() time.Duration {
 		start := time.Now()
-		for range benchBatch / g.Batch {
-			if err := g.Run(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+		p := pool.New().WithErrors()
+		for _, g := range workers {
+			p.Go(func() error {
+				for range benchBatch / threads / g.Batch {
+					if err := g.Run(b.Context()); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := p.Wait(); err != nil {
+			b.Fatal(err)
 		}
 		return time.Since(start)
 	}

@@ -1,7 +1,10 @@
 package program
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -19,22 +22,74 @@ type comparison struct {
 	ready     bool // the reference's program has run
 }
 
-// compare loads the programs of a comparison. g is the graph of a batch and one that of
-// a single image; where values of one don't broadcast to those of g, the reference
-// stands in every row. once says that what is read of the reference is made once.
-func (n *Net) compare(g, one *onnx.Graph, q Question, official bool, batch int, slot stages.Slot, once bool) (*comparison, error) {
-	to, err := n.compileComparison(g, one, q, official, batch, once)
+// keepComparison returns the programs of a comparison on a slot. once says that what is
+// read of the reference is made once.
+func (n *Net) keepComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int, once bool) (*comparison, error) {
+	key := fmt.Sprintf("program deeplift of %q, official %t, probability %t, once %t, batch %d of %s", q.Layer, official, q.Probability, once, batch, n.digest)
+	// Weights twice, and turned around for the way back, and twice for the reference.
+	l, err := sharing(slot)(key, 6*n.size, func() (io.Closer, error) {
+		return n.openComparison(ctx, slot, q, official, batch, once)
+	})
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{inner: q.Layer != ""}
-	if c.reference, err = open(to.there.Model, to.rows, n.Classes, to.forth, slot); err != nil {
+	both := l.(pair)
+	k, err := slot.Keep("memory of "+key, both.back.memory()+both.reference.memory(), func() (io.Closer, error) {
+		c, err := both.allocate(once)
+		return c, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if c.Program, err = open(to.here.Model, batch, n.Classes, to.back, slot); err != nil {
+	c := k.(*comparison)
+	c.inner = q.Layer != ""
+	c.on(slot, both.back)
+	c.reference.on(slot, both.reference)
+	return c, nil
+}
+
+// A pair is the loaded programs of a comparison.
+type pair struct{ back, reference *loaded }
+
+// Close unloads both.
+func (p pair) Close() error { return errors.Join(p.back.Close(), p.reference.Close()) }
+
+// openComparison compiles and loads the programs of a comparison. Where values of the graph
+// of a single image don't broadcast to those of a batch, the reference stands in every row.
+func (n *Net) openComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int, once bool) (p pair, err error) {
+	g, err := n.Graph(ctx, slot, batch)
+	if err != nil {
+		return p, err
+	}
+	one := g
+	if n.Batch == 0 && batch > 1 {
+		if one, err = n.Graph(ctx, slot, 1); err != nil {
+			return p, err
+		}
+	}
+	to, err := n.compileComparison(g, one, q, official, batch, once)
+	if err != nil {
+		return p, err
+	}
+	if p.reference, err = open(to.there.Model, to.rows, n.Classes, to.forth, slot); err != nil {
+		return p, err
+	}
+	if p.back, err = open(to.here.Model, batch, n.Classes, to.back, slot); err != nil {
+		return p, errors.Join(err, p.reference.Close())
+	}
+	return p, nil
+}
+
+// allocate returns the programs with memory: what the one returns, or is fed, the other is
+// fed.
+func (p pair) allocate(once bool) (c *comparison, err error) {
+	c = &comparison{}
+	if c.reference, err = allocate(p.reference); err != nil {
+		return nil, err
+	}
+	if c.Program, err = allocate(p.back); err != nil {
 		return nil, errors.Join(err, c.reference.Close())
 	}
-	// What the one returns, or is fed, the other is fed, in the same memory.
 	same := c.reference.feeds
 	if once {
 		same = c.reference.returned
@@ -145,7 +200,7 @@ func (n *Net) compared(g *onnx.Graph, q Question, batch int) (at bounds, wrt, ex
 	return at, wrt, n.explained(g, batch, q.Probability), nil
 }
 
-// Close unloads both programs.
+// Close frees the memory of both programs.
 func (c *comparison) Close() error {
 	c.feeds = c.feeds[:2] // the others are the reference's
 	return errors.Join(c.Program.Close(), c.reference.Close())

@@ -2,8 +2,6 @@ package program
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -20,28 +18,9 @@ type DeepLIFT struct{ *comparison }
 // reference image, or fewer as [Net.AtOnce] says. The rules of q are those of
 // [relevance.Rescale], official or not.
 func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int) (DeepLIFT, error) {
-	batch = n.AtOnce(slot.Device(), batch)
-	key := fmt.Sprintf("program deeplift of %q, official %t, probability %t, batch %d of %s", q.Layer, official, q.Probability, batch, n.digest)
-	g, err := n.Graph(ctx, slot, batch)
-	if err != nil {
-		return DeepLIFT{}, err
-	}
-	one := g
-	if n.Batch == 0 && batch > 1 {
-		if one, err = n.Graph(ctx, slot, 1); err != nil {
-			return DeepLIFT{}, err
-		}
-	}
-	// Weights twice, and turned around for the way back, and twice for the reference;
-	// activations of two images.
-	weight := 6*n.size + int64((batch+1)*n.Size())*4*64
-	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		return n.compare(g, one, q, official, batch, slot, slot.Device().Class == "cpu")
-	})
-	if err != nil {
-		return DeepLIFT{}, err
-	}
-	return DeepLIFT{c.(*comparison)}, nil
+	d := slot.Device()
+	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(d, batch), d.Class == "cpu")
+	return DeepLIFT{c}, err
 }
 
 // explained emits the answer [batch, classes], and behind it what makes the explained

@@ -55,18 +55,10 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 // it that aren't processors, which make what is read of the reference in every run.
 func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot) DeepLIFT {
 	t.Helper()
-	var g [2]*onnx.Graph
-	for i, batch := range []int{2, 1} {
-		var err error
-		if g[i], err = n.Graph(ctx, slot, batch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := n.compare(g[0], g[1], Question{}, false, 2, slot, false)
+	c, err := n.keepComparison(ctx, slot, Question{}, false, 2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
 	return DeepLIFT{c}
 }
 

@@ -46,7 +46,12 @@ func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w wa
 		w.forward, w.alone = true, true
 		return n.keepWalk(ctx, slot, batch, w)
 	}
-	return n.keep(slot, batch, n.written(batch, w))
+	// The weights twice, as ONNX Runtime packs them.
+	return n.keep(slot, w.name, batch, 2*n.size, func() (*onnx.Model, recipe, error) {
+		r := n.written(batch, w)
+		m, err := n.compile(r)
+		return m, r, err
+	})
 }
 
 // written is the recipe of a walk through the file as it is written.
@@ -62,7 +67,7 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	if _, ok := slot.(*Rehearsal); ok {
 		return false, nil // no bits
 	}
-	c, err := slot.Keep(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
+	c, err := slot.Share(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
 		m, err := n.parse()
 		if err != nil || !suspicious(m.Proto) {
@@ -90,7 +95,7 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	return bool(c.(wavering)), nil
 }
 
-// wavering is what a slot keeps of a model: whether its bits hang on more than images.
+// wavering is what slots keep of a model: whether its bits hang on more than images.
 type wavering bool
 
 func (wavering) Close() error { return nil }

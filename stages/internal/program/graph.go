@@ -23,7 +23,7 @@ const newestIR = 10
 // input is the model's own, [Spec.Input], in the model's layout and order; its
 // output is [Spec.Output]. The caller may change it; the weights are shared.
 //
-// It is kept on the slot, so that the programs of a net derive it once.
+// It is shared by slots, so that the programs of a net derive it once.
 func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Graph, error) {
 	if n.Batch > 0 && batch != n.Batch {
 		return nil, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
@@ -35,17 +35,17 @@ func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Gra
 	return k.Clone(), nil
 }
 
-// keptGraph returns the graph that the slot keeps, not to be changed.
+// keptGraph returns the graph that slots share, not to be changed.
 func (n *Net) keptGraph(ctx context.Context, slot stages.Slot, batch int) (kept, error) {
 	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
-	c, err := slot.Keep(key, n.size, func() (io.Closer, error) { return n.graph(ctx, batch) })
+	c, err := slot.Share(key, n.size, func() (io.Closer, error) { return n.graph(ctx, batch) })
 	if err != nil {
 		return kept{}, err
 	}
 	return c.(kept), nil
 }
 
-// kept is a graph on a slot. Its shapes are known of it alone, or were measured on an
+// kept is a graph that slots share. Its shapes are known of it alone, or were measured on an
 // image, and then may hang on that.
 type kept struct {
 	*onnx.Graph
@@ -56,6 +56,9 @@ func (kept) Close() error { return nil }
 
 func (n *Net) graph(ctx context.Context, batch int) (k kept, err error) {
 	defer onnx.Sound(&err)
+	if ctx.Err() != nil {
+		return k, context.Cause(ctx)
+	}
 	m, err := n.plain(batch)
 	if err != nil {
 		return k, err

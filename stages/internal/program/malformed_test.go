@@ -107,6 +107,11 @@ func (s *closing) Keep(key string, weight int64, make func() (io.Closer, error))
 	return c, err
 }
 
+// Share does the same.
+func (s *closing) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.Keep(key, weight, make)
+}
+
 func (s *closing) close() {
 	for _, c := range s.kept {
 		c.Close()

@@ -51,7 +51,12 @@ func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int,
 	if err != nil {
 		return nil, err
 	}
-	p, err := load(program, batch, n.Classes, r, d)
+	l, err := load(program, batch, n.Classes, r, d)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	p, err := allocate(l)
 	if err != nil {
 		return nil, err
 	}

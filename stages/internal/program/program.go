@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/runexp/runexp/stages"
@@ -51,7 +52,7 @@ func Load(e *stages.Env) (*Net, error) {
 		return m, nil
 	})
 	digest := e.ValueDigest("model")
-	c, err := e.Slot.Keep("model "+digest.String(), 0, func() (io.Closer, error) {
+	c, err := e.Slot.Share("model "+digest.String(), 0, func() (io.Closer, error) {
 		m, err := load()
 		return &seen{m.Spec, int64(len(m.ONNX))}, err
 	})
@@ -65,7 +66,7 @@ func Load(e *stages.Env) (*Net, error) {
 	}}, nil
 }
 
-// seen is what a slot keeps of a model: all but its bytes.
+// seen is what slots keep of a model: all but its bytes.
 type seen struct {
 	modelfile.Spec
 	size int64
@@ -212,31 +213,91 @@ func bgr(f *onnx.Fragment, x string) string {
 	return f.Op("Gather", []string{x, f.Ints("bgr", []int64{2, 1, 0}, 3)}, onnx.Attr{Name: "axis", Value: 1})
 }
 
+// A loaded program is on a device, for all slots there: it has no memory of what it is
+// fed and returns.
+type loaded struct {
+	recipe         recipe
+	batch, classes int
+	session        *ort.Session // nil in a rehearsal
+}
+
+// open returns the program of a recipe for a slot, given its model.
+func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (*loaded, error) {
+	if _, ok := slot.(*Rehearsal); ok {
+		return &loaded{r, batch, classes, nil}, nil
+	}
+	return load(m, batch, classes, r, slot.Device())
+}
+
+// load returns the program on a device.
+func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*loaded, error) {
+	b, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := ort.Default()
+	if err != nil {
+		return nil, err
+	}
+	session := runtime.NewSession
+	if r.canonical {
+		session = runtime.NewCanonicalSession
+	}
+	var inputs []string
+	for _, f := range r.feeds {
+		inputs = append(inputs, "runexp_"+f.name)
+	}
+	outputs := []string{answer}
+	for _, f := range r.returns {
+		outputs = append(outputs, "runexp_"+f.name)
+	}
+	s, err := session(b, inputs, outputs, d)
+	if err != nil {
+		return nil, err
+	}
+	return &loaded{r, batch, classes, s}, nil
+}
+
+// memory returns the bytes of what the program is fed and returns.
+func (l *loaded) memory() int64 {
+	numbers := l.batch * l.classes
+	for _, f := range slices.Concat(l.recipe.feeds, l.recipe.returns) {
+		numbers += size(f.shape)
+	}
+	return 4 * int64(numbers)
+}
+
+// Close unloads the program.
+func (l *loaded) Close() error {
+	if l.session == nil {
+		return nil
+	}
+	return l.session.Close()
+}
+
 // A Program is a compiled program on a device, with the memory of what it is fed
 // and returns.
 type Program struct {
+	*loaded
 	Batch    int
-	classes  int
-	session  *ort.Session
 	feeds    []*ort.Tensor[float32]
 	answer   *ort.Tensor[float32]
 	fed      []string               // the names of the feeds
 	returned []*ort.Tensor[float32] // what the recipe returns besides
 	names    []string               // of these
 	shapes   [][]int                // of these
-	entries  []relevance.Entry      // of its accounts
 
 	rehearsal *Rehearsal // in the place of a session
 	act, ran  int        // of the rehearsal when it last ran, and how often in it
 }
 
-// keep returns the program of a recipe on a slot, compiled when it isn't there.
-func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
-	key := fmt.Sprintf("program %s batch %d of %s", r.name, batch, n.digest)
-	// The weights twice, as ORT packs them, and a guess of the activations.
-	weight := 2*n.size + int64(batch*n.Size())*4*16
-	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
-		m, err := n.compile(r)
+// keep returns the program called key on a slot. make makes its model, for the batch,
+// when no slot of the device has it loaded. weight is what it takes there, in bytes, as
+// long as it doesn't run.
+func (n *Net) keep(slot stages.Slot, key string, batch int, weight int64, make func() (*onnx.Model, recipe, error)) (*Program, error) {
+	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
+	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
+		m, r, err := make()
 		if err != nil {
 			return nil, err
 		}
@@ -245,62 +306,33 @@ func (n *Net) keep(slot stages.Slot, batch int, r recipe) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.(*Program), nil
-}
-
-// open returns the program of a recipe on a slot, given its model.
-func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (*Program, error) {
-	if rehearsal, ok := slot.(*Rehearsal); ok {
-		p, err := allocate(batch, classes, r)
-		if err == nil {
-			p.rehearsal = rehearsal
-		}
-		return p, err
-	}
-	return load(m, batch, classes, r, slot.Device())
-}
-
-// load returns the program on a device.
-func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*Program, error) {
-	b, err := m.Encode()
+	l := c.(*loaded)
+	c, err = slot.Keep("memory of "+key, l.memory(), func() (io.Closer, error) { return allocate(l) })
 	if err != nil {
 		return nil, err
 	}
-	p, err := allocate(batch, classes, r)
-	if err != nil {
-		return nil, err
-	}
-	runtime, err := ort.Default()
-	if err == nil {
-		session := runtime.NewSession
-		if r.canonical {
-			session = runtime.NewCanonicalSession
-		}
-		outputs := []string{answer}
-		for _, name := range p.names {
-			outputs = append(outputs, "runexp_"+name)
-		}
-		var inputs []string
-		for _, name := range p.fed {
-			inputs = append(inputs, "runexp_"+name)
-		}
-		p.session, err = session(b, inputs, outputs, d)
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
+	p := c.(*Program)
+	p.on(slot, l)
 	return p, nil
 }
 
-// allocate returns the program with the memory of what it is fed and returns, and
-// nothing to run yet.
-func allocate(batch, classes int, r recipe) (*Program, error) {
+// sharing returns how a slot keeps loaded programs: with others, but for those that have
+// several threads. Slots would have to share these as well, since they are the session's.
+func sharing(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (io.Closer, error) {
+	if d := slot.Device(); d.Class == "cpu" && d.Threads > 1 {
+		return slot.Keep
+	}
+	return slot.Share
+}
+
+// allocate returns a program with the memory of what it is fed and returns.
+func allocate(l *loaded) (*Program, error) {
 	runtime, err := ort.Default()
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Batch: batch, classes: classes, entries: r.entries}
-	for _, f := range r.returns {
+	p := &Program{loaded: l, Batch: l.batch}
+	for _, f := range l.recipe.returns {
 		t, err := ort.NewTensor[float32](runtime, f.shape...)
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
@@ -308,17 +340,24 @@ func allocate(batch, classes int, r recipe) (*Program, error) {
 		p.returned = append(p.returned, t)
 		p.names, p.shapes = append(p.names, f.name), append(p.shapes, f.shape)
 	}
-	for _, f := range r.feeds {
+	for _, f := range l.recipe.feeds {
 		t, err := ort.NewTensor[float32](runtime, f.shape...)
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 		p.feeds, p.fed = append(p.feeds, t), append(p.fed, f.name)
 	}
-	if p.answer, err = ort.NewTensor[float32](runtime, batch, classes); err != nil {
+	if p.answer, err = ort.NewTensor[float32](runtime, l.batch, l.classes); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// on says what runs when the program runs on a slot: the same as what its memory was made
+// for, but that may have been closed since, and loaded again.
+func (p *Program) on(slot stages.Slot, l *loaded) {
+	p.loaded = l
+	p.rehearsal, _ = slot.(*Rehearsal)
 }
 
 // run runs the program on what its feeds hold.
@@ -348,7 +387,7 @@ func (p *Program) row(f, i int) []float32 {
 	return d[i*size : (i+1)*size]
 }
 
-// Close unloads the program.
+// Close frees the program's memory.
 func (p *Program) Close() error {
 	var errs []error
 	for _, t := range append(p.feeds, p.returned...) {
@@ -356,9 +395,6 @@ func (p *Program) Close() error {
 	}
 	if p.answer != nil {
 		errs = append(errs, p.answer.Close())
-	}
-	if p.session != nil {
-		errs = append(errs, p.session.Close())
 	}
 	return errors.Join(errs...)
 }

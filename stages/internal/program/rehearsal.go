@@ -47,6 +47,11 @@ func (r *Rehearsal) Keep(key string, _ int64, make func() (io.Closer, error)) (i
 	return c, nil
 }
 
+// Share does the same.
+func (r *Rehearsal) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return r.Keep(key, weight, make)
+}
+
 // Close lets go of what was made.
 func (r *Rehearsal) Close() error {
 	var errs []error

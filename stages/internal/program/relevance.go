@@ -39,8 +39,8 @@ type Account struct {
 // Accounts returns what became of relevance in the last run, from the answer on.
 func (a Audit) Accounts() []Account {
 	v := a.returned[len(a.returned)-1].Data
-	out := make([]Account, len(a.entries))
-	for i, e := range a.entries {
+	out := make([]Account, len(a.recipe.entries))
+	for i, e := range a.recipe.entries {
 		out[i] = Account{e.Node, e.Op, float64(v[4*i]), float64(v[4*i+1]), float64(v[4*i+2]), float64(v[4*i+3])}
 	}
 	return out

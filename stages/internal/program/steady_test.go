@@ -251,11 +251,11 @@ type failing struct{ stages.Slot }
 
 func (failing) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
 
-func (s failing) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+func (s failing) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
 	if strings.HasPrefix(key, "graph") {
 		return nil, fmt.Errorf("a graph: %w", stages.ErrOutOfMemory)
 	}
-	return s.Slot.Keep(key, weight, make)
+	return s.Slot.Share(key, weight, make)
 }
 
 // TestWaversWithoutMemory holds that a lack of memory isn't taken for a steady net.

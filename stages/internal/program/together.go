@@ -52,35 +52,30 @@ type anatomy struct {
 	readers map[sum]sum
 }
 
-// anatomies are those of a net's programs, by what these answer.
-type anatomies map[string]*anatomy
-
-func (anatomies) Close() error { return nil }
+func (*anatomy) Close() error { return nil }
 
 // anatomy returns that of the program that answers q alone.
-func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (_ *anatomy, err error) {
-	defer onnx.Sound(&err)
-	c, err := slot.Keep("anatomies of "+n.digest.String(), 0, func() (io.Closer, error) { return anatomies{}, nil })
-	if err != nil {
-		return nil, err
-	}
+func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (*anatomy, error) {
 	batch = n.AtOnce(slot.Device(), batch)
-	key, known := fmt.Sprintf("%v, batch %d", q, batch), c.(anatomies)
-	if a, ok := known[key]; ok {
-		return a, nil
-	}
-	g, err := n.Graph(ctx, slot, batch)
+	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
+	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {
+		defer onnx.Sound(&err)
+		g, err := n.Graph(ctx, slot, batch)
+		if err != nil {
+			return nil, err
+		}
+		w := n.gradient(q)
+		w.plain = true
+		_, forward, err := n.build(g, batch, w)
+		if err != nil {
+			return nil, err
+		}
+		return dissect(g, forward)
+	})
 	if err != nil {
 		return nil, err
 	}
-	w := n.gradient(q)
-	w.plain = true
-	_, forward, err := n.build(g, batch, w)
-	if err != nil {
-		return nil, err
-	}
-	known[key], err = dissect(g, forward)
-	return known[key], err
+	return c.(*anatomy), nil
 }
 
 // dissect returns the anatomy of a graph, given the nodes that go forward.

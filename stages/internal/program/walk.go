@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -132,29 +131,20 @@ func (n *Net) AtOnce(d stages.Device, rows int) int {
 // keepWalk returns the program of a walk on a slot, compiled when it isn't
 // there.
 func (n *Net) keepWalk(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
-	key := fmt.Sprintf("program %s of %v", w.name, w.Question)
+	key := fmt.Sprintf("%s of %v", w.name, w.Question)
 	for _, q := range w.also {
 		key += ", and of " + q.String()
 	}
-	key = fmt.Sprintf("%s, batch %d of %s", key, batch, n.digest)
-	// Weights twice, and turned around for each way back; activations wait for it.
-	weight := int64(4+2*len(w.also))*n.size + int64(batch*n.Size())*4*64
 	_, w.rehearsed = slot.(*Rehearsal)
-	c, err := slot.Keep(key, weight, func() (io.Closer, error) {
+	// Weights twice, and turned around for each way back.
+	return n.keep(slot, key, batch, int64(4+2*len(w.also))*n.size, func() (*onnx.Model, recipe, error) {
 		g, err := n.Graph(ctx, slot, batch)
 		if err != nil {
-			return nil, err
+			return nil, recipe{}, err
 		}
 		r, err := n.compileWalk(g, batch, w)
-		if err != nil {
-			return nil, err
-		}
-		return open(g.Model, batch, n.Classes, r, slot)
+		return g.Model, r, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c.(*Program), nil
 }
 
 // compileWalk makes the program of a walk of the graph, and returns what it is fed
