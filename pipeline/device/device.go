@@ -60,9 +60,8 @@ func Parse(list string) ([]stages.Device, error) {
 	return out, nil
 }
 
-// For returns the devices that work on so many items. An item is computed on one slot, so
-// that most of a processor's would idle where these are few, unless much goes on besides:
-// then there's one slot, with all threads.
+// For returns the devices that work on so many items. An item is computed on one slot. Where
+// a processor has four or more for each, most might idle: then it has one, with all threads.
 func For(items int, devices []stages.Device) []stages.Device {
 	if devices[0].Class != "cpu" || 4*items > len(devices) {
 		return devices

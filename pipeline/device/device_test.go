@@ -41,7 +41,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFor holds that no core idles for lack of items where all can work on one.
+// TestFor holds that a processor with four slots or more for each item has one instead, of
+// all threads, and that other devices stay as they are.
 func TestFor(t *testing.T) {
 	cpus := func(n, threads int) (list []stages.Device) {
 		for i := range n {

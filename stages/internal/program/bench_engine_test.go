@@ -20,9 +20,8 @@ import (
 // makes saliency maps of stored images, with everything that it does from its start
 // to its end, beside a loop here that compiles the same two programs, one for the
 // predicted class and one for the derivative, and runs them as often. Both have one worker
-// with all cores. Both are also
-// measured in seconds of the processor, which other work on the machine disturbs less.
-// With -benchtime 5x the ratios are medians of five rounds.
+// with all cores, and are also measured in seconds of the processor, which other work on
+// the machine disturbs less. With -benchtime 5x the ratios are medians of five rounds.
 func BenchmarkEngine(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
