@@ -1,12 +1,15 @@
 package program_test
 
 import (
+	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -38,4 +41,55 @@ func TestLoad(t *testing.T) {
 	chunk(2, 1)
 	chunk(2, 1)
 	chunk(3, 2)
+}
+
+// A forgetful slot closes what it shares before it's asked for again, as if room had been
+// needed, and keeps the rest.
+type forgetful struct {
+	stages.Slot
+	shared map[string]io.Closer
+}
+
+func (s forgetful) Share(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
+	if c, ok := s.shared[key]; ok {
+		if err := c.Close(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := make()
+	if err == nil {
+		s.shared[key] = c
+	}
+	return c, err
+}
+
+// TestLoadedAgain holds that a program whose session was closed, and whose memory wasn't,
+// runs in the session that was opened since.
+func TestLoadedAgain(t *testing.T) {
+	slot := forgetful{threaded{1, stagetest.NewSlot()}, map[string]io.Closer{}}
+	n := net(t, small(t, "means"))
+	q := program.Question{Rules: relevance.Derivative()}
+	answers, derivatives := differentiate(t, n, slot, q, 2, 2)
+	again, later := differentiate(t, n, slot, q, 2, 2)
+	if !sameBits(again, answers) || !sameBits(later, derivatives) {
+		t.Error("the answers or derivatives are others")
+	}
+	compare := func() []float32 {
+		d, err := n.DeepLIFT(t.Context(), slot, program.Question{}, false, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.Batch {
+			wave(i, d.Image(i))
+			d.Explain(i, program.Target{Class: 0, Minus: -1})
+		}
+		d.Reference(make([]float32, n.Size()))
+		if err := d.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(d.Multipliers(0))
+	}
+	if first := compare(); !sameBits(compare(), first) {
+		t.Error("the multipliers are others")
+	}
 }
