@@ -112,7 +112,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if declared, err := pick(m.Outputs(), p.Output, "output", true); err == nil {
 		x.CutSoftmax = declared.Name != out.Spec.Output
 	}
-	if other := out.Spec.Height * 2; runsAt(out, other, out.Spec.Width*2) {
+	if other := out.Spec.Height * 2; runsAt(ctx, out, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
 	t, err := trialOf(out)
@@ -142,13 +142,13 @@ func openSize(in onnx.Value, p ONNXParams) bool {
 }
 
 // runsAt reports whether a model gives as many answers for images of another size.
-func runsAt(m modelfile.Model, height, width int) bool {
+func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 	m.Spec.Height, m.Spec.Width = height, width
 	rows := max(1, m.Spec.Batch)
 	if width > picture.MaxPixels/height/rows {
 		return false
 	}
-	shape, err := program.AnswerShape(m, rows)
+	shape, err := program.AnswerShape(ctx, m, rows)
 	if err != nil {
 		return false
 	}

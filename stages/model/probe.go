@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,11 +21,17 @@ const rebatched = 1e-3
 // whether the model, though its file says so, really takes any batch, and
 // whether it returns probabilities.
 func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
-	// Wherever the model will run: what is learnt here must not depend on it.
-	d := stages.Device{Class: "cpu", Threads: 1}
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
-	shape, err := program.AnswerShape(*m, rows)
+	images := make([]float32, m.Spec.Size()*rows)
+	if free {
+		images = make([]float32, m.Spec.Size()*2)
+	}
+	for i := range images {
+		// Anything uneven will do: a wave of normalised values around 0.
+		images[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
+	}
+	answers, shape, err := answer(ctx, *m, images, rows)
 	if err != nil {
 		return fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
 	}
@@ -37,39 +44,36 @@ func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
 	}
 	m.Spec.Classes = n / rows
 	if free {
-		rows = 2
-	}
-	image := make([]float32, m.Spec.Size()*rows)
-	for i := range image {
-		// Anything uneven will do: a wave of normalised values around 0.
-		image[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
-	}
-	answer, err := program.Answer(ctx, *m, image, rows, d)
-	if err != nil && !free {
-		return err
-	}
-	if free {
-		fits := err == nil
-		for i := range rows {
-			size := m.Spec.Size()
-			alone, errAlone := program.Answer(ctx, *m, image[i*size:(i+1)*size], 1, d)
-			if errAlone != nil {
-				return errAlone
-			}
-			fits = fits && near(alone, answer[i*m.Spec.Classes:(i+1)*m.Spec.Classes])
-			if !fits {
-				answer = alone
-				break
-			}
-		}
-		if !fits {
+		both, _, err := answer(ctx, *m, images, 2)
+		switch {
+		case errors.Is(err, stages.ErrOutOfMemory) || ctx.Err() != nil:
+			return err
+		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) || !near(answers[n:], both[n:]):
 			m.Spec.Batch = 1
 		}
 	}
 	if p.Kind == "auto" {
-		m.Spec.Probabilities = distributions(answer, m.Spec.Classes)
+		m.Spec.Probabilities = distributions(answers, m.Spec.Classes)
 	}
 	return nil
+}
+
+// answer returns what the model answers to images, in batches of so many, one after the
+// other, and the shape of one answer.
+func answer(ctx context.Context, m modelfile.Model, images []float32, batch int) (answers []float32, shape []int, err error) {
+	p, err := program.NewProbe(m, batch)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.Close()
+	for some := range slices.Chunk(images, m.Spec.Size()*batch) {
+		a, err := p.Answer(ctx, some)
+		if err != nil {
+			return nil, nil, err
+		}
+		answers, shape = append(answers, a.Data...), a.Shape
+	}
+	return answers, shape, nil
 }
 
 func near(a, b []float32) bool {

@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("got %v for %v", y.Data, in)
 		}
 	}
-	shapes, err := s.Shapes([]Value{x})
+	shapes, err := s.Shapes(t.Context(), []Value{x})
 	if err != nil || len(shapes) != 1 || len(shapes[0]) != 1 || shapes[0][0] != 3 {
 		t.Errorf("shapes %v, %v", shapes, err)
 	}
@@ -192,7 +192,7 @@ func TestOutOfMemory(t *testing.T) {
 			t.Fatal(errTensor)
 		}
 		defer x.Close()
-		_, err = s.Shapes([]Value{x})
+		_, err = s.Shapes(t.Context(), []Value{x})
 	}
 	if !errors.Is(err, stages.ErrOutOfMemory) {
 		t.Errorf("a terabyte: %v", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,7 +132,10 @@ func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 
 // Run feeds in and fills out. It returns the context's cause soon after ctx is
 // cancelled, and an error that wraps [stages.ErrOutOfMemory] for lack of memory.
-func (s *Session) Run(ctx context.Context, in, out []Value) error {
+func (s *Session) Run(ctx context.Context, in, out []Value) error { return s.run(ctx, in, values(out)) }
+
+// run does the same, and makes what is nil in out.
+func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) error {
 	if len(in) != s.inputs || len(out) != s.outputs {
 		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, len(in), len(out))
 	}
@@ -150,7 +154,7 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 		defer mu.Unlock()
 		_ = o.Terminate() // an error only if the run is over
 	})
-	err = s.session.RunWithOptions(values(in), values(out), o)
+	err = s.session.RunWithOptions(values(in), out, o)
 	stop()
 	mu.Lock()
 	defer mu.Unlock()
@@ -165,19 +169,49 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 }
 
 // Shapes runs the session and returns the shapes of what comes back.
-func (s *Session) Shapes(in []Value) ([][]int, error) {
+func (s *Session) Shapes(ctx context.Context, in []Value) ([][]int, error) {
 	out := make([]onnxruntime.Value, s.outputs)
 	defer destroy(out)
-	if err := s.session.Run(values(in), out); err != nil {
-		return nil, explain(err)
+	if err := s.run(ctx, in, out); err != nil {
+		return nil, err
 	}
 	shapes := make([][]int, len(out))
 	for i, v := range out {
-		for _, d := range v.GetShape() {
-			shapes[i] = append(shapes[i], int(d))
-		}
+		shapes[i] = shape(v)
 	}
 	return shapes, nil
+}
+
+func shape(v onnxruntime.Value) []int {
+	var dims []int
+	for _, d := range v.GetShape() {
+		dims = append(dims, int(d))
+	}
+	return dims
+}
+
+// A Result is what a session returned, of the shape that it found out.
+type Result[T Element] struct {
+	Data  []T // in C order
+	Shape []int
+}
+
+// Fetch runs the session and returns what comes back, which must consist of T.
+func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T], error) {
+	out := make([]onnxruntime.Value, s.outputs)
+	defer destroy(out)
+	if err := s.run(ctx, in, out); err != nil {
+		return nil, err
+	}
+	results := make([]Result[T], len(out))
+	for i, v := range out {
+		t, ok := v.(*onnxruntime.Tensor[T])
+		if !ok {
+			return nil, fmt.Errorf("output %d doesn't consist of %T", i, *new(T))
+		}
+		results[i] = Result[T]{slices.Clone(t.GetData()), shape(v)}
+	}
+	return results, nil
 }
 
 // Close releases the session.
@@ -204,22 +238,4 @@ func destroy(values []onnxruntime.Value) {
 			v.Destroy()
 		}
 	}
-}
-
-// Integers runs the session and returns what comes back, which must be int64.
-func (s *Session) Integers(in []Value) ([][]int64, error) {
-	out := make([]onnxruntime.Value, s.outputs)
-	defer destroy(out)
-	if err := s.session.Run(values(in), out); err != nil {
-		return nil, explain(err)
-	}
-	result := make([][]int64, len(out))
-	for i, v := range out {
-		t, ok := v.(*onnxruntime.Tensor[int64])
-		if !ok {
-			return nil, fmt.Errorf("output %d isn't int64", i)
-		}
-		result[i] = append([]int64(nil), t.GetData()...)
-	}
-	return result, nil
 }

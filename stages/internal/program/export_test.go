@@ -94,7 +94,7 @@ func Types(t testing.TB, n *Net, batch int) map[string]onnx.Type {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, _, err := n.infer(m, batch)
+	types, _, err := n.infer(t.Context(), m, batch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (n *Net) graph(ctx context.Context, batch int) (k kept, err error) {
 	if ctx.Err() != nil {
 		return k, context.Cause(ctx)
 	}
-	types, measured, err := n.infer(m, batch)
+	types, measured, err := n.infer(ctx, m, batch)
 	if err != nil {
 		return k, err
 	}
@@ -83,7 +83,7 @@ func (n *Net) graph(ctx context.Context, batch int) (k kept, err error) {
 		if m, err = simplify(m); err != nil {
 			return k, err
 		}
-		if types, measured, err = n.infer(m, batch); err != nil {
+		if types, measured, err = n.infer(ctx, m, batch); err != nil {
 			return k, err
 		}
 		if _, err := rewrite.ToOpset(m, nil); err != nil {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -13,14 +14,14 @@ import (
 // infer returns the types of a model's input and of all that its nodes make. What
 // ONNX Runtime can't tell from the graph it tells by running it; measured says that it
 // had to.
-func (n *Net) infer(m *onnx.Model, batch int) (types map[string]onnx.Type, measured bool, err error) {
+func (n *Net) infer(ctx context.Context, m *onnx.Model, batch int) (types map[string]onnx.Type, measured bool, err error) {
 	runtime, err := ort.Default()
 	if err != nil {
 		return nil, false, err
 	}
 	types = map[string]onnx.Type{n.Input: {Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch)}}
 	seen := exposed(m)
-	b, err := seen.Encode()
+	b, err := weightless(seen).Encode()
 	if err != nil {
 		return nil, false, err
 	}
@@ -42,7 +43,7 @@ func (n *Net) infer(m *onnx.Model, batch int) (types map[string]onnx.Type, measu
 	if unclear == nil {
 		return types, false, nil
 	}
-	shapes, err := n.measure(runtime, seen, unclear, batch)
+	shapes, err := n.measure(ctx, runtime, seen, unclear, batch)
 	if err != nil {
 		return nil, false, fmt.Errorf("the shapes of the model's values: %w", err)
 	}
@@ -68,8 +69,35 @@ func exposed(m *onnx.Model) *onnx.Model {
 	return &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Graph: all}}
 }
 
+// told is how many elements a weight may have that says something of shapes.
+const told = 256
+
+// weightless returns a model of the same types whose large weights in floating point are
+// inputs. No type hangs on what these hold, and without them the model is soon loaded.
+func weightless(m *onnx.Model) *onnx.Model {
+	g := m.Proto.Graph
+	inputs := m.Inputs()
+	var small []*onnxpb.TensorProto
+	for _, t := range g.Initializer {
+		shape := make([]int, len(t.Dims))
+		for i, d := range t.Dims {
+			shape[i] = int(d)
+		}
+		if t.DataType != int32(onnxpb.TensorProto_FLOAT) || size(shape) <= told {
+			small = append(small, t)
+			continue
+		}
+		inputs = append(inputs, onnx.Value{Name: t.Name, Elem: onnxpb.TensorProto_FLOAT, Shape: shape, Known: true})
+	}
+	light := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Graph: &onnxpb.GraphProto{
+		Name: g.Name, Node: g.Node, Output: g.Output, Initializer: small, SparseInitializer: g.SparseInitializer,
+	}}}
+	light.SetInputs(inputs...)
+	return light
+}
+
 // measure runs a model on zeros and returns the shapes of some of its values.
-func (n *Net) measure(runtime *ort.Runtime, m *onnx.Model, names []string, batch int) ([][]int, error) {
+func (n *Net) measure(ctx context.Context, runtime *ort.Runtime, m *onnx.Model, names []string, batch int) ([][]int, error) {
 	// The library can't hand out a shape without dimensions, but one number more
 	// behind it.
 	f := m.Fragment()
@@ -96,15 +124,15 @@ func (n *Net) measure(runtime *ort.Runtime, m *onnx.Model, names []string, batch
 		return nil, err
 	}
 	defer in.Close()
-	got, err := s.Integers([]ort.Value{in})
+	got, err := ort.Fetch[int64](ctx, s, []ort.Value{in})
 	if err != nil {
 		return nil, err
 	}
 	shapes := make([][]int, len(got))
 	for i, v := range got {
-		shapes[i] = make([]int, len(v)-1)
+		shapes[i] = make([]int, len(v.Data)-1)
 		for k := range shapes[i] {
-			shapes[i][k] = int(v[k])
+			shapes[i][k] = int(v.Data[k])
 		}
 	}
 	return shapes, nil

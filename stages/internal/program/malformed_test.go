@@ -45,7 +45,7 @@ func TestMalformed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := program.AnswerShape(changed, n.Fit(2, 2)); err != nil {
+			if _, err := program.AnswerShape(t.Context(), changed, n.Fit(2, 2)); err != nil {
 				if j == 0 {
 					t.Errorf("net %d as it is: %v", i, err)
 				}
@@ -87,7 +87,7 @@ func TestKernelOfOtherAxes(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := modelfile.Spec{Input: "x", Output: "y", Channels: 3, Height: 8, Width: 8}
-		if shape, err := program.AnswerShape(modelfile.Model{Spec: spec, ONNX: b}, 2); err == nil || !strings.Contains(err.Error(), op) {
+		if shape, err := program.AnswerShape(t.Context(), modelfile.Model{Spec: spec, ONNX: b}, 2); err == nil || !strings.Contains(err.Error(), op) {
 			t.Errorf("%s: shape %v, error %v", op, shape, err)
 		}
 	}

@@ -8,9 +8,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// AnswerShape runs a model of which nothing is known yet, as it is written, on a batch
-// of zeros, and returns the shape of its answer.
-func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
+// A Probe is a model of which nothing is known yet, loaded onto the processor as it is
+// written.
+type Probe struct {
+	session *ort.Session
+	images  *ort.Tensor[float32]
+}
+
+// NewProbe loads a model for batches of so many images.
+func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	n := netOf(m)
 	n.Classes = 0
 	program, err := n.compile(n.written(batch, classifying))
@@ -29,17 +35,39 @@ func AnswerShape(m modelfile.Model, batch int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
 	t, err := ort.NewTensor[float32](runtime, batch, m.Spec.Channels, m.Spec.Height, m.Spec.Width)
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
-	defer t.Close()
-	shapes, err := s.Shapes([]ort.Value{t})
+	return &Probe{s, t}, nil
+}
+
+// Answer runs the model on a batch of normalised images.
+func (p *Probe) Answer(ctx context.Context, images []float32) (ort.Result[float32], error) {
+	copy(p.images.Data, images)
+	answers, err := ort.Fetch[float32](ctx, p.session, []ort.Value{p.images})
+	if err != nil {
+		return ort.Result[float32]{}, err
+	}
+	return answers[0], nil
+}
+
+// Close unloads the model.
+func (p *Probe) Close() {
+	p.session.Close()
+	p.images.Close()
+}
+
+// AnswerShape returns the shape of a model's answer to a batch of zeros.
+func AnswerShape(ctx context.Context, m modelfile.Model, batch int) ([]int, error) {
+	p, err := NewProbe(m, batch)
 	if err != nil {
 		return nil, err
 	}
-	return shapes[0], nil
+	defer p.Close()
+	a, err := p.Answer(ctx, nil)
+	return a.Shape, err
 }
 
 // Answer runs a model on a batch of normalised images and returns its answers,

@@ -66,7 +66,7 @@ func emitted(t *testing.T, shape []int, x []float32, emit func(b *Builder, x Val
 	}
 	defer in.Close()
 	copy(in.Data, x)
-	shapes, err := s.Shapes([]ort.Value{in})
+	shapes, err := s.Shapes(t.Context(), []ort.Value{in})
 	if err != nil {
 		t.Fatal(err)
 	}

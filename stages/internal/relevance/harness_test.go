@@ -165,7 +165,7 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 		return nil, err
 	}
 	defer forward.Close()
-	if b.shapes, err = forward.Shapes(feeds); err != nil {
+	if b.shapes, err = forward.Shapes(context.Background(), feeds); err != nil {
 		return nil, err
 	}
 	seeds := map[Value]Value{}
