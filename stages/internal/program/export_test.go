@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
@@ -99,6 +100,29 @@ func Types(t testing.TB, n *Net, batch int) map[string]onnx.Type {
 		t.Fatal(err)
 	}
 	return types
+}
+
+// Simplified returns a net's model as ONNX Runtime simplifies it, with all of its weights
+// or without those of so many elements at least that only multiply matrices, and how many
+// of them there are.
+func Simplified(t testing.TB, n *Net, batch, least int) (*onnx.Model, int) {
+	t.Helper()
+	m, err := n.plain(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, multiplies := 0, multipliers(m, least)
+	m, err = optimisedWithout(m, func(w *onnxpb.TensorProto) bool {
+		out := least > 0 && multiplies(w)
+		if out {
+			count++
+		}
+		return out
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, count
 }
 
 // Rewritten returns the graph of a net whose values have types that ONNX Runtime might

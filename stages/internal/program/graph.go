@@ -138,8 +138,16 @@ func simplify(m *onnx.Model) (*onnx.Model, error) {
 	return optimised(m)
 }
 
-// optimised returns a model as [ort.Runtime.Simplify] makes it.
+// optimised returns a model as [ort.Runtime.Simplify] makes it; m isn't to be used any
+// more.
 func optimised(m *onnx.Model) (*onnx.Model, error) {
+	return optimisedWithout(m, multipliers(m, large))
+}
+
+// optimisedWithout returns the same if what it is doesn't hang on the weights that are out.
+func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.Model, error) {
+	inputs := m.Inputs()
+	heavy := lighten(m, out)
 	b, err := m.Encode()
 	if err != nil {
 		return nil, err
@@ -151,5 +159,11 @@ func optimised(m *onnx.Model) (*onnx.Model, error) {
 	if b, err = runtime.Simplify(b); err != nil {
 		return nil, err
 	}
-	return onnx.Parse(b)
+	if m, err = onnx.Parse(b); err != nil {
+		return nil, err
+	}
+	m.SetInputs(inputs...)
+	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, heavy...)
+	m.Prune()
+	return m, nil
 }

@@ -20,8 +20,9 @@ func (n *Net) infer(ctx context.Context, m *onnx.Model, batch int) (types map[st
 		return nil, false, err
 	}
 	types = map[string]onnx.Type{n.Input: {Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch)}}
-	seen := exposed(m)
-	b, err := weightless(seen).Encode()
+	light := exposed(m)
+	lighten(light, meaningless)
+	b, err := light.Encode()
 	if err != nil {
 		return nil, false, err
 	}
@@ -43,7 +44,7 @@ func (n *Net) infer(ctx context.Context, m *onnx.Model, batch int) (types map[st
 	if unclear == nil {
 		return types, false, nil
 	}
-	shapes, err := n.measure(ctx, runtime, seen, unclear, batch)
+	shapes, err := n.measure(ctx, runtime, exposed(m), unclear, batch)
 	if err != nil {
 		return nil, false, fmt.Errorf("the shapes of the model's values: %w", err)
 	}
@@ -67,33 +68,6 @@ func exposed(m *onnx.Model) *onnx.Model {
 		}
 	}
 	return &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Graph: all}}
-}
-
-// told is how many elements a weight may have that says something of shapes.
-const told = 256
-
-// weightless returns a model of the same types whose large weights in floating point are
-// inputs. No type hangs on what these hold, and without them the model is soon loaded.
-func weightless(m *onnx.Model) *onnx.Model {
-	g := m.Proto.Graph
-	inputs := m.Inputs()
-	var small []*onnxpb.TensorProto
-	for _, t := range g.Initializer {
-		shape := make([]int, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = int(d)
-		}
-		if t.DataType != int32(onnxpb.TensorProto_FLOAT) || size(shape) <= told {
-			small = append(small, t)
-			continue
-		}
-		inputs = append(inputs, onnx.Value{Name: t.Name, Elem: onnxpb.TensorProto_FLOAT, Shape: shape, Known: true})
-	}
-	light := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Graph: &onnxpb.GraphProto{
-		Name: g.Name, Node: g.Node, Output: g.Output, Initializer: small, SparseInitializer: g.SparseInitializer,
-	}}}
-	light.SetInputs(inputs...)
-	return light
 }
 
 // measure runs a model on zeros and returns the shapes of some of its values.
