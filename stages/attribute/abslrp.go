@@ -149,7 +149,7 @@ func (p AbsLRPParams) plan(ctx context.Context, e *stages.Env, n *program.Net) (
 	if err != nil {
 		return q, nil, err
 	}
-	attention, patches, err := n.Patches(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
+	attention, patches, err := n.Patches(ctx, e.Slot)
 	if err != nil {
 		return q, nil, err
 	}

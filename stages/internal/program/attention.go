@@ -62,7 +62,11 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	if err != nil {
 		return Attention{}, err
 	}
-	batch = n.Fit(batch, batch)
+	to := backwards
+	if what == Heads {
+		to = forwards
+	}
+	batch = n.atOnce(ctx, slot, to, batch, batch)
 	if found.Merged {
 		batch = 1
 		if n.Batch > 1 {

@@ -15,7 +15,7 @@ type Curve struct{ *Program }
 // Curve returns the program that classifies up to batch steps at once. Rank maps
 // are exact up to 2²⁴ pixels.
 func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, error) {
-	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), walk{
+	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
 		name: "curve",
 		feeds: func(b bounds) []feed {
 			return []feed{

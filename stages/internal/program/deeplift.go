@@ -19,7 +19,7 @@ type DeepLIFT struct{ *comparison }
 // [relevance.Rescale], official or not.
 func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int) (DeepLIFT, error) {
 	d := slot.Device()
-	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(d, batch), d.Class == "cpu")
+	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), d.Class == "cpu")
 	return DeepLIFT{c}, err
 }
 

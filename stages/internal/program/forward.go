@@ -16,9 +16,10 @@ import (
 // A Forward classifies images.
 type Forward struct{ *Program }
 
-// Forward returns the program that classifies up to batch images at once.
+// Forward returns the program that classifies up to batch images at once; its Batch may
+// be smaller, as with [Net.AtOnce].
 func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward, error) {
-	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), classifying)
+	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), classifying)
 	return Forward{p}, err
 }
 
@@ -69,9 +70,12 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	}
 	c, err := slot.Share(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
-		m, err := n.parse()
-		if err != nil || !suspicious(m.Proto) {
+		if s, err := n.survey(slot); err != nil || !s.suspicious {
 			return wavering(false), err
+		}
+		m, err := n.parse()
+		if err != nil {
+			return nil, err
 		}
 		if single, err := rewrite.Single(m); single || err != nil {
 			return wavering(false), nil
@@ -99,6 +103,30 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 type wavering bool
 
 func (wavering) Close() error { return nil }
+
+// A survey is what a net's file tells without its shapes.
+type survey struct {
+	suspicious bool // it names an operator that is [unsteady], or one that is written with such
+	connected  bool // it has a matrix that may be the weights of a large fully connected layer
+}
+
+func (survey) Close() error { return nil }
+
+func (n *Net) survey(slot stages.Slot) (survey, error) {
+	c, err := slot.Share(fmt.Sprintf("survey of %s", n.digest), 0, func() (io.Closer, error) {
+		m, err := n.parse()
+		if err != nil {
+			return nil, err
+		}
+		return survey{suspicious(m.Proto), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= connection
+		})}, nil
+	})
+	if err != nil {
+		return survey{}, err
+	}
+	return c.(survey), nil
+}
 
 // suspicious reports whether a model names an operator that is [unsteady], or one that is
 // written with such.

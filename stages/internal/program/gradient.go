@@ -18,7 +18,7 @@ type Gradient struct{ *Program }
 // images at once; its Batch may be smaller, see [Net.AtOnce]. Its bits don't depend on
 // the other questions if all of them may be asked together, see [Net.Together].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(slot.Device(), batch), n.gradient(q, also...))
+	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
 	return Gradient{p}, err
 }
 
@@ -88,7 +88,7 @@ type Slope struct{ *Program }
 // Slope returns the program that answers q for up to batch values at once, or for
 // fewer as [Net.AtOnce] says.
 func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
+	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
 		Question: q,
 		name:     "slope",
 		feeds: func(b bounds) []feed {

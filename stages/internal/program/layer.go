@@ -43,9 +43,9 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 // Patches reports whether the net multiplies values by what a softmax makes, as
 // attention of patches does, and returns the value that a Conv makes of the image's
 // patches, "" where none does.
-func (n *Net) Patches(ctx context.Context, slot stages.Slot, batch int) (attention bool, embedding string, err error) {
+func (n *Net) Patches(ctx context.Context, slot stages.Slot) (attention bool, embedding string, err error) {
 	defer onnx.Sound(&err)
-	g, err := n.Graph(ctx, slot, batch)
+	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
 		return false, "", err
 	}

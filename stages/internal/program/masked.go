@@ -14,7 +14,7 @@ type Masked struct{ *Program }
 // Masked returns the program that looks at an image through up to batch masks at
 // once.
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
-	p, err := n.keepForward(ctx, slot, n.Fit(batch, batch), walk{
+	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
 		name: "masked",
 		feeds: func(b bounds) []feed {
 			return []feed{{"image", b.images(1)}, {"baseline", b.images(1)}, {"masks", []int{b.batch, 1, n.Height, n.Width}}}

@@ -16,7 +16,7 @@ type Path struct{ *Program }
 // Path returns the program that answers q at up to batch places of a path at
 // once; its Batch may be smaller, see [Net.AtOnce].
 func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
+	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
 		Question: q,
 		name:     "path",
 		feeds: func(b bounds) []feed {
@@ -63,7 +63,7 @@ type Noisy struct{ *Program }
 // Noisy returns the program that answers q for up to batch noisy images at once,
 // fewer as [Net.AtOnce] says, and adds up what s makes of the answers.
 func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, s Summand, batch int) (Noisy, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(slot.Device(), batch), walk{
+	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
 		Question: q,
 		name:     "noisy " + string(s),
 		feeds: func(b bounds) []feed {

@@ -56,7 +56,7 @@ func (*anatomy) Close() error { return nil }
 
 // anatomy returns that of the program that answers q alone.
 func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (*anatomy, error) {
-	batch = n.AtOnce(slot.Device(), batch)
+	batch = n.AtOnce(ctx, slot, batch)
 	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
 	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)

@@ -14,7 +14,7 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	if layer == "" {
 		return images, []int{n.Channels, n.Height, n.Width}, nil
 	}
-	p, err := n.keepWalk(ctx, slot, n.Fit(len(images), batch), walk{
+	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, len(images), batch), walk{
 		Question: Question{Layer: layer},
 		name:     "values",
 		feeds:    func(b bounds) []feed { return []feed{{"images", b.images(b.batch)}} },
@@ -46,7 +46,7 @@ type Line struct{ *Program }
 
 // Line returns the program that classifies up to batch places of a line at once.
 func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch int) (Line, error) {
-	p, err := n.keepWalk(ctx, slot, n.Fit(batch, batch), walk{
+	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
 		Question: Question{Layer: layer},
 		name:     "line",
 		feeds: func(b bounds) []feed {
@@ -78,7 +78,7 @@ type MaskedLayer struct{ *Program }
 // mask returns the shape of a mask, given the shape of the layer's value for one
 // image: dimensions of 1 are shared. name names that function.
 func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string, mask func(value []int) []int, batch int) (MaskedLayer, error) {
-	p, err := n.keepWalk(ctx, slot, n.Fit(batch, batch), n.masked(layer, name, mask))
+	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), n.masked(layer, name, mask))
 	return MaskedLayer{p}, err
 }
 

@@ -114,20 +114,6 @@ func (b bounds) column() []int {
 	return shape
 }
 
-// cached is the size of a batch whose activations a processor's cache about holds:
-// two images of 224².
-const cached = 2 * 3 * 224 * 224
-
-// AtOnce returns how many of so many images go backwards at once. Element-wise
-// operators take as long as their operands take to come from memory; so a processor
-// has no more than fit its cache, but one for each thread. That changes no bits.
-func (n *Net) AtOnce(d stages.Device, rows int) int {
-	if d.Class != "cpu" {
-		return n.Fit(rows, rows)
-	}
-	return n.Fit(rows, min(rows, max(2, d.Threads, cached/n.Size())))
-}
-
 // keepWalk returns the program of a walk on a slot, compiled when it isn't
 // there.
 func (n *Net) keepWalk(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {

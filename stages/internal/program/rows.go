@@ -1,0 +1,96 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// A direction is how many numbers the images have whose activations a processor's cache
+// about holds when they go there.
+type direction int
+
+const (
+	forwards  direction = 2 * backwards // where a layer's are forgotten behind the next
+	backwards direction = 2 * 3 * 224 * 224
+)
+
+// AtOnce returns how many of so many images go backwards at once.
+//
+// Element-wise operators take as long as their operands take to come from memory; so a
+// processor has no more images than fit its cache, but one for each thread. Of a fully
+// connected layer it's the weights that come from memory, once for all of the images; so
+// there are at least so many that their activations outweigh those. That changes no bits.
+func (n *Net) AtOnce(ctx context.Context, slot stages.Slot, rows int) int {
+	return n.atOnce(ctx, slot, backwards, rows, rows)
+}
+
+// atOnce returns the same of rows that go somewhere, at most limit of them.
+func (n *Net) atOnce(ctx context.Context, slot stages.Slot, to direction, rows, limit int) int {
+	d := slot.Device()
+	if d.Class != "cpu" || n.Batch > 0 {
+		return n.Fit(rows, limit)
+	}
+	few := max(2, d.Threads, int(to)/n.Size())
+	if few < limit {
+		few = max(few, n.outweighing(ctx, slot))
+	}
+	return n.Fit(rows, min(limit, few))
+}
+
+// outweighing returns how many images have as many activations as the net has weights in
+// fully connected layers; 0 where these are small, or aren't known for want of a graph,
+// which whoever needs one says.
+func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
+	if n.size < 4*connection {
+		return 0
+	}
+	c, err := slot.Share(fmt.Sprintf("rows that outweigh %s", n.digest), 0, func() (_ io.Closer, err error) {
+		defer onnx.Sound(&err)
+		if s, err := n.survey(slot); err != nil || !s.connected {
+			return balance(0), err
+		}
+		batch := n.Fit(2, 2)
+		g, err := n.keptGraph(ctx, slot, batch)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
+			return nil, err
+		case err != nil:
+			return balance(0), nil
+		}
+		return weigh(g.Graph, batch), nil
+	})
+	if err != nil {
+		return 0
+	}
+	return int(c.(balance))
+}
+
+// connection is how many weights a matrix has that is looked at.
+const connection = 8 << 20
+
+// balance is how many images have as many activations as a net has weights that multiply
+// a single vector of each.
+type balance int
+
+func (balance) Close() error { return nil }
+
+// weigh returns the balance of a graph for a batch.
+func weigh(g *onnx.Graph, batch int) balance {
+	weights, activations := 0, 0
+	for _, proto := range g.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: proto}
+		for _, v := range n.Output {
+			activations += size(g.Shape(v))
+		}
+		if w := g.Weight(n.In(1)); (n.OpType == "MatMul" || n.OpType == "Gemm") && w != nil && len(w.Dims) == 2 &&
+			size(g.Shape(n.In(0))) == batch*int(w.Dims[contracted(n)]) {
+			weights += size(g.Shape(n.In(1)))
+		}
+	}
+	return balance(weights * batch / max(1, activations))
+}
