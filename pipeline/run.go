@@ -19,7 +19,7 @@ import (
 type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
-	Batch    int             // passes handed to a device at once; 0 for 16
+	Batch    int             // the most passes handed to a device at once; 0 for 16
 	Chunk    int             // items of one piece of work; 0 for 16, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
 	// MadeBy says what makes the results of a device class: the class, the CPU's

@@ -38,7 +38,8 @@ const engineHelp = `
                        the repository's folder
   --devices LIST       cpu: a worker for each core; cpu:0: one with all cores;
                        cpu:0,cpu:1: two that share them; cuda:0,cuda:1
-  --batch N            passes handed to a device at once
+  --batch N            passes handed to a device at once (16), or fewer: a
+                       processor has no more than its cache holds
   --chunk N            items of one piece of work
   --same-device        take only stored results that the same kind of device made
   --onnxruntime PATH   the library, or a folder that has it: $ONNXRUNTIME_LIB, lib/

@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
-	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestOfficialLogits holds the logits of the nets in models, read and altered as
@@ -30,29 +28,27 @@ func TestOfficialLogits(t *testing.T) {
 		if net == "gapcnn_dyn" {
 			size = x.Shape[3]
 		}
-		b, err := modeltest.Official(t, net, size).Load(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := modelfile.Decode(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := modeltest.Net(t, modeltest.Official(t, net, size))
 		images, row := x.Float32s(), x.Shape[1]*x.Shape[2]*x.Shape[3]
 		want := a["logits"].Float32s()
-		batch := x.Shape[0]
-		if m.Spec.Batch > 0 {
-			batch = m.Spec.Batch
+		f, err := n.Forward(t.Context(), stagetest.NewSlot(), x.Shape[0])
+		if err != nil {
+			t.Fatal(err)
 		}
 		worst := 0.0
-		for from := 0; from+batch <= x.Shape[0]; from += batch {
-			got, err := program.Answer(t.Context(), m, images[from*row:(from+batch)*row], batch, stages.Device{Class: "cpu", Threads: 1})
-			if err != nil {
+		for from := 0; from < x.Shape[0]; from += f.Batch {
+			rows := min(f.Batch, x.Shape[0]-from)
+			for i := range rows {
+				copy(f.Image(i), images[(from+i)*row:])
+			}
+			if err := f.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for k, v := range got {
-				d := math.Abs(float64(v - want[from*m.Spec.Classes+k]))
-				worst = math.Max(worst, d/math.Max(1, math.Abs(float64(v))))
+			for i := range rows {
+				for k, v := range f.Row(i) {
+					d := math.Abs(float64(v - want[(from+i)*n.Classes+k]))
+					worst = math.Max(worst, d/math.Max(1, math.Abs(float64(v))))
+				}
 			}
 		}
 		if !(worst <= 3e-5) {

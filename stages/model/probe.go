@@ -46,8 +46,12 @@ func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
 	if free {
 		both, _, err := answer(ctx, *m, images, 2)
 		switch {
-		case errors.Is(err, stages.ErrOutOfMemory) || ctx.Err() != nil:
-			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, stages.ErrOutOfMemory):
+			// What the model is taken for mustn't hang on the machine, and no smaller
+			// batch would help.
+			return fmt.Errorf("the model runs on one image, and on two at once it doesn't: %v", err)
 		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) || !near(answers[n:], both[n:]):
 			m.Spec.Batch = 1
 		}
@@ -70,6 +74,9 @@ func answer(ctx context.Context, m modelfile.Model, images []float32, batch int)
 		a, err := p.Answer(ctx, some)
 		if err != nil {
 			return nil, nil, err
+		}
+		if answers != nil && !slices.Equal(a.Shape, shape) {
+			return nil, nil, fmt.Errorf("the output has the shape %v for one image and %v for another", shape, a.Shape)
 		}
 		answers, shape = append(answers, a.Data...), a.Shape
 	}

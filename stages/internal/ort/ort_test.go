@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,9 +79,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("got %v for %v", y.Data, in)
 		}
 	}
-	shapes, err := s.Shapes(t.Context(), []Value{x})
-	if err != nil || len(shapes) != 1 || len(shapes[0]) != 1 || shapes[0][0] != 3 {
-		t.Errorf("shapes %v, %v", shapes, err)
+	got, err := Fetch[float32](t.Context(), s, []Value{x})
+	if err != nil || len(got) != 1 || !slices.Equal(got[0].Shape, []int{3}) || !slices.Equal(got[0].Data, y.Data) {
+		t.Errorf("fetched %v, %v", got, err)
+	}
+	if _, err := Fetch[int64](t.Context(), s, []Value{x}); err == nil || !strings.Contains(err.Error(), "int64") {
+		t.Errorf("integers of a model that makes none: %v", err)
 	}
 	if err := s.Run(context.Background(), nil, []Value{y}); err == nil {
 		t.Error("a run without inputs was accepted")
@@ -192,7 +196,7 @@ func TestOutOfMemory(t *testing.T) {
 			t.Fatal(errTensor)
 		}
 		defer x.Close()
-		_, err = s.Shapes(t.Context(), []Value{x})
+		_, err = Fetch[float32](t.Context(), s, []Value{x})
 	}
 	if !errors.Is(err, stages.ErrOutOfMemory) {
 		t.Errorf("a terabyte: %v", err)

@@ -168,28 +168,6 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 	return explain(err)
 }
 
-// Shapes runs the session and returns the shapes of what comes back.
-func (s *Session) Shapes(ctx context.Context, in []Value) ([][]int, error) {
-	out := make([]onnxruntime.Value, s.outputs)
-	defer destroy(out)
-	if err := s.run(ctx, in, out); err != nil {
-		return nil, err
-	}
-	shapes := make([][]int, len(out))
-	for i, v := range out {
-		shapes[i] = shape(v)
-	}
-	return shapes, nil
-}
-
-func shape(v onnxruntime.Value) []int {
-	var dims []int
-	for _, d := range v.GetShape() {
-		dims = append(dims, int(d))
-	}
-	return dims
-}
-
 // A Result is what a session returned, of the shape that it found out.
 type Result[T Element] struct {
 	Data  []T // in C order
@@ -209,7 +187,10 @@ func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T],
 		if !ok {
 			return nil, fmt.Errorf("output %d doesn't consist of %T", i, *new(T))
 		}
-		results[i] = Result[T]{slices.Clone(t.GetData()), shape(v)}
+		results[i].Data = slices.Clone(t.GetData())
+		for _, d := range t.GetShape() {
+			results[i].Shape = append(results[i].Shape, int(d))
+		}
 	}
 	return results, nil
 }

@@ -34,8 +34,12 @@ func meaningless(t *onnxpb.TensorProto) bool {
 
 // multipliers returns what tells the weights of so many elements at least that do nothing
 // but multiply matrices which hang on the image. When a model is simplified, nothing is
-// computed of them.
+// computed of them, but where they stand between integers. Of a model with functions of
+// its own there are none: these aren't looked into.
 func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
+	if len(m.Proto.Functions) > 0 {
+		return func(*onnxpb.TensorProto) bool { return false }
+	}
 	g := m.Proto.Graph
 	live := map[string]bool{} // what hangs on the image, and not on its shape alone
 	for _, v := range g.Input {

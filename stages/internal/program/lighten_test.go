@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/model"
 )
 
 // TestLighten holds that ONNX Runtime simplifies a net without the weights that only
@@ -21,7 +22,9 @@ import (
 func TestLighten(t *testing.T) {
 	modeltest.Runtime(t)
 	taken := 0
-	for name, p := range nets(t, true) {
+	all := nets(t, true)
+	all["a function of the shape"] = functional(t)
+	for name, p := range all {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			batch := n.Fit(2, 2)
@@ -56,4 +59,32 @@ func called(m *onnx.Model) {
 	}
 	slices.SortFunc(g.Initializer, func(a, b *onnxpb.TensorProto) int { return strings.Compare(a.Name, b.Name) })
 	g.Initializer = slices.CompactFunc(g.Initializer, func(a, b *onnxpb.TensorProto) bool { return a.Name == b.Name })
+}
+
+// functional writes a net with a matrix of ones that a function of its own makes for its
+// images: it hangs on their shape alone, and ONNX Runtime looks into the function.
+func functional(t *testing.T) model.ONNXParams {
+	t.Helper()
+	const pixels, classes = 3 * 4 * 4, 2
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}, {Domain: "own", Version: 1}},
+		Functions: []*onnxpb.FunctionProto{{
+			Domain: "own", Name: "Ones", Input: []string{"a"}, Output: []string{"b"}, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+			Node: []*onnxpb.NodeProto{
+				onnx.NewNode("", "Shape", []string{"a"}, []string{"s"}),
+				onnx.NewNode("", "Constant", nil, []string{"c"}, onnx.Attr{Name: "value_float", Value: float32(1)}),
+				onnx.NewNode("", "Expand", []string{"c", "s"}, []string{"b"}),
+			},
+		}},
+		Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{noise("u", 0.7, pixels, pixels), noise("v", 0.9, pixels, classes)}, Node: []*onnxpb.NodeProto{
+			onnx.NewNode("flat", "Flatten", []string{"input"}, []string{"f"}),
+			{Name: "ones", OpType: "Ones", Domain: "own", Input: []string{"f"}, Output: []string{"o"}},
+			onnx.NewNode("mix", "MatMul", []string{"o", "u"}, []string{"p"}),
+			onnx.NewNode("add", "Add", []string{"f", "p"}, []string{"q"}),
+			onnx.NewNode("out", "MatMul", []string{"q", "v"}, []string{"logits"}),
+		}},
+	}}
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 4, 4}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, classes}, Known: true})
+	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}
 }

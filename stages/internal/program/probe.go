@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/ort"
 )
@@ -68,30 +67,4 @@ func AnswerShape(ctx context.Context, m modelfile.Model, batch int) ([]int, erro
 	defer p.Close()
 	a, err := p.Answer(ctx, nil)
 	return a.Shape, err
-}
-
-// Answer runs a model on a batch of normalised images and returns its answers,
-// one row after the other.
-func Answer(ctx context.Context, m modelfile.Model, images []float32, batch int, d stages.Device) ([]float32, error) {
-	n := netOf(m)
-	r := n.written(batch, classifying)
-	program, err := n.compile(r)
-	if err != nil {
-		return nil, err
-	}
-	l, err := load(program, batch, n.Classes, r, d)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	p, err := allocate(l)
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close()
-	copy(p.feeds[0].Data, images)
-	if err := p.run(ctx); err != nil {
-		return nil, err
-	}
-	return append([]float32(nil), p.answer.Data...), nil
 }

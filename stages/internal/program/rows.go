@@ -10,13 +10,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A direction is how many numbers the images have whose activations a processor's cache
-// about holds when they go there.
-type direction int
-
+// How many numbers the images have whose activations a processor's cache about holds:
+// images that go backwards too, for which all are kept, and such that only go forwards.
 const (
-	forwards  direction = 2 * backwards // where a layer's are forgotten behind the next
-	backwards direction = 2 * 3 * 224 * 224
+	backwards = 2 * 3 * 224 * 224
+	forwards  = 2 * backwards
 )
 
 // AtOnce returns how many of so many images go backwards at once.
@@ -29,13 +27,13 @@ func (n *Net) AtOnce(ctx context.Context, slot stages.Slot, rows int) int {
 	return n.atOnce(ctx, slot, backwards, rows, rows)
 }
 
-// atOnce returns the same of rows that go somewhere, at most limit of them.
-func (n *Net) atOnce(ctx context.Context, slot stages.Slot, to direction, rows, limit int) int {
+// atOnce returns the same where a cache holds images of so many numbers, at most limit.
+func (n *Net) atOnce(ctx context.Context, slot stages.Slot, cached, rows, limit int) int {
 	d := slot.Device()
 	if d.Class != "cpu" || n.Batch > 0 {
 		return n.Fit(rows, limit)
 	}
-	few := max(2, d.Threads, int(to)/n.Size())
+	few := max(2, d.Threads, cached/n.Size())
 	if few < limit {
 		few = max(few, n.outweighing(ctx, slot))
 	}
@@ -55,7 +53,7 @@ func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 			return balance(0), err
 		}
 		batch := n.Fit(2, 2)
-		g, err := n.keptGraph(ctx, slot, batch)
+		g, err := n.graph(ctx, batch) // which is large, and nobody else's
 		switch {
 		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
 			return nil, err
@@ -70,7 +68,7 @@ func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 	return int(c.(balance))
 }
 
-// connection is how many weights a matrix has that is looked at.
+// connection is how many weights a matrix has for which it's worth looking.
 const connection = 8 << 20
 
 // balance is how many images have as many activations as a net has weights that multiply

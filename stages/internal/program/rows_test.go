@@ -19,7 +19,7 @@ import (
 func TestRows(t *testing.T) {
 	modeltest.Runtime(t)
 	// A net of 224² pixels, made smaller, and a layer of so many neurons for all of them.
-	dense := func(hidden int) model.ONNXParams {
+	dense := func(images, hidden int) model.ONNXParams {
 		float := onnxpb.TensorProto_FLOAT
 		m := &onnx.Model{Proto: &onnxpb.ModelProto{
 			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
@@ -35,12 +35,12 @@ func TestRows(t *testing.T) {
 				onnx.NewNode("out", "MatMul", []string{"r", "v"}, []string{"logits"}),
 			}},
 		}}
-		m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 224, 224}, Known: true})
-		m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 2}, Known: true})
+		m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{images, 3, 224, 224}, Known: true})
+		m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{images, 2}, Known: true})
 		return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}
 	}
 	// 224 neurons have 8.4 million weights, and there are 75,714 activations.
-	light, heavy := net(t, dense(32)), net(t, dense(224))
+	light, heavy, fixed := net(t, dense(-1, 32)), net(t, dense(-1, 224)), net(t, dense(5, 224))
 	question := program.Question{Rules: relevance.Derivative()}
 	for _, tt := range []struct {
 		name                string
@@ -52,6 +52,8 @@ func TestRows(t *testing.T) {
 		{"few weights, few images", light, 1, 3, 3, 2},
 		{"few weights, eight threads", light, 8, 16, 8, 8},
 		{"many weights", heavy, 1, 16, 16, 16},
+		{"many weights, three images", heavy, 1, 3, 3, 3},
+		{"a batch of five", fixed, 1, 16, 5, 5},
 		{"many weights, very many images", heavy, 1, 1000, 100, 100},
 	} {
 		slot := threaded{tt.threads, stagetest.NewSlot()}

@@ -66,14 +66,14 @@ func emitted(t *testing.T, shape []int, x []float32, emit func(b *Builder, x Val
 	}
 	defer in.Close()
 	copy(in.Data, x)
-	shapes, err := s.Shapes(t.Context(), []ort.Value{in})
+	got, err := ort.Fetch[float32](t.Context(), s, []ort.Value{in})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(shapes[0], b.Shape(y)) {
-		t.Errorf("the shape is %v, the builder took it for %v", shapes[0], b.Shape(y))
+	if !slices.Equal(got[0].Shape, b.Shape(y)) {
+		t.Errorf("the shape is %v, the builder took it for %v", got[0].Shape, b.Shape(y))
 	}
-	out, err := ort.NewTensor[float32](r, shapes[0]...)
+	out, err := ort.NewTensor[float32](r, got[0].Shape...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func emitted(t *testing.T, shape []int, x []float32, emit func(b *Builder, x Val
 	if err := s.Run(context.Background(), []ort.Value{in}, []ort.Value{out}); err != nil {
 		t.Fatal(err)
 	}
-	return shapes[0], slices.Clone(out.Data)
+	return got[0].Shape, slices.Clone(out.Data)
 }
 
 func counting(n int) []float32 {

@@ -165,8 +165,12 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 		return nil, err
 	}
 	defer forward.Close()
-	if b.shapes, err = forward.Shapes(context.Background(), feeds); err != nil {
+	results, err := ort.Fetch[float32](context.Background(), forward, feeds)
+	if err != nil {
 		return nil, err
+	}
+	for _, r := range results {
+		b.shapes = append(b.shapes, r.Shape)
 	}
 	seeds := map[Value]Value{}
 	inputs := m.Inputs()
