@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -14,14 +15,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
+	"github.com/sourcegraph/conc/pool"
 )
 
 // BenchmarkEngine measures what the engine adds to the sessions it runs: the command
 // makes saliency maps of stored images, with everything that it does from its start
 // to its end, beside a loop here that compiles the same two programs, one for the
-// predicted class and one for the derivative, and runs them as often. Both have one worker
-// with all cores, and are also measured in seconds of the processor, which other work on
-// the machine disturbs less. With -benchtime 5x the ratios are medians of five rounds.
+// predicted class and one for the derivative, and runs them as often. Both have a worker a
+// core, and are also measured in seconds of the processor, which other work on the machine
+// disturbs less. With -benchtime 5x the ratios are medians of five rounds.
 func BenchmarkEngine(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -82,7 +84,7 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(command, "run", file, "--quiet", "--batch", "8", "--devices", "cpu:0",
+	cmd := exec.Command(command, "run", file, "--quiet", "--batch", strconv.Itoa(benchBatch),
 		"--store", filepath.Join(dir, fmt.Sprint("store", round)), "--out", filepath.Join(dir, fmt.Sprint("out", round)))
 	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -95,34 +97,50 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 func (e engineBench) bare(b *testing.B) cost {
 	start, before := time.Now(), processor(b)
 	n := net(b, e.net)
-	slot := &closing{Slot: threaded{runtime.NumCPU(), stagetest.NewSlot()}}
-	defer slot.close()
-	f, err := n.Forward(b.Context(), slot, 8)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range f.Batch {
-		wave(i, f.Image(i))
-	}
-	g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, 8)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range g.Batch {
-		wave(i, g.Image(i))
-		g.Explain(i, program.Target{Class: 0, Minus: -1})
-	}
-	for range e.images / f.Batch {
-		if err := f.Run(b.Context()); err != nil {
+	var all closing
+	p := pool.New().WithErrors()
+	slots := stagetest.NewWorkers(runtime.NumCPU())
+	for _, slot := range slots {
+		worker := &closing{Slot: slot}
+		f, err := n.Forward(b.Context(), worker, benchBatch)
+		if err != nil {
 			b.Fatal(err)
 		}
-	}
-	for range e.images / g.Batch {
-		if err := g.Run(b.Context()); err != nil {
+		for i := range f.Batch {
+			wave(i, f.Image(i))
+		}
+		g, err := n.Gradient(b.Context(), worker, program.Question{Rules: relevance.Derivative()}, benchBatch)
+		if err != nil {
 			b.Fatal(err)
 		}
+		for i := range g.Batch {
+			wave(i, g.Image(i))
+			g.Explain(i, program.Target{Class: 0, Minus: -1})
+		}
+		for _, c := range worker.kept {
+			all.note(c, nil)
+		}
+		p.Go(func() error {
+			images := e.images / len(slots)
+			for range images / f.Batch {
+				if err := f.Run(b.Context()); err != nil {
+					return err
+				}
+			}
+			for range images / g.Batch {
+				if err := g.Run(b.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return cost{time.Since(start).Seconds(), processor(b) - before}
+	if err := p.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	spent := cost{time.Since(start).Seconds(), processor(b) - before}
+	all.close()
+	return spent
 }
 
 // processor returns the seconds of processor time that this process has used.

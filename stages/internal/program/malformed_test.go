@@ -100,16 +100,18 @@ type closing struct {
 }
 
 func (s *closing) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
-	c, err := s.Slot.Keep(key, weight, make)
+	return s.note(s.Slot.Keep(key, weight, make))
+}
+
+func (s *closing) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.note(s.Slot.Share(key, weight, make))
+}
+
+func (s *closing) note(c io.Closer, err error) (io.Closer, error) {
 	if err == nil && !slices.Contains(s.kept, c) {
 		s.kept = append(s.kept, c)
 	}
 	return c, err
-}
-
-// Share does the same.
-func (s *closing) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
-	return s.Keep(key, weight, make)
 }
 
 func (s *closing) close() {
