@@ -248,9 +248,6 @@ func visit(n *onnxpb.NodeProto, name func(v string) string) {
 		for _, t := range g.Initializer {
 			inside[t.Name] = true
 		}
-		for _, t := range g.SparseInitializer {
-			inside[t.GetValues().GetName()] = true
-		}
 		for _, inner := range g.Node {
 			for _, v := range inner.Output {
 				inside[v] = true

@@ -77,7 +77,7 @@ func parse(b []byte) (*Model, error) {
 	if m.Opset() == 0 {
 		return nil, fmt.Errorf("the model doesn't say which version of ONNX's operators it uses")
 	}
-	return m, nil
+	return m, makeDense(p.Graph)
 }
 
 // startsLikeModel reports whether b begins with an IR version, as all writers of
@@ -116,9 +116,6 @@ func (m *Model) Inputs() []Value {
 	weights := map[string]bool{}
 	for _, t := range m.Proto.Graph.Initializer {
 		weights[t.Name] = true
-	}
-	for _, t := range m.Proto.Graph.SparseInitializer {
-		weights[t.GetValues().GetName()] = true
 	}
 	var out []Value
 	for _, v := range m.Proto.Graph.Input {

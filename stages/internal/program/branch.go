@@ -42,7 +42,7 @@ func decide(m *onnx.Model) error {
 func truths(m *onnx.Model, names []string) (map[string]bool, error) {
 	g := m.Proto.Graph
 	asked := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Functions: m.Proto.Functions, Graph: &onnxpb.GraphProto{
-		Name: g.Name, Node: g.Node, Initializer: slices.Clone(g.Initializer), SparseInitializer: g.SparseInitializer, Input: g.Input}}}
+		Name: g.Name, Node: g.Node, Initializer: slices.Clone(g.Initializer), Input: g.Input}}}
 	outputs := make([]onnx.Value, len(names))
 	for i, name := range names {
 		outputs[i] = onnx.Value{Name: name, Elem: onnxpb.TensorProto_BOOL}

@@ -59,7 +59,7 @@ func (n *Net) infer(ctx context.Context, m *onnx.Model, batch int) (types map[st
 // is said of their types.
 func exposed(m *onnx.Model) *onnx.Model {
 	g := m.Proto.Graph
-	all := &onnxpb.GraphProto{Name: g.Name, Node: g.Node, Initializer: g.Initializer, SparseInitializer: g.SparseInitializer, Input: g.Input}
+	all := &onnxpb.GraphProto{Name: g.Name, Node: g.Node, Initializer: g.Initializer, Input: g.Input}
 	for _, node := range g.Node {
 		for _, v := range node.Output {
 			if v != "" {

@@ -26,22 +26,11 @@ func Order(m *onnx.Model) error {
 		made[v.Name] = true
 	}
 	weights := map[string]bool{}
-	add := func(name string) error {
-		if weights[name] {
-			return fmt.Errorf("the model has two weights called %q", name)
-		}
-		weights[name], made[name] = true, true // a weight may stand among the inputs too
-		return nil
-	}
 	for _, t := range g.Initializer {
-		if err := add(t.Name); err != nil {
-			return err
+		if weights[t.Name] {
+			return fmt.Errorf("the model has two weights called %q", t.Name)
 		}
-	}
-	for _, t := range g.SparseInitializer {
-		if err := add(t.GetValues().GetName()); err != nil {
-			return err
-		}
+		weights[t.Name], made[t.Name] = true, true // a weight may stand among the inputs too
 	}
 	maker := map[string]int{} // the number of the node that makes a value
 	for i, proto := range g.Node {

@@ -44,13 +44,6 @@ func (s *single) graph(g *onnxpb.GraphProto) error {
 			return err
 		}
 	}
-	for _, t := range g.SparseInitializer {
-		if v := t.GetValues(); v != nil {
-			if err := s.tensor(v); err != nil {
-				return err
-			}
-		}
-	}
 	for _, n := range g.Node {
 		for _, a := range n.Attribute {
 			if a.T != nil {

@@ -1,0 +1,130 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A sparse weight may be made dense where that has so many elements, or so many for
+// each that is stored. A few bytes of a file can ask for all memory otherwise.
+const (
+	anyway   = 1 << 20
+	sparsest = 1 << 10
+)
+
+// makeDense replaces the sparse weights of a graph and of those inside its nodes, and
+// what Constant nodes say sparsely, so that nobody else meets any.
+func makeDense(g *onnxpb.GraphProto) error {
+	for _, s := range g.SparseInitializer {
+		t, err := dense(s)
+		if err != nil {
+			return err
+		}
+		g.Initializer = append(g.Initializer, t)
+	}
+	g.SparseInitializer = nil
+	for _, n := range g.Node {
+		for _, a := range n.Attribute {
+			if n.OpType != "Constant" || a.Name != "sparse_value" || a.SparseTensor == nil {
+				continue
+			}
+			t, err := dense(a.SparseTensor)
+			if err != nil {
+				return fmt.Errorf("node %s: %w", Node{n}.Label(), err)
+			}
+			a.Name, a.Type, a.T, a.SparseTensor = "value", onnxpb.AttributeProto_TENSOR, t, nil
+		}
+		for _, inner := range Bodies(n) {
+			if err := makeDense(inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dense returns the tensor that s means: zeros but for its values, whose indices are
+// numbers in C order, or have one for each axis.
+func dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
+	values, indices := s.GetValues(), s.GetIndices()
+	name := values.GetName()
+	wrong := func(format string, a ...any) error {
+		return fmt.Errorf("the sparse weight %q of shape %v %s", name, s.Dims, fmt.Sprintf(format, a...))
+	}
+	if values == nil || indices == nil {
+		return nil, wrong("has no values or no indices")
+	}
+	for _, t := range []*onnxpb.TensorProto{values, indices} {
+		if err := checkTensor(t); err != nil {
+			return nil, fmt.Errorf("a sparse weight: %w", err)
+		}
+	}
+	width := elemSize(onnxpb.TensorProto_DataType(values.DataType))
+	if width == 0 || width > 8 || values.DataType == int32(onnxpb.TensorProto_COMPLEX64) {
+		return nil, wrong("holds %s", onnxpb.TensorProto_DataType(values.DataType))
+	}
+	t := &onnxpb.TensorProto{Name: name, Dims: s.Dims, DataType: values.DataType}
+	size, err := rawSize(t)
+	if err != nil {
+		return nil, err
+	}
+	stored := raw(values, width)
+	count := len(stored) / width
+	if elements := size / int64(width); elements > max(anyway, sparsest*int64(count)) || size > MaxBytes {
+		return nil, wrong("has %d values: it must be stored dense", count)
+	}
+	at, err := Int64s(indices)
+	if err != nil {
+		return nil, err
+	}
+	axes := s.Dims
+	if len(indices.Dims) == 1 {
+		axes = []int64{size / int64(width)}
+	}
+	if !slices.Equal(indices.Dims, []int64{int64(count), int64(len(axes))}[:min(len(indices.Dims), 2)]) || len(at) != count*len(axes) {
+		return nil, wrong("has %d values, and its indices have shape %v", count, indices.Dims)
+	}
+	t.RawData = make([]byte, size)
+	for i := range count {
+		k, index := int64(0), at[i*len(axes):(i+1)*len(axes)]
+		for axis, p := range index {
+			if p < 0 || p >= axes[axis] {
+				return nil, wrong("has no element %v", index)
+			}
+			k = k*axes[axis] + p
+		}
+		copy(t.RawData[k*int64(width):], stored[i*width:(i+1)*width])
+	}
+	return t, nil
+}
+
+// raw returns the elements of t, of so many bytes each, as raw data has them.
+func raw(t *onnxpb.TensorProto, width int) []byte {
+	if t.RawData != nil {
+		return t.RawData
+	}
+	var out []byte
+	put := func(bits uint64) {
+		out = append(out, binary.LittleEndian.AppendUint64(nil, bits)[:width]...)
+	}
+	for _, v := range t.FloatData {
+		put(uint64(math.Float32bits(v)))
+	}
+	for _, v := range t.DoubleData {
+		put(math.Float64bits(v))
+	}
+	for _, v := range t.Int32Data {
+		put(uint64(v))
+	}
+	for _, v := range t.Int64Data {
+		put(uint64(v))
+	}
+	for _, v := range t.Uint64Data {
+		put(v)
+	}
+	return out
+}
