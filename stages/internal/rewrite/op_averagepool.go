@@ -7,12 +7,82 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool got dilations at 19.
+// AveragePool got dilations at 19. Where its padding counts, every window was divided by
+// the size of its kernel until then; from 19 on what ceil_mode lets reach beyond the
+// padding doesn't count.
 var averagePool = []pass{{"AveragePool", 19, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
 	}
 	drop(n, "dilations")
-	e.keep(n)
-	return nil
+	pads := n.Ints("pads")
+	auto := n.Text("auto_pad", "NOTSET")
+	padded := auto != "NOTSET" && auto != "VALID" || slices.ContainsFunc(pads, func(p int) bool { return p != 0 })
+	if n.Int("count_include_pad", 0) == 0 || n.Int("ceil_mode", 0) == 0 && !padded {
+		e.keep(n)
+		return nil
+	}
+	return e.counted(n)
 }}}
+
+// counted writes an AveragePool whose padding counts: one that divides by the size of its
+// kernel, with all the padding that its windows reach, and by how much more that is than
+// what they count.
+func (e *edit) counted(n onnx.Node) error {
+	in, err := e.fixed(n.In(0))
+	if err != nil {
+		return err
+	}
+	kernel, strides, pads := n.Ints("kernel_shape"), n.Ints("strides"), n.Ints("pads")
+	axes := len(kernel)
+	if pads == nil {
+		pads = make([]int, 2*axes)
+	}
+	if strides == nil {
+		strides = slices.Repeat([]int{1}, axes)
+	}
+	if auto := n.Text("auto_pad", "NOTSET"); auto == "SAME_UPPER" || auto == "SAME_LOWER" {
+		return fmt.Errorf("opset %d has no padding %s that counts as it does in opset %d", Opset, auto, e.version)
+	}
+	if len(in) != axes+2 || len(pads) != 2*axes || len(strides) != axes {
+		return fmt.Errorf("its kernel_shape, strides and pads %v, %v and %v don't fit %v", kernel, strides, pads, in)
+	}
+	factors, shape, reached := []float32{1}, []int{1, 1}, slices.Clone(pads)
+	for i, k := range kernel {
+		size, after := in[i+2], pads[axes+i]
+		last := size + after - k // where a window may begin
+		if n.Int("ceil_mode", 0) != 0 {
+			last = min(last+strides[i]-1, size-1)
+		}
+		var longer []float32
+		for begin := -pads[i]; begin <= last; begin += strides[i] {
+			count := min(k, size+after-begin)
+			// ONNX Runtime 1.24 takes another number of pads for where the padding ends.
+			if count < 1 || count != min(k, size+pads[2*i+1]-begin) {
+				return fmt.Errorf("its pads %v count, and ONNX Runtime divides its windows by wrong numbers for them", pads)
+			}
+			longer = append(longer, float32(k)/float32(count))
+			reached[axes+i] = max(0, begin+k-size)
+		}
+		all, err := e.matrix(len(factors), len(longer))
+		if err != nil {
+			return err
+		}
+		for a, f := range factors {
+			for b, l := range longer {
+				all[a*len(longer)+b] = f * l
+			}
+		}
+		factors, shape = all, append(shape, len(longer))
+	}
+	drop(n, "ceil_mode")
+	drop(n, "auto_pad")
+	drop(n, "pads")
+	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "pads", Value: long(reached)}).Attribute...)
+	e.keep(n)
+	if out := n.Output[0]; slices.ContainsFunc(factors, func(f float32) bool { return f != 1 }) {
+		n.Output[0] = e.value(out, n.OpType)
+		e.to(out, "Mul", []string{n.Output[0], e.weight(onnx.FloatTensor(e.m.Fresh(out+"/factors"), factors, shape...))})
+	}
+	return nil
+}

@@ -153,6 +153,11 @@ func TestToOpset(t *testing.T) {
 		{"GridSample of reflections", 20, node("GridSample", "x g", attr("padding_mode", "reflection")), nil, []string{"y = GridSample(x, g) padding_mode=reflection mode=bilinear"}},
 		{"Cast", 21, node("Cast", "x", attr("to", 1), attr("saturate", 1)), nil, []string{"y = Cast(x) to=1"}},
 		{"AveragePool", 22, node("AveragePool", "x", attr("dilations", list64(1, 1))), nil, []string{"y = AveragePool(x)"}},
+		{"AveragePool beyond the image", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("strides", list64(2, 2)),
+			attr("ceil_mode", 1), attr("count_include_pad", 1)), nil, []string{
+			"y/AveragePool = AveragePool(x) kernel_shape=[2 2] strides=[2 2] count_include_pad=1 pads=[0 0 0 1]", "y = Mul(y/AveragePool, [1 1 2 1 1 2])"}},
+		{"AveragePool with padding", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("pads", list64(1, 1, 1, 1)),
+			attr("count_include_pad", 1)), nil, []string{"y = AveragePool(x) kernel_shape=[2 2] count_include_pad=1 pads=[1 1 1 1]"}},
 		{"Gelu", 20, node("Gelu", "x"), nil, []string{
 			"y/Div = Div(x, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add = Add(y/Erf, [1])", "y/Mul = Mul(x, y/Add)", "y = Mul(y/Mul, [0.5])"}},
 		{"RMSNormalization", 23, node("RMSNormalization", "x s", attr("axis", 2)), nil, []string{
@@ -249,6 +254,10 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"wrapping", 19, node("Pad", "x p", attr("mode", "wrap")), "can't pad in the mode wrap"},
 		{"an axis too many", 18, node("Pad", "x p  p"), `"p" isn't constant`},
 		{"dilation", 19, node("AveragePool", "x", attr("dilations", list64(2, 1))), "no dilated AveragePool"},
+		{"padding that ONNX Runtime gets wrong", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("pads", list64(1, 0, 1, 0)),
+			attr("count_include_pad", 1)), "divides its windows by wrong numbers"},
+		{"automatic padding that counts", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("auto_pad", "SAME_UPPER"),
+			attr("count_include_pad", 1)), "no padding SAME_UPPER that counts"},
 		{"antialias", 18, node("Resize", "x  s", attr("antialias", 1)), "can't resize without aliasing"},
 		{"an unknown shape", 18, onnx.NewNode("n", "Split", []string{"z"}, []string{"y"}, attr("num_outputs", 1)), `the shape of "z" isn't known`},
 		{"scattering", 18, node("ScatterND", "x i u", attr("reduction", "max")), "can't scatter by max"},
