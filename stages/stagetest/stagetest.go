@@ -166,6 +166,26 @@ func (s slot) Share(key string, weight int64, make func() (io.Closer, error)) (i
 	return s.Keep(key, weight, make)
 }
 
+// Release closes what slots that NewSlot or NewWorkers returned keep.
+func Release(slots ...stages.Slot) {
+	for _, s := range slots {
+		switch s := s.(type) {
+		case slot:
+			s.release()
+		case worker:
+			s.release()
+			s.shared.release()
+		}
+	}
+}
+
+func (s slot) release() {
+	for _, c := range s {
+		c.Close()
+	}
+	clear(s)
+}
+
 // NewWorkers returns n CPU slots of one thread each, which share what slots may share.
 // Where two want at once what isn't there yet, both make it.
 func NewWorkers(n int) []stages.Slot {

@@ -97,28 +97,23 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 func (e engineBench) bare(b *testing.B) cost {
 	start, before := time.Now(), processor(b)
 	n := net(b, e.net)
-	var all closing
 	p := pool.New().WithErrors()
 	slots := stagetest.NewWorkers(runtime.NumCPU())
 	for _, slot := range slots {
-		worker := &closing{Slot: slot}
-		f, err := n.Forward(b.Context(), worker, benchBatch)
+		f, err := n.Forward(b.Context(), slot, benchBatch)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for i := range f.Batch {
 			wave(i, f.Image(i))
 		}
-		g, err := n.Gradient(b.Context(), worker, program.Question{Rules: relevance.Derivative()}, benchBatch)
+		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for i := range g.Batch {
 			wave(i, g.Image(i))
 			g.Explain(i, program.Target{Class: 0, Minus: -1})
-		}
-		for _, c := range worker.kept {
-			all.note(c, nil)
 		}
 		p.Go(func() error {
 			images := e.images / len(slots)
@@ -139,7 +134,7 @@ func (e engineBench) bare(b *testing.B) cost {
 		b.Fatal(err)
 	}
 	spent := cost{time.Since(start).Seconds(), processor(b) - before}
-	all.close()
+	stagetest.Release(slots...)
 	return spent
 }
 

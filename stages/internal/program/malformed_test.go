@@ -1,14 +1,11 @@
 package program_test
 
 import (
-	"io"
-	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -51,7 +48,7 @@ func TestMalformed(t *testing.T) {
 				}
 				continue
 			}
-			slot := &closing{Slot: stagetest.NewSlot()}
+			slot := stagetest.NewSlot()
 			for k, p := range policies {
 				if k > 2 && (i+j)%len(policies) != k {
 					continue // the dear ones in turn
@@ -61,7 +58,7 @@ func TestMalformed(t *testing.T) {
 					t.Errorf("net %d as it is: %v", i, err)
 				}
 			}
-			slot.close()
+			stagetest.Release(slot)
 		}
 	}
 }
@@ -90,32 +87,5 @@ func TestKernelOfOtherAxes(t *testing.T) {
 		if shape, err := program.AnswerShape(t.Context(), modelfile.Model{Spec: spec, ONNX: b}, 2); err == nil || !strings.Contains(err.Error(), op) {
 			t.Errorf("%s: shape %v, error %v", op, shape, err)
 		}
-	}
-}
-
-// closing is a slot whose programs can be given back.
-type closing struct {
-	stages.Slot
-	kept []io.Closer
-}
-
-func (s *closing) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
-	return s.note(s.Slot.Keep(key, weight, make))
-}
-
-func (s *closing) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
-	return s.note(s.Slot.Share(key, weight, make))
-}
-
-func (s *closing) note(c io.Closer, err error) (io.Closer, error) {
-	if err == nil && !slices.Contains(s.kept, c) {
-		s.kept = append(s.kept, c)
-	}
-	return c, err
-}
-
-func (s *closing) close() {
-	for _, c := range s.kept {
-		c.Close()
 	}
 }

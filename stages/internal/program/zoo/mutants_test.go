@@ -93,7 +93,9 @@ func (s specimen) mutated(t *testing.T, op *relevance.Op) (off float64, passed b
 			return back
 		},
 	}}}
-	got, _, err := s.derivative(t, n, newSlot(), p)
+	slot := newSlot()
+	defer slot.close()
+	got, _, err := s.derivative(t, n, slot, p)
 	if err != nil {
 		return 0, false, err
 	}

@@ -60,6 +60,7 @@ func TestSubset(t *testing.T) {
 				t.Fatal(err)
 			}
 			slot := newSlot()
+			defer slot.close()
 			got, _, err := s.derivative(t, n, slot, relevance.Derivative())
 			if err != nil {
 				t.Fatal(err)

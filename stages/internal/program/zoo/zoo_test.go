@@ -162,6 +162,8 @@ type slot struct{ stages.Slot }
 
 func newSlot() slot { return slot{stagetest.NewSlot()} }
 
+func (s slot) close() { stagetest.Release(s.Slot) }
+
 func (slot) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
 
 // folder returns where the nets of zoo.py lie.
@@ -220,6 +222,7 @@ func (s specimen) hold(t *testing.T) (row, error) {
 		return r, err
 	}
 	slot := newSlot()
+	defer slot.close()
 	g, err := n.Graph(t.Context(), slot, n.Fit(2, 2))
 	if err != nil {
 		return r, err
