@@ -108,6 +108,7 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 				if err != nil {
 					return err
 				}
+				a.wanted += left.found[key].wanted // of an equal image before
 				left.found[key] = a
 			}
 			if told == nil {
@@ -286,7 +287,10 @@ func (l *leftovers) fetch(e *stages.Env, n *program.Net, i int, w wayBack) (deri
 	if err != nil {
 		return derivative{}, err
 	}
-	a := l.found[key]
+	a, ok := l.found[key]
+	if !ok {
+		return derivative{}, fmt.Errorf("the answer for %q was fetched already", e.Calls[i].ID)
+	}
 	d := derivative{a.Arrival, w.response(n, a.row, key.target)}
 	if d.Value == nil {
 		d.Value = make([]float32, n.Size())

@@ -65,6 +65,26 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// TestEqualImages holds the same of images that are equal: a data set may have one twice,
+// under two labels.
+func TestEqualImages(t *testing.T) {
+	in := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")
+	for _, port := range []string{"images", "targets"} {
+		first, err := in[port][0].Load(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in[port] = []stages.Data{stagetest.Items(nil, first, first, first)}
+	}
+	delete(in, "labels")
+	cells := []stages.Beside{
+		{Stage: &GuidedGradCAM, Params: GuidedGradCAM.NewParams()},
+		{Stage: &InputXGradient, Params: InputXGradient.NewParams()},
+		{Stage: &Saliency, Params: Saliency.NewParams()},
+	}
+	sideBySide(t, in, cells, 2)
+}
+
 // sideBySide runs cells on one slot, and holds that no more programs than so many go
 // back.
 func sideBySide(t *testing.T, in map[string][]stages.Data, cells []stages.Beside, most int) {
