@@ -41,12 +41,12 @@ func (c Common) oneClass() error {
 // NamedRules are the rules of methods that take them by name.
 type NamedRules struct {
 	FirstLayer
-	Rules string `yaml:"rules" doc:"the rule of all layers with weights, or a preset of attribute/lrp-composite, whose rule for first layers holds" choices:"z-plus|epsilon|gamma|alpha2-beta1|epsilon-plus|epsilon-plus-flat|epsilon-alpha2-beta1|epsilon-alpha2-beta1-flat|epsilon-gamma-box"`
+	Rules string `yaml:"rules" doc:"the rule of all layers with weights, or a preset of attribute/lrp-composite, whose rule for first layers holds if it has one" choices:"z-plus|epsilon|gamma|alpha2-beta1|epsilon-plus|epsilon-plus-flat|epsilon-alpha2-beta1|epsilon-alpha2-beta1-flat|epsilon-gamma-box"`
 }
 
-// refuseTwo refuses a rule for first layers beside a preset, which has its own.
+// refuseTwo refuses a rule for first layers beside a preset that has its own.
 func (r NamedRules) refuseTwo(p Relevant) error {
-	if r.First != "same" && strings.HasPrefix(r.Rules, "epsilon-") {
+	if r.First != "same" && (strings.HasSuffix(r.Rules, "-flat") || strings.HasSuffix(r.Rules, "-box")) {
 		return stages.BadField("first", "first: rules %s have a rule for first layers", r.Rules)
 	}
 	return p.Tapped.Validate()
@@ -116,7 +116,11 @@ func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance
 	case "alpha2-beta1":
 		rule = relevance.AlphaBeta(2, 1, s)
 	default:
-		return p.preset(n, name, 1e-6, 0.25)
+		c := p.preset(n, name, 1e-6, 0.25)
+		if first.First != "same" {
+			c.First = first.rule(n, s)
+		}
+		return c
 	}
 	return p.composite(rule, rule, first.rule(n, s))
 }

@@ -100,3 +100,24 @@ func TestRelevanceRefuses(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestFirstOfPresets holds that a preset without a rule for first layers takes one, and
+// that one which has its own refuses another.
+func TestFirstOfPresets(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	maps := func(rules, first string) [][]byte {
+		p := CLRP.NewParams().(*CLRPParams)
+		p.Rules, p.First = rules, first
+		return stagetest.Run(t, CLRP, p, in).Payloads["maps"]
+	}
+	if d := cmp.Diff(maps("epsilon-plus-flat", "same"), maps("epsilon-plus", "flat")); d != "" {
+		t.Errorf("epsilon-plus with flat first layers isn't epsilon-plus-flat: %s", d)
+	}
+	for _, rules := range []string{"epsilon-plus-flat", "epsilon-gamma-box"} {
+		p := CLRP.NewParams().(*CLRPParams)
+		p.Rules, p.First = rules, "flat"
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "have a rule for first layers") {
+			t.Errorf("%s: error %v", rules, err)
+		}
+	}
+}

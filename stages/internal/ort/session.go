@@ -24,9 +24,9 @@ type Session struct {
 }
 
 // NewSession loads a model onto a device. Names fix the order of what is fed and
-// of what comes back.
-func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device) (*Session, error) {
-	return newSession(model, inputs, outputs, d, nil)
+// of what comes back. The library's fusions of the names in without are left undone.
+func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
+	return newSession(model, inputs, outputs, d, without)
 }
 
 // readerDependent are the library's fusions that happen or not depending on who
@@ -40,8 +40,8 @@ var readerDependent = append([]string{
 // different others: what those compute has the same bits in every model. One
 // exception is known, a Conv whose only reader is an Add: where something else
 // reads it too, the sum's last bits may differ.
-func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device) (*Session, error) {
-	return newSession(model, inputs, outputs, d, readerDependent)
+func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
+	return newSession(model, inputs, outputs, d, slices.Concat(readerDependent, without))
 }
 
 // NewPlainSession loads a model onto the processor as it is written, with nothing of it

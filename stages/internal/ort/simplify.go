@@ -12,8 +12,8 @@ import (
 
 // apart are the library's fusions that [Runtime.Simplify] leaves undone, because
 // there are methods of attribution that treat a normalisation or a scaling in
-// another way than the layer before it.
-var apart = []string{"ConvBNFusion", "ConvMulFusion", "MatMul_BatchNormalization_Fusion"}
+// another way than the layer before it, and a Relu in another than a Clip.
+var apart = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip", "MatMul_BatchNormalization_Fusion"}
 
 // disable is the entry that names what a session leaves undone.
 const disable = "optimization.disable_specified_optimizers"
@@ -21,8 +21,9 @@ const disable = "optimization.disable_specified_optimizers"
 // Simplify returns a model that computes the same with fewer nodes: what doesn't
 // depend on the input is computed, what does nothing is gone. The more the model
 // says of its input's shape, the more goes. BatchNormalization stays apart from
-// the layer before it. The error is the library's for a model that it can't load.
-func (r *Runtime) Simplify(model []byte) ([]byte, error) {
+// the layer before it, and fusions of the names in without are left undone too. The error
+// is the library's for a model that it can't load.
+func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "runexp-simplify-")
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (r *Runtime) Simplify(model []byte) ([]byte, error) {
 		},
 		func(o *onnxruntime.SessionOptions) error { return o.SetOptimizedModelFilePath(path) },
 		func(o *onnxruntime.SessionOptions) error {
-			return o.AddSessionConfigEntry(disable, strings.Join(apart, ";"))
+			return o.AddSessionConfigEntry(disable, strings.Join(slices.Concat(apart, without), ";"))
 		},
 	)
 	if err != nil {

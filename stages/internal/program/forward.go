@@ -118,7 +118,7 @@ func (n *Net) survey(slot stages.Slot) (survey, error) {
 		if err != nil {
 			return nil, err
 		}
-		return survey{suspicious(m.Proto), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+		return survey{anyNode(m.Proto, suspicious), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
 			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= connection
 		})}, nil
 	})
@@ -128,17 +128,7 @@ func (n *Net) survey(slot stages.Slot) (survey, error) {
 	return c.(survey), nil
 }
 
-// suspicious reports whether a model names an operator that is [unsteady], or one that is
-// written with such.
-func suspicious(m *onnxpb.ModelProto) bool {
-	nodes := m.Graph.Node
-	for _, f := range m.Functions {
-		nodes = slices.Concat(nodes, f.Node)
-	}
-	return slices.ContainsFunc(nodes, suspect)
-}
-
-func suspect(n *onnxpb.NodeProto) bool {
-	return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType) ||
-		slices.ContainsFunc(onnx.Bodies(n), func(g *onnxpb.GraphProto) bool { return slices.ContainsFunc(g.Node, suspect) })
+// suspicious reports whether a node is [unsteady], or written with nodes that are.
+func suspicious(n *onnxpb.NodeProto) bool {
+	return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
 }

@@ -147,6 +147,7 @@ func optimised(m *onnx.Model) (*onnx.Model, error) {
 // optimisedWithout returns the same if what it is doesn't hang on the weights that are out.
 func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.Model, error) {
 	inputs := m.Inputs()
+	without := misfused(m.Proto)
 	heavy := lighten(m, out)
 	b, err := m.Encode()
 	if err != nil {
@@ -156,7 +157,7 @@ func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.
 	if err != nil {
 		return nil, err
 	}
-	if b, err = runtime.Simplify(b); err != nil {
+	if b, err = runtime.Simplify(b, without...); err != nil {
 		return nil, err
 	}
 	if m, err = onnx.Parse(b); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -62,6 +63,73 @@ func TestCountedPadding(t *testing.T) {
 		for i := range want {
 			if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-6) {
 				t.Errorf("%s: answer %d is %v, the file's %v", tt.name, i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestPadBeforePool holds that a Pad before an AveragePool stays one: programs answer as
+// ONNX Runtime does that optimises nothing.
+func TestPadBeforePool(t *testing.T) {
+	runtime := modeltest.Runtime(t)
+	for _, opset := range []int64{17, 20} {
+		for _, tt := range []struct {
+			name    string
+			pads    []int64
+			ceil    int
+			strides []int64
+		}{
+			{"at the end", []int64{0, 0, 0, 0, 0, 0, 1, 1}, 0, []int64{2, 2}},
+			{"all around, beyond the image", []int64{0, 0, 1, 1, 0, 0, 1, 1}, 1, []int64{2, 2}},
+			{"along one axis", []int64{0, 0, 1, 0, 0, 0, 1, 0}, 0, []int64{1, 2}},
+		} {
+			m := &onnx.Model{Proto: &onnxpb.ModelProto{
+				IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: opset}},
+				Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.IntTensor("pads", tt.pads, 8)},
+					Node: []*onnxpb.NodeProto{
+						onnx.NewNode("pad", "Pad", []string{"input", "pads"}, []string{"padded"}),
+						onnx.NewNode("pool", "AveragePool", []string{"padded"}, []string{"p"},
+							onnx.Attr{Name: "kernel_shape", Value: []int64{3, 3}}, onnx.Attr{Name: "strides", Value: tt.strides}, onnx.Attr{Name: "ceil_mode", Value: tt.ceil}),
+						onnx.NewNode("conv", "Conv", []string{"p", "w"}, []string{"c"}),
+						onnx.NewNode("mean", "GlobalAveragePool", []string{"c"}, []string{"m"}),
+						onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
+					}},
+			}}
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 9}, Known: true})
+			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
+
+			b, err := m.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := runtime.NewPlainSession(b, []string{"input"}, []string{"logits"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := ort.NewTensor[float32](runtime, 2, 3, 8, 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := ort.NewTensor[float32](runtime, 2, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 {
+				wave(i, in.Data[i*n.Size():(i+1)*n.Size()])
+			}
+			if err := s.Run(t.Context(), []ort.Value{in}, []ort.Value{want}); err != nil {
+				t.Fatal(err)
+			}
+
+			slot := threaded{1, stagetest.NewSlot()}
+			back, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+			for way, got := range map[string][]float32{"forward": classify(t, n, slot, 2, 2), "backwards": back} {
+				for i, w := range want.Data {
+					if d := math.Abs(float64(got[i] - w)); !(d <= 1e-6) {
+						t.Errorf("opset %d, %s, %s: answer %d is %v, not %v", opset, tt.name, way, i, got[i], w)
+					}
+				}
 			}
 		}
 	}

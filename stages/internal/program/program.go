@@ -251,7 +251,7 @@ func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*loaded
 	for _, f := range r.returns {
 		outputs = append(outputs, "runexp_"+f.name)
 	}
-	s, err := session(b, inputs, outputs, d)
+	s, err := session(b, inputs, outputs, d, misfused(m.Proto)...)
 	if err != nil {
 		return nil, err
 	}
