@@ -3,7 +3,7 @@ package relevance
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // LpNormalization is y = x/‖x‖ along an axis, with ‖x‖ = Σ|x| or √Σx²:
-// dx = (dy − s·Σ dy·y)/‖x‖, where s is the sign of x, or y.
+// dx = (dy − s·Σ dy·y)/‖x‖, where s is the sign of x, or y; 0 where ‖x‖ is, as y.
 var opLpNormalization = &Op{
 	Type: "LpNormalization", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -14,7 +14,8 @@ var opLpNormalization = &Op{
 			norm, slope = b.Unary("Sqrt", b.Sum(b.Mul(x, x), axes, true)), y
 		}
 		mean := b.Sum(b.Mul(dy[0], y), axes, true)
-		return []Value{b.Div(b.Sub(dy[0], b.Mul(slope, mean)), norm)}
+		scale := b.Div(b.Unary("Sign", norm), b.orOne(norm))
+		return []Value{b.Mul(b.Sub(dy[0], b.Mul(slope, mean)), scale)}
 	},
 	Examples: []Example{
 		{Name: "the last", Inputs: [][]int{{2, 3, 5}}},

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ReduceL2 is y = √Σx² over axes: dx = dy·x/y.
+// ReduceL2 is y = √Σx² over axes: dx = dy·x/y, and 0 where y is.
 var opReduceL2 = &Op{
 	Type: "ReduceL2", Kind: Joint, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -10,10 +10,15 @@ var opReduceL2 = &Op{
 		shape := b.Shape(x)
 		thin := kept(shape, b.reduced(n, len(shape)))
 		g := b.Reshape(dy[0], thin...)
-		return []Value{b.Mul(x, b.Div(g, b.Reshape(n.Output[0], thin...)))}
+		return []Value{b.Mul(x, b.Div(g, b.orOne(b.Reshape(n.Output[0], thin...))))}
 	},
 	Examples: []Example{
 		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
 		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
 	},
+}
+
+// orOne returns lengths with 1 for each 0, so that what has none can be divided by it.
+func (b *Builder) orOne(length Value) Value {
+	return b.Add(length, b.Sub(b.Scalar(1), b.Unary("Sign", length)))
 }

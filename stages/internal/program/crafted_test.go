@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,57 @@ import (
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
+
+// small3 returns a net of three classes, the means of the channels of c, which nodes make
+// of an input of 3×8×9, and its file.
+func small3(t *testing.T, opset int64, weights []*onnxpb.TensorProto, nodes ...*onnxpb.NodeProto) (*program.Net, []byte) {
+	t.Helper()
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: opset}},
+		Graph: &onnxpb.GraphProto{Name: "g", Initializer: weights, Node: append(nodes,
+			onnx.NewNode("mean", "GlobalAveragePool", []string{"c"}, []string{"m"}),
+			onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
+		)},
+	}}
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 9}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}), b
+}
+
+// TestNoLength holds that where a vector is 0 its length has the derivative 0, as in
+// PyTorch, and so has what divides it by that.
+func TestNoLength(t *testing.T) {
+	modeltest.Runtime(t)
+	for name, nodes := range map[string][]*onnxpb.NodeProto{
+		"ReduceL2": {
+			onnx.NewNode("length", "ReduceL2", []string{"r"}, []string{"l"}, onnx.Attr{Name: "axes", Value: []int64{1}}),
+			onnx.NewNode("sum", "Add", []string{"l", "k"}, []string{"c"}),
+		},
+		"LpNormalization": {onnx.NewNode("divide", "LpNormalization", []string{"r"}, []string{"c"}, onnx.Attr{Name: "axis", Value: 1})},
+	} {
+		weights := []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), noise("k", 0.2, 1, 3, 7, 8), onnx.FloatTensor("b", []float32{-3, -3, -3}, 3)}
+		n, _ := small3(t, 17, weights, append([]*onnxpb.NodeProto{
+			onnx.NewNode("conv", "Conv", []string{"input", "w", "b"}, []string{"f"}),
+			onnx.NewNode("relu", "Relu", []string{"f"}, []string{"r"}),
+		}, nodes...)...)
+		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		some := false
+		for i, v := range d {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Errorf("%s: derivative %d is %v", name, i, v)
+				break
+			}
+			some = some || v != 0
+		}
+		if !some {
+			t.Errorf("%s: all derivatives are 0", name)
+		}
+	}
+}
 
 // TestCountedPadding holds that programs that go back answer as the file does that has an
 // AveragePool of opset 19 or later, in which padding counts and ceil_mode lets windows reach
@@ -38,18 +90,9 @@ func TestCountedPadding(t *testing.T) {
 		if tt.pads != nil {
 			attrs = append(attrs, onnx.Attr{Name: "pads", Value: tt.pads})
 		}
-		m := &onnx.Model{Proto: &onnxpb.ModelProto{
-			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 20}},
-			Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2)}, Node: []*onnxpb.NodeProto{
-				onnx.NewNode("pool", "AveragePool", []string{"input"}, []string{"p"}, attrs...),
-				onnx.NewNode("conv", "Conv", []string{"p", "w"}, []string{"c"}),
-				onnx.NewNode("mean", "GlobalAveragePool", []string{"c"}, []string{"m"}),
-				onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
-			}},
-		}}
-		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 9}, Known: true})
-		m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-		n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
+		n, _ := small3(t, 20, []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2)},
+			onnx.NewNode("pool", "AveragePool", []string{"input"}, []string{"p"}, attrs...),
+			onnx.NewNode("conv", "Conv", []string{"p", "w"}, []string{"c"}))
 		slot := threaded{1, stagetest.NewSlot()}
 		if tt.wrong {
 			_, err := n.Gradient(t.Context(), slot, program.Question{Rules: relevance.Derivative()}, 2)
@@ -83,26 +126,11 @@ func TestPadBeforePool(t *testing.T) {
 			{"all around, beyond the image", []int64{0, 0, 1, 1, 0, 0, 1, 1}, 1, []int64{2, 2}},
 			{"along one axis", []int64{0, 0, 1, 0, 0, 0, 1, 0}, 0, []int64{1, 2}},
 		} {
-			m := &onnx.Model{Proto: &onnxpb.ModelProto{
-				IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: opset}},
-				Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.IntTensor("pads", tt.pads, 8)},
-					Node: []*onnxpb.NodeProto{
-						onnx.NewNode("pad", "Pad", []string{"input", "pads"}, []string{"padded"}),
-						onnx.NewNode("pool", "AveragePool", []string{"padded"}, []string{"p"},
-							onnx.Attr{Name: "kernel_shape", Value: []int64{3, 3}}, onnx.Attr{Name: "strides", Value: tt.strides}, onnx.Attr{Name: "ceil_mode", Value: tt.ceil}),
-						onnx.NewNode("conv", "Conv", []string{"p", "w"}, []string{"c"}),
-						onnx.NewNode("mean", "GlobalAveragePool", []string{"c"}, []string{"m"}),
-						onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
-					}},
-			}}
-			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 9}, Known: true})
-			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
-
-			b, err := m.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			n, b := small3(t, opset, []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.IntTensor("pads", tt.pads, 8)},
+				onnx.NewNode("pad", "Pad", []string{"input", "pads"}, []string{"padded"}),
+				onnx.NewNode("pool", "AveragePool", []string{"padded"}, []string{"p"},
+					onnx.Attr{Name: "kernel_shape", Value: []int64{3, 3}}, onnx.Attr{Name: "strides", Value: tt.strides}, onnx.Attr{Name: "ceil_mode", Value: tt.ceil}),
+				onnx.NewNode("conv", "Conv", []string{"p", "w"}, []string{"c"}))
 			s, err := runtime.NewPlainSession(b, []string{"input"}, []string{"logits"})
 			if err != nil {
 				t.Fatal(err)
@@ -132,5 +160,22 @@ func TestPadBeforePool(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReluBeforeClip holds that a Relu stays a Relu before a Clip that leaves out more, as
+// in generalised mean pooling: guided backprop asks for it.
+func TestReluBeforeClip(t *testing.T) {
+	modeltest.Runtime(t)
+	n, _ := small3(t, 17, []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("least", []float32{1e-6})},
+		onnx.NewNode("conv", "Conv", []string{"input", "w"}, []string{"f"}),
+		onnx.NewNode("relu", "Relu", []string{"f"}, []string{"r"}),
+		onnx.NewNode("clip", "Clip", []string{"r", "least"}, []string{"c"}))
+	g, err := n.Graph(t.Context(), threaded{1, stagetest.NewSlot()}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(g.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return n.OpType == "Relu" }) {
+		t.Error("the graph has no Relu")
 	}
 }
