@@ -8,6 +8,7 @@
 package ort
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func open(lib Library) (*Runtime, error) {
 		return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is not an ONNX Runtime %s or newer: %v", lib.Path, lib.How, Version, err)}
 	}
 	if err := shareArena(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, onnxruntime.DestroyEnvironment())
 	}
 	return &Runtime{Library: lib, Version: onnxruntime.GetVersion()}, nil
 }

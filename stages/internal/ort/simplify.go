@@ -62,7 +62,6 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 type Info struct {
 	Name string
 	Elem int   // the number that ONNX gives the type of its elements
-	Rank int   // the number of dimensions
 	Dims []int // -1 where the library can't tell
 }
 
@@ -90,7 +89,7 @@ func (r *Runtime) Outputs(model []byte) ([]Info, error) {
 	}
 	infos := make([]Info, len(outputs))
 	for i, v := range outputs {
-		infos[i] = Info{Name: v.Name, Elem: int(v.DataType), Rank: len(v.Dimensions)}
+		infos[i] = Info{Name: v.Name, Elem: int(v.DataType)}
 		for _, d := range v.Dimensions {
 			infos[i].Dims = append(infos[i].Dims, int(d))
 		}

@@ -88,7 +88,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 
 func (n *Net) compileAttention(g *onnx.Graph, what Glance, probability bool, batch int) (r recipe, err error) {
 	defer onnx.Sound(&err)
-	r = recipe{name: "attention", canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
+	r = recipe{canonical: true, feeds: []feed{{"images", []int{batch, n.Channels, n.Height, n.Width}}}}
 	found, err := relevance.Attend(g)
 	if err != nil {
 		return r, err

@@ -137,8 +137,8 @@ func (n *Net) compileComparison(g, one *onnx.Graph, q Question, official bool, b
 		}
 	}
 
-	back := recipe{name: "deeplift", canonical: true, feeds: []feed{{"targets", []int{batch, n.Classes}}, {"images", at.images(batch)}}}
-	forth := recipe{name: "reference", canonical: true, feeds: []feed{{"reference", at.images(1)}}}
+	back := recipe{canonical: true, feeds: []feed{{"targets", []int{batch, n.Classes}}, {"images", at.images(batch)}}}
+	forth := recipe{canonical: true, feeds: []feed{{"reference", at.images(1)}}}
 	inputs, err := declare(g, back.feeds)
 	if err != nil {
 		return c, err

@@ -57,7 +57,7 @@ func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w wa
 
 // written is the recipe of a walk through the file as it is written.
 func (n *Net) written(batch int, w walk) recipe {
-	return recipe{name: w.name, feeds: w.feeds(bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}), emit: w.images}
+	return recipe{feeds: w.feeds(bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}), emit: w.images}
 }
 
 // wavers reports whether the model has [unsteady] operators and a graph in which others

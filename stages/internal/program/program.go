@@ -4,12 +4,12 @@
 //
 // Programs work in the model's normalised space: images [C,H,W] as
 // [modelfile.Spec.Normalise] makes them, channels in the order red, green, blue.
-// They return logits; probabilities are computed from these in float64, so that
-// they are the same function of the logits on every device.
+// They return what the model does, logits or probabilities; probabilities are computed
+// from logits in float64, so that they are the same function of these on every device.
 //
 // A program is compiled for a fixed batch and a short batch is filled up, because
-// libraries choose their kernels by the shape. No row of a batch influences
-// another, so results don't depend on the batch.
+// libraries choose their kernels by the shape. No row of a batch influences another, and
+// operators whose last bits would hang on the batch are written in others: see [unsteady].
 package program
 
 import (
@@ -90,7 +90,7 @@ func netOf(m modelfile.Model) *Net {
 // Digest returns the digest of the model.
 func (n *Net) Digest() stages.Digest { return n.digest }
 
-// Fit returns the batch to compile for when n rows are wanted and at most limit fit: the
+// Fit returns the batch to compile for when so many rows are wanted and at most limit fit: the
 // one that takes the least time, if a run takes as long as its rows, those of the last
 // one that are unused too, and one more. It is two at least where the model takes as
 // many: some of ONNX Runtime's kernels add up in another order where a dimension is 1,
@@ -118,7 +118,6 @@ type feed struct {
 
 // A recipe is a way to make a program of a net.
 type recipe struct {
-	name  string
 	feeds []feed
 	// returns are what the program returns besides the answer.
 	returns []feed
@@ -194,18 +193,13 @@ func (n *Net) compile(r recipe) (*onnx.Model, error) {
 
 // enter emits what makes the model's input of normalised images.
 func (n *Net) enter(f *onnx.Fragment, x string, elem onnxpb.TensorProto_DataType) {
-	n.enterAs(f, n.Input, x, elem)
-}
-
-// enterAs does the same for a value that is called otherwise.
-func (n *Net) enterAs(f *onnx.Fragment, name, x string, elem onnxpb.TensorProto_DataType) {
 	if n.Order == modelfile.BGR {
 		x = bgr(f, x)
 	}
 	if n.Layout == modelfile.NHWC {
 		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
 	}
-	f.OpTo(name, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
+	f.OpTo(n.Input, "Cast", []string{x}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
 // bgr emits the exchange of the first channel with the third.
@@ -213,8 +207,8 @@ func bgr(f *onnx.Fragment, x string) string {
 	return f.Op("Gather", []string{x, f.Ints("bgr", []int64{2, 1, 0}, 3)}, onnx.Attr{Name: "axis", Value: 1})
 }
 
-// A loaded program is on a device, for all slots there: it has no memory of what it is
-// fed and returns.
+// A loaded program is on a device, for all slots there that have one thread each: it has
+// no memory of what it is fed and returns.
 type loaded struct {
 	recipe         recipe
 	batch, classes int

@@ -144,7 +144,7 @@ func (n *Net) compileWalk(g *onnx.Graph, batch int, w walk) (r recipe, err error
 // build makes the program of a walk of the graph, and returns what it is fed and
 // returns, and the nodes that go forward.
 func (n *Net) build(g *onnx.Graph, batch int, w walk) (r recipe, forward []*onnxpb.NodeProto, err error) {
-	r = recipe{name: w.name, canonical: true}
+	r = recipe{canonical: true}
 	all := append([]Question{w.Question}, w.also...)
 	at, wrt := make([]bounds, len(all)), make([]string, len(all))
 	for k, q := range all {

@@ -68,9 +68,6 @@ func (b *Builder) flush(results ...Value) {
 	b.nodes = nil
 }
 
-// Graph returns the graph that nodes are emitted into.
-func (b *Builder) Graph() *onnx.Graph { return b.g }
-
 // Shape returns the shape of a value.
 func (b *Builder) Shape(v Value) []int { return b.g.Shape(v) }
 

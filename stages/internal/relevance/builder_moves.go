@@ -48,7 +48,7 @@ func (b *Builder) Pad(x Value, before, after []int) Value {
 	return b.Emit("Pad", shape, []Value{x, b.Ints(slices.Concat(before, after)...)})
 }
 
-// PadTo emits x with zeros before and after the elements of one axis.
+// padAxis emits x with zeros before and after the elements of one axis.
 func (b *Builder) padAxis(x Value, axis, before, after int) Value {
 	rank := len(b.Shape(x))
 	lo, hi := make([]int, rank), make([]int, rank)

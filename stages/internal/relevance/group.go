@@ -8,14 +8,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Rules are written for the operators that models are made of. ONNX has no word for
-// some, and exporters write several nodes. Groups puts them together again for a
-// [Policy] that says so: rules then see one node, of the kind and with the roles of
-// one of these operators, and nothing of what it is made of. Plain derivatives know
-// Elementwise without that.
-func Groups() []*Op { return []*Op{opLinear, opElementwise} }
-
-// A group is several nodes that rules see as one.
+// A group is several nodes that rules see as one. Rules are written for the operators
+// that models are made of. ONNX has no word for some, and exporters write several nodes:
+// they are put together again for a [Policy] that says so, and rules then see one node, of
+// the kind and with the roles of Linear or Elementwise, and nothing of what it is made of.
+// Plain derivatives know Elementwise without that.
 type group struct {
 	op      *Op
 	members []onnx.Node // in order; the last one makes the output

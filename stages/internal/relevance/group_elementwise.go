@@ -8,7 +8,7 @@ import (
 
 // Elementwise is a function of each element alone that several nodes compute
 // together, such as GELU, SiLU or Mish: what begins where x is read more than once,
-// or by an Erf, and ends where all of it has come together again. Input: x.
+// and ends where all of it has come together again. Input: x.
 //
 // dx = dy·f′(x), where f′ is found backwards from 1: dy takes no part in it, and is
 // multiplied with once, not in every summand.

@@ -97,7 +97,7 @@ func TestBranchesThatMeet(t *testing.T) {
 			t.Error("attention that nothing reads was found")
 		}
 		ChannelAxis(g, "a")
-		for _, p := range []Policy{PlainLRP(), TIBAV(), RAP().Policy(), AbsLRP{Variant: AbsLRPPaper, MaxPool: MaxPoolAuto, Ablation: AblationNone}.Policy()} {
+		for _, p := range []Policy{plainLRP(), TIBAV(), RAP().Policy(), AbsLRP{Variant: AbsLRPPaper, MaxPool: MaxPoolAuto, Ablation: AblationNone}.Policy()} {
 			// An error or none, as the shapes can't be: what counts is that it ends.
 			_, _ = Backward(g.Clone(), map[Value]Value{"end": "s"}, []Value{"x"}, p)
 		}

@@ -67,13 +67,6 @@ type LayerRule struct {
 	back func(b *Builder, l layer, r Value) Value
 }
 
-// PlainLRP is the ε-rule for all layers: where it has no rule for a node, no composite
-// with constant gates and merged BatchNormalization has one.
-func PlainLRP() Policy {
-	rule := Epsilon(1e-6)
-	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged, Gates: GatesConstant}.Policy()
-}
-
 // Policy returns the policy of the composite.
 func (p LRP) Policy() Policy {
 	var cases []Case

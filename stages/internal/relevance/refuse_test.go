@@ -9,6 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
+// plainLRP is the ε-rule for all layers: where it has no rule for a node, no composite
+// with constant gates and merged BatchNormalization has one.
+func plainLRP() Policy {
+	rule := Epsilon(1e-6)
+	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged, Gates: GatesConstant}.Policy()
+}
+
 // TestRefused holds that what isn't known is an error that names the node, and
 // never a wrong number.
 func TestRefused(t *testing.T) {
@@ -55,7 +62,7 @@ func TestLRPRefused(t *testing.T) {
 		{opExp, Example{Inputs: [][]int{{2, 3}}}, "no rule for it"},
 		{opDiv, Example{Inputs: [][]int{{2, 3}, {2, 3}}, Flow: []int{1}}, "no rule for it"},
 	} {
-		s, err := prepare(t, tt.op, tt.ex, PlainLRP(), 1)
+		s, err := prepare(t, tt.op, tt.ex, plainLRP(), 1)
 		if err == nil {
 			s.close()
 		}

@@ -11,7 +11,7 @@
 //   - [Backward] walks the graph and emits nodes; ONNX Runtime runs them.
 //
 // The law of emitted nodes: operators of opset [Opset] that ONNX Runtime has on
-// CPU and CUDA alike; shapes known; the same graph and policy give the same bytes;
+// CPU and CUDA alike, and its own FusedMatMul; shapes known; the same graph and policy give the same bytes;
 // no sum whose result depends on the batch (sums are products with ones).
 package relevance
 
@@ -114,7 +114,7 @@ type Policy struct {
 	Cases []Case
 
 	// Grouped shows rules the operators that a model was written with, such as Linear
-	// and GELU, where exporters leave several of ONNX; see [Groups].
+	// and GELU, where exporters leave several of ONNX.
 	Grouped bool
 	// Apart keeps each BatchNormalization a node of its own. Otherwise those behind
 	// a Conv are merged into it before the walk.

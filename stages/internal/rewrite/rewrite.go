@@ -1,11 +1,11 @@
 // Package rewrite brings models into the one form that graphs are derived from:
 // nodes in order and whole, numbers in single precision, operators of opset
-// [Opset]. Every rewrite is a pure step from a model to a model that computes the
-// same.
+// [Opset]. Every rewrite is a step, in place, to a model that computes the same, but for
+// the rounding of doubles.
 //
-// A model's operators are brought to one version by a table of passes, one an
-// operator that changed its meaning between versions. A pass sees a node and
-// writes what stands for it. What no pass can express is refused, all of it at
+// A model's operators are brought to one version by a table of passes, one for each
+// operator that changed its meaning between versions or that only others have. A pass sees
+// a node and writes what stands for it. What no pass can express is refused, all of it at
 // once, by the names of the nodes.
 package rewrite
 
@@ -37,8 +37,7 @@ type pass struct {
 	apply    func(e *edit, n onnx.Node) error
 }
 
-// passes returns the table of all passes, sorted by operator and version. At most
-// one matches a node.
+// passes returns the table of all passes. At most one matches a node.
 func passes() []pass {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
