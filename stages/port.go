@@ -25,8 +25,8 @@ var (
 	Masks   = Type{"masks", true, FormTensor}   // u8 [H,W], 1 on the object
 	Boxes   = Type{"boxes", true, FormTensor}   // f32 [n,4], left, top, right, bottom in pixels
 	Maps    = Type{"maps", true, FormTensor}    // f32 or f64 [H,W] or [C,H,W], signed
-	Ranks   = Type{"ranks", true, FormTensor}   // u32 [H,W], a permutation: 0 is removed first
-	Curves  = Type{"curves", true, FormTensor}  // f64 [responses, steps+1], responses named by the fact "responses"
+	Ranks   = Type{"ranks", true, FormTensor}   // u32 [H,W], a permutation: 0 is removed first; [0,0] where a map has no order
+	Curves  = Type{"curves", true, FormTensor}  // f64 [responses, steps+1], responses named by the fact "responses", NaN where undefined
 	Scores  = Type{"scores", true, FormTensor}  // f64 [1], NaN where undefined
 
 	Model     = Type{"model", false, FormFile}

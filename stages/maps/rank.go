@@ -22,14 +22,15 @@ var Rank = stages.New(stages.Def[RankParams]{
 	Doc: `the order of pixels by relevance
 
 Channels are summed, and each pixel gets its place in descending order: 0 is the
-most relevant. Equal pixels keep their order, row by row. Pixels whose value is
-not a number come last.`,
-	Version:  1,
+most relevant. Equal pixels keep their order, row by row. A map with pixels that
+are not numbers has no order, and the scores that follow from it are undefined.`,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "attribution maps"}},
 	Outputs:  []stages.Port{{Name: "ranks", Type: stages.Ranks, Doc: "the place of every pixel"}},
 	Defaults: RankParams{Values: "magnitude"},
 	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
+		var undefined []string // the items without an order
 		for i := range e.Len() {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -49,28 +50,33 @@ not a number come last.`,
 					values[k] = math.Abs(v)
 				}
 			}
-			ranks, undefined := rank(values)
-			if undefined > 0 {
-				e.Warn("item %q: %d of %d pixels of its map are not numbers and rank last", e.Calls[i].ID, undefined, len(values))
+			ranks, shape := rank(values), f.shape()
+			if ranks == nil {
+				undefined, shape = append(undefined, e.Calls[i].ID), []int{0, 0}
 			}
-			e.Put("ranks", i, stages.NewTensor(ranks, f.shape()...).Encode())
+			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())
 			e.Done(1)
+		}
+		switch n := len(undefined); {
+		case n == 1:
+			e.Warn("item %q: its map has pixels that are not numbers, so that their order, and the scores that follow from it, are undefined", undefined[0])
+		case n > 1:
+			e.Warn("%d items, the first of them %q: their maps have pixels that are not numbers, so that their order, and the scores that follow from it, are undefined", n, undefined[0])
 		}
 		return nil
 	},
 })
 
 // rank returns the place of every value in descending order, ties in order of
-// index and NaN last, and the number of NaN.
-func rank(values []float64) (ranks []uint32, undefined int) {
-	order := make([]int, 0, len(values))
-	var nan []int
-	for i, v := range values {
-		if math.IsNaN(v) {
-			nan = append(nan, i)
-		} else {
-			order = append(order, i)
-		}
+// index. It returns nil if a value is NaN, which is neither before another nor
+// behind it.
+func rank(values []float64) []uint32 {
+	if slices.ContainsFunc(values, math.IsNaN) {
+		return nil
+	}
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		if c := cmp.Compare(values[b], values[a]); c != 0 {
@@ -78,9 +84,9 @@ func rank(values []float64) (ranks []uint32, undefined int) {
 		}
 		return cmp.Compare(a, b)
 	})
-	ranks = make([]uint32, len(values))
-	for place, i := range append(order, nan...) {
+	ranks := make([]uint32, len(values))
+	for place, i := range order {
 		ranks[i] = uint32(place)
 	}
-	return ranks, len(nan)
+	return ranks
 }

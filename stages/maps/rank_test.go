@@ -27,8 +27,9 @@ func TestRank(t *testing.T) {
 		{"signs", "signed", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{3, 2, 1, 0}, false},
 		{"magnitude", "magnitude", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{0, 3, 2, 1}, false},
 		{"the channels' sum, not the sum of magnitudes", "magnitude", stages.NewTensor([]float64{-9, 1, 9, 3}, 2, 1, 2), []uint32{1, 0}, false},
-		{"not a number", "signed", stages.NewTensor([]float64{nan, -1, nan, 1}, 2, 2), []uint32{2, 1, 3, 0}, true},
-		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), nan}, 2, 2), []uint32{2, 1, 0, 3}, true},
+		{"not a number", "signed", stages.NewTensor([]float64{3, -1, nan, 1}, 2, 2), []uint32{}, true},
+		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), 5}, 2, 2), []uint32{3, 2, 0, 1}, false},
+		{"infinities that cancel", "magnitude", stages.NewTensor([]float64{math.Inf(-1), 1, math.Inf(1), 3}, 2, 1, 2), []uint32{}, true},
 		{"both zeros are equal", "signed", stages.NewTensor([]float64{math.Copysign(0, -1), 0, 1}, 1, 3), []uint32{1, 2, 0}, false},
 	}
 	for _, tt := range tests {
@@ -40,8 +41,37 @@ func TestRank(t *testing.T) {
 		if d := cmp.Diff(tt.want, got.Uint32s()); d != "" {
 			t.Errorf("%s: %s", tt.name, d)
 		}
+		want := []int{tt.in.Shape[len(tt.in.Shape)-2], tt.in.Shape[len(tt.in.Shape)-1]}
+		if len(tt.want) == 0 {
+			want = []int{0, 0}
+		}
+		if !slices.Equal(got.Shape, want) {
+			t.Errorf("%s: shape %v, want %v", tt.name, got.Shape, want)
+		}
 		if (len(r.Warnings) > 0) != tt.warns {
 			t.Errorf("%s: warnings %q", tt.name, r.Warnings)
+		}
+	}
+}
+
+// TestRankWarnsOnce holds that maps without an order don't stop the others, and are
+// told of in one sentence.
+func TestRankWarnsOnce(t *testing.T) {
+	good := stages.NewTensor([]float32{1, 2}, 1, 2).Encode()
+	bad := stages.NewTensor([]float32{1, float32(math.NaN())}, 1, 2).Encode()
+	for _, tt := range []struct {
+		maps [][]byte
+		want string
+	}{
+		{[][]byte{good, bad}, `item "item-1": its map has pixels that are not numbers`},
+		{[][]byte{good, bad, good, bad}, `2 items, the first of them "item-1": their maps have pixels that are not numbers`},
+	} {
+		r := stagetest.Run(t, Rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.maps...)}})
+		if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], tt.want) {
+			t.Errorf("warnings %q, want one that begins with %q", r.Warnings, tt.want)
+		}
+		if got, err := stages.DecodeTensor(r.Payloads["ranks"][0]); err != nil || !slices.Equal(got.Uint32s(), []uint32{1, 0}) {
+			t.Errorf("the good map's ranks are %v, %v", got.Uint32s(), err)
 		}
 	}
 }
@@ -62,7 +92,7 @@ func TestRankLaws(t *testing.T) {
 		for i := range v {
 			v[i] = float64(r.IntN(9))
 		}
-		ranks, _ := rank(v)
+		ranks := rank(v)
 		for i := range v {
 			before := 0
 			for k := range v {
@@ -78,7 +108,7 @@ func TestRankLaws(t *testing.T) {
 		for i := range shifted {
 			shifted[i] += 3
 		}
-		if again, _ := rank(shifted); !slices.Equal(ranks, again) {
+		if again := rank(shifted); !slices.Equal(ranks, again) {
 			t.Fatal("adding a constant changed the order")
 		}
 	}

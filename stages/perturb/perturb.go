@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
@@ -137,15 +138,17 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 		if err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
-		s.fill(e, i, image, other)
-		if d.insert {
-			c.Set(other, image, ranks)
-		} else {
-			c.Set(image, other, ranks)
-		}
-		curve, err := respond(ctx, e, i, n, c, points)
-		if err != nil {
-			return err
+		curve := undefined(3 * len(points))
+		if ranks != nil {
+			s.fill(e, i, image, other)
+			if d.insert {
+				c.Set(other, image, ranks)
+			} else {
+				c.Set(image, other, ranks)
+			}
+			if curve, err = respond(ctx, e, i, n, c, points); err != nil {
+				return err
+			}
 		}
 		e.Put("curves", i, stages.NewTensor(curve, 3, len(points)).Encode())
 		e.Done(1)
@@ -191,12 +194,24 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 	return curve, nil
 }
 
+// undefined returns the n numbers of a curve that no order leads along.
+func undefined(n int) []float64 {
+	curve := make([]float64, n)
+	for k := range curve {
+		curve[k] = math.NaN()
+	}
+	return curve
+}
+
 // ranksOf reads a rank map, turned round if the least relevant pixel is to come
-// first.
+// first. It is nil where the map that was to be ranked has no order.
 func ranksOf(payload []byte, height, width int, least bool) ([]float32, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
 		return nil, err
+	}
+	if t.DType == stages.U32 && slices.Equal(t.Shape, []int{0, 0}) {
+		return nil, nil
 	}
 	if t.DType != stages.U32 || len(t.Shape) != 2 || t.Shape[0] != height || t.Shape[1] != width {
 		return nil, fmt.Errorf("a map of %v pixels doesn't fit the model's %d×%d", t.Shape, height, width)

@@ -1,6 +1,7 @@
 package perturb
 
 import (
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -216,6 +217,29 @@ func TestEnds(t *testing.T) {
 	a, b := whole(Ablation, up), whole(Ablation, down)
 	if a[0] != b[0] || a[10] != b[10] || a[0] != del[0] || a[10] != ins[0] {
 		t.Errorf("ablation runs from %v and %v to %v and %v", a[0], b[0], a[10], b[10])
+	}
+}
+
+// TestNoOrder holds that a map without an order has an undefined curve, of the length
+// of the others, and leaves the others theirs.
+func TestNoOrder(t *testing.T) {
+	in := officialInput(t, "smallcnn")
+	for _, s := range []stages.Stage{Insertion, Deletion, Ablation} {
+		want := stagetest.Run(t, s, nil, in).Payloads["curves"]
+		none := maps.Clone(in)
+		second, err := in["maps"][0].Load(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		none["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]uint32(nil), 0, 0).Encode(), second)}
+		got := stagetest.Run(t, s, nil, none).Payloads["curves"]
+		curve := decode(t, got[0])
+		if len(curve) != len(decode(t, want[0])) || slices.ContainsFunc(curve, func(y float64) bool { return !math.IsNaN(y) }) {
+			t.Errorf("%s: the curve of a map without an order is %v", s.Name, curve)
+		}
+		if !slices.Equal(got[1], want[1]) {
+			t.Errorf("%s: the next image's curve is another", s.Name)
+		}
 	}
 }
 

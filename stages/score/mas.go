@@ -40,7 +40,7 @@ equations 4 to 6.`,
 	},
 	Defaults: MASParams{Variant: paper, Values: metric.Magnitude},
 	Variants: []stages.Variant{{
-		Item:    "maps whose total is zero, images that score like their substrate, constant curves",
+		Item:    "maps whose total is zero or not a number, images that score like their substrate, constant curves",
 		Default: paper,
 		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the difference 0; paper: undefined",
 		Golden:  "mas_rise",

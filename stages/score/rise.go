@@ -3,6 +3,8 @@ package score
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -58,7 +60,9 @@ Petsiuk et al., BMVC 2018.`,
 				if err != nil {
 					return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, port, err)
 				}
-				if p.Variant == official {
+				// The authors' code passes over what isn't a number, and would give
+				// a number for a curve that has none.
+				if p.Variant == official && slices.ContainsFunc(curve, isNumber) {
 					curve, _ = metric.MonotoneOf(curve, protocol)
 				}
 				area[protocol] = metric.Area(curve)
@@ -93,6 +97,8 @@ func threeScores(m stages.Measure, in map[string]stages.Facts) (map[string]stage
 		"insertion": insertion.Facts(nil), "deletion": deletion.Facts(nil), "difference": difference.Facts(nil),
 	}, nil
 }
+
+func isNumber(x float64) bool { return !math.IsNaN(x) }
 
 func putThree(e *stages.Env, i int, area [2]float64) {
 	insertion, deletion := area[metric.Insertion], area[metric.Deletion]

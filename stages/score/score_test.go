@@ -172,6 +172,30 @@ func TestRISE(t *testing.T) {
 	check(t, r, "deletion", 1e-12, 0.625) // 1, ¾, 0
 }
 
+// TestUndefinedCurves holds that a curve without numbers, that of a map without an
+// order, has no score, and leaves the others theirs.
+func TestUndefinedCurves(t *testing.T) {
+	in := map[string][]stages.Data{
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(0, 0.5, 1))},
+		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(nan, nan, nan), curve(1, 0.5, 0))},
+		"maps":      {stagetest.Items(nil, pixels(1, float32(nan)), pixels(1, 1))},
+	}
+	for _, variant := range []string{paper, official} {
+		r := stagetest.Run(t, RISE, &RISEParams{Variant: variant}, in)
+		check(t, r, "insertion", 1e-12, nan, 0.5)
+		check(t, r, "deletion", 1e-12, nan, 0.5)
+		check(t, r, "difference", 1e-12, nan, 0)
+	}
+	r := stagetest.Run(t, MAS, nil, in)
+	check(t, r, "difference", 1e-12, nan, 0)
+	for _, response := range []string{"probability", "logit", "top-1"} {
+		r := stagetest.Run(t, AUC, &AUCParams{Response: response}, map[string][]stages.Data{"curves": in["insertion"]})
+		if got := scalars(t, stagetest.Items(nil, r.Payloads["scores"]...)); !math.IsNaN(got[0]) || math.IsNaN(got[1]) {
+			t.Errorf("areas of the %s: %v, want the first undefined", response, got)
+		}
+	}
+}
+
 // TestGoldenScores runs the stages on the raw curves of the official runs in
 // mas_rise, smallcnn_ and gapcnn_ .npz, and compares with the official scores.
 func TestGoldenScores(t *testing.T) {
@@ -267,9 +291,6 @@ func TestOrderIsThatOfRanks(t *testing.T) {
 		v := make([]float32, 3*4*5)
 		for i := range v {
 			v[i] = float32(r.IntN(5)-2) / 10 // many ties, and sums that round
-			if r.IntN(40) == 0 {
-				v[i] = float32(nan)
-			}
 		}
 		m := stages.NewTensor(v, 3, 4, 5)
 		for _, how := range []string{"magnitude", "signed"} {
