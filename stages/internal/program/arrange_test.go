@@ -31,6 +31,17 @@ var layouts = map[string]struct {
 		b.node("Relu", "layer", "last")
 		return "layer"
 	}, []int{5, 4, 4}},
+	"feature maps between linear layers": {func(b *netBuilder) string {
+		b.transpose("last", "places", 0, 2, 3, 1)
+		// With a bias, ONNX Runtime makes it Reshape, Gemm and Reshape.
+		b.Initializer = append(b.Initializer, onnx.FloatTensor("zeros", make([]float32, 5), 5))
+		b.node("MatMul", "product", "last", "mix")
+		b.node("Add", "wide", "product", "zeros")
+		b.node("Relu", "layer", "wide")
+		b.node("MatMul", "product again", "layer", "mix")
+		b.node("Add", "narrow", "product again", "zeros")
+		return "narrow"
+	}, []int{5, 4, 4}},
 	"tokens": {func(b *netBuilder) string {
 		b.reshape("flat", "places", 0, 5, 16)
 		b.transpose("last", "flat", 0, 2, 1)

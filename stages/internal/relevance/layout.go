@@ -25,8 +25,9 @@ func TokenGrid(tokens int) (side, others int) {
 // ChannelAxis returns which axis of a value holds its channels, as the nearest node
 // says that mixes, normalises or pools them: 1 for the feature maps of most
 // convolutional nets, the last one for tokens, and for windows and feature maps that
-// nets like Swin keep that way. Where no node says it, feature maps have it first
-// and tokens last.
+// nets like Swin keep that way. Where no node says it, it is the one that a linear
+// layer acts along, as between the two of a ConvNeXt block; where there is none, feature
+// maps have it first and tokens last.
 func ChannelAxis(g *onnx.Graph, v Value) int {
 	rank := len(g.Shape(v))
 	if axis := nearest(g, v); axis > 0 {
@@ -46,7 +47,8 @@ type sight struct {
 }
 
 // nearest goes from v in both directions through what leaves the axes apart, and
-// returns what the first node says that knows; -1 if none does.
+// returns what the first node says that knows; -1 if none does. A linear layer behind a
+// Reshape counts only where no node knows: those of MLP-Mixer mix tokens too.
 func nearest(g *onnx.Graph, v Value) int {
 	makers, readers := map[Value]onnx.Node{}, map[Value][]onnx.Node{}
 	for _, n := range g.Proto.Graph.Node {
@@ -58,22 +60,28 @@ func nearest(g *onnx.Graph, v Value) int {
 			readers[i] = append(readers[i], node)
 		}
 	}
+	beside := func(v Value) []onnx.Node {
+		if m, ok := makers[v]; ok {
+			return append([]onnx.Node{m}, readers[v]...)
+		}
+		return readers[v]
+	}
 	start := make([]int, len(g.Shape(v)))
 	for i := range start {
 		start[i] = i
 	}
 	queue := []sight{{v, start}}
 	seen := map[Value]bool{v: true}
+	mixed := -1
 	for len(queue) > 0 && len(seen) < 200 {
 		at := queue[0]
 		queue = queue[1:]
-		near := readers[at.value]
-		if m, ok := makers[at.value]; ok {
-			near = append([]onnx.Node{m}, near...)
-		}
-		for _, n := range near {
+		for _, n := range beside(at.value) {
 			if axis := verdict(g, n, at.value); axis >= 0 && axis < len(at.axes) {
 				return at.axes[axis]
+			}
+			if mixed < 0 && linear(g, n, at.value, beside) {
+				mixed = at.axes[len(at.axes)-1]
 			}
 			for _, next := range along(g, n, at) {
 				if !seen[next.value] {
@@ -83,7 +91,29 @@ func nearest(g *onnx.Graph, v Value) int {
 			}
 		}
 	}
-	return -1
+	return mixed
+}
+
+// linear reports whether a node beside v makes it rows of a matrix, each along v's last
+// axis, for a linear layer, or makes v of such a layer's rows. ONNX Runtime turns a linear
+// layer on more than two axes into Reshape, Gemm and Reshape.
+func linear(g *onnx.Graph, n onnx.Node, v Value, beside func(Value) []onnx.Node) bool {
+	defer n.Named()
+	if n.OpType != "Reshape" && n.OpType != "Flatten" {
+		return false
+	}
+	rows := n.Output[0]
+	if v == rows {
+		rows = n.In(0)
+	}
+	from, to := g.Shape(v), g.Shape(rows)
+	if len(from) == 0 || len(to) != 2 || to[1] != from[len(from)-1] {
+		return false
+	}
+	return slices.ContainsFunc(beside(rows), func(m onnx.Node) bool {
+		return (m.OpType == "MatMul" || m.OpType == "Gemm" && m.Int("transA", 0) == 0) && g.Weight(m.In(1)) != nil &&
+			(m.In(0) == rows || m.Output[0] == rows)
+	})
 }
 
 // verdict returns which axis of v a node beside it takes for the channels, -1 if it

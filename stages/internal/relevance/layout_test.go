@@ -29,6 +29,23 @@ func TestChannelAxis(t *testing.T) {
 			a = LayerNormalization(v, w, w) 2,3,16,16
 			b = Relu(a) 2,3,16,16
 			y = Conv(b, w) 2,8,4,4`, "v", 3},
+		{"behind a linear layer on feature maps, channels last", `
+			a = Reshape(x, s) 512,3
+			b = Gemm(a, w, w) 512,24
+			c = Reshape(b, s) 2,16,16,24
+			d = Erf(c) 2,16,16,24
+			v = Mul(d, c) 2,16,16,24`, "v", 3},
+		{"before one", "v = Relu(x) 2,16,4,24\na = Exp(v) 2,16,4,24\nb = Reshape(a, s) 128,24\ny = Gemm(b, w, w) 128,8", "v", 3},
+		{"before one, through a Transpose", "v = Relu(x) 2,24,256\nt = Transpose(v) 2,256,24\nb = Reshape(t, s) 512,24\ny = MatMul(b, w) 512,8", "v", 1},
+		{"a Reshape that doesn't keep the last axis", "v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 2,128\ny = Gemm(b, w, w) 2,8", "v", 1},
+		{"a Reshape for something else", "v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 64,4\ny = Softmax(b) 64,4", "v", 1},
+		{"a linear layer that mixes tokens", `
+			a = Reshape(x, s) 96,16
+			b = Gemm(a, w, w) 96,16
+			v = Reshape(b, s) 2,48,16
+			c = Transpose(v) 2,16,48
+			d = Add(c, c) 2,16,48
+			y = LayerNormalization(d, w, w) 2,16,48`, "v", 1},
 		{"channels first where nobody says it", "v = Relu(x) 2,3,16,16\ny = Exp(v) 2,3,16,16", "v", 1},
 		{"tokens first where nobody says it", "v = Reshape(x, s) 2,16,48\ny = Exp(v) 2,16,48", "v", 2},
 	} {
@@ -37,6 +54,9 @@ func TestChannelAxis(t *testing.T) {
 			for _, n := range g.Proto.Graph.Node {
 				if n.OpType == "Transpose" { // sketches know no attributes
 					n.Attribute = ints("perm", 0, 2, 3, 1)
+					if len(g.Shape(n.Output[0])) == 3 {
+						n.Attribute = ints("perm", 0, 2, 1)
+					}
 				}
 			}
 			if got := ChannelAxis(g, tt.of); got != tt.want {
