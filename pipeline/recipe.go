@@ -27,6 +27,7 @@ type paramAssign struct {
 	field *paramField
 	key   *yamlNode
 	value *paramValue
+	own   bool // it stands beside the implementation, at an axis
 }
 
 // recipes makes the recipes of a step, by id of the choice; of a step without a
@@ -112,7 +113,7 @@ func (x *expander) recipe(b *stepBuild, id int32, uses, choice *yamlNode) *recip
 	x.connect(b, r)
 	for _, p := range b.decl.with {
 		if f := r.params.byName[p.key.text]; f != nil {
-			r.assigns = append(r.assigns, paramAssign{f, p.key, p.value})
+			r.assigns = append(r.assigns, paramAssign{field: f, key: p.key, value: p.value})
 		} // if not, see commonParams
 	}
 	for _, p := range own {
@@ -122,12 +123,12 @@ func (x *expander) recipe(b *stepBuild, id int32, uses, choice *yamlNode) *recip
 			continue
 		}
 		if x.checkReferences(b, p.value) {
-			r.assigns = append(r.assigns, paramAssign{f, p.key, p.value})
+			r.assigns = append(r.assigns, paramAssign{f, p.key, p.value, true})
 		}
 	}
 	for _, p := range b.decl.set {
 		if f := r.params.byName[p.key.text]; f != nil {
-			r.set = append(r.set, paramAssign{f, p.key, p.value})
+			r.set = append(r.set, paramAssign{field: f, key: p.key, value: p.value})
 		}
 	}
 	return r
@@ -199,7 +200,7 @@ func (x *expander) when(r *recipe, line int, at combination) []paramAssign {
 	assigns := []paramAssign{}
 	for _, p := range r.decl.when[line].with {
 		if f := r.params.byName[p.key.text]; f != nil {
-			assigns = append(assigns, paramAssign{f, p.key, p.value})
+			assigns = append(assigns, paramAssign{field: f, key: p.key, value: p.value})
 		} else {
 			x.unknownParam(p.key, r, inCell(at))
 		}

@@ -285,7 +285,8 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 				if a := &layers[i][k]; a.field.Name == field.Field {
 					if n := x.value(a.value, at, new(yamlNode)); n != nil {
 						text := err.Error()
-						if !a.value.plain() { // it stands at an axis, not at the stage
+						// It stands at an axis and not at the stage, or is shared by all that an axis names.
+						if !a.value.plain() || rec.decl.choice != nil && !a.own {
 							text = rec.stage.Name + ": " + text
 						}
 						x.bad(n, decoding{a.value, at}, hint, text)

@@ -26,8 +26,10 @@ and exit code 6. A failed cell doesn't keep the others from finishing.
   --json               events as lines of JSON on stdout
   --quiet              say only what went wrong
 
-A narrowed or overridden run publishes to .runexp/out/<name>, or to
-  --out DIR            instead
+A narrowed or overridden run publishes to .runexp/out/<name>, never to
+artifacts/<name>.
+
+  --out DIR            publish there instead
 ` + narrowHelp + engineHelp + `
 example:
   runexp run experiments/quickstart.yaml --only method=rise --limit 8
@@ -63,6 +65,9 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	}
 	u.warnings(plan.Warnings)
 	defer func() { err = errors.Join(err, s.store.Close()) }()
+	if out := s.place.out(plan.Name); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
+		return misuse("run", "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s", f.out, s.place.short(out))
+	}
 	s.engine.FailFast = f.failFast
 	if len(f.force) > 0 {
 		if s.engine.Force, err = plan.Selector(f.force); err != nil {
@@ -150,6 +155,23 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		return &exitError{code: exitDiffers}
 	}
 	return nil
+}
+
+// sameFolder reports whether two paths lead to one folder, be it there or not.
+func sameFolder(a, b string) bool { return resolved(a) == resolved(b) }
+
+// resolved is the absolute path without links, as far as it exists.
+func resolved(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // command is how a reader repeats the run, the same from whatever folder it was

@@ -155,6 +155,7 @@ func Verify(dir string, r *Review) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
+	m.verdict.verified = true
 	return m.verdict, nil
 }
 

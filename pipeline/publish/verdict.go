@@ -20,6 +20,8 @@ type Verdict struct {
 	Kept       []Row       // left alone because something failed
 	Changed    []string    // files that were written or removed; for [Verify], that would be
 	Warnings   []string    // sentences for the user
+
+	verified bool // it's of [Verify], which leaves the folder alone
 }
 
 // Counts counts rows by kind.
@@ -79,11 +81,15 @@ func (v Verdict) String() string {
 		}
 		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, brief(largest, 1)))
 	}
+	would := ""
+	if v.verified {
+		would = "would be "
+	}
 	for _, part := range []struct {
 		name string
 		rows []Row
 	}{
-		{"new", v.New}, {"rewritten", v.Rewritten}, {"removed", v.Removed}, {"left as they were, something failed", v.Kept},
+		{"new", v.New}, {would + "rewritten", v.Rewritten}, {would + "removed", v.Removed}, {"left as they were, something failed", v.Kept},
 	} {
 		if len(part.rows) > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s", part.name, summary(part.rows)))

@@ -13,7 +13,7 @@ import (
 
 // PredictParams are the parameters of [Predict].
 type PredictParams struct {
-	Target string `yaml:"target" doc:"which class: predicted, predicted:2 for the second best, label, a class's number, or a difference such as 7-3 or predicted-label"`
+	Target string `yaml:"target" doc:"which class: predicted, predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 }
 
 // Validate refuses a target that is no class.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,7 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 	if length >= 0 && length != want {
 		return fmt.Errorf("its shape %v needs %d bytes, %q is said to have %d", t.Dims, want, location, length)
 	}
-	f, err := root.Open(location)
+	f, err := openData(root, location)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,27 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 	return nil
 }
 
+// openData opens a file with weights. That it's missing is no fs.ErrNotExist: the model
+// that was asked for is there, and isn't whole.
+func openData(root *os.Root, location string) (*os.File, error) {
+	f, err := root.Open(location)
+	if err == nil {
+		return f, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("its data should be in %q, and there is no such file in the model's folder: copy it there from where the model was exported", location)
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	// What the system finds on a path that the folder refuses is elsewhere.
+	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file itself there", location)
+	}
+	return nil, fmt.Errorf("its data in %q can't be read: %w", location, err)
+}
+
 // reference returns where the data of t is; length is -1 where it isn't said.
 func reference(t *onnxpb.TensorProto) (location string, offset, length int64, err error) {
 	length = -1
@@ -116,13 +138,14 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 		}
 	}
 	if !filepath.IsLocal(location) {
-		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder", location)
+		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder: export the model again, with its weights beside it", location)
 	}
 	return location, offset, length, nil
 }
 
 // ExternalFiles returns the paths of the files beside the model that hold weights
-// of it, sorted. It skips over the weights and so reads little of a large model.
+// of it, sorted; all of them can be opened. It skips over the weights and so reads
+// little of a large model.
 func ExternalFiles(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -136,6 +159,11 @@ func ExternalFiles(path string) ([]string, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder, not an ONNX file", path)
 	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	var files []string
 	s := &scanner{f: f}
 	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
@@ -155,10 +183,16 @@ func ExternalFiles(path string) ([]string, error) {
 			if err != nil {
 				return fmt.Errorf("weight %q: %w", t.Name, err)
 			}
-			if file := filepath.Join(filepath.Dir(path), location); !slices.Contains(files, file) {
-				files = append(files, file)
+			file := filepath.Join(filepath.Dir(path), location)
+			if slices.Contains(files, file) {
+				return nil
 			}
-			return nil
+			data, err := openData(root, location)
+			if err != nil {
+				return fmt.Errorf("weight %q: %w", t.Name, err)
+			}
+			files = append(files, file)
+			return data.Close()
 		})
 	})
 	if err != nil {

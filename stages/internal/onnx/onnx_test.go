@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,8 +205,10 @@ func external(t *testing.T, location, offset, length string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("../outside.bin", filepath.Join(dir, "link.bin")); err != nil {
-		t.Fatal(err)
+	for name, to := range map[string]string{"link.bin": "../outside.bin", "gone.bin": "../gone.bin"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return filepath.Join(dir, "m.onnx")
 }
@@ -239,17 +242,28 @@ func TestExternalWeightsRefused(t *testing.T) {
 	tests := []struct{ name, location, offset, length, want string }{
 		{"outside the folder", "../outside.bin", "0", "8", "outside the model's folder"},
 		{"an absolute path", "/etc/passwd", "0", "8", "outside the model's folder"},
-		{"a link to the outside", "link.bin", "0", "8", "escapes"},
-		{"no file", "none.bin", "0", "8", "no such file"},
+		{"a link to the outside", "link.bin", "0", "8", `weight "w": its data at "link.bin" is outside the model's folder, by a link: copy`},
+		{"a link to nothing outside", "gone.bin", "0", "8", `weight "w": its data in "gone.bin" can't be read`},
+		{"no file", "none.bin", "0", "8", `weight "w": its data should be in "none.bin", and there is no such file in the model's folder: copy`},
+		{"no folder", "none/none.bin", "0", "8", `weight "w": its data should be in "none/none.bin", and there is no such file`},
 		{"too short a file", "sub/w.bin", "8", "8", "has 12 bytes, 8 from 8 are needed"},
 		{"a length that doesn't fit", "sub/w.bin", "0", "12", "needs 8 bytes"},
 		{"a negative offset", "sub/w.bin", "-1", "8", "makes no sense"},
 		{"an offset that is no number", "sub/w.bin", "x", "8", "makes no sense"},
 	}
 	for _, tt := range tests {
-		_, err := ReadFile(external(t, tt.location, tt.offset, tt.length))
+		path := external(t, tt.location, tt.offset, tt.length)
+		_, err := ReadFile(path)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the error is that of a model that isn't there", tt.name)
+		}
+		// What is asked first says the same, if it sees it.
+		_, seen := ExternalFiles(path)
+		if strings.Contains(tt.want, "data") && seen == nil || seen != nil && seen.Error() != err.Error() {
+			t.Errorf("%s: ExternalFiles says %v, and ReadFile %v", tt.name, seen, err)
 		}
 	}
 }

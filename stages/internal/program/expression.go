@@ -128,7 +128,7 @@ func (e Expression) Target(row []float32, label []byte, classes int) (Target, er
 		}
 	}
 	if found[0] == found[1] {
-		return Target{}, fmt.Errorf("%w class %d, which explains nothing", ErrSameClass, found[0])
+		return Target{}, fmt.Errorf("%w class %d, which explains nothing; predicted-predicted:2 always has two, predicted-label if the image is classified wrongly (the list of dataset/folder selects images)", ErrSameClass, found[0])
 	}
 	return Target{found[0], found[1]}, nil
 }

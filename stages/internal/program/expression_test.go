@@ -56,7 +56,7 @@ func TestExpressionRefuses(t *testing.T) {
 		"2":           "class 2 is not one of the model's 2",
 		"predicted:3": "predicted:3: the model has 2 classes",
 		"label":       "class 5 is not one of the model's 2",
-		"predicted-0": "both classes of the difference are class 0",
+		"predicted-0": "both classes of the difference are class 0, which explains nothing; predicted-predicted:2 always has two",
 	} {
 		e, err := ParseExpression(text)
 		if err == nil {
