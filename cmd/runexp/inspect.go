@@ -132,6 +132,10 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	switch {
 	case x.CutSoftmax:
 		answer = fmt.Sprintf("a Softmax ends the model; methods explain what enters it, %s", f.Output)
+	case f.Probabilities && f.Classes == 1:
+		answer = "the probability of one class, whose logarithm counts as logit; its opposite is no class"
+	case f.Classes == 1:
+		answer = "logits; a single class has the probability 1"
 	case f.Probabilities:
 		answer = "probabilities, whose logarithms count as logits"
 	}

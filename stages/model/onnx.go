@@ -31,7 +31,7 @@ type ONNXParams struct {
 	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
 	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
 	Size   int       `yaml:"size" doc:"height and width where the model leaves them open; a model that pools all places before its last layer also takes other sizes than its own" min:"0" max:"65536"`
-	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes" choices:"auto|logits|probabilities"`
+	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes, or Sigmoid, which makes probabilities; other outputs are probabilities if they sum to 1" choices:"auto|logits|probabilities"`
 	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
 }
 
@@ -137,8 +137,12 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	if _, err := OpenRuntime(); err != nil {
 		return out, err // which says nothing of the model
 	}
-	err = probe(ctx, &out, p)
-	if in, _ := pick(m.Inputs(), p.Input, "input", false); err != nil && p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
+	answers, err := probe(ctx, &out)
+	in, _ := pick(m.Inputs(), p.Input, "input", false)
+	switch {
+	case err == nil:
+		err = probable(&out.Spec, p, answers)
+	case p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free):
 		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 	}
 	return out, err
@@ -191,7 +195,14 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	case "probabilities":
 		s.Probabilities = true
 	case "auto":
-		s.Output = beforeSoftmax(m, s.Output)
+		switch end := lastOf(m, s.Output); {
+		case end == nil:
+		case end.OpType == "Softmax":
+			s.Output = end.Input[0]
+		default:
+			// Classes that aren't compared: a softmax of what enters would compare them.
+			s.Probabilities = true
+		}
 	}
 	return s, nil
 }
@@ -280,25 +291,24 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 	return []float64{sum / float64(len(preset))}, nil
 }
 
-// beforeSoftmax returns what enters a Softmax at the end of the model, or output
-// itself if there is none.
-func beforeSoftmax(m *onnx.Model, output string) string {
-	name := output
+// lastOf returns the Softmax or Sigmoid that makes the model's output, nil if there is
+// none.
+func lastOf(m *onnx.Model, output string) *onnxpb.NodeProto {
 	for range 8 {
-		n := m.Producer(name)
+		n := m.Producer(output)
 		if n == nil || len(n.Input) == 0 {
-			return output
+			return nil
 		}
 		switch n.OpType {
-		case "Softmax":
-			return n.Input[0]
+		case "Softmax", "Sigmoid":
+			return n
 		case "Identity", "Flatten", "Squeeze", "Reshape", "Cast", "Dropout":
-			name = n.Input[0]
+			output = n.Input[0]
 		default:
-			return output
+			return nil
 		}
 	}
-	return output
+	return nil
 }
 
 func readLabels(path string, classes int) (string, error) {

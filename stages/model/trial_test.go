@@ -54,6 +54,7 @@ func TestTrial(t *testing.T) {
 		{"no rule", altered(t, "smallcnn", shortened), attentive + "deeplift", "ReduceL2"},
 		{"no gradient", altered(t, "smallcnn", hardened), attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig", "Hardmax"},
 		{"one class", altered(t, "smallcnn", summed), attentive + "agi clrp crap", "one class, and no others"},
+		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), attentive, ""},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)
 		p.Path = tt.path
