@@ -144,6 +144,8 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 		err = probable(&out.Spec, p, answers)
 	case p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free):
 		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+	case p.Output != "" && errors.Is(err, errNoClasses):
+		err = stages.BadField("output", "%w", err)
 	}
 	return out, err
 }
@@ -158,10 +160,11 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	switch in.Elem {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
-	default:
-		return s, fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+	if err := takesImages(in); err != nil {
+		if p.Input != "" {
+			err = stages.BadField("input", "%w", err)
+		}
+		return s, err
 	}
 	out, err := pick(m.Outputs(), p.Output, "output", true)
 	if err != nil {
@@ -227,13 +230,23 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 	return values[0], nil
 }
 
-var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
-
-// frame derives batch, layout and size from the input's shape.
-func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
+// takesImages refuses an input that can't take images, whatever the parameters say.
+func takesImages(in onnx.Value) error {
+	switch in.Elem {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
+	default:
+		return fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+	}
 	if !in.Known || len(in.Shape) != 4 {
 		return fmt.Errorf("input %q has the shape %v: images have 4 dimensions", in.Name, in.Shape)
 	}
+	return nil
+}
+
+var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
+
+// frame derives batch, layout and size from the shape of an input that takes images.
+func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	s.Batch = max(0, in.Shape[0])
 	isCount := func(d int) bool { return d == 1 || d == 3 }
 	switch {

@@ -17,6 +17,8 @@ import (
 // the last bits.
 const rebatched = 1e-3
 
+var errNoClasses = errors.New("one number for every image and class is needed")
+
 // probe runs the model and completes its specification: the number of classes, and
 // whether the model, though its file says so, really takes any batch. It returns the
 // answers that it saw.
@@ -40,7 +42,7 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 		n *= v
 	}
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return nil, fmt.Errorf("the output has the shape %v: one number for every image and class is needed", shape)
+		return nil, fmt.Errorf("the output has the shape %v: %w", shape, errNoClasses)
 	}
 	m.Spec.Classes = n / rows
 	if free {
