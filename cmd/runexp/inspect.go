@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 )
 
 const inspectHelp = `usage: runexp inspect MODEL.onnx
@@ -69,6 +70,10 @@ func inspected(ctx context.Context, verb, file string, look registry.Look) (regi
 	x, err := registry.Inspect(ctx, file, look)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return x, environment(err)
+	}
+	var field *stages.FieldError
+	if errors.As(err, &field) {
+		return x, &usageError{verb: verb, err: fmt.Errorf("--%s: %w", field.Field, err), hint: nearest(field.Name, field.Names)}
 	}
 	return x, err
 }
@@ -132,6 +137,10 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	switch {
 	case x.CutSoftmax:
 		answer = fmt.Sprintf("a Softmax ends the model; methods explain what enters it, %s", f.Output)
+	case f.Probabilities && f.Classes == 1:
+		answer = "the probability of one class, whose logarithm counts as logit; its opposite is no class"
+	case f.Classes == 1:
+		answer = "logits; a single class has the probability 1"
 	case f.Probabilities:
 		answer = "probabilities, whose logarithms count as logits"
 	}

@@ -49,6 +49,9 @@ func runAGI(ctx context.Context, p AGIParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
+	if n.Classes < 2 {
+		return errOneClass
+	}
 	// A way takes two rows: the derivatives of the false class and of the explained.
 	ways := n.Classes/max(1, n.Classes/p.Classes) + 1
 	q := program.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}

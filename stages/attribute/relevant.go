@@ -120,6 +120,8 @@ type propagator interface {
 
 func (p Tapped) tap() Tapped { return p }
 
+var errOneClass = errors.New("the model has one class, and no others to compare it with")
+
 // waysOf returns the ways back of a propagation.
 func (p Tapped) waysOf(ctx context.Context, e *stages.Env, n *program.Net, how propagation) ([]wayBack, error) {
 	one, err := p.oneWay(ctx, e, n, how.rules)
@@ -127,7 +129,7 @@ func (p Tapped) waysOf(ctx context.Context, e *stages.Env, n *program.Net, how p
 		return nil, err
 	}
 	if len(how.passes) > 0 && n.Classes < 2 {
-		return nil, errors.New("the model has one class, and no others to compare it with")
+		return nil, errOneClass
 	}
 	one[0].question.Start = how.start
 	var ways []wayBack

@@ -48,7 +48,7 @@ type Inspection struct {
 
 // Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
 // A model that can't be run is no error: Problem says why, and the rest what the
-// file shows. Where it leaves its size open and p doesn't say it, usual ones are
+// file shows. An input, output or size in p that the model doesn't have is one. Where it leaves its size open and p doesn't say it, usual ones are
 // tried.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	x := Inspection{File: p.Path}
@@ -77,6 +77,10 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return x, err
 	}
+	var field *stages.FieldError
+	if errors.As(err, &field) && (field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" || field.Field == "size" && p.Size != 0) {
+		return x, err
+	}
 	if err != nil {
 		x.Problem = err.Error()
 	}
@@ -89,15 +93,21 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
 		x.OpenSize = openSize(in, p)
 	}
-	sizes := []int{p.Size}
-	if x.OpenSize && p.Size == 0 {
+	asked, sizes := p.Size, []int{p.Size}
+	if x.OpenSize {
 		sizes = []int{224, 32, 64, 28, 96, 299, 384, 512} // the usual ones
+		if asked != 0 {
+			sizes = append([]int{asked}, sizes...)
+		}
 	}
 	var out modelfile.Model
 	var failed error
 	for _, p.Size = range sizes {
 		var err error
-		if out, err = read(ctx, m, p); err == nil || ctx.Err() != nil {
+		if out, err = read(ctx, m, p); err == nil && asked != 0 && p.Size != asked {
+			return stages.BadField("size", "size is %d, and the model takes others, such as %d: %w", asked, p.Size, failed)
+		}
+		if err == nil || ctx.Err() != nil {
 			failed = err
 			break
 		}
@@ -138,7 +148,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 // openSize reports whether a model leaves the size of its images open.
 func openSize(in onnx.Value, p ONNXParams) bool {
 	p.Size = 0
-	return errors.Is(frame(&modelfile.Spec{}, in, p), errOpenSize)
+	return takesImages(in) == nil && errors.Is(frame(&modelfile.Spec{}, in, p), errOpenSize)
 }
 
 // runsAt reports whether a model gives as many answers for images of another size.

@@ -2,12 +2,14 @@ package model_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -123,11 +125,11 @@ func TestInspect(t *testing.T) {
 		{"rounded activations of ONNX Runtime's own", model.ONNXParams{Path: altered(t, "smallcnn", rounded(true))}, func(x *model.Inspection) bool {
 			return x.Problem == "" && strings.Contains(x.Gradient, `node QLinearSigmoid "fused": activations are rounded to integers`)
 		}},
-		{"a size that doesn't run", model.ONNXParams{Path: file("smallcnn"), Size: 48}, func(x *model.Inspection) bool {
-			return strings.Contains(x.Problem, "size is 48, and the model takes images of [3 32 32] alone") && x.Opset == 13 && x.Final == nil
+		{"a Sigmoid at the end", model.ONNXParams{Path: altered(t, "smallcnn", multilabel)}, func(x *model.Inspection) bool {
+			return !x.CutSoftmax && x.Feed.Probabilities && x.Gradient == ""
 		}},
-		{"an input that isn't there", model.ONNXParams{Path: file("smallcnn"), Input: "pixels"}, func(x *model.Inspection) bool {
-			return strings.Contains(x.Problem, `no input "pixels"`)
+		{"an input of integers", model.ONNXParams{Path: altered(t, "smallcnn", integers)}, func(x *model.Inspection) bool {
+			return strings.Contains(x.Problem, "floating-point inputs") && x.Opset == 13 && x.Final == nil
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,6 +143,47 @@ func TestInspect(t *testing.T) {
 				t.Errorf("%+v\nmiddle %v, final %v", x, x.Middle, x.Final)
 			}
 		})
+	}
+}
+
+// integers makes the net's input one that can't take images.
+func integers(m *onnx.Model) {
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_UINT8, Shape: []int{1, 3, 32, 32}, Known: true})
+}
+
+// opened leaves the size open of a net that takes no other than its own.
+func opened(m *onnx.Model) {
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, onnx.Free, onnx.Free}, Known: true})
+}
+
+// featured returns the feature maps too.
+func featured(m *onnx.Model) {
+	m.SetOutputs(append(m.Outputs(), onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})...)
+}
+
+// TestInspectRefuses holds that what is asked for and isn't the model's is an error, which
+// names the parameter.
+func TestInspectRefuses(t *testing.T) {
+	modeltest.Runtime(t)
+	plain := filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")
+	for _, tt := range []struct {
+		field, want string
+		params      model.ONNXParams
+	}{
+		{"size", "size is 48, and the model takes images of [3 32 32] alone", model.ONNXParams{Path: plain, Size: 48}},
+		{"size", "size is 48, and the model takes others, such as 32", model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: 48}},
+		{"input", `no input "pixels"`, model.ONNXParams{Path: plain, Input: "pixels"}},
+		{"input", "floating-point inputs", model.ONNXParams{Path: altered(t, "smallcnn", integers), Input: "input"}},
+		{"output", `no output "x"`, model.ONNXParams{Path: plain, Output: "x"}},
+		{"output", "one number for every image and class", model.ONNXParams{Path: altered(t, "smallcnn", featured), Output: "/relu3/Relu_output_0"}},
+	} {
+		p := model.ONNX.NewParams().(*model.ONNXParams)
+		p.Path, p.Size, p.Input, p.Output = tt.params.Path, tt.params.Size, tt.params.Input, tt.params.Output
+		_, err := model.Inspect(t.Context(), *p)
+		var field *stages.FieldError
+		if !errors.As(err, &field) || field.Field != tt.field || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want one of %s with %q", err, tt.field, tt.want)
+		}
 	}
 }
 

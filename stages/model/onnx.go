@@ -31,7 +31,7 @@ type ONNXParams struct {
 	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
 	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
 	Size   int       `yaml:"size" doc:"height and width where the model leaves them open; a model that pools all places before its last layer also takes other sizes than its own" min:"0" max:"65536"`
-	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes" choices:"auto|logits|probabilities"`
+	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes, or Sigmoid, which makes probabilities; other outputs are probabilities if they sum to 1" choices:"auto|logits|probabilities"`
 	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
 }
 
@@ -65,7 +65,7 @@ The model takes one batch of images with 1 or 3 channels and returns a number fo
 every class. It owns how pixels are fed: layout, order of the channels, range, mean
 and deviation. It is loaded once, to learn its classes and whether it takes more
 than one image at a time. Attributions are with respect to the normalised input.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
 	Defaults: ONNXParams{Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"},
@@ -137,9 +137,15 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	if _, err := OpenRuntime(); err != nil {
 		return out, err // which says nothing of the model
 	}
-	err = probe(ctx, &out, p)
-	if in, _ := pick(m.Inputs(), p.Input, "input", false); err != nil && p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free) {
+	answers, err := probe(ctx, &out)
+	in, _ := pick(m.Inputs(), p.Input, "input", false)
+	switch {
+	case err == nil:
+		err = probable(&out.Spec, p, answers)
+	case p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free):
 		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+	case p.Output != "" && errors.Is(err, errNoClasses):
+		err = stages.BadField("output", "%w", err)
 	}
 	return out, err
 }
@@ -154,10 +160,11 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	switch in.Elem {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
-	default:
-		return s, fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+	if err := takesImages(in); err != nil {
+		if p.Input != "" {
+			err = stages.BadField("input", "%w", err)
+		}
+		return s, err
 	}
 	out, err := pick(m.Outputs(), p.Output, "output", true)
 	if err != nil {
@@ -191,7 +198,14 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	case "probabilities":
 		s.Probabilities = true
 	case "auto":
-		s.Output = beforeSoftmax(m, s.Output)
+		switch end := lastOf(m, s.Output); {
+		case end == nil:
+		case end.OpType == "Softmax":
+			s.Output = end.Input[0]
+		default:
+			// Classes that aren't compared: a softmax of what enters would compare them.
+			s.Probabilities = true
+		}
 	}
 	return s, nil
 }
@@ -216,13 +230,23 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 	return values[0], nil
 }
 
-var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
-
-// frame derives batch, layout and size from the input's shape.
-func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
+// takesImages refuses an input that can't take images, whatever the parameters say.
+func takesImages(in onnx.Value) error {
+	switch in.Elem {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
+	default:
+		return fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+	}
 	if !in.Known || len(in.Shape) != 4 {
 		return fmt.Errorf("input %q has the shape %v: images have 4 dimensions", in.Name, in.Shape)
 	}
+	return nil
+}
+
+var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
+
+// frame derives batch, layout and size from the shape of an input that takes images.
+func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	s.Batch = max(0, in.Shape[0])
 	isCount := func(d int) bool { return d == 1 || d == 3 }
 	switch {
@@ -280,25 +304,24 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 	return []float64{sum / float64(len(preset))}, nil
 }
 
-// beforeSoftmax returns what enters a Softmax at the end of the model, or output
-// itself if there is none.
-func beforeSoftmax(m *onnx.Model, output string) string {
-	name := output
+// lastOf returns the Softmax or Sigmoid that makes the model's output, nil if there is
+// none.
+func lastOf(m *onnx.Model, output string) *onnxpb.NodeProto {
 	for range 8 {
-		n := m.Producer(name)
+		n := m.Producer(output)
 		if n == nil || len(n.Input) == 0 {
-			return output
+			return nil
 		}
 		switch n.OpType {
-		case "Softmax":
-			return n.Input[0]
+		case "Softmax", "Sigmoid":
+			return n
 		case "Identity", "Flatten", "Squeeze", "Reshape", "Cast", "Dropout":
-			name = n.Input[0]
+			output = n.Input[0]
 		default:
-			return output
+			return nil
 		}
 	}
-	return output
+	return nil
 }
 
 func readLabels(path string, classes int) (string, error) {

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -47,6 +48,15 @@ func softmax(m *onnx.Model) {
 	f.OpTo("probabilities", "Softmax", []string{"logits"}, onnx.Attr{Name: "axis", Value: 1})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "probabilities", Elem: onnxpb.TensorProto_FLOAT})
+}
+
+// multilabel gives every class a probability of its own.
+func multilabel(m *onnx.Model) {
+	f := m.Fragment()
+	column := f.Op("Reshape", []string{f.Op("Sigmoid", []string{"logits"}), f.Ints("column", []int64{0, -1, 1}, 3)})
+	f.OpTo("each", "Squeeze", []string{f.Op("Identity", []string{column}), f.Ints("last", []int64{2}, 1)})
+	m.After(f)
+	m.SetOutputs(onnx.Value{Name: "each", Elem: onnxpb.TensorProto_FLOAT})
 }
 
 // channelsLast makes the net take NHWC images in BGR.
@@ -145,6 +155,54 @@ func TestForms(t *testing.T) {
 				t.Errorf("class %v with %v, want %v with %v", c, p, class, probability)
 			}
 		})
+	}
+}
+
+// TestSigmoid holds that a net which ends in a Sigmoid answers with probabilities, of
+// several classes and of one, and that a Softmax behind it takes these for logits.
+func TestSigmoid(t *testing.T) {
+	for name, change := range map[string]func(*onnx.Model){
+		"classes": multilabel,
+		"one class": func(m *onnx.Model) {
+			summed(m)
+			f := m.Fragment()
+			f.OpTo("yes", "Sigmoid", []string{"sum"})
+			m.After(f)
+			m.SetOutputs(onnx.Value{Name: "yes", Elem: onnxpb.TensorProto_FLOAT})
+		},
+	} {
+		path := altered(t, "smallcnn", change)
+		found := modeltest.Model(t, model.ONNXParams{Path: path})
+		if s := modeltest.Spec(t, found); !s.Probabilities {
+			t.Errorf("%s: specification %+v", name, s)
+		}
+		class, probability := predict(t, found)
+		c, p := predict(t, modeltest.Model(t, model.ONNXParams{Path: path, Kind: "probabilities"}))
+		if class != c || probability != p || p == 1 {
+			t.Errorf("%s: class %v with %v, want %v with %v", name, class, probability, c, p)
+		}
+	}
+	both := altered(t, "smallcnn", func(m *onnx.Model) {
+		f := m.Fragment()
+		f.OpTo("p", "Softmax", []string{f.Op("Sigmoid", []string{"logits"})}, onnx.Attr{Name: "axis", Value: 1})
+		m.After(f)
+		m.SetOutputs(onnx.Value{Name: "p", Elem: onnxpb.TensorProto_FLOAT})
+	})
+	if s := modeltest.Spec(t, modeltest.Model(t, model.ONNXParams{Path: both})); s.Probabilities || s.Output == "p" {
+		t.Errorf("a Softmax behind it: specification %+v", s)
+	}
+}
+
+// TestNoProbabilities holds that logits which are said to be probabilities are refused,
+// at the parameter that says so.
+func TestNoProbabilities(t *testing.T) {
+	modeltest.Runtime(t)
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path, p.Kind, p.Size = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities", 32
+	_, err := stagetest.Try(model.ONNX, p, nil)
+	var field *stages.FieldError
+	if !errors.As(err, &field) || field.Field != "output_kind" || !strings.Contains(err.Error(), "numbers outside [0,1]") {
+		t.Errorf("error %v", err)
 	}
 }
 

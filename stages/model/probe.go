@@ -17,10 +17,12 @@ import (
 // the last bits.
 const rebatched = 1e-3
 
-// probe runs the model and completes its specification: the number of classes,
-// whether the model, though its file says so, really takes any batch, and
-// whether it returns probabilities.
-func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
+var errNoClasses = errors.New("one number for every image and class is needed")
+
+// probe runs the model and completes its specification: the number of classes, and
+// whether the model, though its file says so, really takes any batch. It returns the
+// answers that it saw.
+func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
 	images := make([]float32, m.Spec.Size()*rows)
@@ -33,31 +35,48 @@ func probe(ctx context.Context, m *modelfile.Model, p ONNXParams) error {
 	}
 	answers, shape, err := answer(ctx, *m, images, rows)
 	if err != nil {
-		return fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
+		return nil, fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
 	}
 	n := 1
 	for _, v := range shape {
 		n *= v
 	}
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return fmt.Errorf("the output has the shape %v: one number for every image and class is needed", shape)
+		return nil, fmt.Errorf("the output has the shape %v: %w", shape, errNoClasses)
 	}
 	m.Spec.Classes = n / rows
 	if free {
 		both, _, err := answer(ctx, *m, images, 2)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case errors.Is(err, stages.ErrOutOfMemory):
 			// What the model is taken for mustn't hang on the machine, and no smaller
 			// batch would help.
-			return fmt.Errorf("the model runs on one image, and on two at once it doesn't: %v", err)
+			return nil, fmt.Errorf("the model runs on one image, and on two at once it doesn't: %v", err)
 		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) || !near(answers[n:], both[n:]):
 			m.Spec.Batch = 1
 		}
 	}
+	return answers, nil
+}
+
+// rounded is how far outside [0,1] a probability may lie.
+const rounded = 1e-3
+
+// probable says whether answers are probabilities, and refuses those that can't be though
+// the parameters say so. What isn't a number tells nothing.
+func probable(s *modelfile.Spec, p ONNXParams, answers []float32) error {
 	if p.Kind == "auto" {
-		m.Spec.Probabilities = distributions(answers, m.Spec.Classes)
+		s.Probabilities = s.Probabilities || distributions(answers, s.Classes)
+	}
+	if p.Kind != "probabilities" {
+		return nil
+	}
+	for _, v := range answers {
+		if v < -rounded || v > 1+rounded {
+			return stages.BadField("output_kind", "output_kind is probabilities, and the model answers with numbers outside [0,1], such as %.4g: these are logits", v)
+		}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestTrial(t *testing.T) {
 	modeltest.Runtime(t)
 	dir := filepath.Join(golden.Dir(t), "models")
 	methods := map[string]*stages.Stage{
-		"constant": &attribute.Constant, "occlusion": &attribute.Occlusion, "saliency": &attribute.Saliency, "grad-cam": &attribute.GradCAM,
+		"agi": &attribute.AGI, "constant": &attribute.Constant, "occlusion": &attribute.Occlusion, "saliency": &attribute.Saliency, "grad-cam": &attribute.GradCAM,
 		"ablation-cam": &attribute.AblationCAM, "guided-backprop": &attribute.GuidedBackprop, "deeplift": &attribute.DeepLIFT, "rap": &attribute.RAP,
 		"clrp": &attribute.CLRP, "crap": &attribute.CRAP, "lrp-z-plus": &attribute.LRPZPlus, "left-ig": &attribute.LeftIG,
 		"raw-attention": &attribute.RawAttention, "transition-attention": &attribute.TransitionAttention, "tibav": &attribute.TIBAV, "predict": &model.Predict,
@@ -52,8 +52,9 @@ func TestTrial(t *testing.T) {
 		{"convolutions", filepath.Join(dir, "smallcnn.onnx"), attentive, "no attention of tokens to tokens"},
 		{"attention", filepath.Join(dir, "timm_vit_op17.onnx"), "", ""},
 		{"no rule", altered(t, "smallcnn", shortened), attentive + "deeplift", "ReduceL2"},
-		{"no gradient", altered(t, "smallcnn", hardened), attentive + "saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig", "Hardmax"},
-		{"one class", altered(t, "smallcnn", summed), attentive + "clrp crap", "one class, and no others"},
+		{"no gradient", altered(t, "smallcnn", hardened), attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig", "Hardmax"},
+		{"one class", altered(t, "smallcnn", summed), attentive + "agi clrp crap", "one class, and no others"},
+		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), attentive, ""},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)
 		p.Path = tt.path

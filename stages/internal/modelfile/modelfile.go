@@ -43,7 +43,8 @@ type Spec struct {
 	Mean  []float64 `json:"mean"`
 	Std   []float64 `json:"std"`
 
-	// Probabilities says that the answer sums to 1; it is logits otherwise.
+	// Probabilities says that the answer is probabilities, which sum to 1 unless each
+	// class has its own; it is logits otherwise.
 	Probabilities bool `json:"probabilities"`
 }
 

@@ -23,25 +23,28 @@ const (
 	StartTarget Start = "target"
 )
 
-// logits returns the value of the graph that holds the logits: the answer, or what
-// the softmax that makes it reads.
-func (n *Net) logits(g *onnx.Graph) (string, error) {
+// logits returns the value of the graph that holds the logits, which is the answer or
+// what the softmax or sigmoid that makes it reads, and what emits the derivative of
+// Σ tᵢpᵢ with respect to their rows z.
+func (n *Net) logits(g *onnx.Graph) (at string, slope func(f *onnx.Fragment, z, t string) string, err error) {
 	v := n.Output
 	for n.Probabilities {
 		node := g.Producer(v)
 		if node == nil {
-			return "", fmt.Errorf("the model answers with probabilities and has no softmax that makes them, so relevance has no logits to start at")
+			return "", nil, fmt.Errorf("the model answers with probabilities and has no softmax or sigmoid that makes them, so relevance has no logits to start at")
 		}
 		v = onnx.Node{NodeProto: node}.In(0)
 		switch node.OpType {
 		case "Softmax":
-			return v, nil
+			return v, n.softmaxSlope, nil
+		case "Sigmoid":
+			return v, sigmoidSlope, nil
 		case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast":
 		default:
-			return "", fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax, so relevance has no logits to start at", node.OpType)
+			return "", nil, fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax or sigmoid, so relevance has no logits to start at", node.OpType)
 		}
 	}
-	return v, nil
+	return v, n.softmaxSlope, nil
 }
 
 // A beginning is the value where a walk begins, and what it begins with there, of
@@ -53,7 +56,7 @@ func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q
 	if q.Start == StartDerivative {
 		return beginning{n.Output, n.seed(f, g, "runexp_"+q.counted(), batch, q.Probability)}, nil
 	}
-	at, err := n.logits(g)
+	at, slope, err := n.logits(g)
 	if err != nil {
 		return beginning{}, err
 	}
@@ -62,7 +65,7 @@ func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q
 	s := f.Op("Expand", []string{"runexp_" + q.counted(), rows})
 	target := s
 	if q.Probability {
-		s = n.softmaxSlope(f, z, s)
+		s = slope(f, z, s)
 	}
 	switch q.Start {
 	case StartLogits:
@@ -79,6 +82,13 @@ func (n *Net) begin(f *onnx.Fragment, g *onnx.Graph, number string, batch int, q
 func (n *Net) softmaxSlope(f *onnx.Fragment, z, t string) string {
 	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
 	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, n.overClasses(f, f.Op("Mul", []string{p, t}))})})
+}
+
+// sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ), where 1 − pᵢ, which
+// keeps its digits so, is sigmoid(−zᵢ).
+func sigmoidSlope(f *onnx.Fragment, z, t string) string {
+	p, q := f.Op("Sigmoid", []string{z}), f.Op("Sigmoid", []string{f.Op("Neg", []string{z})})
+	return f.Op("Mul", []string{t, f.Op("Mul", []string{p, q})})
 }
 
 // overClasses emits the sum of each row, [rows, 1].

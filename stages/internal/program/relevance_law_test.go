@@ -2,11 +2,14 @@ package program_test
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -59,6 +62,42 @@ func TestRelevanceBits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSigmoidStart holds that what starts at the logits of a net that ends in a Sigmoid
+// starts with the slope of its probability there: the plain gradient is the same from
+// there as from the answer.
+func TestSigmoidStart(t *testing.T) {
+	p := nets(t, false)["smallcnn"]
+	m, err := onnx.ReadFile(p.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := m.Fragment()
+	f.OpTo("each", "Sigmoid", []string{"logits"})
+	m.After(f)
+	m.SetOutputs(onnx.Value{Name: "each", Elem: onnxpb.TensorProto_FLOAT})
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Path = filepath.Join(t.TempDir(), "net.onnx")
+	if err := os.WriteFile(p.Path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := net(t, p)
+	q := program.Question{Rules: relevance.Derivative(), Probability: true}
+	_, want := differentiate(t, n, threaded{1, stagetest.NewSlot()}, q, 2, 2)
+	q.Start = program.StartOnes
+	_, got := differentiate(t, n, threaded{1, stagetest.NewSlot()}, q, 2, 2)
+	largest, apart := 0.0, 0.0
+	for i := range want {
+		largest = math.Max(largest, math.Abs(float64(want[i])))
+		apart = math.Max(apart, math.Abs(float64(got[i])-float64(want[i])))
+	}
+	if !(apart <= 1e-5*largest) || largest == 0 {
+		t.Errorf("the gradients are apart by %g of %g", apart, largest)
 	}
 }
 

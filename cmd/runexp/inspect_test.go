@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/runexp/runexp/registry"
+)
+
+// TestInspectedClasses holds that what the answer is taken for is said, of one class too.
+func TestInspectedClasses(t *testing.T) {
+	for _, tt := range []struct {
+		classes       int
+		probabilities bool
+		want          string
+	}{
+		{5, false, "5; logits"},
+		{5, true, "5; probabilities, whose logarithms count as logits"},
+		{1, false, "1; logits; a single class has the probability 1"},
+		{1, true, "1; the probability of one class, whose logarithm counts as logit; its opposite is no class"},
+	} {
+		var x registry.Inspection
+		x.Feed.Classes, x.Feed.Probabilities = tt.classes, tt.probabilities
+		said := ""
+		writeRun(func(name, format string, args ...any) {
+			if name == "classes" {
+				said = fmt.Sprintf(format, args...)
+			}
+		}, &x)
+		if said != tt.want {
+			t.Errorf("%q, want %q", said, tt.want)
+		}
+	}
+}
