@@ -48,8 +48,8 @@ type Inspection struct {
 
 // Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
 // A model that can't be run is no error: Problem says why, and the rest what the
-// file shows. An input, output or size in p that the model doesn't have is one. Where it leaves its size open and p doesn't say it, usual ones are
-// tried.
+// file shows. An input, output or size in p that the model doesn't have is one. Where
+// it leaves its size open and p doesn't say it, usual ones are tried.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	x := Inspection{File: p.Path}
 	files, err := onnx.ExternalFiles(p.Path)
