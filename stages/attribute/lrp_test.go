@@ -86,7 +86,7 @@ func TestRelevanceRefuses(t *testing.T) {
 	for want, p := range map[string]interface{ Validate() error }{
 		"alpha − beta":        LRPAlphaBetaParams{Relevant: relevant(), Alpha: 2, Beta: 2},
 		"output: a probab":    CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
-		"rule for first":      CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"}, "epsilon-plus"}},
+		"rule for first":      CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"}, "epsilon-plus-flat"}},
 		"starts at the class": RAPParams{Tapped: probability.Tapped},
 		"target: 3-2":         CLRPParams{Relevant: difference, NamedRules: NamedRules{Rules: "z-plus"}},
 		"3-2 is a difference": CRAPParams{RAPParams: RAPParams{Tapped: difference.Tapped}},
