@@ -87,6 +87,7 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 	if err != nil {
 		return err
 	}
+	found := map[leftoverKey]bool{} // here, not by an earlier stage that left them lying
 	for from := 0; from < e.Len(); from += g.Batch {
 		to := min(from+g.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -99,17 +100,18 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 		}
 		for i := from; i < to; i++ {
 			for k, w := range asked {
-				count := wanted[w.question.String()]
-				a := leftover{g.Arrival(k, i-from), g.Row(i - from), count}
-				if told == nil || k >= len(ways) || count > 1 {
-					a = a.keep(w)
-				}
 				key, err := keyOf(e, n, i, w)
 				if err != nil {
 					return err
 				}
-				a.wanted += left.found[key].wanted // of an equal image before
-				left.found[key] = a
+				a := leftover{g.Arrival(k, i-from), g.Row(i - from), wanted[w.question.String()]}
+				if found[key] { // of an equal image
+					a.wanted += left.found[key].wanted
+				}
+				if told == nil || k >= len(ways) || a.wanted > 1 {
+					a = a.keep(w)
+				}
+				left.found[key], found[key] = a, true
 			}
 			if told == nil {
 				continue
@@ -214,12 +216,13 @@ func keyOf(e *stages.Env, n *program.Net, i int, w wayBack) (leftoverKey, error)
 
 // have reports whether the answers of a way back are there, for all items.
 func (l *leftovers) have(e *stages.Env, n *program.Net, w wayBack) (bool, error) {
+	times := map[leftoverKey]int{} // more than one where images are equal
 	for i := range e.Len() {
 		key, err := keyOf(e, n, i, w)
 		if err != nil {
 			return false, err
 		}
-		if _, ok := l.found[key]; !ok {
+		if times[key]++; times[key] > l.found[key].wanted {
 			return false, nil
 		}
 	}

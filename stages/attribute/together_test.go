@@ -118,3 +118,49 @@ func sideBySide(t *testing.T, in map[string][]stages.Data, cells []stages.Beside
 		t.Errorf("%d answers were left lying", n)
 	}
 }
+
+// TestLeftLying holds that answers for a stage that never came do no harm to what comes
+// later: of the same image, of it twice, and of others between.
+func TestLeftLying(t *testing.T) {
+	all := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")
+	at := func(items ...int) map[string][]stages.Data {
+		in := map[string][]stages.Data{"model": all["model"]}
+		for _, port := range []string{"images", "targets"} {
+			var payloads [][]byte
+			for _, i := range items {
+				b, err := all[port][0].Load(i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				payloads = append(payloads, b)
+			}
+			in[port] = []stages.Data{stagetest.Items(nil, payloads...)}
+		}
+		return in
+	}
+	saliency := stages.Beside{Stage: &Saliency, Params: Saliency.NewParams()}
+	guided := stages.Beside{Stage: &GuidedBackprop, Params: GuidedBackprop.NewParams()}
+	slot := stagetest.NewSlot()
+	run := func(c stages.Beside, beside []stages.Beside, items ...int) {
+		in := at(items...)
+		want := stagetest.Run(t, *c.Stage, c.Params, in)
+		e, err := stagetest.Env(c.Stage, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Slot, e.Beside, e.Batch = slot, beside, 1
+		if err := c.Stage.Run(context.Background(), c.Params, e); err != nil {
+			t.Fatalf("%s of %v: %v", c.Stage.Name, items, err)
+		}
+		for _, o := range e.Outputs {
+			if !bytes.Equal(o.Data, want.Payloads[o.Port][o.Call]) {
+				t.Errorf("%s of %v makes other %s of call %d than alone", c.Stage.Name, items, o.Port, o.Call)
+			}
+		}
+	}
+	run(guided, []stages.Beside{saliency}, 0) // and saliency doesn't come
+	run(saliency, nil, 0, 1, 1)
+	run(saliency, nil, 0)
+	run(guided, []stages.Beside{saliency}, 0)
+	run(saliency, nil, 0, 0)
+}

@@ -77,7 +77,7 @@ func parse(b []byte) (*Model, error) {
 	if m.Opset() == 0 {
 		return nil, fmt.Errorf("the model doesn't say which version of ONNX's operators it uses")
 	}
-	return m, makeDense(p.Graph)
+	return m, makeDense(p)
 }
 
 // startsLikeModel reports whether b begins with an IR version, as all writers of

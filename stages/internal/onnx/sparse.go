@@ -9,37 +9,54 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A sparse weight may be made dense where that has so many elements, or so many for
-// each that is stored. A few bytes of a file can ask for all memory otherwise.
+// Sparse weights may be made dense where they have so many elements together, or so many
+// for each that is stored. A few bytes of a file can ask for all memory otherwise.
 const (
 	anyway   = 1 << 20
 	sparsest = 1 << 10
 )
 
-// makeDense replaces the sparse weights of a graph and of those inside its nodes, and
-// what Constant nodes say sparsely, so that nobody else meets any.
-func makeDense(g *onnxpb.GraphProto) error {
+// makeDense replaces the sparse weights of a model, and what Constant nodes say sparsely,
+// so that nobody else meets any.
+func makeDense(m *onnxpb.ModelProto) error {
+	var d densifier
+	for _, f := range m.Functions {
+		if err := d.nodes(f.Node); err != nil {
+			return err
+		}
+	}
+	return d.graph(m.Graph)
+}
+
+// A densifier counts the elements that it made, and those that were stored.
+type densifier struct{ made, stored int64 }
+
+func (d *densifier) graph(g *onnxpb.GraphProto) error {
 	for _, s := range g.SparseInitializer {
-		t, err := dense(s)
+		t, err := d.dense(s)
 		if err != nil {
 			return err
 		}
 		g.Initializer = append(g.Initializer, t)
 	}
 	g.SparseInitializer = nil
-	for _, n := range g.Node {
+	return d.nodes(g.Node)
+}
+
+func (d *densifier) nodes(nodes []*onnxpb.NodeProto) error {
+	for _, n := range nodes {
 		for _, a := range n.Attribute {
 			if n.OpType != "Constant" || a.Name != "sparse_value" || a.SparseTensor == nil {
 				continue
 			}
-			t, err := dense(a.SparseTensor)
+			t, err := d.dense(a.SparseTensor)
 			if err != nil {
 				return fmt.Errorf("node %s: %w", Node{n}.Label(), err)
 			}
 			a.Name, a.Type, a.T, a.SparseTensor = "value", onnxpb.AttributeProto_TENSOR, t, nil
 		}
 		for _, inner := range Bodies(n) {
-			if err := makeDense(inner); err != nil {
+			if err := d.graph(inner); err != nil {
 				return err
 			}
 		}
@@ -49,7 +66,7 @@ func makeDense(g *onnxpb.GraphProto) error {
 
 // dense returns the tensor that s means: zeros but for its values, whose indices are
 // numbers in C order, or have one for each axis.
-func dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
+func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
 	values, indices := s.GetValues(), s.GetIndices()
 	name := values.GetName()
 	wrong := func(format string, a ...any) error {
@@ -59,6 +76,9 @@ func dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
 		return nil, wrong("has no values or no indices")
 	}
 	for _, t := range []*onnxpb.TensorProto{values, indices} {
+		if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
+			return nil, wrong("stands in another file: it must be stored in the model, or dense")
+		}
 		if err := checkTensor(t); err != nil {
 			return nil, fmt.Errorf("a sparse weight: %w", err)
 		}
@@ -74,7 +94,8 @@ func dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
 	}
 	stored := raw(values, width)
 	count := len(stored) / width
-	if elements := size / int64(width); elements > max(anyway, sparsest*int64(count)) || size > MaxBytes {
+	d.made, d.stored = d.made+size/int64(width), d.stored+int64(count)
+	if d.made > max(anyway, sparsest*d.stored) || size > MaxBytes {
 		return nil, wrong("has %d values: it must be stored dense", count)
 	}
 	at, err := Int64s(indices)

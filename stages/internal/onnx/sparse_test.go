@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -32,13 +33,14 @@ func TestSparse(t *testing.T) {
 		body := &onnxpb.GraphProto{SparseInitializer: []*onnxpb.SparseTensorProto{s}}
 		p.Graph.Node = append(p.Graph.Node, said, &onnxpb.NodeProto{OpType: "If", Output: []string{"d"}, Attribute: []*onnxpb.AttributeProto{
 			{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: body}}})
+		p.Functions = []*onnxpb.FunctionProto{{Name: "f", Node: []*onnxpb.NodeProto{proto.Clone(said).(*onnxpb.NodeProto)}}}
 		m, err := Parse(encode(t, p))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		nodes := m.Proto.Graph.Node
-		dense := []*onnxpb.TensorProto{m.Proto.Graph.Initializer[0], nodes[1].Attribute[0].T, nodes[2].Attribute[0].G.Initializer[0]}
+		dense := []*onnxpb.TensorProto{m.Proto.Functions[0].Node[0].Attribute[0].T, m.Proto.Graph.Initializer[0], nodes[1].Attribute[0].T, nodes[2].Attribute[0].G.Initializer[0]}
 		for _, got := range dense {
 			if d := cmp.Diff(want, got, protocmp.Transform()); d != "" {
 				t.Errorf("%s: %s", name, d)
@@ -76,5 +78,14 @@ func TestSparseRefuses(t *testing.T) {
 		if _, err := Parse(encode(t, p)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want one with %q", err, tt.want)
 		}
+	}
+	many := tiny()
+	for i := range 3 {
+		s := sparsely([]int64{1 << 10, 1 << 9}, []int64{2, 3}, 2)
+		s.Values.Name = string(rune('a' + i))
+		many.Graph.SparseInitializer = append(many.Graph.SparseInitializer, s)
+	}
+	if _, err := Parse(encode(t, many)); err == nil || !strings.Contains(err.Error(), `"c" of shape [1024 512] has 2 values: it must be stored dense`) {
+		t.Errorf("many sparse weights: error %v", err)
 	}
 }

@@ -64,6 +64,9 @@ func (e *edit) counted(n onnx.Node) error {
 			longer = append(longer, float32(k)/float32(count))
 			reached[axes+i] = max(0, begin+k-size)
 		}
+		if longer == nil {
+			return fmt.Errorf("its kernel_shape %v is larger than the padded image", kernel)
+		}
 		all, err := e.matrix(len(factors), len(longer))
 		if err != nil {
 			return err

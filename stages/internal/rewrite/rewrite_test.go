@@ -256,6 +256,8 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"dilation", 19, node("AveragePool", "x", attr("dilations", list64(2, 1))), "no dilated AveragePool"},
 		{"padding that ONNX Runtime gets wrong", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("pads", list64(1, 0, 1, 0)),
 			attr("count_include_pad", 1)), "divides its windows by wrong numbers"},
+		{"a kernel larger than what it's moved over", 19, node("AveragePool", "x", attr("kernel_shape", list64(9, 9)), attr("pads", list64(1, 1, 1, 1)),
+			attr("count_include_pad", 1)), "larger than the padded image"},
 		{"automatic padding that counts", 19, node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("auto_pad", "SAME_UPPER"),
 			attr("count_include_pad", 1)), "no padding SAME_UPPER that counts"},
 		{"antialias", 18, node("Resize", "x  s", attr("antialias", 1)), "can't resize without aliasing"},
