@@ -29,7 +29,7 @@ and exit code 6. A failed cell doesn't keep the others from finishing.
 A narrowed or overridden run publishes to .runexp/out/<name>, never to
 artifacts/<name>.
 
-  --out DIR            publish there instead
+  --out DIR            publish to this folder instead
 ` + narrowHelp + engineHelp + `
 example:
   runexp run experiments/quickstart.yaml --only method=rise --limit 8

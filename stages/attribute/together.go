@@ -87,7 +87,7 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 	if err != nil {
 		return err
 	}
-	found := map[leftoverKey]bool{} // here, not by an earlier stage that left them lying
+	fresh := map[leftoverKey]bool{} // found here, not by an earlier stage that left them lying
 	for from := 0; from < e.Len(); from += g.Batch {
 		to := min(from+g.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -105,13 +105,13 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 					return err
 				}
 				a := leftover{g.Arrival(k, i-from), g.Row(i - from), wanted[w.question.String()]}
-				if found[key] { // of an equal image
+				if fresh[key] { // of an equal image
 					a.wanted += left.found[key].wanted
 				}
 				if told == nil || k >= len(ways) || a.wanted > 1 {
 					a = a.keep(w)
 				}
-				left.found[key], found[key] = a, true
+				left.found[key], fresh[key] = a, true
 			}
 			if told == nil {
 				continue

@@ -90,9 +90,9 @@ func netOf(m modelfile.Model) *Net {
 // Digest returns the digest of the model.
 func (n *Net) Digest() stages.Digest { return n.digest }
 
-// Fit returns the batch to compile for when so many rows are wanted and at most limit fit: the
-// one that takes the least time, if a run takes as long as its rows, those of the last
-// one that are unused too, and one more. It is two at least where the model takes as
+// Fit returns the batch to compile for when so many rows are wanted and at most limit
+// fit: the one that takes the least time, if a run takes as long as its rows, those of the
+// last one that are unused too, and one more. It is two at least where the model takes as
 // many: some of ONNX Runtime's kernels add up in another order where a dimension is 1,
 // so that a single row would have other bits.
 func (n *Net) Fit(rows, limit int) int {

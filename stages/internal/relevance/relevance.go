@@ -11,8 +11,9 @@
 //   - [Backward] walks the graph and emits nodes; ONNX Runtime runs them.
 //
 // The law of emitted nodes: operators of opset [Opset] that ONNX Runtime has on
-// CPU and CUDA alike, and its own FusedMatMul; shapes known; the same graph and policy give the same bytes;
-// no sum whose result depends on the batch (sums are products with ones).
+// CPU and CUDA alike, and its own FusedMatMul; shapes known; the same graph and
+// policy give the same bytes; no sum whose result depends on the batch (sums are
+// products with ones).
 package relevance
 
 import (

@@ -15,12 +15,15 @@ var averagePool = []pass{{"AveragePool", 19, Newest, func(e *edit, n onnx.Node) 
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
 	}
 	drop(n, "dilations")
-	pads := n.Ints("pads")
 	auto := n.Text("auto_pad", "NOTSET")
-	padded := auto != "NOTSET" && auto != "VALID" || slices.ContainsFunc(pads, func(p int) bool { return p != 0 })
-	if n.Int("count_include_pad", 0) == 0 || n.Int("ceil_mode", 0) == 0 && !padded {
+	same := auto == "SAME_UPPER" || auto == "SAME_LOWER"
+	padded := same || slices.ContainsFunc(n.Ints("pads"), func(p int) bool { return p != 0 })
+	switch {
+	case n.Int("count_include_pad", 0) == 0 || n.Int("ceil_mode", 0) == 0 && !padded:
 		e.keep(n)
 		return nil
+	case same:
+		return fmt.Errorf("opset %d has no padding %s that counts as it does in opset %d", Opset, auto, e.version)
 	}
 	return e.counted(n)
 }}}
@@ -40,9 +43,6 @@ func (e *edit) counted(n onnx.Node) error {
 	}
 	if strides == nil {
 		strides = slices.Repeat([]int{1}, axes)
-	}
-	if auto := n.Text("auto_pad", "NOTSET"); auto == "SAME_UPPER" || auto == "SAME_LOWER" {
-		return fmt.Errorf("opset %d has no padding %s that counts as it does in opset %d", Opset, auto, e.version)
 	}
 	if len(in) != axes+2 || len(pads) != 2*axes || len(strides) != axes {
 		return fmt.Errorf("its kernel_shape, strides and pads %v, %v and %v don't fit %v", kernel, strides, pads, in)
@@ -80,8 +80,7 @@ func (e *edit) counted(n onnx.Node) error {
 	}
 	drop(n, "ceil_mode")
 	drop(n, "auto_pad")
-	drop(n, "pads")
-	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "pads", Value: long(reached)}).Attribute...)
+	setInts(n, "pads", reached)
 	e.keep(n)
 	if out := n.Output[0]; slices.ContainsFunc(factors, func(f float32) bool { return f != 1 }) {
 		n.Output[0] = e.value(out, n.OpType)

@@ -358,6 +358,11 @@ func setText(n onnx.Node, name, value string) {
 	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_STRING, S: []byte(value)})
 }
 
+func setInts(n onnx.Node, name string, v []int) {
+	drop(n, name)
+	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
+}
+
 // unused reports whether no output of n from number i on is asked for.
 func unused(n onnx.Node, i int) bool {
 	return !slices.ContainsFunc(n.Output[min(i, len(n.Output)):], func(v string) bool { return v != "" })
@@ -386,6 +391,6 @@ func (e *edit) inputToAttr(n onnx.Node, name string, i int) error {
 		return err
 	}
 	n.Input = n.Input[:i]
-	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
+	setInts(n, name, v)
 	return nil
 }
