@@ -18,7 +18,7 @@ import (
 )
 
 // declared returns "family.Var" for every exported stage in the folders of
-// stages: a variable made by stages.New, or by a function of the same package
+// stages: a variable made by stages.New or program.Stage, or by a function of the same package
 // that returns a stages.Stage.
 func declared(t *testing.T) []string {
 	t.Helper()
@@ -46,7 +46,7 @@ func stageVars(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	calls := map[string]string{} // variable: what's called to make it
-	makers := map[string]bool{"stages.New": true}
+	makers := map[string]bool{"stages.New": true, "program.Stage": true}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue

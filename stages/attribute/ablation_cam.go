@@ -17,7 +17,7 @@ type AblationCAMParams struct {
 
 // AblationCAM is the stage of class activation maps weighted by what the answer
 // loses with a channel.
-var AblationCAM = stages.New(stages.Def[AblationCAMParams]{
+var AblationCAM = program.Stage(stages.Def[AblationCAMParams]{
 	Name: "attribute/ablation-cam",
 	Doc: `channels, weighted by what the answer loses without them
 

@@ -33,7 +33,7 @@ func (p AbsLRPParams) Validate() error {
 }
 
 // AbsLRP is the stage of relative absolute magnitude propagation.
-var AbsLRP = stages.New(stages.Def[AbsLRPParams]{
+var AbsLRP = program.Stage(stages.Def[AbsLRPParams]{
 	Name: "attribute/abslrp",
 	Doc: `positive shares relative to each neuron's magnitude
 

@@ -19,7 +19,7 @@ type AGIParams struct {
 }
 
 // AGI is the stage of adversarial gradient integration.
-var AGI = stages.New(stages.Def[AGIParams]{
+var AGI = program.Stage(stages.Def[AGIParams]{
 	Name: "attribute/agi",
 	Doc: `what the answer loses on the way to false classes
 

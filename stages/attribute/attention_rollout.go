@@ -17,7 +17,7 @@ type AttentionRolloutParams struct {
 }
 
 // AttentionRollout is the stage of attention rollout.
-var AttentionRollout = stages.New(stages.Def[AttentionRolloutParams]{
+var AttentionRollout = program.Stage(stages.Def[AttentionRolloutParams]{
 	Name: "attribute/attention-rollout",
 	Doc: `a transformer's attention, multiplied through its blocks
 

@@ -53,7 +53,7 @@ func (r NamedRules) refuseTwo(p Relevant) error {
 }
 
 // CLRP is the stage of contrastive layer-wise relevance.
-var CLRP = stages.New(stages.Def[CLRPParams]{
+var CLRP = program.Stage(stages.Def[CLRPParams]{
 	Name: "attribute/clrp",
 	Doc: `layer-wise relevance of a class compared with all others
 

@@ -22,7 +22,7 @@ func (p CRAPParams) Validate() error {
 }
 
 // CRAP is the stage of contrastive relative attributing propagation.
-var CRAP = stages.New(stages.Def[CRAPParams]{
+var CRAP = program.Stage(stages.Def[CRAPParams]{
 	Name: "attribute/crap",
 	Doc: `attribute/rap of a class compared with all others
 

@@ -20,7 +20,7 @@ func (p DeconvolutionParams) waysBack(ctx context.Context, e *stages.Env, n *pro
 func (DeconvolutionParams) Remark(g *onnx.Graph) string { return unrectified(g, "this") }
 
 // Deconvolution is the stage of deconvolutional networks.
-var Deconvolution = stages.New(stages.Def[DeconvolutionParams]{
+var Deconvolution = program.Stage(stages.Def[DeconvolutionParams]{
 	Name: "attribute/deconvolution",
 	Doc: `the gradient, rectified on the way back
 

@@ -17,7 +17,7 @@ type DeepLIFTParams struct {
 }
 
 // DeepLIFT is the stage of DeepLIFT with the Rescale rule.
-var DeepLIFT = stages.New(stages.Def[DeepLIFTParams]{
+var DeepLIFT = program.Stage(stages.Def[DeepLIFTParams]{
 	Name: "attribute/deeplift",
 	Doc: `how differences from a reference add up to the answer
 

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // GradCAMParams are the parameters of [GradCAM].
 type GradCAMParams struct{ CAM }
 
 // GradCAM is the stage of gradient-weighted class activation maps.
-var GradCAM = stages.New(stages.Def[GradCAMParams]{
+var GradCAM = program.Stage(stages.Def[GradCAMParams]{
 	Name: "attribute/grad-cam",
 	Doc: `channels of a layer, weighted by their mean derivative
 

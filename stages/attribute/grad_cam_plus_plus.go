@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // GradCAMPlusPlusParams are the parameters of [GradCAMPlusPlus].
@@ -14,7 +15,7 @@ type GradCAMPlusPlusParams struct {
 }
 
 // GradCAMPlusPlus is the stage of class activation maps weighted by place.
-var GradCAMPlusPlus = stages.New(stages.Def[GradCAMPlusPlusParams]{
+var GradCAMPlusPlus = program.Stage(stages.Def[GradCAMPlusPlusParams]{
 	Name: "attribute/grad-cam-plus-plus",
 	Doc: `channels, weighted by the places that speak for the class
 

@@ -45,7 +45,7 @@ func unrectified(g *onnx.Graph, part string) string {
 }
 
 // GuidedBackprop is the stage of guided backpropagation.
-var GuidedBackprop = stages.New(stages.Def[GuidedBackpropParams]{
+var GuidedBackprop = program.Stage(stages.Def[GuidedBackpropParams]{
 	Name: "attribute/guided-backprop",
 	Doc: `the gradient, where only what is positive passes a rectifier
 

@@ -47,7 +47,7 @@ func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, 
 
 // GuidedGradCAM is the stage of guided backpropagation within the class
 // activation map.
-var GuidedGradCAM = stages.New(stages.Def[GuidedGradCAMParams]{
+var GuidedGradCAM = program.Stage(stages.Def[GuidedGradCAMParams]{
 	Name: "attribute/guided-grad-cam",
 	Doc: `guided backpropagation times the class activation map
 

@@ -20,7 +20,7 @@ type GuidedIGParams struct {
 
 // GuidedIG is the stage of integrated gradients along a path that the gradient
 // chooses.
-var GuidedIG = stages.New(stages.Def[GuidedIGParams]{
+var GuidedIG = program.Stage(stages.Def[GuidedIGParams]{
 	Name: "attribute/guided-ig",
 	Doc: `integrated gradients on a path that avoids large gradients
 

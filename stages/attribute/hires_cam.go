@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // HiResCAMParams are the parameters of [HiResCAM].
 type HiResCAMParams struct{ CAM }
 
 // HiResCAM is the stage of class activation maps weighted by the derivative of every place.
-var HiResCAM = stages.New(stages.Def[HiResCAMParams]{
+var HiResCAM = program.Stage(stages.Def[HiResCAMParams]{
 	Name: "attribute/hires-cam",
 	Doc: `channels, weighted by the derivative at each place
 

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // InputXGradientParams are the parameters of [InputXGradient].
 type InputXGradientParams struct{ Tapped }
 
 // InputXGradient is the stage of derivatives times what they are taken at.
-var InputXGradient = stages.New(stages.Def[InputXGradientParams]{
+var InputXGradient = program.Stage(stages.Def[InputXGradientParams]{
 	Name: "attribute/input-x-gradient",
 	Doc: `the normalised image times the derivative there
 

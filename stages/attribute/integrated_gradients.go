@@ -26,7 +26,7 @@ func (p IntegratedGradientsParams) Validate() error {
 }
 
 // IntegratedGradients is the stage of integrated gradients.
-var IntegratedGradients = stages.New(stages.Def[IntegratedGradientsParams]{
+var IntegratedGradients = program.Stage(stages.Def[IntegratedGradientsParams]{
 	Name: "attribute/integrated-gradients",
 	Doc: `the mean gradient between a baseline and the image
 

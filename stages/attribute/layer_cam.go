@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // LayerCAMParams are the parameters of [LayerCAM].
 type LayerCAMParams struct{ CAM }
 
 // LayerCAM is the stage of class activation maps weighted by the positive derivatives.
-var LayerCAM = stages.New(stages.Def[LayerCAMParams]{
+var LayerCAM = program.Stage(stages.Def[LayerCAMParams]{
 	Name: "attribute/layer-cam",
 	Doc: `channels, weighted by the positive derivatives at each place
 

@@ -19,7 +19,7 @@ type LeftIGParams struct {
 
 // LeftIG is the stage of integrated gradients up to where the answer is nearly
 // what it is going to be.
-var LeftIG = stages.New(stages.Def[LeftIGParams]{
+var LeftIG = program.Stage(stages.Def[LeftIGParams]{
 	Name: "attribute/left-ig",
 	Doc: `the mean gradient on the path before the answer saturates
 

@@ -27,7 +27,7 @@ func (p LRPAlphaBetaParams) Validate() error {
 }
 
 // LRPAlphaBeta is the stage of the αβ-rule.
-var LRPAlphaBeta = stages.New(stages.Def[LRPAlphaBetaParams]{
+var LRPAlphaBeta = program.Stage(stages.Def[LRPAlphaBetaParams]{
 	Name: "attribute/lrp-alpha-beta",
 	Doc: `layer-wise relevance by the αβ-rule
 

@@ -17,7 +17,7 @@ type LRPCompositeParams struct {
 }
 
 // LRPComposite is the stage of composites of rules.
-var LRPComposite = stages.New(stages.Def[LRPCompositeParams]{
+var LRPComposite = program.Stage(stages.Def[LRPCompositeParams]{
 	Name: "attribute/lrp-composite",
 	Doc: `layer-wise relevance by different rules for different layers
 

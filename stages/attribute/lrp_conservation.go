@@ -18,7 +18,7 @@ type LRPConservationParams struct {
 func (p LRPConservationParams) Validate() error { return p.refuseTwo(p.Relevant) }
 
 // LRPConservation is the stage of the accounts of layer-wise relevance.
-var LRPConservation = stages.New(stages.Def[LRPConservationParams]{
+var LRPConservation = program.Stage(stages.Def[LRPConservationParams]{
 	Name: "attribute/lrp-conservation",
 	Doc: `where layer-wise relevance goes, layer by layer
 

@@ -16,7 +16,7 @@ type LRPEpsilonParams struct {
 }
 
 // LRPEpsilon is the stage of the ε-rule.
-var LRPEpsilon = stages.New(stages.Def[LRPEpsilonParams]{
+var LRPEpsilon = program.Stage(stages.Def[LRPEpsilonParams]{
 	Name: "attribute/lrp-epsilon",
 	Doc: `layer-wise relevance by the ε-rule
 

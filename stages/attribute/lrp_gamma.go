@@ -16,7 +16,7 @@ type LRPGammaParams struct {
 }
 
 // LRPGamma is the stage of the γ-rule.
-var LRPGamma = stages.New(stages.Def[LRPGammaParams]{
+var LRPGamma = program.Stage(stages.Def[LRPGammaParams]{
 	Name: "attribute/lrp-gamma",
 	Doc: `layer-wise relevance by the γ-rule
 

@@ -16,7 +16,7 @@ type LRPZPlusParams struct {
 }
 
 // LRPZPlus is the stage of the z⁺-rule.
-var LRPZPlus = stages.New(stages.Def[LRPZPlusParams]{
+var LRPZPlus = program.Stage(stages.Def[LRPZPlusParams]{
 	Name: "attribute/lrp-z-plus",
 	Doc: `layer-wise relevance by the z⁺-rule
 

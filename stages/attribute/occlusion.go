@@ -28,7 +28,7 @@ func (p OcclusionParams) Validate() error {
 }
 
 // Occlusion is the stage of Zeiler and Fergus' occlusion maps.
-var Occlusion = stages.New(stages.Def[OcclusionParams]{
+var Occlusion = program.Stage(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
 	Doc: `how much the answer falls when a window hides a pixel
 

@@ -33,7 +33,7 @@ func (p RAPParams) policy() relevance.Policy {
 }
 
 // RAP is the stage of relative attributing propagation.
-var RAP = stages.New(stages.Def[RAPParams]{
+var RAP = program.Stage(stages.Def[RAPParams]{
 	Name: "attribute/rap",
 	Doc: `relevance by magnitude, shifted so that its sum stays
 

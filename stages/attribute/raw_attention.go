@@ -11,7 +11,7 @@ import (
 type RawAttentionParams struct{ Common }
 
 // RawAttention is the stage of the last block's attention.
-var RawAttention = stages.New(stages.Def[RawAttentionParams]{
+var RawAttention = program.Stage(stages.Def[RawAttentionParams]{
 	Name: "attribute/raw-attention",
 	Doc: `where the class token looks in a transformer's last block
 

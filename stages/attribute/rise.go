@@ -17,7 +17,7 @@ type RISEParams struct {
 
 // RISE is the stage of randomised input sampling for explanation. By default it
 // explains the probability, as its paper does.
-var RISE = stages.New(stages.Def[RISEParams]{
+var RISE = program.Stage(stages.Def[RISEParams]{
 	Name: "attribute/rise",
 	Doc: `mean of random masks, weighted by the answer under each
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // SaliencyParams are the parameters of [Saliency].
@@ -14,7 +15,7 @@ type SaliencyParams struct {
 }
 
 // Saliency is the stage of gradient maps.
-var Saliency = stages.New(stages.Def[SaliencyParams]{
+var Saliency = program.Stage(stages.Def[SaliencyParams]{
 	Name: "attribute/saliency",
 	Doc: `how fast the answer changes with each pixel
 

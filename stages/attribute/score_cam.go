@@ -17,7 +17,7 @@ type ScoreCAMParams struct {
 
 // ScoreCAM is the stage of class activation maps weighted by the answer to what
 // channels show of the image.
-var ScoreCAM = stages.New(stages.Def[ScoreCAMParams]{
+var ScoreCAM = program.Stage(stages.Def[ScoreCAMParams]{
 	Name: "attribute/score-cam",
 	Doc: `channels, weighted by the answer to what they show
 

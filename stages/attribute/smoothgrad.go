@@ -24,7 +24,7 @@ type Copies struct {
 }
 
 // SmoothGrad is the stage of gradients averaged over noise.
-var SmoothGrad = stages.New(stages.Def[SmoothGradParams]{
+var SmoothGrad = program.Stage(stages.Def[SmoothGradParams]{
 	Name: "attribute/smoothgrad",
 	Doc: `the mean gradient of noisy copies of the image
 

@@ -26,7 +26,7 @@ func (p TIBAVParams) Validate() error {
 }
 
 // TIBAV is the stage of transformer attribution.
-var TIBAV = stages.New(stages.Def[TIBAVParams]{
+var TIBAV = program.Stage(stages.Def[TIBAVParams]{
 	Name: "attribute/tibav",
 	Doc: `attention weighted by its relevance and its gradient
 

@@ -15,7 +15,7 @@ type TransitionAttentionParams struct {
 }
 
 // TransitionAttention is the stage of transition attention maps.
-var TransitionAttention = stages.New(stages.Def[TransitionAttentionParams]{
+var TransitionAttention = program.Stage(stages.Def[TransitionAttentionParams]{
 	Name: "attribute/transition-attention",
 	Doc: `attention as a Markov chain, weighted by gradients
 

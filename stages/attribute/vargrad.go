@@ -15,7 +15,7 @@ type VarGradParams struct {
 }
 
 // VarGrad is the stage of the gradient's variance over noise.
-var VarGrad = stages.New(stages.Def[VarGradParams]{
+var VarGrad = program.Stage(stages.Def[VarGradParams]{
 	Name: "attribute/vargrad",
 	Doc: `the variance of the gradient over noisy copies of the image
 

@@ -26,7 +26,7 @@ func (p PredictParams) Validate() error {
 
 // Predict is the stage that asks a model for its classes, one for every image.
 // Other stages have it put before them to learn which class to explain.
-var Predict = stages.New(stages.Def[PredictParams]{
+var Predict = program.Stage(stages.Def[PredictParams]{
 	Name: "model/predict",
 	Doc: `the class that a model predicts for every image
 

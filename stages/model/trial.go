@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -50,67 +49,14 @@ func trialOf(m modelfile.Model) (*Trial, error) {
 	return &Trial{Spec: m.Spec, payload: payload, net: net}, err
 }
 
-// tried is how many items a stage is tried with, all of them in a batch: graphs of two
-// are those whose shapes tell which axis the batch is.
-const tried = 2
-
 // Unfit says why a stage with these parameters can't work on the model, nil if it can or
-// has no port for models. Its items are blank: images of the model's size, ranks of
-// their pixels, and any class. wired reports which of its optional ports are connected.
-func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) (err error) {
-	e := &stages.Env{Stage: s, Slot: &t.slot, Batch: tried, Calls: make([]stages.Call, tried), Ports: map[string][]stages.Data{}}
-	for i := range e.Calls {
-		e.Calls[i].ID = fmt.Sprintf("blank %d", i)
-	}
-	asked := false
-	for _, port := range s.Inputs {
-		var members []stages.Member
-		if wired(port.Name) || !port.Optional || port.Else != "" {
-			payload, ok := t.blank(port.Type)
-			if !ok {
-				return nil // it's of no model
-			}
-			asked = asked || port.Type == stages.Model
-			item := stages.Item{ID: "blank", Origin: "blank", Digest: t.net.Digest()}
-			members = []stages.Member{{Item: item, Data: payload}}
-			e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item}, Load: func(int) ([]byte, error) { return payload, nil }}}
-		}
-		for i := range e.Calls {
-			e.Calls[i].Members = append(e.Calls[i].Members, members)
-		}
-	}
-	if !asked {
-		return nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("this is a bug in %s: %v", s.Name, p)
-		}
-	}()
-	t.slot.Begin()
-	err = s.Run(ctx, params, e)
-	if errors.Is(err, program.ErrRehearsed) || errors.Is(err, program.ErrSameClass) {
+// has no part in a rehearsal. wired reports which of its optional ports are connected.
+func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) error {
+	err := t.slot.Rehearse(ctx, s, params, program.Subject{Spec: t.Spec, Payload: t.payload, Digest: t.net.Digest()}, wired)
+	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}
 	return err
-}
-
-// blank returns a payload that says nothing.
-func (t *Trial) blank(of stages.Type) ([]byte, bool) {
-	h, w := t.Spec.Height, t.Spec.Width
-	switch of {
-	case stages.Model:
-		return t.payload, true
-	case stages.Images:
-		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
-	case stages.Ranks:
-		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
-	case stages.Targets:
-		return stages.NewTensor([]int64{0}, 1).Encode(), true
-	case stages.Labels:
-		return stages.NewTensor([]int64{int64(t.Spec.Classes - 1)}, 1).Encode(), true
-	}
-	return nil, false
 }
 
 // Remark says what there is to know of a stage with these parameters on the model, "" if
@@ -129,7 +75,7 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 
 // graph returns the model's graph, which the caller may change.
 func (t *Trial) graph(ctx context.Context) (*onnx.Graph, error) {
-	return t.net.Graph(ctx, &t.slot, t.net.Fit(tried, tried))
+	return t.net.Graph(ctx, &t.slot, t.net.Fit(2, 2))
 }
 
 // Close lets go of the model.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // AblationParams are the parameters of [Ablation].
@@ -13,7 +14,7 @@ type AblationParams struct {
 }
 
 // Ablation is the stage of feature ablation by shares of the pixels.
-var Ablation = stages.New(stages.Def[AblationParams]{
+var Ablation = program.Stage(stages.Def[AblationParams]{
 	Name: "perturb/ablation",
 	Doc: `the model's answer while shares of pixels are removed
 

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // DeletionParams are the parameters of [Deletion].
 type DeletionParams struct{ Params }
 
 // Deletion is the stage of RISE's deletion game.
-var Deletion = stages.New(stages.Def[DeletionParams]{
+var Deletion = program.Stage(stages.Def[DeletionParams]{
 	Name: "perturb/deletion",
 	Doc: `the model's answer while relevant pixels vanish
 

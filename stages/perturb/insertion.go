@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // InsertionParams are the parameters of [Insertion].
 type InsertionParams struct{ Params }
 
 // Insertion is the stage of RISE's insertion game.
-var Insertion = stages.New(stages.Def[InsertionParams]{
+var Insertion = program.Stage(stages.Def[InsertionParams]{
 	Name: "perturb/insertion",
 	Doc: `the model's answer while relevant pixels emerge
 

@@ -168,6 +168,10 @@ func (m *Model) Rename(t *onnxpb.TensorProto, name string) {
 	for _, n := range m.Proto.Graph.Node {
 		Retake(n, map[string]string{t.Name: name})
 	}
+	if s, ok := m.Computed[t.Name]; ok {
+		delete(m.Computed, t.Name)
+		m.Computed[name] = s
+	}
 	t.Name = name
 }
 

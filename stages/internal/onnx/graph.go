@@ -226,5 +226,5 @@ func (g *Graph) Clone() *Graph {
 	for _, n := range g.Proto.Graph.Node {
 		p.Graph.Node = append(p.Graph.Node, proto.Clone(n).(*onnxpb.NodeProto))
 	}
-	return &Graph{Model: &Model{Proto: p}, Types: maps.Clone(g.Types), weights: maps.Clone(g.weights)}
+	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types), weights: maps.Clone(g.weights)}
 }

@@ -27,6 +27,10 @@ const MaxBytes = math.MaxInt32
 type Model struct {
 	Proto *onnxpb.ModelProto
 
+	// Computed are the digests of the expressions of those weights that a library
+	// computed, by name: their last bits depend on the processor.
+	Computed map[string]Sum
+
 	names map[string]int // every value's, and the last number behind it; made when the first new one is asked for
 }
 

@@ -41,7 +41,15 @@ var readerDependent = append([]string{
 // exception is known, a Conv whose only reader is an Add: where something else
 // reads it too, the sum's last bits may differ.
 func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
-	return newSession(model, inputs, outputs, d, slices.Concat(readerDependent, without))
+	return newSession(model, inputs, outputs, d, Undone(true, without...))
+}
+
+// Undone returns the fusions that a session leaves undone.
+func Undone(canonical bool, without ...string) []string {
+	if canonical {
+		return slices.Concat(readerDependent, without)
+	}
+	return without
 }
 
 // NewPlainSession loads a model onto the processor as it is written, with nothing of it

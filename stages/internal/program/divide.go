@@ -29,7 +29,7 @@ func divide(g, other *onnx.Graph, twin map[string]string) ([]feed, error) {
 		onnx.Retake(c, made)
 		for _, v := range onnx.Taken(n) {
 			if w := g.Weight(v); w != nil && made[v] == "" && other.Weight(v) == nil {
-				other.AddWeight(w)
+				other.Adopt(w, v, g)
 			}
 		}
 		for _, v := range n.Output {

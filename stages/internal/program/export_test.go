@@ -201,3 +201,6 @@ func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
 
 // Wavers is [Net.wavers].
 func Wavers(ctx context.Context, n *Net, slot stages.Slot) (bool, error) { return n.wavers(ctx, slot) }
+
+// Begin begins the rehearsal of one more stage.
+func (r *Rehearsal) Begin() { r.act++ }

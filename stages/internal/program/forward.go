@@ -65,7 +65,7 @@ func (n *Net) written(batch int, w walk) recipe {
 // has no such graph runs as it is; programs that go backwards say why. Operators within
 // the bodies of a Loop, or of an If that the image decides, stay as they are.
 func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
-	if _, ok := slot.(*Rehearsal); ok {
+	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
 	c, err := slot.Share(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {

@@ -148,6 +148,8 @@ func optimised(m *onnx.Model) (*onnx.Model, error) {
 func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.Model, error) {
 	inputs := m.Inputs()
 	without := misfused(m.Proto)
+	nodes, weights := m.Proto.Graph.Node, m.Proto.Graph.Initializer
+	source := *m
 	heavy := lighten(m, out)
 	b, err := m.Encode()
 	if err != nil {
@@ -166,5 +168,46 @@ func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.
 	m.SetInputs(inputs...)
 	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, heavy...)
 	m.Prune()
+	m.Computed = computed(m, &source, nodes, weights)
 	return m, nil
+}
+
+// computed returns the digests of the expressions that ONNX Runtime computed the weights of
+// m from, which it made of a source with these nodes and weights.
+func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto, weights []*onnxpb.TensorProto) map[string]onnx.Sum {
+	given, made := map[string]*onnxpb.TensorProto{}, map[string]bool{}
+	for _, t := range weights {
+		given[t.Name] = t
+	}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			made[v] = true
+		}
+	}
+	x := onnx.NewExpressions(nodes, func(v string) onnx.Sum {
+		if t := given[v]; t != nil {
+			return source.WeightSum(t)
+		}
+		return onnx.SumOf([]byte("input"), fmt.Append(nil, m.Inputs()))
+	})
+	out := map[string]onnx.Sum{}
+	for _, t := range m.Proto.Graph.Initializer {
+		switch s, before := source.Computed[t.Name]; {
+		case before:
+			out[t.Name] = s
+		case given[t.Name] != nil:
+		case made[t.Name]:
+			out[t.Name] = x.Value(t.Name)
+		case onnx.Exact(t):
+		default:
+			// A fusion's, made of whatever it fused.
+			parts := [][]byte{[]byte("fused"), []byte(t.Name)}
+			for _, v := range m.Outputs() {
+				s := x.Value(v.Name)
+				parts = append(parts, s[:])
+			}
+			out[t.Name] = onnx.SumOf(parts...)
+		}
+	}
+	return out
 }

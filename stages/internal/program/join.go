@@ -23,7 +23,7 @@ func join(g, other *onnx.Graph, twin map[string]string) {
 		c := proto.Clone(w).(*onnxpb.TensorProto)
 		c.Name = g.Fresh(w.Name + "/reference")
 		name[w.Name] = c.Name
-		g.AddWeight(c)
+		g.Adopt(c, w.Name, other)
 	}
 	var nodes []*onnxpb.NodeProto
 	for _, n := range other.Proto.Graph.Node {

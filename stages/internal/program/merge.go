@@ -81,6 +81,9 @@ func mergeInto(g *onnx.Graph, conv, norm onnx.Node) bool {
 	inputs := []string{conv.Input[0], g.Fresh(conv.In(1) + "/merged"), g.Fresh(norm.In(2) + "/merged")}
 	g.AddWeight(onnx.FloatTensor(inputs[1], weights, shape...))
 	g.AddWeight(onnx.FloatTensor(inputs[2], bias, filters))
+	from := append(slices.Clone(conv.Input[1:]), norm.Input[1:]...)
+	g.Derive(inputs[1], "folded weights", from...)
+	g.Derive(inputs[2], "folded bias", from...)
 	conv.Input, conv.Output = inputs, []string{norm.Output[0]}
 	return true
 }

@@ -212,15 +212,21 @@ func bgr(f *onnx.Fragment, x string) string {
 type loaded struct {
 	recipe         recipe
 	batch, classes int
-	session        *ort.Session // nil in a rehearsal
+	session        *ort.Session  // nil in a rehearsal
+	digest         stages.Digest // if the slot records it
 }
 
 // open returns the program of a recipe for a slot, given its model.
-func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (*loaded, error) {
+func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (l *loaded, err error) {
 	if _, ok := slot.(*Rehearsal); ok {
-		return &loaded{r, batch, classes, nil}, nil
+		l = &loaded{recipe: r, batch: batch, classes: classes}
+	} else if l, err = load(m, batch, classes, r, slot.Device()); err != nil {
+		return nil, err
 	}
-	return load(m, batch, classes, r, slot.Device())
+	if recorderOf(slot) != nil {
+		l.digest = digestOf(m, r)
+	}
+	return l, nil
 }
 
 // load returns the program on a device.
@@ -249,7 +255,7 @@ func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*loaded
 	if err != nil {
 		return nil, err
 	}
-	return &loaded{r, batch, classes, s}, nil
+	return &loaded{recipe: r, batch: batch, classes: classes, session: s}, nil
 }
 
 // memory returns the bytes of what the program is fed and returns.
@@ -312,8 +318,10 @@ func (n *Net) keep(slot stages.Slot, key string, batch int, weight int64, make f
 
 // sharing returns how a slot keeps loaded programs: with others, but for those that have
 // several threads. Slots would have to share these as well, since they are the session's.
+// A rehearsal's are its own.
 func sharing(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (io.Closer, error) {
-	if d := slot.Device(); d.Class == "cpu" && d.Threads > 1 {
+	_, rehearsed := slot.(*Rehearsal)
+	if d := slot.Device(); rehearsed || d.Class == "cpu" && d.Threads > 1 {
 		return slot.Keep
 	}
 	return slot.Share
@@ -352,6 +360,9 @@ func allocate(l *loaded) (*Program, error) {
 func (p *Program) on(slot stages.Slot, l *loaded) {
 	p.loaded = l
 	p.rehearsal, _ = slot.(*Rehearsal)
+	if r := recorderOf(slot); r != nil {
+		r.Record(l.digest)
+	}
 }
 
 // run runs the program on what its feeds hold.

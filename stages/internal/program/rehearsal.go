@@ -1,10 +1,14 @@
 package program
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -13,8 +17,16 @@ import (
 // of the time. A program returns zeros the first times that it runs, and then
 // [ErrRehearsed].
 type Rehearsal struct {
+	// Base, if set, keeps what isn't a program: what is known of the net, and its graph.
+	Base stages.Slot
+
 	kept map[string]io.Closer
 	act  int
+
+	// exact says that every pass is made that can move the bits of a program, and that
+	// programs are digested; else those are left out that refuse nothing.
+	exact    bool
+	recorded []stages.Digest
 }
 
 // ErrRehearsed says that a program ran often enough, so that no more is to be seen of
@@ -24,9 +36,6 @@ var ErrRehearsed = errors.New("the program ran often enough")
 // enough is how often a program runs that takes two items one by one, and what they are
 // compared with.
 const enough = 3
-
-// Begin begins the rehearsal of one more stage. What those before it had made is there.
-func (r *Rehearsal) Begin() { r.act++ }
 
 // Device returns the processor, and one thread of it.
 func (r *Rehearsal) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
@@ -47,9 +56,106 @@ func (r *Rehearsal) Keep(key string, _ int64, make func() (io.Closer, error)) (i
 	return c, nil
 }
 
-// Share does the same.
+// Share does the same, or has Base do so.
 func (r *Rehearsal) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	if r.Base != nil {
+		return r.Base.Share(key, weight, make)
+	}
 	return r.Keep(key, weight, make)
+}
+
+// Record implements [Recorder].
+func (r *Rehearsal) Record(d stages.Digest) { r.recorded = append(r.recorded, d) }
+
+// A Subject is the model that stages are rehearsed on: its specification, and the payload
+// and its digest.
+type Subject struct {
+	Spec    modelfile.Spec
+	Payload []byte
+	Digest  stages.Digest
+}
+
+// rehearsed is how many items a stage is rehearsed with, all of them in a batch: graphs of
+// two are those whose shapes tell which axis the batch is.
+const rehearsed = 2
+
+// ErrNoPart says that a stage has no part in a rehearsal: it has no port for models, or one
+// of a type of which there are no blank items.
+var ErrNoPart = errors.New("the stage can't be rehearsed")
+
+// Rehearse has a stage do all that it does with these parameters before the model
+// answers, and returns its error. Its items are blank: images of the model's size, ranks
+// of their pixels, and any class. wired reports which of its optional ports are connected.
+func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, on Subject, wired func(port string) bool) error {
+	r.act++
+	var err error
+	for _, label := range []int{on.Spec.Classes - 1, 0} { // one may be the class that the stage compares with
+		var e *stages.Env
+		if e, err = r.blankEnv(s, on, label, wired); err != nil {
+			return err
+		}
+		if err = runBlank(ctx, s, params, e); !errors.Is(err, ErrSameClass) {
+			break
+		}
+	}
+	if errors.Is(err, ErrRehearsed) || errors.Is(err, ErrSameClass) {
+		return nil
+	}
+	return err
+}
+
+func runBlank(ctx context.Context, s *stages.Stage, params any, e *stages.Env) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this is a bug in %s: %v", s.Name, p)
+		}
+	}()
+	return s.Run(ctx, params, e)
+}
+
+// blankEnv returns what a stage finds in a rehearsal.
+func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int, wired func(port string) bool) (*stages.Env, error) {
+	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed), Ports: map[string][]stages.Data{}}
+	for i := range e.Calls {
+		e.Calls[i].ID = fmt.Sprintf("blank %d", i)
+	}
+	for _, port := range s.Inputs {
+		var members []stages.Member
+		if wired(port.Name) || !port.Optional || port.Else != "" {
+			payload, ok := on.blank(port.Type, label)
+			if !ok {
+				return nil, ErrNoPart
+			}
+			item := stages.Item{ID: "blank", Origin: "blank", Digest: on.Digest}
+			members = []stages.Member{{Item: item, Data: payload}}
+			e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item}, Load: func(int) ([]byte, error) { return payload, nil }}}
+		}
+		for i := range e.Calls {
+			e.Calls[i].Members = append(e.Calls[i].Members, members)
+		}
+	}
+	if !slices.ContainsFunc(s.Inputs, func(p stages.Port) bool { return p.Type == stages.Model && e.Wired(p.Name) }) {
+		return nil, ErrNoPart
+	}
+	return e, nil
+}
+
+// blank returns a payload that says nothing.
+func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
+	h, w := on.Spec.Height, on.Spec.Width
+	switch of {
+	case stages.Model:
+		return on.Payload, true
+	case stages.Images:
+		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
+	case stages.Ranks:
+		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
+	case stages.Targets:
+		return stages.NewTensor([]int64{0}, 1).Encode(), true
+	case stages.Labels:
+		return stages.NewTensor([]int64{int64(label)}, 1).Encode(), true
+	}
+	return nil, false
 }
 
 // Close lets go of what was made.

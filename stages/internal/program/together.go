@@ -2,13 +2,10 @@ package program
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -39,17 +36,14 @@ func (n *Net) Together(ctx context.Context, slot stages.Slot, batch int, a, b Qu
 	return true
 }
 
-// A sum names what a node computes: nodes of one sum compute the same.
-type sum [sha256.Size]byte
-
 // An anatomy is what the bits of a program depend on when others join it.
 type anatomy struct {
 	// forward tells the weights of the nodes that go forward and [merge] may have merged.
 	// What else changes there, [narrow], [halve] and [widen], changes no bits.
 	forward string
 	// readers has for every Conv and BatchNormalization the only node that reads it, if
-	// the two may become one; the zero sum if not.
-	readers map[sum]sum
+	// the two may become one; zero if not.
+	readers map[onnx.Sum]onnx.Sum
 }
 
 func (*anatomy) Close() error { return nil }
@@ -70,7 +64,7 @@ func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Questi
 		if err != nil {
 			return nil, err
 		}
-		return dissect(g, forward)
+		return dissect(g, forward), nil
 	})
 	if err != nil {
 		return nil, err
@@ -79,61 +73,48 @@ func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Questi
 }
 
 // dissect returns the anatomy of a graph, given the nodes that go forward.
-func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) (*anatomy, error) {
+func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 	var weights strings.Builder
-	sums := map[string]sum{}
+	named := map[string]bool{}
 	for _, node := range forward {
 		for _, v := range node.Input {
-			// The model's weights are known by their names, those of ways back by what
-			// they hold.
-			if sums[v] = sha256.Sum256([]byte(v)); g.Weight(v) != nil && slices.Contains(products, node.OpType) {
+			if named[v] = true; g.Weight(v) != nil && slices.Contains(products, node.OpType) {
 				fmt.Fprintf(&weights, "%q ", v)
 			}
 		}
 	}
-	nodes, readers := map[sum]*onnxpb.NodeProto{}, map[sum][]sum{}
+	x := onnx.NewExpressions(g.Proto.Graph.Node, func(v string) onnx.Sum {
+		// The model's weights are known by their names, those of ways back by what they
+		// hold.
+		switch w := g.Weight(v); {
+		case named[v]:
+			return onnx.SumOf([]byte(v))
+		case w != nil:
+			return onnx.TensorSum(w)
+		}
+		return onnx.Sum{}
+	})
+	nodes, readers := map[onnx.Sum]*onnxpb.NodeProto{}, map[onnx.Sum][]onnx.Sum{}
 	for _, node := range g.Proto.Graph.Node {
-		parts := []proto.Message{&onnxpb.NodeProto{OpType: node.OpType, Domain: node.Domain, Attribute: node.Attribute}}
-		var inputs []sum
-		for _, v := range node.Input {
-			if w := g.Weight(v); w != nil && sums[v] == (sum{}) {
-				w = proto.Clone(w).(*onnxpb.TensorProto)
-				w.Name = ""
-				var err error
-				if sums[v], err = summed([]proto.Message{w}, nil); err != nil {
-					return nil, err
-				}
-			}
-			inputs = append(inputs, sums[v])
-		}
-		self, err := summed(parts, inputs)
-		if err != nil {
-			return nil, err
-		}
+		self := x.Node(node)
 		nodes[self] = node
-		for _, s := range inputs {
-			if !slices.Contains(readers[s], self) {
+		for _, v := range node.Input {
+			if s := x.Value(v); !slices.Contains(readers[s], self) {
 				readers[s] = append(readers[s], self)
 			}
 		}
-		for i, v := range node.Output {
-			sums[v] = self
-			if i > 0 {
-				sums[v] = sha256.Sum256(append(self[:], byte(i)))
-			}
-		}
 	}
-	a := &anatomy{weights.String(), map[sum]sum{}}
+	a := &anatomy{weights.String(), map[onnx.Sum]onnx.Sum{}}
 	for self, node := range nodes {
 		if !slices.Contains(products, node.OpType) {
 			continue
 		}
-		a.readers[self] = sum{}
+		a.readers[self] = onnx.Sum{}
 		if r := readers[self]; len(r) == 1 && slices.Contains(joinable, nodes[r[0]].OpType) {
 			a.readers[self] = r[0]
 		}
 	}
-	return a, nil
+	return a
 }
 
 // products are the operators that others may become one with.
@@ -142,19 +123,3 @@ var products = []string{"Conv", "BatchNormalization"}
 // joinable are the operators that become one with the Conv before them and may have
 // other bits then. A Relu, which does so too, is exact.
 var joinable = []string{"Add", "Sum", "Sigmoid", "Tanh"}
-
-// summed returns the sum of what has these parts and inputs.
-func summed(parts []proto.Message, inputs []sum) (s sum, err error) {
-	h := sha256.New()
-	for _, m := range parts {
-		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-		if err != nil {
-			return s, err
-		}
-		h.Write(b)
-	}
-	for _, in := range inputs {
-		h.Write(in[:])
-	}
-	return sum(h.Sum(nil)), nil
-}

@@ -121,7 +121,9 @@ func (n *Net) keepWalk(ctx context.Context, slot stages.Slot, batch int, w walk)
 	for _, q := range w.also {
 		key += ", and of " + q.String()
 	}
-	_, w.rehearsed = slot.(*Rehearsal)
+	if r, ok := slot.(*Rehearsal); ok {
+		w.rehearsed = !r.exact
+	}
 	// Weights twice, and turned around for each way back.
 	return n.keep(slot, key, batch, int64(4+2*len(w.also))*n.size, func() (*onnx.Model, recipe, error) {
 		g, err := n.Graph(ctx, slot, batch)

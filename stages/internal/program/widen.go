@@ -1,6 +1,7 @@
 package program
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -200,4 +201,5 @@ func (w *widening) pad(n onnx.Node, input, axis int) {
 	}
 	n.Input[input] = w.Fresh(v + "/wider")
 	w.AddWeight(onnx.FloatTensor(n.Input[input], out, longer...))
+	w.Derive(n.Input[input], fmt.Sprintf("%d zeros more along axis %d", further, axis), v)
 }

@@ -1,0 +1,159 @@
+package onnx
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A Sum is the digest of an expression: of the operators, attributes and constants that
+// a value is computed from. The names of values and nodes, and the order of nodes, are no
+// part of it.
+type Sum [sha256.Size]byte
+
+// SumOf digests parts, none of which runs into the next.
+func SumOf(parts ...[]byte) Sum {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	return Sum(h.Sum(nil))
+}
+
+// TensorSum digests what a constant holds, whatever it is called.
+func TensorSum(t *onnxpb.TensorProto) Sum {
+	about := &onnxpb.TensorProto{DataType: t.DataType, Dims: t.Dims}
+	if len(t.RawData) == 0 { // the numbers stand in a list of their own
+		about = proto.Clone(t).(*onnxpb.TensorProto)
+		about.Name = ""
+	}
+	return SumOf([]byte("constant"), Encoded(about), t.RawData)
+}
+
+// Encoded returns the bytes of a message: equal messages give equal bytes.
+func Encoded(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(err) // what was parsed can be written
+	}
+	return b
+}
+
+// Expressions digests the values of a list of nodes.
+type Expressions struct {
+	makers map[string]*onnxpb.NodeProto
+	leaf   func(value string) Sum
+	sums   map[string]Sum
+}
+
+// NewExpressions digests what nodes make, each after those that it reads. leaf returns the
+// digest of a value that none of them makes.
+func NewExpressions(nodes []*onnxpb.NodeProto, leaf func(value string) Sum) *Expressions {
+	x := &Expressions{map[string]*onnxpb.NodeProto{}, leaf, map[string]Sum{"": {}}}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			x.makers[v] = n
+		}
+	}
+	return x
+}
+
+// Value returns the digest of a value.
+func (x *Expressions) Value(v string) Sum {
+	if s, ok := x.sums[v]; ok {
+		return s
+	}
+	var s Sum
+	if n := x.makers[v]; n == nil {
+		s = x.leaf(v)
+	} else if s = x.Node(n); v != n.Output[0] {
+		s = SumOf(s[:], []byte{byte(slices.Index(n.Output, v))})
+	}
+	x.sums[v] = s
+	return s
+}
+
+// Node returns the digest of what a node computes, which is that of its first output.
+// The graphs inside it are digested with the names that they have.
+func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
+	first := n.Output[0]
+	if s, ok := x.sums[first]; ok && first != "" {
+		return s
+	}
+	attributes := slices.Clone(n.Attribute)
+	slices.SortFunc(attributes, func(a, b *onnxpb.AttributeProto) int { return cmp.Compare(a.Name, b.Name) })
+	reads := n.Input
+	if len(Bodies(n)) > 0 {
+		reads = append(slices.Clone(n.Input), Taken(n)...)
+	}
+	var asked []byte // kernels may depend on which of their outputs are asked for
+	for _, v := range n.Output {
+		asked = append(asked, byte(min(len(v), 1)))
+	}
+	parts := [][]byte{Encoded(&onnxpb.NodeProto{OpType: n.OpType, Domain: n.Domain, Attribute: attributes}), asked}
+	for _, v := range reads {
+		s := x.Value(v)
+		parts = append(parts, s[:])
+	}
+	s := SumOf(parts...)
+	if first != "" {
+		x.sums[first] = s
+	}
+	return s
+}
+
+// Exact reports whether what a constant holds is the same on every processor, whatever
+// computed it: integers are.
+func Exact(t *onnxpb.TensorProto) bool {
+	switch onnxpb.TensorProto_DataType(t.DataType) {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
+		return false
+	}
+	return true
+}
+
+// WeightSum returns the digest of a constant of the model: of the expression that it was
+// computed from, where that is known, else of what it holds.
+func (m *Model) WeightSum(t *onnxpb.TensorProto) Sum {
+	if s, ok := m.Computed[t.Name]; ok {
+		return s
+	}
+	return TensorSum(t)
+}
+
+// Adopt adds a constant that is called called in another graph, under its own name.
+func (g *Graph) Adopt(t *onnxpb.TensorProto, called string, from *Graph) {
+	g.AddWeight(t)
+	if s, ok := from.Computed[called]; ok {
+		if g.Computed == nil {
+			g.Computed = map[string]Sum{}
+		}
+		g.Computed[t.Name] = s
+	}
+}
+
+// Derive says that the constant called name was computed, as how says, from others. Where
+// the bytes of one of these depend on the processor, so do its own, and it counts by its
+// expression too.
+func (g *Graph) Derive(name, how string, from ...string) {
+	if !slices.ContainsFunc(from, func(v string) bool { _, ok := g.Computed[v]; return ok }) {
+		return
+	}
+	parts := [][]byte{[]byte(how)}
+	for _, v := range from {
+		var s Sum
+		if w := g.Weight(v); w != nil {
+			s = g.WeightSum(w)
+		}
+		parts = append(parts, s[:])
+	}
+	g.Computed[name] = SumOf(parts...)
+}

@@ -1,0 +1,102 @@
+package program
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// A Recorder is a slot that is told the digest of every program that a stage asks for
+// on it.
+type Recorder interface {
+	stages.Slot
+	Record(stages.Digest)
+}
+
+// recorderOf returns the recorder that a slot is, nil if it is none.
+func recorderOf(slot stages.Slot) Recorder {
+	if r, ok := slot.(*Rehearsal); ok && !r.exact {
+		return nil
+	}
+	r, _ := slot.(Recorder)
+	return r
+}
+
+// digestOf returns the digest of a program: of all that decides the bits of what it
+// returns but the processor and the version of ONNX Runtime. That is the expression of
+// each output, what is fed, and the fusions that are left undone. Weights count by what
+// they hold, those that ONNX Runtime computed by the expressions that it computed them
+// from, so that the digest is the same on every processor.
+func digestOf(m *onnx.Model, r recipe) stages.Digest {
+	weights := map[string]*onnxpb.TensorProto{}
+	for _, t := range m.Proto.Graph.Initializer {
+		weights[t.Name] = t
+	}
+	x := onnx.NewExpressions(m.Proto.Graph.Node, func(v string) onnx.Sum {
+		if t := weights[v]; t != nil {
+			return m.WeightSum(t)
+		}
+		return onnx.SumOf([]byte("fed"), []byte(v))
+	})
+	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(r.canonical, misfused(m.Proto)...))}
+	opsets := slices.Clone(m.Proto.OpsetImport)
+	slices.SortFunc(opsets, func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })
+	for _, o := range opsets {
+		parts = append(parts, fmt.Appendf(nil, "opset %q %d", o.Domain, o.Version))
+	}
+	for _, f := range m.Proto.Functions {
+		parts = append(parts, onnx.Encoded(f))
+	}
+	for _, f := range r.feeds {
+		parts = append(parts, fmt.Appendf(nil, "fed %q %v", f.name, f.shape))
+	}
+	for _, v := range m.Outputs() {
+		s := x.Value(v.Name)
+		parts = append(parts, []byte(v.Name), s[:])
+	}
+	return stages.Digest(onnx.SumOf(parts...))
+}
+
+// Stage is [stages.New] for a stage that runs programs of the model on its port model:
+// the digest in its keys is that of all that it asks for in a rehearsal.
+func Stage[P any](d stages.Def[P]) stages.Stage {
+	d.Program = func(ctx context.Context, p P, e *stages.Env) (stages.Digest, error) {
+		payload, err := e.Value("model")
+		if err != nil {
+			return stages.Digest{}, err
+		}
+		m, err := modelfile.Decode(payload)
+		if err != nil {
+			return stages.Digest{}, fmt.Errorf("port model: %w", err)
+		}
+		r := &Rehearsal{Base: e.Slot, exact: true}
+		defer r.Close()
+		if err := r.Rehearse(ctx, e.Stage, &p, Subject{m.Spec, payload, e.ValueDigest("model")}, e.Wired); err != nil {
+			return stages.Digest{}, err
+		}
+		return r.digest()
+	}
+	return stages.New(d)
+}
+
+// digest returns that of all programs that were asked for.
+func (r *Rehearsal) digest() (stages.Digest, error) {
+	if len(r.recorded) == 0 {
+		return stages.Digest{}, errors.New("a rehearsal asked for no program")
+	}
+	slices.SortFunc(r.recorded, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
+	var b []byte
+	for _, d := range slices.Compact(r.recorded) {
+		b = append(b, d[:]...)
+	}
+	return stages.Sum(b), nil
+}
