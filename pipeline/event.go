@@ -23,9 +23,10 @@ const NothingStored = "nothing is stored under its key"
 type EventKind int
 
 const (
-	Planned     EventKind = iota // the run begins: Done cells are cached, of Total
-	CellStarted                  // the first items of a cell begin
-	Items                        // items of a cell are finished
+	Planned       EventKind = iota // the run begins: Done cells are cached, of Total
+	CellCompiling                  // the program of a cell is compiled, to learn whether it's a known one
+	CellStarted                    // the first items of a cell begin
+	Items                          // items of a cell are finished
 	CellDone
 	CellCached
 	CellFailed
@@ -35,6 +36,6 @@ const (
 	Finished
 )
 
-var eventNames = [...]string{"planned", "started", "items", "done", "cached", "failed", "blocked", "warning", "draining", "finished"}
+var eventNames = [...]string{"planned", "compiling", "started", "items", "done", "cached", "failed", "blocked", "warning", "draining", "finished"}
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -196,13 +196,12 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// implementation writes what names the code that runs: the stage and its version
-// or, when it compiles a program, that program.
+// implementation writes what names the code that runs: the stage, its version, and the
+// program that it compiles, if it does.
 func (h *hasher) implementation(s *stages.Stage, program stages.Digest) {
 	h.text(s.Name)
+	h.num(s.Version)
 	if s.Program != nil {
 		h.digest(program)
-	} else {
-		h.num(s.Version)
 	}
 }

@@ -1,16 +1,20 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
+	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/stages"
 )
 
-// An Outlook says what a run would do, as far as the store allows to know. Making
-// it writes nothing and computes nothing.
+// An Outlook says what a run would do, as far as the store allows to know. Making it
+// writes nothing and computes nothing but the programs of cells, where a new build may
+// compile others.
 type Outlook struct {
 	*resolver
 	nodes []*node
@@ -47,12 +51,21 @@ func (a Ahead) String() string {
 
 // Plan looks up what is stored of plan.
 func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
-	r := newResolver(plan, e.Store)
-	r.same, r.force = e.SameDevice, e.Force
+	r := e.newResolver(plan)
+	r.compiling = device.NewShelf(cmp.Or(e.DeviceBytes, 4<<30))
+	defer r.compiling.Trim()
+	if e.OnEvent != nil {
+		var mu sync.Mutex
+		r.onCompile = func(n *node) {
+			mu.Lock()
+			defer mu.Unlock()
+			e.OnEvent(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name})
+		}
+	}
 	if e.SameDevice {
 		r.class = e.MadeBy(e.Devices[0].Class)
 	}
-	r.lookAhead(ctx)
+	r.lookAhead(ctx, nil)
 	o := &Outlook{resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes))}
 	for _, n := range r.nodes {
 		if err := ctx.Err(); err != nil {

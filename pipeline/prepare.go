@@ -18,6 +18,11 @@ func (r *run) prepare(ctx context.Context, slot *device.Slot, m *member, in map[
 func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (err error) {
 	n := m.node
 	m.in = in
+	if n.lacksProgram() {
+		if err := r.compile(ctx, r.compileSlot(), n); err != nil {
+			return err
+		}
+	}
 	recipe, err := r.recipe(ctx, n)
 	if err != nil {
 		return err

@@ -3,60 +3,159 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"sync"
 
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// errNotCompiled says that a key can't be known yet: the program that the cell
-// would run was never compiled, and planning compiles nothing.
+// errNotCompiled says that a key can't be known yet: the program that the cell would run
+// has to be compiled first, which takes too long for who asks.
 var errNotCompiled = errors.New("its program isn't compiled yet")
 
-// makeProgram finds the digest of the program that n would run, which is
-// remembered under the version of its compiler, its parameters and its models.
-func (r *resolver) makeProgram(ctx context.Context, n *node) error {
+// programs are the digests of programs that a run has found or looked up.
+type programs struct {
+	mu     sync.Mutex // guards what follows
+	known  map[stages.Digest]stages.Digest
+	making map[stages.Digest]chan struct{} // closed once it's known, or couldn't be found
+}
+
+// take returns the digest known under a key. Where nobody is finding it the caller is to
+// do so, and says with done what came of it; else it waits.
+func (p *programs) take(key stages.Digest) (d stages.Digest, ok bool, done func(stages.Digest, error)) {
+	for {
+		p.mu.Lock()
+		if d, ok := p.known[key]; ok {
+			p.mu.Unlock()
+			return d, true, nil
+		}
+		others, busy := p.making[key]
+		if !busy {
+			break
+		}
+		p.mu.Unlock()
+		<-others
+	}
+	defer p.mu.Unlock()
+	mine := make(chan struct{})
+	p.making[key] = mine
+	return d, false, func(d stages.Digest, err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err == nil {
+			p.known[key] = d
+		}
+		delete(p.making, key)
+		close(mine)
+	}
+}
+
+// programKey names the program of n, whose value inputs are finished: it depends on the
+// compiler, the stage and its parameters, which ports are wired, and the model.
+func (r *resolver) programKey(n *node) stages.Digest {
 	h := newHasher("program")
+	h.text(r.compiler())
 	h.text(n.Stage.Name)
 	h.num(n.Stage.Version)
 	h.params(r.params, n.Params)
-	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
-		port := &n.Stage.Inputs[p]
-		if port.Type.Items {
+		edges := r.live(n, p)
+		if n.Stage.Inputs[p].Type.Items {
+			h.num(min(len(edges), 1))
 			continue
 		}
-		for _, edge := range n.Inputs[p].Edges {
-			from := r.nodes[edge.From.Index]
-			h.digest(from.result(edge.Port))
+		h.num(len(edges))
+		for _, e := range edges {
+			h.digest(r.nodes[e.From.Index].result(e.Port))
 		}
 	}
-	key := h.sum()
-	if b, ok := r.store.Memo(key); ok && len(b) == len(n.program) {
-		copy(n.program[:], b)
+	return h.sum()
+}
+
+// recall looks up n's program, and returns errNotCompiled where this compiler hasn't
+// compiled it before.
+func (r *resolver) recall(n *node) error {
+	key := r.programKey(n)
+	r.programs.mu.Lock()
+	defer r.programs.mu.Unlock()
+	d, ok := r.programs.known[key]
+	if !ok {
+		b, remembered := r.store.Memo(key)
+		if !remembered || len(b) != len(d) {
+			return errNotCompiled
+		}
+		d = stages.Digest(b)
+		r.programs.known[key] = d
+	}
+	n.program = d
+	return nil
+}
+
+// compile finds the digest of n's program, all of whose value inputs are finished, by
+// compiling it. It must not run on the scheduling goroutine.
+func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err error) {
+	if err := r.recall(n); err == nil {
 		return nil
 	}
-	if r.value == nil {
-		return errNotCompiled
+	key := r.programKey(n)
+	d, ok, done := r.programs.take(key)
+	if ok {
+		n.program = d
+		return nil
 	}
+	defer func() { done(n.program, err) }()
+	if r.onCompile != nil {
+		r.onCompile(n)
+	}
+	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
-		if port.Type.Items {
-			continue
-		}
-		for _, edge := range n.Inputs[p].Edges {
-			d, err := r.value(ctx, r.nodes[edge.From.Index], edge)
-			if err != nil {
-				return err
+		for _, edge := range r.live(n, p) {
+			d := stages.Data{Coord: edge.Coord} // of items nothing but that they're wired
+			if !port.Type.Items {
+				if d, err = r.value(ctx, slot, r.nodes[edge.From.Index], edge); err != nil {
+					return err
+				}
 			}
 			e.Ports[port.Name] = append(e.Ports[port.Name], d)
 		}
 	}
-	var err error
-	func() {
-		defer catch(&err)
-		n.program, err = n.Stage.Program(ctx, n.Params, e)
-	}()
-	if err != nil {
+	defer slot.Begin()()
+	defer catch(&err)
+	if n.program, err = n.Stage.Program(ctx, n.Params, e); err != nil {
+		n.program = stages.Digest{}
 		return err
 	}
-	return r.store.SetMemo(key, n.program[:])
+	// Without the memo it is compiled again next time.
+	_ = r.store.SetMemo(key, n.program[:])
+	return nil
+}
+
+// compileSlots is where programs are compiled to learn their digests: a processor's
+// slots keep the graphs that they are made of for those that will run.
+func (r *resolver) compileSlot() *device.Slot {
+	return r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+}
+
+// stored returns the value behind an edge as the store has it.
+func (r *resolver) stored(_ context.Context, _ *device.Slot, from *node, e Edge) (stages.Data, error) {
+	l, err := r.listing(from, e.Port)
+	if err != nil {
+		return stages.Data{}, err
+	}
+	item, err := l.At(0)
+	if err != nil {
+		return stages.Data{}, err
+	}
+	return stages.Data{
+		Coord: e.Coord, Facts: l.Facts, Items: stages.ItemSlice{{Digest: item.Ref.Digest}},
+		Load: func(int) ([]byte, error) {
+			b, err := r.store.Load(item.Ref)
+			if errors.As(err, new(*store.Miss)) {
+				err = &lostError{from, from.restored, err}
+			}
+			return b, err
+		},
+	}, nil
 }

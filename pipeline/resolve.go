@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
+	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc"
@@ -21,12 +23,24 @@ type resolver struct {
 	same   bool   // take only results made by the same class of device
 	force  func(*Cell) bool
 
-	// value gets the value behind an edge; nil while planning, which reads no data.
-	value func(ctx context.Context, from *node, e Edge) (stages.Data, error)
+	programs  programs
+	compiler  func() string // names what compiles programs, so that another doesn't trust their digests
+	compiling *device.Shelf // where programs are compiled
+	onCompile func(*node)   // if set, is told
+	// value gets the value behind an edge.
+	value func(ctx context.Context, slot *device.Slot, from *node, e Edge) (stages.Data, error)
 }
 
-func newResolver(p *Plan, s *store.Store) *resolver {
-	r := &resolver{plan: p, store: s, params: &paramCoder{}, nodes: make([]*node, len(p.Cells))}
+func (e *Engine) newResolver(p *Plan) *resolver {
+	r := &resolver{
+		plan: p, store: e.Store, params: &paramCoder{}, nodes: make([]*node, len(p.Cells)), same: e.SameDevice, force: e.Force,
+		programs: programs{known: map[stages.Digest]stages.Digest{}, making: map[stages.Digest]chan struct{}{}},
+		compiler: e.Compiler,
+	}
+	if r.compiler == nil {
+		r.compiler = func() string { return "" }
+	}
+	r.value = r.stored
 	all := make([]node, len(p.Cells))
 	for i, c := range p.Cells {
 		n := &all[i]
@@ -44,19 +58,30 @@ func newResolver(p *Plan, s *store.Store) *resolver {
 }
 
 // lookAhead resolves, on all cores, every cell whose inputs are all stored: in a
-// run that changes little, that's nearly all of them. It compiles nothing.
-func (r *resolver) lookAhead(ctx context.Context) {
+// run that changes little, that's nearly all of them. After a new build, what that
+// compiles differently is found here. It ends early when stop is closed.
+func (r *resolver) lookAhead(ctx context.Context, stop <-chan struct{}) {
 	for _, level := range r.levels() {
 		var wg conc.WaitGroup
 		var taken atomic.Int64 // of the level: a core may have other things to do
 		for range min(runtime.GOMAXPROCS(0), len(level)) {
 			wg.Go(func() {
-				for i := taken.Add(1); i <= int64(len(level)) && ctx.Err() == nil; i = taken.Add(1) {
-					r.look(ctx, level[i-1])
+				slot := sync.OnceValue(r.compileSlot)
+				for i := taken.Add(1); i <= int64(len(level)) && ctx.Err() == nil && !closed(stop); i = taken.Add(1) {
+					r.look(ctx, slot, level[i-1])
 				}
 			})
 		}
 		wg.Wait()
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -81,14 +106,19 @@ func (r *resolver) levels() [][]*node {
 
 // look resolves n if its inputs are stored. Its error is kept in n, but for those
 // that only say that this is too early to know.
-func (r *resolver) look(ctx context.Context, n *node) {
+func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) {
 	for _, from := range r.edges(n) {
 		if from.state != cached {
 			return
 		}
 	}
 	n.err = r.resolve(ctx, n)
-	if n.err != nil && (errors.Is(n.err, errNotCompiled) || lost(n.err) != nil) {
+	if errors.Is(n.err, errNotCompiled) {
+		if n.err = r.compile(ctx, slot(), n); n.err == nil {
+			n.err = r.resolve(ctx, n)
+		}
+	}
+	if ctx.Err() != nil || lost(n.err) != nil {
 		n.err = nil
 	}
 }
@@ -213,7 +243,7 @@ func (r *resolver) recipe(ctx context.Context, n *node) (d stages.Digest, err er
 		}
 	}
 	if n.lacksProgram() {
-		if err := r.makeProgram(ctx, n); err != nil {
+		if err := r.recall(n); err != nil {
 			return d, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ type Engine struct {
 	// MadeBy says what makes the results of a device class: the class, the CPU's
 	// family, the runtime's version. It is recorded with them.
 	MadeBy func(class string) string
+	// Compiler names what compiles the programs of stages: the build of this command,
+	// and the runtime. Digests of programs that another found are found anew. It may be
+	// nil where no stage has any.
+	Compiler func() string
 	// SameDevice takes only results that MadeBy says were made alike.
 	SameDevice bool
 	// Force says which cells to execute whatever is stored.
@@ -59,6 +64,7 @@ type run struct {
 	due      []*node       // cells all of whose inputs have finished
 	ready    nodeHeap      // cells to execute
 	tasks    []*job        // opened jobs with chunks left to start, by their first cell
+	unknown  []*node       // cells whose programs have to be compiled to know their keys
 	resolved func() []byte // the plan as text
 	held     []*node       // cells whose bytes aren't kept, until their job is complete
 	events   chan func()   // what workers want the scheduling goroutine to do
@@ -84,10 +90,9 @@ var ErrDrained = errors.New("stopped before everything was done")
 func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*Result, error) {
 	began := time.Now()
 	r := &run{
-		Engine: e, resolver: newResolver(plan, e.Store), ctx: ctx,
+		Engine: e, resolver: e.newResolver(plan), ctx: ctx,
 		events: make(chan func(), 64), keyed: map[stages.Digest]*node{},
 	}
-	r.same, r.resolver.force = e.SameDevice, e.Force
 	if e.Batch == 0 {
 		defaults := *e
 		defaults.Batch = 16
@@ -98,14 +103,15 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 	}
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
-	r.lookAhead(ctx)
+	r.onCompile = func(n *node) { r.emit(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name}) }
+	r.lookAhead(ctx, drain)
 	// Publishing wants it first of all; written beside the run it costs no time.
 	r.resolved = sync.OnceValue(plan.Resolved)
 	go func() {
 		defer func() { _ = recover() }() // whoever wants it panics again
 		r.resolved()
 	}()
-	r.value = r.valueOf
+	r.value = r.data
 	r.due = make([]*node, 0, len(r.nodes))
 	for _, n := range r.nodes {
 		if n.depth == 0 {
@@ -145,6 +151,10 @@ func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*R
 // waits for is never made by work that may wait for a device.
 func (r *run) openSlots() {
 	r.hostShelf = r.newShelf()
+	r.compiling = r.hostShelf
+	if slices.ContainsFunc(r.Devices, func(d stages.Device) bool { return d.Class == "cpu" }) {
+		r.compiling = r.newShelf()
+	}
 	r.own = r.hostShelf.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 	r.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
 	for i := range cap(r.host) {
@@ -158,9 +168,9 @@ func (r *run) openSlots() {
 // that there is work for one, which has that many items.
 func (r *run) openDevices(items int) {
 	r.first.Do(func() {
-		var shelf *device.Shelf
 		for _, d := range device.For(items, r.Devices) {
-			if shelf == nil || d.Class != "cpu" {
+			shelf := r.compiling
+			if d.Class != "cpu" {
 				shelf = r.newShelf()
 			}
 			r.devices <- shelf.NewSlot(d)
@@ -178,11 +188,6 @@ func (r *run) closeSlots() {
 	for _, s := range r.shelves {
 		s.Trim()
 	}
-}
-
-// valueOf gets the value behind an edge for a stage that compiles it.
-func (r *run) valueOf(ctx context.Context, from *node, e Edge) (stages.Data, error) {
-	return r.data(ctx, r.own, from, e)
 }
 
 // slotFor returns a slot on which n may compute: the one at hand, or a device

@@ -50,6 +50,14 @@ func (r *run) planned() Event {
 
 // startOne starts one piece of work if there is one and a slot for it.
 func (r *run) startOne(wg *pool.Pool) bool {
+	if len(r.unknown) > 0 {
+		select {
+		case slot := <-r.host:
+			r.startCompiling(wg, slot)
+			return true
+		default:
+		}
+	}
 	for i, j := range r.tasks {
 		pool := r.host
 		if j.device() {
@@ -143,6 +151,23 @@ func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 				return
 			}
 			r.settled(j, err)
+		})
+	})
+}
+
+// startCompiling has the program of a cell compiled, beside which slot does nothing else.
+// Then the cell has a key, and is due again.
+func (r *run) startCompiling(wg *pool.Pool, slot *device.Slot) {
+	n := r.unknown[0]
+	r.unknown = r.unknown[1:]
+	r.active++
+	wg.Go(func() {
+		err := r.mending(r.ctx, slot, func() error { return r.compile(r.ctx, r.compileSlot(), n) })
+		r.host <- slot
+		r.post(func() {
+			r.active--
+			n.err = err
+			r.due = append(r.due, n)
 		})
 	})
 }

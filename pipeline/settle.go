@@ -32,6 +32,9 @@ func (r *run) settle(n *node) {
 	}
 	switch {
 	case r.ctx.Err() != nil:
+	case errors.Is(n.err, errNotCompiled):
+		n.err = nil
+		r.unknown = append(r.unknown, n)
 	case n.err != nil:
 		r.finish(n, failed)
 	case n.state == cached:

@@ -43,10 +43,8 @@ const pairing = "pairing"
 func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 	list := []store.Ingredient{{Name: "implementation", Value: n.Stage.Name}}
 	add := func(name, value string) { list = append(list, store.Ingredient{Name: name, Value: value}) }
-	switch {
-	case n.Stage.Program == nil:
-		add("version", strconv.Itoa(n.Stage.Version))
-	case n.program != stages.Digest{}:
+	add("version", strconv.Itoa(n.Stage.Version))
+	if n.program != (stages.Digest{}) {
 		add("program", n.program.Short())
 	}
 	v := reflect.ValueOf(n.Params).Elem()

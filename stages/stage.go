@@ -114,9 +114,10 @@ type Def[P any] struct {
 	Facts func(p P, in map[string]Facts) (map[string]Facts, error)
 
 	// Program returns the digest of the compiled program that Run would execute.
-	// It stands in the keys in place of Version, so that a change of the compiler
+	// It stands in the keys beside Version, so that a change of the compiler
 	// re-runs exactly the cells whose program changed. It may read only
-	// [Env.Value] inputs and is remembered under them, the version and p.
+	// [Env.Value] inputs and which ports are wired, and is remembered under these, the
+	// version, p, and the build.
 	Program func(ctx context.Context, p P, e *Env) (Digest, error)
 
 	// Run does the work. For Each, Expand and Group it is called once a chunk,

@@ -128,6 +128,7 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same, MadeBy: madeBy(st, e.runtime),
+		Compiler: compiler(st, e.runtime),
 	}}, nil
 }
 

@@ -73,6 +73,10 @@ func writeWhy(b *strings.Builder, w *pipeline.Why, indent string) {
 			fmt.Fprintf(b, "%s  and %d more\n", indent, len(w.Changes)-i)
 			break
 		}
+		if c.Name == "program" && c.Was != "" {
+			fmt.Fprintf(b, "%s  the compiler changed this program: %s, was %s\n", indent, c.Is, c.Was)
+			continue
+		}
 		fmt.Fprintf(b, "%s  %s: %s", indent, c.Name, c.Is)
 		if c.Was != "" {
 			fmt.Fprintf(b, ", was %s", c.Was)
