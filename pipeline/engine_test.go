@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -336,6 +337,68 @@ publish: []
 	write("two")
 	l.mustRun(yaml)
 	l.want("another program", "compiled", 1, "wild", 1, "file", 1)
+}
+
+// A new build compiles every program once, and executes the cells whose program is another
+// one; planning does the former and writes nothing.
+func TestNewBuilds(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"a=1", "b=2"}
+	if err := os.WriteFile(filepath.Join(l.dir, "model.bin"), []byte("one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const yaml = `
+name: built
+axes:
+  method: {first: {do: program}, second: {do: oom}}
+stages:
+  model:  {uses: lab/file, with: {path: model.bin}}
+  images: {uses: lab/source}
+  maps:   {uses: lab/wild, matrix: [method], in: {images: images, model: model}, with: {do: "${method.do}"}}
+publish: []
+`
+	l.batch = 2
+	l.mustRun(yaml)
+	l.want("first", "compiled", 2, "wild", 4)
+	if got := len(l.said(pipeline.CellCompiling)); got != 2 {
+		t.Errorf("%d programs are said to be compiled, want 2", got)
+	}
+	l.build = "another"
+	before := l.memos()
+	l.ran = map[string]int{}
+	_, o := l.outlook(yaml)
+	if !o.Complete() || !bytes.Equal(before, l.memos()) {
+		t.Error("a plan after a build that changes nothing isn't complete, or wrote something")
+	}
+	l.want("planned by another build", "compiled", 2, "wild", 0)
+	l.mustRun(yaml)
+	l.want("another build", "compiled", 2, "wild", 0, "file", 0)
+	l.mustRun(yaml)
+	l.want("another build again", "compiled", 0, "wild", 0)
+	l.build, l.rule = "a third", "changed"
+	plan, o := l.outlook(yaml)
+	c, err := plan.Find("maps[method=first]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := o.Why(c); len(w.Changes) != 1 || w.Changes[0].Name != "program" || w.Changes[0].Was == "" {
+		t.Errorf("why: %+v", w)
+	}
+	l.mustRun(yaml)
+	l.want("a rule changed", "compiled", 2, "wild", 4)
+	l.build, l.rule = "", ""
+	l.mustRun(yaml)
+	l.want("the first build again", "compiled", 0, "wild", 0)
+}
+
+// memos returns what the store remembers.
+func (l *lab) memos() []byte {
+	l.t.Helper()
+	b, err := os.ReadFile(filepath.Join(l.dir, "store", "memo.log"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return b
 }
 
 func TestForceSaysReproduced(t *testing.T) {

@@ -206,7 +206,7 @@ func (l *lab) wild() stages.Stage {
 		Program: func(_ context.Context, p wildParams, e *stages.Env) (stages.Digest, error) {
 			l.count("compiled", 1)
 			b, err := e.Value("model")
-			return stages.Sum(b[:min(len(b), 1)]), err // only the first byte matters to it
+			return stages.Sum(append([]byte(l.rule), b[:min(len(b), 1)]...)), err // only the first byte matters to it
 		},
 		Run: func(_ context.Context, p wildParams, e *stages.Env) error {
 			switch p.Do {

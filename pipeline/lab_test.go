@@ -38,6 +38,8 @@ type lab struct {
 	batch, chunk int
 	force        []string
 	failFast     bool
+	build        string // of the compiler
+	rule         string // what lab/wild compiles differently from build to build
 }
 
 func newLab(t *testing.T) *lab {
@@ -122,8 +124,9 @@ func (l *lab) engine(plan *pipeline.Plan, s *store.Store) *pipeline.Engine {
 	}
 	return &pipeline.Engine{
 		Store: s, Devices: devices, Batch: l.batch, Chunk: l.chunk, FailFast: l.failFast, Force: force,
-		MadeBy:  func(class string) string { return class },
-		OnEvent: func(ev pipeline.Event) { l.events = append(l.events, ev) },
+		MadeBy:   func(class string) string { return class },
+		Compiler: func() string { return l.build },
+		OnEvent:  func(ev pipeline.Event) { l.events = append(l.events, ev) },
 	}
 }
 

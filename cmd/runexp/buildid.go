@@ -11,12 +11,23 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
 )
 
 // compiler returns the function that names what compiles programs: this build of the
-// command, and the ONNX Runtime that simplifies models for it.
+// command, and the ONNX Runtime that simplifies models for it. Where there is none, it is
+// the one that this build had last: nothing can be computed, and what was stays known.
 func compiler(s *store.Store, runtime string) func() string {
-	return sync.OnceValue(func() string { return "build " + buildID() + ", " + runtimeVersion(s, runtime) })
+	return sync.OnceValue(func() string {
+		build, version := buildID(), runtimeVersion(s, runtime)
+		last := stages.Sum([]byte("last runtime of build " + build))
+		if version != noRuntime {
+			_ = s.SetMemo(last, []byte(version))
+		} else if b, ok := s.Memo(last); ok {
+			version = string(b)
+		}
+		return "build " + build + ", " + version
+	})
 }
 
 // buildID returns what tells this build of the command from others: the ID that Go's

@@ -89,7 +89,7 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, apply, ite
 			if err != nil {
 				return err
 			}
-			outlook, err := s.engine.Plan(ctx, plan)
+			outlook, err := s.outlook(ctx, u, plan)
 			if err != nil {
 				return err
 			}

@@ -26,18 +26,19 @@ func madeBy(s *store.Store, path string) func(class string) string {
 	}
 }
 
+const noRuntime = "no ONNX Runtime"
+
 // runtimeVersion says which ONNX Runtime would be used. To open it costs more
 // than a run that has nothing to do, so the store remembers what a library file
 // said.
 func runtimeVersion(s *store.Store, path string) string {
-	const none = "no ONNX Runtime"
 	file, err := registry.FindRuntime(path)
 	if err != nil {
-		return none
+		return noRuntime
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return none
+		return noRuntime
 	}
 	key := stages.Sum(fmt.Appendf(nil, "runtime version\x00%s\x00%d\x00%d", file, info.Size(), info.ModTime().UnixNano()))
 	if b, ok := s.Memo(key); ok {
@@ -45,7 +46,7 @@ func runtimeVersion(s *store.Store, path string) string {
 	}
 	r, err := registry.OpenRuntime()
 	if err != nil {
-		return none
+		return noRuntime
 	}
 	version := "ONNX Runtime " + r.Version
 	// Without the memo the library is asked again next time.

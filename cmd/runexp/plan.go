@@ -38,7 +38,7 @@ func planVerb() *verb {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.store.Close()) }()
-			outlook, err := s.engine.Plan(ctx, plan)
+			outlook, err := s.outlook(ctx, u, plan)
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	display := f.display(u)
 	log := newRunLog(s.place.runs(), plan)
 	result, err := s.run(ctx, plan, func(e pipeline.Event) {
-		if e.Kind == pipeline.CellStarted {
+		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
 			u.working()
 		}
 		log.show(e)

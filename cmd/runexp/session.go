@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sourcegraph/conc"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/registry"
 )
@@ -130,6 +132,17 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same, MadeBy: madeBy(st, e.runtime),
 		Compiler: compiler(st, e.runtime),
 	}}, nil
+}
+
+// outlook looks ahead at what a run would do, and shows what takes long of that.
+func (s *session) outlook(ctx context.Context, u *ui, plan *pipeline.Plan) (*pipeline.Outlook, error) {
+	display := progress.Lines(u.err, time.Now)
+	if u.terminal {
+		display = progress.Bar(u.err, u.width, time.Now)
+	}
+	defer display.Close()
+	s.engine.OnEvent = display.Show
+	return s.engine.Plan(ctx, plan)
 }
 
 // prepare makes the folder .runexp, and keeps it out of the user's commits.

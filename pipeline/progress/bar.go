@@ -41,7 +41,10 @@ func (b *bar) Show(e pipeline.Event) {
 	device := b.tally.where(e)
 	b.tally.add(e)
 	switch {
-	case e.Kind == pipeline.Planned && e.Total > e.Done:
+	case e.Kind == pipeline.Planned && e.Total == e.Done:
+		b.close()
+	case e.Kind == pipeline.Planned || e.Kind == pipeline.CellCompiling && b.bar == nil:
+		b.close()
 		b.bar = progressbar.NewOptions(steps,
 			progressbar.OptionSetWriter(b.w),
 			progressbar.OptionSetWidth(20),
@@ -92,6 +95,9 @@ func (b *bar) draw() {
 
 // status says how far the run is, what matters most first.
 func status(t *tally) string {
+	if !t.planned {
+		return compiling(t)
+	}
 	parts := []string{fmt.Sprintf("%d/%d cells", t.done, t.total)}
 	if r := t.rate(); r > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g items/s", r))

@@ -51,7 +51,7 @@ func bad(k pipeline.EventKind) bool {
 // line says an event in a line, or "" if it isn't worth one. device is where the
 // event's cell was computed.
 func line(t *tally, e pipeline.Event, device string) string {
-	if !t.planned && !bad(e.Kind) {
+	if !t.planned && !bad(e.Kind) && e.Kind != pipeline.CellCompiling {
 		return "" // one of the cells that planning finds cached
 	}
 	count := fmt.Sprintf("[%d/%d] ", t.done, t.total)
@@ -64,6 +64,11 @@ func line(t *tally, e pipeline.Event, device string) string {
 			return cells(e.Total) + " to run"
 		}
 		return fmt.Sprintf("%s, %d cached, %d to run", cells(e.Total), e.Done, e.Total-e.Done)
+	case pipeline.CellCompiling:
+		if now := t.now(); now.Sub(t.spoke) >= heartbeat {
+			t.spoke = now
+			return compiling(t)
+		}
 	case pipeline.Items:
 		return beat(t, e)
 	case pipeline.CellDone:
@@ -88,6 +93,11 @@ func line(t *tally, e pipeline.Event, device string) string {
 		return fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
 	}
 	return ""
+}
+
+// compiling says that programs are compiled, and why.
+func compiling(t *tally) string {
+	return fmt.Sprintf("compiling programs, to learn what changed: %d, %s", t.compile, t.last)
 }
 
 // beat says how far a cell is if nothing was said of it for a while.

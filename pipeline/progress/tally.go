@@ -17,6 +17,8 @@ type tally struct {
 	total   int
 	cells   map[string]cellTally // that have begun and aren't finished
 	last    string               // the cell heard of last
+	compile int                  // programs compiled
+	spoke   time.Time            // when a line about these was last written
 	device  string               // where that was
 	samples []sample             // the last few seconds
 	items   int
@@ -37,7 +39,7 @@ type sample struct {
 const rateWindow = 10 * time.Second
 
 func newTally(now Clock) tally {
-	return tally{now: now, begin: now(), cells: map[string]cellTally{}}
+	return tally{now: now, begin: now(), spoke: now(), cells: map[string]cellTally{}}
 }
 
 func (t *tally) add(e pipeline.Event) {
@@ -45,6 +47,9 @@ func (t *tally) add(e pipeline.Event) {
 	switch e.Kind {
 	case pipeline.Planned:
 		t.begin, t.planned, t.cached, t.done, t.total = at, true, e.Done, e.Done, e.Total
+	case pipeline.CellCompiling:
+		t.compile++
+		t.last, t.device = e.Cell, ""
 	case pipeline.CellStarted:
 		t.cells[e.Cell] = cellTally{total: e.Total, spoke: at}
 		t.last, t.device = e.Cell, e.Device
