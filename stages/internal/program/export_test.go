@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -204,3 +206,29 @@ func Wavers(ctx context.Context, n *Net, slot stages.Slot) (bool, error) { retur
 
 // Begin begins the rehearsal of one more stage.
 func (r *Rehearsal) Begin() { r.act++ }
+
+// Digests returns the digests of the program that answers q, with the last bits of the
+// named weights of the graph turned over, which hold floats: as if they were computed, or
+// given, otherwise.
+func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question, turned func(computed bool) bool) (stages.Digest, int, error) {
+	k, err := n.keptGraph(ctx, slot, 2)
+	if err != nil {
+		return stages.Digest{}, 0, err
+	}
+	g, count := k.Clone(), 0
+	for i, t := range g.Proto.Graph.Initializer {
+		if _, computed := g.Computed[t.Name]; onnx.Exact(t) || !turned(computed) {
+			continue
+		}
+		count++
+		other := proto.Clone(t).(*onnxpb.TensorProto)
+		other.RawData[0] ^= 1
+		g.Proto.Graph.Initializer[i] = other
+	}
+	g, err = onnx.NewGraph(g.Model, g.Types) // which reads the weights anew
+	if err != nil {
+		return stages.Digest{}, 0, err
+	}
+	r, err := n.compileWalk(g, 2, n.gradient(q))
+	return digestOf(g.Model, r), count, err
+}
