@@ -92,6 +92,11 @@ func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) 
 // Try runs s as Run does and returns its error. params is a pointer to the
 // stage's parameter struct, or nil.
 func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
+	return TryOn(NewSlot(), s, params, in)
+}
+
+// TryOn is Try on a slot.
+func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
 	r := Result{Payloads: map[string][][]byte{}, Facts: map[string]stages.Facts{}}
 	if params == nil {
 		params = s.NewParams()
@@ -100,6 +105,7 @@ func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error
 	if err != nil {
 		return r, err
 	}
+	e.Slot = slot
 	e.OnWarn = func(w string) { r.Warnings = append(r.Warnings, w) }
 	if s.Sources != nil {
 		var ids []string

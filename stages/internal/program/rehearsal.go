@@ -2,9 +2,12 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -19,6 +22,9 @@ import (
 type Rehearsal struct {
 	// Base, if set, keeps what isn't a program: what is known of the net, and its graph.
 	Base stages.Slot
+	// Pretend has programs return numbers, drawn from what they're fed, in the place of
+	// zeros, as often as they run: for tests of what stages make of them.
+	Pretend bool
 
 	kept map[string]io.Closer
 	act  int
@@ -170,6 +176,10 @@ func (r *Rehearsal) Close() error {
 
 // run takes note that a program runs.
 func (r *Rehearsal) run(p *Program) error {
+	if r.Pretend {
+		p.pretend()
+		return nil
+	}
 	if p.act != r.act {
 		p.act, p.ran = r.act, 0
 	}
@@ -178,6 +188,44 @@ func (r *Rehearsal) run(p *Program) error {
 	}
 	p.ran++
 	return nil
+}
+
+// pretend fills what the program returns with numbers in [−1, 1), those of a row drawn from
+// the row's feeds and those that all rows share.
+func (p *Program) pretend() {
+	sizes := make([]int, len(p.feeds)) // of a row
+	for f, t := range p.feeds {
+		if sizes[f] = len(t.Data); p.recipe.feeds[f].shape[0] == p.Batch {
+			sizes[f] /= p.Batch
+		}
+	}
+	draw := func(row int) *rand.Rand {
+		h := sha256.New()
+		for f, t := range p.feeds {
+			from := 0
+			if sizes[f] < len(t.Data) {
+				from = row * sizes[f]
+			}
+			binary.Write(h, binary.LittleEndian, t.Data[from:from+sizes[f]])
+		}
+		return rand.New(rand.NewChaCha8([32]byte(h.Sum(nil))))
+	}
+	fill := func(r *rand.Rand, to []float32) {
+		for i := range to {
+			to[i] = float32(int32(r.Uint32())>>7) / (1 << 24)
+		}
+	}
+	for row := range p.Batch {
+		r := draw(row)
+		fill(r, p.Row(row))
+		for k, t := range p.returned {
+			if p.shapes[k][0] == p.Batch {
+				fill(r, p.part(t, row))
+			} else if row == 0 {
+				fill(r, t.Data)
+			}
+		}
+	}
 }
 
 // A Remarker is the parameters of a stage of which there is something to know on some

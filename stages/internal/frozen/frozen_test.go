@@ -1,0 +1,358 @@
+// Package frozen holds what every stage makes of fixed inputs, so that a change of its
+// numerics isn't stored under the keys of the old ones. Programs of models return made-up
+// numbers here: what they compute stands in the keys by their digests, and differs from
+// processor to processor.
+package frozen
+
+import (
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+var update = flag.Bool("update", false, "write testdata/outputs.csv anew; a stage whose outputs changed needs a higher Version")
+
+const file = "testdata/outputs.csv" // stage, version, digest of its outputs
+
+// TestFrozenOutputs fails when the bytes that a stage makes change and its Version doesn't.
+// Stages of models are run on a convolutional net and a transformer.
+func TestFrozenOutputs(t *testing.T) {
+	modeltest.Runtime(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip("other processors add and multiply in one step, which rounds otherwise")
+	}
+	frozen := read(t)
+	var rows [][]string
+	w := newWorld(t)
+	for _, s := range w.stages {
+		digest := w.outputs(t, s)
+		rows = append(rows, []string{s.Name, strconv.Itoa(s.Version), digest})
+		switch was, known := frozen[s.Name]; {
+		case !known && !*update:
+			t.Errorf("%s isn't in %s: go test ./stages/internal/frozen -update", s.Name, file)
+		case known && digest != was.digest && s.Version <= was.version:
+			t.Errorf("%s makes other bytes than its version %d made: raise Version, and run go test ./stages/internal/frozen -update", s.Name, was.version)
+			rows[len(rows)-1] = []string{s.Name, strconv.Itoa(was.version), was.digest}
+		case known && !*update && s.Version != was.version:
+			t.Errorf("%s has version %d, and %s has what version %d made: go test ./stages/internal/frozen -update", s.Name, s.Version, file, was.version)
+		}
+		delete(frozen, s.Name)
+	}
+	for name := range frozen {
+		if !*update {
+			t.Errorf("%s is in %s, and there is no such stage", name, file)
+		}
+	}
+	if *update {
+		write(t, rows)
+	}
+}
+
+type made struct {
+	version int
+	digest  string
+}
+
+func read(t *testing.T) map[string]made {
+	t.Helper()
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) && *update {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]made{}
+	for _, row := range rows {
+		version, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[row[0]] = made{version, row[2]}
+	}
+	return list
+}
+
+func write(t *testing.T, rows [][]string) {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A world is what stages are run on.
+type world struct {
+	stages []*stages.Stage
+	params map[string]map[string]any // by stage: what isn't the default
+	given  map[stages.Type]stages.Data
+	ports  map[string]stages.Data // by stage and port, where the type alone doesn't do
+	models map[string]stages.Data // that stages of models run on
+}
+
+const side, count = 64, 8
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	set := registry.Builtin()
+	w := &world{given: map[stages.Type]stages.Data{}, ports: map[string]stages.Data{}, models: map[string]stages.Data{}}
+	for _, name := range set.Names() {
+		s, _ := set.Lookup(name)
+		w.stages = append(w.stages, s)
+	}
+	photos, maps := photographs(t), mapFiles(t)
+	net := filepath.Join("..", "..", "..", "experiments", "quickstart", "resnet.onnx")
+	w.params = map[string]map[string]any{
+		"dataset/folder":     {"path": photos},
+		"dataset/shapes":     {"count": count, "size": side},
+		"attribute/external": {"path": maps},
+		"attribute/rise":     {"masks": 20},
+		"model/onnx":         {"path": net, "preset": "half"},
+		"fuse/meta-rank":     {"rank": "method"},
+		"report/leaderboard": {"rank": "method"},
+		"report/table":       {"rows": []string{"method"}},
+		"report/curves":      {"line": "method"},
+		"report/sheet":       {"items": 2},
+	}
+	for _, name := range []string{"resnet", "vit"} {
+		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
+		w.models[name] = w.value(t, "model/onnx")
+	}
+	w.params["model/onnx"]["path"] = net
+	shapes := w.run(t, w.stage(t, "dataset/shapes"), nil)
+	for _, port := range w.stage(t, "dataset/shapes").Outputs {
+		w.given[port.Type] = shapes.data(port.Name)
+	}
+	w.given[stages.Model] = w.models["resnet"]
+	w.given[stages.Targets] = stagetest.Items(shapes.Facts["labels"], shapes.Payloads["labels"]...)
+	w.given[stages.Maps] = stagetest.Items(nil, drawnMaps()...)
+	ranks := w.run(t, w.stage(t, "maps/rank"), w.in(t, w.stage(t, "maps/rank")))
+	w.given[stages.Ranks] = ranks.data(w.stage(t, "maps/rank").Outputs[0].Name)
+	for name, port := range map[string]string{"perturb/insertion": "insertion", "perturb/deletion": "deletion"} {
+		s := w.stage(t, name)
+		curves := w.run(t, s, w.in(t, s)).data("curves")
+		w.given[stages.Curves] = curves
+		w.ports["score/rise "+port], w.ports["score/mas "+port] = curves, curves
+	}
+	auc := w.stage(t, "score/auc")
+	w.given[stages.Scores] = w.run(t, auc, w.in(t, auc)).data("scores")
+	grid := w.stage(t, "mosaic/grid")
+	grids := w.run(t, grid, w.in(t, grid))
+	w.given[stages.Boxes] = grids.data("cells")
+	w.ports["score/grid-pointing maps"] = stagetest.Items(nil, slices.Repeat(drawnMaps()[:1], len(grids.Payloads["cells"]))...)
+	return w
+}
+
+func (w *world) stage(t *testing.T, name string) *stages.Stage {
+	t.Helper()
+	i := slices.IndexFunc(w.stages, func(s *stages.Stage) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("no stage is called %s", name)
+	}
+	return w.stages[i]
+}
+
+// A result is what a stage made, and what is known of it.
+type result struct {
+	stagetest.Result
+	items map[string]bool // ports of items
+}
+
+// data returns a port's, to give to another stage.
+func (r result) data(port string) stages.Data {
+	if r.items[port] {
+		return stagetest.Items(r.Facts[port], r.Payloads[port]...)
+	}
+	return stagetest.Value(r.Facts[port], r.Payloads[port][0])
+}
+
+func (w *world) value(t *testing.T, name string) stages.Data {
+	t.Helper()
+	s := w.stage(t, name)
+	return w.run(t, s, nil).data(s.Outputs[0].Name)
+}
+
+// in returns what is given to a stage's ports, from three cells where a Whole stage
+// compares methods.
+func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
+	t.Helper()
+	in := map[string][]stages.Data{}
+	for i, port := range s.Inputs {
+		d, ok := w.ports[s.Name+" "+port.Name]
+		if !ok {
+			d, ok = w.given[port.Type]
+		}
+		switch {
+		case !ok && port.Optional:
+		case !ok:
+			t.Fatalf("%s: there's nothing to give to port %s", s.Name, port.Name)
+		case i == 0 && compares(s):
+			for _, method := range []string{"a", "b", "c"} {
+				in[port.Name] = append(in[port.Name], stagetest.At(turned(d, len(in[port.Name])), "method", method))
+			}
+		default:
+			in[port.Name] = []stages.Data{d}
+		}
+	}
+	return in
+}
+
+func compares(s *stages.Stage) bool {
+	return s.Relation == stages.Whole && len(s.Inputs) > 0 && slices.Contains([]stages.Type{stages.Scores, stages.Curves, stages.Maps}, s.Inputs[0].Type)
+}
+
+// turned returns d with the payloads of its items moved on by k.
+func turned(d stages.Data, k int) stages.Data {
+	load, n := d.Load, d.Items.Len()
+	d.Load = func(i int) ([]byte, error) { return load((i + k) % n) }
+	return d
+}
+
+// run runs a stage with the world's parameters.
+func (w *world) run(t *testing.T, s *stages.Stage, in map[string][]stages.Data) result {
+	t.Helper()
+	r, err := w.try(s, in)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	return r
+}
+
+func (w *world) try(s *stages.Stage, in map[string][]stages.Data) (result, error) {
+	params := s.NewParams()
+	for name, value := range w.params[s.Name] {
+		for _, f := range stages.Fields(params) {
+			if f.Name == name {
+				reflect.ValueOf(params).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(value))
+			}
+		}
+	}
+	r := result{items: map[string]bool{}}
+	for _, port := range s.Outputs {
+		r.items[port.Name] = port.Type.Items
+	}
+	var err error
+	if !s.Device {
+		r.Result, err = stagetest.Try(*s, params, in)
+		return r, err
+	}
+	slot := &program.Rehearsal{Pretend: true}
+	defer slot.Close()
+	r.Result, err = stagetest.TryOn(slot, *s, params, in)
+	return r, err
+}
+
+// outputs returns the digest of all that a stage makes.
+func (w *world) outputs(t *testing.T, s *stages.Stage) string {
+	t.Helper()
+	models := []string{"resnet"}
+	if s.Device {
+		models = []string{"resnet", "vit"}
+	}
+	h, refused := "", 0
+	for _, m := range models {
+		w.given[stages.Model] = w.models[m]
+		r, err := w.try(s, w.in(t, s))
+		if err != nil {
+			if refused++; refused == len(models) {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+			h += "refused "
+			continue
+		}
+		for _, port := range s.Outputs {
+			for _, b := range r.Payloads[port.Name] {
+				h += stages.Sum(b).String()
+			}
+			for _, k := range r.Facts[port.Name].Names() {
+				h += fmt.Sprintf("%q=%q", k, r.Facts[port.Name][k])
+			}
+		}
+	}
+	w.given[stages.Model] = w.models["resnet"]
+	return stages.Sum([]byte(h)).String()
+}
+
+// photographs returns a folder of two small images.
+func photographs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for k, name := range []string{"cat", "dog"} {
+		img := image.NewNRGBA(image.Rect(0, 0, 50, 40))
+		for i := range img.Pix {
+			img.Pix[i] = byte(i * (k + 3) * 31)
+		}
+		img.Set(3, 4, color.White)
+		path := filepath.Join(dir, name, "one.png")
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(png.Encode(f, img), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// drawnMaps returns maps with values of both signs, the last with ties.
+func drawnMaps() (payloads [][]byte) {
+	for k := range count {
+		values := make([]float32, side*side)
+		for i := range values {
+			x, y := float64(i%side), float64(i/side)
+			values[i] = float32(math.Round(1e4*math.Sin(x*0.13+float64(k))*math.Cos(y*0.07*float64(k+1)))) / 1e4
+			if k == count-1 {
+				values[i] = float32(i / 512 % 3)
+			}
+		}
+		payloads = append(payloads, stages.NewTensor(values, side, side).Encode())
+	}
+	return payloads
+}
+
+// mapFiles returns a folder with the same maps as files.
+func mapFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, b := range drawnMaps() {
+		m, err := stages.DecodeTensor(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)), npy.Encode(m), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
