@@ -155,8 +155,8 @@ func newWorld(t *testing.T) *world {
 	w.given[stages.Maps] = stagetest.Items(nil, drawnMaps()...)
 	ranks := w.run(t, w.stage(t, "maps/rank"), w.in(t, w.stage(t, "maps/rank")))
 	w.given[stages.Ranks] = ranks.data(w.stage(t, "maps/rank").Outputs[0].Name)
-	for name, port := range map[string]string{"perturb/insertion": "insertion", "perturb/deletion": "deletion"} {
-		s := w.stage(t, name)
+	for _, port := range []string{"insertion", "deletion"} {
+		s := w.stage(t, "perturb/"+port)
 		curves := w.run(t, s, w.in(t, s)).data("curves")
 		w.given[stages.Curves] = curves
 		w.ports["score/rise "+port], w.ports["score/mas "+port] = curves, curves
