@@ -29,7 +29,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/outputs.csv anew; a stage whose outputs changed needs a higher Version")
+var update = flag.Bool("update", false, "write testdata/outputs.csv anew; a stage whose outputs changed needs a higher Version. Where the inputs of this test changed, remove the file first")
 
 const file = "testdata/outputs.csv" // stage, version, digest of its outputs
 
