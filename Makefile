@@ -8,9 +8,10 @@ STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 PACKAGES    := ./... ./.ci/deps
 TESTFLAGS   ?=
 FUZZTIME    ?= 60
+ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz bench bench-methods generate deps clean zoo zoo-mutants
+.PHONY: help demo test lint build fuzz torture bench bench-methods generate deps clean zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ build: ## bin/runexp
 
 fuzz: deps ## a minute of fuzzing in all, shared by every fuzz target
 	.ci/fuzz $(FUZZTIME)
+
+torture: deps ## ROUNDS (200) of kills at random moments, of a damaged store, and of hostile models
+	RUNEXP_TORTURE=$(ROUNDS) RUNEXP_REQUIRE=1 go test ./cmd/runexp -run '^TestTorture' -count 1 -timeout 10h
 
 bench: deps ## the benchmarks, five runs each; $PYTHON, or python3, is asked for PyTorch
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
