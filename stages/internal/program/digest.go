@@ -69,6 +69,7 @@ func digestOf(m *onnx.Model, r recipe) stages.Digest {
 // Stage is [stages.New] for a stage that runs programs of the model on its port model:
 // the digest in its keys is that of all that it asks for in a rehearsal.
 func Stage[P any](d stages.Def[P]) stages.Stage {
+	var s stages.Stage
 	d.Program = func(ctx context.Context, p P, e *stages.Env) (stages.Digest, error) {
 		payload, err := e.Value("model")
 		if err != nil {
@@ -80,12 +81,13 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 		}
 		r := &Rehearsal{Base: e.Slot, exact: true}
 		defer r.Close()
-		if err := r.Rehearse(ctx, e.Stage, &p, Subject{m.Spec, payload, e.ValueDigest("model")}, e.Wired); err != nil {
+		if err := r.Rehearse(ctx, &s, &p, Subject{m.Spec, payload, e.ValueDigest("model")}, e.Wired); err != nil {
 			return stages.Digest{}, err
 		}
 		return r.digest()
 	}
-	return stages.New(d)
+	s = stages.New(d)
+	return s
 }
 
 // digest returns that of all programs that were asked for.
