@@ -17,8 +17,9 @@ import (
 // compile others.
 type Outlook struct {
 	*resolver
-	nodes []*node
-	ahead []Ahead
+	nodes  []*node
+	ahead  []Ahead
+	madeBy func() string // what would execute cells on the first device
 }
 
 // Ahead is what a run would do with one cell.
@@ -66,7 +67,10 @@ func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
 		r.class = e.MadeBy(e.Devices[0].Class)
 	}
 	r.lookAhead(ctx, nil)
-	o := &Outlook{resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes))}
+	o := &Outlook{
+		resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes)),
+		madeBy: func() string { return e.MadeBy(e.Devices[0].Class) },
+	}
 	for _, n := range r.nodes {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)

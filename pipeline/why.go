@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,6 +92,8 @@ type Why struct {
 	Changes []Change
 	Cause   *Why // the first cell it reads that isn't cached
 	Others  int  // how many more of them aren't
+	// MadeBy is what executed the cell when its program was another one, Now what would.
+	MadeBy, Now string
 }
 
 // A Change is an ingredient that isn't what was recorded.
@@ -111,6 +114,9 @@ func (o *Outlook) Why(c *Cell) *Why {
 	}
 	list, pending := o.soFar(n)
 	w.Changes = changes(last.Ingredients, list, pending)
+	if slices.ContainsFunc(w.Changes, func(c Change) bool { return c.Name == "program" && c.Was != "" }) {
+		w.MadeBy, w.Now = last.MadeBy, o.madeBy()
+	}
 	seen := map[*node]bool{}
 	for _, from := range o.edges(n) {
 		if from.state == cached || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {

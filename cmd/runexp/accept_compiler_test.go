@@ -80,7 +80,10 @@ func TestChangedCompiler(t *testing.T) {
 					t.Errorf("why says %q", out)
 				}
 			}
-			e := w.command(changed, "run", file, "--json", "--accept")
+			e := w.command(changed, "run", file, "--json")
+			if want := map[bool]int{true: exitDiffers}[c.cells != nil]; e.code != want {
+				t.Errorf("exit code %d, want %d: what's published has the same definitions and other values\n%s", e.code, want, e.stderr)
+			}
 			var maps []string
 			for _, cell := range e.executed(t) {
 				if strings.HasPrefix(cell, "maps") || strings.HasPrefix(cell, "model") || strings.HasPrefix(cell, "images") {
@@ -90,7 +93,7 @@ func TestChangedCompiler(t *testing.T) {
 			if !slices.Equal(maps, c.cells) {
 				t.Errorf("executed %q, want %q", maps, c.cells)
 			}
-			wantCells(t, "the same build again", as(changed, "run", file, "--json").executed(t), "")
+			wantCells(t, "the same build again", as(changed, "run", file, "--json", "--accept").executed(t), "")
 			wantCells(t, "the first build again", as(original, "run", file, "--json", "--accept").executed(t), "")
 		})
 	}

@@ -74,7 +74,11 @@ func writeWhy(b *strings.Builder, w *pipeline.Why, indent string) {
 			break
 		}
 		if c.Name == "program" && c.Was != "" {
-			fmt.Fprintf(b, "%s  the compiler changed this program: %s, was %s\n", indent, c.Is, c.Was)
+			fmt.Fprintf(b, "%s  the compiler changed this program: %s, was %s", indent, c.Is, c.Was)
+			if w.MadeBy != w.Now {
+				fmt.Fprintf(b, " (with %s, then with %s)", w.Now, w.MadeBy)
+			}
+			b.WriteByte('\n')
 			continue
 		}
 		fmt.Fprintf(b, "%s  %s: %s", indent, c.Name, c.Is)
