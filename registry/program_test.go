@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/runexp/runexp/registry"
@@ -58,6 +59,33 @@ func (r *recorder) digest() stages.Digest {
 	return stages.Sum(b)
 }
 
+// real are nets of other people's: channels last, of a fixed batch, with normalisations
+// written out.
+var real = map[string]string{
+	"cifar10_cct4_3x1": "cifar10", "cifar10_mlperftiny_resnet8": "raw", "cifar10_vnncomp_vit_pgd_2_3_16": "cifar10",
+	"mnist_vnncomp_convnet_maxpool": "unit",
+}
+
+// TestProgramsOfRealNets is TestPrograms on nets of other people's, for a stage of each
+// kind of program.
+func TestProgramsOfRealNets(t *testing.T) {
+	if _, err := registry.OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	models := stagetest.Shared(t, "data", "models")
+	for name, preset := range real {
+		t.Run(name, func(t *testing.T) {
+			given := givenTo(t, filepath.Join(models, name+".onnx"), preset)
+			for _, stage := range []string{
+				"attribute/abslrp", "attribute/deeplift", "attribute/grad-cam", "attribute/lrp-epsilon", "attribute/saliency", "model/predict", "perturb/ablation",
+			} {
+				s, _ := registry.Builtin().Lookup(stage)
+				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, given) })
+			}
+		})
+	}
+}
+
 // TestPrograms holds that the program in the key of a stage is the one that it runs: what
 // it asks for in a rehearsal of one thread on blank items is what it asks for on a slot of
 // two threads, on images. Each stage is asked on a slot of its own, so that nothing that
@@ -66,23 +94,9 @@ func TestPrograms(t *testing.T) {
 	if _, err := registry.OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	nets := map[string]model.ONNXParams{}
 	for _, name := range []string{"vgg-bn", "resnet", "vit"} {
-		nets[name] = model.ONNXParams{Path: filepath.Join("..", "experiments", "quickstart", name+".onnx"), Preset: "half"}
-	}
-	for name, p := range nets {
 		t.Run(name, func(t *testing.T) {
-			defaults := model.ONNX.NewParams().(*model.ONNXParams)
-			defaults.Path, defaults.Preset = p.Path, p.Preset
-			net := stagetest.Run(t, model.ONNX, defaults, nil)
-			draws := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: 2, Size: 64, Seed: 5, Domain: "a"}, nil)
-			given := map[stages.Type]stages.Data{
-				stages.Model:   stagetest.Value(net.Facts["model"], net.Payloads["model"][0]),
-				stages.Images:  stagetest.Items(draws.Facts["images"], draws.Payloads["images"]...),
-				stages.Labels:  stagetest.Items(draws.Facts["labels"], draws.Payloads["labels"]...),
-				stages.Targets: stagetest.Items(nil, draws.Payloads["labels"]...),
-				stages.Ranks:   ranks(64 * 64),
-			}
+			given := givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half")
 			for _, s := range everyStage() {
 				if s.Program == nil {
 					continue
@@ -93,13 +107,33 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// ranks returns two maps of the ranks of n pixels.
-func ranks(n int) stages.Data {
-	at := make([]uint32, n)
+// givenTo returns a model, and two images of its size with what else stages take.
+func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
+	t.Helper()
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path, p.Preset = path, preset
+	net := stagetest.Run(t, model.ONNX, p, nil)
+	size, err := strconv.Atoi(net.Facts["model"]["height"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: 2, Size: size, Seed: 5, Domain: "a"}, nil)
+	return map[stages.Type]stages.Data{
+		stages.Model:   stagetest.Value(net.Facts["model"], net.Payloads["model"][0]),
+		stages.Images:  stagetest.Items(draws.Facts["images"], draws.Payloads["images"]...),
+		stages.Labels:  stagetest.Items(draws.Facts["labels"], draws.Payloads["labels"]...),
+		stages.Targets: stagetest.Items(nil, draws.Payloads["labels"]...),
+		stages.Ranks:   ranks(size),
+	}
+}
+
+// ranks returns two maps of the ranks of pixels.
+func ranks(size int) stages.Data {
+	at := make([]uint32, size*size)
 	for i := range at {
 		at[i] = uint32(i)
 	}
-	b := stages.NewTensor(at, 64, n/64).Encode()
+	b := stages.NewTensor(at, size, size).Encode()
 	return stagetest.Items(nil, b, b)
 }
 
@@ -130,4 +164,3 @@ func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Dat
 		t.Errorf("%d programs run are others than those of the rehearsal", len(slot.programs))
 	}
 }
-
