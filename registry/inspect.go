@@ -22,7 +22,7 @@ type Look struct {
 type Inspection struct {
 	model.Inspection
 	Methods []Fit  `json:"methods"`
-	Stanza  string `json:"stanza"` // for the stages of an experiment
+	Stanza  string `json:"stanza,omitempty"` // for the stages of an experiment; none for a model that no stage takes
 }
 
 // A Fit says whether an attribution method can explain a model.
@@ -47,7 +47,9 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 			return x, err
 		}
 	}
-	x.Stanza = x.StanzaAt(l, "model", path)
+	if _, missing := OpenRuntime(); x.Trial != nil || missing != nil && !x.NoClassifier {
+		x.Stanza = x.StanzaAt(l, "model", path)
+	}
 	return x, nil
 }
 
