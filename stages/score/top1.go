@@ -18,7 +18,7 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 
 1 where the model's first class is the label, else 0; the mean is the top-1
 accuracy. Unwired targets are what the model predicts for the original image.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "labels", Type: stages.Labels, Doc: "the right classes"},
