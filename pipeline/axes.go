@@ -105,8 +105,11 @@ func (l *loader) noReferences(f *yamlNode) {
 func (l *loader) axisID(n *yamlNode, a *axisDecl) bool {
 	if !n.scalar() || n.kind == yamlNull || !validName(n.text) {
 		hint := nameHint
-		if n.kind == yamlInt || n.kind == yamlFloat {
+		switch {
+		case n.kind == yamlInt || n.kind == yamlFloat:
 			hint = "write a map from ids to fields, minus1: {value: -1}, and use ${" + a.name + ".value}"
+		case a.isList && n.kind == yamlText && n.text != "":
+			hint = "give it an id: " + a.name + ": {first: {at: " + strconv.Quote(n.text) + "}}, and use ${" + a.name + ".at}"
 		}
 		l.at(n, hint, n.String()+" can't be an id")
 		return false

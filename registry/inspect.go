@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ type Look struct {
 // An Inspection is what an ONNX file is, and what fits it.
 type Inspection struct {
 	model.Inspection
+	Preset  string `json:"-"` // for the stanza, where it was measured; else it's a guess
 	Methods []Fit  `json:"methods"`
-	Stanza  string `json:"stanza"` // for the stages of an experiment
+	Stanza  string `json:"stanza,omitempty"` // for the stages of an experiment; none for a model that no stage takes
 }
 
 // A Fit says whether an attribution method can explain a model.
@@ -47,7 +49,9 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 			return x, err
 		}
 	}
-	x.Stanza = x.StanzaAt(l, "model", path)
+	if _, missing := OpenRuntime(); x.Trial != nil || missing != nil && !x.NoClassifier {
+		x.Stanza = x.StanzaAt(l, "model", path)
+	}
 	return x, nil
 }
 
@@ -78,7 +82,7 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 // with the path that the experiment has to give.
 func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name, Quote(filepath.ToSlash(path)), guess(x.Inspection))
+	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name, Quote(filepath.ToSlash(path)), cmp.Or(x.Preset, guess(x.Inspection)))
 	if x.Feed.Layout == "nhwc" {
 		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
 	}

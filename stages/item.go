@@ -72,6 +72,9 @@ type Measure struct {
 	Tolerance float64   // absolute difference of a mean that counts as reproduced elsewhere
 	Variant   string    // "" for the default definition, else the variant's name
 
+	// Chance is the mean that guessing gives, 0 where that isn't known.
+	Chance float64
+
 	// ItemTolerance is that of the score of one item, where it's larger: a score
 	// that depends on the order of pixels jumps when two of nearly the same relevance
 	// change places, which rounding on another processor does. 0 stands for Tolerance.
@@ -87,6 +90,9 @@ func (m Measure) Facts(more Facts) Facts {
 	if m.ItemTolerance != 0 {
 		f["item_tolerance"] = number(m.ItemTolerance)
 	}
+	if m.Chance != 0 {
+		f["chance"] = number(m.Chance)
+	}
 	for k, v := range more {
 		f[k] = v
 	}
@@ -97,7 +103,7 @@ func (m Measure) Facts(more Facts) Facts {
 // no direction, no range, no tolerance.
 func MeasureOf(f Facts) Measure {
 	m := Measure{Unit: f["unit"], Direction: Direction(f["direction"]), Variant: f["variant"], Low: math.Inf(-1), High: math.Inf(1)}
-	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance, "item_tolerance": &m.ItemTolerance} {
+	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance, "item_tolerance": &m.ItemTolerance, "chance": &m.Chance} {
 		if x, err := strconv.ParseFloat(f[name], 64); err == nil {
 			*v = x
 		}

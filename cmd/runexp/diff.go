@@ -17,7 +17,7 @@ tolerance of the other's, or they don't make the same claims.
   --md                 as Markdown, for a pull request
 
 example:
-  runexp diff artifacts/quickstart .runexp/out/quickstart
+  runexp diff artifacts/quickstart .runexp/out/quickstart/seed=8
 `
 
 func diffVerb() *verb {

@@ -114,6 +114,9 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if x.Stanza == "" {
+		return nil
+	}
 	fmt.Fprintf(w, "\nThe file doesn't tell how pixels are fed. The presets, of pixels in [0,1]:\n\n")
 	for _, p := range x.Presets {
 		fmt.Fprintf(t, "  %s\t%s\n", p.Name, p.Doc)

@@ -60,7 +60,6 @@ func here() (place, error) {
 
 func (p place) store() string { return filepath.Join(p.root, ".runexp", "store") }
 
-// review is the folder that people review; out takes narrowed runs.
+// review is the folder that people review.
 func (p place) review(name string) string { return filepath.Join(p.root, "artifacts", name) }
-func (p place) out(name string) string    { return filepath.Join(p.root, ".runexp", "out", name) }
 func (p place) runs() string              { return filepath.Join(p.root, ".runexp", "runs") }

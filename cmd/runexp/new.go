@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -19,7 +20,9 @@ const newHelp = `usage: runexp new [DIR] --model MODEL.onnx --images FOLDER
 
 Writes an experiment to start from into DIR, or the working folder: your model,
 your images, the methods that fit the model, two metrics and a leaderboard, with
-comments. The file is called like the model. One that exists isn't touched.
+comments. The file is called like the model. One that exists isn't touched. Which
+way of feeding pixels the model was trained with is measured on a dozen of the images,
+if they have labels.
 
   --model FILE         the ONNX file
   --images FOLDER      photographs: one folder a class, or a labels.csv with the
@@ -91,6 +94,15 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 	if err != nil {
 		return environment(err)
 	}
+	var accuracies []registry.Accuracy
+	if folder.Labelled > 0 {
+		if accuracies, x.Preset, err = registry.Measure(ctx, model, look, &x, images); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			u.warn(fmt.Sprintf("presets can't be measured on these images: %v", err))
+		}
+	}
 	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
 	s := starter{Name: identifier(base), Labelled: folder.Labelled > 0}
 	s.File = filepath.Join(dir, s.Name+".yaml")
@@ -102,7 +114,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 	if err != nil {
 		return environment(err)
 	}
-	s.fill(&x, look, modelPath, imagesPath, folder)
+	s.fill(&x, look, modelPath, imagesPath, folder, accuracies)
 	t, err := template.New("starter").Parse(starterText)
 	if err != nil {
 		return err
@@ -115,7 +127,12 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 		return err
 	}
 	_, err = fmt.Fprintln(u.out, s.File)
-	u.hint(fmt.Sprintf("choose the model's preset in it, then: runexp run %s --limit 4", quote(s.File)))
+	next := fmt.Sprintf("runexp run %s --limit 4", quote(s.File))
+	if x.Preset != "" {
+		u.hint(fmt.Sprintf("with preset %s the model is right on %s; next: %s", x.Preset, right(accuracies, x.Preset), next))
+	} else {
+		u.hint("choose the model's preset in it, then: " + next)
+	}
 	return err
 }
 
@@ -139,7 +156,7 @@ func create(file, dir string, b []byte) error {
 }
 
 // fill says what depends on the model and the images.
-func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images string, folder registry.Folder) {
+func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images string, folder registry.Folder, accuracies []registry.Accuracy) {
 	h, w := x.Feed.Height, x.Feed.Width
 	side := min(h, w)
 	window, stride := max(1, side/7), max(1, side/14)
@@ -169,10 +186,23 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 		}
 		s.Methods = append(s.Methods, line+"}")
 	}
-	s.PresetNotes = append(s.PresetNotes, "How pixels are fed must be as in training; the file doesn't tell. A guess stands",
-		"here. From pixels in [0,1] the presets make:")
+	s.PresetNotes = append(s.PresetNotes, "How pixels are fed must be as in training; the file doesn't tell.")
+	switch {
+	case x.Preset != "":
+		s.PresetNotes = append(s.PresetNotes, fmt.Sprintf("Measured: with this preset the model is right on %s.", right(accuracies, x.Preset)))
+	case len(accuracies) > 0:
+		s.PresetNotes = append(s.PresetNotes, "With none of them the model is clearly better than guessing on these images: are",
+			"its classes numbered as theirs are? A guess stands here.")
+	default:
+		s.PresetNotes = append(s.PresetNotes, "A guess stands here.")
+	}
+	s.PresetNotes = append(s.PresetNotes, "From pixels in [0,1] the presets make:")
 	for _, p := range x.Presets {
-		s.PresetNotes = append(s.PresetNotes, fmt.Sprintf("  %-18s %s", p.Name, p.Doc))
+		line := fmt.Sprintf("  %-18s %s", p.Name, p.Doc)
+		if len(accuracies) > 0 {
+			line += ": right on " + right(accuracies, p.Name)
+		}
+		s.PresetNotes = append(s.PresetNotes, line)
 	}
 	s.Stanza = indent(x.StanzaAt(look, "model", model), "  ")
 	s.Images = fmt.Sprintf("{path: %s, size: %dx%d}", registry.Quote(images), h, w)
@@ -180,6 +210,12 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 		s.Images = fmt.Sprintf("{path: %s, resize: %d, crop: %d}", registry.Quote(images), side, side)
 	}
 	s.ImageNote = fmt.Sprintf("%d images, %d of them with a class; the model takes %d×%d pixels.", folder.Images, folder.Labelled, h, w)
+}
+
+// right says how often a model is right that is fed by a preset.
+func right(accuracies []registry.Accuracy, preset string) string {
+	i := slices.IndexFunc(accuracies, func(a registry.Accuracy) bool { return a.Preset == preset })
+	return fmt.Sprintf("%d of %d images", accuracies[i].Right, accuracies[i].Images)
 }
 
 // identifier makes an experiment's name of a text.

@@ -26,7 +26,7 @@ and exit code 6. A failed cell doesn't keep the others from finishing.
   --json               events as lines of JSON on stdout
   --quiet              say only what went wrong
 
-A narrowed or overridden run publishes to .runexp/out/<name>, never to
+A narrowed or overridden run publishes to .runexp/out/<name>/<overrides>, never to
 artifacts/<name>.
 
   --out DIR            publish to this folder instead
@@ -65,7 +65,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	}
 	u.warnings(plan.Warnings)
 	defer func() { err = errors.Join(err, s.store.Close()) }()
-	if out := s.place.out(plan.Name); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
+	if out := s.place.out(plan.Name, f.narrow); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
 		return misuse("run", "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s", f.out, s.place.short(out))
 	}
 	s.engine.FailFast = f.failFast
@@ -125,7 +125,7 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	switch {
 	case dir != "":
 	case len(r.Plan.Narrowed) > 0:
-		dir = p.out(r.Plan.Name)
+		dir = p.out(r.Plan.Name, f.narrow)
 	default:
 		dir = p.review(r.Plan.Name)
 	}

@@ -30,6 +30,7 @@ func (m *merge) readme() []byte {
 		title = m.r.Name
 	}
 	p("# %s\n\n", inline(title))
+	m.chances(p)
 	m.answer(p)
 	m.unfinished(p)
 	for _, stage := range m.sections() {

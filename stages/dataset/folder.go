@@ -16,14 +16,15 @@ import (
 
 // FolderParams are the parameters of [Folder].
 type FolderParams struct {
-	Path    string       `yaml:"path" doc:"the folder that holds the images" file:"read"`
-	List    string       `yaml:"list" doc:"a CSV file with the columns file and label; labels.csv in the folder is taken unasked" file:"read"`
-	Names   string       `yaml:"names" doc:"a text file with one class name a line; line i, from 0, names class i" file:"read"`
-	Resize  int          `yaml:"resize" doc:"pixels of the shorter side, keeping the shape; 0 leaves it as it is" min:"0" max:"16384"`
-	Size    picture.Size `yaml:"size" doc:"exact size, one number for a square or height x width as 240x320; none leaves it as it is"`
-	Crop    picture.Size `yaml:"crop" doc:"what is cut from the middle, after resizing; written as size is"`
-	Filter  string       `yaml:"filter" doc:"how pixels are interpolated; both average when shrinking" choices:"bilinear|bicubic"`
-	Corrupt string       `yaml:"corrupt" doc:"what to do about files that can't be decoded: fail, naming them, or go on without them, saying which" choices:"fail|skip"`
+	Path        string       `yaml:"path" doc:"the folder that holds the images" file:"read"`
+	List        string       `yaml:"list" doc:"a CSV file with the columns file and label; labels.csv in the folder is taken unasked" file:"read"`
+	Names       string       `yaml:"names" doc:"a text file with one class name a line; line i, from 0, names class i" file:"read"`
+	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the shape; 0 leaves it as it is" min:"0" max:"16384"`
+	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square or height x width as 240x320; none leaves it as it is"`
+	Crop        picture.Size `yaml:"crop" doc:"what is cut from the middle, after resizing; written as size is"`
+	Orientation string       `yaml:"orientation" doc:"which way up photographs are: as their EXIF block says and every viewer shows them, or as the sensor stored them and Pillow's open gives them" choices:"exif|sensor"`
+	Filter      string       `yaml:"filter" doc:"how pixels are interpolated; both average when shrinking" choices:"bilinear|bicubic"`
+	Corrupt     string       `yaml:"corrupt" doc:"what to do about files that can't be decoded: fail, naming them, or go on without them, saying which" choices:"fail|skip"`
 }
 
 // Validate refuses two sizes at once, and a missing path.
@@ -38,7 +39,8 @@ func (p *FolderParams) Validate() error {
 }
 
 // Folder reads photographs. It makes 8-bit RGB images with the very pixels that
-// Pillow and torchvision's Resize and CenterCrop give. An item's id is the file's
+// Pillow and torchvision's Resize and CenterCrop give, turned as Pillow's exif_transpose
+// turns them. An item's id is the file's
 // path in the folder, with slashes. A file that is skipped makes no item on any
 // port; without classes there are no labels.
 //
@@ -53,14 +55,15 @@ Classes come from a CSV list with the columns file and label (a number, or a nam
 names are numbered in sorted order), or from one folder a class, in sorted order,
 or, where names is given, from the line that begins with the folder's name. Images
 that lie in the folder itself have no label. Reads JPEG, PNG, WebP and BMP, known by
-their content; grey is repeated, transparency dropped, EXIF orientation not applied.`,
-	Version:  1,
+their content; grey is repeated, transparency dropped, and the EXIF
+orientation applied before images are resized.`,
+	Version:  2,
 	Relation: stages.Expand,
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "u8 [3,H,W]"},
 		{Name: "labels", Type: stages.Labels, Doc: "the class, from 0"},
 	},
-	Defaults: FolderParams{Filter: "bilinear", Corrupt: "fail"},
+	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail"},
 	Sources: func(p FolderParams, _ []string) ([]stages.Source, error) {
 		l, err := listFolder(p)
 		if err != nil {
@@ -147,6 +150,9 @@ func readImage(p FolderParams, file string) ([]byte, error) {
 	m, err := picture.Decode(b)
 	if err != nil {
 		return nil, err
+	}
+	if p.Orientation == "exif" {
+		m = m.Oriented(picture.Orientation(b))
 	}
 	filter := picture.Bilinear()
 	if p.Filter == "bicubic" {

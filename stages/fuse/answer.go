@@ -13,7 +13,7 @@ const mentioned = 5
 // answer says in words what the tables hold.
 func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string {
 	if len(c.methods) == 1 {
-		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", c.methods[0])
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.methods[0], notRanked(c))
 	}
 	var best []string
 	for _, i := range order {
@@ -103,7 +103,19 @@ func remarks(c *contest) string {
 		}
 		fmt.Fprintf(&s, " Left out: %s.", some(names))
 	}
-	return s.String()
+	return s.String() + notRanked(c)
+}
+
+// notRanked names the methods without a defined score.
+func notRanked(c *contest) string {
+	if len(c.silent) == 0 {
+		return ""
+	}
+	var names []string
+	for _, s := range c.silent {
+		names = append(names, fmt.Sprintf("**%s** (all %d scores are undefined)", s.method, s.scores))
+	}
+	return " Not ranked: " + some(names) + "."
 }
 
 // cases says how many cases there are, and of what.

@@ -77,6 +77,13 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		c.left = append(c.left, m)
 	}
 	if len(c.kept) == 0 {
+		if rest, silent := c.withoutSilent(rank, cells); len(silent) > 0 && len(rest) > 0 {
+			d, err := gather(ctx, rank, rest)
+			if err == nil {
+				d.silent = append(silent, d.silent...)
+			}
+			return d, err
+		}
 		var why []string
 		for _, m := range c.left {
 			why = append(why, m.name()+" "+m.why)
@@ -87,6 +94,30 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		c.axes = append(c.axes, co.Axis)
 	}
 	return c, nil
+}
+
+// withoutSilent returns the methods none of whose scores is defined in any case that every
+// method has, and the cells of the others. They would leave nothing to compare.
+func (c *contest) withoutSilent(rank string, cells []stages.Data) (rest []stages.Data, silent []silence) {
+	for p, method := range c.methods {
+		s, heard := silence{method: method}, false
+		for _, m := range c.left {
+			if m.nans != nil && m.cells[p] != nil {
+				s.scores += m.nans[p]
+				heard = heard || m.nans[p] < m.cells[p].Items.Len()
+			}
+		}
+		if s.scores > 0 && !heard {
+			silent = append(silent, s)
+		}
+	}
+	for _, cell := range cells {
+		method, _, _ := split(rank, cell.Coord)
+		if !slices.ContainsFunc(silent, func(s silence) bool { return s.method == method }) {
+			rest = append(rest, cell)
+		}
+	}
+	return rest, silent
 }
 
 // split takes the competing axis out of a cell's place.

@@ -36,7 +36,8 @@ Every combination of the other collapsed axes is a case. In each case the method
 are compared by their mean over the images for which all of them have a score;
 whether a large or a small mean is better comes from the scores. A method's κ is
 the mean log-odds of beating another one, the least-squares solution of the
-paper's equation 6. Cases in which a method is missing are named and left out.
+paper's equation 6. Cases in which a method is missing are named and left out, and
+so is a method that no image has a defined score of.
 Duan et al., ECCV 2024.`,
 	Version:  1,
 	Relation: stages.Whole,
@@ -65,6 +66,9 @@ Duan et al., ECCV 2024.`,
 		for _, l := range c.left {
 			e.Warn("case %s is left out: %s", l.name(), l.why)
 		}
+		for _, s := range c.silent {
+			e.Warn("%s isn't ranked: none of its %d scores is defined", s.method, s.scores)
+		}
 		quality := make([][]float64, len(c.kept))
 		for i, k := range c.kept {
 			quality[i] = k.quality()
@@ -86,6 +90,13 @@ type contest struct {
 	left    []*match // the others
 	axes    []string // of the cases, sorted
 	scores  int      // how many scores there are
+	silent  []silence
+}
+
+// A silence is a method that isn't ranked, since none of its scores is defined.
+type silence struct {
+	method string
+	scores int
 }
 
 // A match is one case.

@@ -171,7 +171,7 @@ func TestMetaRankRefuses(t *testing.T) {
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")}, `the axis "method" isn't collapsed here, only ["model"]`},
 		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `direction is "none"`},
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"), cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
-		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"), cell(stages.Higher, []float64{1}, "method", "y")}, "no case with every method"},
+		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"), cell(stages.Higher, []float64{nan}, "method", "y")}, "no case with every method"},
 		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "not finite"},
 	} {
 		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3}, map[string][]stages.Data{"scores": c.cells})

@@ -63,6 +63,10 @@ func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stag
 			},
 		})
 	}
+	for _, s := range c.silent {
+		none := stages.Number(math.NaN())
+		t.Rows = append(t.Rows, stages.Row{Keys: []string{s.method}, Numbers: []stages.Number{none, none, none, 0, 0, 0, stages.Number(s.scores)}})
+	}
 	return t
 }
 

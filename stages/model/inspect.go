@@ -31,7 +31,8 @@ type Inspection struct {
 	Presets  []Preset    `json:"presets"` // candidates: the file doesn't tell
 
 	// Problem says why the model couldn't be run; what follows is empty then.
-	Problem string `json:"problem,omitempty"`
+	Problem      string `json:"problem,omitempty"`
+	NoClassifier bool   `json:"no_classifier,omitempty"` // that is because it doesn't classify images
 
 	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
 	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
@@ -47,7 +48,7 @@ type Inspection struct {
 }
 
 // Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
-// A model that can't be run is no error: Problem says why, and the rest what the
+// A model that can't be run, or classifies no images, is no error: Problem says why, and the rest what the
 // file shows. An input, output or size in p that the model doesn't have is one. Where
 // it leaves its size open and p doesn't say it, usual ones are tried.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
@@ -69,6 +70,10 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	}
 	x.describe(m)
 	x.Presets = presets()
+	if err := noImages(m.Inputs(), p.Input); err != nil {
+		x.notClassifier(err)
+		return x, nil
+	}
 	if _, err := ort.Default(); err != nil {
 		x.Problem = err.Error()
 		return x, nil
@@ -81,10 +86,32 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	if errors.As(err, &field) && (field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" || field.Field == "size" && p.Size != 0) {
 		return x, err
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoClasses):
+		x.notClassifier(err)
+	case err != nil:
 		x.Problem = err.Error()
 	}
 	return x, nil
+}
+
+// notClassifier says what a detector or a model of texts is not.
+func (x *Inspection) notClassifier(err error) {
+	x.NoClassifier, x.Problem = true, "this isn't an image classifier: "+err.Error()
+}
+
+// noImages says why none of a model's inputs takes images, nil if one does. An input that
+// is asked for is looked at by those who asked.
+func noImages(inputs []onnx.Value, asked string) error {
+	if asked != "" || len(inputs) == 0 {
+		return nil
+	}
+	for _, in := range inputs {
+		if !in.Known || len(in.Shape) == 4 { // of numbers that aren't floating-point perhaps
+			return nil
+		}
+	}
+	return takesImages(inputs[0])
 }
 
 // try runs the model and looks at the graph that gradients are made from.

@@ -174,25 +174,8 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	if err := frame(&s, in, p); err != nil {
 		return s, err
 	}
-	preset, ok := modelfile.PresetNamed(p.Preset)
-	if !ok {
-		return s, fmt.Errorf("there is no preset %q", p.Preset)
-	}
-	s.Order, s.Scale = preset.Order, preset.Scale
-	if p.Order != "auto" {
-		s.Order = p.Order
-	}
-	if s.Channels == 1 {
-		s.Order = modelfile.RGB
-	}
-	if p.Scale != 0 {
-		s.Scale = p.Scale
-	}
-	if s.Mean, err = channels(p.Mean, preset.Mean, s.Channels); err != nil {
-		return s, stages.BadField("mean", "mean: %w", err)
-	}
-	if s.Std, err = channels(p.Std, preset.Std, s.Channels); err != nil {
-		return s, stages.BadField("std", "std: %w", err)
+	if err := fill(&s, p); err != nil {
+		return s, err
 	}
 	switch p.Kind {
 	case "probabilities":
@@ -208,6 +191,31 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 		}
 	}
 	return s, nil
+}
+
+// fill says how pixels are fed to a model of known channels.
+func fill(s *modelfile.Spec, p ONNXParams) (err error) {
+	preset, ok := modelfile.PresetNamed(p.Preset)
+	if !ok {
+		return fmt.Errorf("there is no preset %q", p.Preset)
+	}
+	s.Order, s.Scale = preset.Order, preset.Scale
+	if p.Order != "auto" {
+		s.Order = p.Order
+	}
+	if s.Channels == 1 {
+		s.Order = modelfile.RGB
+	}
+	if p.Scale != 0 {
+		s.Scale = p.Scale
+	}
+	if s.Mean, err = channels(p.Mean, preset.Mean, s.Channels); err != nil {
+		return stages.BadField("mean", "mean: %w", err)
+	}
+	if s.Std, err = channels(p.Std, preset.Std, s.Channels); err != nil {
+		return stages.BadField("std", "std: %w", err)
+	}
+	return nil
 }
 
 // pick returns the value called name, or the only or first one.

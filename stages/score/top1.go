@@ -3,6 +3,7 @@ package score
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -17,7 +18,7 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 
 1 where the model's first class is the label, else 0; the mean is the top-1
 accuracy. Unwired targets are what the model predicts for the original image.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "labels", Type: stages.Labels, Doc: "the right classes"},
@@ -26,8 +27,11 @@ accuracy. Unwired targets are what the model predicts for the original image.`,
 		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true, Else: "model/predict"},
 	},
 	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
-	Facts: func(Top1Params, map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(_ Top1Params, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1}
+		if n, err := strconv.Atoi(in["model"]["classes"]); err == nil && n > 1 {
+			m.Chance = 1 / float64(n)
+		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, _ Top1Params, e *stages.Env) error {

@@ -25,18 +25,19 @@ type format struct {
 	magic  string // "?" stands for any byte
 	size   func(b []byte) (w, h int, err error)
 	decode func(b []byte) (*RGB, error)
+	exif   func(b []byte) []byte // the EXIF block, nil if there is none; nil for formats without
 }
 
 func formats() []format {
 	return []format{
-		{"JPEG", "\xff\xd8", jpegSize, decodeJPEG},
-		goFormat("PNG", "\x89PNG\r\n\x1a\n", png.Decode, png.DecodeConfig),
-		goFormat("WebP", "RIFF????WEBP", webp.Decode, webp.DecodeConfig),
-		goFormat("BMP", "BM????\x00\x00\x00\x00", bmp.Decode, bmp.DecodeConfig),
+		{"JPEG", "\xff\xd8", jpegSize, decodeJPEG, jpegEXIF},
+		goFormat("PNG", "\x89PNG\r\n\x1a\n", png.Decode, png.DecodeConfig, pngEXIF),
+		goFormat("WebP", "RIFF????WEBP", webp.Decode, webp.DecodeConfig, webpEXIF),
+		goFormat("BMP", "BM????\x00\x00\x00\x00", bmp.Decode, bmp.DecodeConfig, nil),
 	}
 }
 
-func goFormat(name, magic string, decode func(io.Reader) (image.Image, error), config func(io.Reader) (image.Config, error)) format {
+func goFormat(name, magic string, decode func(io.Reader) (image.Image, error), config func(io.Reader) (image.Config, error), exif func([]byte) []byte) format {
 	return format{name, magic,
 		func(b []byte) (int, int, error) {
 			c, err := config(bytes.NewReader(b))
@@ -48,14 +49,13 @@ func goFormat(name, magic string, decode func(io.Reader) (image.Image, error), c
 				return nil, err
 			}
 			return toRGB(img), nil
-		}}
+		}, exif}
 }
 
 // Decode reads a JPEG, PNG, WebP or BMP file, whatever its name says, as Pillow's
 // convert("RGB") would: grey is repeated, transparency dropped without blending,
-// CMYK multiplied out. Of 16-bit channels the high byte is kept. The orientation
-// in a file's EXIF block isn't applied, as in Pillow and torchvision. An
-// animation gives an error.
+// CMYK multiplied out. Of 16-bit channels the high byte is kept. Pixels are as they are
+// stored: see [Orientation]. An animation gives an error.
 func Decode(b []byte) (m *RGB, err error) {
 	f, err := recognise(b)
 	if err != nil {

@@ -99,7 +99,8 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 		self := x.Node(node)
 		nodes[self] = node
 		for _, v := range node.Input {
-			if s := x.Value(v); !slices.Contains(readers[s], self) {
+			s := x.Value(v)
+			if r := readers[s]; len(r) < 2 && !slices.Contains(r, self) { // one, or several
 				readers[s] = append(readers[s], self)
 			}
 		}

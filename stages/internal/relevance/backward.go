@@ -37,8 +37,9 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]Value {
 	outerFlows, outerNode := b.flows, b.node
 	defer func() { b.flows, b.node = outerFlows, outerNode }()
-	b.flows = reaches(b.model, wrt)
-	path, unknown := b.path(seeds)
+	nodes := b.between(wrt, slices.Collect(maps.Keys(seeds)))
+	b.flows = reaches(nodes, wrt)
+	path, unknown := b.path(nodes, seeds)
 	if unknown != nil {
 		if b.err == nil {
 			b.err = unsupported(unknown)
@@ -60,14 +61,14 @@ func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]V
 	return out
 }
 
-// path returns the nodes that relevance flows through, from the seeds backwards,
+// path returns which of the nodes relevance flows through, from the seeds backwards,
 // and those of them whose operators nobody has taught us.
-func (b *Builder) path(seeds map[Value]Value) (path, unknown []onnx.Node) {
+func (b *Builder) path(nodes []onnx.Node, seeds map[Value]Value) (path, unknown []onnx.Node) {
 	needed := map[Value]bool{}
 	for v := range seeds {
 		needed[v] = true
 	}
-	for _, n := range slices.Backward(b.model) {
+	for _, n := range slices.Backward(nodes) {
 		if !slices.ContainsFunc(n.Output, func(v Value) bool { return needed[v] }) ||
 			!slices.ContainsFunc(onnx.Taken(n.NodeProto), func(v Value) bool { return b.flows[v] }) {
 			continue

@@ -18,7 +18,8 @@ type onnxNode = onnxpb.NodeProto
 type Builder struct {
 	g      *onnx.Graph
 	nodes  []*onnxNode
-	node   string // whose relevance is being written
+	made   map[Value]*onnxNode // by value: the node that was emitted for it
+	node   string              // whose relevance is being written
 	consts map[string]Value
 	room   int         // how many bytes there are in constants that were made
 	model  []onnx.Node // the nodes of the model, groups in the place of their members
@@ -29,8 +30,10 @@ type Builder struct {
 	fixed  map[Value]bool // what was emitted and depends on weights alone
 
 	// What is known of the model's values, found when it's asked for.
-	makers      map[Value]onnx.Node
+	makers      map[Value]int  // by value: the position of the node that makes it
 	behind      map[Value]bool // a layer with weights
+	attended    map[Value]bool // what [Builder.reachesAttention] found
+	linear      map[Value]bool // what [Builder.feedsLinear] found
 	notNegative map[Value]bool
 	bothHalves  bool    // for tests: as if nothing were known not to be negative
 	seeds, ends []Value // of the whole way
@@ -51,7 +54,7 @@ type Builder struct {
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, ops: map[string]*Op{}, fixed: map[Value]bool{}}
+	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{}, ops: map[string]*Op{}, fixed: map[Value]bool{}}
 	for _, o := range All() {
 		b.ops[o.Type] = o
 	}
@@ -106,8 +109,14 @@ func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...on
 		b.g.Types[out[i]] = t
 		b.fixed[out[i]] = fixed
 	}
-	b.nodes = append(b.nodes, onnx.NewNode(out[0], op, in, out, attrs...))
+	b.add(onnx.NewNode(out[0], op, in, out, attrs...))
 	return out
+}
+
+// add emits a node.
+func (b *Builder) add(n *onnxNode) {
+	b.nodes = append(b.nodes, n)
+	b.made[n.Output[0]] = n
 }
 
 // Broadcast returns the shape that two shapes make together by ONNX's rules.

@@ -31,7 +31,7 @@ func (b *Builder) Copy(n onnx.Node, with map[int]Value) onnx.Node {
 		}
 	}
 	c.Name = c.Output[0]
-	b.nodes = append(b.nodes, c.NodeProto)
+	b.add(c.NodeProto)
 	return c
 }
 

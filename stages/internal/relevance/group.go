@@ -36,8 +36,8 @@ func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 			f.makers[v] = i
 		}
 		for _, v := range onnx.Taken(n.NodeProto) {
-			if !slices.Contains(f.readers[v], i) {
-				f.readers[v] = append(f.readers[v], i)
+			if r := f.readers[v]; len(r) == 0 || r[len(r)-1] != i {
+				f.readers[v] = append(r, i)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 			}
 		}
 		t.Name = t.Output[0]
-		b.nodes = append(b.nodes, t.NodeProto)
+		b.add(t.NodeProto)
 		twin.members = append(twin.members, t)
 	}
 	c.Output[0] = name[n.Output[0]]

@@ -27,7 +27,7 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	p := newPath(g)
 	var list []int // positions of nodes
 	for i := range p.nodes {
-		if v, ok := p.cut(i); ok && p.ends(i) && places(g, v) {
+		if v, ok := p.cut(i); ok && p.ends(i) && p.places(v) {
 			list = append(list, i)
 		}
 	}
@@ -46,12 +46,13 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 }
 
 // places reports whether a value has places in the image.
-func places(g *onnx.Graph, v Value) bool {
+func (p *path) places(v Value) bool {
+	g := p.g
 	shape := g.Shape(v)
 	if len(shape) != 3 && len(shape) != 4 {
 		return false
 	}
-	axis := ChannelAxis(g, v)
+	axis := p.near.channelAxis(v)
 	if len(shape) == 3 {
 		side, _ := TokenGrid(shape[3-axis])
 		return side > 0
@@ -77,8 +78,10 @@ func places(g *onnx.Graph, v Value) bool {
 // depend on the one and that the other depends on, through data.
 type path struct {
 	g      *onnx.Graph
+	near   *neighbours
 	ops    map[string]*Op
 	nodes  []onnx.Node
+	makers map[Value]int  // by value on the path: the node
 	on     map[Value]bool // values on the path
 	reads  map[Value][]int
 	before []int // by node: the last node that reads what was made before it
@@ -89,7 +92,7 @@ type path struct {
 }
 
 func newPath(g *onnx.Graph) *path {
-	p := &path{g: g, ops: map[string]*Op{}, on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
+	p := &path{g: g, near: newNeighbours(g), ops: map[string]*Op{}, makers: map[Value]int{}, on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
 	for _, o := range All() {
 		p.ops[o.Type] = o
 	}
@@ -120,6 +123,9 @@ func newPath(g *onnx.Graph) *path {
 		p.on[v] = to[v] && v != ""
 	}
 	for i, n := range p.nodes {
+		for _, v := range n.Output {
+			p.makers[v] = i
+		}
 		for _, v := range p.data(n) {
 			if p.on[v] {
 				p.reads[v] = append(p.reads[v], i)
@@ -213,8 +219,7 @@ func (p *path) activation(i int) bool {
 		return p.branches(n) > 1
 	case "Concat":
 		for _, v := range n.Input {
-			k := slices.IndexFunc(p.nodes, func(m onnx.Node) bool { return slices.Contains(m.Output, v) })
-			if k < 0 || !p.activates(k) {
+			if k, ok := p.makers[v]; !ok || !p.activates(k) {
 				return false
 			}
 		}

@@ -1,6 +1,7 @@
 package relevance
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -28,9 +29,47 @@ func TokenGrid(tokens int) (side, others int) {
 // nets like Swin keep that way. Where no node says it, it is the one that a linear
 // layer acts along, as between the two of a ConvNeXt block; where there is none, feature
 // maps have it first and tokens last.
-func ChannelAxis(g *onnx.Graph, v Value) int {
-	rank := len(g.Shape(v))
-	if axis := nearest(g, v); axis > 0 {
+func ChannelAxis(g *onnx.Graph, v Value) int { return newNeighbours(g).channelAxis(v) }
+
+// neighbours knows the nodes that make and read each value of a graph.
+type neighbours struct {
+	g       *onnx.Graph
+	makers  map[Value]onnx.Node
+	readers map[Value][]onnx.Node
+}
+
+func newNeighbours(g *onnx.Graph) *neighbours {
+	b := &neighbours{g: g, makers: map[Value]onnx.Node{}, readers: map[Value][]onnx.Node{}}
+	for _, n := range g.Proto.Graph.Node {
+		node := onnx.Node{NodeProto: n}
+		for _, o := range n.Output {
+			b.makers[o] = node
+		}
+		for _, i := range n.Input {
+			b.readers[i] = append(b.readers[i], node)
+		}
+	}
+	return b
+}
+
+// of returns the nodes that make or read v.
+func (b *neighbours) of(v Value) iter.Seq[onnx.Node] {
+	return func(yield func(onnx.Node) bool) {
+		if m, ok := b.makers[v]; ok && !yield(m) {
+			return
+		}
+		for _, n := range b.readers[v] {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// channelAxis is [ChannelAxis].
+func (b *neighbours) channelAxis(v Value) int {
+	rank := len(b.g.Shape(v))
+	if axis := b.nearest(v); axis > 0 {
 		return axis
 	}
 	if rank == 4 {
@@ -46,41 +85,36 @@ type sight struct {
 	axes  []int
 }
 
+// How far [neighbours.nearest] goes: so many values, and so many nodes. A model's layers are
+// asked about one by one, and in a graph of thousands of nodes each may be near all others.
+const (
+	mostSights     = 200
+	mostNeighbours = 10 * mostSights
+)
+
 // nearest goes from v in both directions through what leaves the axes apart, and
 // returns what the first node says that knows; -1 if none does. A linear layer behind a
 // Reshape counts only where no node knows: those of MLP-Mixer mix tokens too.
-func nearest(g *onnx.Graph, v Value) int {
-	makers, readers := map[Value]onnx.Node{}, map[Value][]onnx.Node{}
-	for _, n := range g.Proto.Graph.Node {
-		node := onnx.Node{NodeProto: n}
-		for _, o := range n.Output {
-			makers[o] = node
-		}
-		for _, i := range n.Input {
-			readers[i] = append(readers[i], node)
-		}
-	}
-	beside := func(v Value) []onnx.Node {
-		if m, ok := makers[v]; ok {
-			return append([]onnx.Node{m}, readers[v]...)
-		}
-		return readers[v]
-	}
+func (b *neighbours) nearest(v Value) int {
+	g := b.g
 	start := make([]int, len(g.Shape(v)))
 	for i := range start {
 		start[i] = i
 	}
 	queue := []sight{{v, start}}
 	seen := map[Value]bool{v: true}
-	mixed := -1
-	for len(queue) > 0 && len(seen) < 200 {
+	mixed, looked := -1, 0
+	for len(queue) > 0 && len(seen) < mostSights {
 		at := queue[0]
 		queue = queue[1:]
-		for _, n := range beside(at.value) {
+		for n := range b.of(at.value) {
+			if looked++; looked > mostNeighbours {
+				return mixed
+			}
 			if axis := verdict(g, n, at.value); axis >= 0 && axis < len(at.axes) {
 				return at.axes[axis]
 			}
-			if mixed < 0 && linear(g, n, at.value, beside) {
+			if mixed < 0 && b.linear(n, at.value) {
 				mixed = at.axes[len(at.axes)-1]
 			}
 			for _, next := range along(g, n, at) {
@@ -97,8 +131,9 @@ func nearest(g *onnx.Graph, v Value) int {
 // linear reports whether a node beside v makes it rows of a matrix, each along v's last
 // axis, for a linear layer, or makes v of such a layer's rows. ONNX Runtime turns a linear
 // layer on more than two axes into Reshape, Gemm and Reshape.
-func linear(g *onnx.Graph, n onnx.Node, v Value, beside func(Value) []onnx.Node) bool {
+func (b *neighbours) linear(n onnx.Node, v Value) bool {
 	defer n.Named()
+	g := b.g
 	if n.OpType != "Reshape" && n.OpType != "Flatten" {
 		return false
 	}
@@ -110,10 +145,13 @@ func linear(g *onnx.Graph, n onnx.Node, v Value, beside func(Value) []onnx.Node)
 	if len(from) == 0 || len(to) != 2 || to[1] != from[len(from)-1] {
 		return false
 	}
-	return slices.ContainsFunc(beside(rows), func(m onnx.Node) bool {
-		return (m.OpType == "MatMul" || m.OpType == "Gemm" && m.Int("transA", 0) == 0) && g.Weight(m.In(1)) != nil &&
-			(m.In(0) == rows || m.Output[0] == rows)
-	})
+	for m := range b.of(rows) {
+		if (m.OpType == "MatMul" || m.OpType == "Gemm" && m.Int("transA", 0) == 0) && g.Weight(m.In(1)) != nil &&
+			(m.In(0) == rows || m.Output[0] == rows) {
+			return true
+		}
+	}
+	return false
 }
 
 // verdict returns which axis of v a node beside it takes for the channels, -1 if it

@@ -178,32 +178,19 @@ func (b *Builder) belowOf(bias Value) Value {
 
 // maker returns the node of the model that makes v, and where among its outputs.
 func (b *Builder) maker(v Value) (n onnx.Node, output int, ok bool) {
-	if b.makers == nil {
-		b.makers = map[Value]onnx.Node{}
-		for _, n := range b.model {
-			for _, v := range n.Output {
-				b.makers[v] = n
-			}
-		}
-	}
-	if v == "" {
+	k, ok := b.position(v)
+	if !ok {
 		return onnx.Node{}, 0, false
 	}
-	n, ok = b.makers[v]
-	if ok {
-		output = slices.Index(n.Output, v)
-	}
-	return n, output, ok
+	return b.model[k], slices.Index(b.model[k].Output, v), true
 }
 
 // behindWeights reports whether a layer with weights lies between the image and v.
 func (b *Builder) behindWeights(v Value) bool {
-	if b.behind == nil {
-		b.behind = map[Value]bool{}
-	}
-	if known, ok := b.behind[v]; ok {
-		return known
-	}
+	return remember(&b.behind, v, b.findWeights)
+}
+
+func (b *Builder) findWeights(v Value) bool {
 	n, _, ok := b.maker(v)
 	found := false
 	if ok {
@@ -214,6 +201,5 @@ func (b *Builder) behindWeights(v Value) bool {
 			found = found || b.dynamic(in) && b.behindWeights(in)
 		}
 	}
-	b.behind[v] = found
 	return found
 }

@@ -5,15 +5,7 @@ import "slices"
 // nonNegative reports whether no element of v can be negative, as far as the nodes
 // that make it tell without their data.
 func (b *Builder) nonNegative(v Value) bool {
-	if b.notNegative == nil {
-		b.notNegative = map[Value]bool{}
-	}
-	known, ok := b.notNegative[v]
-	if !ok {
-		known = b.derivedNonNegative(v)
-		b.notNegative[v] = known
-	}
-	return known
+	return remember(&b.notNegative, v, b.derivedNonNegative)
 }
 
 func (b *Builder) derivedNonNegative(v Value) bool {

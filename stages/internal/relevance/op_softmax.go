@@ -40,7 +40,8 @@ func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 		return "", "", false
 	}
 	dz, v := product.Input[0], turned.Input[0]
-	for _, n := range b.model {
+	for _, k := range slices.Backward(b.readers(y)) { // the first one first
+		n := b.model[k]
 		if n.OpType == "MatMul" && n.Input[0] == y && n.Input[1] == v {
 			z = n.Output[0]
 			s := b.Shape(z)
@@ -53,10 +54,8 @@ func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 
 // emittedAs returns the node that was emitted to make v, if it's of that operator.
 func (b *Builder) emittedAs(v Value, op string) *onnxNode {
-	for _, n := range slices.Backward(b.nodes) {
-		if n.Output[0] == v && n.OpType == op {
-			return n
-		}
+	if n := b.made[v]; n != nil && n.OpType == op {
+		return n
 	}
 	return nil
 }

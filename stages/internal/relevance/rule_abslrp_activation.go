@@ -27,7 +27,9 @@ func (a AbsLRP) activated(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 }
 
 // feedsLinear reports whether a linear layer reads v, moved perhaps.
-func (b *Builder) feedsLinear(v Value) bool {
+func (b *Builder) feedsLinear(v Value) bool { return remember(&b.linear, v, b.findLinear) }
+
+func (b *Builder) findLinear(v Value) bool {
 	for _, k := range b.readers(v) {
 		n := b.model[k]
 		switch n.OpType {

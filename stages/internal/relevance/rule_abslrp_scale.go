@@ -174,9 +174,9 @@ func (b *Builder) findReaders() {
 			continue
 		}
 		for i, v := range n.Input {
-			if b.flows[v] && op.Role(i) != Config && !slices.Contains(b.reads[v], k) {
+			if r := b.reads[v]; b.flows[v] && op.Role(i) != Config && (len(r) == 0 || r[len(r)-1] != k) {
 				wanted[v] = true
-				b.reads[v] = append(b.reads[v], k)
+				b.reads[v] = append(r, k)
 			}
 		}
 	}
@@ -202,6 +202,6 @@ func (b *Builder) findReaders() {
 // read after.
 func (b *Builder) isCut(n onnx.Node) bool {
 	b.findReaders()
-	k := slices.IndexFunc(b.model, func(m onnx.Node) bool { return m.Output[0] == n.Output[0] })
-	return k >= 0 && len(n.Output) == 1 && b.before[k] <= k
+	k, ok := b.position(n.Output[0])
+	return ok && len(n.Output) == 1 && b.before[k] <= k
 }

@@ -29,7 +29,10 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 				back[i] = ""
 			}
 		}
-		if shortcut, way := b.shortcut(n); a.Variant == AbsLRPOfficial && shortcut >= 0 {
+		if a.Variant != AbsLRPOfficial {
+			return back
+		}
+		if shortcut, way := b.shortcut(n); shortcut >= 0 {
 			x, m := n.Input[shortcut], n.Input[way]
 			through := b.Pull(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))}, []Value{x}, detached())[x]
 			if through != "" {
@@ -48,7 +51,7 @@ func (b *Builder) shortcut(n onnx.Node) (shortcut, way int) {
 	}
 	for i := range 2 {
 		x, m := n.Input[i], n.Input[1-i]
-		if b.flows[x] && b.flows[m] && slices.Equal(b.Shape(x), b.Shape(m)) && reaches(b.model, []Value{x})[m] {
+		if b.flows[x] && b.flows[m] && slices.Equal(b.Shape(x), b.Shape(m)) && reaches(b.between([]Value{x}, []Value{m}), []Value{x})[m] {
 			return i, 1 - i
 		}
 	}
@@ -142,6 +145,10 @@ func (b *Builder) makesHeads(n onnx.Node) bool {
 // reachesAttention reports whether v is multiplied by what a softmax makes, moved or
 // rescaled perhaps.
 func (b *Builder) reachesAttention(v Value) bool {
+	return remember(&b.attended, v, b.findAttention)
+}
+
+func (b *Builder) findAttention(v Value) bool {
 	return slices.ContainsFunc(b.readers(v), func(k int) bool {
 		n := b.model[k]
 		op := b.op(n)

@@ -1,0 +1,36 @@
+package publish
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// TestChance holds that scores that guessing has too stand before the answer, and that
+// those that hardly do better begin it with a warning.
+func TestChance(t *testing.T) {
+	r := newWorld().review()
+	add := func(id string, right ...float64) {
+		var values Values
+		for i, x := range right {
+			values = append(values, Value{string(rune('a' + i)), x})
+		}
+		r.Cells = append(r.Cells, Cell{
+			Name: "accuracy[model=" + id + "]", Stage: "accuracy", Coord: []stages.Coord{{Axis: "model", ID: id}}, N: len(right), Definition: stages.Sum([]byte(id)),
+			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25}, values}},
+		})
+	}
+	add("good", 1, 1, 1, 0)
+	_, files := fresh(t, r)
+	want := "\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n<!-- text leaderboard"
+	if text := files["README.md"]; !strings.Contains(text, want) || strings.Contains(text, "Warning") {
+		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
+	}
+	add("bad", 0, 0, 0, 1)
+	_, files = fresh(t, r)
+	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model="
+	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
+		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
+	}
+}

@@ -1,0 +1,39 @@
+package dataset
+
+import "github.com/runexp/runexp/stages/internal/picture"
+
+// Sample returns up to n of the labelled photographs of a folder, and their labels: at even
+// distances in the list, so that they are of many classes. What can't be read is left out.
+func Sample(folder string, height, width, n int) (images [][]byte, labels []int64, err error) {
+	p := *Folder.NewParams().(*FolderParams)
+	p.Path = folder
+	if height == width {
+		p.Resize, p.Crop = height, picture.Size{H: height, W: width}
+	} else {
+		p.Size = picture.Size{H: height, W: width}
+	}
+	l, err := listFolder(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []int
+	for i, s := range l.sources {
+		if label, err := noteLabel(s); err == nil && label >= 0 {
+			files = append(files, i)
+		}
+	}
+	n = min(n, len(files))
+	for k := range n {
+		s := l.sources[files[k*len(files)/n]]
+		b, err := readImage(p, s.File)
+		if err != nil {
+			continue
+		}
+		label, err := noteLabel(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		images, labels = append(images, b), append(labels, label)
+	}
+	return images, labels, nil
+}
