@@ -96,6 +96,7 @@ func TestUnfit(t *testing.T) {
 		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
 		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size = 32 })},
 		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
+		{"maps of another program", "", "", use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
 		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},
 		{"what is no model", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, map[string]Wire{"model": {grids, "model"}})},
 	} {
@@ -158,6 +159,26 @@ func TestEveryUserOfModels(t *testing.T) {
 		}
 		if err := trial.Unfit(t.Context(), &probe, s.NewParams(), func(string) bool { return true }); err == nil || !ran {
 			t.Errorf("%s isn't tried: %v", s.Name, err)
+		}
+	}
+}
+
+// Every stage that takes a model can be tried on one with all its inputs wired, and
+// answers without a panic.
+func TestEveryStageCanBeTried(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path = "../experiments/quickstart/vgg.onnx"
+	trial, err := model.NewTrial(t.Context(), *p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trial.Close()
+	for _, s := range Builtin().Family("") {
+		if err := trial.Unfit(t.Context(), s, s.NewParams(), func(string) bool { return true }); err != nil && strings.Contains(err.Error(), "bug") {
+			t.Error(err)
 		}
 	}
 }
