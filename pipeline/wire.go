@@ -205,6 +205,9 @@ func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, co
 		}
 	}
 	bad := x.refusals(c)
+	if len(bad) == 0 && !b.broken {
+		bad = x.misnamedAxes(b, c)
+	}
 	for _, err := range bad {
 		x.refused(rec, r, code, at, err)
 	}
@@ -269,7 +272,7 @@ func parts(err error) []error {
 func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination, err error) {
 	var field *stages.FieldError
 	if errors.As(err, &field) {
-		hint := ""
+		hint := field.Hint
 		if field.Names != nil {
 			hint = didYouMean(field.Name, "there are", field.Names)
 		}
@@ -289,7 +292,7 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 						if !a.value.plain() || rec.decl.choice != nil && !a.own {
 							text = rec.stage.Name + ": " + text
 						}
-						x.bad(n, decoding{a.value, at}, hint, text)
+						x.bad(n.element(field.Name), decoding{a.value, at}, hint, text)
 					}
 					return
 				}

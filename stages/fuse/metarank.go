@@ -14,7 +14,7 @@ import (
 
 // MetaRankParams are the parameters of [MetaRank].
 type MetaRankParams struct {
-	Rank string  `yaml:"rank" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
+	Rank string  `yaml:"rank" axis:"scores" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
 	Clip float64 `yaml:"clip" doc:"how far from 0 and 1 the share of cases won is kept, so that a method that always wins gets a finite score" min:"1e-9" max:"0.25"`
 }
 

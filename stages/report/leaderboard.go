@@ -14,7 +14,7 @@ import (
 
 // LeaderboardParams are the parameters of [Leaderboard].
 type LeaderboardParams struct {
-	Rank  string `yaml:"rank" doc:"the axis whose places compete"`
+	Rank  string `yaml:"rank" axis:"scores" doc:"the axis whose places compete"`
 	Title string `yaml:"title" doc:"a heading for the table"`
 }
 
