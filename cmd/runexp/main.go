@@ -75,6 +75,9 @@ func (u *ui) start(args []string) (code int) {
 		writeUsage(u.out)
 		return exitDone
 	}
+	if args[0] == "--version" {
+		args[0] = "version"
+	}
 	v := findVerb(args[0])
 	if v == nil {
 		return u.end(unknownVerb(args[0]))
@@ -102,7 +105,7 @@ func findVerb(name string) *verb {
 }
 
 func unknownVerb(name string) error {
-	known := []string{"--help"}
+	known := []string{"--help", "--version"}
 	for _, v := range verbs() {
 		known = append(known, v.name)
 	}

@@ -64,6 +64,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 		return err
 	}
 	u.warnings(plan.Warnings)
+	u.warnings(plan.Missing())
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	if out := s.place.out(plan.Name); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
 		return misuse("run", "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s", f.out, s.place.short(out))
