@@ -58,6 +58,7 @@ type node struct {
 	def      *stages.Digest
 	listings []*store.Listing
 	ids      []*idList // by output port
+	said     []*said   // warnings that the user hasn't been told
 }
 
 func (n *node) lacksSources() bool { return n.sources == nil && n.Stage.Sources != nil }
