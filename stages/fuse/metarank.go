@@ -38,7 +38,7 @@ whether a large or a small mean is better comes from the scores. A method's κ i
 the mean log-odds of beating another one, the least-squares solution of the
 paper's equation 6. Cases in which a method is missing are named and left out.
 Duan et al., ECCV 2024.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
