@@ -14,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/mosaic"
 	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/score"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -130,6 +131,25 @@ func TestUnfit(t *testing.T) {
 		}
 		if !slices.EqualFunc(m.Remarks, tt.want, strings.HasPrefix) {
 			t.Errorf("%s: %q, want %q", tt.use.Stage.Name, m.Remarks, tt.want)
+		}
+	}
+}
+
+// TestMislabelled holds that a data set of more classes than the model is told of.
+func TestMislabelled(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	net := use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/quickstart/vgg.onnx" }, nil)
+	for classes, want := range map[string][]string{"12": nil, "13": {"the labels of the-shapes are of 13 classes, and the-onnx has 12"}} {
+		other := dataset.Shapes
+		other.Facts = func(any, map[string]stages.Facts) (map[string]stages.Facts, error) {
+			return map[string]stages.Facts{"labels": {"classes": classes}}, nil
+		}
+		var m Models
+		wires := map[string]Wire{"model": {net, "model"}, "labels": {use[dataset.ShapesParams](&other, nil, nil), "labels"}}
+		if err := m.Unfit(t.Context(), use[score.Top1Params](&score.Top1, nil, wires)); err != nil || !slices.Equal(m.Remarks, want) {
+			t.Errorf("%s classes: %v, %q, want %q", classes, err, m.Remarks, want)
 		}
 	}
 }
