@@ -144,6 +144,9 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	default:
 		fmt.Fprintf(out, "%s: %s\n", where, verdict)
 	}
+	if answer := publish.Answer(dir); answer != "" && !f.silent {
+		fmt.Fprintf(out, "%s: %s\n", filepath.ToSlash(filepath.Join(where, "README.md")), answer)
+	}
 	if n := r.Summary.Failed; n > 0 {
 		u.say("%s failed, %d blocked", cells(n), r.Summary.Blocked)
 		return &exitError{code: exitFailed}
