@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// What chunks warn of for the same reason the user is told once a cell, with a count,
-// whatever the order of the chunks.
+// Warnings of one reason are reported once a cell, with a count, whatever the order of
+// its chunks.
 func TestWarningsComeOnceACellAndReason(t *testing.T) {
 	const yaml = `
 name: wary
@@ -24,7 +24,7 @@ publish: []
 		l.devices, l.chunk = devices, 2
 		l.items = []string{"d=7", "b=3", "a=1", "c=5"}
 		l.mustRun(yaml)
-		want := []string{`mixed: 4 items, such as "a": 2 is odd`, "mixed: a pile of 2 (4 times the like)"}
+		want := []string{`mixed: 4 items, such as "a": 2 is odd`, "mixed: a pile of 2 (4 such warnings)"}
 		if d := cmp.Diff(want, l.said(pipeline.Warning)); d != "" {
 			t.Errorf("%s: %s", devices, d)
 		}

@@ -46,8 +46,8 @@ func filesOf(c *Cell, f stages.Field) []string {
 	return v.Interface().([]string)
 }
 
-// Missing looks for the files and folders that parameters name, and returns a complaint
-// about each that can't be had. Nothing else of a plan looks at them.
+// Missing looks for the files and folders that parameters name, and returns a diagnostic
+// for each that can't be read. Nothing else of a plan looks at them.
 func (p *Plan) Missing() Diags {
 	var c complaints
 	for _, f := range p.files {
@@ -103,8 +103,8 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-// Unreadable says why the sources of c can't be had, if c reads any and none of the
-// files that its parameters name is missing: what Run would say once it lists them.
+// Unreadable returns the error that listing the sources of c gives, nil if it has none.
+// It is nil too where a file that a parameter names doesn't exist, which Missing reports.
 func (c *Cell) Unreadable() error {
 	if c.Stage.Sources == nil || c.Stage.Primary() >= 0 {
 		return nil
@@ -115,7 +115,7 @@ func (c *Cell) Unreadable() error {
 		}
 		for _, path := range filesOf(c, f) {
 			if path != "" && !exists(path) {
-				return nil // Missing says so
+				return nil
 			}
 		}
 	}

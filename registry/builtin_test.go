@@ -208,7 +208,7 @@ func defaults(t *testing.T, s *stages.Stage) {
 }
 
 // A parameter that names axes says so, with the input that they are collapsed on:
-// check then refuses axes that over doesn't take.
+// check then refuses axes that over doesn't collapse.
 func TestAxesAreKnownAsSuch(t *testing.T) {
 	speaks := regexp.MustCompile(`(?i)\b(axis|axes)\b`)
 	pixels := map[string]bool{"model/onnx layout": true} // the axes of a tensor

@@ -141,8 +141,8 @@ func (m *Models) remark(text string) {
 	}
 }
 
-// mislabelled says that a data set has more classes than the model that it is wired
-// beside, "" if it hasn't. Perhaps no image is of the others.
+// mislabelled returns a remark where the wired labels are of more classes than the model
+// has. It isn't an error: perhaps no image has such a label.
 func (u Use) mislabelled(t *model.Trial, name string) string {
 	for _, port := range u.Stage.Inputs {
 		if port.Type != stages.Labels {

@@ -135,7 +135,7 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// TestMislabelled holds that a data set of more classes than the model is told of.
+// TestMislabelled holds that labels of more classes than the model has are reported.
 func TestMislabelled(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())

@@ -16,8 +16,8 @@ import (
 // number; file:"read", a path, taken relative to the experiment file and never
 // part of a key (the digest of what it names is); key:"-", a parameter that only
 // steers which items there are, and so isn't part of a key either; axis:"scores", the
-// name of an axis, or a list of them, that over takes from the input scores. An
-// axis left empty is the only one taken; axis:"maps,optional" also does without any.
+// name of an axis, or a list of them, that over collapses on the input scores. An axis
+// left empty is the only collapsed one; with axis:"maps,optional" there may be none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement
 // encoding.TextMarshaler and, by pointer, encoding.TextUnmarshaler (written as

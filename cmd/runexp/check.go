@@ -14,14 +14,14 @@ const checkHelp = `usage: runexp check FILE…
 
 Finds everything in experiments that run would complain about, without running
 anything: all complaints at once, each with its file, line and column. What check
-accepts, run doesn't refuse. Files and folders that aren't there are complaints.
+accepts, run doesn't refuse. Files and folders that don't exist are errors.
 Models are looked into: methods that don't fit them are complaints too, and
 classes, layers, blocks and sizes that they don't have. A method that fits and is
 another one on such a model, or an unsteady one, is a warning.
 
   --set A.with.P=V     also check this override; may be repeated
   --only AXIS=ID,…     keep only these ids of an axis; may be repeated
-  --json               complaints and warnings as lines of JSON on stdout
+  --json               errors and warnings as lines of JSON on stdout
   --onnxruntime PATH   the library, or a folder that has it
 
 example:

@@ -54,7 +54,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestRankWarns holds that maps without an order don't stop the others, and are told of.
+// TestRankWarns holds that maps without an order don't stop the others, and give warnings.
 func TestRankWarns(t *testing.T) {
 	good := stages.NewTensor([]float32{1, 2}, 1, 2).Encode()
 	bad := stages.NewTensor([]float32{1, float32(math.NaN())}, 1, 2).Encode()

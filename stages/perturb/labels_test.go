@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A label that isn't one of the model's classes is told of: no answer is correct then.
+// A label that isn't one of the model's classes gives a warning: no answer is correct.
 func TestWarnsOfOtherLabels(t *testing.T) {
 	is := func(v int64) []byte { return stages.NewTensor([]int64{v}, 1).Encode() }
 	in := officialInput(t, "smallcnn")
