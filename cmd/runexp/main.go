@@ -75,9 +75,6 @@ func (u *ui) start(args []string) (code int) {
 		writeUsage(u.out)
 		return exitDone
 	}
-	if args[0] == "--version" {
-		args[0] = "version"
-	}
 	v := findVerb(args[0])
 	if v == nil {
 		return u.end(unknownVerb(args[0]))
@@ -96,6 +93,9 @@ func (u *ui) start(args []string) (code int) {
 }
 
 func findVerb(name string) *verb {
+	if name == "--version" {
+		name = "version"
+	}
 	for _, v := range verbs() {
 		if v.name == name {
 			return v
