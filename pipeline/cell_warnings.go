@@ -24,6 +24,9 @@ func (w *cellWarnings) String() string {
 
 // addWarnings keeps the warnings of a chunk until its cell is finished.
 func (n *node) addWarnings(list []stages.Warning) {
+	if len(list) == 0 {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, w := range list {
