@@ -29,12 +29,15 @@ type paramField struct {
 	kind     paramKind // of the elements, for a list
 	list     bool
 	min, max float64
+	standard reflect.Value // its default
 }
 
 // A paramType describes the parameters of one stage.
 type paramType struct {
 	fields []paramField
 	byName map[string]*paramField
+	axes   []*paramField // those that name axes
+	files  []*paramField // those that name files or folders
 }
 
 // paramTypes remembers the types, for the time of one loading.
@@ -44,10 +47,11 @@ func (t paramTypes) of(s *stages.Stage) *paramType {
 	if pt := t[s]; pt != nil {
 		return pt
 	}
-	fields := stages.Fields(s.NewParams())
+	params := s.NewParams()
+	fields := stages.Fields(params)
 	pt := &paramType{fields: make([]paramField, len(fields)), byName: make(map[string]*paramField, len(fields))}
 	for i, f := range fields {
-		p := paramField{Field: f, min: math.Inf(-1), max: math.Inf(1)}
+		p := paramField{Field: f, min: math.Inf(-1), max: math.Inf(1), standard: reflect.ValueOf(params).Elem().FieldByIndex(f.Index)}
 		if x, err := strconv.ParseFloat(f.Min, 64); err == nil {
 			p.min = x
 		}
@@ -61,6 +65,12 @@ func (t paramTypes) of(s *stages.Stage) *paramType {
 		p.kind = kindOf(elem)
 		pt.fields[i] = p
 		pt.byName[f.Name] = &pt.fields[i]
+		if f.Axis != "" {
+			pt.axes = append(pt.axes, &pt.fields[i])
+		}
+		if f.File {
+			pt.files = append(pt.files, &pt.fields[i])
+		}
 	}
 	t[s] = pt
 	return pt

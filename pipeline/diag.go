@@ -130,16 +130,23 @@ func (c *complaints) put(d Diag) {
 }
 
 // at complains about a place in a text.
-func (c *complaints) at(n *yamlNode, hint, msg string) {
+func (c *complaints) at(n *yamlNode, hint, msg string) { c.put(diagAt(n, hint, msg)) }
+
+func diagAt(n *yamlNode, hint, msg string) Diag {
 	d := Diag{File: n.src.name, Path: n.path(), Msg: msg, Hint: hint}
 	if !n.src.flag {
 		d.Line, d.Col, d.Text = n.line, n.col, n.src.line(n.line)
 	}
-	c.put(d)
+	return d
 }
 
 func (c *complaints) sorted() Diags {
-	ds := c.list
+	c.list.Sort()
+	return c.list
+}
+
+// Sort sorts by place.
+func (ds Diags) Sort() {
 	sort.SliceStable(ds, func(i, j int) bool {
 		a, b := ds[i], ds[j]
 		if a.File != b.File {
@@ -153,5 +160,4 @@ func (c *complaints) sorted() Diags {
 		}
 		return a.Msg < b.Msg
 	})
-	return ds
 }

@@ -184,9 +184,11 @@ func (r *run) invoke(ctx context.Context, slot *device.Slot, n *node, e *stages.
 		e.Seed = r.plan.Seed
 	}
 	e.Slot = slot
-	e.OnWarn = func(s string) { r.warn(n.Cell, "%s", s) }
+	var warnings []stages.Warning
+	e.OnWarn = func(w stages.Warning) { warnings = append(warnings, w) }
+	defer func() { n.addWarnings(warnings) }()
 	for e.Batch = cmp.Or(int(n.batch.Load()), r.Batch); ; e.Batch /= 2 {
-		e.Outputs, e.OutFacts = nil, nil
+		e.Outputs, e.OutFacts, warnings = nil, nil, nil
 		end := slot.Begin()
 		err := guardRun(ctx, n, e)
 		end()

@@ -21,7 +21,8 @@ type expander struct {
 	ports      map[portQuery]int
 	implied    impliedCells
 	warnings   complaints
-	budget     int // how many more cells there may be
+	noted      map[string]bool // paths that are in plan.files
+	budget     int             // how many more cells there may be
 	edgeBudget int
 
 	cellSlab  slab[Cell]
@@ -49,7 +50,7 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{}, choiceWith: map[*yamlNode][]paramDecl{},
-		standIns: map[*stages.Stage]bool{}, ports: map[portQuery]int{}, budget: l.limit, edgeBudget: l.limit * edgesPerCell,
+		standIns: map[*stages.Stage]bool{}, noted: map[string]bool{}, ports: map[portQuery]int{}, budget: l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed}
 	x.order = l.topological()
@@ -340,6 +341,7 @@ func (x *expander) cells(b *stepBuild) {
 		if rec.unknown {
 			continue
 		}
+		x.noteFiles(c, rec, r, code, at)
 		// Check asks for what is wired, so nothing may be implied yet.
 		if !good || x.checkCell(b, c, rec, r, code, at) {
 			x.complete(b, c)

@@ -6,22 +6,46 @@ import (
 	"strings"
 )
 
+// SuggestStage suggests the known stage that an unknown name means. A name without a
+// family is compared with names without theirs.
+func SuggestStage(name string, known []string) string {
+	if !strings.Contains(name, "/") {
+		own, of := make([]string, len(known)), map[string]string{}
+		for i, k := range known {
+			_, own[i], _ = strings.Cut(k, "/")
+			of[own[i]] = k
+		}
+		if k := nearest(name, own); k != "" {
+			return "did you mean " + strconv.Quote(of[k]) + "?"
+		}
+	}
+	if hint := didYouMean(name, "stages", known); hint != "" {
+		return hint
+	}
+	return `"runexp stages" lists them`
+}
+
 // didYouMean suggests the known name nearest to a mistyped one; without a near
 // one it lists them, as long as they fit a line.
 func didYouMean(name, what string, known []string) string {
+	if k := nearest(name, known); k != "" {
+		return "did you mean " + strconv.Quote(k) + "?"
+	}
+	if list := strings.Join(known, ", "); list != "" && len(list) <= 200 {
+		return what + ": " + list
+	}
+	return ""
+}
+
+// nearest returns the known name that is most like a mistyped one, "" if none is.
+func nearest(name string, known []string) string {
 	best, at := len([]rune(name))/3+2, ""
 	for _, k := range known {
 		if d := editDistance(name, k, best); d < best {
 			best, at = d, k
 		}
 	}
-	if at != "" {
-		return "did you mean " + strconv.Quote(at) + "?"
-	}
-	if list := strings.Join(known, ", "); list != "" && len(list) <= 200 {
-		return what + ": " + list
-	}
-	return ""
+	return at
 }
 
 // editDistance counts the insertions, deletions, replacements and swaps of

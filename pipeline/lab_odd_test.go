@@ -32,7 +32,7 @@ func sourcesOf(items []string) (out []stages.Source) {
 }
 
 type mixParams struct {
-	Fail string  `yaml:"fail" doc:"where" choices:"facts|run|"`
+	Fail string  `yaml:"fail" doc:"where" choices:"facts|run|warn|"`
 	Plus float64 `yaml:"plus" doc:"offset"`
 }
 
@@ -57,6 +57,10 @@ func (l *lab) mix() stages.Stage {
 				x := first(e.In("maps", i)) + p.Plus
 				if b := e.In("more", i); b != nil {
 					x += first(b)
+				}
+				if p.Fail == "warn" {
+					e.WarnItem(i, "%g is odd", x)
+					e.Warn("a pile of %d", e.Len())
 				}
 				e.Put("maps", i, big(x))
 				l.count("mix", 1)

@@ -156,8 +156,5 @@ func (l *loader) suggestStage(name string) string {
 	if l.names == nil {
 		l.names = l.catalog.Names()
 	}
-	if hint := didYouMean(name, "stages", l.names); hint != "" {
-		return hint
-	}
-	return `"runexp stages" lists them`
+	return SuggestStage(name, l.names)
 }

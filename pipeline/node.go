@@ -57,7 +57,8 @@ type node struct {
 	restored int        // how often it was executed again
 	def      *stages.Digest
 	listings []*store.Listing
-	ids      []*idList // by output port
+	ids      []*idList       // by output port
+	warnings []*cellWarnings // that aren't reported yet
 }
 
 func (n *node) lacksSources() bool { return n.sources == nil && n.Stage.Sources != nil }

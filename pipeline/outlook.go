@@ -162,29 +162,48 @@ func (o *Outlook) Complete() bool {
 	return true
 }
 
-// Find returns the cell called name, as Cell.String writes it; the axes may
-// stand in any order.
+// Find returns the one cell that name fits; see [Plan.Fitting].
 func (p *Plan) Find(name string) (*Cell, error) {
+	cells, err := p.Fitting(name)
+	if err == nil && len(cells) > 1 {
+		return nil, fmt.Errorf("%q fits %d cells, of which %q is the first", name, len(cells), cells[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cells[0], nil
+}
+
+// Fitting returns the cells that name fits, at least one: it is written as Cell.String
+// writes it, with the axes in any order, and without those that don't matter.
+func (p *Plan) Fitting(name string) ([]*Cell, error) {
 	step, coord, err := parseCell(name)
 	if err != nil {
 		return nil, err
 	}
-	var of *Step
+	var fit []*Cell
+	var names []string
 	for _, s := range p.Steps {
-		if s.Name == step {
-			of = s
+		names = append(names, s.Name)
+		if s.Name != step {
+			continue
 		}
-	}
-	if of == nil {
-		return nil, fmt.Errorf("no stage is called %q", step)
-	}
-	for _, c := range of.Cells {
-		if CoordString(c.Coord) == CoordString(coord) {
-			return c, nil
+		for _, c := range s.Cells {
+			if covers(c.Coord, coord) {
+				fit = append(fit, c)
+			}
 		}
+		switch {
+		case len(s.Cells) == 0:
+			return nil, fmt.Errorf("stage %q has no cells", step)
+		case len(fit) == 0:
+			return nil, fmt.Errorf("no cell is called %q; the first of %q is %q", name, step, s.Cells[0])
+		}
+		return fit, nil
 	}
-	if len(of.Cells) == 0 {
-		return nil, fmt.Errorf("stage %q has no cells", step)
+	text := fmt.Sprintf("no stage is called %q", step)
+	if near := nearest(step, names); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return nil, fmt.Errorf("no cell is called %q; the first of %q is %q", name, step, of.Cells[0])
+	return nil, errors.New(text)
 }

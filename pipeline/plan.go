@@ -19,6 +19,7 @@ type Plan struct {
 
 	decl    *experimentDecl   // as it was written
 	written map[string]string // by path that a parameter holds: as the experiment has it
+	files   []fileParam       // each once
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every

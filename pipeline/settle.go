@@ -129,6 +129,7 @@ func (r *run) closeMember(slot *device.Slot, j *job, i int) error {
 // settled finishes the members of a job. err is about the job as a whole.
 func (r *run) settled(j *job, err error) {
 	for i, m := range j.members {
+		r.reportWarnings(m.node)
 		e := m.failure()
 		if e == nil && err != nil {
 			if e = err; i > 0 && !sameInputs(m.Cell, j.members[0].Cell) {

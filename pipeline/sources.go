@@ -94,7 +94,7 @@ func (r *resolver) sourcesOf(n *node) error {
 			sources = sources[:r.plan.Limit]
 		}
 		if len(sources) == 0 {
-			return errors.New("there is nothing to read: no item at all")
+			return errNoItem
 		}
 		if err := unique(sources); err != nil {
 			return err
@@ -102,6 +102,8 @@ func (r *resolver) sourcesOf(n *node) error {
 	}
 	return r.keepSources(n, sources)
 }
+
+var errNoItem = errors.New("there is nothing to read: no item at all")
 
 func unique(sources []stages.Source) error {
 	if len(sources) == 1 {
@@ -139,7 +141,7 @@ func (r *resolver) keepSources(n *node, sources []stages.Source) error {
 		if s.File != "" {
 			d, _, err := r.store.FileDigest(s.File)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", s.ID, err)
 			}
 			b = append(b, d[:]...)
 			l.files = true

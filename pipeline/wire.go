@@ -205,6 +205,9 @@ func (x *expander) checkCell(b *stepBuild, c *Cell, rec *recipe, r *relation, co
 		}
 	}
 	bad := x.refusals(c)
+	if len(bad) == 0 && !b.broken {
+		bad = x.misnamedAxes(b, c)
+	}
 	for _, err := range bad {
 		x.refused(rec, r, code, at, err)
 	}
@@ -269,31 +272,20 @@ func parts(err error) []error {
 func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination, err error) {
 	var field *stages.FieldError
 	if errors.As(err, &field) {
-		hint := ""
+		hint := field.Hint
 		if field.Names != nil {
 			hint = didYouMean(field.Name, "there are", field.Names)
 		}
-		layers := [][]paramAssign{rec.assigns}
-		for i, w := range rec.decl.when {
-			if !w.line.bad && w.line.matches(r, code) {
-				layers = append(layers, rec.whens[i])
-			}
-		}
-		layers = append(layers, rec.set)
-		for i := len(layers) - 1; i >= 0; i-- {
-			for k := len(layers[i]) - 1; k >= 0; k-- {
-				if a := &layers[i][k]; a.field.Name == field.Field {
-					if n := x.value(a.value, at, new(yamlNode)); n != nil {
-						text := err.Error()
-						// It stands at an axis and not at the stage, or is shared by all that an axis names.
-						if !a.value.plain() || rec.decl.choice != nil && !a.own {
-							text = rec.stage.Name + ": " + text
-						}
-						x.bad(n, decoding{a.value, at}, hint, text)
-					}
-					return
+		if a := x.assigned(rec, r, code, field.Field); a != nil {
+			if n := x.value(a.value, at, new(yamlNode)); n != nil {
+				text := err.Error()
+				// It stands at an axis and not at the stage, or is shared by all that an axis names.
+				if !a.value.plain() || rec.decl.choice != nil && !a.own {
+					text = rec.stage.Name + ": " + text
 				}
+				x.bad(n.element(field.Name), decoding{a.value, at}, hint, text)
 			}
+			return
 		}
 		if hint == "" {
 			hint = "it's a parameter of " + rec.stage.Name
@@ -302,4 +294,23 @@ func (x *expander) refused(rec *recipe, r *relation, code uint64, at combination
 		return
 	}
 	x.at(rec.uses, "", rec.stage.Name+": "+err.Error())
+}
+
+// assigned returns what gives a parameter its value in a combination, nil for its default.
+func (x *expander) assigned(rec *recipe, r *relation, code uint64, param string) *paramAssign {
+	layers := [][]paramAssign{rec.assigns}
+	for i, w := range rec.decl.when {
+		if !w.line.bad && w.line.matches(r, code) {
+			layers = append(layers, rec.whens[i])
+		}
+	}
+	layers = append(layers, rec.set)
+	for _, layer := range slices.Backward(layers) {
+		for k := len(layer) - 1; k >= 0; k-- {
+			if layer[k].field.Name == param {
+				return &layer[k]
+			}
+		}
+	}
+	return nil
 }

@@ -68,6 +68,16 @@ func (n *yamlNode) get(key string) *yamlNode {
 // scalar reports whether n is a single value.
 func (n *yamlNode) scalar() bool { return n.kind < yamlList }
 
+// element returns the element of a list that has this text, or n itself.
+func (n *yamlNode) element(text string) *yamlNode {
+	for _, v := range n.vals {
+		if n.kind == yamlList && v.text == text {
+			return v
+		}
+	}
+	return n
+}
+
 // String returns the value as a message shows it.
 func (n *yamlNode) String() string {
 	switch n.kind {

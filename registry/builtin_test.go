@@ -206,3 +206,27 @@ func defaults(t *testing.T, s *stages.Stage) {
 		t.Error("NewParams hands out the same struct twice")
 	}
 }
+
+// A parameter that names axes says so, with the input that they are collapsed on:
+// check then refuses axes that over doesn't collapse.
+func TestAxesAreKnownAsSuch(t *testing.T) {
+	speaks := regexp.MustCompile(`(?i)\b(axis|axes)\b`)
+	pixels := map[string]bool{"model/onnx layout": true} // the axes of a tensor
+	n := 0
+	for _, s := range Builtin().Family("") {
+		for _, f := range stages.Fields(s.NewParams()) {
+			if f.Axis != "" {
+				n++
+			}
+			switch {
+			case f.Axis != "" && s.Input(f.Axis) == nil:
+				t.Errorf("%s: %s names axes of the input %q, which the stage doesn't have", s.Name, f.Name, f.Axis)
+			case f.Axis == "" && speaks.MatchString(f.Doc) && !pixels[s.Name+" "+f.Name]:
+				t.Errorf("%s: %s names an axis, by its description, and has no tag axis", s.Name, f.Name)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no parameter names an axis")
+	}
+}

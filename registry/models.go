@@ -69,6 +69,7 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 			if x == nil || x.err != nil {
 				continue // its own stage says so
 			}
+			m.remark(u.mislabelled(x.trial, w.From.Name))
 			err := u.oversized(x.trial)
 			if err == nil {
 				err = m.try(ctx, x, u, w.From.Name)
@@ -127,10 +128,34 @@ func (m *Models) try(ctx context.Context, x *seen, u Use, name string) error {
 		return err
 	}
 	why, err := x.trial.Remark(ctx, u.Params)
-	if remark := fmt.Sprintf("%s on %s: %s", u.Stage.Name, name, why); why != "" && !slices.Contains(m.Remarks, remark) {
-		m.Remarks = append(m.Remarks, remark)
+	if why != "" {
+		m.remark(fmt.Sprintf("%s on %s: %s", u.Stage.Name, name, why))
 	}
 	return err
+}
+
+// remark adds a remark, once.
+func (m *Models) remark(text string) {
+	if text != "" && !slices.Contains(m.Remarks, text) {
+		m.Remarks = append(m.Remarks, text)
+	}
+}
+
+// mislabelled returns a remark where the wired labels are of more classes than the model
+// has. It isn't an error: perhaps no image has such a label.
+func (u Use) mislabelled(t *model.Trial, name string) string {
+	for _, port := range u.Stage.Inputs {
+		if port.Type != stages.Labels {
+			continue
+		}
+		for _, w := range u.Wired(port.Name) {
+			n, err := strconv.Atoi(w.From.facts()[w.Port]["classes"])
+			if err == nil && n > max(t.Spec.Classes, 2) {
+				return fmt.Sprintf("the labels of %s are of %d classes, and %s has %d", w.From.Name, n, name, t.Spec.Classes)
+			}
+		}
+	}
+	return ""
 }
 
 // oversized says that images don't have the model's size, if it's known which they have.

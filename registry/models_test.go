@@ -14,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/mosaic"
 	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/score"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -96,6 +97,7 @@ func TestUnfit(t *testing.T) {
 		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
 		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size = 32 })},
 		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
+		{"maps of another program", "", "", use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
 		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},
 		{"what is no model", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, map[string]Wire{"model": {grids, "model"}})},
 	} {
@@ -133,6 +135,25 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
+// TestMislabelled holds that labels of more classes than the model has are reported.
+func TestMislabelled(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	net := use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/quickstart/vgg.onnx" }, nil)
+	for classes, want := range map[string][]string{"12": nil, "13": {"the labels of the-shapes are of 13 classes, and the-onnx has 12"}} {
+		other := dataset.Shapes
+		other.Facts = func(any, map[string]stages.Facts) (map[string]stages.Facts, error) {
+			return map[string]stages.Facts{"labels": {"classes": classes}}, nil
+		}
+		var m Models
+		wires := map[string]Wire{"model": {net, "model"}, "labels": {use[dataset.ShapesParams](&other, nil, nil), "labels"}}
+		if err := m.Unfit(t.Context(), use[score.Top1Params](&score.Top1, nil, wires)); err != nil || !slices.Equal(m.Remarks, want) {
+			t.Errorf("%s classes: %v, %q, want %q", classes, err, m.Remarks, want)
+		}
+	}
+}
+
 // TestEveryUserOfModels holds that all stages that can't do without a model may be tried
 // on one.
 func TestEveryUserOfModels(t *testing.T) {
@@ -158,6 +179,26 @@ func TestEveryUserOfModels(t *testing.T) {
 		}
 		if err := trial.Unfit(t.Context(), &probe, s.NewParams(), func(string) bool { return true }); err == nil || !ran {
 			t.Errorf("%s isn't tried: %v", s.Name, err)
+		}
+	}
+}
+
+// Every stage that takes a model can be tried on one with all its inputs wired, and
+// answers without a panic.
+func TestEveryStageCanBeTried(t *testing.T) {
+	if _, err := OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path = "../experiments/quickstart/vgg.onnx"
+	trial, err := model.NewTrial(t.Context(), *p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trial.Close()
+	for _, s := range Builtin().Family("") {
+		if err := trial.Unfit(t.Context(), s, s.NewParams(), func(string) bool { return true }); err != nil && strings.Contains(err.Error(), "bug") {
+			t.Error(err)
 		}
 	}
 }

@@ -44,6 +44,10 @@ func (p parameter) typeName() string {
 		return "list of paths"
 	case p.File:
 		return "path"
+	case p.Axis != "" && p.Type.Kind() == reflect.Slice:
+		return "list of axes"
+	case p.Axis != "":
+		return "axis"
 	case p.IsText():
 		return "text"
 	case p.Type.Kind() == reflect.Slice:

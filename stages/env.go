@@ -120,8 +120,8 @@ type Env struct {
 	Beside []Beside
 	// Seed is the experiment's seed, 0 unless the stage is Seeded.
 	Seed uint64
-	// OnWarn, if set, gets sentences for the user.
-	OnWarn func(string)
+	// OnWarn, if set, gets warnings for the user.
+	OnWarn func(Warning)
 	// OnDone, if set, is told how many more items are finished.
 	OnDone func(n int)
 
@@ -220,10 +220,32 @@ func (e *Env) SetFacts(port string, f Facts) {
 	e.OutFacts[port] = f
 }
 
-// Warn tells the user something that isn't an error.
+// A Warning tells the user something that isn't an error. Of a cell's warnings that
+// have one reason the user gets one, with their number.
+type Warning struct {
+	Reason string // what they have in common; isn't shown
+	Text   string
+	Item   string // the id of the item that it is about, "" for none
+}
+
+func (w Warning) String() string {
+	if w.Item == "" {
+		return w.Text
+	}
+	return fmt.Sprintf("item %q: %s", w.Item, w.Text)
+}
+
+// Warn tells the user something that isn't an error. The format is the reason.
 func (e *Env) Warn(format string, args ...any) {
 	if e.OnWarn != nil {
-		e.OnWarn(fmt.Sprintf(format, args...))
+		e.OnWarn(Warning{Reason: format, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// WarnItem does the same of item i.
+func (e *Env) WarnItem(i int, format string, args ...any) {
+	if e.OnWarn != nil {
+		e.OnWarn(Warning{Reason: format, Text: fmt.Sprintf(format, args...), Item: e.Calls[i].ID})
 	}
 }
 

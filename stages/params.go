@@ -15,7 +15,9 @@ import (
 // choices:"a|b", the only texts allowed; min and max, the closed range of a
 // number; file:"read", a path, taken relative to the experiment file and never
 // part of a key (the digest of what it names is); key:"-", a parameter that only
-// steers which items there are, and so isn't part of a key either.
+// steers which items there are, and so isn't part of a key either; axis:"scores", the
+// name of an axis, or a list of them, that over collapses on the input scores. An axis
+// left empty is the only collapsed one; with axis:"maps,optional" there may be none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement
 // encoding.TextMarshaler and, by pointer, encoding.TextUnmarshaler (written as
@@ -29,7 +31,9 @@ type Field struct {
 	Max     string
 	File    bool
 	Keyed   bool
-	Index   []int // for reflect.Value.FieldByIndex
+	Axis    string // the input whose collapsed axes it names, or ""
+	NoAxis  bool   // that input may have none
+	Index   []int  // for reflect.Value.FieldByIndex
 }
 
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
@@ -65,11 +69,17 @@ func fields(t reflect.Type, prefix []int) []Field {
 			Keyed: sf.Tag.Get("file") == "" && sf.Tag.Get("key") != "-",
 			Index: index,
 		}
+		var option string
+		f.Axis, option, _ = strings.Cut(sf.Tag.Get("axis"), ",")
+		f.NoAxis = option == "optional"
 		if c := sf.Tag.Get("choices"); c != "" {
 			f.Choices = strings.Split(c, "|")
 		}
 		if f.Name == "" || f.Doc == "" {
 			panic(fmt.Sprintf("parameter %s.%s has no yaml or no doc tag", t, sf.Name))
+		}
+		if f.Axis != "" && sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[[]string]() {
+			panic(fmt.Sprintf("parameter %s.%s names an axis and has the type %s", t, sf.Name, sf.Type))
 		}
 		if !supported(sf.Type) {
 			panic(fmt.Sprintf("parameter %s.%s has the unsupported type %s", t, sf.Name, sf.Type))

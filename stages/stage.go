@@ -191,10 +191,12 @@ type FieldError struct {
 	Field string // the YAML name
 	Err   error
 
-	// Name is what the parameter names though it isn't among Names, if that is the
-	// error: for a hint at the one that was meant.
+	// Name is the value, or the element of a list, that is wrong, where the error is of
+	// a name; with Names, those that are right, for a hint at the one that was meant.
 	Name  string
 	Names []string
+
+	Hint string // what to do about it, where Names doesn't tell
 }
 
 func (e *FieldError) Error() string { return e.Err.Error() }
@@ -207,5 +209,5 @@ func BadField(field, format string, args ...any) error {
 
 // BadName returns the [FieldError] of a field that names nothing that there is.
 func BadName(field, name string, names []string, format string, args ...any) error {
-	return &FieldError{field, fmt.Errorf(format, args...), name, names}
+	return &FieldError{Field: field, Err: fmt.Errorf(format, args...), Name: name, Names: names}
 }

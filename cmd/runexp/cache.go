@@ -22,6 +22,7 @@ const cacheHelp = `usage: runexp cache info | gc [FILE…] | verify
            are set aside, and computed again when needed. Exit code 6 if any
 
   --apply              gc: remove
+  -v                   gc: name the cells whose results go
   --items              gc: with experiments, forget single items too: an image
                        added later then runs the others of its cell again
   --store DIR          $RUNEXP_STORE, or .runexp/store in the repository's folder
@@ -33,7 +34,7 @@ example:
 func cacheVerb() *verb {
 	f := newFlags("cache")
 	engine := newEngineFlags(f)
-	apply, items := f.Bool("apply", false, ""), f.Bool("items", false, "")
+	apply, items, each := f.Bool("apply", false, ""), f.Bool("items", false, ""), f.Bool("v", false, "")
 	return &verb{
 		name: "cache", short: "info, gc, verify: the space that results take", help: cacheHelp, flags: f,
 		run: func(ctx context.Context, u *ui, args []string) (err error) {
@@ -53,7 +54,7 @@ func cacheVerb() *verb {
 			case "info":
 				return cacheInfo(u.out, s.store)
 			case "gc":
-				return s.collect(ctx, u, files, *apply, *items)
+				return s.collect(ctx, u, files, *apply, *items, *each)
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
@@ -79,8 +80,8 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 }
 
 // collect removes what the experiments in files don't use, or for none what
-// nothing refers to.
-func (s *session) collect(ctx context.Context, u *ui, files []string, apply, items bool) error {
+// nothing refers to. each names the cells whose results go.
+func (s *session) collect(ctx context.Context, u *ui, files []string, apply, items, each bool) error {
 	var roots store.Roots
 	if len(files) > 0 {
 		keys := map[stages.Digest]bool{}
@@ -104,8 +105,10 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, apply, ite
 	if err != nil {
 		return err
 	}
-	for _, c := range r.Cells {
-		fmt.Fprintln(u.out, c)
+	if each {
+		for _, c := range r.Cells {
+			fmt.Fprintln(u.out, c)
+		}
 	}
 	verb := "would remove"
 	if apply {
@@ -114,7 +117,7 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, apply, ite
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
 		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
 	if !apply && r.Actions+r.Objects+r.Leftovers > 0 {
-		u.hint("--apply removes it")
+		u.hint("--apply removes it" + map[bool]string{false: ", -v names the cells"}[each || len(r.Cells) == 0])
 	}
 	return nil
 }

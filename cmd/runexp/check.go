@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,15 +12,16 @@ import (
 
 const checkHelp = `usage: runexp check FILE…
 
-Finds everything in experiments that run would complain about, without data and
-without running anything: all complaints at once, each with its file, line and
-column. What check accepts, run doesn't refuse. Models whose files are there are
-looked into: methods that don't fit them are complaints too, and classes, layers,
-blocks and sizes that they don't have. A method that fits and is another one on
-such a model, or an unsteady one, is a warning.
+Finds everything in experiments that run would complain about, without running
+anything: all complaints at once, each with its file, line and column. What check
+accepts, run doesn't refuse. Files and folders that don't exist are errors.
+Models are looked into: methods that don't fit them are complaints too, and
+classes, layers, blocks and sizes that they don't have. A method that fits and is
+another one on such a model, or an unsteady one, is a warning.
 
   --set A.with.P=V     also check this override; may be repeated
   --only AXIS=ID,…     keep only these ids of an axis; may be repeated
+  --json               errors and warnings as lines of JSON on stdout
   --onnxruntime PATH   the library, or a folder that has it
 
 example:
@@ -32,6 +34,7 @@ func checkVerb() *verb {
 	f.list(&o.Set, "set", "")
 	f.list(&o.Only, "only", "")
 	runtime := f.String("onnxruntime", "", "")
+	asJSON := f.Bool("json", false, "")
 	return &verb{
 		name: "check", short: "every complaint about experiments, at once", help: checkHelp, flags: f,
 		run: func(ctx context.Context, u *ui, args []string) error {
@@ -39,30 +42,49 @@ func checkVerb() *verb {
 				return misuse("check", "check needs an experiment file")
 			}
 			registry.UseRuntime(*runtime)
+			var show reporter = &plainReport{ui: u}
+			if *asJSON {
+				e := json.NewEncoder(u.out)
+				e.SetEscapeHTML(false)
+				show = &jsonReport{w: e}
+			}
 			var models registry.Models
-			o.Fits = func(c *pipeline.Cell) error { return models.Unfit(ctx, used(c)) }
-			var all pipeline.Diags
+			o.Fits = func(c *pipeline.Cell) error {
+				if err := models.Unfit(ctx, used(c)); err != nil {
+					return err
+				}
+				return c.Unreadable()
+			}
+			good := true
 			for _, file := range args {
 				plan, err := pipeline.Load(file, registry.Builtin(), o)
 				var diags pipeline.Diags
-				switch {
-				case errors.As(err, &diags):
-					all = append(all, diags...)
-				case err != nil:
+				if err != nil && !errors.As(err, &diags) {
 					return environment(err)
-				default:
-					u.warnings(plan.Warnings)
-					fmt.Fprintf(u.out, "%s: %s in %d stages\n", file, cells(len(plan.Cells)), declared(plan))
 				}
+				if plan != nil {
+					diags = append(diags, plan.Missing()...)
+					diags.Sort()
+				}
+				if len(diags) > 0 {
+					good = false
+					show.errors(diags)
+					continue
+				}
+				show.warnings(plan.Warnings)
+				show.good(plan)
 			}
 			if models.NoRuntime != nil {
-				u.warn("no method was tried on its model: " + models.NoRuntime.Error())
+				show.remark("no method was tried on its model: " + models.NoRuntime.Error())
 			}
 			for _, r := range models.Remarks {
-				u.warn(r)
+				show.remark(r)
 			}
-			if len(all) > 0 {
-				return all
+			if err := show.end(); err != nil {
+				return environment(err)
+			}
+			if !good {
+				return &exitError{code: exitUsage}
 			}
 			return nil
 		},

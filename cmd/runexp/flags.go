@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -79,6 +80,23 @@ func readable(f *flag.Flag, value string, err error) error {
 func (f *flags) list(to *[]string, name, doc string) {
 	f.Func(name, doc, func(s string) error {
 		*to = append(*to, s)
+		return nil
+	})
+}
+
+// count adds a flag that takes a whole number from 1. Left out, to keeps what it holds.
+func (f *flags) count(to *int, name, doc string) {
+	f.Func(name, doc, func(s string) error {
+		n, err := strconv.Atoi(s)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return fmt.Errorf("%s is out of range", s)
+		case err != nil:
+			return fmt.Errorf("%q is not a whole number", s)
+		case n < 1:
+			return fmt.Errorf("%d is less than 1; leave the flag out for the default", n)
+		}
+		*to = n
 		return nil
 	})
 }

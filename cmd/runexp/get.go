@@ -31,9 +31,13 @@ func getVerb() *verb {
 			if *out == "" {
 				return misuse("get", "get needs a folder: -o DIR")
 			}
-			plan, cell, err := loadCell("get", args, narrow)
+			plan, fitting, err := loadCells("get", args, narrow)
 			if err != nil {
 				return err
+			}
+			cell := fitting[0]
+			if len(fitting) > 1 {
+				return misuse("get", "%q fits %s: name one, such as %q", args[1], cells(len(fitting)), cell)
 			}
 			s, err := engine.open(u, false)
 			if err != nil {

@@ -14,7 +14,7 @@ func narrowFlags(f *flags) *pipeline.Overrides {
 	o := &pipeline.Overrides{}
 	f.list(&o.Set, "set", "")
 	f.list(&o.Only, "only", "")
-	f.IntVar(&o.Limit, "limit", 0, "")
+	f.count(&o.Limit, "limit", "")
 	return o
 }
 

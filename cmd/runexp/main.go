@@ -93,6 +93,9 @@ func (u *ui) start(args []string) (code int) {
 }
 
 func findVerb(name string) *verb {
+	if name == "--version" {
+		name = "version"
+	}
 	for _, v := range verbs() {
 		if v.name == name {
 			return v
@@ -102,7 +105,7 @@ func findVerb(name string) *verb {
 }
 
 func unknownVerb(name string) error {
-	known := []string{"--help"}
+	known := []string{"--help", "--version"}
 	for _, v := range verbs() {
 		known = append(known, v.name)
 	}

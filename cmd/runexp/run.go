@@ -64,6 +64,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 		return err
 	}
 	u.warnings(plan.Warnings)
+	u.warnings(plan.Missing())
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	if out := s.place.out(plan.Name, f.narrow); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
 		return misuse("run", "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s", f.out, s.place.short(out))
@@ -142,6 +143,9 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		fmt.Fprintf(out, "%s: up to date\n", where)
 	default:
 		fmt.Fprintf(out, "%s: %s\n", where, verdict)
+	}
+	if answer := publish.Answer(dir); answer != "" && !f.silent {
+		fmt.Fprintf(out, "%s: %s\n", filepath.ToSlash(filepath.Join(where, "README.md")), answer)
 	}
 	if n := r.Summary.Failed; n > 0 {
 		u.say("%s failed, %d blocked", cells(n), r.Summary.Blocked)

@@ -29,8 +29,8 @@ func newEngineFlags(f *flags) *engineFlags {
 	f.StringVar(&e.store, "store", os.Getenv("RUNEXP_STORE"), "")
 	f.StringVar(&e.devices, "devices", "cpu", "")
 	f.StringVar(&e.runtime, "onnxruntime", "", "")
-	f.IntVar(&e.batch, "batch", 0, "")
-	f.IntVar(&e.chunk, "chunk", 0, "")
+	f.count(&e.batch, "batch", "")
+	f.count(&e.chunk, "chunk", "")
 	f.BoolVar(&e.same, "same-device", false, "")
 	return e
 }
@@ -96,9 +96,6 @@ func (e *engineFlags) openWhile(u *ui, reader bool, other func() error) (*sessio
 }
 
 func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
-	if e.batch < 0 || e.chunk < 0 {
-		return nil, misuse(e.verb, "--batch and --chunk are positive numbers")
-	}
 	devices, err := device.Parse(e.devices)
 	if err != nil {
 		return nil, &usageError{verb: e.verb, err: err}

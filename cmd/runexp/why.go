@@ -14,7 +14,8 @@ const whyHelp = `usage: runexp why FILE CELL [FLAGS]
 
 Explains one cell: whether it is cached, and if not, the first ingredient that
 differs from the last time it was executed; where that is an input, why that
-input is different, down to the root cause. Quote the cell, for the shell.
+input is different, down to the root cause. Quote the cell, for the shell. Axes may
+be left out of its name: of the cells that it fits, the first is explained.
 ` + narrowHelp + engineHelp + `
 example:
   runexp why experiments/quickstart.yaml 'maps[method=rise,model=vgg]'
@@ -26,9 +27,13 @@ func whyVerb() *verb {
 	return &verb{
 		name: "why", short: "why a cell runs, or doesn't", help: whyHelp, flags: f,
 		run: func(ctx context.Context, u *ui, args []string) (err error) {
-			plan, cell, err := loadCell("why", args, narrow)
+			plan, fitting, err := loadCells("why", args, narrow)
 			if err != nil {
 				return err
+			}
+			cell := fitting[0]
+			if n := len(fitting); n > 1 {
+				u.say("%q fits %s; of the first, %s:", args[1], cells(n), cell)
 			}
 			s, err := engine.open(u, true)
 			if err != nil {
@@ -47,8 +52,8 @@ func whyVerb() *verb {
 	}
 }
 
-// loadCell takes an experiment file and a cell.
-func loadCell(verb string, args []string, narrow *pipeline.Overrides) (*pipeline.Plan, *pipeline.Cell, error) {
+// loadCells takes an experiment file and a name that fits some of its cells.
+func loadCells(verb string, args []string, narrow *pipeline.Overrides) (*pipeline.Plan, []*pipeline.Cell, error) {
 	if len(args) != 2 {
 		return nil, nil, misuse(verb, "%s needs an experiment file and a cell", verb)
 	}
@@ -56,11 +61,11 @@ func loadCell(verb string, args []string, narrow *pipeline.Overrides) (*pipeline
 	if err != nil {
 		return nil, nil, err
 	}
-	cell, err := plan.Find(args[1])
+	fitting, err := plan.Fitting(args[1])
 	if err != nil {
 		return nil, nil, &usageError{verb: verb, err: err}
 	}
-	return plan, cell, nil
+	return plan, fitting, nil
 }
 
 // listedChanges is how many changes of one cell are told one by one.

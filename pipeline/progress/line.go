@@ -90,7 +90,11 @@ func line(t *tally, e pipeline.Event, device string) string {
 		if t.cached == e.Total {
 			return "" // the beginning said so
 		}
-		return fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
+		text := fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
+		if n := t.cached + t.spared; n > 0 {
+			text += fmt.Sprintf(", %d of them cached", n)
+		}
+		return text
 	}
 	return ""
 }

@@ -63,7 +63,7 @@ warning: images: a.jpg is damaged
 [4/6] curves: failed in 1.2s: no such output
 [5/6] sheet: blocked by curves
 stopping once what runs is finished; interrupt again to stop at once
-3 of 6 cells done in 46s
+3 of 6 cells done in 46s, 2 of them cached
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error("-want +got:\n" + d)
@@ -120,7 +120,7 @@ func TestBar(t *testing.T) {
 			t.Errorf("the bar never shows %q:\n%s", want, strings.ReplaceAll(out, "\r", "\n"))
 		}
 	}
-	if !strings.HasSuffix(out, "3 of 6 cells done in 46s\n") {
+	if !strings.HasSuffix(out, "3 of 6 cells done in 46s, 2 of them cached\n") {
 		t.Errorf("the last line isn't the end of the run: %q", out[max(0, len(out)-100):])
 	}
 	if strings.Contains(out, "done in 45s") {
@@ -166,5 +166,50 @@ func TestManyGoroutines(t *testing.T) {
 	}
 	if n := strings.Count(b.String(), "[50/50]"); n != 1 {
 		t.Errorf("the last line was written %d times", n)
+	}
+}
+
+// The time left doesn't jump when cheap cells finish in a burst, or a long one holds
+// the others up, and still gets to the end of the run.
+func TestTimeLeftIsSmooth(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	tally := newTally(func() time.Time { return now })
+	tally.add(pipeline.Event{Kind: pipeline.Planned, Total: 200})
+	finish := func(n int) {
+		for range n {
+			tally.add(pipeline.Event{Kind: pipeline.CellDone, Cell: "c"})
+		}
+	}
+	var before, raw, rawBefore time.Duration
+	jumps := 0
+	for second := 1; second <= 400; second++ {
+		now = now.Add(time.Second)
+		switch {
+		case second <= 100:
+			finish(second % 2) // 50 slow cells
+		case second == 101:
+			finish(80) // cheap ones
+		case second > 300 && second < 370:
+			finish(1) // after a long one
+		}
+		left, ok := tally.left()
+		if !ok {
+			continue
+		}
+		share := tally.share()
+		raw = time.Duration(float64(now.Sub(tally.begin)) * (1 - share) / share)
+		if rawBefore > 0 && (raw > rawBefore*3/2 || raw < rawBefore*2/3) {
+			jumps++
+		}
+		if d := left - before; before > 0 && d.Abs() > before/10+2*time.Second {
+			t.Errorf("second %d: %s left, before it was %s", second, left, before)
+		}
+		before, rawBefore = left, raw
+	}
+	if jumps == 0 {
+		t.Error("the story has no jumps to smooth")
+	}
+	if before > 15*time.Second {
+		t.Errorf("%s left of the last cell", before)
 	}
 }

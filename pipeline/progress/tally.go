@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
@@ -13,6 +14,7 @@ type tally struct {
 	begin   time.Time
 	planned bool // the run's beginning was heard of
 	cached  int  // cells that were done when the run began
+	spared  int  // cells found cached since
 	done    int  // cells that are finished by now, whatever became of them
 	total   int
 	cells   map[string]cellTally // that have begun and aren't finished
@@ -22,6 +24,8 @@ type tally struct {
 	device  string               // where that was
 	samples []sample             // the last few seconds
 	items   int
+	end     time.Time // when the run is expected to end, smoothed; zero before a first guess
+	guessed time.Time // when that was
 }
 
 type cellTally struct {
@@ -72,6 +76,9 @@ func (t *tally) add(e pipeline.Event) {
 			t.last = ""
 		}
 		t.done = min(t.done+1, t.total)
+		if t.planned && e.Kind == pipeline.CellCached {
+			t.spared++
+		}
 	case pipeline.Finished:
 		t.done, t.total = e.Done, e.Total
 	}
@@ -114,13 +121,31 @@ func (t *tally) share() float64 {
 	return done / float64(t.total-t.cached)
 }
 
+// The expected end follows a new guess in about this share of the time left, and never
+// faster than in smoothing: cells are counted alike and take unlike times, so that a
+// single guess is worth little.
+const (
+	smoothing      = 15 * time.Second
+	smoothingShare = 0.25
+)
+
 // left guesses how long the rest takes; it's false before a guess makes sense.
 func (t *tally) left() (time.Duration, bool) {
-	spent, share := t.now().Sub(t.begin), t.share()
+	now, share := t.now(), t.share()
+	spent := now.Sub(t.begin)
 	if spent < 3*time.Second || share < 0.01 || share >= 1 {
 		return 0, false
 	}
-	return time.Duration(float64(spent) * (1 - share) / share), true
+	guess := now.Add(time.Duration(float64(spent) * (1 - share) / share))
+	if t.end.IsZero() {
+		t.end = guess
+	} else {
+		slow := max(smoothing.Seconds(), smoothingShare*t.end.Sub(now).Seconds())
+		follow := 1 - math.Exp(-now.Sub(t.guessed).Seconds()/slow)
+		t.end = t.end.Add(time.Duration(follow * float64(guess.Sub(t.end))))
+	}
+	t.guessed = now
+	return max(t.end.Sub(now), time.Second), true
 }
 
 // short writes a duration with two figures that matter.

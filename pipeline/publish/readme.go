@@ -70,42 +70,75 @@ func (m *merge) rank(stage string) int {
 	return len(m.r.Publish)
 }
 
-// first says who is first, second and third in the first table that has a
-// direction.
+// first says who comes first in the first table of which a number has a direction: if
+// that is one number, of the places on one axis. Others have no single winner.
 func (m *merge) first() string {
 	sheets := slices.Clone(m.sheets)
 	slices.SortStableFunc(sheets, func(a, b *sheet) int { return cmp.Compare(m.rank(a.stage), m.rank(b.stage)) })
 	for _, s := range sheets {
-		for _, block := range s.blocks {
-			for _, n := range block.numbers {
-				if n.Direction != stages.Higher && n.Direction != stages.Lower || len(block.keys) == 0 {
-					continue
+		var scores []stages.Column
+		for _, b := range s.blocks {
+			for _, n := range b.numbers {
+				if n.Direction == stages.Higher || n.Direction == stages.Lower {
+					scores = append(scores, n)
 				}
-				var rows []*record
-				for _, r := range s.rows {
-					if x, ok := parse(r.fields.get(n.Name)); ok && !math.IsNaN(x) && r.cell == block.cell.Name {
-						rows = append(rows, r)
-					}
-				}
-				value := func(r *record) float64 { x, _ := parse(r.fields.get(n.Name)); return x }
-				slices.SortStableFunc(rows, func(x, y *record) int {
-					if n.Direction == stages.Higher {
-						x, y = y, x
-					}
-					return cmp.Compare(value(x), value(y))
-				})
-				if len(rows) < 2 {
-					continue
-				}
-				var names []string
-				for _, r := range rows[:min(3, len(rows))] {
-					names = append(names, fmt.Sprintf("**%s** (%s)", inline(strings.ReplaceAll(item(block, r), ",", ", ")), decimals(r.fields.get(n.Name), n.Digits)))
-				}
-				return fmt.Sprintf("By %s (%s is better), %s comes first of %d, then %s.", inline(n.Name), n.Direction, names[0], len(rows), strings.Join(names[1:], " and "))
 			}
 		}
+		if len(scores) == 0 {
+			continue
+		}
+		if len(scores) > 1 || len(s.blocks) > 1 || len(s.keys) != 1 || s.keys[0] == "item" {
+			return ""
+		}
+		return podium(s, scores[0])
 	}
 	return ""
+}
+
+// podium says in words who is first, second and third in a table by one of its numbers.
+// Equal numbers are a tie.
+func podium(s *sheet, n stages.Column) string {
+	value := func(r *record) float64 { x, _ := parse(r.fields.get(n.Name)); return x }
+	var rows []*record
+	for _, r := range s.rows {
+		if x, ok := parse(r.fields.get(n.Name)); ok && !math.IsNaN(x) && !r.old {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) < 2 {
+		return ""
+	}
+	slices.SortStableFunc(rows, func(x, y *record) int {
+		if n.Direction == stages.Higher {
+			x, y = y, x
+		}
+		return cmp.Compare(value(x), value(y))
+	})
+	var first, next []string
+	for i, r := range rows {
+		name := "**" + inline(r.fields.get(s.keys[0])) + "**"
+		number := " (" + decimals(r.fields.get(n.Name), n.Digits) + ")"
+		switch {
+		case value(r) == value(rows[0]):
+			first = append(first, name)
+		case i < 3:
+			next = append(next, name+number)
+		}
+	}
+	by := fmt.Sprintf("By %s (%s is better),", inline(n.Name), n.Direction)
+	best := decimals(rows[0].fields.get(n.Name), n.Digits)
+	switch {
+	case len(first) == len(rows):
+		return fmt.Sprintf("%s all %d tie at %s.", by, len(rows), best)
+	case len(first) > 1:
+		by = fmt.Sprintf("%s %s tie first of %d (%s)", by, some(first[:len(first)-1])+" and "+first[len(first)-1], len(rows), best)
+	default:
+		by = fmt.Sprintf("%s %s (%s) comes first of %d", by, first[0], best, len(rows))
+	}
+	if len(next) == 0 {
+		return by + "."
+	}
+	return by + ", then " + strings.Join(next, " and ") + "."
 }
 
 // unfinished marks what failed.

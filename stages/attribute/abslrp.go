@@ -106,24 +106,16 @@ func runAbsLRP(ctx context.Context, p AbsLRPParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	against := 0
-	err = goBack(ctx, e, n, p, func(i int, d []derivative) error {
+	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
 		var m []float64
 		for k, start := range passes {
 			m = start.add(m, d[k].Gradient)
 		}
 		if slices.Max(m) <= 0 {
-			against++
+			e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; contrast: two-passes counts both sides alike")
 		}
 		return p.hand(e, i, n, m, d[0].Shape)
 	})
-	if err != nil {
-		return err
-	}
-	if against > 0 {
-		e.Warn("in %d of %d maps nothing is positive: classes whose score is near 0 outweigh the target; contrast two-passes counts both sides alike", against, e.Len())
-	}
-	return nil
 }
 
 func (p AbsLRPParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {

@@ -71,7 +71,7 @@ func runAGI(ctx context.Context, p AGIParams, e *stages.Env) error {
 		sum := make([]float64, len(x))
 		all := p.ways(n, x, t)
 		if len(all) == 0 {
-			e.Warn("item %q: the explained class is the only false class, so that its map is zero", e.Calls[i].ID)
+			e.WarnItem(i, "the explained class is the only false class, so that its map is zero")
 		}
 		if err := p.follow(ctx, n, g, all, t); err != nil {
 			return err

@@ -111,7 +111,7 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 // divides by the explained number has them where that is 0.
 func give(e *stages.Env, i int, m stages.Tensor) {
 	if undefined := m.Undefined(); undefined > 0 {
-		e.Warn("item %q: %d of %d values of its map are not numbers", e.Calls[i].ID, undefined, m.Len())
+		e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, m.Len())
 	}
 	e.Put("maps", i, m.Encode())
 	e.Done(1)

@@ -63,22 +63,28 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 // dissent names the cases in which others than the winner have the best mean.
 func dissent(c *contest, winner int) string {
 	var others []string
+	shared := 0
 	for _, m := range c.kept {
-		if m.rank(winner) == 1 {
-			continue
-		}
-		var ahead []string
+		var best []string
 		for i := range c.methods {
 			if m.rank(i) == 1 {
-				ahead = append(ahead, c.methods[i])
+				best = append(best, c.methods[i])
 			}
 		}
-		others = append(others, m.name()+" ("+strings.Join(ahead, ", ")+")")
+		switch {
+		case m.rank(winner) != 1:
+			others = append(others, m.name()+" ("+strings.Join(best, ", ")+")")
+		case len(best) > 1:
+			shared++
+		}
 	}
-	if len(others) == 0 {
-		return "It has the best mean in every case."
+	switch {
+	case len(others) > 0:
+		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept), some(others))
+	case shared > 0:
+		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared, len(c.kept))
 	}
-	return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept), some(others))
+	return "It has the best mean in every case."
 }
 
 // remarks tells what didn't count.

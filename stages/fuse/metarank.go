@@ -14,7 +14,7 @@ import (
 
 // MetaRankParams are the parameters of [MetaRank].
 type MetaRankParams struct {
-	Rank string  `yaml:"rank" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
+	Rank string  `yaml:"rank" axis:"scores" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
 	Clip float64 `yaml:"clip" doc:"how far from 0 and 1 the share of cases won is kept, so that a method that always wins gets a finite score" min:"1e-9" max:"0.25"`
 }
 
@@ -39,7 +39,7 @@ the mean log-odds of beating another one, the least-squares solution of the
 paper's equation 6. Cases in which a method is missing are named and left out, and
 so is a method that no image has a defined score of.
 Duan et al., ECCV 2024.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{

@@ -229,3 +229,17 @@ func TestGoldenFusion(t *testing.T) {
 		}
 	}
 }
+
+// A tie isn't called won.
+func TestMetaRankTies(t *testing.T) {
+	var cells []stages.Data
+	for order, values := range map[string][3]float64{"lerf": {1, 1, 0}, "morf": {1, 0.5, 0}} {
+		for i, m := range []string{"a", "b", "c"} {
+			cells = append(cells, cell(stages.Higher, []float64{values[i]}, "method", m, "order", order))
+		}
+	}
+	r := run(t, cells...)
+	if got, want := string(r.Payloads["answer"][0]), "No other has a better mean in any case; in 1 of 2 it ties."; !strings.Contains(got, want) {
+		t.Errorf("the answer is %q, want %q in it", got, want)
+	}
+}

@@ -30,7 +30,6 @@ are not numbers has no order, and the scores that follow from it are undefined.`
 	Outputs:  []stages.Port{{Name: "ranks", Type: stages.Ranks, Doc: "the place of every pixel"}},
 	Defaults: RankParams{Values: "magnitude"},
 	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
-		var undefined []string // the items without an order
 		for i := range e.Len() {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -52,16 +51,11 @@ are not numbers has no order, and the scores that follow from it are undefined.`
 			}
 			ranks, shape := rank(values), f.shape()
 			if ranks == nil {
-				undefined, shape = append(undefined, e.Calls[i].ID), []int{0, 0}
+				e.WarnItem(i, "its map has pixels that are not numbers, so that their order, and the scores that follow from it, are undefined")
+				shape = []int{0, 0}
 			}
 			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())
 			e.Done(1)
-		}
-		switch n := len(undefined); {
-		case n == 1:
-			e.Warn("item %q: its map has pixels that are not numbers, so that their order, and the scores that follow from it, are undefined", undefined[0])
-		case n > 1:
-			e.Warn("%d items, the first of them %q: their maps have pixels that are not numbers, so that their order, and the scores that follow from it, are undefined", n, undefined[0])
 		}
 		return nil
 	},

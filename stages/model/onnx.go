@@ -102,7 +102,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	}
 	labels, err := readLabels(p.Labels, out.Spec.Classes)
 	if err != nil {
-		return err
+		return stages.BadField("labels", "labels: %w", err)
 	}
 	payload, err := out.Encode()
 	if err != nil {

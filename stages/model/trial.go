@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -21,7 +22,7 @@ type Trial struct {
 }
 
 // NewTrial returns a trial of the model that [ONNX] with these parameters reads. The
-// error is what that stage would say.
+// error is what that stage would say, but for labels whose file isn't there.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	m, err := onnx.ReadFile(p.Path)
 	if err != nil {
@@ -31,7 +32,7 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := readLabels(p.Labels, out.Spec.Classes); err != nil {
+	if _, err := readLabels(p.Labels, out.Spec.Classes); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, stages.BadField("labels", "labels: %w", err)
 	}
 	return trialOf(out)

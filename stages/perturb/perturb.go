@@ -175,6 +175,9 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 			return nil, fmt.Errorf("item %q: port labels: %w", e.Calls[i].ID, err)
 		}
 		right = int(label)
+		if right < 0 || right >= max(n.Classes, 2) {
+			e.WarnItem(i, "its label is %d, and the model has %d classes, so that no answer is correct", right, n.Classes)
+		}
 	}
 	curve := make([]float64, 3*len(points))
 	for from := 0; from < len(points); from += c.Batch {

@@ -13,7 +13,7 @@ import (
 
 // CurvesParams are the parameters of [Curves].
 type CurvesParams struct {
-	Line     string `yaml:"line" doc:"the axis whose places are lines; may stay unsaid if there's only one"`
+	Line     string `yaml:"line" axis:"curves,optional" doc:"the axis whose places are lines; may stay unsaid if there's only one"`
 	Response string `yaml:"response" doc:"which response of the curves is shown"`
 	Band     string `yaml:"band" doc:"the band around a line: the mean's standard error; the same without the differences between images that all lines share; none" choices:"se|paired|none"`
 	Columns  int    `yaml:"columns" doc:"panels side by side" min:"1" max:"6"`

@@ -14,7 +14,7 @@ import (
 
 // LeaderboardParams are the parameters of [Leaderboard].
 type LeaderboardParams struct {
-	Rank  string `yaml:"rank" doc:"the axis whose places compete"`
+	Rank  string `yaml:"rank" axis:"scores" doc:"the axis whose places compete"`
 	Title string `yaml:"title" doc:"a heading for the table"`
 }
 
@@ -34,7 +34,7 @@ over the images that have a score of every competitor (1 is best, ties share),
 cases without a direction or with a competitor missing are shown and not ranked.
 details has, for every case and competitor, the mean over all its defined scores
 with a 95 % interval, and how far it lies behind the best, paired by image.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -20,27 +21,34 @@ func (b *board) answer() string {
 	if b.ranked > 1 {
 		where = fmt.Sprintf("over %d cases (%s)", b.ranked, strings.Join(b.others, " × "))
 	}
-	var leaders []string
-	for _, p := range b.order {
-		if b.mean[p] == b.mean[first] {
-			leaders = append(leaders, "**"+b.players[p]+"**")
-		}
-	}
 	switch {
-	case len(leaders) == len(b.players):
-		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(leaders), where))
-	case len(leaders) > 1:
-		s = append(s, fmt.Sprintf("%s and %s share the best mean rank of %d, %.2f %s.", strings.Join(leaders[:len(leaders)-1], ", "), leaders[len(leaders)-1], len(b.players), b.mean[first], where))
+	case slices.Max(b.mean) == b.mean[first]:
+		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(b.players), where))
+	case b.mean[second] == b.mean[first] && b.ranked == 1:
+		s = append(s, fmt.Sprintf("%s tie first of %d.", b.tied(b.mean), len(b.players)))
+	case b.mean[second] == b.mean[first]:
+		s = append(s, fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.players), b.mean[first], where))
 	case b.ranked == 1:
-		s = append(s, fmt.Sprintf("%s is best of %d, ahead of **%s**.", leaders[0], len(b.players), b.players[second]))
+		s = append(s, fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.players[first], len(b.players), b.players[second]))
 	default:
-		s = append(s, fmt.Sprintf("%s has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.", leaders[0], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
+		s = append(s, fmt.Sprintf("**%s** has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.", b.players[first], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
 	}
 	s = append(s, b.leads()...)
 	if rest := b.remarks(); rest != "" {
 		s = append(s, rest)
 	}
 	return strings.Join(s, " ") + "\n"
+}
+
+// tied names the competitors with the least rank.
+func (b *board) tied(rank []float64) string {
+	var names []string
+	for p := range b.players {
+		if rank[p] == slices.Min(rank) {
+			names = append(names, "**"+b.players[p]+"**")
+		}
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // told is how many cases the answer tells one by one.
@@ -70,7 +78,9 @@ func (b *board) leads() []string {
 			in = "In " + m.name() + ", **" + b.players[first] + "**"
 		}
 		if m.rank[first] == m.rank[second] {
-			s = append(s, fmt.Sprintf("%s is no better than **%s**.", in, b.players[second]))
+			if b.ranked > 1 { // of the only case it was said
+				s = append(s, fmt.Sprintf("In %s, %s tie first.", m.name(), b.tied(m.rank)))
+			}
 			continue
 		}
 		verdict := "which chance alone may explain"

@@ -55,7 +55,7 @@ time|rise|9|-|-|1|0|-|-|-|-|0
 	}
 	wantAnswer := "**rise** has the best mean rank of 3, 1.25 over 2 cases (metric), ahead of **ig** with 1.75. " +
 		"In deletion, **rise** leads **ig** by 0.25 [0.0909, 0.409], more than chance explains (95 % interval, paired over 4 images). " +
-		"In insertion, **ig** is no better than **rise**. " +
+		"In insertion, **ig** and **rise** tie first. " +
 		"1 of 26 scores is undefined; ranks use the images that have a score of every competitor. Not ranked: time.\n"
 	if diff := cmp.Diff(wantAnswer, string(r.Payloads["answer"][0])); diff != "" {
 		t.Error(diff)
@@ -90,7 +90,7 @@ func TestLeaderboardAnswers(t *testing.T) {
 		"chance":      {[]stages.Data{at("a", 1, 9), at("b", 2, 9)}, "which chance alone may explain"},
 		"equal":       {[]stages.Data{at("a", 1, 2), at("b", 2, 1)}, "All 2 come out equal in the one case."},
 		"one image":   {[]stages.Data{at("a", 1), at("b", 2)}, "It leads **a** by 1, on one image."},
-		"two leaders": {[]stages.Data{at("a", 1), at("b", 2), at("c", 2)}, "**b** and **c** share the best mean rank of 3"},
+		"two leaders": {[]stages.Data{at("a", 1), at("b", 2), at("c", 2)}, "**b** and **c** tie first of 3.\n"},
 		"undefined":   {[]stages.Data{at("a", nan), at("b", 2)}, "Nothing can be ranked: in none of 1 case"},
 	} {
 		r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": tc.cells})

@@ -15,7 +15,7 @@ import (
 // SheetParams are the parameters of [Sheet].
 type SheetParams struct {
 	Items   int    `yaml:"items" doc:"how many images, the first ones" min:"1" max:"64"`
-	Columns string `yaml:"columns" doc:"the axis whose places are columns"`
+	Columns string `yaml:"columns" axis:"maps,optional" doc:"the axis whose places are columns"`
 	Overlay bool   `yaml:"overlay" doc:"lay the colours over the image in grey"`
 	Title   string `yaml:"title" doc:"a line to describe the figure"`
 }

@@ -13,8 +13,8 @@ import (
 
 // TableParams are the parameters of [Table].
 type TableParams struct {
-	Rows      []string `yaml:"rows" doc:"axes whose places are rows; unsaid, all that aren't columns"`
-	Columns   []string `yaml:"columns" doc:"axes whose places are columns; unsaid, all that aren't rows if rows are said"`
+	Rows      []string `yaml:"rows" axis:"values" doc:"axes whose places are rows, before the axes that neither rows nor columns name"`
+	Columns   []string `yaml:"columns" axis:"values" doc:"axes whose places are columns; if rows alone are named, all others"`
 	Statistic string   `yaml:"statistic" doc:"what a cell shows of its images" choices:"mean|median"`
 	Mark      string   `yaml:"mark" doc:"the column that marks belong to"`
 	Title     string   `yaml:"title" doc:"a heading for the table"`
@@ -47,9 +47,10 @@ column.`,
 		if wired("marks") && p.Mark == "" {
 			return stages.BadField("mark", "the input marks needs mark: the column that it marks")
 		}
-		for _, a := range p.Rows {
-			if slices.Contains(p.Columns, a) {
-				return stages.BadField("columns", "the axis %q is both a row and a column", a)
+		all := slices.Concat(p.Rows, p.Columns)
+		for i, a := range all {
+			if slices.Contains(all[:i], a) {
+				return stages.BadField("columns", "the axis %q stands twice in rows and columns", a)
 			}
 		}
 		return nil
@@ -136,17 +137,11 @@ func (p *TableParams) layout(axes []string) (rows, columns []string, err error) 
 			return nil, nil, err
 		}
 	}
-	rows, columns = p.Rows, p.Columns
-	rest := without(axes, slices.Concat(rows, columns)...)
-	switch {
-	case len(rows) == 0:
-		rows = rest
-	case len(columns) == 0:
-		columns = rest
-	case len(rest) > 0:
-		return nil, nil, stages.BadField("rows", "the axis %q is neither a row nor a column", rest[0])
+	rest := without(axes, slices.Concat(p.Rows, p.Columns)...)
+	if len(p.Rows) > 0 && len(p.Columns) == 0 {
+		return p.Rows, rest, nil
 	}
-	return rows, columns, nil
+	return slices.Concat(p.Rows, rest), p.Columns, nil
 }
 
 // columnOf describes the numbers of the cells that belong to a column: what they

@@ -44,7 +44,10 @@ func TestTable(t *testing.T) {
 	}
 	refuses(t, Table, &TableParams{Rows: []string{"metric"}}, in, `the axis "metric" isn't collapsed here, only method, model`)
 	three := []stages.Data{stagetest.At(grid()[0], "order", "morf")}
-	refuses(t, Table, &TableParams{Rows: []string{"order"}, Columns: []string{"model"}}, map[string][]stages.Data{"values": three}, `"method" is neither a row nor a column`)
+	third := decodeTable(t, stagetest.Run(t, Table, &TableParams{Statistic: "mean", Rows: []string{"order"}, Columns: []string{"model"}}, map[string][]stages.Data{"values": three}), "table")
+	if diff := cmp.Diff([]string{"order", "method"}, third.Keys); diff != "" {
+		t.Errorf("an axis that is neither a row nor a column: %s", diff)
+	}
 }
 
 func TestTableMedianOfEvenNumber(t *testing.T) {
@@ -76,7 +79,7 @@ func TestTableMarks(t *testing.T) {
 	for _, tc := range []struct {
 		p     TableParams
 		wired bool
-	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true}, {TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false}} {
+	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true}, {TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false}, {TableParams{Rows: []string{"a", "a"}}, false}} {
 		if err := Table.Check(&tc.p, func(string) bool { return tc.wired }); err == nil {
 			t.Errorf("%+v with marks wired %v is accepted", tc.p, tc.wired)
 		}

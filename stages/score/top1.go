@@ -17,7 +17,8 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 	Doc: `whether the prediction is the label
 
 1 where the model's first class is the label, else 0; the mean is the top-1
-accuracy. Unwired targets are what the model predicts for the original image.`,
+accuracy. Unwired targets are what the model predicts for the original image.
+A label that isn't one of the model's classes is an error.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
@@ -39,6 +40,9 @@ accuracy. Unwired targets are what the model predicts for the original image.`,
 			label, err := class(e.In("labels", i))
 			if err != nil {
 				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
+			}
+			if err := fits(label, e.Facts("model")); err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
 			target, err := class(e.In("targets", i))
 			if err != nil {

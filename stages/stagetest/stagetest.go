@@ -106,7 +106,7 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 		return r, err
 	}
 	e.Slot = slot
-	e.OnWarn = func(w string) { r.Warnings = append(r.Warnings, w) }
+	e.OnWarn = func(w stages.Warning) { r.Warnings = append(r.Warnings, w.String()) }
 	if s.Sources != nil {
 		var ids []string
 		for _, c := range e.Calls {

@@ -86,7 +86,7 @@ type Subject struct {
 const rehearsed = 2
 
 // ErrNoPart says that a stage has no part in a rehearsal: it has no port for models, or one
-// of a type of which there are no blank items.
+// of a type of which there are no blank items, or reads sources, which blank items lack.
 var ErrNoPart = errors.New("the stage can't be rehearsed")
 
 // Rehearse has a stage do all that it does with these parameters before the model
@@ -124,6 +124,9 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int, wired func(
 	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed), Ports: map[string][]stages.Data{}}
 	for i := range e.Calls {
 		e.Calls[i].ID = fmt.Sprintf("blank %d", i)
+	}
+	if s.Sources != nil {
+		return nil, ErrNoPart
 	}
 	for _, port := range s.Inputs {
 		var members []stages.Member

@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// cellWarnings are the warnings of one reason that the chunks of a cell gave.
+type cellWarnings struct {
+	first stages.Warning // of the item whose id sorts first, whatever the order of the chunks
+	n     int
+}
+
+func (w *cellWarnings) String() string {
+	switch {
+	case w.n == 1:
+		return w.first.String()
+	case w.first.Item != "":
+		return fmt.Sprintf("%d items, such as %q: %s", w.n, w.first.Item, w.first.Text)
+	}
+	return fmt.Sprintf("%s (%d such warnings)", w.first.Text, w.n)
+}
+
+// addWarnings keeps the warnings of a chunk until its cell is finished.
+func (n *node) addWarnings(list []stages.Warning) {
+	if len(list) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, w := range list {
+		var same *cellWarnings
+		for _, known := range n.warnings {
+			if known.first.Reason == w.Reason {
+				same = known
+			}
+		}
+		if same == nil {
+			same = &cellWarnings{first: w}
+			n.warnings = append(n.warnings, same)
+		}
+		if same.n++; w.Item < same.first.Item || w.Item == same.first.Item && w.Text < same.first.Text {
+			same.first = w
+		}
+	}
+}
+
+// reportWarnings emits what n warned of, each reason once.
+func (r *run) reportWarnings(n *node) {
+	n.mu.Lock()
+	list := n.warnings
+	n.warnings = nil
+	n.mu.Unlock()
+	for _, w := range list {
+		r.warn(n.Cell, "%s", w)
+	}
+}
