@@ -14,7 +14,7 @@ func TestWithoutPackageManager(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := t.TempDir()
 	err := install(t.Context(), dir, "linux/amd64", io.Discard)
-	want := `neither pip nor npm is there to fetch ONNX Runtime 1.24.1: install one of them and run "make deps" again, ` +
+	want := `neither pip nor npm is there to fetch ONNX Runtime 1.32.0: install one of them and run "make deps" again, ` +
 		`or put the library of that release at ` + filepath.Join(dir, "libonnxruntime.so") + ` yourself`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -46,7 +46,7 @@ func TestWrongBytesAreNotInstalled(t *testing.T) {
 	}
 	// A wheel with a library of three bytes.
 	wheel := filepath.Join(t.TempDir(), "w.whl")
-	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.so.1.24.1", "abc")
+	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.so.1.32.0", "abc")
 	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
 
 	var log bytes.Buffer
@@ -76,7 +76,7 @@ func TestFailureIsReported(t *testing.T) {
 func TestExtract(t *testing.T) {
 	dir := t.TempDir()
 	wheel := filepath.Join(dir, "w.whl")
-	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.1.24.1.dylib", "abc")
+	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.1.32.0.dylib", "abc")
 	pack := filepath.Join(dir, "n.tgz")
 	writeTar(t, pack, "package/bin/napi-v6/linux/arm64/libonnxruntime.so.1", "def")
 	p := platforms["linux/arm64"]

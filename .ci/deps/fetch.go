@@ -21,6 +21,14 @@ func (f fetcher) String() string { return strings.Join(f, " ") }
 
 func (f fetcher) isNPM() bool { return f[0] == "npm" }
 
+// version returns the release that it fetches.
+func (f fetcher) version() string {
+	if f.isNPM() {
+		return npmVersion
+	}
+	return wheelVersion
+}
+
 // fetchers lists what the machine has. The wheel is a fifth of the npm package.
 func fetchers() []fetcher {
 	var found []fetcher
@@ -43,9 +51,9 @@ func fetchers() []fetcher {
 // download puts the package into dir and returns the file.
 func (f fetcher) download(ctx context.Context, dir string, p platform) (string, error) {
 	args := []string{"download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:",
-		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel, "--dest", dir, "onnxruntime==" + version}
+		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel, "--dest", dir, "onnxruntime==" + f.version()}
 	if f.isNPM() {
-		args = []string{"pack", "--silent", "--pack-destination", dir, "onnxruntime-node@" + version}
+		args = []string{"pack", "--silent", "--pack-destination", dir, "onnxruntime-node@" + f.version()}
 	}
 	cmd := exec.CommandContext(ctx, f[0], append(f[1:len(f):len(f)], args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -74,7 +82,7 @@ func extractZip(archive, to string) error {
 	}
 	defer z.Close()
 	for _, f := range z.File {
-		// libonnxruntime.so.1.24.1 or libonnxruntime.1.24.1.dylib
+		// libonnxruntime.so.1.32.0 or libonnxruntime.1.32.0.dylib
 		if !strings.HasPrefix(f.Name, "onnxruntime/capi/libonnxruntime.") {
 			continue
 		}

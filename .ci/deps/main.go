@@ -19,31 +19,34 @@ import (
 	"runtime"
 )
 
-// Version is the release of ONNX Runtime that the Go binding in go.mod pairs with.
-const version = "1.24.1"
+// The releases of ONNX Runtime to fetch. npm's package comes out later than the wheel; the
+// two releases give the same bits on every net of TestRuntimes.
+const (
+	wheelVersion = "1.32.0"
+	npmVersion   = "1.30.0"
+)
 
 // A platform says what the library is called there and which bytes it may have.
 type platform struct {
-	name  string // what programs look for in the folder
-	wheel string // pip's word for the platform
-	npm   string // the library inside the npm package
-	sums  []string
+	name  string   // what programs look for in the folder
+	wheel string   // pip's word for the platform
+	npm   string   // the library inside the npm package
+	sums  []string // of the wheel's library and of the npm package's
 }
 
-// The wheels of all Python versions hold the same library; npm's is another build
-// of the same release.
+// The wheels of all Python versions hold the same library.
 var platforms = map[string]platform{
-	"linux/amd64": {"libonnxruntime.so", "manylinux_2_27_x86_64", "linux/x64/libonnxruntime.so.1", []string{
-		"94ac52f650e195b784587e1cb7d25b4bf074048b50fa9a7127795b2ed34db22e",
-		"53ef1ac028dd1b05554b8da28d9159eb3876f99868193d2aaa6e67f0243c23d4",
+	"linux/amd64": {"libonnxruntime.so", "manylinux_2_28_x86_64", "linux/x64/libonnxruntime.so.1", []string{
+		"6c1585d1bbf45b0712ea4a21b705c5fcb4ba04ff2e30f1fbf81a49faf658638f",
+		"ffb75a925ba05e47b235bb66e3e3911714a80b328a9c9425539feb204aa32a23",
 	}},
-	"linux/arm64": {"libonnxruntime.so", "manylinux_2_27_aarch64", "linux/arm64/libonnxruntime.so.1", []string{
-		"31d6df98d3a2942ce10472109f988037f330dad6cb1c19e214fd2b1327315ee0",
-		"7954e8bdedb497f830c6a679e818d98399b7f4d81ade1126c3e0be74d28111ab",
+	"linux/arm64": {"libonnxruntime.so", "manylinux_2_28_aarch64", "linux/arm64/libonnxruntime.so.1", []string{
+		"49852228a93995158b2a813d4df487d47a1b76b0eaa894507ef49e91b6d7954a",
+		"1f549d46250b005580b597f4164984aaf75b3bcb9f3aeb07c7f8a8fe60b23c76",
 	}},
-	"darwin/arm64": {"libonnxruntime.dylib", "macosx_14_0_arm64", "darwin/arm64/libonnxruntime.1.24.1.dylib", []string{
-		"644ea9751a5e7e56dff293d2a7c3d78f18f8b404e85bade791c0d40a3b950553",
-		"7ad6507ad64d3b02aebfae6380c024ff188939cd8a7a493ec18028e034c8275c",
+	"darwin/arm64": {"libonnxruntime.dylib", "macosx_14_0_arm64", "darwin/arm64/libonnxruntime.1.30.0.dylib", []string{
+		"fa585fabbea65b823b9a8f7e27d46aee3989d1be7e36b528203d3a1fd613aae7",
+		"685d2be5dba1309c89d3a5324b7fd06a5c42f1a61bfea32d14c4cc28d072121d",
 	}},
 }
 
@@ -64,7 +67,7 @@ func main() {
 func install(ctx context.Context, dir, name string, log io.Writer) error {
 	p, ok := platforms[name]
 	if !ok {
-		return fmt.Errorf("there is no ONNX Runtime %s package for %s: build the library, and set ONNXRUNTIME_LIB to its path", version, name)
+		return fmt.Errorf("there is no ONNX Runtime %s package for %s: build the library, and set ONNXRUNTIME_LIB to its path", wheelVersion, name)
 	}
 	target := filepath.Join(dir, p.name)
 	switch err := check(target, p); {
@@ -75,11 +78,11 @@ func install(ctx context.Context, dir, name string, log io.Writer) error {
 	}
 	found := fetchers()
 	if len(found) == 0 {
-		return fmt.Errorf("neither pip nor npm is there to fetch ONNX Runtime %s: install one of them and run \"make deps\" again, or put the library of that release at %s yourself", version, target)
+		return fmt.Errorf("neither pip nor npm is there to fetch ONNX Runtime %s: install one of them and run \"make deps\" again, or put the library of that release at %s yourself", wheelVersion, target)
 	}
 	var failed []error
 	for _, f := range found {
-		fmt.Fprintf(log, "deps: fetching ONNX Runtime %s with %s\n", version, f)
+		fmt.Fprintf(log, "deps: fetching ONNX Runtime %s with %s\n", f.version(), f)
 		err := fetch(ctx, f, dir, target, p)
 		if err == nil {
 			fmt.Fprintf(log, "deps: %s is in place\n", target)
@@ -107,7 +110,7 @@ func check(path string, p platform) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has the SHA-256 %s, which isn't that of ONNX Runtime %s", path, got, version)
+	return fmt.Errorf("%s has the SHA-256 %s, which isn't that of ONNX Runtime %s", path, got, wheelVersion)
 }
 
 // fetch downloads a package, takes the library out of it, and moves that to

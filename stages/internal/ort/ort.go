@@ -20,9 +20,9 @@ import (
 	onnxruntime "github.com/yalue/onnxruntime_go"
 )
 
-// Version is the release of ONNX Runtime that this program is built for. Newer
-// ones serve the same interface.
-const Version = "1.24.1"
+// Version is the oldest release of ONNX Runtime that serves the binding's interface, as
+// newer ones do. It is the last one with a package for CUDA 12.
+const Version = "1.26.0"
 
 // A Runtime is the opened library.
 type Runtime struct {

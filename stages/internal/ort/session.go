@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
@@ -21,6 +22,7 @@ type Session struct {
 	session *onnxruntime.DynamicAdvancedSession
 	inputs  int
 	outputs int
+	fresh   atomic.Bool // it hasn't run, and its provider may yet start what it needs
 }
 
 // NewSession loads a model onto a device. Names fix the order of what is fed and
@@ -84,11 +86,16 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	if len(inputs) == 0 || len(outputs) == 0 {
 		return nil, fmt.Errorf("a session needs an input and an output")
 	}
-	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
+	s := &Session{inputs: len(inputs), outputs: len(outputs)}
+	s.fresh.Store(true)
+	err := keepingHandlers(func() (err error) {
+		s.session, err = onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
+		return err
+	})
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &Session{session: s, inputs: len(inputs), outputs: len(outputs)}, nil
+	return s, nil
 }
 
 func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
@@ -135,7 +142,7 @@ func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 	if err != nil {
 		return err
 	}
-	return o.AppendExecutionProviderCUDA(c)
+	return keepingHandlers(func() error { return o.AppendExecutionProviderCUDA(c) })
 }
 
 // Run feeds in and fills out. It returns the context's cause soon after ctx is
@@ -162,7 +169,13 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 		defer mu.Unlock()
 		_ = o.Terminate() // an error only if the run is over
 	})
-	err = s.session.RunWithOptions(values(in), out, o)
+	run := func() error { return s.session.RunWithOptions(values(in), out, o) }
+	if s.fresh.Load() {
+		err = keepingHandlers(run)
+		s.fresh.Store(false)
+	} else {
+		err = run()
+	}
 	stop()
 	mu.Lock()
 	defer mu.Unlock()

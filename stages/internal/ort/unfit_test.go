@@ -29,11 +29,11 @@ func TestUnfitLibrary(t *testing.T) {
 		path, want string
 	}{
 		{filepath.Join(dir, "none.so"), "--onnxruntime names no ONNX Runtime"},
-		{text, "is not an ONNX Runtime 1.24.1 or newer"},
+		{text, "is not an ONNX Runtime 1.26.0 or newer"},
 	}
 	old := filepath.Join(dir, "libonnxruntime.so")
 	source := filepath.Join(dir, "old.c")
-	// What a release from before 1.24 answers when it's asked for 1.24's interface.
+	// What a release from before 1.26 answers when it's asked for 1.26's interface.
 	if err := os.WriteFile(source, []byte(`
 static const void *api(unsigned v) { return 0; }
 static const char *version(void) { return "1.19.2"; }
@@ -44,7 +44,7 @@ void *OrtGetApiBase(void) { return &base; }
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", old, source).CombinedOutput(); err == nil {
-		tests = append(tests, struct{ path, want string }{old, "is ONNX Runtime 1.19.2: version 1.24.1 or newer is needed"})
+		tests = append(tests, struct{ path, want string }{old, "is ONNX Runtime 1.19.2: version 1.26.0 or newer is needed"})
 	} else {
 		t.Logf("an old library isn't tried: %v %s", err, out)
 	}

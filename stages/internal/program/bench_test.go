@@ -34,7 +34,8 @@ const (
 // testdata/shapes.py: beside ONNX Runtime's own forward pass over the net's file, all its
 // optimisations on, and beside PyTorch's gradient of the images, both with a thread a core.
 // One run of each makes a round; medians of rounds are reported, so that what else the
-// machine does meets all alike.
+// machine does meets all alike. The gradient's processor time compares builds on a machine
+// that does other work.
 func BenchmarkGradient(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -65,8 +66,8 @@ func benchGradient(b *testing.B, dir, name string) {
 		}
 		workers = append(workers, g)
 	}
-	gradient := func() time.Duration {
-		start := time.Now()
+	gradient := func() (wall, cpu time.Duration) {
+		start, before := time.Now(), processor(b)
 		p := pool.New().WithErrors()
 		for _, g := range workers {
 			p.Go(func() error {
@@ -81,14 +82,15 @@ func benchGradient(b *testing.B, dir, name string) {
 		if err := p.Wait(); err != nil {
 			b.Fatal(err)
 		}
-		return time.Since(start)
+		return time.Since(start), time.Duration((processor(b) - before) * float64(time.Second))
 	}
 	peer, without := startPyTorch(b, name, threads)
 
-	var fwd, grad, torch, overForward, overTorch []float64
+	var fwd, grad, cpu, torch, overForward, overTorch []float64
 	for b.Loop() {
 		for round := range 1 + benchRounds {
-			f, d := forward(), gradient()
+			f := forward()
+			d, used := gradient()
 			p := time.Duration(0)
 			if peer != nil {
 				p = peer()
@@ -96,7 +98,7 @@ func benchGradient(b *testing.B, dir, name string) {
 			if round == 0 { // memory is being fetched, kernels are being chosen
 				continue
 			}
-			fwd, grad = append(fwd, milliseconds(f)), append(grad, milliseconds(d))
+			fwd, grad, cpu = append(fwd, milliseconds(f)), append(grad, milliseconds(d)), append(cpu, milliseconds(used))
 			overForward = append(overForward, float64(d)/float64(f))
 			if peer != nil {
 				torch = append(torch, milliseconds(p))
@@ -107,6 +109,7 @@ func benchGradient(b *testing.B, dir, name string) {
 	b.ReportMetric(0, "ns/op") // a round is of no interest
 	b.ReportMetric(middle(fwd), "forward-ms/image")
 	b.ReportMetric(middle(grad), "gradient-ms/image")
+	b.ReportMetric(middle(cpu), "gradient-cpu-ms/image")
 	b.ReportMetric(middle(overForward), "gradient/forward")
 	text := fmt.Sprintf("batch %d, %d threads, %d rounds, ms an image, median (least to most): ONNX Runtime's forward %s, gradient %s, %s× that forward",
 		benchBatch, threads, len(fwd), spread(fwd), spread(grad), spread(overForward))

@@ -19,7 +19,7 @@ func spare(m *onnx.Model) error {
 
 // decide puts in the place of an If the branch that it takes, wherever that hangs on
 // shapes and weights alone. ONNX Runtime does so too, but frees what it has computed
-// inside the branch before: up to 1.24 at least, the net then takes what lies in
+// inside the branch before: up to release 1.27, the net then takes what lies in
 // memory there, or doesn't load.
 func decide(m *onnx.Model) error {
 	for {

@@ -37,7 +37,7 @@ func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
 
 // keepForward returns the program of a walk that ends at the answer. The file runs as it
 // is written, with all that ONNX Runtime makes of it, unless its bits would hang then on
-// the row, the batch or the threads: see [Net.wavers].
+// the row, the batch, the threads or the release: see [Net.wavers].
 func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
 	wavers, err := n.wavers(ctx, slot)
 	if err != nil {
@@ -60,28 +60,32 @@ func (n *Net) written(batch int, w walk) recipe {
 	return recipe{feeds: w.feeds(bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}), emit: w.images}
 }
 
-// wavers reports whether the model has [unsteady] operators and a graph in which others
-// stand for them, the same for every image and of the file's own precision. A file that
-// has no such graph runs as it is; programs that go backwards say why. Operators within
-// the bodies of a Loop, or of an If that the image decides, stay as they are.
+// wavers reports whether the model has [unsteady] or [disputed] operators and a graph in
+// which others stand for them, the same for every image and, for unsteady ones alone, of the
+// file's own precision. A file that has no such graph runs as it is; programs that go
+// backwards say why. Operators within the bodies of a Loop, or of an If that the image
+// decides, stay as they are.
 func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
 	c, err := slot.Share(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
-		if s, err := n.survey(slot); err != nil || !s.suspicious {
+		s, err := n.survey(slot)
+		if err != nil || !s.suspicious && !s.disputed {
 			return wavering(false), err
 		}
-		m, err := n.parse()
-		if err != nil {
-			return nil, err
-		}
-		if single, err := rewrite.Single(m); single || err != nil {
-			return wavering(false), nil
-		}
-		if weights, err := rewrite.Dequantise(m); weights > 0 || err != nil {
-			return wavering(false), nil
+		if !s.disputed {
+			m, err := n.parse()
+			if err != nil {
+				return nil, err
+			}
+			if single, err := rewrite.Single(m); single || err != nil {
+				return wavering(false), nil
+			}
+			if weights, err := rewrite.Dequantise(m); weights > 0 || err != nil {
+				return wavering(false), nil
+			}
 		}
 		batch := n.Fit(2, 2)
 		g, err := n.keptGraph(ctx, slot, batch)
@@ -91,7 +95,7 @@ func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
 		case err != nil || g.measured:
 			return wavering(false), nil
 		}
-		return wavering(steady(g.Clone(), batch)), nil
+		return wavering(s.disputed || steady(g.Clone(), batch)), nil
 	})
 	if err != nil {
 		return false, err
@@ -107,6 +111,7 @@ func (wavering) Close() error { return nil }
 // A survey is what a net's file tells without its shapes.
 type survey struct {
 	suspicious bool // it names an operator that is [unsteady], or one that is written with such
+	disputed   bool // it has a node that is [disputed]
 	connected  bool // it has a matrix that may be the weights of a large fully connected layer
 }
 
@@ -118,7 +123,7 @@ func (n *Net) survey(slot stages.Slot) (survey, error) {
 		if err != nil {
 			return nil, err
 		}
-		return survey{anyNode(m.Proto, suspicious), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+		return survey{anyNode(m.Proto, suspicious), anyNode(m.Proto, disputed), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
 			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= connection
 		})}, nil
 	})

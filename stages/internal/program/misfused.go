@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// misfused returns the fusions of ONNX Runtime 1.24 that change what a model computes: a
-// Pad before an AveragePool becomes padding that counts, and that divides some windows by
-// another number than the Pad had them divided by, under ceil_mode, and from opset 19 on
-// where axes are padded differently.
+// misfused returns the fusions of ONNX Runtime that change what a model computes: a Pad
+// before an AveragePool becomes padding that counts, so that windows which ceil_mode lets
+// reach beyond it are divided by another number than the Pad had them divided by. Release
+// 1.29 divides right.
 func misfused(m *onnxpb.ModelProto) []string {
 	names := func(op string) bool {
 		return anyNode(m, func(n *onnxpb.NodeProto) bool { return n.OpType == op })

@@ -7,9 +7,9 @@ import (
 )
 
 // AveragePool is the mean of each window: its elements get equal parts of the
-// cotangent. With count_include_pad every window counts as full, also one that
-// ceil_mode lets reach beyond the padding (from opset 19 on ONNX has that otherwise);
-// without, only the elements of the image count.
+// cotangent. With count_include_pad every window counts as full: those of a graph don't
+// reach beyond the padding then, see [rewrite.CountsBeyond]. Without, only the elements of
+// the image count.
 var opAveragePool = &Op{
 	Type: "AveragePool", Kind: Affine,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -43,7 +43,7 @@ var opAveragePool = &Op{
 			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1}}},
 		{Name: "ceiling and padding", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{3, 2}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1},
-			{Name: "pads", Value: []int64{1, 0, 1, 0}}, {Name: "count_include_pad", Value: 1}}},
+			{Name: "pads", Value: []int64{1, 0, 1, 0}}}},
 		{Name: "SAME_UPPER", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "auto_pad", Value: "SAME_UPPER"}}},
 		{Name: "a signal", Inputs: [][]int{{2, 3, 9}}, Attrs: []onnx.Attr{

@@ -174,8 +174,8 @@ func checkWindow(n onnx.Node) error {
 	return nil
 }
 
-// checkNative refuses what ends the process in ONNX Runtime 1.24 instead of being an
-// error there, or has it count on.
+// checkNative refuses what ends the process in releases of ONNX Runtime instead of being
+// an error there, or has it count on.
 func checkNative(n onnx.Node, c constants) error {
 	switch n.OpType {
 	case "Split":

@@ -8,7 +8,7 @@ import (
 )
 
 // StateKernels has convolutions state the kernel_shape that their weights have. Where
-// it's left to them, ONNX Runtime 1.24 ends the process if what they take has another
+// it's left to them, ONNX Runtime up to 1.27 ends the process if what they take has another
 // number of axes; where it's stated, that is an error.
 func StateKernels(m *onnx.Model) {
 	stateKernels(m.Proto.Graph, constantsOf(m.Proto.Graph))

@@ -7,26 +7,28 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool got dilations at 19. Where its padding counts, every window was divided by
-// the size of its kernel until then; from 19 on what ceil_mode lets reach beyond the
-// padding doesn't count.
-var averagePool = []pass{{"AveragePool", 19, Newest, func(e *edit, n onnx.Node) error {
+// AveragePool got dilations at 19. Where its padding counts, what ceil_mode lets a window
+// reach beyond the padding doesn't, as in PyTorch: opset 19 says so, and ONNX Runtime
+// divides accordingly from release 1.29 on, whatever the opset. Before, it divides such a
+// window by the size of its kernel, up to opset 18 and in the blocked layout.
+var averagePool = []pass{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
 	}
 	drop(n, "dilations")
-	auto := n.Text("auto_pad", "NOTSET")
-	same := auto == "SAME_UPPER" || auto == "SAME_LOWER"
-	padded := same || slices.ContainsFunc(n.Ints("pads"), func(p int) bool { return p != 0 })
-	switch {
-	case n.Int("count_include_pad", 0) == 0 || n.Int("ceil_mode", 0) == 0 && !padded:
+	if !CountsBeyond(n) {
 		e.keep(n)
 		return nil
-	case same:
-		return fmt.Errorf("opset %d has no padding %s that counts as it does in opset %d", Opset, auto, e.version)
 	}
 	return e.counted(n)
 }}}
+
+// CountsBeyond reports whether a node is an AveragePool whose padding counts and whose
+// windows may reach beyond it. Automatic padding reaches as far as the windows do.
+func CountsBeyond(n onnx.Node) bool {
+	auto := n.Text("auto_pad", "NOTSET")
+	return n.OpType == "AveragePool" && n.Int("count_include_pad", 0) != 0 && n.Int("ceil_mode", 0) != 0 && auto != "SAME_UPPER" && auto != "SAME_LOWER"
+}
 
 // counted writes an AveragePool whose padding counts: one that divides by the size of its
 // kernel, with all the padding that its windows reach, and by how much more that is than
@@ -50,16 +52,12 @@ func (e *edit) counted(n onnx.Node) error {
 	factors, shape, reached := []float32{1}, []int{1, 1}, slices.Clone(pads)
 	for i, k := range kernel {
 		size, after := in[i+2], pads[axes+i]
-		last := size + after - k // where a window may begin
-		if n.Int("ceil_mode", 0) != 0 {
-			last = min(last+strides[i]-1, size-1)
-		}
+		last := min(size+after-k+strides[i]-1, size-1) // where a window may begin
 		var longer []float32
 		for begin := -pads[i]; begin <= last; begin += strides[i] {
 			count := min(k, size+after-begin)
-			// ONNX Runtime 1.24 takes another number of pads for where the padding ends.
-			if count < 1 || count != min(k, size+pads[2*i+1]-begin) {
-				return fmt.Errorf("its pads %v count, and ONNX Runtime divides its windows by wrong numbers for them", pads)
+			if count < 1 {
+				return fmt.Errorf("its pads %v leave nothing of a window", pads)
 			}
 			longer = append(longer, float32(k)/float32(count))
 			reached[axes+i] = max(0, begin+k-size)

@@ -8,8 +8,8 @@ import (
 )
 
 // SparePads puts a Clip without bounds, which changes nothing, between a Pad of zeros
-// and the MaxPool behind it. ONNX Runtime makes one node of such two, up to 1.24 at
-// least, though its MaxPool pads with −∞: where all values are negative the answers
+// and the MaxPool behind it. ONNX Runtime makes one node of such two, up to release
+// 1.31, though its MaxPool pads with −∞: where all values are negative the answers
 // differ. It isn't needed behind a Relu.
 func SparePads(m *onnx.Model) {
 	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
