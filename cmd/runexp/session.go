@@ -113,6 +113,9 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, environment(err)
 	}
+	if !reader {
+		watchModels(dir, e.runtime)
+	}
 	for _, d := range devices {
 		if d.Class != "cuda" || reader {
 			continue
