@@ -110,6 +110,20 @@ func TestFaultsOfPrograms(t *testing.T) {
 	same(t, alone.path("out"), w.path("out"))
 }
 
+// What has been met isn't met again: no process is started for models in the store.
+func TestNoWorkerWithoutWork(t *testing.T) {
+	w := newFaults(t, "good")
+	w.run(0, "run", "faults.yaml")
+	w.env = []string{"RUNEXP_MODEL_TIME=this would be an error"}
+	w.run(0, "run", "faults.yaml")
+	if files, _ := filepath.Glob(w.path(".runexp/store/running/*")); len(files) > 0 {
+		t.Errorf("a run that computed nothing left %s", files)
+	}
+	if e := w.run(1, "run", "faults.yaml", "--force", "model"); !strings.Contains(e.stderr, "give a positive duration, such as 10m") {
+		t.Errorf("a worker was started: %s", e.stderr)
+	}
+}
+
 // A run that somebody killed while it used models isn't one that a fault ended: the next
 // publishes what it would have, and leaves nothing for the one after it.
 func TestKilledWhileModelsRan(t *testing.T) {
@@ -130,6 +144,8 @@ func TestKilledWhileModelsRan(t *testing.T) {
 	}
 	t.Logf("%d killed runs left a file", left)
 	w.run(0, "run", "faults.yaml")
+	same(t, whole.path("artifacts"), w.path("artifacts"))
+	w.run(0, "run", "faults.yaml", "--force", "maps") // one with nothing to do doesn't look
 	same(t, whole.path("artifacts"), w.path("artifacts"))
 	if files, _ := filepath.Glob(w.path(".runexp/store/running/*")); len(files) > 0 {
 		t.Errorf("a run that ended well left %s", files)

@@ -19,6 +19,7 @@ func main() {
 func newCommand() *ui {
 	u := newUI(os.Stdout, os.Stderr)
 	u.working = collectLater()
+	registry.CatchFaults(faultText, exitBug)
 	registry.UseWorkers(os.Args[0], workerVerb)
 	return u
 }

@@ -13,7 +13,8 @@ import (
 // [registry.UseWorkers]. No user needs it, so no help names it.
 const workerVerb = "worker"
 
-const faultText = " in ONNX Runtime: a model made it crash; the same command goes on from here, and what such a model computes then fails alone\n"
+// faultText is what a fault in a library ends the command with, behind the signal's name.
+const faultText = " in ONNX Runtime: a model made it crash, or memory ran out; a run goes on with the same command, and a model's crash then costs its own cells\n"
 
 // watchModels has the command note in the store which models it uses. What is noted by one
 // build and runtime says nothing about another.
@@ -26,6 +27,5 @@ func watchModels(store, runtime string) {
 			text += fmt.Sprintf("\x00%s\x00%d\x00%d", file, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	registry.CatchFaults(faultText, exitBug)
 	registry.Watch(filepath.Join(store, "running"), stages.Sum([]byte(text)).Short())
 }

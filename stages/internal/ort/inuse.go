@@ -31,10 +31,11 @@ type inUse struct {
 func Watch(dir, build string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	process.inUse = &inUse{
-		dir: dir, build: build,
-		suspects: map[string]bool{}, noted: map[string]bool{}, used: map[string]bool{}, bad: map[string]bool{},
-	}
+	process.inUse = newInUse(dir, build)
+}
+
+func newInUse(dir, build string) *inUse {
+	return &inUse{dir: dir, build: build, noted: map[string]bool{}, suspects: map[string]bool{}, used: map[string]bool{}, bad: map[string]bool{}}
 }
 
 // Unwatch says that all went well with the models that this process used, but for those of

@@ -36,7 +36,10 @@ static void tell(const char *text) {
 
 static void on_fault(int number, siginfo_t *info, void *context) {
 	uintptr_t at = place(context);
-	int own = at >= (uintptr_t)&__executable_start && at < (uintptr_t)&etext;
+	// A call of no function is taken for Go's.
+	int own = at == 0 || (at >= (uintptr_t)&__executable_start && at < (uintptr_t)&etext);
+	// Go has said what is wrong, and aborts.
+	if (own && number == SIGABRT && info->si_code == SI_TKILL) _exit(exit_code);
 	// Only the kernel and the process itself send what a fault is.
 	int sent = info->si_code == SI_USER || info->si_code == SI_QUEUE || (number != SIGABRT && info->si_code == SI_TKILL);
 	for (int i = 0; i < kinds; i++) {
@@ -57,7 +60,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 	}
 }
 
-static int catch_faults(const char *text, int code) {
+static void catch_faults(const char *text, int code) {
 	strncpy(sentence, text, sizeof sentence - 1);
 	exit_code = code;
 	struct sigaction new;
@@ -66,14 +69,19 @@ static int catch_faults(const char *text, int code) {
 	new.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 	sigfillset(&new.sa_mask);
 	for (int i = 0; i < kinds; i++) {
-		if (sigaction(caught[i].number, &new, &caught[i].before) != 0) return -1;
+		sigaction(caught[i].number, &new, &caught[i].before); // these signals can be caught
 	}
-	return 0;
 }
 */
 import "C"
 
+import "runtime/debug"
+
 // CatchFaults has this process end with a sentence and an exit code where a fault in a
 // library would end it with a list of goroutines. The sentence begins with the signal's
-// name. What happens in the program's own code stays with Go.
-func CatchFaults(sentence string, code int) { C.catch_faults(C.CString(sentence), C.int(code)) }
+// name. Of what happens in the program's own code Go tells; what ends the process there,
+// such as a lack of memory, ends it with the same code.
+func CatchFaults(sentence string, code int) {
+	debug.SetTraceback("crash") // or else Go chooses the code
+	C.catch_faults(C.CString(sentence), C.int(code))
+}

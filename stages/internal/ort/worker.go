@@ -86,6 +86,24 @@ func Warily() (*Runtime, error) {
 		return nil, err
 	}
 	process.mu.Lock()
+	if process.workers == nil {
+		process.mu.Unlock()
+		return r, nil
+	}
+	process.mu.Unlock()
+	wary <- struct{}{}
+	r, err = r.warily(l)
+	if err != nil {
+		<-wary
+	}
+	return r, err
+}
+
+// wary bounds the processes that [Warily] has at work; who has one asks for no other.
+var wary = make(chan struct{}, 4)
+
+func (r *Runtime) warily(l Limits) (*Runtime, error) {
+	process.mu.Lock()
 	var w *worker
 	if n := len(process.idle); n > 0 {
 		w, process.idle = process.idle[n-1], process.idle[:n-1]
@@ -96,11 +114,11 @@ func Warily() (*Runtime, error) {
 		apart.worker, apart.spare = w, true
 		return &apart, nil
 	}
-	if r, err = r.apart(l, nil); err != nil {
-		return nil, err
+	apart, err := r.apart(l, nil)
+	if err == nil {
+		apart.spare = true
 	}
-	r.spare = r.worker != nil
-	return r, nil
+	return apart, err
 }
 
 // apart returns a runtime in a process of its own, within limits, which Close ends; r
@@ -144,6 +162,9 @@ func (r *Runtime) Close() error {
 	w := r.worker
 	if w == nil {
 		return nil
+	}
+	if r.spare {
+		defer func() { <-wary }()
 	}
 	w.mu.Lock()
 	keep := r.spare && w.fault == nil && !w.closed && w.resident < small
@@ -297,7 +318,7 @@ func (f *Fault) Is(err error) bool { return f.memory && err == stages.ErrOutOfMe
 
 var (
 	fatalSignal = regexp.MustCompile(`(?m)^\[?(?:signal )?(SIG[A-Z]+)\b`)
-	noMemory    = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|bad_alloc`)
+	noMemory    = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|bad_alloc|pthread_create failed`)
 )
 
 // faults says what the signals of native faults mean.
@@ -306,8 +327,8 @@ var faults = map[string]string{
 	"SIGSEGV": "an access to memory that isn't its own",
 	"SIGBUS":  "an access to memory that isn't there",
 	"SIGILL":  "an instruction that the processor doesn't have",
-	"SIGABRT": "it gave up",
-	"SIGTRAP": "it gave up",
+	"SIGABRT": "which says that it gave up",
+	"SIGTRAP": "which says that it gave up",
 }
 
 // reason says why the process ended.
