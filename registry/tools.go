@@ -34,9 +34,9 @@ func UseWorkers(command ...string) { model.UseWorkers(command...) }
 func ServeWorker(in io.Reader, out io.Writer) { model.Serve(in, out) }
 
 // Watch has this process note in a folder which models it uses, until Unwatch: where it
-// ends before, the next one runs their programs in processes of their own. build stands
-// for all that decides what a program does, but for its model.
-func Watch(dir, build string) { model.Watch(dir, build) }
+// ends before, the next one runs their programs in processes of their own. build names
+// all that decides what a program does, but for its model.
+func Watch(dir string, build func() string) { model.Watch(dir, build) }
 
 // Unwatch says that what Watch began went well.
 func Unwatch() { model.Unwatch() }

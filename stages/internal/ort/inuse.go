@@ -17,7 +17,7 @@ import (
 type inUse struct {
 	mu        sync.Mutex // guards the rest
 	dir       string
-	build     string
+	build     func() string
 	open      bool            // what others left has been read
 	file      *os.File        // locked as long as this process lives; nil if there can't be one
 	left      []string        // files of processes that are no more
@@ -26,15 +26,15 @@ type inUse struct {
 	used, bad map[string]bool // suspects that ran here; of which a process ended
 }
 
-// Watch has this process note in a folder which models it uses, until [Unwatch]. build is
+// Watch has this process note in a folder which models it uses, until [Unwatch]. build names
 // all that decides what a program does, but for its model.
-func Watch(dir, build string) {
+func Watch(dir string, build func() string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.inUse = newInUse(dir, build)
 }
 
-func newInUse(dir, build string) *inUse {
+func newInUse(dir string, build func() string) *inUse {
 	return &inUse{dir: dir, build: build, noted: map[string]bool{}, suspects: map[string]bool{}, used: map[string]bool{}, bad: map[string]bool{}}
 }
 
@@ -99,11 +99,12 @@ func (u *inUse) ended(model stages.Digest) {
 }
 
 // line is what stands in a file for a model.
-func (u *inUse) line(model stages.Digest) string { return u.build + " " + model.String() + "\n" }
+func (u *inUse) line(model stages.Digest) string { return u.build() + " " + model.String() + "\n" }
 
 // read finds the files of processes that are no more, and the suspects in them. Another
 // build says nothing about this one.
 func (u *inUse) read() {
+	build := u.build() + " "
 	entries, _ := os.ReadDir(u.dir) // no folder has no files
 	for _, e := range entries {
 		path, text, ok := abandoned(u.dir, e)
@@ -112,7 +113,7 @@ func (u *inUse) read() {
 		}
 		u.left = append(u.left, path)
 		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, u.build+" ") {
+			if strings.HasPrefix(line, build) {
 				u.suspects[line] = true
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+func build() string { return "build" }
+
 // die ends the use of models as a process does that is killed.
 func (u *inUse) die() { u.file.Close() }
 
@@ -25,12 +27,12 @@ func files(t *testing.T, dir string) int {
 func TestInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "running")
 	a, b := stages.Sum([]byte("a")), stages.Sum([]byte("b"))
-	first := newInUse(dir, "build")
+	first := newInUse(dir, build)
 	if first.suspect(a) || first.suspect(b) {
 		t.Error("a suspect where nothing is")
 	}
 	// The first is alive.
-	second := newInUse(dir, "build")
+	second := newInUse(dir, build)
 	if second.suspect(a) {
 		t.Error("a model that another process uses is a suspect")
 	}
@@ -39,20 +41,20 @@ func TestInUse(t *testing.T) {
 	if n := files(t, dir); n != 1 {
 		t.Errorf("%d files, want that of the process that died", n)
 	}
-	other := newInUse(dir, "other build")
+	other := newInUse(dir, func() string { return "other build" })
 	if other.suspect(a) {
 		t.Error("what one build noted makes a suspect for another")
 	}
 	other.die()
 	// Of two that begin now, both know. One uses a, and a process ends; b waits.
-	third, fourth := newInUse(dir, "build"), newInUse(dir, "build")
+	third, fourth := newInUse(dir, build), newInUse(dir, build)
 	if !third.suspect(a) || !fourth.suspect(a) {
 		t.Error("what a process used that died is no suspect")
 	}
 	fourth.end()
 	third.ended(a)
 	third.end()
-	fifth := newInUse(dir, "build")
+	fifth := newInUse(dir, build)
 	if !fifth.suspect(a) || !fifth.suspect(b) {
 		t.Error("a model of which a process ended again, or one that wasn't used, is no suspect any more")
 	}
@@ -67,7 +69,7 @@ func TestInUse(t *testing.T) {
 func TestInUseFollowsNoLink(t *testing.T) {
 	a := stages.Sum([]byte("a"))
 	mine := t.TempDir()
-	text := []byte(newInUse("", "build").line(a))
+	text := []byte(newInUse("", build).line(a))
 	if err := os.WriteFile(filepath.Join(mine, "file"), text, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,7 @@ func TestInUseFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{linked, dir} {
-		u := newInUse(dir, "build")
+		u := newInUse(dir, build)
 		if u.suspect(a) {
 			t.Errorf("%s: what a link leads to was read", dir)
 		}
