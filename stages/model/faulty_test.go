@@ -55,11 +55,13 @@ func (g graph) brightest() string {
 	return g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "keepdims", Value: 0})
 }
 
-// quotient adds 1 / v of integers.
+// quotient adds −2⁶³ / (2v − 1) of integers, which faults where v is 0: its result is no
+// integer of 64 bits. (Divisions by zero are refused by newer releases of ONNX Runtime.)
 func (g graph) quotient(v string) string {
-	one := g.op("Cast", []string{g.number(1)}, onnx.Attr{Name: "to", Value: int(long)})
-	k := g.op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(long)})
-	return g.op("Cast", []string{g.op("Div", []string{one, k})}, onnx.Attr{Name: "to", Value: int(float)})
+	whole := func(v string) string { return g.op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(long)}) }
+	least, one, k := whole(g.number(-1<<63)), whole(g.number(1)), whole(v)
+	odd := g.op("Sub", []string{g.op("Add", []string{k, k}), one})
+	return g.op("Cast", []string{g.op("Div", []string{least, odd})}, onnx.Attr{Name: "to", Value: int(float)})
 }
 
 func value(name string, elem onnxpb.TensorProto_DataType, shape ...int) *onnxpb.ValueInfoProto {
@@ -73,15 +75,15 @@ func value(name string, elem onnxpb.TensorProto_DataType, shape ...int) *onnxpb.
 // files.
 var faulty = map[string]func(g graph) (number string){
 	"good": func(g graph) string { return g.number(0) },
-	// An integer division by zero, at every forward pass.
+	// A division of integers that faults, at every forward pass.
 	"divide": func(g graph) string { return g.quotient(g.op("Mul", []string{g.brightest(), g.number(0)})) },
-	// It divides by zero where an image is dark, as none is but near the baselines of paths.
+	// It faults where an image is dark, as none is but near the baselines of paths.
 	"dark": func(g graph) string {
 		most := g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}}, onnx.Attr{Name: "keepdims", Value: 0})
 		most = g.op("ReduceMax", []string{most}, onnx.Attr{Name: "axes", Value: []int64{1}})
 		return g.quotient(g.op("Mul", []string{most, g.number(16)}))
 	},
-	// Constants divided by zero, which tell the branch of an If: ONNX Runtime computes
+	// A division of constants that faults, which tells the branch of an If: ONNX Runtime computes
 	// them when it loads the net.
 	"branch": func(g graph) string {
 		yes := g.op("Greater", []string{g.quotient(g.number(0)), g.number(0)})
