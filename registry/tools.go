@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"io"
+
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
 )
@@ -23,6 +25,25 @@ func OpenRuntime() (Runtime, error) { return model.OpenRuntime() }
 // NoRuntime reports whether err is about an ONNX Runtime that is missing or
 // doesn't fit, rather than about anything it was asked to do.
 func NoRuntime(err error) bool { return model.NoRuntime(err) }
+
+// UseWorkers says which command starts a process that calls ServeWorker: what a model's
+// file is to do for the first time it does there, so that it can't end this process.
+func UseWorkers(command ...string) { model.UseWorkers(command...) }
+
+// ServeWorker makes this process one that UseWorkers is about.
+func ServeWorker(in io.Reader, out io.Writer) { model.Serve(in, out) }
+
+// Watch has this process note in a folder which models it uses, until Unwatch: where it
+// ends before, the next one runs their programs in processes of their own. build names
+// all that decides what a program does, but for its model.
+func Watch(dir string, build func() string) { model.Watch(dir, build) }
+
+// Unwatch says that what Watch began went well.
+func Unwatch() { model.Unwatch() }
+
+// CatchFaults has this process end with a sentence, behind the signal's name, and an exit
+// code where a fault in a library ends it.
+func CatchFaults(sentence string, code int) { model.CatchFaults(sentence, code) }
 
 // A Folder is what a folder of images holds.
 type Folder = dataset.Look

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+
+	"github.com/runexp/runexp/registry"
 )
 
 func main() {
@@ -17,6 +19,8 @@ func main() {
 func newCommand() *ui {
 	u := newUI(os.Stdout, os.Stderr)
 	u.working = collectLater()
+	registry.CatchFaults(faultText, exitBug)
+	registry.UseWorkers(os.Args[0], workerVerb)
 	return u
 }
 
@@ -75,6 +79,10 @@ func (u *ui) start(args []string) (code int) {
 		writeUsage(u.out)
 		return exitDone
 	}
+	if args[0] == workerVerb {
+		registry.ServeWorker(os.Stdin, os.Stdout)
+		return exitDone
+	}
 	v := findVerb(args[0])
 	if v == nil {
 		return u.end(unknownVerb(args[0]))
@@ -89,7 +97,9 @@ func (u *ui) start(args []string) (code int) {
 	}
 	ctx, stop := withSignals(context.Background())
 	defer stop()
-	return u.end(v.run(ctx, u, rest))
+	err = v.run(ctx, u, rest)
+	registry.Unwatch()
+	return u.end(err)
 }
 
 func findVerb(name string) *verb {

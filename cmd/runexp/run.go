@@ -26,6 +26,12 @@ and exit code 6. A failed cell doesn't keep the others from finishing.
   --json               events as lines of JSON on stdout
   --quiet              say only what went wrong
 
+A model that crashes ONNX Runtime, or takes more than 5 minutes of a processor's
+time ($RUNEXP_MODEL_TIME, such as 20m) or more memory than is free
+($RUNEXP_MODEL_MEMORY, in GB) for one batch when it is met for the first time,
+costs its own cells. One that crashes later ends the run once, with exit code 70:
+the same command goes on, and then that costs the model's cells alone.
+
 A narrowed or overridden run publishes to .runexp/out/<name>/<overrides>, never to
 artifacts/<name>.
 

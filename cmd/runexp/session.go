@@ -125,9 +125,13 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 			return nil, environment(fmt.Errorf("device %s: %w", d, err))
 		}
 	}
+	build := compiler(st, e.runtime)
+	if !reader {
+		registry.Watch(filepath.Join(dir, "running"), build)
+	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same, MadeBy: madeBy(st, e.runtime),
-		Compiler: compiler(st, e.runtime),
+		Compiler: build,
 	}}, nil
 }
 

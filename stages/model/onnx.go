@@ -65,7 +65,7 @@ The model takes one batch of images with 1 or 3 channels and returns a number fo
 every class. It owns how pixels are fed: layout, order of the channels, range, mean
 and deviation. It is loaded once, to learn its classes and whether it takes more
 than one image at a time. Attributions are with respect to the normalised input.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
 	Defaults: ONNXParams{Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"},

@@ -23,6 +23,11 @@ var errNoClasses = errors.New("one number for every image and class is needed")
 // whether the model, though its file says so, really takes any batch. It returns the
 // answers that it saw.
 func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
+	if m.Spec.Batch > mostFixed {
+		if answers, ok, err := opened(ctx, m); ok || err != nil {
+			return answers, err
+		}
+	}
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
 	images := make([]float32, m.Spec.Size()*rows)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"io"
 
 	"github.com/runexp/runexp/stages/internal/ort"
 )
@@ -45,3 +46,22 @@ func NoRuntime(err error) bool {
 	var missing *ort.ErrNoRuntime
 	return errors.As(err, &missing)
 }
+
+// UseWorkers says which command starts a process that calls [Serve]: what a model's file
+// is to do for the first time it does there.
+func UseWorkers(command ...string) { ort.UseWorkers(command...) }
+
+// Serve makes this process one that [UseWorkers] is about.
+func Serve(in io.Reader, out io.Writer) { ort.Serve(in, out) }
+
+// Watch has this process note in a folder which models it uses, until [Unwatch]: where it
+// ends before, the next one runs their programs in processes of their own. build names
+// all that decides what a program does, but for its model.
+func Watch(dir string, build func() string) { ort.Watch(dir, build) }
+
+// Unwatch says that what [Watch] began went well.
+func Unwatch() { ort.Unwatch() }
+
+// CatchFaults has this process end with a sentence, behind the signal's name, and an exit
+// code where a fault in a library ends it.
+func CatchFaults(sentence string, code int) { ort.CatchFaults(sentence, code) }

@@ -7,10 +7,11 @@ package ort
 // static struct sigaction kept[most + 1];
 // static int any;
 //
-// // Go's own handlers have SA_ONSTACK, also where they are none, and are one function.
+// // Go's own handlers have SA_ONSTACK, also where they are none, and are one function: that
+// // of SIGURG, since those of faults may be [CatchFaults]'s.
 // static int ours(const struct sigaction *a) {
 // 	return (a->sa_flags & SA_ONSTACK) &&
-// 		(a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN || a->sa_sigaction == kept[SIGSEGV].sa_sigaction);
+// 		(a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN || a->sa_sigaction == kept[SIGURG].sa_sigaction);
 // }
 //
 // static void keep_handlers(void) {

@@ -29,11 +29,17 @@ type Runtime struct {
 	Library Library
 	// Version is the library's own version.
 	Version string
+
+	worker *worker // does what is asked for; nil is this process
+	spare  bool    // Warily may use it again
 }
 
 var process struct {
 	mu      sync.Mutex // guards the rest
 	path    string     // what Use was told
+	workers []string   // what UseWorkers was told
+	idle    []*worker  // that wait for something to do
+	inUse   *inUse     // what Watch was told
 	runtime *Runtime
 }
 

@@ -2,6 +2,7 @@ package ort
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -23,12 +24,15 @@ type Session struct {
 	inputs  int
 	outputs int
 	fresh   atomic.Bool // it hasn't run, and its provider may yet start what it needs
+
+	worker *worker // that has loaded it instead; nil is this process
+	number int     // there
 }
 
 // NewSession loads a model onto a device. Names fix the order of what is fed and
 // of what comes back. The library's fusions of the names in without are left undone.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
-	return newSession(model, inputs, outputs, d, without)
+	return r.newSession(model, inputs, outputs, d, without)
 }
 
 // readerDependent are the library's fusions that happen or not depending on who
@@ -43,7 +47,7 @@ var readerDependent = append([]string{
 // exception is known, a Conv whose only reader is an Add: where something else
 // reads it too, the sum's last bits may differ.
 func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
-	return newSession(model, inputs, outputs, d, Undone(true, without...))
+	return r.newSession(model, inputs, outputs, d, Undone(true, without...))
 }
 
 // Undone returns the fusions that a session leaves undone.
@@ -58,6 +62,9 @@ func Undone(canonical bool, without ...string) []string {
 // optimised. That is how to meet a model: what runs a node checks what it is given, and
 // what optimises relies on that, and may end the process where it doesn't hold.
 func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Session, error) {
+	if r.worker != nil {
+		return r.worker.load(&message{Plain: true, Inputs: inputs, Outputs: outputs}, model)
+	}
 	o, err := cpuOptions(func(o *onnxruntime.SessionOptions) error {
 		return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelDisableAll)
 	})
@@ -68,7 +75,10 @@ func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Sess
 	return openSession(model, inputs, outputs, o)
 }
 
-func newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
+func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
+	if r.worker != nil {
+		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Without: without}, model)
+	}
 	o, err := sessionOptions(d)
 	if err != nil {
 		return nil, err
@@ -82,9 +92,11 @@ func newSession(model []byte, inputs, outputs []string, d stages.Device, without
 	return openSession(model, inputs, outputs, o)
 }
 
+var errNoEnds = errors.New("a session needs an input and an output")
+
 func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionOptions) (*Session, error) {
 	if len(inputs) == 0 || len(outputs) == 0 {
-		return nil, fmt.Errorf("a session needs an input and an output")
+		return nil, errNoEnds
 	}
 	s := &Session{inputs: len(inputs), outputs: len(outputs)}
 	s.fresh.Store(true)
@@ -147,12 +159,40 @@ func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 
 // Run feeds in and fills out. It returns the context's cause soon after ctx is
 // cancelled, and an error that wraps [stages.ErrOutOfMemory] for lack of memory.
-func (s *Session) Run(ctx context.Context, in, out []Value) error { return s.run(ctx, in, values(out)) }
+func (s *Session) Run(ctx context.Context, in, out []Value) error {
+	if s.worker == nil {
+		return s.run(ctx, in, values(out))
+	}
+	if err := s.takes(len(in), len(out)); err != nil {
+		return err
+	}
+	shapes := make([]array, len(out))
+	for i, v := range out {
+		shapes[i], _ = v.array()
+	}
+	reply, err := s.worker.run(ctx, s.number, in, shapes)
+	if err != nil {
+		return err
+	}
+	for i, v := range out {
+		_, b := v.array()
+		copy(b, reply.blobs[i])
+	}
+	return nil
+}
+
+// takes refuses another number of inputs and outputs than the model has.
+func (s *Session) takes(in, out int) error {
+	if in != s.inputs || out != s.outputs {
+		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, in, out)
+	}
+	return nil
+}
 
 // run does the same, and makes what is nil in out.
 func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) error {
-	if len(in) != s.inputs || len(out) != s.outputs {
-		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, len(in), len(out))
+	if err := s.takes(len(in), len(out)); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -197,6 +237,20 @@ type Result[T Element] struct {
 
 // Fetch runs the session and returns what comes back, which must consist of T.
 func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T], error) {
+	if s.worker != nil {
+		reply, err := s.worker.run(ctx, s.number, in, nil)
+		if err != nil {
+			return nil, err
+		}
+		results := make([]Result[T], len(reply.Arrays))
+		for i, a := range reply.Arrays {
+			if a.Of != typeName[T]() {
+				return nil, fmt.Errorf("output %d doesn't consist of %T", i, *new(T))
+			}
+			results[i] = Result[T]{numbersOf[T](reply.blobs[i]), a.Shape}
+		}
+		return results, nil
+	}
 	out := make([]onnxruntime.Value, s.outputs)
 	defer destroy(out)
 	if err := s.run(ctx, in, out); err != nil {
@@ -208,16 +262,30 @@ func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T],
 		if !ok {
 			return nil, fmt.Errorf("output %d doesn't consist of %T", i, *new(T))
 		}
-		results[i].Data = slices.Clone(t.GetData())
-		for _, d := range t.GetShape() {
-			results[i].Shape = append(results[i].Shape, int(d))
-		}
+		results[i] = Result[T]{slices.Clone(t.GetData()), shapeOf(t.GetShape())}
 	}
 	return results, nil
 }
 
+func shapeOf(s onnxruntime.Shape) (dims []int) {
+	for _, d := range s {
+		dims = append(dims, int(d))
+	}
+	return dims
+}
+
 // Close releases the session.
-func (s *Session) Close() error { return s.session.Destroy() }
+func (s *Session) Close() error {
+	if s.worker != nil {
+		_, err := s.worker.call(context.Background(), &message{Do: doUnload, Session: s.number})
+		var gone *Fault
+		if errors.As(err, &gone) {
+			return nil
+		}
+		return err
+	}
+	return s.session.Destroy()
+}
 
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of memory|ALLOC_FAILED|AllocateRawInternal`)
 

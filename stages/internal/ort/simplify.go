@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,13 @@ const disable = "optimization.disable_specified_optimizers"
 // the layer before it, and fusions of the names in without are left undone too. The error
 // is the library's for a model that it can't load.
 func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
+	if r.worker != nil {
+		reply, err := r.worker.call(context.Background(), &message{Do: doSimplify, Without: without, blobs: [][]byte{model}})
+		if err != nil {
+			return nil, err
+		}
+		return reply.blobs[0], nil
+	}
 	dir, err := os.MkdirTemp("", "runexp-simplify-")
 	if err != nil {
 		return nil, err
@@ -67,6 +75,13 @@ type Info struct {
 
 // Outputs returns what the library infers of a model's outputs, without running it.
 func (r *Runtime) Outputs(model []byte) ([]Info, error) {
+	if r.worker != nil {
+		reply, err := r.worker.call(context.Background(), &message{Do: doOutputs, blobs: [][]byte{model}})
+		if err != nil {
+			return nil, err
+		}
+		return reply.Infos, nil
+	}
 	dir, err := os.MkdirTemp("", "runexp-infer-")
 	if err != nil {
 		return nil, err

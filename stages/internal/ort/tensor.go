@@ -12,6 +12,8 @@ import (
 // A Value is something that a session is fed or fills: a [Tensor].
 type Value interface {
 	value() onnxruntime.Value
+	// array returns the tensor's shape and its memory.
+	array() (array, []byte)
 	// Close releases what the library holds of it.
 	Close() error
 }
@@ -68,6 +70,10 @@ func aligned[T Element](n int) []T {
 }
 
 func (t *Tensor[T]) value() onnxruntime.Value { return t.t }
+
+func (t *Tensor[T]) array() (array, []byte) {
+	return array{shapeOf(t.t.GetShape()), typeName[T]()}, bytesOf(t.Data)
+}
 
 // Close releases what the library holds of t; Data must not be used any more.
 func (t *Tensor[T]) Close() error {

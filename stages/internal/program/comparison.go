@@ -71,10 +71,10 @@ func (n *Net) openComparison(ctx context.Context, slot stages.Slot, q Question, 
 	if err != nil {
 		return p, err
 	}
-	if p.reference, err = open(to.there.Model, to.rows, n.Classes, to.forth, slot); err != nil {
+	if p.reference, err = n.open(to.there.Model, to.rows, to.forth, slot); err != nil {
 		return p, err
 	}
-	if p.back, err = open(to.here.Model, batch, n.Classes, to.back, slot); err != nil {
+	if p.back, err = n.open(to.here.Model, batch, to.back, slot); err != nil {
 		return p, errors.Join(err, p.reference.Close())
 	}
 	return p, nil

@@ -155,10 +155,11 @@ func optimisedWithout(m *onnx.Model, out func(*onnxpb.TensorProto) bool) (*onnx.
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.Default()
+	runtime, err := ort.Warily()
 	if err != nil {
 		return nil, err
 	}
+	defer runtime.Close()
 	if b, err = runtime.Simplify(b, without...); err != nil {
 		return nil, err
 	}

@@ -15,10 +15,11 @@ import (
 // ONNX Runtime can't tell from the graph it tells by running it; measured says that it
 // had to.
 func (n *Net) infer(ctx context.Context, m *onnx.Model, batch int) (types map[string]onnx.Type, measured bool, err error) {
-	runtime, err := ort.Default()
+	runtime, err := ort.Warily()
 	if err != nil {
 		return nil, false, err
 	}
+	defer runtime.Close()
 	types = map[string]onnx.Type{n.Input: {Elem: onnxpb.TensorProto_FLOAT, Shape: n.inputShape(batch)}}
 	light := exposed(m)
 	lighten(light, meaningless)

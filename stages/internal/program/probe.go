@@ -2,14 +2,16 @@ package program
 
 import (
 	"context"
+	"errors"
 
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
 // A Probe is a model of which nothing is known yet, loaded onto the processor as it is
-// written.
+// written, in a process of its own if there can be one: it may end that.
 type Probe struct {
+	runtime *ort.Runtime
 	session *ort.Session
 	images  *ort.Tensor[float32]
 }
@@ -26,20 +28,19 @@ func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.Default()
+	runtime, err := ort.Warily()
 	if err != nil {
 		return nil, err
 	}
 	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, []string{answer})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, runtime.Close())
 	}
 	t, err := ort.NewTensor[float32](runtime, batch, m.Spec.Channels, m.Spec.Height, m.Spec.Width)
 	if err != nil {
-		s.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close(), runtime.Close())
 	}
-	return &Probe{s, t}, nil
+	return &Probe{runtime, s, t}, nil
 }
 
 // Answer runs the model on a batch of normalised images.
@@ -55,6 +56,7 @@ func (p *Probe) Answer(ctx context.Context, images []float32) (ort.Result[float3
 // Close unloads the model.
 func (p *Probe) Close() {
 	p.session.Close()
+	p.runtime.Close()
 	p.images.Close()
 }
 

@@ -213,14 +213,15 @@ type loaded struct {
 	recipe         recipe
 	batch, classes int
 	session        *ort.Session  // nil in a rehearsal
+	runtime        *ort.Runtime  // of the session
 	digest         stages.Digest // if the slot records it
 }
 
 // open returns the program of a recipe for a slot, given its model.
-func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (l *loaded, err error) {
+func (n *Net) open(m *onnx.Model, batch int, r recipe, slot stages.Slot) (l *loaded, err error) {
 	if _, ok := slot.(*Rehearsal); ok {
-		l = &loaded{recipe: r, batch: batch, classes: classes}
-	} else if l, err = load(m, batch, classes, r, slot.Device()); err != nil {
+		l = &loaded{recipe: r, batch: batch, classes: n.Classes}
+	} else if l, err = n.load(m, batch, r, slot.Device()); err != nil {
 		return nil, err
 	}
 	if recorderOf(slot) != nil {
@@ -230,12 +231,12 @@ func open(m *onnx.Model, batch, classes int, r recipe, slot stages.Slot) (l *loa
 }
 
 // load returns the program on a device.
-func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*loaded, error) {
+func (n *Net) load(m *onnx.Model, batch int, r recipe, d stages.Device) (*loaded, error) {
 	b, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.Default()
+	runtime, err := ort.For(n.digest)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +254,9 @@ func load(m *onnx.Model, batch, classes int, r recipe, d stages.Device) (*loaded
 	}
 	s, err := session(b, inputs, outputs, d, misfused(m.Proto)...)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, runtime.Close())
 	}
-	return &loaded{recipe: r, batch: batch, classes: classes, session: s}, nil
+	return &loaded{recipe: r, batch: batch, classes: n.Classes, session: s, runtime: runtime}, nil
 }
 
 // memory returns the bytes of what the program is fed and returns.
@@ -272,7 +273,7 @@ func (l *loaded) Close() error {
 	if l.session == nil {
 		return nil
 	}
-	return l.session.Close()
+	return errors.Join(l.session.Close(), l.runtime.Close())
 }
 
 // A Program is a compiled program on a device, with the memory of what it is fed
@@ -301,7 +302,7 @@ func (n *Net) keep(slot stages.Slot, key string, batch int, weight int64, make f
 		if err != nil {
 			return nil, err
 		}
-		return open(m, batch, n.Classes, r, slot)
+		return n.open(m, batch, r, slot)
 	})
 	if err != nil {
 		return nil, err

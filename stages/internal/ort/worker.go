@@ -1,0 +1,407 @@
+package ort
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A worker is a process of its own that uses the library for this one. What a file
+// makes ONNX Runtime do there, a fault or a loop without an end, doesn't end this
+// process. Several calls may be under way at once.
+type worker struct {
+	cmd    *exec.Cmd
+	stderr *beginning
+
+	mu       sync.Mutex // guards the rest, and writing
+	in       io.WriteCloser
+	limits   Limits
+	last     uint64
+	pending  map[uint64]chan *message
+	resident int64 // bytes of memory, when it last told
+	fault    error // why the process ended
+	closed   bool
+}
+
+// Limits are what a worker may take; 0 is no limit.
+type Limits struct {
+	Time   time.Duration // of processor
+	Memory int64         // bytes of resident memory
+}
+
+// The environment variables that say what a file may take that is met for the first time,
+// for one batch: how much of a processor's time, and how many GB of memory.
+const (
+	timeVariable   = "RUNEXP_MODEL_TIME"
+	memoryVariable = "RUNEXP_MODEL_MEMORY"
+)
+
+// usualTime is far more than any classifier takes, and it's the processor's time: it
+// doesn't pass while other processes run.
+const usualTime = 5 * time.Minute
+
+// cautious returns the limits for a file that is met for the first time.
+func cautious() (Limits, error) {
+	l := Limits{Time: usualTime, Memory: freeMemory()}
+	if text := os.Getenv(timeVariable); text != "" {
+		t, err := time.ParseDuration(text)
+		if err != nil || t <= 0 {
+			return l, fmt.Errorf("$%s is %q: give a positive duration, such as 10m", timeVariable, text)
+		}
+		l.Time = t
+	}
+	if text := os.Getenv(memoryVariable); text != "" {
+		gb, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(gb > 0) {
+			return l, fmt.Errorf("$%s is %q: give a positive number of GB, such as 16", memoryVariable, text)
+		}
+		l.Memory = int64(gb * 1e9)
+	}
+	return l, nil
+}
+
+// Warily returns a runtime for what a file is to do for the first time. It is in a process
+// of its own, which does nothing else until Close, within the usual limits; or it's this
+// process, where nobody said how to start one.
+func Warily() (*Runtime, error) {
+	r, err := Default()
+	if err != nil {
+		return nil, err
+	}
+	l, err := cautious()
+	if err != nil {
+		return nil, err
+	}
+	process.mu.Lock()
+	if process.workers == nil {
+		process.mu.Unlock()
+		return r, nil
+	}
+	process.mu.Unlock()
+	wary <- struct{}{}
+	r, err = r.warily(l)
+	if err != nil {
+		<-wary
+	}
+	return r, err
+}
+
+// wary bounds the processes that [Warily] has at work; who has one asks for no other.
+var wary = make(chan struct{}, 4)
+
+func (r *Runtime) warily(l Limits) (*Runtime, error) {
+	process.mu.Lock()
+	var w *worker
+	if n := len(process.idle); n > 0 {
+		w, process.idle = process.idle[n-1], process.idle[:n-1]
+	}
+	process.mu.Unlock()
+	if w != nil && w.open(r, l) == nil {
+		apart := *r
+		apart.worker, apart.spare = w, true
+		return &apart, nil
+	}
+	apart, err := r.apart(l, nil)
+	if err == nil {
+		apart.spare = true
+	}
+	return apart, err
+}
+
+// apart returns a runtime in a process of its own, within limits, which Close ends; r
+// itself where this program doesn't say how to start one. It calls ended, unless that's
+// nil, if the process ends before.
+func (r *Runtime) apart(l Limits, ended func()) (*Runtime, error) {
+	process.mu.Lock()
+	command := process.workers
+	process.mu.Unlock()
+	own := *r
+	if command == nil {
+		return &own, nil
+	}
+	w, err := startWorker(command, ended)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.open(r, l); err != nil {
+		w.close()
+		return nil, err
+	}
+	own.worker = w
+	return &own, nil
+}
+
+// open has the process open the library, and begin anew to count what it takes.
+func (w *worker) open(r *Runtime, l Limits) error {
+	w.mu.Lock()
+	w.limits = l
+	w.mu.Unlock()
+	_, err := w.call(context.Background(), &message{Do: doOpen, Library: r.Library.Path, Limits: &l})
+	return err
+}
+
+// small is how much memory a process may keep that waits for what it's to do next.
+const small = 256 << 20
+
+// Close ends the process of a runtime that has one of its own, or keeps it for the next
+// call of [Warily].
+func (r *Runtime) Close() error {
+	w := r.worker
+	if w == nil {
+		return nil
+	}
+	if r.spare {
+		defer func() { <-wary }()
+	}
+	w.mu.Lock()
+	keep := r.spare && w.fault == nil && !w.closed && w.resident < small
+	w.mu.Unlock()
+	if !keep {
+		w.close()
+		return nil
+	}
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	process.idle = append(process.idle, w)
+	return nil
+}
+
+// UseWorkers says which command starts a worker: a program and its arguments, which calls
+// [Serve]. Without it everything is done in this process.
+func UseWorkers(command ...string) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	process.workers = command
+}
+
+// What a request is for.
+const (
+	doOpen     = "open"
+	doLoad     = "load"
+	doRun      = "run"
+	doUnload   = "unload"
+	doSimplify = "simplify"
+	doOutputs  = "outputs"
+)
+
+func startWorker(command []string, ended func()) (*worker, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{
+		// The first word tells a program of several names what it is.
+		cmd:    &exec.Cmd{Path: exe, Args: command},
+		stderr: &beginning{}, pending: map[uint64]chan *message{},
+	}
+	w.cmd.Stderr = w.stderr
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("a process for a model: %w", err)
+	}
+	go w.receive(out, ended)
+	return w, nil
+}
+
+// receive hands replies to their callers until the process ends.
+func (w *worker) receive(out io.Reader, onEnd func()) {
+	var err error
+	for r := bufio.NewReaderSize(out, 1<<16); err == nil; {
+		var m *message
+		if m, err = readMessage(r); err == nil {
+			w.mu.Lock()
+			reply := w.pending[m.ID]
+			delete(w.pending, m.ID)
+			if m.Resident > 0 {
+				w.resident = m.Resident
+			}
+			w.mu.Unlock()
+			if reply != nil {
+				reply <- m
+			}
+		}
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		_ = w.cmd.Process.Kill() // it writes something else
+	}
+	ended := w.cmd.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = w.reason(ended)
+	for _, reply := range w.pending {
+		close(reply)
+	}
+	w.pending = nil
+	if !w.closed && onEnd != nil {
+		onEnd()
+	}
+}
+
+// call sends a request and returns the reply. The error is the reply's, that of a process
+// that ended, a [Fault], or the cause of ctx, which ends the process.
+func (w *worker) call(ctx context.Context, m *message) (*message, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	reply := make(chan *message, 1)
+	if err := w.send(m, reply); err != nil {
+		return nil, err
+	}
+	select {
+	case got, ok := <-reply:
+		if !ok {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return nil, w.fault
+		}
+		return got, got.failure()
+	case <-ctx.Done():
+		w.close()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (w *worker) send(m *message, reply chan *message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault != nil {
+		return w.fault
+	}
+	w.last++
+	m.ID = w.last
+	w.pending[m.ID] = reply
+	// If the process has ended, receive says so to all that wait.
+	_ = m.write(w.in)
+	return nil
+}
+
+// close ends the process.
+func (w *worker) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		_ = w.cmd.Process.Kill() // an error if it has ended
+		_ = w.in.Close()
+	}
+}
+
+// A Fault is the error of a process of its own that ended while it used the library.
+type Fault struct {
+	reason string
+	memory bool
+}
+
+func (f *Fault) Error() string { return f.reason }
+
+// Is reports whether the process ended for lack of memory.
+func (f *Fault) Is(err error) bool { return f.memory && err == stages.ErrOutOfMemory }
+
+var (
+	fatalSignal = regexp.MustCompile(`(?m)^\[?(?:signal )?(SIG[A-Z]+)\b`)
+	noMemory    = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|bad_alloc|pthread_create failed`)
+)
+
+// faults says what the signals of native faults mean.
+var faults = map[string]string{
+	"SIGFPE":  "an integer division by zero, or one whose result is out of range",
+	"SIGSEGV": "an access to memory that isn't its own",
+	"SIGBUS":  "an access to memory that isn't there",
+	"SIGILL":  "an instruction that the processor doesn't have",
+	"SIGABRT": "which says that it gave up",
+	"SIGTRAP": "which says that it gave up",
+}
+
+// reason says why the process ended.
+func (w *worker) reason(ended error) error {
+	said := w.stderr.String()
+	var exit *exec.ExitError
+	code := 0
+	if errors.As(ended, &exit) {
+		code = exit.ExitCode()
+	}
+	name := signalOf(w.cmd.ProcessState)
+	if m := fatalSignal.FindStringSubmatch(said); name == "" && m != nil {
+		name = m[1]
+	}
+	switch {
+	case code == exitTime:
+		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
+	case code == exitMemory:
+		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, which is what is free unless $%s says otherwise", float64(w.limits.Memory)/1e9, memoryVariable), true}
+	case noMemory.MatchString(said):
+		return &Fault{"the model takes more memory for one batch than there is", true}
+	case name == "SIGKILL" && !w.closed:
+		return &Fault{"the process that ran the model was killed, by the system if memory was short", true}
+	case faults[name] != "":
+		return &Fault{reason: fmt.Sprintf("the model crashes ONNX Runtime: %s, %s", name, faults[name])}
+	case name != "":
+		return &Fault{reason: "the process that ran the model was ended by " + name}
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	return &Fault{reason: strings.TrimSuffix(fmt.Sprintf("the process that ran the model ended with exit code %d: %s", code, first), ": ")}
+}
+
+// A beginning keeps the first bytes that are written to it.
+type beginning struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+const beginningSize = 1 << 14
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Write(p[:min(len(p), beginningSize-b.b.Len())])
+	return len(p), nil
+}
+
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// load loads a model, as [openSession] does here.
+func (w *worker) load(m *message, model []byte) (*Session, error) {
+	if len(m.Inputs) == 0 || len(m.Outputs) == 0 {
+		return nil, errNoEnds
+	}
+	m.Do, m.blobs = doLoad, [][]byte{model}
+	reply, err := w.call(context.Background(), m)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{worker: w, number: reply.Session, inputs: len(m.Inputs), outputs: len(m.Outputs)}, nil
+}
+
+// run feeds in and returns the reply, whose blobs are the outputs: of the shapes in out,
+// or, if that is nil, of those that the library finds out.
+func (w *worker) run(ctx context.Context, session int, in []Value, out []array) (*message, error) {
+	m := &message{Do: doRun, Session: session, Arrays: slices.Clone(out)}
+	for _, v := range in {
+		a, b := v.array()
+		m.Arrays, m.blobs = append(m.Arrays, a), append(m.blobs, b)
+	}
+	return w.call(ctx, m)
+}
