@@ -1,13 +1,14 @@
 package ort
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // apart are the library's fusions that [Runtime.Simplify] leaves undone, because
@@ -18,18 +19,20 @@ var apart = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip", "MatMul_Ba
 // disable is the entry that names what a session leaves undone.
 const disable = "optimization.disable_specified_optimizers"
 
+// maxModel is the size up to which protobuf can hold a model.
+const maxModel = math.MaxInt32
+
 // Simplify returns a model that computes the same with fewer nodes: what doesn't
 // depend on the input is computed, what does nothing is gone. The more the model
 // says of its input's shape, the more goes. BatchNormalization stays apart from
 // the layer before it, and fusions of the names in without are left undone too. The error
 // is the library's for a model that it can't load.
 func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "runexp-simplify-")
+	f, path, remove, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "model.onnx")
+	defer remove()
 	o, err := cpuOptions(
 		func(o *onnxruntime.SessionOptions) error {
 			return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelEnableBasic)
@@ -51,11 +54,11 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	if err := s.Destroy(); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("ONNX Runtime wrote no simplified model: %w", err)
+	b, err := stages.ReadAll(f, maxModel)
+	if err == nil && len(b) == 0 {
+		err = errors.New("ONNX Runtime wrote no simplified model")
 	}
-	return b, nil
+	return b, err
 }
 
 // An Info is what the library infers of an output of a model.
@@ -67,13 +70,12 @@ type Info struct {
 
 // Outputs returns what the library infers of a model's outputs, without running it.
 func (r *Runtime) Outputs(model []byte) ([]Info, error) {
-	dir, err := os.MkdirTemp("", "runexp-infer-")
+	f, path, remove, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "model.onnx")
-	if err := os.WriteFile(path, model, 0o600); err != nil {
+	defer remove()
+	if _, err := f.Write(model); err != nil {
 		return nil, err
 	}
 	o, err := cpuOptions(func(o *onnxruntime.SessionOptions) error {
