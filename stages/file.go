@@ -20,7 +20,7 @@ var ErrNotRegular = errors.New("not a regular file")
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: notRegular(info.Mode())}
+		err = notRegular(path, info)
 	}
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func OpenFile(path string) (*os.File, error) {
 func Regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: f.Name(), Err: notRegular(info.Mode())}
+		err = notRegular(f.Name(), info)
 	}
 	if err != nil {
 		f.Close()
@@ -47,22 +47,27 @@ func Regular(f *os.File) (*os.File, error) {
 	return f, nil
 }
 
-// notRegular says what a file is instead of a regular one.
-func notRegular(mode fs.FileMode) error {
-	kind := "a special file"
+func notRegular(path string, info fs.FileInfo) error {
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%s, %w", Kind(info.Mode()), ErrNotRegular)}
+}
+
+// Kind names the kind of a file for people.
+func Kind(mode fs.FileMode) string {
 	switch {
+	case mode.IsRegular():
+		return "a regular file"
 	case mode.IsDir():
-		kind = "a folder"
+		return "a folder"
 	case mode&fs.ModeSymlink != 0:
-		kind = "a symbolic link"
+		return "a symbolic link"
 	case mode&fs.ModeNamedPipe != 0:
-		kind = "a pipe"
+		return "a pipe"
 	case mode&fs.ModeDevice != 0:
-		kind = "a device"
+		return "a device"
 	case mode&fs.ModeSocket != 0:
-		kind = "a socket"
+		return "a socket"
 	}
-	return fmt.Errorf("%s, %w", kind, ErrNotRegular)
+	return "a special file"
 }
 
 // ReadFile reads a regular file of at most limit bytes.

@@ -72,11 +72,17 @@ type Store struct {
 	temp    atomic.Uint64 // number of the next temporary file
 	tempID  uint64
 
+	folderMu sync.RWMutex
+	folders  map[string]bool // those below dir that are known to be real ones
+
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
-	logMu sync.Mutex // guards logs
-	logs  map[string]*openLog
+	maxLogs  int        // that are open at once
+	logMu    sync.Mutex // guards what follows
+	logs     map[string]*openLog
+	openLogs int    // of logs
+	appends  uint64 // to logs
 
 	indexMu sync.RWMutex // guards what follows
 	index   index
@@ -89,6 +95,8 @@ type Store struct {
 
 	memoMu sync.Mutex
 	memos  map[stages.Digest][]byte // nil until first asked for
+
+	unwritten sync.Once // warns that memos can't be written
 
 	files statIndex
 
@@ -111,7 +119,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, objects: filepath.Join(dir, "objects"), readOnly: o.ReadOnly, hook: o.Hook, warner: o.Warn,
-		tempID: rand.Uint64(),
+		tempID: rand.Uint64(), maxLogs: logLimit(),
 	}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
@@ -165,7 +173,7 @@ func formatLine(n int) string {
 // missing or damaged is written again by the next writer; frames and names tell
 // formats apart, so nothing can be misread meanwhile.
 func (s *Store) checkFormat() error {
-	b, err := os.ReadFile(filepath.Join(s.dir, formatName))
+	b, err := s.readFile(filepath.Join(s.dir, formatName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -188,7 +196,7 @@ func (s *Store) checkFormat() error {
 func (s *Store) setUp() error {
 	s.prepare.Do(func() {
 		path := filepath.Join(s.dir, formatName)
-		if b, err := os.ReadFile(path); err == nil && string(b) == formatLine(format) {
+		if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {
 			return
 		}
 		s.ready = s.writeFile(path, 0o666, inPieces([]byte(formatLine(format))))
