@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	ctx, stop := withSignals(t.Context())
+	ctx, stop := withSignals(t.Context(), true)
 	defer stop()
 	if err := stoppedBy(ctx); err != nil {
 		t.Fatalf("stopped before any signal: %v", err)

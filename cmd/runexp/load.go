@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -55,6 +57,31 @@ func here() (place, error) {
 		if at == filepath.Dir(at) {
 			return place{dir}, nil
 		}
+	}
+}
+
+// real returns an error if path is a symbolic link or, where it lies in the place,
+// goes through one: a repository can carry links to anywhere, and nothing is written
+// or removed beyond them.
+func (p place) real(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return environment(err)
+	}
+	for first := true; ; first = false {
+		rel, err := filepath.Rel(p.root, at)
+		if inside := err == nil && rel != "." && filepath.IsLocal(rel); !inside && !first {
+			return nil
+		}
+		info, err := os.Lstat(at)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			to, _ := os.Readlink(at)
+			return environment(fmt.Errorf("%s is a symbolic link, to %q, beyond which nothing is written: name the folder itself", p.short(at), to))
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+		at = filepath.Dir(at)
 	}
 }
 

@@ -35,6 +35,8 @@ type verb struct {
 	help  string // a screen, ending with an example
 	flags *flags
 	run   func(ctx context.Context, u *ui, args []string) error
+
+	drains bool // on a first signal it finishes what runs; others stop
 }
 
 const usage = `runexp: an experiment file in, a reviewed answer out
@@ -73,7 +75,7 @@ func (u *ui) start(args []string) (code int) {
 	}
 	if isHelp(args[0]) {
 		writeUsage(u.out)
-		return exitDone
+		return u.end(nil)
 	}
 	v := findVerb(args[0])
 	if v == nil {
@@ -82,14 +84,18 @@ func (u *ui) start(args []string) (code int) {
 	rest, err := v.flags.parse(args[1:])
 	if err == errHelp {
 		io.WriteString(u.out, v.help)
-		return exitDone
+		return u.end(nil)
 	}
 	if err != nil {
 		return u.end(err)
 	}
-	ctx, stop := withSignals(context.Background())
+	ctx, stop := withSignals(context.Background(), v.drains)
 	defer stop()
-	return u.end(v.run(ctx, u, rest))
+	err = v.run(ctx, u, rest)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return u.end(err)
 }
 
 func findVerb(name string) *verb {

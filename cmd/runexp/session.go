@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -108,6 +110,9 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 	dir := e.store
 	if dir == "" {
 		dir = p.store()
+		if err := p.real(dir); err != nil {
+			return nil, err
+		}
 	}
 	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
@@ -148,11 +153,16 @@ func (p place) prepare() error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return environment(err)
 	}
-	ignore := filepath.Join(dir, ".gitignore")
-	if _, err := os.Stat(ignore); err == nil {
+	// Whatever stands there is the user's, be it a link to nowhere.
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err := os.WriteFile(ignore, []byte("*\n"), 0o666); err != nil {
+	if err == nil {
+		_, err = f.WriteString("*\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return environment(err)
 	}
 	return nil
