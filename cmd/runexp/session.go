@@ -168,14 +168,14 @@ func (p place) prepare() error {
 	return nil
 }
 
-// run executes what is missing of plan. A runtime that can't be had ends the run
-// at once, instead of failing every cell that needs it.
+// run executes what is missing of plan. A runtime that can't be had and a store that
+// can't be written end the run at once, instead of failing every cell.
 func (s *session) run(ctx context.Context, plan *pipeline.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.engine.OnEvent = func(e pipeline.Event) {
-		if registry.NoRuntime(e.Err) {
-			cancel(e.Err)
+		if registry.NoRuntime(e.Err) || errors.Is(e.Err, store.ErrUnwritable) {
+			cancel(environment(e.Err))
 			return
 		}
 		show(e)

@@ -103,6 +103,10 @@ type Store struct {
 	spool spool
 }
 
+// ErrUnwritable is the cause of an error about a store whose disk is read-only, or
+// whose folder is another user's: nothing new can be recorded there.
+var ErrUnwritable = errors.New("can't be written")
+
 var errReadOnly = errors.New("the store was opened for reading only")
 
 const (
@@ -211,7 +215,7 @@ func (s *Store) writeErr(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("store %q can't be written: %w", s.dir, err)
+		return fmt.Errorf("store %q %w: %w", s.dir, ErrUnwritable, err)
 	}
 	return fmt.Errorf("store %q: %w", s.dir, err)
 }
