@@ -23,7 +23,7 @@ import (
 // openOut makes a folder where it's missing, and opens it so that no link in it leads
 // out of it.
 func openOut(p place, dir string) (*os.Root, error) {
-	if err := p.real(dir); err != nil {
+	if err := p.realNamed(dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {

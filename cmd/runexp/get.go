@@ -46,7 +46,7 @@ func getVerb() *verb {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.store.Close()) }()
-			if err := s.place.real(*out); err != nil {
+			if err := s.place.realNamed(*out); err != nil {
 				return err
 			}
 			part := plan.UpTo(cell)

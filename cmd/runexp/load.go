@@ -85,6 +85,23 @@ func (p place) real(path string) error {
 	}
 }
 
+// realNamed is real for a path that the user gave: links above its last element may
+// be as long as they don't lead out of the place.
+func (p place) realNamed(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return environment(err)
+	}
+	root, errRoot := filepath.EvalSymlinks(p.root)
+	above, errAbove := filepath.EvalSymlinks(filepath.Dir(abs))
+	if errRoot == nil && errAbove == nil {
+		if rel, err := filepath.Rel(root, above); err == nil && filepath.IsLocal(rel) {
+			return place{root}.real(filepath.Join(above, filepath.Base(abs)))
+		}
+	}
+	return p.real(path)
+}
+
 func (p place) store() string { return filepath.Join(p.root, ".runexp", "store") }
 
 // review is the folder that people review.

@@ -140,7 +140,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 func create(file, dir string, b []byte) error {
 	p, err := here()
 	if err == nil {
-		err = p.real(dir)
+		err = p.realNamed(dir)
 	}
 	if err != nil {
 		return err

@@ -129,10 +129,14 @@ func (f *runFlags) folder(p place, plan *pipeline.Plan) string {
 // to its folder.
 func (f *runFlags) usable(p place, plan *pipeline.Plan) error {
 	dir := f.folder(p, plan)
-	if err := p.real(dir); err != nil {
+	err := p.real(dir)
+	if f.out != "" {
+		err = p.realNamed(dir)
+	}
+	if err != nil {
 		return err
 	}
-	err := publish.Check(dir)
+	err = publish.Check(dir)
 	var foreign *publish.ForeignError
 	switch {
 	case errors.As(err, &foreign) && f.out != "":
