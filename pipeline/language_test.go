@@ -306,7 +306,7 @@ func TestExtends(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"two.yaml": "a file that others extend can't extend another", "none.yaml": `the file "none.yaml" can't be read`,
-		".": `the file "." can't be read: not a regular file`, "bad.yaml": "a reference inside",
+		".": `the file "." can't be read: a folder, not a regular file`, "bad.yaml": "a reference inside",
 	} {
 		_, err := Parse("x.yaml", []byte("extends: "+file+"\nname: x\nstages: {a: {uses: dataset/shapes}}\n"), dir, paperCatalog(), Overrides{})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -124,20 +122,9 @@ func (l *loader) extend(root *yamlNode) *yamlNode {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(n.src.dir, filepath.FromSlash(file))
 	}
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = readExperiment(file)
-	}
+	data, err := readExperiment(file)
 	if err != nil {
-		var at *os.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		l.at(n, "", "the file "+strconv.Quote(n.text)+" can't be read: "+err.Error())
+		l.at(n, "", "the file "+strconv.Quote(n.text)+" can't be read: "+cause(err).Error())
 		return root
 	}
 	base := l.read(&sourceText{name: file, dir: filepath.Dir(file), data: data})

@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // maxExperimentBytes bounds an experiment file. The largest one that a person
@@ -46,20 +49,24 @@ func (s *sourceText) complain(c *complaints, line, col int, hint, msg string) {
 
 // readExperiment reads a file, refusing what can't be an experiment.
 func readExperiment(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
+	f, err := stages.OpenFile(file)
+	if errors.Is(err, stages.ErrNotRegular) {
+		return nil, &fs.PathError{Op: "open", Path: file, Err: cause(err)}
+	} else if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder, not an experiment file", file)
-	}
 	// One byte more than allowed, so that a longer file is noticed.
 	return io.ReadAll(io.LimitReader(f, maxExperimentBytes+1))
+}
+
+// cause drops the operation and the path from an error of the file system.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // checkText complains about what can't stand in an experiment file, whatever it

@@ -57,6 +57,9 @@ func checkVerb() *verb {
 			}
 			good := true
 			for _, file := range args {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
 				plan, err := pipeline.Load(file, registry.Builtin(), o)
 				var diags pipeline.Diags
 				if err != nil && !errors.As(err, &diags) {

@@ -61,7 +61,15 @@ func doctor(u *ui, engine *engineFlags) error {
 	if dir == "" {
 		dir = p.store()
 	}
-	text, err := writable(dir)
+	var text string
+	if engine.store == "" {
+		err = p.real(dir)
+	}
+	if err != nil {
+		text = "not usable: " + err.Error()
+	} else {
+		text, err = writable(dir)
+	}
 	fmt.Fprintf(t, "store\t%s, %s\n", dir, text)
 	if err := t.Flush(); err != nil {
 		return err

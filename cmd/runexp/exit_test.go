@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	ctx, stop := withSignals(t.Context())
+	ctx, stop := withSignals(t.Context(), true)
 	defer stop()
 	if err := stoppedBy(ctx); err != nil {
 		t.Fatalf("stopped before any signal: %v", err)
@@ -122,5 +123,34 @@ func TestSize(t *testing.T) {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+// What doesn't drain stops at the first signal.
+func TestSignalStops(t *testing.T) {
+	ctx, stop := withSignals(t.Context(), false)
+	defer stop()
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if got := exitCode(context.Cause(ctx)); got != 130 {
+		t.Errorf("a first SIGINT gives exit code %d, want 130", got)
+	}
+}
+
+// A terminal that closes drains a run as a termination does.
+func TestHangUp(t *testing.T) {
+	ctx, stop := withSignals(t.Context(), true)
+	defer stop()
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("hang-ups are ignored here")
+	}
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-draining(ctx)
+	if got := exitCode(stoppedBy(ctx)); got != 129 || ctx.Err() != nil {
+		t.Errorf("a first SIGHUP gives exit code %d, want 129", got)
 	}
 }

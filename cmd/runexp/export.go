@@ -4,41 +4,61 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
 )
 
-// exportPort writes what a port holds to files in dir, and returns their names.
-func exportPort(dir string, port *stages.Port, d stages.Data) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+// openOut makes a folder where it's missing, and opens it so that no link in it leads
+// out of it.
+func openOut(p place, dir string) (*os.Root, error) {
+	if err := p.realNamed(dir); err != nil {
 		return nil, err
 	}
-	base := filepath.Join(dir, port.Name)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, environment(err)
+	}
+	to, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, environment(err)
+	}
+	return to, nil
+}
+
+// exportPort writes what a port holds to files in a folder, and returns their names.
+func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error) {
+	base := port.Name
 	switch port.Type.Form {
 	case stages.FormTensor:
-		return exportTensors(base, d)
+		return exportTensors(to, base, d)
 	case stages.FormTable:
-		return exportTable(base+".csv", d)
+		return exportTable(to, base+".csv", d)
 	}
 	file := base + "." + cmp.Or(d.Facts["ext"], "bin")
 	b, err := d.Load(0)
 	if err != nil {
 		return nil, err
 	}
-	return []string{file}, os.WriteFile(file, b, 0o666)
+	return []string{file}, writeFile(to, file, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
 }
 
 // exportTensors writes one .npy with all items, or one an item in a folder when
 // their shapes differ, and a .csv that says which is which.
-func exportTensors(base string, d stages.Data) ([]string, error) {
+func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	tensor := func(i int) (stages.Tensor, error) {
 		b, err := d.Load(i)
 		if err != nil {
@@ -68,16 +88,16 @@ func exportTensors(base string, d stages.Data) ([]string, error) {
 	names := []string{base + ".npy", base + ".csv"}
 	if !alike {
 		names = []string{base + ".csv"}
-		if err := os.MkdirAll(base, 0o777); err != nil {
+		if err := realFolder(to, base); err != nil {
 			return nil, err
 		}
 	}
-	if err := exportItems(base+".csv", d.Items, values); err != nil {
+	if err := exportItems(to, base+".csv", d.Items, values); err != nil {
 		return nil, err
 	}
 	if alike {
 		shape := append([]int{d.Items.Len()}, first.Shape...)
-		return names, writeFile(base+".npy", func(w io.Writer) error {
+		return names, writeFile(to, base+".npy", func(w io.Writer) error {
 			return npy(w, cmp.Or(first.DType, stages.F32), shape, d.Items.Len(), tensor)
 		})
 	}
@@ -87,7 +107,7 @@ func exportTensors(base string, d stages.Data) ([]string, error) {
 			return nil, err
 		}
 		file := filepath.Join(base, fmt.Sprintf("%06d.npy", i))
-		err = writeFile(file, func(w io.Writer) error {
+		err = writeFile(to, file, func(w io.Writer) error {
 			return npy(w, t.DType, t.Shape, 1, func(int) (stages.Tensor, error) { return t, nil })
 		})
 		if err != nil {
@@ -125,8 +145,8 @@ func npy(w io.Writer, dtype stages.DType, shape []int, n int, tensor func(int) (
 }
 
 // exportItems writes the items' ids, and their values where they are numbers.
-func exportItems(file string, items stages.Items, values []float64) error {
-	return writeFile(file, func(w io.Writer) error {
+func exportItems(to *os.Root, file string, items stages.Items, values []float64) error {
+	return writeFile(to, file, func(w io.Writer) error {
 		c := csv.NewWriter(w)
 		head := []string{"item", "origin"}
 		if values != nil {
@@ -138,7 +158,7 @@ func exportItems(file string, items stages.Items, values []float64) error {
 			if err != nil {
 				return err
 			}
-			row := []string{it.ID, it.Origin}
+			row := []string{publish.Field(it.ID), publish.Field(it.Origin)}
 			if values != nil {
 				row = append(row, numeral(values[i]))
 			}
@@ -149,7 +169,7 @@ func exportItems(file string, items stages.Items, values []float64) error {
 	})
 }
 
-func exportTable(file string, d stages.Data) ([]string, error) {
+func exportTable(to *os.Root, file string, d stages.Data) ([]string, error) {
 	b, err := d.Load(0)
 	if err != nil {
 		return nil, err
@@ -158,7 +178,7 @@ func exportTable(file string, d stages.Data) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{file}, writeFile(file, func(w io.Writer) error {
+	return []string{file}, writeFile(to, file, func(w io.Writer) error {
 		c := csv.NewWriter(w)
 		head := slices.Clone(t.Keys)
 		for _, n := range t.Numbers {
@@ -166,7 +186,10 @@ func exportTable(file string, d stages.Data) ([]string, error) {
 		}
 		c.Write(head)
 		for _, r := range t.Rows {
-			row := slices.Clone(r.Keys)
+			var row []string
+			for _, key := range r.Keys {
+				row = append(row, publish.Field(key))
+			}
 			for _, n := range r.Numbers {
 				row = append(row, numeral(float64(n)))
 			}
@@ -186,8 +209,28 @@ func numeral(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-func writeFile(file string, write func(io.Writer) error) error {
-	f, err := os.Create(file)
+// realFolder makes a folder below to; what stands there must be one, not a link.
+func realFolder(to *os.Root, name string) error {
+	info, err := to.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return to.Mkdir(name, 0o777)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is %s, not a folder: remove it, or name another -o", filepath.Join(to.Name(), name), stages.Kind(info.Mode()))
+	}
+	return nil
+}
+
+// writeFile replaces a file, or makes it. What stands there must be a regular one: a
+// link is neither followed nor replaced.
+func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
+	if info, err := to.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is %s, not a regular file: remove it, or name another -o", filepath.Join(to.Name(), file), stages.Kind(info.Mode()))
+	}
+	temp := filepath.Join(filepath.Dir(file), fmt.Sprintf(".get-%016x", rand.Uint64()))
+	f, err := to.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -198,6 +241,12 @@ func writeFile(file string, write func(io.Writer) error) error {
 	}
 	if e := f.Close(); err == nil {
 		err = e
+	}
+	if err == nil {
+		err = to.Rename(temp, file)
+	}
+	if err != nil {
+		to.Remove(temp)
 	}
 	return err
 }

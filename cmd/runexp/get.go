@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/runexp/runexp/pipeline"
 )
@@ -26,7 +28,7 @@ func getVerb() *verb {
 	narrow, engine := narrowFlags(f), newEngineFlags(f)
 	out := f.String("o", "", "")
 	return &verb{
-		name: "get", short: "a cell's outputs as .npy, .csv, .png", help: getHelp, flags: f,
+		name: "get", short: "a cell's outputs as .npy, .csv, .png", help: getHelp, flags: f, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) (err error) {
 			if *out == "" {
 				return misuse("get", "get needs a folder: -o DIR")
@@ -44,30 +46,38 @@ func getVerb() *verb {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.store.Close()) }()
+			if err := s.place.realNamed(*out); err != nil {
+				return err
+			}
 			part := plan.UpTo(cell)
 			result, err := s.complete(ctx, u, part)
 			if err != nil {
 				return err
 			}
 			defer result.Close()
-			return export(ctx, u, result, part.Cells[len(part.Cells)-1], *out)
+			to, err := openOut(s.place, *out)
+			if err != nil {
+				return err
+			}
+			defer to.Close()
+			return export(ctx, u, result, part.Cells[len(part.Cells)-1], to)
 		},
 	}
 }
 
-func export(ctx context.Context, u *ui, r *pipeline.Result, c *pipeline.Cell, dir string) error {
+func export(ctx context.Context, u *ui, r *pipeline.Result, c *pipeline.Cell, to *os.Root) error {
 	for i := range c.Stage.Outputs {
 		port := &c.Stage.Outputs[i]
 		d, err := r.Data(ctx, c, i)
 		if err != nil {
 			return err
 		}
-		files, err := exportPort(dir, port, d)
+		files, err := exportPort(to, port, d)
 		if err != nil {
 			return fmt.Errorf("port %q: %w", port.Name, err)
 		}
 		for _, f := range files {
-			fmt.Fprintln(u.out, f)
+			fmt.Fprintln(u.out, filepath.Join(to.Name(), f))
 		}
 	}
 	return nil

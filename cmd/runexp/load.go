@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -56,6 +58,48 @@ func here() (place, error) {
 			return place{dir}, nil
 		}
 	}
+}
+
+// real returns an error if path is a symbolic link or, where it lies in the place,
+// goes through one: a repository can carry links to anywhere, and nothing is written
+// or removed beyond them.
+func (p place) real(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return environment(err)
+	}
+	for first := true; ; first = false {
+		rel, err := filepath.Rel(p.root, at)
+		if inside := err == nil && rel != "." && filepath.IsLocal(rel); !inside && !first {
+			return nil
+		}
+		info, err := os.Lstat(at)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			to, _ := os.Readlink(at)
+			return environment(fmt.Errorf("%s is a symbolic link, to %q, beyond which nothing is written: name the folder itself", p.short(at), to))
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+		at = filepath.Dir(at)
+	}
+}
+
+// realNamed is real for a path that the user gave: links above its last element may
+// be as long as they don't lead out of the place.
+func (p place) realNamed(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return environment(err)
+	}
+	root, errRoot := filepath.EvalSymlinks(p.root)
+	above, errAbove := filepath.EvalSymlinks(filepath.Dir(abs))
+	if errRoot == nil && errAbove == nil {
+		if rel, err := filepath.Rel(root, above); err == nil && filepath.IsLocal(rel) {
+			return place{root}.real(filepath.Join(above, filepath.Base(abs)))
+		}
+	}
+	return p.real(path)
 }
 
 func (p place) store() string { return filepath.Join(p.root, ".runexp", "store") }

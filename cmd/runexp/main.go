@@ -39,6 +39,8 @@ type verb struct {
 	help  string // a screen, ending with an example
 	flags *flags
 	run   func(ctx context.Context, u *ui, args []string) error
+
+	drains bool // on a first signal it finishes what runs; others stop
 }
 
 const usage = `runexp: an experiment file in, a reviewed answer out
@@ -77,7 +79,7 @@ func (u *ui) start(args []string) (code int) {
 	}
 	if isHelp(args[0]) {
 		writeUsage(u.out)
-		return exitDone
+		return u.end(nil)
 	}
 	if args[0] == workerVerb {
 		registry.ServeWorker(os.Stdin, os.Stdout)
@@ -90,15 +92,18 @@ func (u *ui) start(args []string) (code int) {
 	rest, err := v.flags.parse(args[1:])
 	if err == errHelp {
 		io.WriteString(u.out, v.help)
-		return exitDone
+		return u.end(nil)
 	}
 	if err != nil {
 		return u.end(err)
 	}
-	ctx, stop := withSignals(context.Background())
+	ctx, stop := withSignals(context.Background(), v.drains)
 	defer stop()
 	err = v.run(ctx, u, rest)
 	registry.Unwatch()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return u.end(err)
 }
 

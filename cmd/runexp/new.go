@@ -138,6 +138,13 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 
 // create writes a file that isn't there yet.
 func create(file, dir string, b []byte) error {
+	p, err := here()
+	if err == nil {
+		err = p.realNamed(dir)
+	}
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return environment(err)
 	}

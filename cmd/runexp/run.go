@@ -60,7 +60,7 @@ func runVerb() *verb {
 	f.StringVar(&r.out, "out", "", "")
 	return &verb{
 		name: "run", short: "execute what is missing, and publish", help: runHelp, flags: f,
-		run: r.run,
+		run: r.run, drains: true,
 	}
 }
 
@@ -75,6 +75,9 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	if out := s.place.out(plan.Name, f.narrow); len(plan.Narrowed) > 0 && f.out != "" && sameFolder(f.out, s.place.review(plan.Name)) {
 		return misuse("run", "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s", f.out, s.place.short(out))
 	}
+	if err := f.usable(s.place, plan); err != nil {
+		return err
+	}
 	s.engine.FailFast = f.failFast
 	if len(f.force) > 0 {
 		if s.engine.Force, err = plan.Selector(f.force); err != nil {
@@ -82,7 +85,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 		}
 	}
 	display := f.display(u)
-	log := newRunLog(s.place.runs(), plan)
+	log := newRunLog(s.place, plan)
 	result, err := s.run(ctx, plan, func(e pipeline.Event) {
 		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
 			u.working()
@@ -117,6 +120,39 @@ func (f *runFlags) display(u *ui) progress.Display {
 	return progress.Lines(u.err, time.Now)
 }
 
+// folder is where the run publishes.
+func (f *runFlags) folder(p place, plan *pipeline.Plan) string {
+	switch {
+	case f.out != "":
+		return f.out
+	case len(plan.Narrowed) > 0:
+		return p.out(plan.Name, f.narrow)
+	}
+	return p.review(plan.Name)
+}
+
+// usable returns an error, before anything is computed, if the run mustn't publish
+// to its folder.
+func (f *runFlags) usable(p place, plan *pipeline.Plan) error {
+	dir := f.folder(p, plan)
+	err := p.real(dir)
+	if f.out != "" {
+		err = p.realNamed(dir)
+	}
+	if err != nil {
+		return err
+	}
+	err = publish.Check(dir)
+	var foreign *publish.ForeignError
+	switch {
+	case errors.As(err, &foreign) && f.out != "":
+		return &usageError{verb: "run", err: fmt.Errorf("--out %s: %w", f.out, err), hint: "--out " + quote(filepath.Join(f.out, plan.Name)) + " would make a folder of its own there"}
+	case err != nil:
+		return environment(err)
+	}
+	return nil
+}
+
 // publish brings the review folder up to date and says how it compares.
 func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Result) error {
 	out := io.Writer(u.out)
@@ -128,14 +164,7 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		differs = differs || !c.Reproduced
 		fmt.Fprintf(out, "%s: %s\n", c.Cell, c)
 	}
-	dir := f.out
-	switch {
-	case dir != "":
-	case len(r.Plan.Narrowed) > 0:
-		dir = p.out(r.Plan.Name, f.narrow)
-	default:
-		dir = p.review(r.Plan.Name)
-	}
+	dir := f.folder(p, r.Plan)
 	verdict, current, err := r.Publish(ctx, dir, f.command(p, r.Plan), publish.Options{Accept: f.accept})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // A runLog keeps the events of a run that executes something, with what mustn't
 // stand in a review folder: when, where and how the command was called.
 type runLog struct {
-	dir     string
+	place   place
 	plan    *pipeline.Plan
 	file    *os.File
 	buffer  *bufio.Writer
@@ -23,7 +23,7 @@ type runLog struct {
 	planned pipeline.Event
 }
 
-func newRunLog(dir string, plan *pipeline.Plan) *runLog { return &runLog{dir: dir, plan: plan} }
+func newRunLog(p place, plan *pipeline.Plan) *runLog { return &runLog{place: p, plan: plan} }
 
 // show takes an event. The log is made when the first cell starts; that it can't
 // be written is no reason to stop a run.
@@ -48,11 +48,11 @@ func (l *runLog) show(e pipeline.Event) {
 func (l *runLog) begin() {
 	now := time.Now()
 	host, _ := os.Hostname()
-	if os.MkdirAll(l.dir, 0o777) != nil {
+	if l.place.real(l.place.runs()) != nil || os.MkdirAll(l.place.runs(), 0o777) != nil {
 		return
 	}
 	name := fmt.Sprintf("%s-%d.jsonl", now.UTC().Format("20060102T150405.000"), os.Getpid())
-	f, err := os.Create(filepath.Join(l.dir, name))
+	f, err := os.OpenFile(filepath.Join(l.place.runs(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return
 	}

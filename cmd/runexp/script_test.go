@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -32,7 +33,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
 			return err
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pipe": makePipe, "remember": rememberFolders, "untouched": untouchedFolders},
 		Condition: func(name string) (bool, error) {
+			if name == "mount" {
+				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil, nil
+			}
 			if name != "runtime" {
 				return false, fmt.Errorf("there is no condition %q", name)
 			}

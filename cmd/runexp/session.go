@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -108,6 +110,9 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 	dir := e.store
 	if dir == "" {
 		dir = p.store()
+		if err := p.real(dir); err != nil {
+			return nil, err
+		}
 	}
 	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
@@ -152,24 +157,29 @@ func (p place) prepare() error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return environment(err)
 	}
-	ignore := filepath.Join(dir, ".gitignore")
-	if _, err := os.Stat(ignore); err == nil {
+	// Whatever stands there is the user's, be it a link to nowhere.
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err := os.WriteFile(ignore, []byte("*\n"), 0o666); err != nil {
+	if err == nil {
+		_, err = f.WriteString("*\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return environment(err)
 	}
 	return nil
 }
 
-// run executes what is missing of plan. A runtime that can't be had ends the run
-// at once, instead of failing every cell that needs it.
+// run executes what is missing of plan. A runtime that can't be had and a store that
+// can't be written end the run at once, instead of failing every cell.
 func (s *session) run(ctx context.Context, plan *pipeline.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.engine.OnEvent = func(e pipeline.Event) {
-		if registry.NoRuntime(e.Err) {
-			cancel(e.Err)
+		if registry.NoRuntime(e.Err) || errors.Is(e.Err, store.ErrUnwritable) {
+			cancel(environment(e.Err))
 			return
 		}
 		show(e)

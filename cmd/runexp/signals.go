@@ -9,22 +9,26 @@ import (
 
 type drainKey struct{}
 
-// withSignals returns a context for a command. A first interrupt or termination
-// closes draining(ctx), so that work under way may finish; a second cancels the
-// context; from then on signals have their usual effect.
-func withSignals(parent context.Context) (context.Context, func()) {
+// withSignals returns a context for a command. For one that drains, a first
+// interrupt, termination or hang-up closes draining(ctx), so that work under way may
+// finish, and a second cancels the context; for another the first does. From then on
+// signals have their usual effect.
+func withSignals(parent context.Context, drains bool) (context.Context, func()) {
 	drain := make(chan struct{})
 	s := &signalled{drain: drain}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, drainKey{}, s))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	end := make(chan struct{})
 	go func() {
 		defer signal.Stop(signals)
-		for first := true; ; first = false {
+		for waits := drains; ; waits = false {
 			select {
 			case got := <-signals:
-				if !first {
+				if !waits {
 					cancel(signalError{got.(syscall.Signal)})
 					return
 				}

@@ -9,11 +9,13 @@ package main
 //   - Colour is for terminals, and NO_COLOR turns it off.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -21,7 +23,8 @@ import (
 )
 
 type ui struct {
-	out, err io.Writer
+	out      *output
+	err      io.Writer
 	terminal bool // err is one
 	color    bool
 	width    func() int
@@ -31,7 +34,7 @@ type ui struct {
 }
 
 func newUI(out, err io.Writer) *ui {
-	u := &ui{out: out, err: err, width: func() int { return 80 }, working: func() {}}
+	u := &ui{out: &output{to: out}, err: err, width: func() int { return 80 }, working: func() {}}
 	if f, ok := err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		u.terminal = true
 		u.color = os.Getenv("NO_COLOR") == ""
@@ -43,6 +46,35 @@ func newUI(out, err io.Writer) *ui {
 		}
 	}
 	return u
+}
+
+// output is stdout: results that can't be written there are an error, whoever writes
+// them.
+type output struct {
+	to io.Writer
+
+	mu  sync.Mutex
+	err error // the first
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.to.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.err = cmp.Or(o.err, err)
+	}
+	return n, err
+}
+
+// failure returns the error for results that couldn't be written.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return nil
+	}
+	return environment(fmt.Errorf("the results can't be written: %w", o.err))
 }
 
 // say writes a line for the user to stderr.
@@ -60,6 +92,9 @@ func (u *ui) hint(text string) {
 
 // end reports how a command ended and returns its exit code.
 func (u *ui) end(err error) int {
+	if unwritten := u.out.failure(); unwritten != nil && (err == nil || errors.Is(err, u.out.err)) {
+		err = unwritten
+	}
 	code := exitCode(err)
 	var (
 		usage *usageError

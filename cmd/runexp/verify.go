@@ -23,7 +23,7 @@ func verifyVerb() *verb {
 	f := newFlags("verify")
 	engine := newEngineFlags(f)
 	return &verb{
-		name: "verify", short: "are a review folder's claims reproduced?", help: verifyHelp, flags: f,
+		name: "verify", short: "are a review folder's claims reproduced?", help: verifyHelp, flags: f, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) (err error) {
 			if len(args) == 0 || len(args) > 2 {
 				return misuse("verify", "verify needs an experiment file, and perhaps a review folder")

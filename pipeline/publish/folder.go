@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -22,7 +25,10 @@ const (
 	readLimit  = 64 << 20
 )
 
-const gitattributes = `# Rows carry definitions: a merge keeps both sides' rows, the next run the right ones.
+// folderMark begins the first file of a review folder that is written.
+const folderMark = "# Rows carry definitions"
+
+const gitattributes = folderMark + `: a merge keeps both sides' rows, the next run the right ones.
 *.jsonl merge=union linguist-generated
 *.csv merge=union linguist-generated
 *.png binary linguist-generated
@@ -49,31 +55,82 @@ const tempPrefix = ".publish-"
 
 // List returns the names of the files in the review folder dir that may be
 // ours, relative to it and with slashes, sorted, and those that an interrupted
-// run left. A missing folder has none.
+// run left. A missing folder has none. What stands in the place of a file or folder
+// of ours and isn't one is an error: neither is anything beyond a link read or
+// written, nor is a link replaced.
 func List(dir string) ([]string, error) {
+	root, err := openRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return list(root)
+}
+
+// openRoot opens a folder, through which nothing outside it can be reached.
+func openRoot(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is %s, not a folder", dir, stages.Kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+func list(root *os.Root) ([]string, error) {
 	var names []string
 	for _, sub := range subFolders {
-		entries, err := os.ReadDir(filepath.Join(dir, sub.name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		entries, err := entriesOf(root, sub.name)
+		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if !slices.Contains(sub.names, e.Name()) && !slices.Contains(sub.ext, filepath.Ext(e.Name())) && !strings.HasPrefix(e.Name(), tempPrefix) {
+			temp := strings.HasPrefix(e.Name(), tempPrefix)
+			if !temp && !slices.Contains(sub.names, e.Name()) && !slices.Contains(sub.ext, filepath.Ext(e.Name())) {
 				continue
 			}
-			kind := e.Type()
-			if kind&fs.ModeSymlink != 0 {
-				if info, err := os.Stat(filepath.Join(dir, sub.name, e.Name())); err == nil {
-					kind = info.Mode()
-				}
-			}
-			if kind.IsRegular() {
-				names = append(names, path.Join(sub.name, e.Name()))
+			name := path.Join(sub.name, e.Name())
+			switch {
+			case e.Type().IsRegular():
+				names = append(names, name)
+			case !temp:
+				return nil, notOurs(root, name, e.Type())
 			}
 		}
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// entriesOf lists one of our folders; none where it's missing.
+func entriesOf(root *os.Root, name string) ([]fs.DirEntry, error) {
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, notOurs(root, name, info.Mode())
+	}
+	return fs.ReadDir(root.FS(), name)
+}
+
+func notOurs(root *os.Root, name string, mode fs.FileMode) error {
+	return fmt.Errorf("%s is %s, which runexp didn't put there: remove it, or publish elsewhere", filepath.Join(root.Name(), filepath.FromSlash(name)), stages.Kind(mode))
+}
+
+// open opens a file of a review folder for reading.
+func open(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return stages.Regular(f)
 }
 
 // A File is one file of a review folder.
@@ -85,13 +142,20 @@ type File struct {
 // Files returns what [List] does, with digests of the contents. A run that
 // finds the files as an earlier one left them has nothing to publish.
 func Files(dir string) ([]File, error) {
-	names, err := List(dir)
+	root, err := openRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	names, err := list(root)
 	if err != nil {
 		return nil, err
 	}
 	var files []File
 	for _, name := range names {
-		d, err := digestOf(filepath.Join(dir, filepath.FromSlash(name)))
+		d, err := digestOf(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
@@ -102,8 +166,8 @@ func Files(dir string) ([]File, error) {
 	return files, nil
 }
 
-func digestOf(file string) (stages.Digest, error) {
-	f, err := os.Open(file)
+func digestOf(root *os.Root, name string) (stages.Digest, error) {
+	f, err := open(root, name)
 	if err != nil {
 		return stages.Digest{}, err
 	}
@@ -113,36 +177,109 @@ func digestOf(file string) (stages.Digest, error) {
 	return stages.Digest(h.Sum(nil)), err
 }
 
+// readFolder reads the files of a review folder that may be ours. A missing folder
+// has none.
 func readFolder(dir string) (map[string][]byte, error) {
-	names, err := List(dir)
+	files := map[string][]byte{}
+	root, err := openRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return files, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	names, err := list(root)
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
 	for _, name := range names {
 		if strings.HasPrefix(path.Base(name), tempPrefix) {
 			continue
 		}
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		info, err := os.Stat(file)
+		b, err := readOne(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile, or a dangling link
-		} else if err != nil {
-			return nil, err
-		}
-		if info.Size() > readLimit {
-			files[name] = nil // nothing we wrote: it will be rewritten, or left alone
-			continue
-		}
-		b, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+			continue // removed meanwhile
 		} else if err != nil {
 			return nil, err
 		}
 		files[name] = b
 	}
 	return files, nil
+}
+
+// readOne reads a file; nil for one that's too large to be ours: it will be
+// rewritten, or left alone.
+func readOne(root *os.Root, name string) ([]byte, error) {
+	f, err := open(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > readLimit {
+		return nil, err
+	}
+	return stages.ReadAll(f, readLimit)
+}
+
+// A ForeignError is the error for a folder that isn't empty and has nothing in it
+// that runexp wrote: whatever it is, it's no review folder.
+type ForeignError struct {
+	Dir  string
+	Some []string // of what is in it
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("the folder %s holds other files (%s) and nothing that runexp published: name a new or an empty one", e.Dir, strings.Join(e.Some, ", "))
+}
+
+// Check returns an error unless dir can become or stay a review folder: it's missing,
+// empty, or has our mark, and where our files and folders go there's nothing else. Its
+// last element must not be a link.
+func Check(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is %s, not a folder: name another", dir, stages.Kind(info.Mode()))
+	}
+	root, err := openRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	all, err := entriesOf(root, ".")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), tempPrefix) })
+	names, err := list(root)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for _, name := range names {
+		if b, err := readOne(root, name); err == nil && marked(name, b) {
+			return nil
+		}
+	}
+	e := &ForeignError{Dir: dir}
+	for _, entry := range all[:min(3, len(all))] {
+		e.Some = append(e.Some, strconv.Quote(entry.Name()))
+	}
+	if len(all) > 3 {
+		e.Some = append(e.Some, "…")
+	}
+	return e
+}
+
+// marked reports whether a file says that runexp wrote it.
+func marked(name string, b []byte) bool {
+	if strings.Contains(name, "/") {
+		return ours(name, b)
+	}
+	return name == ".gitattributes" && bytes.Contains(b, []byte(folderMark))
 }
 
 // ours reports whether a file in a sub-folder carries our mark. Other people's

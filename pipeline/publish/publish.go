@@ -117,6 +117,7 @@ type Options struct {
 	Accept bool
 
 	step func(what string) error // for tests: called before each system call that changes the folder
+	disk disk                    // for tests: the real one without
 }
 
 // Write brings the review folder dir up to date with r and says how the two
@@ -124,7 +125,14 @@ type Options struct {
 // then renamed: interrupted at any moment and called again, it leaves the same
 // folder. Claims that differ stay, unless o.Accept is set.
 func Write(dir string, r *Review, o Options) (Verdict, error) {
-	w := writer{dir: dir, step: o.step}
+	if err := Check(dir); err != nil {
+		return Verdict{}, err
+	}
+	w := writer{dir: dir, step: o.step, disk: o.disk}
+	if w.disk == nil {
+		w.disk = realDisk{}
+	}
+	defer w.close()
 	if err := w.sweep(); err != nil {
 		return Verdict{}, err
 	}

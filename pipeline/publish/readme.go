@@ -157,7 +157,7 @@ func (m *merge) unfinished(p printer) {
 		var names []string
 		for _, c := range m.cells {
 			if c.State == part.state {
-				name := "`" + c.Name + "`"
+				name := code(c.Name)
 				if published[c.Name] {
 					name += " (shown as an earlier run left it)"
 				}
@@ -208,11 +208,11 @@ func (m *merge) section(p printer, stage string) {
 		}
 		switch i++; {
 		case i <= mainFigures && f.caption != "":
-			p("![%s](%s)\n\n*%s*\n\n", alt(f.caption), f.file, inline(f.caption))
+			p("![%s](%s)\n\n*%s*\n\n", alt(f.caption), target(f.file), inline(f.caption))
 		case i <= mainFigures:
-			p("![%s](%s)\n\n", alt(f.cell), f.file)
+			p("![%s](%s)\n\n", alt(f.cell), target(f.file))
 		default:
-			p("- [%s](%s)\n", inline(f.cell), f.file)
+			p("- [%s](%s)\n", inline(f.cell), target(f.file))
 		}
 	}
 	if i > mainFigures {
@@ -257,7 +257,7 @@ func (m *merge) means(p printer) {
 	}
 	p("</details>\n\n")
 	for _, name := range m.large {
-		p("The scores of the items of `%s` are too many for this folder; `runexp get` writes them.\n\n", name)
+		p("The scores of the items of %s are too many for this folder; `runexp get` writes them.\n\n", code(name))
 	}
 }
 
@@ -267,7 +267,7 @@ func (m *merge) undefined(p printer) {
 	for _, l := range m.lines {
 		for _, s := range l.scores {
 			if s.undefined > 0 {
-				names = append(names, fmt.Sprintf("`%s` %d of %d", l.cell, s.undefined, l.n))
+				names = append(names, fmt.Sprintf("%s %d of %d", code(l.cell), s.undefined, l.n))
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func (m *merge) undefined(p printer) {
 func (m *merge) reproduce(p printer) {
 	p("## How to reproduce\n\n")
 	if m.r.Command != "" {
-		p("    %s\n\n", strings.ReplaceAll(m.r.Command, "\n", " "))
+		p("    %s\n\n", visible(oneLine.Replace(m.r.Command)))
 	}
 	p("Parameters with their defaults, and digests of models and data, are in [experiment.yaml](experiment.yaml).\n")
 	makers := map[string]int{}
@@ -317,18 +317,7 @@ func (m *merge) reproduce(p printer) {
 	if len(m.kept) > 0 {
 		p("\nOf an earlier run, because something failed in this one:\n\n")
 		for _, name := range m.kept {
-			p("- [%s](%s)\n", inline(path.Base(name)), name)
+			p("- [%s](%s)\n", alt(path.Base(name)), target(name))
 		}
 	}
 }
-
-var (
-	inlineEscapes = strings.NewReplacer("|", `\|`, "<", "&lt;", "\r\n", " ", "\n", " ", "\r", " ")
-	altEscapes    = strings.NewReplacer("[", "(", "]", ")")
-)
-
-// inline makes a text fit for a line or a table's field.
-func inline(s string) string { return inlineEscapes.Replace(s) }
-
-// alt makes a text fit for a picture's alternative.
-func alt(s string) string { return altEscapes.Replace(inline(s)) }

@@ -158,7 +158,9 @@ func (s *sheet) record(b *block, columns []string, row blockRow) *record {
 			}
 		}
 	}
-	values = append(values, row.keys...)
+	for _, key := range row.keys {
+		values = append(values, Field(key))
+	}
 	for _, x := range row.numbers {
 		values = append(values, format(float64(x)))
 	}

@@ -3,18 +3,64 @@ package publish
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
 
-// writer changes a folder, file by file.
+// writer changes a folder, file by file, and never what a link in it leads to.
 type writer struct {
 	dir  string
+	root *os.Root // nil until it's needed
 	step func(what string) error
+	disk disk
+}
+
+// A disk makes the files that a writer writes.
+type disk interface {
+	create(root *os.Root, name string) (file, error)
+}
+
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// realDisk is the disk of every writer outside tests.
+type realDisk struct{}
+
+func (realDisk) create(root *os.Root, name string) (file, error) {
+	return root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+}
+
+// open opens the folder, and makes it where it's missing and make says so.
+func (w *writer) open(make bool) error {
+	if w.root != nil {
+		return nil
+	}
+	if make {
+		if err := os.MkdirAll(w.dir, 0o777); err != nil {
+			return err
+		}
+	}
+	root, err := openRoot(w.dir)
+	if !make && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	w.root = root
+	return err
+}
+
+func (w *writer) close() {
+	if w.root != nil {
+		w.root.Close()
+	}
 }
 
 func (w *writer) at(what string) error {
@@ -26,21 +72,22 @@ func (w *writer) at(what string) error {
 
 // sweep removes what an interrupted run left.
 func (w *writer) sweep() error {
+	if err := w.open(false); w.root == nil {
+		return err
+	}
 	for _, sub := range subFolders {
-		entries, err := os.ReadDir(filepath.Join(w.dir, sub.name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
+		entries, err := entriesOf(w.root, sub.name)
+		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), tempPrefix) {
+			if e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) {
 				continue
 			}
 			if err := w.at("sweep " + e.Name()); err != nil {
 				return err
 			}
-			if err := os.Remove(filepath.Join(w.dir, sub.name, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := w.root.Remove(path.Join(sub.name, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -50,6 +97,9 @@ func (w *writer) sweep() error {
 
 // write brings the folder to m, README.md last.
 func (w *writer) write(m *merge) error {
+	if len(m.verdict.Changed) == 0 {
+		return nil
+	}
 	names := slices.DeleteFunc(slices.Clone(m.verdict.Changed), func(n string) bool { return n == "README.md" || slices.Contains(m.stale, n) })
 	if slices.Contains(m.verdict.Changed, "README.md") {
 		names = append(names, "README.md")
@@ -70,17 +120,20 @@ func (w *writer) write(m *merge) error {
 		if err := w.at("remove " + name); err != nil {
 			return err
 		}
-		if err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	for _, sub := range subFolders[1:] {
 		// Empty folders don't exist for git, so they shouldn't for us.
-		if entries, err := os.ReadDir(filepath.Join(w.dir, sub.name)); err == nil && len(entries) == 0 {
+		if _, err := w.root.Lstat(sub.name); err != nil {
+			continue
+		}
+		if entries, err := entriesOf(w.root, sub.name); err == nil && len(entries) == 0 {
 			if err := w.at("remove " + sub.name); err != nil {
 				return err
 			}
-			os.Remove(filepath.Join(w.dir, sub.name)) // another run may have put something there
+			w.root.Remove(sub.name) // another run may have put something there
 		}
 	}
 	return nil
@@ -89,26 +142,29 @@ func (w *writer) write(m *merge) error {
 // replace writes a file beside its place and renames it. Another run may sweep
 // the file away before that, so it's tried again.
 func (w *writer) replace(name string, write func(io.Writer) error) error {
-	file := filepath.Join(w.dir, filepath.FromSlash(name))
 	for try := 1; ; try++ {
-		err := w.replaceOnce(file, name, write)
+		err := w.replaceOnce(name, write)
 		if err == nil || try == 5 || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 }
 
-func (w *writer) replaceOnce(file, name string, write func(io.Writer) error) error {
+func (w *writer) replaceOnce(name string, write func(io.Writer) error) error {
 	if err := w.at("mkdir " + name); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+	if err := w.open(true); err != nil {
+		return err
+	}
+	if err := w.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	if err := w.at("create " + name); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), tempPrefix)
+	temp := path.Join(path.Dir(name), fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
+	f, err := w.disk.create(w.root, temp)
 	if err != nil {
 		return err
 	}
@@ -120,8 +176,9 @@ func (w *writer) replaceOnce(file, name string, write func(io.Writer) error) err
 		return err
 	}
 	err = write(f)
-	if e := f.Chmod(0o644); err == nil {
-		err = e
+	if err == nil {
+		// Renamed before its bytes are on the disk, it could be empty after a power cut.
+		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
 		err = e
@@ -130,10 +187,10 @@ func (w *writer) replaceOnce(file, name string, write func(io.Writer) error) err
 		if err := w.at("rename " + name); err != nil {
 			return err
 		}
-		err = os.Rename(f.Name(), file)
+		err = w.root.Rename(temp, name)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		w.root.Remove(temp)
 	}
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -123,7 +122,7 @@ func (s *Store) Action(h Hit) (Action, error) {
 		return a, nil
 	}
 	// The log may have been rewritten since: the record is elsewhere in it.
-	b, err := os.ReadFile(s.actionPath(h.key[0]))
+	b, err := s.readFile(s.actionPath(h.key[0]))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Action{}, miss("the record of action %s can't be read: %v", h.key.Short(), err)
 	}
@@ -143,7 +142,7 @@ func (s *Store) Action(h Hit) (Action, error) {
 }
 
 func (s *Store) actionAt(h Hit, off int64, n int) (Action, bool) {
-	f, err := os.Open(s.actionPath(h.key[0]))
+	f, err := s.read(s.actionPath(h.key[0]))
 	if err != nil {
 		return Action{}, false
 	}

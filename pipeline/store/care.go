@@ -31,18 +31,18 @@ func (o objectFile) temporary() bool { return o.digest == stages.Digest{} }
 // eachObject calls fn for every object and temporary file. Files that the store
 // didn't make are left alone.
 func (s *Store) eachObject(fn func(objectFile) error) error {
-	folders, err := os.ReadDir(s.objects)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("store %q: %w", s.dir, err)
+	folders, err := s.entries(s.objects)
+	if err != nil {
+		return err
 	}
 	for _, folder := range folders {
 		dir := filepath.Join(s.objects, folder.Name())
 		if !folder.IsDir() || len(folder.Name()) != 2 {
 			continue
 		}
-		files, err := os.ReadDir(dir)
+		files, err := s.entries(dir)
 		if err != nil {
-			return fmt.Errorf("store %q: %w", s.dir, err)
+			return err
 		}
 		for _, f := range files {
 			o := objectFile{path: filepath.Join(dir, f.Name())}
@@ -71,7 +71,7 @@ func (s *Store) eachObject(fn func(objectFile) error) error {
 func (s *Store) eachLog(folder string, fn func(path string, bucket byte) error) error {
 	for i := range buckets {
 		path := filepath.Join(s.dir, folder, fmt.Sprintf("%02x.log", i))
-		if _, err := os.Stat(path); err != nil {
+		if _, err := s.size(path); err != nil {
 			continue
 		}
 		if err := fn(path, byte(i)); err != nil {
@@ -85,14 +85,14 @@ func (s *Store) eachLog(folder string, fn func(path string, bucket byte) error) 
 // appends meanwhile loses nothing: what came before the replacement is copied,
 // and after it appendLog notices.
 func (s *Store) rewriteLog(path string, kind logKind, keep func(off int, key stages.Digest, payload []byte) bool) error {
-	old, err := os.Open(path)
+	old, err := s.read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return s.writeErr(err)
 	}
 	defer old.Close()
-	b, err := io.ReadAll(old)
+	b, err := stages.ReadAll(old, maxLog)
 	if err != nil {
 		return s.writeErr(err)
 	}
@@ -112,7 +112,7 @@ func (s *Store) rewriteLog(path string, kind logKind, keep func(off int, key sta
 	if _, err := old.Seek(int64(scan.end), io.SeekStart); err != nil {
 		return s.writeErr(err)
 	}
-	if b, err = io.ReadAll(old); err != nil {
+	if b, err = io.ReadAll(io.LimitReader(old, maxLog)); err != nil {
 		return s.writeErr(err)
 	}
 	var late []byte
@@ -154,7 +154,7 @@ func (s *Store) remove(path string) error {
 	if err := s.at("remove"); err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(path); err != nil {
 		return s.writeErr(err)
 	}
 	return nil
@@ -166,20 +166,4 @@ func (a *Action) cellName() string {
 		return a.Cell
 	}
 	return a.Experiment + ": " + a.Cell
-}
-
-// setAside moves a damaged object to damaged/, where a person can look at it
-// until the store is collected.
-func (s *Store) setAside(path string) error {
-	dir := filepath.Join(s.dir, "damaged")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return s.writeErr(err)
-	}
-	if err := s.at("set aside"); err != nil {
-		return err
-	}
-	if err := rename(path, filepath.Join(dir, filepath.Base(path))); err != nil {
-		return s.writeErr(err)
-	}
-	return nil
 }

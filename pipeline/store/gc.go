@@ -66,9 +66,9 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	if err != nil {
 		return r, err
 	}
-	damaged, err := os.ReadDir(filepath.Join(s.dir, "damaged"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return r, s.writeErr(err)
+	damaged, err := s.entries(filepath.Join(s.dir, "damaged"))
+	if err != nil {
+		return r, err
 	}
 	for _, f := range damaged {
 		r.Leftovers++
@@ -84,6 +84,9 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 // collect removes what GC found. Records go before the objects they refer to,
 // and the index before the records, so that a kill leaves nothing that misleads.
 func (s *Store) collect(actions, items sweep, garbage []string) error {
+	if err := s.makeWay(s.indexPath()); err != nil {
+		return err
+	}
 	if err := s.remove(s.indexPath()); err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (s *Store) sweepActions(root func(stages.Digest) bool, keep, drop map[stage
 	}
 	w := sweep{}
 	return w, s.eachLog("actions", func(path string, _ byte) error {
-		b, err := os.ReadFile(path)
+		b, err := s.readFile(path)
 		if err != nil {
 			return s.writeErr(err)
 		}
@@ -184,7 +187,7 @@ func (s *Store) sweepActions(root func(stages.Digest) bool, keep, drop map[stage
 func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.Digest]bool, r *GCReport) (sweep, error) {
 	w := sweep{}
 	return w, s.eachLog("items", func(path string, _ byte) error {
-		b, err := os.ReadFile(path)
+		b, err := s.readFile(path)
 		if err != nil {
 			return s.writeErr(err)
 		}
@@ -219,7 +222,7 @@ func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.
 
 // newestOnly rewrites a log whose frames replace older ones of the same key.
 func (s *Store) newestOnly(path string, kind logKind) error {
-	b, err := os.ReadFile(path)
+	b, err := s.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {

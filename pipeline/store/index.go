@@ -278,7 +278,7 @@ func (s *Store) actionPath(bucket byte) string {
 func (s *Store) openIndex() error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	b, err := os.ReadFile(s.indexPath())
+	b, err := s.readFile(s.indexPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("the index of store %q can't be read, and is made again: %v", s.dir, err)
 	}
@@ -303,11 +303,9 @@ func (s *Store) openIndex() error {
 // catchUp adds to the index what the action logs hold beyond it, and returns the
 // frames that make the index file know it too.
 func (s *Store) catchUp() (frames []byte, err error) {
-	logs, err := os.ReadDir(filepath.Join(s.dir, "actions"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("store %q: %w", s.dir, err)
+	logs, err := s.entries(filepath.Join(s.dir, "actions"))
+	if err != nil {
+		return nil, err
 	}
 	var found []foundAction
 	var marks []byte
@@ -317,7 +315,7 @@ func (s *Store) catchUp() (frames []byte, err error) {
 			continue
 		}
 		path := s.actionPath(bucket)
-		size, err := statSize(path)
+		size, err := s.size(path)
 		c := &s.index.logs[bucket]
 		if err != nil || size == c.mark+c.sum {
 			continue
@@ -327,7 +325,7 @@ func (s *Store) catchUp() (frames []byte, err error) {
 		if from > size {
 			from = 0
 		}
-		b, err := readFrom(path, from)
+		b, err := s.readFrom(path, from)
 		if err != nil {
 			s.warn("%v", err)
 			continue
@@ -380,7 +378,7 @@ func (s *Store) appendIndex(frames []byte) error {
 		if err := s.setUp(); err != nil {
 			return err
 		}
-		f, err := s.open(s.indexPath(), os.O_APPEND, 0o666)
+		f, err := s.open(s.indexPath(), os.O_WRONLY|os.O_APPEND, 0o666)
 		if err != nil {
 			if f != nil {
 				f.Close()
@@ -418,8 +416,8 @@ func (s *Store) closeIndex() error {
 }
 
 // readFrom returns the bytes of a file from off on.
-func readFrom(path string, off int64) ([]byte, error) {
-	f, err := os.Open(path)
+func (s *Store) readFrom(path string, off int64) ([]byte, error) {
+	f, err := s.read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -428,8 +426,8 @@ func readFrom(path string, off int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q isn't a regular file", path)
+	if st.Size()-off > maxLog {
+		return nil, fmt.Errorf("%q has %d bytes more than %d that are known", path, st.Size()-off, off)
 	}
 	b := make([]byte, max(0, st.Size()-off))
 	n, err := f.ReadAt(b, off)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/runexp/runexp/stages"
@@ -39,7 +38,7 @@ func (s *Store) Info() (Info, error) {
 	in.Actions = s.index.newest.Len()
 	s.indexMu.RUnlock()
 	size := func(path string) {
-		if n, err := statSize(path); err == nil {
+		if n, err := s.size(path); err == nil {
 			in.RecordBytes += n
 		}
 	}
@@ -48,7 +47,7 @@ func (s *Store) Info() (Info, error) {
 	}
 	s.eachLog("actions", func(path string, _ byte) error { size(path); return nil })
 	err = s.eachLog("items", func(path string, bucket byte) error {
-		b, err := os.ReadFile(path)
+		b, err := s.readFile(path)
 		if err != nil {
 			return err
 		}
@@ -69,7 +68,7 @@ func (s *Store) Info() (Info, error) {
 	if err != nil {
 		return in, err
 	}
-	damaged, _ := os.ReadDir(filepath.Join(s.dir, "damaged"))
+	damaged, _ := s.entries(filepath.Join(s.dir, "damaged"))
 	in.Damaged = len(damaged)
 	return in, nil
 }

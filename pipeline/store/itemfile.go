@@ -16,7 +16,7 @@ import (
 // since the last.
 type itemFile struct {
 	mu     sync.Mutex // guards what follows
-	file   *os.File   // nil while there's none; open as a run of many small cells asks often
+	file   *os.File   // open only while frames are read: a run has few files open, however many there are
 	info   fs.FileInfo
 	end    int64 // behind the last frame that is known
 	groups map[stages.Digest]*itemGroup
@@ -59,7 +59,9 @@ func (s *Store) Items(group stages.Digest, prefer string) (*Items, error) {
 func (l *itemFile) items(s *Store, group stages.Digest, prefer string) (items *Items, held int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if held, err = l.update(s.itemPath(group[0])); err != nil {
+	defer l.close()
+	path := s.itemPath(group[0])
+	if held, err = l.update(s, path); err != nil {
 		s.warn("item records can't be read: %v", err)
 	}
 	g := l.groups[group]
@@ -72,6 +74,12 @@ func (l *itemFile) items(s *Store, group stages.Digest, prefer string) (items *I
 		g.views[prefer] = v
 	}
 	before := v.items.rows.held()
+	if v.taken < len(g.frames) && l.file == nil {
+		if err = l.open(s, path); err != nil {
+			s.warn("item records can't be read: %v", err)
+			return v.items, held, nil
+		}
+	}
 	err = v.take(l.file, group, g.frames, prefer)
 	return v.items, held + int64(v.items.rows.held()-before), err
 }
@@ -101,10 +109,15 @@ func (s *Store) closeItems() {
 
 // forget makes the file one of which nothing is known.
 func (l *itemFile) forget() {
+	l.close()
+	l.info, l.end, l.groups = nil, 0, nil
+}
+
+func (l *itemFile) close() {
 	if l.file != nil {
 		l.file.Close()
+		l.file = nil
 	}
-	l.file, l.info, l.end, l.groups = nil, nil, 0, nil
 }
 
 func (s *Store) itemFileOf(bucket byte) *itemFile {
@@ -124,26 +137,24 @@ func (s *Store) itemFileOf(bucket byte) *itemFile {
 // update takes in where the frames lie that the file has beyond those known, and
 // returns how many bytes that takes. A file that was rewritten meanwhile is another
 // file.
-func (l *itemFile) update(path string) (held int64, err error) {
-	now, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+func (l *itemFile) update(s *Store, path string) (held int64, err error) {
+	now, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		l.forget()
 		return 0, nil
-	case err != nil:
+	} else if err != nil {
 		return 0, err
-	case !now.Mode().IsRegular():
+	}
+	if l.info == nil || !os.SameFile(l.info, now) || now.Size() < l.end {
 		l.forget()
+	} else if now.Size() == l.end {
 		return 0, nil
 	}
-	if l.file == nil || !os.SameFile(l.info, now) || now.Size() < l.end {
-		l.forget()
-		if now, err = l.open(path); err != nil {
-			return 0, err
-		}
+	if err := l.open(s, path); err != nil {
+		return 0, err
 	}
-	if now.Size() == l.end {
-		return 0, nil
+	if now, err = l.file.Stat(); err != nil {
+		return 0, err
 	}
 	from := l.end
 	end, err := streamLog(io.NewSectionReader(l.file, from, now.Size()-from), itemLog, func(off int64, key stages.Digest, payload []byte) error {
@@ -160,17 +171,24 @@ func (l *itemFile) update(path string) (held int64, err error) {
 	return held, err
 }
 
-func (l *itemFile) open(path string) (info fs.FileInfo, err error) {
-	f, err := os.Open(path)
+// open opens the file. One that isn't that which is known is another one, of which
+// nothing is known.
+func (l *itemFile) open(s *Store, path string) error {
+	f, err := s.read(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		f.Close()
-		return nil, err
+		return err
 	}
-	l.file, l.info, l.groups = f, info, map[stages.Digest]*itemGroup{}
-	return info, nil
+	if l.info == nil || !os.SameFile(l.info, info) {
+		l.forget()
+		l.info, l.groups = info, map[stages.Digest]*itemGroup{}
+	}
+	l.file = f
+	return nil
 }
 
 // take reads the frames of a group that the view lacks.

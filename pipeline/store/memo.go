@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/runexp/runexp/stages"
@@ -25,7 +24,9 @@ func (s *Store) Memo(key stages.Digest) ([]byte, bool) {
 	return v, ok
 }
 
-// SetMemo remembers val under key. It writes only news.
+// SetMemo remembers val under key. It writes only news. What can't be written is
+// remembered as long as the store is open: nothing depends on a memo, so a store on
+// a read-only disk serves results as any other.
 func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if s.readOnly {
 		return errReadOnly
@@ -39,8 +40,11 @@ func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if old, ok := s.memos[key]; ok && bytes.Equal(old, val) {
 		return nil
 	}
-	if _, err := s.appendLog(s.memoPath(), appendFrame(nil, memoLog, key, val)); err != nil {
+	_, err := s.appendLog(s.memoPath(), appendFrame(nil, memoLog, key, val))
+	if errors.As(err, new(stop)) {
 		return err
+	} else if err != nil {
+		s.unwritten.Do(func() { s.warn("%v; what was found out is found out again next time", err) })
 	}
 	s.memos[key] = append([]byte{}, val...)
 	return nil
@@ -51,7 +55,7 @@ func (s *Store) loadMemos() {
 		return
 	}
 	s.memos = map[stages.Digest][]byte{}
-	b, err := os.ReadFile(s.memoPath())
+	b, err := s.readFile(s.memoPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("memos can't be read: %v", err)
 	}

@@ -3,13 +3,18 @@ package store
 import (
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 )
 
-// An openLog is a log that stays open from its first append until the store is
-// closed: a run of many small cells appends to a few hundred logs in turn.
+// An openLog is a log that stays open from its first append on, as a run of many
+// small cells appends to a few hundred logs in turn: until the store is closed, or
+// too many are open.
 type openLog struct {
+	used uint64 // the number of the append that used it last, 0 while closed; guarded by Store.logMu
+
 	mu   sync.Mutex // held while appending
 	file *os.File   // nil while closed
 	info os.FileInfo
@@ -49,6 +54,7 @@ func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
 				return 0, err
 			}
 		}
+		s.noteUse(l)
 		off, same, err := s.appendTo(l, path, frames)
 		if err != nil || same {
 			return off, err
@@ -57,8 +63,37 @@ func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
 	}
 }
 
+// noteUse notes that l is open, and closes the logs that weren't used for longest if
+// too many are. The caller holds l.mu.
+func (s *Store) noteUse(l *openLog) {
+	s.logMu.Lock()
+	defer s.logMu.Unlock()
+	if l.used == 0 {
+		s.openLogs++
+	}
+	s.appends++
+	l.used = s.appends
+	for s.openLogs > s.maxLogs {
+		var spare *openLog
+		for _, other := range s.logs {
+			if other != l && other.used > 0 && (spare == nil || other.used < spare.used) {
+				spare = other
+			}
+		}
+		if spare == nil || !spare.mu.TryLock() {
+			return // it's in use again, so the next append will close one
+		}
+		if err := spare.close(); err != nil {
+			s.warn("%v", s.writeErr(err))
+		}
+		spare.used = 0
+		s.openLogs--
+		spare.mu.Unlock()
+	}
+}
+
 func (s *Store) openLog(l *openLog, path string) error {
-	f, err := s.open(path, os.O_APPEND, 0o666)
+	f, err := s.open(path, os.O_WRONLY|os.O_APPEND, 0o666)
 	if err == nil {
 		if l.info, err = f.Stat(); err != nil {
 			err = s.writeErr(err)
@@ -84,7 +119,7 @@ func (s *Store) appendTo(l *openLog, path string, frames []byte) (off int64, sam
 	if err != nil {
 		return 0, false, s.writeErr(err)
 	}
-	now, err := os.Stat(path)
+	now, err := os.Lstat(path)
 	return end - int64(len(frames)), err == nil && os.SameFile(l.info, now), nil
 }
 
@@ -100,11 +135,18 @@ func (l *openLog) close() error {
 // closeLogs closes all logs; what's appended later opens its log again.
 func (s *Store) closeLogs() error {
 	s.logMu.Lock()
-	defer s.logMu.Unlock()
+	all := slices.Collect(maps.Values(s.logs))
+	s.logMu.Unlock()
 	var err error
-	for _, l := range s.logs {
+	for _, l := range all {
 		l.mu.Lock()
 		err = errors.Join(err, l.close())
+		s.logMu.Lock()
+		if l.used > 0 {
+			l.used = 0
+			s.openLogs--
+		}
+		s.logMu.Unlock()
 		l.mu.Unlock()
 	}
 	return err

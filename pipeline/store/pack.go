@@ -106,7 +106,7 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.
 func (s *Store) putPack(pack PackRef, all pieces) error {
 	path := s.packPath(pack.Digest)
-	if size, err := statSize(path); err != nil || size != pack.Size {
+	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, all); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 	if r.Off < 0 || r.Len < 0 || r.Off > r.Pack.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())
 	}
-	f, err := os.Open(s.packPath(r.Pack.Digest))
+	f, err := s.read(s.packPath(r.Pack.Digest))
 	if err != nil {
 		return nil, err
 	}
@@ -190,10 +190,10 @@ func (s *Store) distrust(pack PackRef) {
 		return
 	}
 	path := s.packPath(pack.Digest)
-	if d, _, err := hashFile(path); err == nil && d == pack.Digest {
+	if d, _, err := hashFile(s.read(path)); err == nil && d == pack.Digest {
 		return
 	}
-	if err := s.setAside(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.setAside(path, filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
 		s.warn("%v", err)
 	}
 }
@@ -208,7 +208,7 @@ func (s *Store) Check(pack PackRef) *Miss {
 		return m
 	}
 	m = nil
-	if size, err := statSize(s.packPath(pack.Digest)); errors.Is(err, fs.ErrNotExist) {
+	if size, err := s.size(s.packPath(pack.Digest)); errors.Is(err, fs.ErrNotExist) {
 		m = miss("object %s is missing", pack.Digest.Short())
 	} else if err != nil {
 		m = miss("object %s can't be read: %v", pack.Digest.Short(), err)
@@ -259,9 +259,9 @@ func (s *Store) packPath(d stages.Digest) string {
 	return string(b)
 }
 
-// hashFile returns the SHA-256 and the size of a file's bytes.
-func hashFile(path string) (d stages.Digest, size int64, err error) {
-	f, err := os.Open(path)
+// hashFile returns the SHA-256 and the size of the bytes of a file that was just
+// opened, and closes it.
+func hashFile(f *os.File, err error) (d stages.Digest, size int64, _ error) {
 	if err != nil {
 		return d, 0, err
 	}

@@ -41,14 +41,26 @@ func TestFolderNotWritable(t *testing.T) {
 			t.Skipf("user %d can't read below %s", nobody, filepath.Dir(dir))
 		}
 	}
-	s := open(t, dir, Options{})
+	var warnings []string
+	s := open(t, dir, Options{Warn: func(w string) { warnings = append(warnings, w) }})
 	if v := w.check(t, s); v.misses > 0 {
 		t.Errorf("%d misses", v.misses)
 	}
 	_, putErr := s.Put([][]byte{make([]byte, smallPack)})
-	for name, err := range map[string]error{"put": putErr, "memo": s.SetMemo(number(1), nil), "items": s.RecordItems(number(1), "a", make([]ItemRecord, 1))} {
+	for name, err := range map[string]error{"put": putErr, "items": s.RecordItems(number(1), "a", make([]ItemRecord, 1))} {
 		if err == nil || !strings.Contains(err.Error(), "can't be written") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	for range 2 {
+		if err := s.SetMemo(number(1), []byte("new")); err != nil {
+			t.Errorf("a memo that can't be written: %v", err)
+		}
+	}
+	if b, ok := s.Memo(number(1)); !ok || string(b) != "new" {
+		t.Errorf("a memo that can't be written is forgotten: %q", b)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "can't be written") {
+		t.Errorf("warnings %q, want one", warnings)
 	}
 }

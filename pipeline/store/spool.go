@@ -78,21 +78,15 @@ func (s *Store) openSpool() error {
 		return err
 	}
 	path := s.tempName(s.packPath([keyLen]byte{}))
-	if err := s.makeFolder(path); err != nil {
+	f, err := s.open(path, os.O_RDWR|os.O_EXCL, 0o600)
+	if f == nil {
 		return err
-	}
-	if err := s.at("open"); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return s.writeErr(err)
 	}
 	if os.Remove(path) != nil {
 		s.spool.path = path
 	}
 	s.spool.file = f
-	return s.at("opened")
+	return err
 }
 
 func (s *Store) closeSpool() {

@@ -117,7 +117,7 @@ func readState(path string) (fileState, error) {
 		if err != nil {
 			return fileState{}, err
 		}
-		d, n, err := hashFile(path)
+		d, n, err := hashFile(stages.OpenFile(path))
 		if err != nil {
 			return fileState{}, err
 		}
@@ -167,7 +167,7 @@ func (x *statIndex) load(s *Store) {
 		return
 	}
 	x.loaded = true
-	b, err := os.ReadFile(s.statPath())
+	b, err := s.readFile(s.statPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("digests of files can't be read: %v", err)
 	}

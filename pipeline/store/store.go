@@ -72,11 +72,17 @@ type Store struct {
 	temp    atomic.Uint64 // number of the next temporary file
 	tempID  uint64
 
+	folderMu sync.RWMutex
+	folders  map[string]bool // those below dir that are known to be real ones
+
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
-	logMu sync.Mutex // guards logs
-	logs  map[string]*openLog
+	maxLogs  int        // that are open at once
+	logMu    sync.Mutex // guards what follows
+	logs     map[string]*openLog
+	openLogs int    // of logs
+	appends  uint64 // to logs
 
 	indexMu sync.RWMutex // guards what follows
 	index   index
@@ -90,10 +96,16 @@ type Store struct {
 	memoMu sync.Mutex
 	memos  map[stages.Digest][]byte // nil until first asked for
 
+	unwritten sync.Once // warns that memos can't be written
+
 	files statIndex
 
 	spool spool
 }
+
+// ErrUnwritable is the cause of an error about a store whose disk is read-only, or
+// whose folder is another user's: nothing new can be recorded there.
+var ErrUnwritable = errors.New("can't be written")
 
 var errReadOnly = errors.New("the store was opened for reading only")
 
@@ -111,7 +123,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, objects: filepath.Join(dir, "objects"), readOnly: o.ReadOnly, hook: o.Hook, warner: o.Warn,
-		tempID: rand.Uint64(),
+		tempID: rand.Uint64(), maxLogs: logLimit(),
 	}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
@@ -165,7 +177,7 @@ func formatLine(n int) string {
 // missing or damaged is written again by the next writer; frames and names tell
 // formats apart, so nothing can be misread meanwhile.
 func (s *Store) checkFormat() error {
-	b, err := os.ReadFile(filepath.Join(s.dir, formatName))
+	b, err := s.readFile(filepath.Join(s.dir, formatName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -188,7 +200,7 @@ func (s *Store) checkFormat() error {
 func (s *Store) setUp() error {
 	s.prepare.Do(func() {
 		path := filepath.Join(s.dir, formatName)
-		if b, err := os.ReadFile(path); err == nil && string(b) == formatLine(format) {
+		if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {
 			return
 		}
 		s.ready = s.writeFile(path, 0o666, inPieces([]byte(formatLine(format))))
@@ -203,7 +215,7 @@ func (s *Store) writeErr(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("store %q can't be written: %w", s.dir, err)
+		return fmt.Errorf("store %q %w: %w", s.dir, ErrUnwritable, err)
 	}
 	return fmt.Errorf("store %q: %w", s.dir, err)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sort"
 
@@ -114,7 +113,7 @@ func (v *verification) objects(progress func(done, total int64)) error {
 			}
 			v.damaged[o.digest] = objectProblem{v.rel(o.path), what}
 			if !v.s.readOnly {
-				if err := v.s.setAside(o.path); err != nil {
+				if err := v.s.setAside(o.path, filepath.Base(o.path)); err != nil {
 					return err
 				}
 			}
@@ -128,7 +127,7 @@ func (v *verification) objects(progress func(done, total int64)) error {
 
 // hash is hashFile that can be cancelled.
 func (v *verification) hash(path string) (d stages.Digest, size int64, err error) {
-	f, err := os.Open(path)
+	f, err := v.s.read(path)
 	if err != nil {
 		return d, 0, err
 	}
@@ -154,7 +153,7 @@ func (v *verification) usable(packs []PackRef, cell string) bool {
 		size, there := v.present[p.Digest]
 		if _, bad := v.damaged[p.Digest]; !there && !bad {
 			// Another process may have put it since.
-			n, err := statSize(v.s.packPath(p.Digest))
+			n, err := v.s.size(v.s.packPath(p.Digest))
 			size, there = n, err == nil
 		}
 		switch {
@@ -182,7 +181,7 @@ func (v *verification) log(path string, kind logKind, sound func(off int, key st
 	if err := v.ctx.Err(); err != nil {
 		return context.Cause(v.ctx)
 	}
-	b, err := os.ReadFile(path)
+	b, err := v.s.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -264,7 +263,7 @@ func (v *verification) plainLogs() error {
 // index checks that the index is whole and names only actions that can be had. It's
 // derived, so anything wrong makes it anew.
 func (v *verification) index() {
-	b, err := os.ReadFile(v.s.indexPath())
+	b, err := v.s.readFile(v.s.indexPath())
 	if err != nil {
 		v.reindex = len(v.known) > 0
 		if !errors.Is(err, fs.ErrNotExist) {

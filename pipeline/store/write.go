@@ -58,25 +58,31 @@ func (s *Store) makeFolder(path string) error {
 	return nil
 }
 
-// open opens path for writing, and makes its folder if need be.
+// open opens path for writing. It makes its folder if need be, and sets aside what
+// stands in the way.
 func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) {
-	if err := s.at("open"); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, mode)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.makeFolder(path); err != nil {
-			return nil, err
-		}
+	for try := 1; ; try++ {
 		if err := s.at("open"); err != nil {
 			return nil, err
 		}
-		f, err = os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, mode)
+		f, err := s.openFile(path, flag|os.O_CREATE, mode)
+		if err == nil {
+			return f, s.at("opened")
+		}
+		switch {
+		case try == 5:
+			return nil, s.writeErr(err)
+		case errors.Is(err, fs.ErrNotExist):
+			err = s.makeFolder(path)
+		case errors.Is(err, errForeign):
+			err = s.makeWay(path)
+		default:
+			err = s.writeErr(err)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, s.writeErr(err)
-	}
-	return f, s.at("opened")
 }
 
 // pieces calls write with what a file is to hold, a piece at a time.
@@ -103,7 +109,7 @@ func (s *Store) writeFile(path string, mode fs.FileMode, all pieces) (err error)
 	}
 	s.written.Store(true)
 	temp := s.tempName(path)
-	f, err := s.open(temp, os.O_EXCL, mode)
+	f, err := s.open(temp, os.O_WRONLY|os.O_EXCL, mode)
 	defer func() {
 		if err == nil || f == nil {
 			return
@@ -126,7 +132,13 @@ func (s *Store) writeFile(path string, mode fs.FileMode, all pieces) (err error)
 		return err
 	}
 	if err := rename(temp, path); err != nil {
-		return s.writeErr(err)
+		// A folder can't be replaced by a file.
+		if err := s.makeWay(path); err != nil {
+			return err
+		}
+		if err := rename(temp, path); err != nil {
+			return s.writeErr(err)
+		}
 	}
 	return s.at("renamed")
 }

@@ -19,6 +19,9 @@ import (
 // Maps made elsewhere lie in a folder with one .npy file an item, in an .npz
 // archive with one array an item, or in one .npy stack in the order of the items.
 
+// maxMap bounds the file of one map.
+const maxMap = 1 << 30
+
 // names returns what the map of an item may be called: its id, or its id without
 // the extension of the picture.
 func names(id string) []string {
@@ -62,7 +65,7 @@ func folderSources(root string, ids []string) ([]stages.Source, error) {
 }
 
 func archiveSources(root string, ids []string) ([]stages.Source, error) {
-	z, err := zip.OpenReader(root)
+	z, err := openArchive(root)
 	if err != nil {
 		return nil, stages.BadField("path", "%s: not an .npz archive: %w", root, err)
 	}
@@ -74,6 +77,29 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 	return each(root, ids, func(name string) (stages.Source, bool, error) {
 		return stages.Source{File: root, Note: name}, held[name], nil
 	})
+}
+
+// A mapArchive is an open .npz file.
+type mapArchive struct {
+	*zip.Reader
+	io.Closer
+}
+
+func openArchive(path string) (*mapArchive, error) {
+	f, err := stages.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var z *zip.Reader
+	info, err := f.Stat()
+	if err == nil {
+		z, err = zip.NewReader(f, info.Size())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &mapArchive{z, f}, nil
 }
 
 // each asks find for the map of every item under its names, and sees that no two
@@ -129,7 +155,7 @@ func stackSources(root string, ids []string) ([]stages.Source, error) {
 
 // A mapReader reads the maps of one call. It keeps one file open.
 type mapReader struct {
-	archive *zip.ReadCloser
+	archive *mapArchive
 	entries map[string]*zip.File // of the archive, by array
 	stack   *npy.Stack
 }
@@ -138,7 +164,7 @@ type mapReader struct {
 func (r *mapReader) read(s stages.Source) (npy.Array, error) {
 	switch {
 	case s.Note == "":
-		b, err := os.ReadFile(s.File)
+		b, err := stages.ReadFile(s.File, maxMap)
 		if err != nil {
 			return npy.Array{}, err
 		}
@@ -170,7 +196,7 @@ func (r *mapReader) read(s stages.Source) (npy.Array, error) {
 
 func (r *mapReader) fromArchive(s stages.Source) (a npy.Array, err error) {
 	if r.archive == nil {
-		if r.archive, err = zip.OpenReader(s.File); err != nil {
+		if r.archive, err = openArchive(s.File); err != nil {
 			return a, fmt.Errorf("%s: %w", s.File, err)
 		}
 		r.entries = map[string]*zip.File{}
@@ -182,16 +208,7 @@ func (r *mapReader) fromArchive(s stages.Source) (a npy.Array, err error) {
 	if f == nil {
 		return a, fmt.Errorf("%s: there is no array %q", s.File, s.Note)
 	}
-	e, err := f.Open()
-	if err != nil {
-		return a, fmt.Errorf("%s: array %q: %w", s.File, s.Note, err)
-	}
-	a, err = npy.Read(e)
-	if err == nil {
-		// The checksum of an entry is compared only at its end.
-		_, err = io.Copy(io.Discard, io.LimitReader(e, 1))
-	}
-	if err = errors.Join(err, e.Close()); err != nil {
+	if a, err = npy.ReadEntry(f); err != nil {
 		return a, fmt.Errorf("%s: array %q: %w", s.File, s.Note, err)
 	}
 	return a, nil

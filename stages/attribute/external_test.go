@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -180,6 +181,10 @@ func TestExternalRefuses(t *testing.T) {
 	write(t, path("stack.npy"), npy.Encode(stages.NewTensor(make([]float32, 12), 2, 2, 3)))
 	write(t, path("text.npz"), []byte("not an archive"))
 	archive(t, path("maps.npz"), map[string][]byte{"a": flat(1)})
+	archive(t, path("more.npz"), map[string][]byte{"a": append(flat(1), make([]byte, 1<<20)...)})
+	if err := syscall.Mkfifo(path("pipe.npz"), 0o600); err != nil {
+		t.Skip(err)
+	}
 	for _, c := range []struct {
 		path string
 		ids  []string
@@ -194,6 +199,8 @@ func TestExternalRefuses(t *testing.T) {
 		{"torn", []string{"a"}, `item "a": ` + path("torn/a.npy")},
 		{"stack.npy", []string{"a", "b", "c"}, "holds 2 maps for 3 items"},
 		{"text.npz", []string{"a"}, "not an .npz archive"},
+		{"more.npz", []string{"a"}, "more bytes follow the array"},
+		{"pipe.npz", []string{"a"}, "a pipe, not a regular file"},
 		{"maps.npz", []string{"z"}, `item "z" would be z.npy`},
 	} {
 		p := External.NewParams().(*ExternalParams)

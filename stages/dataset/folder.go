@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -141,9 +140,12 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 	return nil
 }
 
+// maxImage bounds the file of an image.
+const maxImage = 1 << 28
+
 // readImage returns the payload made from a file.
 func readImage(p FolderParams, file string) ([]byte, error) {
-	b, err := os.ReadFile(file)
+	b, err := stages.ReadFile(file, maxImage)
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -75,8 +75,11 @@ func readNames(file string) ([]string, error) {
 	return names, nil
 }
 
+// maxText bounds lists and names: ImageNet's list has 50 MB.
+const maxText = 1 << 28
+
 func readText(file string) ([]byte, error) {
-	b, err := os.ReadFile(file)
+	b, err := stages.ReadFile(file, maxText)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", file, plain(err))
 	}

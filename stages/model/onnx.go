@@ -2,10 +2,10 @@ package model
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -332,17 +332,19 @@ func lastOf(m *onnx.Model, output string) *onnxpb.NodeProto {
 	return nil
 }
 
+// maxLabels bounds the file with the classes' names.
+const maxLabels = 1 << 26
+
 func readLabels(path string, classes int) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := os.Open(path)
+	b, err := stages.ReadFile(path, maxLabels)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
 	var names []string
-	for s := bufio.NewScanner(f); ; {
+	for s := bufio.NewScanner(bytes.NewReader(b)); ; {
 		if !s.Scan() {
 			if err := s.Err(); err != nil {
 				return "", fmt.Errorf("%s: %w", path, err)

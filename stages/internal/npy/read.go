@@ -7,15 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/runexp/runexp/stages"
 )
+
+// maxFile bounds the files that are read whole; a larger stack is read row by row.
+const maxFile = 4 << 30
 
 // ReadFile reads the arrays in a file: those of an .npz archive under their
 // names, the one of an .npy file under the file's name without extension.
 func ReadFile(path string) (map[string]Array, error) {
-	b, err := os.ReadFile(path)
+	b, err := stages.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +54,8 @@ func Parse(b []byte, name string) (map[string]Array, error) {
 		if _, twice := arrays[key]; twice {
 			return nil, fmt.Errorf("the archive has two arrays called %q", key)
 		}
-		r, err := f.Open()
+		a, err := ReadEntry(f)
 		if err != nil {
-			return nil, fmt.Errorf("array %q: %w", key, err)
-		}
-		a, err := Read(bufio.NewReader(r))
-		if err == nil {
-			// The checksum of a zip entry is compared only at its end.
-			_, err = io.Copy(io.Discard, io.LimitReader(r, 1))
-		}
-		if err := errors.Join(err, r.Close()); err != nil {
 			return nil, fmt.Errorf("array %q: %w", key, err)
 		}
 		arrays[key] = a
@@ -75,6 +71,23 @@ func Decode(b []byte) (Array, error) {
 		err = fmt.Errorf("%d bytes follow the array", r.Len())
 	}
 	return a, err
+}
+
+// ReadEntry reads the array that an entry of an archive holds, and nothing else.
+func ReadEntry(f *zip.File) (a Array, err error) {
+	r, err := f.Open()
+	if err != nil {
+		return a, err
+	}
+	entry := bufio.NewReader(r)
+	if a, err = Read(entry); err == nil {
+		// The checksum of an entry is compared only at its end.
+		var more int64
+		if more, err = io.Copy(io.Discard, io.LimitReader(entry, 1)); more > 0 {
+			err = errors.New("more bytes follow the array")
+		}
+	}
+	return a, errors.Join(err, r.Close())
 }
 
 // Read reads one array in .npy form and nothing beyond it. It takes memory for

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // A Stack is an .npy file whose rows, the slices along its first axis, are read
@@ -20,7 +22,7 @@ type Stack struct {
 // OpenStack opens the .npy file at path. It reads the header alone, and checks
 // that the file is as long as that says.
 func OpenStack(path string) (*Stack, error) {
-	f, err := os.Open(path)
+	f, err := stages.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

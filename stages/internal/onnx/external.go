@@ -10,24 +10,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // ReadFile reads a model and brings in the weights that stand in other files.
 // Those files must be in the model's folder or below it, links followed.
 func ReadFile(path string) (*Model, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > MaxBytes {
-		return nil, fmt.Errorf("%s: %d bytes are more than an ONNX model may have", path, info.Size())
-	}
-	b, err := os.ReadFile(path)
+	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +98,10 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 // openData opens a file with weights. That it's missing is no fs.ErrNotExist: the model
 // that was asked for is there, and isn't whole.
 func openData(root *os.Root, location string) (*os.File, error) {
-	f, err := root.Open(location)
+	f, err := root.OpenFile(location, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		f, err = stages.Regular(f)
+	}
 	if err == nil {
 		return f, nil
 	}
@@ -115,7 +113,7 @@ func openData(root *os.Root, location string) (*os.File, error) {
 		err = path.Err
 	}
 	// What the system finds on a path that the folder refuses is elsewhere.
-	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil && !errors.Is(err, fs.ErrPermission) {
+	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) {
 		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file itself there", location)
 	}
 	return nil, fmt.Errorf("its data in %q can't be read: %w", location, err)
@@ -147,7 +145,7 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 // of it, sorted; all of them can be opened. It skips over the weights and so reads
 // little of a large model.
 func ExternalFiles(path string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := stages.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +153,6 @@ func ExternalFiles(path string) ([]string, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder, not an ONNX file", path)
 	}
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

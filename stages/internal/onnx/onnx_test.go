@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,6 +211,9 @@ func external(t *testing.T, location, offset, length string) string {
 			t.Fatal(err)
 		}
 	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.bin"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return filepath.Join(dir, "m.onnx")
 }
 
@@ -244,6 +248,7 @@ func TestExternalWeightsRefused(t *testing.T) {
 		{"an absolute path", "/etc/passwd", "0", "8", "outside the model's folder"},
 		{"a link to the outside", "link.bin", "0", "8", `weight "w": its data at "link.bin" is outside the model's folder, by a link: copy`},
 		{"a link to nothing outside", "gone.bin", "0", "8", `weight "w": its data in "gone.bin" can't be read`},
+		{"a pipe", "pipe.bin", "0", "8", `weight "w": its data in "pipe.bin" can't be read: a pipe, not a regular file`},
 		{"no file", "none.bin", "0", "8", `weight "w": its data should be in "none.bin", and there is no such file in the model's folder: copy`},
 		{"no folder", "none/none.bin", "0", "8", `weight "w": its data should be in "none/none.bin", and there is no such file`},
 		{"too short a file", "sub/w.bin", "8", "8", "has 12 bytes, 8 from 8 are needed"},

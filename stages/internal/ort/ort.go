@@ -18,6 +18,8 @@ import (
 	"sync"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // Version is the oldest release of ONNX Runtime that serves the binding's interface, as
@@ -121,10 +123,13 @@ func (r *Runtime) HasCUDA(index int) error {
 var versionMark = regexp.MustCompile(`VERS_(\d+\.\d+\.\d+)`)
 var versionName = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
+// maxLibrary bounds the file that is searched for a version.
+const maxLibrary = 1 << 31
+
 // versionIn returns the version that a library file shows without being loaded,
 // in its symbols or in its name, or "".
 func versionIn(path string) string {
-	if b, err := os.ReadFile(path); err == nil {
+	if b, err := stages.ReadFile(path, maxLibrary); err == nil {
 		if m := versionMark.FindSubmatch(b); m != nil {
 			return string(m[1])
 		}
@@ -186,6 +191,8 @@ func at(path, how string) (Library, error) {
 			return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names the folder %s, which has no %s", how, path, fileName())}
 		}
 		path = file
+	} else if !info.Mode().IsRegular() {
+		return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names no ONNX Runtime: %s is %v", how, path, stages.ErrNotRegular)}
 	}
 	// A bare name would be looked up by the system's loader instead.
 	abs, err := filepath.Abs(path)

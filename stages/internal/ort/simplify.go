@@ -2,13 +2,14 @@ package ort
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // apart are the library's fusions that [Runtime.Simplify] leaves undone, because
@@ -18,6 +19,9 @@ var apart = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip", "MatMul_Ba
 
 // disable is the entry that names what a session leaves undone.
 const disable = "optimization.disable_specified_optimizers"
+
+// maxModel is the size up to which protobuf can hold a model.
+const maxModel = math.MaxInt32
 
 // Simplify returns a model that computes the same with fewer nodes: what doesn't
 // depend on the input is computed, what does nothing is gone. The more the model
@@ -32,12 +36,11 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 		}
 		return reply.blobs[0], nil
 	}
-	dir, err := os.MkdirTemp("", "runexp-simplify-")
+	f, path, remove, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "model.onnx")
+	defer remove()
 	o, err := cpuOptions(
 		func(o *onnxruntime.SessionOptions) error {
 			return o.SetGraphOptimizationLevel(onnxruntime.GraphOptimizationLevelEnableBasic)
@@ -59,11 +62,11 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	if err := s.Destroy(); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("ONNX Runtime wrote no simplified model: %w", err)
+	b, err := stages.ReadAll(f, maxModel)
+	if err == nil && len(b) == 0 {
+		err = errors.New("ONNX Runtime wrote no simplified model")
 	}
-	return b, nil
+	return b, err
 }
 
 // An Info is what the library infers of an output of a model.
@@ -82,13 +85,12 @@ func (r *Runtime) Outputs(model []byte) ([]Info, error) {
 		}
 		return reply.Infos, nil
 	}
-	dir, err := os.MkdirTemp("", "runexp-infer-")
+	f, path, remove, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "model.onnx")
-	if err := os.WriteFile(path, model, 0o600); err != nil {
+	defer remove()
+	if _, err := f.Write(model); err != nil {
 		return nil, err
 	}
 	o, err := cpuOptions(func(o *onnxruntime.SessionOptions) error {

@@ -1,0 +1,104 @@
+package stages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular is the cause of an error of [OpenFile] for a folder, a pipe, a
+// device or a socket.
+var ErrNotRegular = errors.New("not a regular file")
+
+// OpenFile opens a regular file for reading; links are followed. Every file that
+// an experiment names is opened by it or by [ReadFile]: a pipe would block forever,
+// a device may never end, and opening either may do something.
+func OpenFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What stands there may be another file by now, hence O_NONBLOCK and the second look.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return Regular(f)
+}
+
+// Regular returns f if it is a regular file, else it closes it. A caller that opens
+// by other means than [OpenFile] must do so with O_NONBLOCK.
+func Regular(f *os.File) (*os.File, error) {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(f.Name(), info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func notRegular(path string, info fs.FileInfo) error {
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%s, %w", Kind(info.Mode()), ErrNotRegular)}
+}
+
+// Kind names the kind of a file for people.
+func Kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a regular file"
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a special file"
+}
+
+// ReadFile reads a regular file of at most limit bytes.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadAll(f, limit)
+}
+
+// ReadAll reads an open file of at most limit bytes from its beginning.
+func ReadAll(f *os.File, limit int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if n := info.Size(); n > limit {
+		return nil, tooLarge(f, n, limit)
+	}
+	var b bytes.Buffer
+	b.Grow(int(info.Size()) + bytes.MinRead)
+	// A file may grow meanwhile, or not know its size.
+	n, err := b.ReadFrom(io.NewSectionReader(f, 0, limit+1))
+	if err == nil && n > limit {
+		err = tooLarge(f, n, limit)
+	}
+	return b.Bytes(), err
+}
+
+func tooLarge(f *os.File, n, limit int64) error {
+	return &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%d bytes are more than the %d that are read", n, limit)}
+}
