@@ -11,7 +11,9 @@ import (
 const digits = 9
 
 // round returns x as it's published.
-func round(x float64) float64 {
+func round(x float64) float64 { return roundTo(x, digits) }
+
+func roundTo(x float64, digits int) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0 // -0 is written like 0
 	}
@@ -23,11 +25,13 @@ func round(x float64) float64 {
 }
 
 // format writes a number for a CSV file: nothing where it's undefined.
-func format(x float64) string {
+func format(x float64) string { return formatTo(x, digits) }
+
+func formatTo(x float64, digits int) string {
 	if math.IsNaN(x) {
 		return ""
 	}
-	x = round(x)
+	x = roundTo(x, digits)
 	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
