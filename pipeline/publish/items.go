@@ -20,18 +20,22 @@ const itemHeader = "cell/item"
 // couldn't be told from one that is missing.
 const undefinedItem = "undefined"
 
-// An itemLine is a line of a file of items: what one cell says of its items.
+// An itemLine is a line of a file of items: what one cell says of its items. There
+// may be as many as images, so their scores are written out only where they must be.
 type itemLine struct {
-	cell   string
-	ids    []string // lines of one file share them
-	values []string // by id
+	cell    string
+	ids     []string // sorted; lines of one file share them
+	numbers []float64
+	values  []string // by id, of lines that were read; nil for those that numbers tell
 }
 
-func formatItem(x float64) string {
+func formatItem(x float64) string { return string(appendItem(nil, x)) }
+
+func appendItem(b []byte, x float64) []byte {
 	if math.IsNaN(x) {
-		return undefinedItem
+		return append(b, undefinedItem...)
 	}
-	return formatTo(x, itemDigits)
+	return appendNumber(b, x, itemDigits)
 }
 
 // parseItem reads what formatItem wrote.
@@ -58,16 +62,35 @@ func withinItem(published string, now, tolerance float64) (deviation float64, ok
 	return d, !math.IsInf(d, 0) && d <= (tolerance+rounded)*(1+1e-9)
 }
 
-// encodeItems writes lines with the same items.
+// encodeItems writes lines with the same items, field by field: there may be many.
 func encodeItems(lines []*itemLine) []byte {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	w.Write(append([]string{itemHeader}, lines[0].ids...))
-	for _, l := range lines {
-		w.Write(append([]string{l.cell}, l.values...))
+	var out bytes.Buffer
+	w, field := csv.NewWriter(&out), make([]string, 1)
+	text := func(s string) {
+		field[0] = s
+		w.Write(field)
+		w.Flush()                   // a bytes.Buffer takes everything
+		out.Truncate(out.Len() - 1) // no end of a line yet
 	}
-	w.Flush() // a bytes.Buffer takes everything
-	return b.Bytes()
+	text(itemHeader)
+	for _, id := range lines[0].ids {
+		out.WriteByte(',')
+		text(id)
+	}
+	for _, l := range lines {
+		out.WriteByte('\n')
+		text(l.cell)
+		for i := range l.ids {
+			out.WriteByte(',')
+			if l.values != nil {
+				text(l.values[i])
+			} else {
+				out.Write(appendItem(out.AvailableBuffer(), l.numbers[i]))
+			}
+		}
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
 }
 
 // readItems reads what encodeItems wrote, skipping whatever else is there. A union of
@@ -81,7 +104,7 @@ func readItems(b []byte) []*itemLine {
 				ids = values[1:]
 			}
 		} else if len(ids) > 0 && len(values) == len(ids)+1 {
-			lines = append(lines, &itemLine{values[0], ids, values[1:]})
+			lines = append(lines, &itemLine{cell: values[0], ids: ids, values: values[1:]})
 		}
 	}
 	return lines

@@ -52,7 +52,8 @@ func (s *itemScore) large() bool {
 	size := 0
 	for _, sc := range s.scores {
 		for i := range sc.Items.Len() {
-			if size += len(formatItem(sc.Items.Value(i))) + 1; size > budget {
+			var b [32]byte
+			if size += len(appendItem(b[:0], sc.Items.Value(i))) + 1; size > budget {
 				return true
 			}
 		}
@@ -73,15 +74,16 @@ func (m *merge) mergeScore(s *itemScore) error {
 	var lines []*itemLine
 	tallies := map[string]*tally{} // by cell
 	for i, c := range s.cells {
-		l, numbers, err := itemLineOf(c, s.scores[i])
+		var known []string
+		if len(lines) > 0 {
+			known = lines[len(lines)-1].ids
+		}
+		l, err := itemLineOf(c, s.scores[i], known)
 		if err != nil {
 			return err
 		}
-		if len(lines) > 0 && slices.Equal(l.ids, lines[0].ids) {
-			l.ids = lines[0].ids // in memory once
-		}
 		measure := s.scores[i].Measure
-		tallies[c.Name] = m.mergeItemLine(s, c, max(measure.Tolerance, measure.ItemTolerance), l, numbers, disk[c.Name])
+		tallies[c.Name] = m.mergeItemLine(s, c, max(measure.Tolerance, measure.ItemTolerance), l, disk[c.Name])
 		if delete(disk, c.Name); len(l.ids) > 0 {
 			lines = append(lines, l)
 		}
@@ -114,33 +116,57 @@ func (m *merge) mergeScore(s *itemScore) error {
 	return nil
 }
 
-// itemLineOf makes the line of a finished cell, and returns its numbers besides.
-func itemLineOf(c *Cell, sc *Score) (*itemLine, []float64, error) {
+// itemLineOf makes the line of a finished cell. known are the items of another, which
+// most cells have too.
+func itemLineOf(c *Cell, sc *Score, known []string) (*itemLine, error) {
 	n := sc.Items.Len()
-	ids, order := make([]string, n), make([]int, n)
+	l := &itemLine{cell: c.Name, ids: known, numbers: make([]float64, n)}
+	same := n == len(known)
+	for i := range n {
+		id, err := sc.Items.ID(i)
+		if err != nil {
+			return nil, err
+		}
+		if same = same && id == known[i]; !same {
+			break
+		}
+		l.numbers[i] = sc.Items.Value(i)
+	}
+	if same {
+		return l, nil
+	}
+	ids := make([]string, n)
 	for i := range ids {
 		var err error
 		if ids[i], err = sc.Items.ID(i); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
+		l.numbers[i] = sc.Items.Value(i)
+	}
+	if l.ids = ids; slices.IsSorted(ids) {
+		return l, nil
+	}
+	order := make([]int, n)
+	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
-	l, numbers := &itemLine{cell: c.Name}, make([]float64, n)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
 	for k, i := range order {
-		numbers[k] = sc.Items.Value(i)
-		l.ids = append(l.ids, ids[i])
-		l.values = append(l.values, formatItem(numbers[k]))
+		l.numbers[k] = sc.Items.Value(i)
 	}
-	return l, numbers, nil
+	slices.Sort(ids)
+	if slices.Equal(ids, known) {
+		l.ids = known
+	}
+	return l, nil
 }
 
 // mergeItemLine compares a line with those on disk for the same cell, and takes over
 // what is a claim.
-func (m *merge) mergeItemLine(s *itemScore, c *Cell, tolerance float64, now *itemLine, numbers []float64, disk []*itemLine) *tally {
+func (m *merge) mergeItemLine(s *itemScore, c *Cell, tolerance float64, now *itemLine, disk []*itemLine) *tally {
 	t := newTally()
 	file := s.name + ".csv"
-	claim := m.itemClaim(c, tolerance, now, numbers, disk)
+	claim := m.itemClaim(c, tolerance, now, disk)
 	if claim == nil {
 		if n := len(now.ids); n > 0 {
 			t.add(addedOr(rewritten, len(disk) > 0), Row{File: file, Cell: c.Name, Rows: n})
@@ -156,7 +182,9 @@ func (m *merge) mergeItemLine(s *itemScore, c *Cell, tolerance float64, now *ite
 	for i, id := range claim.ids {
 		published[id] = claim.values[i]
 	}
+	now.values = make([]string, len(now.ids))
 	for i, id := range now.ids {
+		now.values[i] = formatItem(now.numbers[i])
 		old := published[id]
 		delete(published, id)
 		x, ok := parseItem(old)
@@ -165,7 +193,7 @@ func (m *merge) mergeItemLine(s *itemScore, c *Cell, tolerance float64, now *ite
 			continue
 		}
 		old = formatItem(x)
-		d, ok := withinItem(old, numbers[i], tolerance)
+		d, ok := withinItem(old, now.numbers[i], tolerance)
 		t.deviation(s.label, d, tolerance)
 		if ok {
 			t.counts.Items++
@@ -204,7 +232,7 @@ func addedOr(o outcome, before bool) outcome {
 }
 
 // itemClaim finds the claim about a cell's items: a line that holds, else the first.
-func (m *merge) itemClaim(c *Cell, tolerance float64, now *itemLine, numbers []float64, disk []*itemLine) *itemLine {
+func (m *merge) itemClaim(c *Cell, tolerance float64, now *itemLine, disk []*itemLine) *itemLine {
 	if m.standing(c) == unclaimed || len(disk) == 0 {
 		return nil
 	}
@@ -213,7 +241,7 @@ func (m *merge) itemClaim(c *Cell, tolerance float64, now *itemLine, numbers []f
 		for i := 0; holds && i < len(l.ids); i++ {
 			var x float64
 			if x, holds = parseItem(l.values[i]); holds {
-				_, holds = withinItem(formatItem(x), numbers[i], tolerance)
+				_, holds = withinItem(formatItem(x), now.numbers[i], tolerance)
 			}
 		}
 		if holds {

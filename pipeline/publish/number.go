@@ -17,7 +17,8 @@ func roundTo(x float64, digits int) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0 // -0 is written like 0
 	}
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	var buf [32]byte
+	y, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'e', digits-1, 64)), 64)
 	if err != nil {
 		return x
 	}
@@ -25,17 +26,17 @@ func roundTo(x float64, digits int) float64 {
 }
 
 // format writes a number for a CSV file: nothing where it's undefined.
-func format(x float64) string { return formatTo(x, digits) }
+func format(x float64) string { return string(appendNumber(nil, x, digits)) }
 
-func formatTo(x float64, digits int) string {
+func appendNumber(b []byte, x float64, digits int) []byte {
 	if math.IsNaN(x) {
-		return ""
+		return b
 	}
 	x = roundTo(x, digits)
 	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
-		return strconv.FormatFloat(x, 'f', -1, 64)
+		return strconv.AppendFloat(b, x, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
+	return strconv.AppendFloat(b, x, 'g', -1, 64)
 }
 
 // formatJSON writes a number for a line of JSON, as [stages.Number] does.
