@@ -150,7 +150,7 @@ func (m *merge) ours(name string) bool {
 	b := m.disk[name]
 	switch folder, _, _ := strings.Cut(name, "/"); folder {
 	case "cells":
-		return len(readLines(b)) > 0
+		return len(m.before[name]) > 0
 	case "items":
 		return len(readItems(b)) > 0 || isOldSheet(b)
 	case "tables":

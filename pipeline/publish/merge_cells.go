@@ -38,14 +38,15 @@ func (m *merge) standing(c *Cell) standing {
 	return s
 }
 
-// readCells notes what the lines on disk say of definitions and of tables.
+// readCells reads the lines on disk and notes what they say of definitions and tables.
 func (m *merge) readCells() {
-	m.definitions, m.tables = map[string][]string{}, map[string]bool{}
+	m.before, m.definitions, m.tables = map[string][]*line{}, map[string][]string{}, map[string]bool{}
 	for name, b := range m.disk {
 		if !strings.HasPrefix(name, "cells/") {
 			continue
 		}
-		for _, l := range readLines(b) {
+		m.before[name] = readLines(b)
+		for _, l := range m.before[name] {
 			if !slices.Contains(m.definitions[l.cell], l.definition) {
 				m.definitions[l.cell] = append(m.definitions[l.cell], l.definition)
 			}
@@ -82,7 +83,7 @@ func (m *merge) mergeCells() {
 
 func (m *merge) mergeLines(file string, cells []*Cell) []*line {
 	disk := map[string][]*line{}
-	for _, l := range readLines(m.disk[file]) {
+	for _, l := range m.before[file] {
 		if !slices.ContainsFunc(disk[l.cell], func(o *line) bool { return o.raw == l.raw }) {
 			disk[l.cell] = append(disk[l.cell], l)
 		}

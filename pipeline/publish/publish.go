@@ -172,6 +172,7 @@ type merge struct {
 	tally   *tally
 	verdict Verdict
 
+	before      map[string][]*line  // on disk, by file
 	definitions map[string][]string // on disk, by cell
 	tables      map[string]bool     // the files of tables that lines on disk speak of
 
