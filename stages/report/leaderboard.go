@@ -34,7 +34,7 @@ over the images that have a score of every competitor (1 is best, ties share),
 cases without a direction or with a competitor missing are shown and not ranked.
 details has, for every case and competitor, the mean over all its defined scores
 with a 95 % interval, and how far it lies behind the best, paired by image.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all competitors in all cases"}},
