@@ -273,7 +273,7 @@ func (r *run) all(ctx context.Context, slot *device.Slot, n *node) error {
 	if err != nil {
 		return err
 	}
-	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Read: read}
+	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Order: r.orderOf(n), Read: read}
 	facts := map[string]stages.Facts{}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]

@@ -53,6 +53,10 @@ func (l *loader) expand() *Plan {
 		standIns: map[*stages.Stage]bool{}, noted: map[string]bool{}, ports: map[portQuery]int{}, budget: l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed}
+	x.plan.Order = stages.Order{}
+	for _, a := range l.exp.axes {
+		x.plan.Order[a.name] = a.ids
+	}
 	x.order = l.topological()
 	for _, s := range x.order {
 		x.stage(s)

@@ -10,7 +10,7 @@ import (
 
 // odd returns the stages that use the rarer parts of the contract.
 func (l *lab) odd() []stages.Stage {
-	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(), l.pair(), l.hostMix()}
+	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(), l.pair(), l.hostMix(), l.show()}
 }
 
 type noParams struct{}

@@ -13,9 +13,10 @@ type Plan struct {
 	Steps       []*Step // in topological order, implied steps included
 	Cells       []*Cell // in topological order; Cell.Index is the position
 	Publish     []*Step
-	Limit       int      // at most so many sources a cell; 0 for all
-	Narrowed    []string // in words, what --only, --limit and --set changed; empty for the file as it stands
-	Warnings    Diags    // what isn't wrong and is probably not meant
+	Order       stages.Order // of every axis: the ids as the experiment writes them
+	Limit       int          // at most so many sources a cell; 0 for all
+	Narrowed    []string     // in words, what --only, --limit and --set changed; empty for the file as it stands
+	Warnings    Diags        // what isn't wrong and is probably not meant
 
 	decl    *experimentDecl   // as it was written
 	written map[string]string // by path that a parameter holds: as the experiment has it

@@ -229,6 +229,7 @@ func (r *resolver) makeKey(ctx context.Context, n *node) error {
 	if err := r.writeJoin(h, n); err != nil {
 		return err
 	}
+	r.writeOrder(h, n)
 	n.key = h.sum()
 	return nil
 }
@@ -305,6 +306,7 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 			return stages.Digest{}, err
 		}
 	}
+	r.writeOrder(h, n)
 	d := h.sum()
 	n.mu.Lock()
 	n.def = &d

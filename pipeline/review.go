@@ -108,7 +108,7 @@ func (r *Result) folderBefore(dir string) []byte {
 func (r *Result) Review(ctx context.Context, command string) (*publish.Review, error) {
 	p := r.Plan
 	v := &publish.Review{
-		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command, Narrowed: p.Narrowed,
+		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command, Narrowed: p.Narrowed, Order: p.Order,
 	}
 	for _, s := range p.Publish {
 		v.Publish = append(v.Publish, s.Name)

@@ -26,6 +26,7 @@ func (r *resolver) ingredients(n *node) ([]store.Ingredient, error) {
 			list = append(list, store.Ingredient{Name: inputName(n, p, e), Value: r.nodes[e.From.Index].result(e.Port).Short()})
 		}
 	}
+	list = append(list, r.orderIngredients(n)...)
 	h := newHasher(pairing)
 	plain := h.len()
 	err = r.writeJoin(h, n)
@@ -154,7 +155,7 @@ func (o *Outlook) soFar(n *node) (known []store.Ingredient, pending func(name st
 		recipe = nil // nothing can be said of them
 	}
 	return append(recipe, known...), func(name string) bool {
-		return names[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source")
+		return names[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source") || strings.HasPrefix(name, orderOfAxis)
 	}
 }
 

@@ -113,6 +113,8 @@ type Env struct {
 	// port for a Whole stage, of value ports for the others. An itemwise stage
 	// finds the Facts of its item ports here too.
 	Ports map[string][]Data
+	// Order is the order of the ids of the collapsed axes, of an Ordered stage.
+	Order Order
 	// Read are the sources of a Whole stage.
 	Read []Source
 	// Beside are the cells that will run on the same calls next, on this slot; see

@@ -44,6 +44,7 @@ type Stage struct {
 	Relation Relation
 	Seeded   bool
 	Named    bool
+	Ordered  bool
 	Device   bool
 	Together string
 	Inputs   []Port
@@ -78,6 +79,11 @@ type Def[P any] struct {
 	// Named puts the ids of its input items into the stage's keys: for the few
 	// stages whose payloads show ids. Without it a renamed image costs nothing.
 	Named bool
+
+	// Ordered puts the order in which the experiment writes the ids of collapsed axes
+	// into the keys of a Whole stage and hands it over in [Env.Order]: for stages that
+	// show them. The others get sorted ids, so reordering an axis costs them nothing.
+	Ordered bool
 
 	// Device says that the stage computes on the device of its slot.
 	Device bool
@@ -134,7 +140,7 @@ var ErrOutOfMemory = errors.New("out of memory")
 func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Device: d.Device, Together: d.Together,
+		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Together: d.Together,
 		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {

@@ -8,12 +8,16 @@ import (
 )
 
 // A Table holds results in long form: key columns say what a row is about,
-// number columns what was found. Rows are sorted by whoever makes the table.
+// number columns what was found. Its stage orders the rows.
 type Table struct {
 	Title   string   `json:"title"`
 	Keys    []string `json:"keys"`    // names of the key columns: axes, "item"
 	Numbers []Column `json:"numbers"` // the number columns
 	Rows    []Row    `json:"rows"`
+
+	// Ranked says that the order of the rows is a result: best first. Rows of other
+	// tables may be stored sorted, and shown as the experiment orders their ids.
+	Ranked bool `json:"ranked,omitempty"`
 }
 
 // A Column describes numbers.

@@ -20,6 +20,7 @@ type line struct {
 	madeBy     string
 	n          int // -1 for none
 	params     json.RawMessage
+	rows       map[string]int // of the tables, by port
 	scores     []summaryScore // by port
 	raw        string         // as it was read
 	old        bool           // of an earlier run
@@ -61,7 +62,17 @@ func lineOf(c *Cell) *line {
 		l.scores = append(l.scores, summaryScore{s.Port, string(s.Measure.Direction), round(m), undefined, s.Measure.Tolerance, max(s.Measure.Tolerance, s.Measure.ItemTolerance)})
 	}
 	slices.SortFunc(l.scores, func(a, b summaryScore) int { return cmp.Compare(a.port, b.port) })
+	for _, t := range c.Tables {
+		l.setRows(t.Port, len(t.Table.Rows))
+	}
 	return l
+}
+
+func (l *line) setRows(port string, n int) {
+	if l.rows == nil {
+		l.rows = map[string]int{}
+	}
+	l.rows[port] = n
 }
 
 // compact puts a JSON object on one line; nil if it isn't JSON.
@@ -90,6 +101,7 @@ type lineJSON struct {
 	MadeBy     string               `json:"made_by"`
 	N          *int                 `json:"n"`
 	Params     json.RawMessage      `json:"params"`
+	Rows       map[string]int       `json:"rows"`
 	Score      string               `json:"score"`
 	Scores     map[string]scoreJSON `json:"scores"`
 	scoreJSON
@@ -119,6 +131,17 @@ func (l *line) encode() []byte {
 	}
 	if len(l.params) > 0 {
 		b = append(append(b, `,"params":`...), l.params...)
+	}
+	for i, port := range slices.Sorted(maps.Keys(l.rows)) {
+		if i == 0 {
+			b = append(b, `,"rows":{`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(appendString(b, port), ':'), int64(l.rows[port]), 10)
+	}
+	if len(l.rows) > 0 {
+		b = append(b, '}')
 	}
 	if single {
 		s := &l.scores[0]
@@ -188,7 +211,7 @@ func readLines(b []byte) []*line {
 		if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &v) != nil || v.Cell == "" || !isDefinition(v.Definition) {
 			continue
 		}
-		l := &line{cell: v.Cell, definition: v.Definition, madeBy: v.MadeBy, n: -1, params: v.Params, raw: text}
+		l := &line{cell: v.Cell, definition: v.Definition, madeBy: v.MadeBy, n: -1, params: v.Params, rows: v.Rows, raw: text}
 		if v.N != nil {
 			l.n = *v.N
 		}

@@ -226,7 +226,11 @@ func compareScore(cell string, s, t summaryScore, na, nb int, p, q map[string]fl
 		Tolerance: min(s.tolerance, t.tolerance), Direction: t.direction,
 	}
 	var diffs []float64
-	off := na != nb || s.undefined != t.undefined || len(p) != len(q)
+	off := na != nb || s.undefined != t.undefined
+	if p == nil || q == nil {
+		p, q = nil, nil // one folder leaves them in the store
+	}
+	off = off || len(p) != len(q)
 	for _, id := range slices.Sorted(maps.Keys(p)) {
 		u := p[id]
 		v, both := q[id]
@@ -258,41 +262,26 @@ func compareScore(cell string, s, t summaryScore, na, nb int, p, q map[string]fl
 	return c
 }
 
-// items reads the scores of the items of a port, by cell and item. The columns
-// before "item" are the cell's axes, sorted as in its name.
+// items reads the scores of the items of a port, by cell and item.
 func (r *review) items(stage, port string) map[string]map[string]float64 {
-	names := []string{"items/" + escape(stage) + "." + escape(port) + ".csv"}
-	if scoreName(stage, port) == stage {
-		names = append(names, "items/"+escape(stage)+".csv")
-	}
 	out := map[string]map[string]float64{}
-	for _, name := range names {
-		for _, rec := range readSheet(r.files[name]) {
-			id, ok1 := rec.fields.lookup("item")
-			x, ok2 := parse(rec.fields.get("value"))
-			if !ok1 || !ok2 {
-				continue
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		file, ok := strings.CutPrefix(name, "items/")
+		if names := baseNames(stage, port); !ok || !isItemFile(file, names[0]) && !isItemFile(file, names[1]) {
+			continue
+		}
+		for _, l := range readItems(r.files[name]) {
+			if at, _, _ := strings.Cut(l.cell, "["); at != stage {
+				continue // of another output with the same name
 			}
-			var at []string
-			for i, column := range rec.fields.columns {
-				v := rec.fields.values[i]
-				if column != "item" && column != "value" {
-					at = append(at, strings.TrimPrefix(column, "cell.")+"="+v)
+			if out[l.cell] == nil {
+				out[l.cell] = map[string]float64{}
+			}
+			for i, id := range l.ids {
+				if x, ok := parseItem(l.values[i]); ok {
+					out[l.cell][id] = x
 				}
 			}
-			slices.Sort(at)
-			cell := stage
-			if len(at) > 0 {
-				cell += "[" + strings.Join(at, ",") + "]"
-			}
-			// Of what a merge left twice, the row of the cell's definition holds.
-			if l := r.lines[cell]; l == nil || l.definition != rec.definition {
-				continue
-			}
-			if out[cell] == nil {
-				out[cell] = map[string]float64{}
-			}
-			out[cell][id] = x
 		}
 	}
 	return out
@@ -306,7 +295,9 @@ func (d *Difference) ranks(x, y *review) {
 			continue
 		}
 		table := strings.TrimSuffix(strings.TrimPrefix(name, "tables/"), ".csv")
-		a, b := places(readSheet(x.files[name]), readSheet(y.files[name]), readHeader(x.files[name]))
+		before, header := readSheet(x.files[name])
+		after, _ := readSheet(y.files[name])
+		a, b := places(before, after, header)
 		for _, row := range slices.Sorted(maps.Keys(a)) {
 			if p, ok := b[row]; ok && p != a[row] {
 				d.Ranks = append(d.Ranks, RankChange{table, row, a[row], p})

@@ -197,9 +197,9 @@ func TestInterval(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	a := readSheet([]byte("case,method,score,definition\nx,p,1,0123456789abcdef\nx,q,2,0123456789abcdef\ny,p,3,0123456789abcdef\n"))
-	b := readSheet([]byte("case,method,score,definition\nx,r,0,0123456789abcdef\nx,q,2,0123456789abcdef\nx,p,2,0123456789abcdef\ny,p,3,0123456789abcdef\n"))
-	x, y := places(a, b, []string{"case", "method", "score"})
+	a, header := readSheet([]byte("case,method,score\nx,p,1\nx,q,2\ny,p,3\n"))
+	b, _ := readSheet([]byte("case,method,score\nx,r,0\nx,q,2\nx,p,2\ny,p,3\n"))
+	x, y := places(a, b, header)
 	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" || x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
 		t.Errorf("places %v and %v", x, y)
 	}

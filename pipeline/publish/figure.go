@@ -10,6 +10,7 @@ import (
 	"image/draw"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -34,8 +35,7 @@ type shown struct {
 // A mark is what a figure's file says of itself: in a PNG as an iTXt chunk with
 // the keyword "runexp", in an SVG as a comment at its end.
 type mark struct {
-	Caption    string `json:"caption"`
-	Definition string `json:"definition"`
+	Caption string `json:"caption"`
 }
 
 // mergeFigures makes figures/*: one file a cell and port.
@@ -60,29 +60,34 @@ func (m *merge) mergeFigures() error {
 			}
 		}
 	}
+	slices.SortStableFunc(m.figures, func(a, b shown) int { return m.compareShown(a.cell, b.cell) })
 	return nil
 }
 
 func (m *merge) mergeFigure(file string, c *Cell, f *Figure) error {
 	ext := "." + f.Ext
-	fresh, err := addMark(ext, f.Data, mark{f.Caption, c.Definition.Short()})
+	fresh, err := addMark(ext, f.Data, mark{f.Caption})
 	if err != nil {
 		return fmt.Errorf("figure %q of %s: %w", f.Port, c.Name, err)
 	}
 	m.files[file] = fresh
 	caption := f.Caption
 	old, exists := m.disk[file]
-	if said, ok := readMark(ext, old); ok && m.claims(c, said.Definition) && intact(ext, old) {
+	said, readable := readMark(ext, old)
+	standing := m.standing(c)
+	off, d, tolerance := "", 0.0, 0.0
+	if readable = readable && standing != unclaimed && intact(ext, old); readable {
+		off, d, tolerance = unlike(ext, old, fresh)
+	}
+	switch {
+	case !readable || off != "" && standing == contested:
+		m.tally.add(addedOr(rewritten, exists), Row{File: file, Cell: c.Name})
+	case off == "":
 		m.files[file], caption = old, said.Caption
-		if off, d, tolerance := unlike(ext, old, fresh); off == "" {
-			m.tally.counts.Figures++
-		} else {
-			m.tally.add(differs, Row{File: file, Cell: c.Name, Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
-		}
-	} else if exists {
-		m.tally.add(rewritten, Row{File: file, Cell: c.Name})
-	} else {
-		m.tally.add(added, Row{File: file, Cell: c.Name})
+		m.tally.counts.Figures++
+	default:
+		m.files[file], caption = old, said.Caption
+		m.tally.add(differs, Row{File: file, Cell: c.Name, Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
 	}
 	m.figures = append(m.figures, shown{file, c.Stage, c.Name, caption})
 	return nil
@@ -237,7 +242,7 @@ func readMark(ext string, b []byte) (mark, bool) {
 		}
 	}
 	var k mark
-	if text == nil || json.Unmarshal(text, &k) != nil || !isDefinition(k.Definition) {
+	if text == nil || json.Unmarshal(text, &k) != nil {
 		return mark{}, false
 	}
 	return k, true

@@ -20,21 +20,20 @@ import (
 
 // Sizes of a review folder, in bytes.
 const (
-	itemsLimit = 1 << 20 // a file of per-item scores
-	budget     = 2 << 20 // a folder; beyond it there's a warning
-	readLimit  = 64 << 20
+	budget    = 2 << 20 // of a folder: what exceeds it stays in the store
+	readLimit = 64 << 20
 )
 
 // folderMark begins the first file of a review folder that is written.
-const folderMark = "# Rows carry definitions"
+const folderMark = "# A merge keeps the lines of both branches"
 
-const gitattributes = folderMark + `: a merge keeps both sides' rows, the next run the right ones.
-*.jsonl merge=union linguist-generated
-*.csv merge=union linguist-generated
-*.png binary linguist-generated
-*.svg linguist-generated
-README.md linguist-generated
-experiment.yaml linguist-generated
+// What people review, README.md and experiment.yaml, isn't marked as generated: hosts
+// fold such files away.
+const gitattributes = folderMark + `, and the next run those that are right.
+cells/*.jsonl merge=union linguist-generated
+items/*.csv merge=union linguist-generated
+tables/*.csv merge=union linguist-generated
+figures/*.png binary
 `
 
 // subFolders are the folders of a review folder, itself first, and the names or
@@ -274,22 +273,23 @@ func Check(dir string) error {
 	return e
 }
 
+// ours reports whether a file in a sub-folder is one of ours. Other people's files are
+// left alone.
+func (m *merge) ours(name string) bool { return m.tables[name] || marked(name, m.disk[name]) }
+
 // marked reports whether a file says that runexp wrote it.
 func marked(name string, b []byte) bool {
-	if strings.Contains(name, "/") {
-		return ours(name, b)
-	}
-	return name == ".gitattributes" && bytes.Contains(b, []byte(folderMark))
-}
-
-// ours reports whether a file in a sub-folder carries our mark. Other people's
-// files are left alone.
-func ours(name string, b []byte) bool {
-	switch filepath.Ext(name) {
-	case ".jsonl":
+	switch folder, _, _ := strings.Cut(name, "/"); folder {
+	case ".gitattributes":
+		return bytes.Contains(b, []byte(folderMark))
+	case "README.md", "experiment.yaml": // people write such files, too
+		return false
+	case "cells":
 		return len(readLines(b)) > 0
-	case ".csv":
-		return len(readSheet(b)) > 0
+	case "items":
+		return len(readItems(b)) > 0 || isOldSheet(b)
+	case "tables":
+		return isOldSheet(b)
 	default:
 		_, ok := readMark(filepath.Ext(name), b)
 		return ok
@@ -298,8 +298,8 @@ func ours(name string, b []byte) bool {
 
 // mergeStale finds the files that no cell has anything to do with.
 func (m *merge) mergeStale() {
-	for name, b := range m.disk {
-		if _, ok := m.files[name]; ok || !strings.Contains(name, "/") || !ours(name, b) {
+	for name := range m.disk {
+		if _, ok := m.files[name]; ok || !strings.Contains(name, "/") || !m.ours(name) {
 			continue
 		}
 		if m.partial {
@@ -322,25 +322,24 @@ func (m *merge) changed() []string {
 			names = append(names, name)
 		}
 	}
-	for name := range m.fresh {
-		names = append(names, name)
-	}
 	slices.Sort(names)
 	return names
 }
 
-func (m *merge) warnings() []string {
+// size returns the size of the folder, as far as its files are decided.
+func (m *merge) size() int {
 	size := 0
 	for _, b := range m.files {
 		size += len(b)
 	}
-	for _, f := range m.fresh {
-		size += f.size
-	}
 	for _, name := range m.kept {
 		size += len(m.disk[name])
 	}
-	if size > budget {
+	return size
+}
+
+func (m *merge) warnings() []string {
+	if size := m.size(); size > budget {
 		return []string{fmt.Sprintf("the review folder has %.1f MB, more than the %d MB that people like to find in a repository; publish fewer or smaller figures", float64(size)/(1<<20), budget>>20)}
 	}
 	return nil

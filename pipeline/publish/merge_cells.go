@@ -8,7 +8,56 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
+
+// A standing says what the lines on disk make of a cell's rows, figures and texts,
+// which don't carry definitions themselves.
+type standing int8
+
+const (
+	unclaimed standing = iota // no line has the run's definition: they are rewritten
+	contested                 // lines of two branches have different ones: what doesn't hold is rewritten
+	claimed
+)
+
+// standing returns that of a finished cell.
+func (m *merge) standing(c *Cell) standing {
+	if m.forced[c.Name] {
+		return unclaimed
+	}
+	s := unclaimed
+	for _, definition := range m.definitions[c.Name] {
+		if definition == c.Definition.Short() {
+			s = claimed
+		}
+	}
+	if s == claimed && len(m.definitions[c.Name]) > 1 {
+		return contested
+	}
+	return s
+}
+
+// readCells reads the lines on disk and notes what they say of definitions and tables.
+func (m *merge) readCells() {
+	m.before, m.definitions, m.tables = map[string][]*line{}, map[string][]string{}, map[string]bool{}
+	for name, b := range m.disk {
+		if !strings.HasPrefix(name, "cells/") {
+			continue
+		}
+		m.before[name] = readLines(b)
+		for _, l := range m.before[name] {
+			if !slices.Contains(m.definitions[l.cell], l.definition) {
+				m.definitions[l.cell] = append(m.definitions[l.cell], l.definition)
+			}
+			for port := range l.rows {
+				for _, base := range baseNames(l.stage(), port) {
+					m.tables["tables/"+base+".csv"] = true
+				}
+			}
+		}
+	}
+}
 
 // mergeCells makes cells/*.jsonl.
 func (m *merge) mergeCells() {
@@ -29,11 +78,12 @@ func (m *merge) mergeCells() {
 		m.files[name] = b.Bytes()
 		m.lines = append(m.lines, lines...)
 	}
+	slices.SortStableFunc(m.lines, func(a, b *line) int { return m.compareShown(a.cell, b.cell) })
 }
 
 func (m *merge) mergeLines(file string, cells []*Cell) []*line {
 	disk := map[string][]*line{}
-	for _, l := range readLines(m.disk[file]) {
+	for _, l := range m.before[file] {
 		if !slices.ContainsFunc(disk[l.cell], func(o *line) bool { return o.raw == l.raw }) {
 			disk[l.cell] = append(disk[l.cell], l)
 		}
@@ -75,7 +125,7 @@ func (m *merge) mergeLine(file string, c *Cell, disk []*line) *line {
 	var claim *line
 	for _, l := range disk {
 		// Of contradicting claims, as two branches leave them, the one that holds.
-		if m.claims(c, l.definition) && (claim == nil || !agree(claim, now) && agree(l, now)) {
+		if l.definition == now.definition && !m.forced[c.Name] && (claim == nil || !agree(claim, now) && agree(l, now)) {
 			claim = l
 		}
 	}
@@ -125,6 +175,11 @@ func (m *merge) mergeLine(file string, c *Cell, disk []*line) *line {
 	}
 	if len(now.scores) == 0 && same {
 		m.tally.counts.Cells++
+	}
+	for port := range now.rows {
+		if n, ok := claim.rows[port]; ok {
+			now.rows[port] = n
+		}
 	}
 	now.n, now.madeBy = claim.n, claim.madeBy
 	return now

@@ -11,7 +11,8 @@ import (
 // mergeSheet compares the sheet with the file on disk and decides its rows.
 func (m *merge) mergeSheet(s *sheet) {
 	byCell := map[string][]*record{}
-	for i, r := range readSheet(m.disk[s.file]) {
+	disk, _ := readSheet(m.disk[s.file])
+	for i, r := range disk {
 		r.pos = i
 		r.cell = s.owner(r)
 		byCell[r.cell] = append(byCell[r.cell], r)
@@ -29,11 +30,11 @@ func (m *merge) mergeSheet(s *sheet) {
 		}
 		seen := map[string]bool{}
 		for _, r := range rows {
-			if !m.partial {
+			if !m.partial || m.definitions[name] == nil {
 				m.tally.add(removed, Row{File: s.file, Cell: name})
 				continue
 			}
-			if key := r.fields.String() + r.definition; !seen[key] {
+			if key := r.fields.String(); !seen[key] {
 				seen[key] = true
 				r.old = true
 				s.rows = append(s.rows, r)
@@ -72,21 +73,17 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 		byKey[key(r)] = append(byKey[key(r)], r)
 	}
 	out := make([]*record, 0, len(b.rows))
-	columns, definition := s.columnsOf(b), b.cell.Definition.Short()
+	columns, standing := s.columnsOf(b), m.standing(b.cell)
 	complete := true
 	keys := map[string]bool{}
 	for _, row := range b.rows {
 		now := s.record(b, columns, row)
-		now.definition = definition
 		k := key(now)
 		keys[k] = true
-		claim := m.claim(s, b, now, byKey[k])
+		claim := m.claim(b, now, byKey[k])
 		if claim == nil {
-			o := added
-			if slices.ContainsFunc(byKey[k], func(r *record) bool { return !r.used }) {
-				o = rewritten
-			}
-			m.tally.add(o, Row{File: s.file, Cell: b.cell.Name})
+			before := slices.ContainsFunc(byKey[k], func(r *record) bool { return !r.used })
+			m.tally.add(addedOr(rewritten, before), Row{File: s.file, Cell: b.cell.Name})
 			now.pos = len(disk)
 			complete = false
 			out = append(out, now)
@@ -97,7 +94,7 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 		m.judge(s, b, now, claim)
 		out = append(out, now)
 	}
-	if s.ranked && complete && reordered(b, out) {
+	if b.ranked && complete && reordered(b, out) {
 		slices.SortStableFunc(out, func(x, y *record) int { return cmp.Compare(x.pos, y.pos) })
 	}
 	gone := map[string]bool{}
@@ -106,7 +103,7 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 		if keys[k] {
 			continue // rewritten, or a second claim about a row
 		}
-		if !m.claims(b.cell, r.definition) {
+		if standing != claimed || !readable(b, r) {
 			m.tally.add(removed, Row{File: s.file, Cell: b.cell.Name})
 			continue
 		}
@@ -121,10 +118,13 @@ func (m *merge) mergeBlock(s *sheet, b *block, disk []*record) []*record {
 }
 
 // claim finds the claim about a row: one that holds, else the first.
-func (m *merge) claim(s *sheet, b *block, now *record, disk []*record) *record {
+func (m *merge) claim(b *block, now *record, disk []*record) *record {
+	if m.standing(b.cell) == unclaimed {
+		return nil
+	}
 	var first *record
 	for _, r := range disk {
-		if r.used || !m.claims(b.cell, r.definition) || !readable(b, r) {
+		if r.used || !readable(b, r) {
 			continue
 		}
 		if first == nil {
@@ -138,6 +138,9 @@ func (m *merge) claim(s *sheet, b *block, now *record, disk []*record) *record {
 		if holds {
 			return r
 		}
+	}
+	if m.standing(b.cell) == contested {
+		return nil
 	}
 	return first
 }

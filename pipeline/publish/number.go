@@ -11,11 +11,14 @@ import (
 const digits = 9
 
 // round returns x as it's published.
-func round(x float64) float64 {
+func round(x float64) float64 { return roundTo(x, digits) }
+
+func roundTo(x float64, digits int) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0 // -0 is written like 0
 	}
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	var buf [32]byte
+	y, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'e', digits-1, 64)), 64)
 	if err != nil {
 		return x
 	}
@@ -23,15 +26,17 @@ func round(x float64) float64 {
 }
 
 // format writes a number for a CSV file: nothing where it's undefined.
-func format(x float64) string {
+func format(x float64) string { return string(appendNumber(nil, x, digits)) }
+
+func appendNumber(b []byte, x float64, digits int) []byte {
 	if math.IsNaN(x) {
-		return ""
+		return b
 	}
-	x = round(x)
+	x = roundTo(x, digits)
 	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
-		return strconv.FormatFloat(x, 'f', -1, 64)
+		return strconv.AppendFloat(b, x, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
+	return strconv.AppendFloat(b, x, 'g', -1, 64)
 }
 
 // formatJSON writes a number for a line of JSON, as [stages.Number] does.

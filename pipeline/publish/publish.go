@@ -1,14 +1,14 @@
 // Package publish keeps review folders: the small, stable text and pictures of
 // an experiment that people read in a pull request.
 //
-// A folder is rewritten by definition and compared by value. Every row and
-// every figure in it carries the definition of the cell it came from, in its own
-// file, so that any file can be judged without the others.
+// A folder is rewritten by definition and compared by value. Definitions stand in
+// cells/ alone, one a cell, so that rows of the other files change only when their
+// values do.
 //
-//   - A claim is a row, figure or text on disk whose definition is the one that
-//     the run has for the same cell. It stays as it is, and the run reproduces
+//   - A claim is a row, figure or text on disk of a cell that has the same
+//     definition in cells/ as in the run. It stays as it is, and the run reproduces
 //     it, or not: then it differs.
-//   - Whatever has another definition, or can't be read, is rewritten exactly.
+//   - Whatever is of another definition, or can't be read, is rewritten exactly.
 //   - What belongs to no cell any more is removed, unless something failed.
 //
 // README.md is made from what ends up in the folder, never from a run's own
@@ -25,12 +25,13 @@ import (
 // A Review is everything that a run wants to publish.
 type Review struct {
 	Name, Title string
-	Experiment  []byte   // experiment.yaml, resolved
-	Command     string   // how to reproduce it: "runexp run experiments/x.yaml"
-	Cells       []Cell   // every declared cell, in any order
-	Publish     []string // names of the published stages, in the order of README.md
-	Narrowed    []string // in words, what was left out or overridden; empty for the file as it stands
-	Notes       []string // sentences for README.md that don't depend on the machine
+	Experiment  []byte       // experiment.yaml, resolved
+	Command     string       // how to reproduce it: "runexp run experiments/x.yaml"
+	Cells       []Cell       // every declared cell, in the order in which README.md shows them
+	Publish     []string     // names of the published stages, in the order of README.md
+	Narrowed    []string     // in words, what was left out or overridden; empty for the file as it stands
+	Order       stages.Order // of every axis: its ids as the experiment writes them
+	Notes       []string     // sentences for README.md that don't depend on the machine
 }
 
 // A State says how a cell ended.
@@ -171,6 +172,7 @@ func Verify(dir string, r *Review) (Verdict, error) {
 type merge struct {
 	r       *Review
 	cells   []*Cell         // by name
+	shown   map[string]int  // place among r.Cells, by name
 	forced  map[string]bool // names of cells that have no claims
 	partial bool            // something failed: nothing is removed
 	names   map[output]string
@@ -178,13 +180,17 @@ type merge struct {
 	tally   *tally
 	verdict Verdict
 
-	files   map[string][]byte   // the files of the folder as it shall be
-	fresh   map[string]*newFile // and more of them
-	stale   []string            // files to remove
-	kept    []string            // files that stay because something failed
-	lines   []*line             // what README.md is made of
+	before      map[string][]*line  // on disk, by file
+	definitions map[string][]string // on disk, by cell
+	tables      map[string]bool     // the files of tables that lines on disk speak of
+
+	files   map[string][]byte // the files of the folder as it shall be
+	stale   []string          // files to remove
+	kept    []string          // files that stay because something failed
+	lines   []*line           // what README.md is made of
 	sheets  []*sheet
-	large   []string // scores whose items are too many for a file
+	items   []*itemFile
+	large   []*itemFile // those of items that stay in the store
 	figures []shown
 	texts   []passage
 }
@@ -192,15 +198,17 @@ type merge struct {
 // compare compares a folder's files with a review. The cells in forced have no
 // claims, whatever their definitions.
 func compare(disk map[string][]byte, r *Review, forced map[string]bool) (*merge, error) {
-	m := &merge{r: r, forced: forced, disk: disk, files: map[string][]byte{}, fresh: map[string]*newFile{}, tally: newTally()}
+	m := &merge{r: r, forced: forced, disk: disk, files: map[string][]byte{}, shown: map[string]int{}, tally: newTally()}
 	for i := range r.Cells {
 		c := &r.Cells[i]
+		m.shown[c.Name] = i
 		m.cells = append(m.cells, c)
 		m.partial = m.partial || c.State != Done
 	}
 	slices.SortStableFunc(m.cells, func(a, b *Cell) int { return cmp.Compare(a.Name, b.Name) })
 	m.names = fileNames(m.cells)
 
+	m.readCells()
 	m.mergeCells()
 	if err := m.mergeItems(); err != nil {
 		return nil, err
@@ -210,9 +218,10 @@ func compare(disk map[string][]byte, r *Review, forced map[string]bool) (*merge,
 		return nil, err
 	}
 	m.mergeTexts()
-	m.mergeStale()
 	m.files["experiment.yaml"] = r.Experiment
 	m.files[".gitattributes"] = []byte(gitattributes)
+	m.fitItems()
+	m.mergeStale()
 	m.files["README.md"] = m.readme()
 
 	m.verdict = m.tally.verdict()
@@ -221,10 +230,16 @@ func compare(disk map[string][]byte, r *Review, forced map[string]bool) (*merge,
 	return m, nil
 }
 
-// claims reports whether something on disk with this definition is a claim
-// about c.
-func (m *merge) claims(c *Cell, definition string) bool {
-	return definition == c.Definition.Short() && !m.forced[c.Name]
+// compareShown orders the names of cells as README.md shows them: as in the review,
+// and after these those that are gone.
+func (m *merge) compareShown(a, b string) int {
+	place := func(name string) int {
+		if i, ok := m.shown[name]; ok {
+			return i
+		}
+		return len(m.shown)
+	}
+	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }
 
 // An output names a port of a stage, and the sub-folder of its files.
@@ -240,10 +255,7 @@ func fileNames(cells []*Cell) map[output]string {
 		if _, ok := names[o]; ok {
 			return
 		}
-		names[o] = folder + "/" + escape(c.Stage)
-		if !slices.Contains([]string{c.Stage, "score", "scores", "table", "figure"}, port) {
-			names[o] += "." + escape(port)
-		}
+		names[o] = folder + "/" + baseNames(c.Stage, port)[0]
 		users[names[o]]++
 	}
 	for _, c := range cells {
@@ -260,10 +272,20 @@ func fileNames(cells []*Cell) map[output]string {
 	for o, name := range names {
 		// A stage "pic" with a port "sic" beside a stage "pic.sic".
 		if users[name] > 1 {
-			names[o] = o.folder + "/" + escape(o.stage) + "." + escape(o.port)
+			names[o] = o.folder + "/" + baseNames(o.stage, o.port)[1]
 		}
 	}
 	return names
+}
+
+// baseNames returns what the files of an output may be called, without their endings:
+// the second name is for when the first belongs to another output too.
+func baseNames(stage, port string) [2]string {
+	full := escape(stage) + "." + escape(port)
+	if slices.Contains([]string{stage, "score", "scores", "table", "figure"}, port) {
+		return [2]string{escape(stage), full}
+	}
+	return [2]string{full, full}
 }
 
 // scoreName names a score for people.

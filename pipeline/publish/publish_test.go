@@ -176,7 +176,7 @@ func TestAccept(t *testing.T) {
 	if _, err = Write(dir, w.review(), Options{Accept: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := folder(t, dir)["items/auc.csv"]; !strings.Contains(got, "rise,img-00,0.333333333,") || !strings.Contains(got, "random,img-01,0.53,") {
+	if got := folder(t, dir)["items/auc.csv"]; !strings.Contains(got, "auc[method=rise],0.333333,") || !strings.Contains(got, "auc[method=random],undefined,0.53,") {
 		t.Errorf("items after accepting:\n%s", got)
 	}
 }
@@ -240,11 +240,12 @@ func TestDamage(t *testing.T) {
 		files []string
 		to    func(s string) string
 	}{
-		"emptied":   {all, func(string) string { return "" }},
-		"truncated": {all, func(s string) string { return s[:len(s)/2] }},
-		"garbage":   {all, func(string) string { return "\x00\xff\"{[,\n\n,definition\n\"" }},
-		"CRLF":      {text, func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }},
-		"doubled":   {text[:5], func(s string) string { return s + s }},
+		"emptied":      {all, func(string) string { return "" }},
+		"truncated":    {all, func(s string) string { return s[:len(s)/2] }},
+		"a number cut": {[]string{text[0], text[3], text[4]}, func(s string) string { return s[:len(s)-3] }},
+		"garbage":      {all, func(string) string { return "\x00\xff\"{[,\n\n,definition\n\"" }},
+		"CRLF":         {text, func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }},
+		"doubled":      {text[:5], func(s string) string { return s + s }},
 		"each line doubled": {text[:5], func(s string) string {
 			var b strings.Builder
 			for _, l := range lines(s) {
@@ -283,7 +284,7 @@ func TestAltered(t *testing.T) {
 	dir, want := fresh(t, newWorld().review())
 	for name, replace := range map[string][2]string{
 		"cells/auc.jsonl":        {`"mean":0.27,`, `"mean":0.29,`},
-		"items/auc.csv":          {"ig,img-01,0.26,", "ig,img-01,0.261,"},
+		"items/auc.csv":          {"=ig],0.25,0.26,", "=ig],0.25,0.261,"},
 		"tables/leaderboard.csv": {"ig,1,", "ig,2,"},
 		"README.md":              {"**ig** ranks", "**abs** ranks"},
 	} {
@@ -391,28 +392,6 @@ func TestForeignFiles(t *testing.T) {
 		if got[name] != s {
 			t.Errorf("%s is %q", name, got[name])
 		}
-	}
-}
-
-func TestManyItems(t *testing.T) {
-	w := newWorld()
-	dir, _ := fresh(t, w.review())
-	w.items = 15000
-	v := write(t, dir, w.review())
-	got := folder(t, dir)
-	if _, ok := got["items/auc.csv"]; ok {
-		t.Error("items of more than 1 MB were written")
-	}
-	if !strings.Contains(got["README.md"], "too many for this folder") || !strings.Contains(got["README.md"], "n = 15000") {
-		t.Errorf("README.md:\n%s", got["README.md"])
-	}
-	if v.Reproduced.Items != 0 || len(v.Warnings) != 0 {
-		t.Errorf("verdict: %s %v", v, v.Warnings)
-	}
-	w.items = 9000
-	write(t, dir, w.review())
-	if n := len(folder(t, dir)["items/auc.csv"]); n == 0 || n > itemsLimit {
-		t.Errorf("items of %d bytes", n)
 	}
 }
 
@@ -532,7 +511,7 @@ func gitUnion(t *testing.T, base, ours, theirs string) string {
 // Rows that are as good as equal may stand in another order, others not.
 func TestOrder(t *testing.T) {
 	review := func(values map[string]float64, order ...string) *Review {
-		table := stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{{Name: "score", Tolerance: 1e-3}}}
+		table := stages.Table{Ranked: true, Keys: []string{"method"}, Numbers: []stages.Column{{Name: "score", Tolerance: 1e-3}}}
 		for _, m := range order {
 			table.Rows = append(table.Rows, stages.Row{Keys: []string{m}, Numbers: []stages.Number{stages.Number(values[m])}})
 		}
@@ -543,7 +522,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("verdict: %s", v)
 	}
 	same(t, folder(t, dir), was)
-	put(t, dir, "tables/best.csv", strings.Replace(was["tables/best.csv"], "method,score,definition\n", "method,score,definition\nc,2,0000000000000000\n", 1))
+	put(t, dir, "tables/best.csv", strings.Replace(was["tables/best.csv"], "method,score\n", "method,score\nz,zero\n", 1))
 	write(t, dir, review(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
 	same(t, folder(t, dir), was)
 }
@@ -570,11 +549,12 @@ func TestManyCellsOfAStage(t *testing.T) {
 		})
 	}
 	dir, got := fresh(t, &r)
-	want := `cell.model,item,model,v,w,definition
+	want := `cell.model,item,model,v,w
 x,"a,""b""
-|",m,+Inf,,` + r.Cells[0].Definition.Short() + `
+|",m,+Inf,
 y,"a,""b""
-|",m,+Inf,+Inf,` + r.Cells[1].Definition.Short() + "\n"
+|",m,+Inf,+Inf
+`
 	if got["tables/t.csv"] != want {
 		t.Errorf("tables/t.csv is\n%s\nwant\n%s", got["tables/t.csv"], want)
 	}
@@ -582,7 +562,7 @@ y,"a,""b""
 	if want := []string{"./", ".gitattributes", "README.md", "cells/", "cells/t.jsonl", "experiment.yaml", "figures/", "figures/t.model=x.svg", "figures/t.model=y.svg", "items/", "items/t.p.csv", "items/t.q.csv", "tables/", "tables/t.csv", "tables/t.more.csv"}; !slices.Equal(names, want) {
 		t.Errorf("files: %v", names)
 	}
-	line := `{"cell":"t[model=x]","definition":"` + r.Cells[0].Definition.Short() + `","n":2,"scores":{"p":{"mean":1,"tolerance":0,"undefined":1},"q":{"mean":"-Inf","tolerance":0,"undefined":0}}}`
+	line := `{"cell":"t[model=x]","definition":"` + r.Cells[0].Definition.Short() + `","n":2,"rows":{"more":1,"table":1},"scores":{"p":{"mean":1,"tolerance":0,"undefined":1},"q":{"mean":"-Inf","tolerance":0,"undefined":0}}}`
 	if first := slices.Collect(strings.Lines(got["cells/t.jsonl"]))[0]; first != line+"\n" {
 		t.Errorf("line is\n%swant\n%s", first, line)
 	}
@@ -636,7 +616,7 @@ func TestNewItems(t *testing.T) {
 	if got := folder(t, dir); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if len(again.Changed) != 2 {
+	if len(again.Changed) != 3 {
 		t.Errorf("%v changed", again.Changed)
 	}
 }

@@ -37,6 +37,7 @@ func (m *merge) readme() []byte {
 		m.section(p, stage)
 	}
 	m.means(p)
+	m.elsewhere(p)
 	m.undefined(p)
 	m.reproduce(p)
 	return []byte(b.String())
@@ -256,9 +257,25 @@ func (m *merge) means(p printer) {
 		p("%s in [cells](cells).\n\n", count(more, "more mean", "more means"))
 	}
 	p("</details>\n\n")
-	for _, name := range m.large {
-		p("The scores of the items of %s are too many for this folder; `runexp get` writes them.\n\n", code(name))
+}
+
+// elsewhere says which scores of items aren't in the folder, and how to get them.
+func (m *merge) elsewhere(p printer) {
+	if len(m.large) == 0 {
+		return
 	}
+	var names []string
+	for _, f := range m.large {
+		if name := code(f.score); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	file := "FILE"
+	if s, ok := strings.CutPrefix(m.r.Command, "runexp run "); ok {
+		file = visible(oneLine.Replace(s))
+	}
+	p("To keep this folder below %d MB, the largest files of items stay in the store: %s. For one cell of them, this writes the scores:\n\n", budget>>20, strings.Join(names, ", "))
+	p("    runexp get %s '%s' -o DIR\n\n", file, m.large[0].cell)
 }
 
 // undefined names the cells whose scores aren't all defined.

@@ -58,7 +58,7 @@ func (m *merge) table(p printer, s *sheet, open bool) {
 		}
 	}
 	p("| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(rule, " | "))
-	for _, r := range s.rows[:min(tableRows, len(s.rows))] {
+	for _, r := range m.shownRows(s)[:min(tableRows, len(s.rows))] {
 		var fields []string
 		for _, c := range columns {
 			if n, ok := style[c]; ok {
@@ -76,6 +76,32 @@ func (m *merge) table(p printer, s *sheet, open bool) {
 	if !open {
 		p("</details>\n\n")
 	}
+}
+
+// shownRows returns the rows of a sheet as the experiment orders cells and ids, but
+// for those whose order is a result.
+func (m *merge) shownRows(s *sheet) []*record {
+	blocks := map[string]*block{}
+	for _, b := range s.blocks {
+		blocks[b.cell.Name] = b
+	}
+	rows := slices.Clone(s.rows)
+	slices.SortStableFunc(rows, func(x, y *record) int {
+		if c := m.compareShown(x.cell, y.cell); c != 0 {
+			return c
+		}
+		b := blocks[x.cell]
+		if b == nil || b.ranked {
+			return 0
+		}
+		for _, axis := range b.keys {
+			if c := m.r.Order.Compare(axis, x.fields.get(axis), y.fields.get(axis)); c != 0 && m.r.Order[axis] != nil {
+				return c
+			}
+		}
+		return 0
+	})
+	return rows
 }
 
 // decimals writes a published number with so many digits after the point, and

@@ -11,7 +11,7 @@ import (
 )
 
 // A sheet is a CSV file: what this run has for it and, merged, what it shall
-// say. Its columns are axes, keys, numbers, and the definition of the row's cell.
+// say. Its columns are axes, keys and numbers.
 type sheet struct {
 	file    string
 	stage   string
@@ -21,7 +21,6 @@ type sheet struct {
 	keys    []string
 	numbers []string
 	extra   []string // columns that only rows of an earlier run have
-	ranked  bool     // the order of the rows means something
 	blocks  []*block
 	count   func(c *Counts)
 
@@ -32,6 +31,7 @@ type sheet struct {
 type block struct {
 	cell    *Cell
 	title   string
+	ranked  bool // the order of the rows is a result
 	keys    []string
 	numbers []stages.Column
 	rows    []blockRow
@@ -44,12 +44,11 @@ type blockRow struct {
 
 // A record is one row of a CSV file.
 type record struct {
-	cell       string // owner, "" if it can't be told
-	definition string
-	fields     fields
-	pos        int  // where it stood on disk
-	old        bool // of an earlier run
-	used       bool
+	cell   string // owner, "" if it can't be told
+	fields fields
+	pos    int  // where it stood on disk
+	old    bool // of an earlier run
+	used   bool
 }
 
 // fields are the values of a row. All rows with the same columns share their list:
@@ -81,8 +80,6 @@ func (f fields) String() string {
 	return strings.Join(pairs, " ")
 }
 
-const definitionColumn = "definition"
-
 // newSheet returns an empty sheet for an output port of a stage.
 func (m *merge) newSheet(o output) *sheet {
 	s := &sheet{file: m.names[o] + ".csv", stage: o.stage}
@@ -102,7 +99,7 @@ func (m *merge) newSheet(o output) *sheet {
 // name gives the axes columns, after the other columns are known. An axis that
 // goes by the name of one of these becomes "cell.axis".
 func (s *sheet) name() {
-	taken := append(append([]string{definitionColumn}, s.keys...), s.numbers...)
+	taken := slices.Concat(s.keys, s.numbers)
 	for _, axis := range s.axes {
 		for slices.Contains(taken, axis) {
 			axis = "cell." + axis
@@ -112,7 +109,7 @@ func (s *sheet) name() {
 	}
 }
 
-// columns lists the columns but the definition.
+// columns lists the columns.
 func (s *sheet) columns() []string {
 	return slices.Concat(s.coords, s.keys, s.numbers, s.extra)
 }
@@ -172,53 +169,48 @@ func (s *sheet) encode() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	columns := s.columns()
-	w.Write(append(slices.Clone(columns), definitionColumn))
+	w.Write(columns)
 	for _, r := range s.rows {
-		row := make([]string, 0, len(columns)+1)
+		row := make([]string, 0, len(columns))
 		for _, c := range columns {
 			row = append(row, r.fields.get(c))
 		}
-		w.Write(append(row, r.definition))
+		w.Write(row)
 	}
 	w.Flush() // a bytes.Buffer takes everything
 	return b.Bytes()
 }
 
-// readSheet reads what encode wrote, skipping whatever else is there. A union of
-// two branches' files may have two headers: each holds for what follows it.
-func readSheet(b []byte) []*record {
-	var rows []*record
-	var header []string
-	r := csv.NewReader(bytes.NewReader(b))
-	r.FieldsPerRecord = -1
-	r.LazyQuotes = true
-	for {
-		values, err := r.Read()
-		if err != nil {
-			return rows
-		}
-		last := values[len(values)-1]
-		if last == definitionColumn {
-			header = values[:len(values)-1]
-			continue
-		}
-		if len(values) != len(header)+1 || !isDefinition(last) {
-			continue
-		}
-		rows = append(rows, &record{definition: last, fields: fields{header, values[:len(header)]}})
+// oldDefinition ends the header of a table as it was written when each row had its
+// cell's definition.
+const oldDefinition = "definition"
+
+// isOldSheet reports whether a CSV file was written then.
+func isOldSheet(b []byte) bool {
+	for values := range readCSV(b) {
+		return len(values) > 1 && values[len(values)-1] == oldDefinition
 	}
+	return false
 }
 
-// readHeader returns the columns of the first header in a sheet.
-func readHeader(b []byte) []string {
-	for text := range strings.Lines(string(b)) {
-		text = strings.TrimRight(text, "\r\n")
-		if !strings.HasSuffix(text, ","+definitionColumn) {
-			continue
-		}
-		if header, err := csv.NewReader(strings.NewReader(text)).Read(); err == nil {
-			return header[:len(header)-1]
+// readSheet reads what encode wrote, skipping whatever else is there, and returns the
+// rows and the columns of the first of them. A union of two branches' files may have
+// two headers: each holds for what follows it.
+func readSheet(b []byte) (rows []*record, columns []string) {
+	var header []string
+	for values := range readCSV(b) {
+		if _, number := parse(values[len(values)-1]); header == nil || values[0] == header[0] && !number {
+			header = values
+			if columns == nil {
+				columns = header
+			}
+		} else if len(values) == len(header) {
+			n := len(header)
+			if header[n-1] == oldDefinition {
+				n--
+			}
+			rows = append(rows, &record{fields: fields{header[:n], values[:n]}})
 		}
 	}
-	return nil
+	return rows, columns
 }

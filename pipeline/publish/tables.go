@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -34,7 +35,6 @@ func (m *merge) outputs(folder string) []output {
 func (m *merge) mergeTables() {
 	for _, o := range m.outputs("tables") {
 		s := m.newSheet(o)
-		s.ranked = true
 		s.count = func(c *Counts) { c.Rows++ }
 		label := scoreName(o.stage, o.port)
 		if o.port == "table" {
@@ -44,7 +44,7 @@ func (m *merge) mergeTables() {
 		for _, c := range m.cells {
 			for i := range c.Tables {
 				if t := &c.Tables[i]; c.State == Done && c.Stage == o.stage && t.Port == o.port {
-					s.add(c, t.Table)
+					s.add(c, t.Table, m.r.Order)
 				}
 			}
 		}
@@ -55,10 +55,22 @@ func (m *merge) mergeTables() {
 	}
 }
 
-func (s *sheet) add(c *Cell, t stages.Table) {
-	b := &block{cell: c, title: t.Title, keys: t.Keys, numbers: t.Numbers}
+// add adds a table. Its rows are sorted by the ids in them, unless their order is a
+// result, so that they stay where they are when the experiment reorders an axis.
+func (s *sheet) add(c *Cell, t stages.Table, order stages.Order) {
+	b := &block{cell: c, title: t.Title, ranked: t.Ranked, keys: t.Keys, numbers: t.Numbers}
 	for _, r := range t.Rows {
 		b.rows = append(b.rows, blockRow{r.Keys, r.Numbers})
+	}
+	if !b.ranked {
+		slices.SortStableFunc(b.rows, func(x, y blockRow) int {
+			for i, k := range b.keys {
+				if c := cmp.Compare(x.keys[i], y.keys[i]); order[k] != nil && c != 0 {
+					return c
+				}
+			}
+			return 0
+		})
 	}
 	for _, k := range t.Keys {
 		if !slices.Contains(s.keys, k) {

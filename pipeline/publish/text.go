@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// A passage is a text in README.md, between two comments that name its cell,
-// its port and its definition.
+// A passage is a text in README.md, between two comments that name its cell and its
+// port.
 type passage struct {
-	cell, port, definition string
-	stage                  string
-	body                   string
-	old                    bool // of an earlier run
+	cell, port string
+	stage      string
+	body       string
+	old        bool // of an earlier run
 }
 
 const passageEnd = "<!-- end of text -->"
 
-var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+) ([0-9a-f]{16}) -->$`)
+var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`) // older ones have a definition
 
 func (p *passage) String() string {
-	return "<!-- text " + p.cell + " " + p.port + " " + p.definition + " -->\n" + p.body + "\n" + passageEnd + "\n"
+	return "<!-- text " + p.cell + " " + p.port + " -->\n" + p.body + "\n" + passageEnd + "\n"
 }
 
 // readPassages reads the texts in a README.md.
@@ -35,7 +35,7 @@ func readPassages(b []byte) []passage {
 		text = strings.TrimRight(text, "\r\n")
 		if f := passageStart.FindStringSubmatch(text); f != nil {
 			stage, _, _ := strings.Cut(f[1], "[")
-			open, body = &passage{cell: f[1], port: f[2], definition: f[3], stage: stage}, nil
+			open, body = &passage{cell: f[1], port: f[2], stage: stage}, nil
 		} else if open != nil && text == passageEnd {
 			open.body = strings.Join(body, "\n")
 			if !hasConflict(body) && !slices.Contains(out, *open) {
@@ -70,7 +70,7 @@ func (m *merge) mergeTexts() {
 		}
 		finished[c.Name] = true
 		for _, t := range c.Texts {
-			now := passage{cell: c.Name, port: t.Port, definition: c.Definition.Short(), stage: c.Stage, body: tidy(t.Markdown)}
+			now := passage{cell: c.Name, port: t.Port, stage: c.Stage, body: tidy(t.Markdown)}
 			key := c.Name + " " + t.Port
 			m.texts = append(m.texts, m.mergeText(file, c, now, disk[key]))
 			delete(disk, key)
@@ -88,7 +88,7 @@ func (m *merge) mergeTexts() {
 		}
 	}
 	slices.SortStableFunc(m.texts, func(a, b passage) int {
-		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port), cmp.Compare(a.definition, b.definition), cmp.Compare(a.body, b.body))
+		return cmp.Or(m.compareShown(a.cell, b.cell), cmp.Compare(a.port, b.port), cmp.Compare(a.body, b.body))
 	})
 }
 
@@ -97,18 +97,15 @@ func (m *merge) mergeText(file string, c *Cell, now passage, disk []passage) pas
 	holds := false
 	for i := range disk {
 		p := &disk[i]
-		if m.claims(c, p.definition) && !holds {
+		if !holds {
 			if _, ok := alike(textNumber, []byte(p.body), []byte(now.body), lastDigit); ok || claim == nil {
 				claim, holds = p, ok
 			}
 		}
 	}
-	switch {
-	case claim == nil && len(disk) == 0:
-		m.tally.add(added, Row{File: file, Cell: c.Name})
-		return now
-	case claim == nil:
-		m.tally.add(rewritten, Row{File: file, Cell: c.Name})
+	switch standing := m.standing(c); {
+	case claim == nil || standing == unclaimed || standing == contested && !holds:
+		m.tally.add(addedOr(rewritten, claim != nil), Row{File: file, Cell: c.Name})
 		return now
 	case holds:
 		m.tally.counts.Texts++

@@ -262,7 +262,10 @@ func (t *tally) join(o *tally) {
 	for i := range o.rows {
 		maps.Copy(t.rows[i], o.rows[i])
 	}
-	maps.Copy(t.deviations, o.deviations)
+	for column, d := range o.deviations {
+		t.deviation(column, d.Largest, d.Tolerance)
+		t.deviations[column].Rows += d.Rows - 1
+	}
 }
 
 func (t *tally) verdict() Verdict {

@@ -123,7 +123,7 @@ func (w *world) ranked() []string {
 }
 
 func (w *world) board() stages.Table {
-	t := stages.Table{Title: "Leaderboard of method", Keys: []string{"method"}, Numbers: []stages.Column{
+	t := stages.Table{Title: "Leaderboard of method", Ranked: true, Keys: []string{"method"}, Numbers: []stages.Column{
 		{Name: "rank", Direction: stages.Lower},
 		{Name: "mean", Unit: "probability", Direction: stages.Lower, Tolerance: tolerance, Digits: 3},
 	}}

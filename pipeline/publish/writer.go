@@ -1,7 +1,7 @@
 package publish
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -95,28 +95,32 @@ func (w *writer) sweep() error {
 	return nil
 }
 
-// write brings the folder to m, README.md last.
+// write brings the folder to m. Lines in cells/ come last: they make claims of what is
+// in the other files, so none may speak of a file that an interrupted run left behind.
 func (w *writer) write(m *merge) error {
 	if len(m.verdict.Changed) == 0 {
 		return nil
 	}
-	names := slices.DeleteFunc(slices.Clone(m.verdict.Changed), func(n string) bool { return n == "README.md" || slices.Contains(m.stale, n) })
-	if slices.Contains(m.verdict.Changed, "README.md") {
-		names = append(names, "README.md")
+	last := func(name string) int {
+		switch {
+		case strings.HasPrefix(name, "cells/"):
+			return 3
+		case slices.Contains(m.stale, name):
+			return 2
+		case name == "README.md":
+			return 1
+		}
+		return 0
 	}
+	names := slices.Clone(m.verdict.Changed)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(last(a), last(b)) })
 	for _, name := range names {
-		write := func(to io.Writer) error {
-			_, err := to.Write(m.files[name])
-			return err
+		if !slices.Contains(m.stale, name) {
+			if err := w.replace(name, m.files[name]); err != nil {
+				return err
+			}
+			continue
 		}
-		if f := m.fresh[name]; f != nil {
-			write = f.write
-		}
-		if err := w.replace(name, write); err != nil {
-			return err
-		}
-	}
-	for _, name := range m.stale {
 		if err := w.at("remove " + name); err != nil {
 			return err
 		}
@@ -141,16 +145,16 @@ func (w *writer) write(m *merge) error {
 
 // replace writes a file beside its place and renames it. Another run may sweep
 // the file away before that, so it's tried again.
-func (w *writer) replace(name string, write func(io.Writer) error) error {
+func (w *writer) replace(name string, b []byte) error {
 	for try := 1; ; try++ {
-		err := w.replaceOnce(name, write)
+		err := w.replaceOnce(name, b)
 		if err == nil || try == 5 || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 }
 
-func (w *writer) replaceOnce(name string, write func(io.Writer) error) error {
+func (w *writer) replaceOnce(name string, b []byte) error {
 	if err := w.at("mkdir " + name); err != nil {
 		return err
 	}
@@ -169,14 +173,11 @@ func (w *writer) replaceOnce(name string, write func(io.Writer) error) error {
 		return err
 	}
 	if err := w.at("write " + name); err != nil {
-		var b bytes.Buffer
-		write(&b)
-		f.Write(b.Bytes()[:b.Len()/2])
+		f.Write(b[:len(b)/2])
 		f.Close()
 		return err
 	}
-	err = write(f)
-	if err == nil {
+	if _, err = f.Write(b); err == nil {
 		// Renamed before its bytes are on the disk, it could be empty after a power cut.
 		err = f.Sync()
 	}

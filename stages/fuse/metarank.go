@@ -39,7 +39,7 @@ the mean log-odds of beating another one, the least-squares solution of the
 paper's equation 6. Cases in which a method is missing are named and left out, and
 so is a method that no image has a defined score of.
 Duan et al., ECCV 2024.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{

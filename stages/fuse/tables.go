@@ -33,8 +33,8 @@ func won(f stat.Fusion, p int) float64 {
 
 func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages.Table {
 	t := stages.Table{
-		Title: "Meta-Rank of " + p.Rank,
-		Keys:  []string{p.Rank},
+		Title: "Meta-Rank of " + p.Rank, Ranked: true,
+		Keys: []string{p.Rank},
 		Numbers: []stages.Column{
 			{Name: "rank", Direction: stages.Lower},
 			{Name: "kappa", Unit: "log-odds", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4},
@@ -72,8 +72,8 @@ func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stag
 
 func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages.Table {
 	t := stages.Table{
-		Title: "How often one " + p.Rank + " beats another",
-		Keys:  []string{p.Rank, "against"},
+		Title: "How often one " + p.Rank + " beats another", Ranked: true,
+		Keys: []string{p.Rank, "against"},
 		Numbers: []stages.Column{
 			{Name: "wins", Unit: "cases", Direction: stages.Higher, Digits: 1},
 			{Name: "share", Unit: "share", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4},

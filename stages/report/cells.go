@@ -1,6 +1,6 @@
 // Package report holds the stages that people read: tables, leaderboards, sheets
 // of maps and plots of curves. They see the cells of whole axes at once and show
-// them in a fixed order, so equal results give equal bytes.
+// them in the order in which the experiment writes their ids.
 package report
 
 import (
@@ -115,8 +115,9 @@ func pick(coord []stages.Coord, axes []string) []string {
 	return ids
 }
 
-// places returns the distinct places on some axes, sorted.
-func places(data []stages.Data, axes []string) [][]string {
+// places returns the distinct places on some axes, in the order in which the
+// experiment writes the ids.
+func places(order stages.Order, data []stages.Data, axes []string) [][]string {
 	var out [][]string
 	for _, d := range data {
 		ids := pick(d.Coord, axes)
@@ -124,7 +125,14 @@ func places(data []stages.Data, axes []string) [][]string {
 			out = append(out, ids)
 		}
 	}
-	slices.SortFunc(out, slices.Compare)
+	slices.SortFunc(out, func(a, b []string) int {
+		for i, axis := range axes {
+			if c := order.Compare(axis, a[i], b[i]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
 	return out
 }
 

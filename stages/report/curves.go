@@ -33,6 +33,7 @@ axes, all with the same scales. Lines are means over the images; the table point
 has the numbers.`,
 	Version:  2,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
 	Outputs: []stages.Port{
 		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
@@ -74,14 +75,14 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	}
 	facets := without(axes, line)
 	var panels [][]*strand
-	for _, ids := range places(data, facets) {
+	for _, ids := range places(e.Order, data, facets) {
 		var panel []*strand
 		for _, s := range strands {
 			if slices.Equal(pick(s.coord, facets), ids) {
 				panel = append(panel, s)
 			}
 		}
-		slices.SortStableFunc(panel, func(a, b *strand) int { return strings.Compare(idOn(a.coord, line), idOn(b.coord, line)) })
+		slices.SortStableFunc(panel, func(a, b *strand) int { return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line)) })
 		if p.Band == "paired" {
 			pair(panel)
 		}
@@ -90,7 +91,7 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		}
 		panels = append(panels, panel)
 	}
-	e.Set("figure", drawCurves(p, panels, line, facets))
+	e.Set("figure", drawCurves(p, panels, e.Order, line, facets))
 	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": curvesCaption(p, panels)})
 	e.Set("points", curvesTable(p, panels, axes).Encode())
 	return nil

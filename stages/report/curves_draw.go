@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
 )
 
@@ -19,8 +20,8 @@ const (
 	captionGap  = 10
 )
 
-func drawCurves(p CurvesParams, panels [][]*strand, line string, facets []string) []byte {
-	keys := legend(panels, line)
+func drawCurves(p CurvesParams, panels [][]*strand, order stages.Order, line string, facets []string) []byte {
+	keys := legend(panels, order, line)
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -86,14 +87,14 @@ func drawCurves(p CurvesParams, panels [][]*strand, line string, facets []string
 
 // legend gives every place on the line axis a colour; when colours run out,
 // dashes tell lines apart.
-func legend(panels [][]*strand, line string) []chart.Key {
+func legend(panels [][]*strand, order stages.Order, line string) []chart.Key {
 	var names []string
 	for _, panel := range panels {
 		for _, s := range panel {
 			names = append(names, idOn(s.coord, line))
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int { return order.Compare(line, a, b) })
 	names = slices.Compact(names)
 	colours := chart.Lines()
 	dashes := [][]float64{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}

@@ -121,7 +121,7 @@ func TestCurvesLegend(t *testing.T) {
 		panel = append(panel, &strand{coord: []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", i)}}})
 	}
 	looks := map[string]string{}
-	for _, k := range legend([][]*strand{panel, panel[:3]}, "method") {
+	for _, k := range legend([][]*strand{panel, panel[:3]}, nil, "method") {
 		look := fmt.Sprint(k.Colour, k.Dash)
 		if other := looks[look]; other != "" {
 			t.Errorf("%s looks like %s", k.Name, other)

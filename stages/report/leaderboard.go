@@ -34,8 +34,9 @@ over the images that have a score of every competitor (1 is best, ties share),
 cases without a direction or with a competitor missing are shown and not ranked.
 details has, for every case and competitor, the mean over all its defined scores
 with a 95 % interval, and how far it lies behind the best, paired by image.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType, Doc: "one row a competitor, best first; one column a case"},
@@ -81,10 +82,10 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 		return err
 	}
 	b := &board{axis: axis, others: without(axesOf(data), axis)}
-	for _, ids := range places(data, []string{axis}) {
+	for _, ids := range places(e.Order, data, []string{axis}) {
 		b.players = append(b.players, ids[0])
 	}
-	for _, ids := range places(data, b.others) {
+	for _, ids := range places(e.Order, data, b.others) {
 		m := match{ids: ids, cells: make([]*cell, len(b.players))}
 		for i := range cells {
 			if slices.Equal(pick(cells[i].coord, b.others), ids) {
@@ -143,7 +144,7 @@ func (m *match) judge() {
 	m.rank = stat.Ranks(quality)
 }
 
-// best returns the competitor that ranks first, of equals the first by name, and
+// best returns the competitor that ranks first, of equals the one written first, and
 // the next.
 func (m *match) best() (first, second int) {
 	order := make([]int, len(m.rank))
@@ -195,7 +196,7 @@ func (b *board) table(title string) stages.Table {
 	if title == "" {
 		title = "Leaderboard of " + b.axis
 	}
-	t := stages.Table{Title: title, Keys: []string{b.axis}, Numbers: []stages.Column{
+	t := stages.Table{Title: title, Ranked: true, Keys: []string{b.axis}, Numbers: []stages.Column{
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
 		{Name: "first", Unit: "cases", Direction: stages.Higher},
 	}}
@@ -237,7 +238,7 @@ func (b *board) table(title string) stages.Table {
 	return t
 }
 
-// details has every case, competitors in the order of their names.
+// details has every case and competitor.
 func (b *board) details() stages.Table {
 	tolerance := 0.0
 	for i := range b.matches {

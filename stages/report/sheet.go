@@ -38,6 +38,7 @@ at the 99.5th percentile of the values. The ends are printed below each map. Con
 maps and maps with undefined values say so.`,
 	Version:  3,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Named:    true,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "maps of all columns and rows"},
@@ -97,7 +98,7 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 	}
 	others := without(axes, column)
 	s := &sheet{overlay: p.Overlay}
-	for _, ids := range places(maps, []string{column}) {
+	for _, ids := range places(e.Order, maps, []string{column}) {
 		s.columns = append(s.columns, ids[0])
 	}
 	s.signed = make([]bool, len(s.columns))
@@ -105,7 +106,7 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	groups := places(maps, others)
+	groups := places(e.Order, maps, others)
 	s.side = sideFor(len(origins) * len(groups) * (len(s.columns) + 1))
 	for _, origin := range origins {
 		for _, ids := range groups {

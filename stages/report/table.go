@@ -34,6 +34,7 @@ columns, the row axes: rows of which all entries are non-zero get a 1 in one mor
 column.`,
 	Version:  1,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs: []stages.Port{
 		{Name: "values", Type: stages.Scores, Doc: "scores, of all cells to show"},
 		{Name: "marks", Type: stages.TableType, Doc: "which rows are marked", Optional: true},
@@ -76,7 +77,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if t.Title == "" {
 		t.Title = p.Statistic + " over images"
 	}
-	across := places(data, columns)
+	across := places(e.Order, data, columns)
 	for _, ids := range across {
 		name := strings.Join(ids, " ")
 		if name == "" {
@@ -92,7 +93,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		}
 		t.Numbers = append(t.Numbers, stages.Column{Name: p.Mark + " significant"})
 	}
-	for _, ids := range places(data, rows) {
+	for _, ids := range places(e.Order, data, rows) {
 		row := stages.Row{Keys: ids}
 		least, undefined := -1, 0
 		for _, col := range across {

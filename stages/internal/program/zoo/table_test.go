@@ -25,8 +25,6 @@ type row struct {
 	// Share is how much of the derivative passes residual branches, see share; NaN
 	// for nets without any.
 	Share float64
-	// Times is how many times as long as a forward pass the derivative takes.
-	Times float64
 	// Nodes and Operators are those of the simplified graph.
 	Nodes     int
 	Operators []string
@@ -34,7 +32,7 @@ type row struct {
 	Middle, Final string
 }
 
-var head = []string{"net", "exporter", "opset", "batch", "problem", "relative error", "PyTorch's in float32", "residual share", "time / forward", "nodes", "operators", "middle", "final"}
+var head = []string{"net", "exporter", "opset", "batch", "problem", "relative error", "PyTorch's in float32", "residual share", "nodes", "operators", "middle", "final"}
 
 func (r row) cells() []string {
 	number := func(v float64, format string) string {
@@ -54,7 +52,7 @@ func (r row) cells() []string {
 	}
 	return []string{
 		r.Net, r.Exporter, count(r.Opset), r.Batch, r.Problem, number(r.Error, ""), number(r.Single, ""),
-		number(r.Share, "f"), number(r.Times, "f"), count(r.Nodes), strings.Join(r.Operators, " "), r.Middle, r.Final,
+		number(r.Share, "f"), count(r.Nodes), strings.Join(r.Operators, " "), r.Middle, r.Final,
 	}
 }
 
@@ -74,7 +72,7 @@ func parseRow(t *testing.T, c []string) row {
 		return v
 	}
 	r := row{Net: c[0], Exporter: c[1], Opset: int(number(c[2])), Batch: c[3], Problem: c[4], Error: number(c[5]), Single: number(c[6]),
-		Share: number(c[7]), Times: number(c[8]), Nodes: int(number(c[9])), Operators: strings.Fields(c[10]), Middle: c[11], Final: c[12]}
+		Share: number(c[7]), Nodes: int(number(c[8])), Operators: strings.Fields(c[9]), Middle: c[10], Final: c[11]}
 	if c[7] == "" {
 		r.Share = math.NaN()
 	}

@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -241,9 +240,6 @@ func (s specimen) hold(t *testing.T) (row, error) {
 	if r.Share, err = s.share(t, n, slot, got); err != nil {
 		return r, err
 	}
-	if r.Times, err = s.times(t, n, slot); err != nil {
-		return r, err
-	}
 	if !(r.Error <= s.limit()) {
 		return r, fmt.Errorf("the relative error is %s, and may be %s", figure(r.Error), figure(s.limit()))
 	}
@@ -298,28 +294,4 @@ func (r *row) describe(g *onnx.Graph) {
 	}
 	middle, final := relevance.Layers(g)
 	r.Middle, r.Final = at(middle), at(final)
-}
-
-// times returns how many times as long as the bare forward pass the derivative
-// takes, in batches of two, or the net's own: the quickest of some runs of each.
-func (s specimen) times(t *testing.T, n *program.Net, slot stages.Slot) (float64, error) {
-	f, err := n.Forward(t.Context(), slot, 2)
-	if err != nil {
-		return 0, err
-	}
-	g, err := n.Gradient(t.Context(), slot, program.Question{Rules: relevance.Derivative()}, 2)
-	if err != nil {
-		return 0, err
-	}
-	least := [2]time.Duration{time.Hour, time.Hour}
-	for range 5 {
-		for i, run := range []func() error{func() error { return f.Run(t.Context()) }, func() error { return g.Run(t.Context()) }} {
-			start := time.Now()
-			if err := run(); err != nil {
-				return 0, err
-			}
-			least[i] = min(least[i], time.Since(start))
-		}
-	}
-	return least[1].Seconds() / least[0].Seconds(), nil
 }

@@ -1,0 +1,23 @@
+package publish
+
+import (
+	"bytes"
+	"encoding/csv"
+	"iter"
+)
+
+// readCSV yields the records of a CSV file. What git and interrupted editors leave,
+// conflict markers and half a line at the end, isn't among them.
+func readCSV(b []byte) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		r := csv.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]))
+		r.FieldsPerRecord = -1
+		r.LazyQuotes = true
+		for {
+			values, err := r.Read()
+			if err != nil || !hasConflict(values[:1]) && !yield(values) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/stages"
+)
+
+// show writes the order of the ids that it is told to show.
+func (l *lab) show() stages.Stage {
+	return stages.New(stages.Def[noParams]{
+		Name: "lab/show", Doc: "ids in order", Version: 1, Relation: stages.Whole, Ordered: true,
+		Inputs:  []stages.Port{{Name: "scores", Type: stages.Scores}},
+		Outputs: []stages.Port{{Name: "text", Type: stages.Text}},
+		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
+			var places []string
+			for _, d := range e.Ports["scores"] {
+				places = append(places, pipeline.CoordString(d.Coord))
+			}
+			e.Set("text", fmt.Appendf(nil, "%v of %v", e.Order, places))
+			e.SetFacts("text", stages.Facts{"ext": "md"})
+			l.count("show", 1)
+			return nil
+		},
+	})
+}
+
+const shownYAML = `
+name: shown
+axes:
+  layer: %s
+  net:   {b: {n: 2}, a: {n: 3}}
+stages:
+  images: {uses: lab/source}
+  maps:   {uses: lab/scale, matrix: [layer, net], in: {images: images}, with: {by: "${net.n}"}, exclude: [{layer: middle, net: b}]}
+  scores: {uses: lab/group, in: {children: images, maps: maps}}
+  fused:  {uses: lab/sum, in: {scores: scores}, over: all}
+  shown:  {uses: lab/show, in: {scores: scores}, over: [layer]}
+  one:    {uses: lab/show, in: {scores: scores}, only: [{net: a, layer: input}]}
+publish: [fused, shown]
+`
+
+// Ids are shown in the order in which they're written. Who reorders an axis runs
+// again what shows it, and nothing else.
+func TestReorderingAnAxisRunsReportsAlone(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2"}
+	res := l.mustRun(fmt.Sprintf(shownYAML, "[input, middle, final]"))
+	// Cells are handed over sorted by id, whatever the order.
+	for cell, want := range map[string]string{
+		"shown[net=a]":           "map[layer:[input middle final]] of [layer=final layer=input layer=middle]",
+		"shown[net=b]":           "map[layer:[input final]] of [layer=final layer=input]", // of what there is
+		"one[layer=input,net=a]": "map[] of []",
+	} {
+		if got := l.text(res, cell); got != want {
+			t.Errorf("%s shows %q, want %q", cell, got, want)
+		}
+	}
+	l.want("at first", "sum", 1, "show", 3)
+	fused := l.text(res, "fused")
+
+	for _, tc := range []struct {
+		layers string
+		shown  int
+	}{
+		{"[final, input, middle]", 2},
+		{"[final, middle, input]", 1}, // for b, which has no middle, that's the same
+		{"[input, middle, final]", 0},
+	} {
+		yaml := fmt.Sprintf(shownYAML, tc.layers)
+		plan, o := l.outlook(yaml)
+		would := 0
+		for _, c := range plan.Cells {
+			if o.State(c).Kind == pipeline.Runs {
+				would++
+				if w := o.Why(c); len(w.Changes) != 1 || w.Changes[0].Name != "order of layer" {
+					t.Errorf("%s: why %s: %+v", tc.layers, c, w)
+				}
+			}
+		}
+		if would != tc.shown {
+			t.Errorf("%s: %d cells would run, want %d", tc.layers, would, tc.shown)
+		}
+		res := l.mustRun(yaml)
+		if res.Summary.Executed != tc.shown {
+			t.Errorf("%s: %d cells ran, want %d: %v", tc.layers, res.Summary.Executed, tc.shown, l.ran)
+		}
+		l.want(tc.layers, "show", tc.shown)
+		if got := l.text(res, "fused"); got != fused {
+			t.Errorf("%s: fused is %q, was %q", tc.layers, got, fused)
+		}
+		want := strings.NewReplacer("[", "", "]", "", ",", "").Replace(tc.layers)
+		if got := l.text(res, "shown[net=a]"); !strings.Contains(got, "layer:["+want+"]") {
+			t.Errorf("%s is shown as %q", tc.layers, got)
+		}
+	}
+}
+
+// The order is the file's, through extends and --set, and of the resolved experiment.
+func TestWrittenOrder(t *testing.T) {
+	l := newLab(t)
+	order := func(p *pipeline.Plan) string { return fmt.Sprint(p.Order["layer"], p.Order["net"], p.Order["score"]) }
+	yaml := strings.Replace(fmt.Sprintf(shownYAML, "[input, middle, final]"), "publish: ", "  stack: {uses: lab/show, in: {scores: {score: {z: scores, y: scores}}}, over: all}\npublish: ", 1)
+	plan := l.parse(yaml)
+	want := "[input middle final] [b a] [z y]"
+	if got := order(plan); got != want {
+		t.Errorf("the order is %s, want %s", got, want)
+	}
+	again := l.parse(string(plan.Resolved()))
+	if got := order(again); got != want {
+		t.Errorf("resolved, the order is %s, want %s:\n%s", got, want, plan.Resolved())
+	}
+	// Cells in the order of README.md's means.
+	var names []string
+	for _, c := range again.Cells {
+		if c.Step.Name == "maps" {
+			names = append(names, pipeline.CoordString(c.Coord))
+		}
+	}
+	if want := []string{"layer=input,net=b", "layer=input,net=a", "layer=middle,net=a", "layer=final,net=b", "layer=final,net=a"}; !slices.Equal(names, want) {
+		t.Errorf("cells: %v, want %v", names, want)
+	}
+
+	if err := os.WriteFile(filepath.Join(l.dir, "base.yaml"), []byte(yaml), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ axes, want string }{
+		// Lists replace; ids that a map adds come after those of the base, which keep their places.
+		{"{layer: [final, input, middle], net: {c: {n: 4}, a: {n: 5}}}", "[final input middle] [b a c] [z y]"},
+		{"{}", want},
+	} {
+		p, err := pipeline.Parse("x.yaml", []byte("name: x\nextends: base.yaml\naxes: "+tc.axes+"\n"), l.dir, l,
+			pipeline.Overrides{Set: []string{"axes.net.a.n=7"}, Dir: l.dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := order(p); got != tc.want {
+			t.Errorf("%s: the order is %s, want %s", tc.axes, got, tc.want)
+		}
+	}
+}

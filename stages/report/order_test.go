@@ -1,0 +1,81 @@
+package report
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// shownIn runs a stage that is told the order of ids, and returns one of its outputs.
+func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in map[string][]stages.Data, port string) []byte {
+	t.Helper()
+	e, err := stagetest.Env(&s, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Order = order; params == nil {
+		params = s.NewParams()
+	}
+	if err := s.Run(context.Background(), params, e); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(e.Outputs, func(o stages.Output) bool { return o.Port == port })
+	return e.Outputs[at].Data
+}
+
+// Rows, columns, lines and panels stand as the experiment writes their ids, also
+// where the first of them has gaps, and ties go to who is written first.
+func TestShownAsWritten(t *testing.T) {
+	order := stages.Order{"model": {"vit", "vgg"}, "method": {"rise", "ig"}, "metric": {"insertion", "deletion", "time"}}
+	table := func(b []byte) string {
+		t.Helper()
+		got, err := stages.DecodeTable(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text(got)
+	}
+	values := map[string][]stages.Data{"values": grid()}
+	if got, want := table(shownIn(t, order, Table, nil, values, "table")), "method|model|mean|n|undefined\nrise|vgg|-|0|3\nig|vit|0.5|2|1\nig|vgg|0.5|3|0\n"; got != want {
+		t.Errorf("rows:\n%swant\n%s", got, want)
+	}
+	across := &TableParams{Statistic: "mean", Columns: []string{"model"}}
+	if got, want := table(shownIn(t, order, Table, across, values, "table")), "method|vit|vgg|n|undefined\nrise|-|-|0|3\nig|0.5|0.5|2|1\n"; got != want {
+		t.Errorf("columns:\n%swant\n%s", got, want)
+	}
+
+	scores := map[string][]stages.Data{"scores": contest()}
+	if got := table(shownIn(t, order, Leaderboard, nil, scores, "leaderboard")); !strings.HasPrefix(got, "method|mean rank|first|insertion|deletion|time|n|undefined\nrise|1.25|") {
+		t.Errorf("cases:\n%s", got)
+	}
+	if got := string(shownIn(t, order, Leaderboard, nil, scores, "answer")); !regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`).MatchString(got) {
+		t.Errorf("the answer is %s", got)
+	}
+
+	var panel []*strand
+	for _, id := range []string{"a", "b", "c"} {
+		panel = append(panel, &strand{coord: []stages.Coord{{Axis: "method", ID: id}}})
+	}
+	var names []string
+	for _, k := range legend([][]*strand{panel}, stages.Order{"method": {"c", "a"}}, "method") {
+		names = append(names, k.Name)
+	}
+	if want := []string{"c", "a", "b"}; !slices.Equal(names, want) {
+		t.Errorf("the legend has %v, want %v", names, want)
+	}
+
+	in := shapes(t, 1, 32)
+	maps := map[string][]stages.Data{"maps": mapsOf(in["masks"], 32), "images": {in["images"]}}
+	sorted := shownIn(t, nil, Sheet, nil, maps, "figure")
+	if got := shownIn(t, stages.Order{"method": {"ig", "noise", "occlusion", "saliency", "zero"}}, Sheet, nil, maps, "figure"); string(got) != string(sorted) {
+		t.Error("a sheet that is written in the order of its ids isn't the sorted one")
+	}
+	if got := shownIn(t, stages.Order{"method": {"zero", "ig", "noise", "occlusion", "saliency"}}, Sheet, nil, maps, "figure"); string(got) == string(sorted) {
+		t.Error("a sheet has no other columns when its axis is written in another order")
+	}
+}
