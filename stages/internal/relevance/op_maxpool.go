@@ -5,24 +5,18 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// MaxPool passes the largest element of each window on, the first of equals. Where
-// windows leave elements out, its second output counts that element's place in the whole
-// flat input; the cotangents are scattered there, added where windows overlap. It is asked
-// for only here because it costs more than the pool itself.
+// MaxPool passes the largest element of each window on, the first of equals. Its
+// second output, asked for only here because it costs more than the pool itself,
+// counts that element's place in the whole flat input; the cotangents are scattered
+// there, added where windows overlap.
 var opMaxPool = &Op{
 	Type: "MaxPool", Kind: Select,
 	Prepare: func(b *Builder, n onnx.Node) {
-		if !b.window(n, nil).separable() {
-			b.output(n, 1, onnx.Type{Elem: onnxpb.TensorProto_INT64, Shape: b.Shape(n.Output[0])})
-		}
+		b.output(n, 1, onnx.Type{Elem: onnxpb.TensorProto_INT64, Shape: b.Shape(n.Output[0])})
 	},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		if dy[0] == "" {
 			return nil
-		}
-		w := b.window(n, nil)
-		if w.separable() {
-			return []Value{b.largest(n, w, dy[0])}
 		}
 		if n.Int("storage_order", 0) != 0 {
 			b.Fail(n, "it counts columns first")
@@ -31,7 +25,7 @@ var opMaxPool = &Op{
 		shape := b.Shape(n.Input[0])
 		count := size(b.Shape(dy[0]))
 		reduction := "add"
-		if w.disjoint() {
+		if b.window(n, nil).disjoint() {
 			reduction = "none"
 		}
 		flat := b.EmitTyped("Reshape", onnxpb.TensorProto_INT64, []int{count}, []Value{n.Output[1], b.Ints(count)})
