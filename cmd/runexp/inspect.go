@@ -138,12 +138,14 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	row("images", "%d×%d pixels, %s, %s%s", f.Height, f.Width, channels, f.Layout, sizes(x))
 	answer := "logits"
 	switch {
-	case x.CutSoftmax:
-		answer = fmt.Sprintf("a Softmax ends the model; methods explain what enters it, %s", f.Output)
+	case x.Cut != "":
+		answer = fmt.Sprintf("a %s ends the model; methods explain what enters it, %s", x.Cut, f.Output)
 	case f.Probabilities && f.Classes == 1:
 		answer = "the probability of one class, whose logarithm counts as logit; its opposite is no class"
 	case f.Classes == 1:
-		answer = "logits; a single class has the probability 1"
+		answer = "a logit, whose sigmoid is the probability of one class"
+	case f.Independent && !f.Probabilities:
+		answer = "logits of classes with a probability each"
 	case f.Probabilities:
 		answer = "probabilities, whose logarithms count as logits"
 	}

@@ -37,7 +37,7 @@ type Inspection struct {
 	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
 	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
 	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
-	CutSoftmax bool           `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
+	Cut        string         `json:"cut,omitempty"`        // the operator that makes its probabilities, whose input is explained
 	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
 	Rectifiers int            `json:"rectifiers"`
 	Middle     *Value         `json:"middle,omitempty"`
@@ -146,8 +146,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return failed
 	}
 	x.Feed = out.Spec
-	if declared, err := pick(m.Outputs(), p.Output, "output", true); err == nil {
-		x.CutSoftmax = declared.Name != out.Spec.Output
+	if declared, err := classesOf(m, p.Output); err == nil && declared != out.Spec.Output {
+		x.Cut = headOf(m, declared).op
 	}
 	if other := out.Spec.Height * 2; runsAt(ctx, out, other, out.Spec.Width*2) {
 		x.OtherSize = other

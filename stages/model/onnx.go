@@ -29,9 +29,9 @@ type ONNXParams struct {
 	Mean   []float64 `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number for all, none for the preset's"`
 	Std    []float64 `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
 	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
-	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
+	Output string    `yaml:"output" doc:"the output with the classes; empty is the first of floating-point numbers"`
 	Size   int       `yaml:"size" doc:"height and width where the model leaves them open; a model that pools all places before its last layer also takes other sizes than its own" min:"0" max:"65536"`
-	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes, or Sigmoid, which makes probabilities; other outputs are probabilities if they sum to 1" choices:"auto|logits|probabilities"`
+	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for the Softmax, LogSoftmax or Sigmoid that makes it and takes what enters that, the logits; other outputs are probabilities if they sum to 1. A Softmax makes probabilities of logits, a Sigmoid of sigmoid-logits and of a single logit" choices:"auto|logits|sigmoid-logits|probabilities"`
 	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
 }
 
@@ -137,11 +137,15 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	if _, err := OpenRuntime(); err != nil {
 		return out, err // which says nothing of the model
 	}
-	answers, err := probe(ctx, &out)
+	if p.Kind == "auto" {
+		err = findHead(ctx, &out, headOf(m, out.Spec.Output))
+	} else {
+		err = said(ctx, &out)
+	}
+	var field *stages.FieldError
 	in, _ := pick(m.Inputs(), p.Input, "input", false)
 	switch {
-	case err == nil:
-		err = probable(&out.Spec, p, answers)
+	case err == nil || errors.As(err, &field):
 	case p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free):
 		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 	case p.Output != "" && errors.Is(err, errNoClasses):
@@ -166,30 +170,18 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 		}
 		return s, err
 	}
-	out, err := pick(m.Outputs(), p.Output, "output", true)
+	out, err := classesOf(m, p.Output)
 	if err != nil {
 		return s, err
 	}
-	s.Input, s.Output = in.Name, out.Name
+	s.Input, s.Output = in.Name, out
 	if err := frame(&s, in, p); err != nil {
 		return s, err
 	}
 	if err := fill(&s, p); err != nil {
 		return s, err
 	}
-	switch p.Kind {
-	case "probabilities":
-		s.Probabilities = true
-	case "auto":
-		switch end := lastOf(m, s.Output); {
-		case end == nil:
-		case end.OpType == "Softmax":
-			s.Output = end.Input[0]
-		default:
-			// Classes that aren't compared: a softmax of what enters would compare them.
-			s.Probabilities = true
-		}
-	}
+	s.Probabilities, s.Independent = p.Kind == "probabilities", p.Kind == "sigmoid-logits"
 	return s, nil
 }
 
@@ -236,6 +228,30 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there is one", strings.Join(quoted, ", "))
 	}
 	return values[0], nil
+}
+
+// classesOf returns the value that holds the answer: the output of that name, or the first
+// of floating-point numbers. What a QuantizeLinear rounds is such.
+func classesOf(m *onnx.Model, name string) (string, error) {
+	outputs := m.Outputs()
+	if name == "" {
+		if i := slices.IndexFunc(outputs, func(v onnx.Value) bool { return floating(v.Elem) }); i >= 0 {
+			return outputs[i].Name, nil
+		}
+	}
+	out, err := pick(outputs, name, "output", true)
+	if err != nil || floating(out.Elem) {
+		return out.Name, err
+	}
+	n := m.Producer(out.Name)
+	if n != nil && n.OpType == "QuantizeLinear" && len(n.Input) > 0 {
+		return n.Input[0], nil
+	}
+	made := ""
+	if n != nil {
+		made = fmt.Sprintf(", which %s makes", onnx.Node{NodeProto: n}.Label())
+	}
+	return "", stages.BadField("output", "output %q holds %s%s: a number of a floating-point type for every class is needed, so name another output or export the model without what picks the class", out.Name, out.Elem, made)
 }
 
 // takesImages refuses an input that can't take images, whatever the parameters say.
@@ -310,26 +326,6 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 		sum += v
 	}
 	return []float64{sum / float64(len(preset))}, nil
-}
-
-// lastOf returns the Softmax or Sigmoid that makes the model's output, nil if there is
-// none.
-func lastOf(m *onnx.Model, output string) *onnxpb.NodeProto {
-	for range 8 {
-		n := m.Producer(output)
-		if n == nil || len(n.Input) == 0 {
-			return nil
-		}
-		switch n.OpType {
-		case "Softmax", "Sigmoid":
-			return n
-		case "Identity", "Flatten", "Squeeze", "Reshape", "Cast", "Dropout":
-			output = n.Input[0]
-		default:
-			return nil
-		}
-	}
-	return nil
 }
 
 // maxLabels bounds the file with the classes' names.
