@@ -21,7 +21,7 @@ whether gradients are known for them; batch normalisation, layers, batch and siz
 which attribution methods fit it, and why others don't; and the lines that read it
 in an experiment. The model is run once, to see what its file doesn't say.
 
-  --size N             height and width, for a model that leaves them open
+  --size N, --size HxW height and width, for a model that leaves them open
   --input NAME         the input that takes images, if there are several
   --output NAME        the output with the classes, if it isn't the first
   --json               all of it as JSON
@@ -34,7 +34,7 @@ example:
 func inspectVerb() *verb {
 	f := newFlags("inspect")
 	var look registry.Look
-	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Size, "size", "", "")
 	f.StringVar(&look.Input, "input", "", "")
 	f.StringVar(&look.Output, "output", "", "")
 	asJSON := f.Bool("json", false, "")
@@ -64,9 +64,6 @@ func inspectVerb() *verb {
 
 // inspected inspects a file; one that isn't there is the machine's fault.
 func inspected(ctx context.Context, verb, file string, look registry.Look) (registry.Inspection, error) {
-	if look.Size < 0 {
-		return registry.Inspection{}, misuse(verb, "--size is positive, not %d", look.Size)
-	}
 	x, err := registry.Inspect(ctx, file, look)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return x, environment(err)
@@ -206,8 +203,12 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 
 func sizes(x *registry.Inspection) string {
 	switch {
-	case x.OpenSize:
-		return fmt.Sprintf("; the file leaves the size open, %d was tried", x.Feed.Height)
+	case x.OpenHeight && x.OpenWidth:
+		return fmt.Sprintf("; the file leaves the size open, %d×%d was tried", x.Feed.Height, x.Feed.Width)
+	case x.OpenHeight:
+		return fmt.Sprintf("; the file fixes the width and leaves the height open, %d was tried", x.Feed.Height)
+	case x.OpenWidth:
+		return fmt.Sprintf("; the file fixes the height and leaves the width open, %d was tried", x.Feed.Width)
 	case x.OtherSize > 0:
 		return fmt.Sprintf("; size: %d works too, for grids of mosaic/grid", x.OtherSize)
 	}

@@ -27,7 +27,7 @@ if they have labels.
   --model FILE         the ONNX file
   --images FOLDER      photographs: one folder a class, or a labels.csv with the
                        columns file and label, or just images
-  --size N             height and width, for a model that leaves them open
+  --size N, --size HxW height and width, for a model that leaves them open
   --input NAME         the input that takes images, if there are several
   --output NAME        the output with the classes, if it isn't the first
   --onnxruntime PATH   the library, or a folder that has it
@@ -41,7 +41,7 @@ func newVerb() *verb {
 	var look registry.Look
 	model := f.String("model", "", "")
 	images := f.String("images", "", "")
-	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Size, "size", "", "")
 	f.StringVar(&look.Input, "input", "", "")
 	f.StringVar(&look.Output, "output", "", "")
 	runtime := f.String("onnxruntime", "", "")

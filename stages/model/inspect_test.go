@@ -14,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -90,7 +91,7 @@ func TestInspect(t *testing.T) {
 		{"an open size", model.ONNXParams{Path: file("gapcnn_dyn")}, func(x *model.Inspection) bool {
 			return x.OpenSize && x.Feed.Height == 224
 		}},
-		{"an open size that is said", model.ONNXParams{Path: file("gapcnn_dyn"), Size: 40}, func(x *model.Inspection) bool {
+		{"an open size that is said", model.ONNXParams{Path: file("gapcnn_dyn"), Size: picture.Size{H: 40, W: 40}}, func(x *model.Inspection) bool {
 			return x.OpenSize && x.Feed.Height == 40
 		}},
 		{"batch normalisation apart", model.ONNXParams{Path: file("timm_resnet_basic_bn")}, func(x *model.Inspection) bool {
@@ -170,8 +171,8 @@ func TestInspectRefuses(t *testing.T) {
 		field, want string
 		params      model.ONNXParams
 	}{
-		{"size", "size is 48, and the model takes images of [3 32 32] alone", model.ONNXParams{Path: plain, Size: 48}},
-		{"size", "size is 48, and the model takes others, such as 32", model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: 48}},
+		{"size", "size is 48, and the model takes images of [3 32 32] alone", model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}}},
+		{"size", "size is 48, and the model takes others, such as 32", model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: picture.Size{H: 48, W: 48}}},
 		{"input", `no input "pixels"`, model.ONNXParams{Path: plain, Input: "pixels"}},
 		{"input", "floating-point inputs", model.ONNXParams{Path: altered(t, "smallcnn", integers), Input: "input"}},
 		{"output", `no output "x"`, model.ONNXParams{Path: plain, Output: "x"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -199,7 +200,7 @@ func TestSigmoid(t *testing.T) {
 func TestNoProbabilities(t *testing.T) {
 	modeltest.Runtime(t)
 	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Kind, p.Size = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities", 32
+	p.Path, p.Kind = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities"
 	_, err := stagetest.Try(model.ONNX, p, nil)
 	var field *stages.FieldError
 	if !errors.As(err, &field) || field.Field != "output_kind" || !strings.Contains(err.Error(), "numbers outside [0,1]") {
@@ -210,7 +211,7 @@ func TestNoProbabilities(t *testing.T) {
 func TestFactsAndLabels(t *testing.T) {
 	plain := filepath.Join(golden.Dir(t), "models", "gapcnn_dyn.onnx")
 	labels := write(t, "labels.txt", []byte("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n"))
-	m := modeltest.Model(t, model.ONNXParams{Path: plain, Size: 48, Labels: labels})
+	m := modeltest.Model(t, model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}, Labels: labels})
 	for name, want := range map[string]string{
 		"height": "48", "width": "48", "channels": "3", "classes": "10", "labels": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj",
 	} {
@@ -235,7 +236,7 @@ func TestAnotherSize(t *testing.T) {
 	}
 	var answers []string
 	for _, path := range []string{fixed, open} {
-		m := modeltest.Model(t, model.ONNXParams{Path: path, Size: 48})
+		m := modeltest.Model(t, model.ONNXParams{Path: path, Size: picture.Size{H: 48, W: 48}})
 		if m.Facts["height"] != "48" || m.Facts["width"] != "48" {
 			t.Errorf("%s: facts %v", path, m.Facts)
 		}
@@ -303,7 +304,7 @@ func TestONNXRefuses(t *testing.T) {
 		{"an input that isn't there", model.ONNXParams{Path: plain, Input: "pixels"}, `no input "pixels"; it has "input"`},
 		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"}, `no output "x"; it has "logits"`},
 		{"no size", model.ONNXParams{Path: free}, "give the parameter size"},
-		{"another size", model.ONNXParams{Path: plain, Size: 64}, "size is 64, and the model takes images of [3 32 32] alone"},
+		{"another size", model.ONNXParams{Path: plain, Size: picture.Size{H: 64, W: 64}}, "size is 64, and the model takes images of [3 32 32] alone"},
 		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))}, "1 or 3 channels"},
 		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
 		{"a size that doesn't run", model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))}, "doesn't run on a batch of 1"},
