@@ -41,7 +41,7 @@ type pass struct {
 func passes() []pass {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
-		matMulNBits, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
+		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
 		sequence, skipLayerNormalization, slice, softmax, split, squeeze, topK, upsample,
 	)
 }
