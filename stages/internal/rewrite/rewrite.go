@@ -122,7 +122,7 @@ func (e *edit) refuse(n onnx.Node, why error) {
 func (e *edit) clauses() []string {
 	var out []string
 	for _, r := range e.refused {
-		out = append(out, fmt.Sprintf("node %s: %s", list(r.nodes, ", "), r.why))
+		out = append(out, fmt.Sprintf("node %s: %s", onnx.Some(r.nodes), r.why))
 	}
 	return out
 }
