@@ -64,18 +64,11 @@ func TestFinalLayer(t *testing.T) {
 		p.Size = "layer"
 		net := convolved(t, tt.strides, tt.behind)
 		image := stages.NewTensor(make([]uint8, 3*16*64), 3, 16, 64).Encode()
-		e, err := stagetest.Env(&GradCAM, map[string][]stages.Data{
+		r := stagetest.Run(t, GradCAM, p, map[string][]stages.Data{
 			"model": {net}, "images": {stagetest.Items(nil, image)}, "targets": {stagetest.Items(nil, stages.NewTensor([]int64{0}, 1).Encode())},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		said := ""
-		e.OnWarn = func(text string) { said += text }
-		if err := GradCAM.Run(t.Context(), p, e); err != nil {
-			t.Fatal(err)
-		}
-		m, err := stages.DecodeTensor(e.Outputs[0].Data)
+		said := strings.Join(r.Warnings, "; ")
+		m, err := stages.DecodeTensor(r.Payloads["maps"][0])
 		if err != nil || m.Shape[0] != tt.shape[0] || m.Shape[1] != tt.shape[1] {
 			t.Errorf("%s: a map of %v, want %v: %v", tt.name, m.Shape, tt.shape, err)
 		}
