@@ -64,7 +64,11 @@ var ONNX = stages.New(stages.Def[ONNXParams]{
 The model takes one batch of images with 1 or 3 channels and returns a number for
 every class. It owns how pixels are fed: layout, order of the channels, range, mean
 and deviation. It is loaded once, to learn its classes and whether it takes more
-than one image at a time. Attributions are with respect to the normalised input.`,
+than one image at a time. Attributions are with respect to the normalised input.
+
+An input of integers takes the real numbers that the model makes of them: 0 to 255 where
+a Cast does (preset raw), those that its scale stands for where a DequantizeLinear or a
+QLinearConv reads it (the preset of the net that was quantised).`,
 	Version:  3,
 	Relation: stages.Whole,
 	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
