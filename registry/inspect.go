@@ -107,9 +107,12 @@ func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	return b.String()
 }
 
-// guess returns the preset to begin with: the most widely used, or that of pixels
-// as they are where the model does arithmetic on its input.
+// guess returns the preset to begin with: the most widely used, that of pixels as they are
+// where the model does arithmetic on its input, or that with the range of its bytes.
 func guess(x model.Inspection) string {
+	if x.Range != nil {
+		return model.NearestPreset(x.Range[0], x.Range[1])
+	}
 	if len(x.Leading) > 0 {
 		return "raw"
 	}

@@ -94,6 +94,9 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 	for _, v := range x.Inputs {
 		row("input", "%s", v)
 	}
+	if x.Range != nil {
+		row("", "its bytes stand for %.4g to %.4g", x.Range[0], x.Range[1])
+	}
 	for _, v := range x.Outputs {
 		row("output", "%s", v)
 	}

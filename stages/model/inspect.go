@@ -28,7 +28,8 @@ type Inspection struct {
 	Norm     Norm        `json:"batch_normalization"`
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
-	Presets  []Preset    `json:"presets"` // candidates: the file doesn't tell
+	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't tell
+	Range    []float64   `json:"range,omitempty"` // what the least and the largest byte stand for at an input of these
 
 	// Problem says why the model couldn't be run; what follows is empty then.
 	Problem      string `json:"problem,omitempty"`
@@ -120,6 +121,7 @@ func noImages(inputs []onnx.Value, asked string) error {
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
+		x.Range = rangeOf(m, in)
 		x.OpenHeight, x.OpenWidth = openSize(in, p)
 		x.OpenSize = x.OpenHeight || x.OpenWidth
 	}

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -87,3 +88,36 @@ func TestNoRemark(t *testing.T) {
 type remarking struct{}
 
 func (remarking) Remark(*onnx.Graph) string { return "a remark" }
+
+// TestRanges holds what bytes stand for, and the presets that this goes with.
+func TestRanges(t *testing.T) {
+	modeltest.Runtime(t)
+	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
+	const float, u8, i8 = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8
+	single := op("Cast", onnx.Attr{Name: "to", Value: int(float)})
+	last := op("Transpose", onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
+	nchw, nhwc := []int{onnx.Free, 3, 6, 9}, []int{onnx.Free, 6, 9, 3}
+	for _, tt := range []struct {
+		begin  func(m *onnx.Model)
+		low    float64
+		high   float64
+		preset string
+	}{
+		{begins(u8, nhwc, last, single), 0, 255, "raw"},
+		{begins(u8, nchw, dequantised(1./255, 0, u8)), 0, 1, "unit"},
+		{begins(u8, nhwc, last, dequantised(1./127.5, 127, u8)), -127 / 127.5, 128 / 127.5, "half"},
+		{begins(i8, nchw, dequantised(1./255, 128, i8)), 0, 1, "unit"},
+		{begins(u8, nchw, dequantised(0.01866, 114, u8)), -114 * 0.01866, 141 * 0.01866, "imagenet"},
+	} {
+		m := net.model(onnx.Free)
+		tt.begin(m)
+		x, err := model.Inspect(t.Context(), model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
+		if err != nil || x.Problem != "" || len(x.Range) != 2 || math.Abs(x.Range[0]-tt.low) > 1e-4 || math.Abs(x.Range[1]-tt.high) > 1e-4 {
+			t.Errorf("%v, %q, range %v, want %v to %v", err, x.Problem, x.Range, tt.low, tt.high)
+			continue
+		}
+		if got := model.NearestPreset(x.Range[0], x.Range[1]); got != tt.preset {
+			t.Errorf("%v: preset %s, want %s", x.Range, got, tt.preset)
+		}
+	}
+}
