@@ -275,7 +275,7 @@ func takesImages(in onnx.Value) error {
 		}
 	}
 	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q has the shape %v: images have 4 dimensions", in.Name, in.Shape)
+		return fmt.Errorf("input %q takes %s of the shape %v: images have 4 dimensions", in.Name, in.Elem, in.Shape)
 	}
 	return nil
 }
