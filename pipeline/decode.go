@@ -177,16 +177,33 @@ func (l *loader) decodeScalar(f *paramField, dst reflect.Value, n *yamlNode, d d
 	case paramString:
 		return l.decodeString(f, dst, n, d)
 	case paramText:
-		if !n.scalar() {
-			l.mistyped(n, d, "", " is not a single value")
+		text, ok := n.plainText()
+		if !ok {
+			l.mistyped(n, d, "", " is neither a single value nor a list of these")
 			return false
 		}
-		if err := dst.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
+		if err := dst.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
 			l.bad(n, d, "", err.Error())
 			return false
 		}
 	}
 	return true
+}
+
+// plainText returns what a type reads that reads texts itself: a scalar as it is written,
+// or a list of scalars as [a, b].
+func (n *yamlNode) plainText() (text string, ok bool) {
+	if n.kind != yamlList {
+		return n.text, n.scalar()
+	}
+	parts := make([]string, len(n.vals))
+	for i, v := range n.vals {
+		if !v.scalar() {
+			return "", false
+		}
+		parts[i] = v.text
+	}
+	return "[" + strings.Join(parts, ", ") + "]", true
 }
 
 func (l *loader) decodeString(f *paramField, dst reflect.Value, n *yamlNode, d decoding) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -16,7 +17,7 @@ import (
 // takes what there is.
 type Look struct {
 	Input, Output string
-	Size          int
+	Size          string // as the parameter size of model/onnx; "" for none
 }
 
 // An Inspection is what an ONNX file is, and what fits it.
@@ -37,7 +38,10 @@ type Fit struct {
 // Inspect looks into an ONNX file.
 func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Input, p.Output, p.Size = path, l.Input, l.Output, l.Size
+	p.Path, p.Input, p.Output = path, l.Input, l.Output
+	if err := p.Size.UnmarshalText([]byte(l.Size)); err != nil {
+		return Inspection{}, &stages.FieldError{Field: "size", Err: err}
+	}
 	found, err := model.Inspect(ctx, *p)
 	x := Inspection{Inspection: found}
 	if err != nil {
@@ -86,8 +90,13 @@ func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	if x.Feed.Layout == "nhwc" {
 		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
 	}
-	if x.OpenSize || l.Size != 0 {
-		fmt.Fprintf(&b, "    size: %d\n", max(x.Feed.Height, l.Size))
+	if size := l.Size; x.OpenSize || size != "" {
+		if h, w := x.Feed.Height, x.Feed.Width; h > 0 && h == w {
+			size = strconv.Itoa(h)
+		} else if h > 0 {
+			size = fmt.Sprintf("[%d, %d]", h, w)
+		}
+		fmt.Fprintf(&b, "    size: %s\n", size)
 	}
 	if l.Input != "" {
 		fmt.Fprintf(&b, "    input: %s\n", Quote(l.Input))
@@ -98,9 +107,12 @@ func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	return b.String()
 }
 
-// guess returns the preset to begin with: the most widely used, or that of pixels
-// as they are where the model does arithmetic on its input.
+// guess returns the preset to begin with: the most widely used, that of pixels as they are
+// where the model does arithmetic on its input, or that with the range of its bytes.
 func guess(x model.Inspection) string {
+	if x.Range != nil {
+		return model.NearestPreset(x.Range[0], x.Range[1])
+	}
 	if len(x.Leading) > 0 {
 		return "raw"
 	}

@@ -49,7 +49,7 @@ func TestMethods(t *testing.T) {
 
 func TestStanzaAt(t *testing.T) {
 	var x Inspection
-	x.Feed.Height, x.Feed.Layout = 32, "nchw"
+	x.Feed.Height, x.Feed.Width, x.Feed.Layout = 32, 32, "nchw"
 	if d := cmp.Diff("net:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n", x.StanzaAt(Look{}, "net", "it's.onnx")); d != "" {
 		t.Error(d)
 	}

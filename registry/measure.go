@@ -22,9 +22,9 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder str
 		return nil, "", err
 	}
 	p := *model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Input, p.Output, p.Size = file, l.Input, l.Output, l.Size
-	if x.OpenSize {
-		p.Size = x.Feed.Height
+	p.Path, p.Input, p.Output = file, l.Input, l.Output
+	if x.OpenSize || l.Size != "" {
+		p.Size.H, p.Size.W = x.Feed.Height, x.Feed.Width
 	}
 	t, err := model.NewTrial(ctx, p)
 	if err != nil {

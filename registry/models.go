@@ -21,13 +21,15 @@ type Models struct {
 	Remarks []string
 
 	seen map[string]*seen
+	told map[string]bool // images and models of whose sizes it was told that they differ
 }
 
 // A seen is a model that was looked into, and what was found of stages on it.
 type seen struct {
-	trial  *model.Trial
-	err    error // why there is no trial
-	unfits map[string]error
+	trial   *model.Trial
+	err     error // why there is no trial
+	unfits  map[string]error
+	reasons map[string]string // why stages don't fit, and the first of these
 }
 
 // A Use is a stage with its parameters, and what is wired to its inputs.
@@ -56,6 +58,9 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 		}
 		return nil
 	}
+	if m.told == nil {
+		m.told = map[string]bool{}
+	}
 	for _, port := range u.Stage.Inputs {
 		if port.Type != stages.Model {
 			continue
@@ -70,9 +75,14 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 				continue // its own stage says so
 			}
 			m.remark(u.mislabelled(x.trial, w.From.Name))
-			err := u.oversized(x.trial)
-			if err == nil {
+			images, err := u.oversized(x.trial)
+			switch told := images + "\x00" + w.From.Name; {
+			case err == nil:
 				err = m.try(ctx, x, u, w.From.Name)
+			case m.told[told]: // whatever else the two are used for
+				continue
+			default:
+				m.told[told] = true
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.From.Name, err)
@@ -99,7 +109,7 @@ func (m *Models) look(ctx context.Context, file *model.ONNXParams) *seen {
 		if m.seen == nil {
 			m.seen = map[string]*seen{}
 		}
-		x = &seen{unfits: map[string]error{}}
+		x = &seen{unfits: map[string]error{}, reasons: map[string]string{}}
 		x.trial, x.err = model.NewTrial(ctx, *file)
 		m.seen[key] = x
 	}
@@ -123,6 +133,7 @@ func (m *Models) try(ctx context.Context, x *seen, u Use, name string) error {
 	if err = x.trial.Unfit(ctx, u.Stage, u.Params, wired); ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return nil
 	}
+	err = x.once(u.Stage.Name, err)
 	x.unfits[key] = err
 	if err != nil {
 		return err
@@ -158,8 +169,24 @@ func (u Use) mislabelled(t *model.Trial, name string) string {
 	return ""
 }
 
+// once shortens what was said of another stage on the same model already, unless it is of
+// a parameter.
+func (x *seen) once(stage string, err error) error {
+	var field *stages.FieldError
+	if err == nil || errors.As(err, &field) {
+		return err
+	}
+	first, told := x.reasons[err.Error()]
+	if !told {
+		x.reasons[err.Error()] = stage
+	} else if first != stage {
+		return fmt.Errorf("%s doesn't fit it, for the same reason as %s", stage, first)
+	}
+	return err
+}
+
 // oversized says that images don't have the model's size, if it's known which they have.
-func (u Use) oversized(t *model.Trial) error {
+func (u Use) oversized(t *model.Trial) (images string, err error) {
 	for _, port := range u.Stage.Inputs {
 		if port.Type != stages.Images {
 			continue
@@ -169,11 +196,11 @@ func (u Use) oversized(t *model.Trial) error {
 			height, errH := strconv.Atoi(f["height"])
 			width, errW := strconv.Atoi(f["width"])
 			if errH == nil && errW == nil && (height != t.Spec.Height || width != t.Spec.Width) {
-				return fmt.Errorf("the images of %s have %d×%d pixels, and the model takes %d×%d: the data set's size or crop makes others, and a model that takes any has the parameter size", w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
+				return w.From.Name, fmt.Errorf("the images of %s have %d×%d pixels, and the model takes %d×%d: the data set's size or crop makes others, and a model that takes any has the parameter size", w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // facts returns what is known of a stage's outputs before it runs.

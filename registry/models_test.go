@@ -59,7 +59,7 @@ func TestUnfit(t *testing.T) {
 		return use(&attribute.LRPEpsilon, change, wires)
 	}
 	grids := use[mosaic.GridParams](&mosaic.Grid, nil, map[string]Wire{"images": {shapes(64), "images"}, "labels": {shapes(64), "labels"}})
-	wide := map[string]Wire{"model": {onnx("resnet", func(p *model.ONNXParams) { p.Size = 128 }), "model"}, "images": {grids, "images"}}
+	wide := map[string]Wire{"model": {onnx("resnet", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 128, 128 }), "model"}, "images": {grids, "images"}}
 	narrow := map[string]Wire{"model": {onnx("resnet", nil), "model"}, "images": {grids, "images"}}
 	var m Models
 	for _, tt := range []struct {
@@ -67,6 +67,7 @@ func TestUnfit(t *testing.T) {
 		use               Use
 	}{
 		{"a net without attention", "", "the-onnx: the model has no attention", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vgg)},
+		{"a net without attention, again", "", "attribute/attention-rollout doesn't fit it, for the same reason as attribute/tibav", use[attribute.AttentionRolloutParams](&attribute.AttentionRollout, nil, vgg)},
 		{"a net with attention", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vit)},
 		{"rules", "", "", lrp(vgg, nil)},
 		{"an inner layer", "", "", lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "middle" })},
@@ -90,12 +91,12 @@ func TestUnfit(t *testing.T) {
 		{"images of another size", "", "the images of the-shapes have 32×32 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, explained("vgg", 32))},
 		{"grids", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, wide)},
 		{"grids of a model for their cells", "", "the images of the-grid have 128×128 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, narrow)},
-		{"a curve over other images", "", "32×32", use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
+		{"a curve over the same images, which were told of", "", "", use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
 		{"a model", "", "", onnx("vgg", nil)},
 		{"no such output", "output", `the model has no output "logit"; it has "logits"`, onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" })},
 		{"no such input", "input", `no input "images"`, onnx("vgg", func(p *model.ONNXParams) { p.Input = "images" })},
 		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
-		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size = 32 })},
+		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 32, 32 })},
 		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
 		{"maps of another program", "", "", use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
 		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},

@@ -195,7 +195,7 @@ func scalar(p parameter, t reflect.Type) node {
 	case len(p.Choices) > 0:
 		return node{"enum": p.Choices}
 	case p.IsText():
-		return node{"type": []string{"string", "number", "boolean"}}
+		return node{"type": []string{"string", "number", "boolean", "array"}}
 	case t.Kind() == reflect.Bool:
 		n["type"] = "boolean"
 	case t.Kind() == reflect.Int:

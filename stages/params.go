@@ -20,8 +20,8 @@ import (
 // left empty is the only collapsed one; with axis:"maps,optional" there may be none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement
-// encoding.TextMarshaler and, by pointer, encoding.TextUnmarshaler (written as
-// one plain scalar in YAML).
+// encoding.TextMarshaler and, by pointer, encoding.TextUnmarshaler (written as one
+// plain scalar in YAML, or as a list of scalars, which they read as "[a, b]").
 type Field struct {
 	Name    string
 	Doc     string

@@ -21,7 +21,7 @@ whether gradients are known for them; batch normalisation, layers, batch and siz
 which attribution methods fit it, and why others don't; and the lines that read it
 in an experiment. The model is run once, to see what its file doesn't say.
 
-  --size N             height and width, for a model that leaves them open
+  --size N, --size HxW height and width, for a model that leaves them open
   --input NAME         the input that takes images, if there are several
   --output NAME        the output with the classes, if it isn't the first
   --json               all of it as JSON
@@ -34,7 +34,7 @@ example:
 func inspectVerb() *verb {
 	f := newFlags("inspect")
 	var look registry.Look
-	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Size, "size", "", "")
 	f.StringVar(&look.Input, "input", "", "")
 	f.StringVar(&look.Output, "output", "", "")
 	asJSON := f.Bool("json", false, "")
@@ -64,9 +64,6 @@ func inspectVerb() *verb {
 
 // inspected inspects a file; one that isn't there is the machine's fault.
 func inspected(ctx context.Context, verb, file string, look registry.Look) (registry.Inspection, error) {
-	if look.Size < 0 {
-		return registry.Inspection{}, misuse(verb, "--size is positive, not %d", look.Size)
-	}
 	x, err := registry.Inspect(ctx, file, look)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return x, environment(err)
@@ -96,6 +93,9 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 	row("written by", "%s: opset %d, IR version %d", by, x.Opset, x.IR)
 	for _, v := range x.Inputs {
 		row("input", "%s", v)
+	}
+	if x.Range != nil {
+		row("", "its bytes stand for %.4g to %.4g", x.Range[0], x.Range[1])
 	}
 	for _, v := range x.Outputs {
 		row("output", "%s", v)
@@ -138,12 +138,14 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	row("images", "%d×%d pixels, %s, %s%s", f.Height, f.Width, channels, f.Layout, sizes(x))
 	answer := "logits"
 	switch {
-	case x.CutSoftmax:
-		answer = fmt.Sprintf("a Softmax ends the model; methods explain what enters it, %s", f.Output)
+	case x.Cut != "":
+		answer = fmt.Sprintf("a %s ends the model; methods explain what enters it, %s", x.Cut, f.Output)
 	case f.Probabilities && f.Classes == 1:
 		answer = "the probability of one class, whose logarithm counts as logit; its opposite is no class"
 	case f.Classes == 1:
-		answer = "logits; a single class has the probability 1"
+		answer = "a logit, whose sigmoid is the probability of one class"
+	case f.Independent && !f.Probabilities:
+		answer = "logits of classes with a probability each"
 	case f.Probabilities:
 		answer = "probabilities, whose logarithms count as logits"
 	}
@@ -204,8 +206,12 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 
 func sizes(x *registry.Inspection) string {
 	switch {
-	case x.OpenSize:
-		return fmt.Sprintf("; the file leaves the size open, %d was tried", x.Feed.Height)
+	case x.OpenHeight && x.OpenWidth:
+		return fmt.Sprintf("; the file leaves the size open, %d×%d was tried", x.Feed.Height, x.Feed.Width)
+	case x.OpenHeight:
+		return fmt.Sprintf("; the file fixes the width and leaves the height open, %d was tried", x.Feed.Height)
+	case x.OpenWidth:
+		return fmt.Sprintf("; the file fixes the height and leaves the width open, %d was tried", x.Feed.Width)
 	case x.OtherSize > 0:
 		return fmt.Sprintf("; size: %d works too, for grids of mosaic/grid", x.OtherSize)
 	}

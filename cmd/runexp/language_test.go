@@ -59,3 +59,31 @@ func TestExperimentsAreWellFormed(t *testing.T) {
 		}
 	}
 }
+
+// A size is a number, a text or a list of height and width, and an axis may have either.
+func TestSizesAreNumbersOrPairs(t *testing.T) {
+	experiment := func(size string) []byte {
+		return []byte("name: x\naxes: {of: {one: {size: " + size + "}}}\nstages:\n  images: {uses: dataset/folder, matrix: [of], with: {path: a, size: \"${of.size}\"}}\n  model: {uses: model/onnx, with: {path: a.onnx, size: " + size + "}}\npublish: [model]\n")
+	}
+	var first []byte
+	for _, size := range []string{"48x192", "[48, 192]", `["48", 192]`} {
+		p, err := pipeline.Parse("x.yaml", experiment(size), ".", registry.Builtin(), pipeline.Overrides{})
+		if err != nil {
+			t.Errorf("%s: %v", size, err)
+			continue
+		}
+		if first == nil {
+			first = p.Resolved()
+		}
+		if string(p.Resolved()) != string(first) {
+			t.Errorf("%s is resolved to\n%s", size, p.Resolved())
+		}
+	}
+	for _, size := range []string{"[48]", "[48, 192, 3]", "[[1, 2]]", "{h: 1}", "0"} {
+		_, err := pipeline.Parse("x.yaml", experiment(size), ".", registry.Builtin(), pipeline.Overrides{})
+		var ds pipeline.Diags
+		if !errors.As(err, &ds) {
+			t.Errorf("%s: %v", size, err)
+		}
+	}
+}

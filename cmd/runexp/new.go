@@ -27,7 +27,7 @@ if they have labels.
   --model FILE         the ONNX file
   --images FOLDER      photographs: one folder a class, or a labels.csv with the
                        columns file and label, or just images
-  --size N             height and width, for a model that leaves them open
+  --size N, --size HxW height and width, for a model that leaves them open
   --input NAME         the input that takes images, if there are several
   --output NAME        the output with the classes, if it isn't the first
   --onnxruntime PATH   the library, or a folder that has it
@@ -41,7 +41,7 @@ func newVerb() *verb {
 	var look registry.Look
 	model := f.String("model", "", "")
 	images := f.String("images", "", "")
-	f.IntVar(&look.Size, "size", 0, "")
+	f.StringVar(&look.Size, "size", "", "")
 	f.StringVar(&look.Input, "input", "", "")
 	f.StringVar(&look.Output, "output", "", "")
 	runtime := f.String("onnxruntime", "", "")
@@ -162,6 +162,10 @@ func create(file, dir string, b []byte) error {
 	return nil
 }
 
+// fewClasses is how many classes absLRP needs at least for its paper's single pass: every
+// other class starts with −1/N, and few of them outweigh the target together.
+const fewClasses = 100
+
 // fill says what depends on the model and the images.
 func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images string, folder registry.Folder, accuracies []registry.Accuracy) {
 	h, w := x.Feed.Height, x.Feed.Width
@@ -172,6 +176,10 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 	for _, m := range x.Methods {
 		fits[m.Method] = m.Fits && m.Why == ""
 	}
+	abslrp, why := "", ""
+	if x.Feed.Classes < fewClasses {
+		abslrp, why = "contrast: two-passes", fmt.Sprintf("  # of %d classes; the paper's single pass is often negative everywhere below %d", x.Feed.Classes, fewClasses)
+	}
 	for _, m := range []struct{ id, with string }{
 		{"constant", ""},
 		{"random", "reduce: abs-sum"},
@@ -180,6 +188,7 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 		{"integrated-gradients", "steps: 32"},
 		{"smoothgrad", "reduce: abs-sum"},
 		{"guided-backprop", "reduce: abs-sum"},
+		{"abslrp", abslrp},
 		{"grad-cam", ""},
 		{"occlusion", fmt.Sprintf("window: %d, stride: %d", window, stride)},
 		{"rise", "masks: 400, cells: 7"},
@@ -191,7 +200,10 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 		if m.with != "" {
 			line += ", with: {" + m.with + "}"
 		}
-		s.Methods = append(s.Methods, line+"}")
+		if line += "}"; m.id == "abslrp" {
+			line += why
+		}
+		s.Methods = append(s.Methods, line)
 	}
 	s.PresetNotes = append(s.PresetNotes, "How pixels are fed must be as in training; the file doesn't tell.")
 	switch {

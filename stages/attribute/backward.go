@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -40,8 +41,36 @@ func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rul
 		return q, nil
 	}
 	var err error
-	q.Layer, err = n.Layer(ctx, e.Slot, p.Layer)
+	q.Layer, err = p.layer(ctx, e, n)
 	return q, err
+}
+
+// layer returns the name of the layer's value, and warns of a final one that isn't.
+func (p Tapped) layer(ctx context.Context, e *stages.Env, n *program.Net) (string, error) {
+	name, err := n.Layer(ctx, e.Slot, p.Layer)
+	if err != nil || p.Layer != "final" {
+		return name, err
+	}
+	g, err := n.Graph(ctx, e.Slot, n.Fit(2, 2))
+	if err != nil {
+		return "", err
+	}
+	if why := p.Remark(g); why != "" {
+		e.Warn("%s", why)
+	}
+	return name, nil
+}
+
+// Remark tells of models whose final layer is followed by most of their convolutions.
+func (p Tapped) Remark(g *onnx.Graph) string {
+	if p.Layer != "final" {
+		return ""
+	}
+	_, final := relevance.Layers(g)
+	if behind, all := relevance.Behind(g, final); final != "" && 2*behind > all {
+		return fmt.Sprintf("layer final is %q, and %d of the model's %d convolutions come behind it: no later value has places and is passed by all; name a layer to look at another", final, behind, all)
+	}
+	return ""
 }
 
 // A wayBack is one way that a method goes back: what it asks of a model, and of which

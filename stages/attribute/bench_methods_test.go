@@ -21,6 +21,7 @@ import (
 	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 	"github.com/sourcegraph/conc/pool"
@@ -67,7 +68,7 @@ func BenchmarkMethods(b *testing.B) {
 }
 
 func benchMethods(b *testing.B, name, path string) {
-	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
+	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}})
 	forward := bareForward(b, path)
 	ask := startCaptum(b, name)
 	slots := stagetest.NewWorkers(threads())

@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -27,7 +28,7 @@ func BenchmarkTogether(b *testing.B) {
 			if _, err := os.Stat(path); err != nil {
 				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes", path)
 			}
-			benchTogether(b, modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224}))
+			benchTogether(b, modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}}))
 		})
 	}
 }

@@ -36,7 +36,7 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	if err != nil {
 		return view{}, err
 	}
-	name, err := n.Layer(ctx, e.Slot, p.Layer)
+	name, err := p.layer(ctx, e, n)
 	if err != nil {
 		return view{}, err
 	}

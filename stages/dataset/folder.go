@@ -19,7 +19,7 @@ type FolderParams struct {
 	List        string       `yaml:"list" doc:"a CSV file with the columns file and label; labels.csv in the folder is taken unasked" file:"read"`
 	Names       string       `yaml:"names" doc:"a text file with one class name a line; line i, from 0, names class i" file:"read"`
 	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the shape; 0 leaves it as it is" min:"0" max:"16384"`
-	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square or height x width as 240x320; none leaves it as it is"`
+	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square or height and width as 240x320 or [240, 320]; none leaves it as it is"`
 	Crop        picture.Size `yaml:"crop" doc:"what is cut from the middle, after resizing; written as size is"`
 	Orientation string       `yaml:"orientation" doc:"which way up photographs are: as their EXIF block says and every viewer shows them, or as the sensor stored them and Pillow's open gives them" choices:"exif|sensor"`
 	Filter      string       `yaml:"filter" doc:"how pixels are interpolated; both average when shrinking" choices:"bilinear|bicubic"`

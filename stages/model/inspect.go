@@ -28,16 +28,19 @@ type Inspection struct {
 	Norm     Norm        `json:"batch_normalization"`
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
-	Presets  []Preset    `json:"presets"` // candidates: the file doesn't tell
+	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't tell
+	Range    []float64   `json:"range,omitempty"` // what the least and the largest byte stand for at an input of these
 
 	// Problem says why the model couldn't be run; what follows is empty then.
 	Problem      string `json:"problem,omitempty"`
 	NoClassifier bool   `json:"no_classifier,omitempty"` // that is because it doesn't classify images
 
-	Feed       modelfile.Spec `json:"feed"`                 // with the default preset
-	OpenSize   bool           `json:"open_size"`            // the file leaves height and width open
+	Feed       modelfile.Spec `json:"feed"`      // with the default preset
+	OpenSize   bool           `json:"open_size"` // the file leaves height or width open
+	OpenHeight bool           `json:"open_height"`
+	OpenWidth  bool           `json:"open_width"`
 	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
-	CutSoftmax bool           `json:"cut_softmax"`          // a Softmax ends it, whose input is explained
+	Cut        string         `json:"cut,omitempty"`        // the operator that makes its probabilities, whose input is explained
 	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
 	Rectifiers int            `json:"rectifiers"`
 	Middle     *Value         `json:"middle,omitempty"`
@@ -83,7 +86,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		return x, err
 	}
 	var field *stages.FieldError
-	if errors.As(err, &field) && (field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" || field.Field == "size" && p.Size != 0) {
+	if errors.As(err, &field) && (field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" || field.Field == "size" && !p.Size.IsZero()) {
 		return x, err
 	}
 	switch {
@@ -118,21 +121,26 @@ func noImages(inputs []onnx.Value, asked string) error {
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
-		x.OpenSize = openSize(in, p)
+		x.Range = rangeOf(m, in)
+		x.OpenHeight, x.OpenWidth = openSize(in, p)
+		x.OpenSize = x.OpenHeight || x.OpenWidth
 	}
-	asked, sizes := p.Size, []int{p.Size}
+	asked, sizes := p.Size, []picture.Size{p.Size}
 	if x.OpenSize {
-		sizes = []int{224, 32, 64, 28, 96, 299, 384, 512} // the usual ones
-		if asked != 0 {
-			sizes = append([]int{asked}, sizes...)
+		sizes = nil
+		if !asked.IsZero() {
+			sizes = append(sizes, asked)
+		}
+		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // the usual ones
+			sizes = append(sizes, picture.Size{H: side, W: side})
 		}
 	}
 	var out modelfile.Model
 	var failed error
 	for _, p.Size = range sizes {
 		var err error
-		if out, err = read(ctx, m, p); err == nil && asked != 0 && p.Size != asked {
-			return stages.BadField("size", "size is %d, and the model takes others, such as %d: %w", asked, p.Size, failed)
+		if out, err = read(ctx, m, p); err == nil && !asked.IsZero() && p.Size != asked {
+			return stages.BadField("size", "size is %v, and the model takes others, such as %v: %w", asked, p.Size, failed)
 		}
 		if err == nil || ctx.Err() != nil {
 			failed = err
@@ -146,10 +154,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return failed
 	}
 	x.Feed = out.Spec
-	if declared, err := pick(m.Outputs(), p.Output, "output", true); err == nil {
-		x.CutSoftmax = declared.Name != out.Spec.Output
+	if declared, err := classesOf(m, p.Output); err == nil && declared != out.Spec.Output {
+		x.Cut = headOf(m, declared).op
 	}
-	if other := out.Spec.Height * 2; runsAt(ctx, out, other, out.Spec.Width*2) {
+	if other := out.Spec.Height * 2; !x.OpenSize && sequential(m) == nil && runsAt(ctx, out, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
 	t, err := trialOf(out)
@@ -170,12 +178,6 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		x.Gradient = err.Error()
 	}
 	return nil
-}
-
-// openSize reports whether a model leaves the size of its images open.
-func openSize(in onnx.Value, p ONNXParams) bool {
-	p.Size = 0
-	return takesImages(in) == nil && errors.Is(frame(&modelfile.Spec{}, in, p), errOpenSize)
 }
 
 // runsAt reports whether a model gives as many answers for images of another size.

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,23 @@ func presets() []Preset {
 		out = append(out, Preset{p.Name, doc})
 	}
 	return out
+}
+
+// NearestPreset returns the preset whose blackest and whitest channels come closest to a
+// range, as that of bytes by a net's scale, which is one for all channels.
+func NearestPreset(black, white float64) string {
+	name, least := "", math.Inf(1)
+	for _, p := range modelfile.Presets() {
+		low, high := math.Inf(1), math.Inf(-1)
+		for c := range 3 {
+			low = min(low, -p.Mean[c]/p.Std[c])
+			high = max(high, (p.Scale-p.Mean[c])/p.Std[c])
+		}
+		if d := (math.Abs(low-black) + math.Abs(high-white)) / (white - black); d < least {
+			name, least = p.Name, d
+		}
+	}
+	return name
 }
 
 // describe fills in what the file says.

@@ -14,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -81,7 +82,7 @@ func TestInspect(t *testing.T) {
 	}{
 		{"a plain net", model.ONNXParams{Path: file("smallcnn")}, func(x *model.Inspection) bool {
 			return x.Problem == "" && x.Gradient == "" && x.Producer == "pytorch 1.13.0" && x.Opset == 13 && x.Feed.Classes == 10 && x.Feed.Height == 32 &&
-				!x.OpenSize && x.OtherSize == 0 && !x.CutSoftmax && x.Rectifiers == 4 && x.Norm == (model.Norm{}) && x.Leading == nil &&
+				!x.OpenSize && x.OtherSize == 0 && x.Cut == "" && x.Rectifiers == 4 && x.Norm == (model.Norm{}) && x.Leading == nil &&
 				x.Final.String() == "/relu3/Relu_output_0 float32 [N, 16, 8, 8]" && x.Middle.Name == "/relu2/Relu_output_0"
 		}},
 		{"a net that pools all places", model.ONNXParams{Path: file("gapcnn")}, func(x *model.Inspection) bool {
@@ -90,7 +91,7 @@ func TestInspect(t *testing.T) {
 		{"an open size", model.ONNXParams{Path: file("gapcnn_dyn")}, func(x *model.Inspection) bool {
 			return x.OpenSize && x.Feed.Height == 224
 		}},
-		{"an open size that is said", model.ONNXParams{Path: file("gapcnn_dyn"), Size: 40}, func(x *model.Inspection) bool {
+		{"an open size that is said", model.ONNXParams{Path: file("gapcnn_dyn"), Size: picture.Size{H: 40, W: 40}}, func(x *model.Inspection) bool {
 			return x.OpenSize && x.Feed.Height == 40
 		}},
 		{"batch normalisation apart", model.ONNXParams{Path: file("timm_resnet_basic_bn")}, func(x *model.Inspection) bool {
@@ -103,7 +104,7 @@ func TestInspect(t *testing.T) {
 			return x.Rectifiers == 0 && slices.Equal(x.Final.Shape, []string{"N", "17", "24"})
 		}},
 		{"a Softmax at the end", model.ONNXParams{Path: altered(t, "smallcnn", softmax)}, func(x *model.Inspection) bool {
-			return x.CutSoftmax && x.Feed.Output == "logits" && !x.Feed.Probabilities
+			return x.Cut == "Softmax" && x.Feed.Output == "logits" && !x.Feed.Probabilities
 		}},
 		{"NHWC", model.ONNXParams{Path: altered(t, "smallcnn", channelsLast)}, func(x *model.Inspection) bool {
 			return x.Feed.Layout == "nhwc" && x.Gradient == ""
@@ -126,7 +127,7 @@ func TestInspect(t *testing.T) {
 			return x.Problem == "" && strings.Contains(x.Gradient, `node QLinearSigmoid "fused": activations are rounded to integers`)
 		}},
 		{"a Sigmoid at the end", model.ONNXParams{Path: altered(t, "smallcnn", multilabel)}, func(x *model.Inspection) bool {
-			return !x.CutSoftmax && x.Feed.Probabilities && x.Gradient == ""
+			return x.Cut == "Sigmoid" && x.Feed.Output == "logits" && x.Feed.Independent && !x.Feed.Probabilities && x.Gradient == ""
 		}},
 		{"an input of integers", model.ONNXParams{Path: altered(t, "smallcnn", integers)}, func(x *model.Inspection) bool {
 			return strings.Contains(x.Problem, "floating-point inputs") && x.Opset == 13 && x.Final == nil
@@ -170,8 +171,8 @@ func TestInspectRefuses(t *testing.T) {
 		field, want string
 		params      model.ONNXParams
 	}{
-		{"size", "size is 48, and the model takes images of [3 32 32] alone", model.ONNXParams{Path: plain, Size: 48}},
-		{"size", "size is 48, and the model takes others, such as 32", model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: 48}},
+		{"size", "size is 48, and the model takes images of [3 32 32] alone", model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}}},
+		{"size", "size is 48, and the model takes others, such as 32", model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: picture.Size{H: 48, W: 48}}},
 		{"input", `no input "pixels"`, model.ONNXParams{Path: plain, Input: "pixels"}},
 		{"input", "floating-point inputs", model.ONNXParams{Path: altered(t, "smallcnn", integers), Input: "input"}},
 		{"output", `no output "x"`, model.ONNXParams{Path: plain, Output: "x"}},

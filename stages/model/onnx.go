@@ -21,18 +21,18 @@ import (
 
 // ONNXParams are the parameters of [ONNX].
 type ONNXParams struct {
-	Path   string    `yaml:"path" doc:"the .onnx file; weights in files beside it are found" file:"read"`
-	Preset string    `yaml:"preset" doc:"how pixels are normalised and ordered, unless the parameters below say otherwise" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
-	Layout string    `yaml:"layout" doc:"the input's axes; auto looks where the 1 or 3 channels are" choices:"auto|nchw|nhwc"`
-	Order  string    `yaml:"order" doc:"the order of the channels; auto is the preset's" choices:"auto|rgb|bgr"`
-	Scale  float64   `yaml:"scale" doc:"the value of a white pixel before mean and std; 0 is the preset's" min:"0" max:"65535"`
-	Mean   []float64 `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number for all, none for the preset's"`
-	Std    []float64 `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
-	Input  string    `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
-	Output string    `yaml:"output" doc:"the output with the classes; empty is the first"`
-	Size   int       `yaml:"size" doc:"height and width where the model leaves them open; a model that pools all places before its last layer also takes other sizes than its own" min:"0" max:"65536"`
-	Kind   string    `yaml:"output_kind" doc:"what the output holds; auto looks for a final Softmax, whose input it takes, or Sigmoid, which makes probabilities; other outputs are probabilities if they sum to 1" choices:"auto|logits|probabilities"`
-	Labels string    `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
+	Path   string       `yaml:"path" doc:"the .onnx file; weights in files beside it are found" file:"read"`
+	Preset string       `yaml:"preset" doc:"how pixels are normalised and ordered, unless the parameters below say otherwise" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
+	Layout string       `yaml:"layout" doc:"the input's axes; auto looks where the 1 or 3 channels are" choices:"auto|nchw|nhwc"`
+	Order  string       `yaml:"order" doc:"the order of the channels; auto is the preset's" choices:"auto|rgb|bgr"`
+	Scale  float64      `yaml:"scale" doc:"the value of a white pixel before mean and std; 0 is the preset's" min:"0" max:"65535"`
+	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number for all, none for the preset's"`
+	Std    []float64    `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
+	Input  string       `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
+	Output string       `yaml:"output" doc:"the output with the classes; empty is the first of floating-point numbers"`
+	Size   picture.Size `yaml:"size" doc:"height and width where the file leaves them open, one number for both or [height, width]; a file that fixes both can have another size if the model pools all places before its last layer"`
+	Kind   string       `yaml:"output_kind" doc:"what the output holds; auto looks for the Softmax, LogSoftmax or Sigmoid that makes it and takes what enters that, the logits; other outputs are probabilities if they sum to 1. A Softmax makes probabilities of logits, a Sigmoid of sigmoid-logits and of a single logit" choices:"auto|logits|sigmoid-logits|probabilities"`
+	Labels string       `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
 }
 
 // Validate refuses numbers that don't normalise anything.
@@ -64,7 +64,11 @@ var ONNX = stages.New(stages.Def[ONNXParams]{
 The model takes one batch of images with 1 or 3 channels and returns a number for
 every class. It owns how pixels are fed: layout, order of the channels, range, mean
 and deviation. It is loaded once, to learn its classes and whether it takes more
-than one image at a time. Attributions are with respect to the normalised input.`,
+than one image at a time. Attributions are with respect to the normalised input.
+
+An input of integers takes the real numbers that the model makes of them: 0 to 255 where
+a Cast does (preset raw), those that its scale stands for where a DequantizeLinear or a
+QLinearConv reads it (the preset of the net that was quantised).`,
 	Version:  3,
 	Relation: stages.Whole,
 	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
@@ -137,13 +141,17 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, er
 	if _, err := OpenRuntime(); err != nil {
 		return out, err // which says nothing of the model
 	}
-	answers, err := probe(ctx, &out)
+	if p.Kind == "auto" {
+		err = findHead(ctx, &out, headOf(m, out.Spec.Output))
+	} else {
+		err = said(ctx, &out)
+	}
+	var field *stages.FieldError
 	in, _ := pick(m.Inputs(), p.Input, "input", false)
 	switch {
-	case err == nil:
-		err = probable(&out.Spec, p, answers)
-	case p.Size != 0 && !slices.Contains(in.Shape[1:], onnx.Free):
-		err = stages.BadField("size", "size is %d, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+	case err == nil || errors.As(err, &field):
+	case !p.Size.IsZero() && !slices.Contains(in.Shape[1:], onnx.Free):
+		err = stages.BadField("size", "size is %v, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
 	case p.Output != "" && errors.Is(err, errNoClasses):
 		err = stages.BadField("output", "%w", err)
 	}
@@ -160,36 +168,31 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := takesImages(in); err != nil {
+	err = takesImages(in)
+	if err == nil {
+		err = continuous(m, in)
+	}
+	if err != nil {
 		if p.Input != "" {
 			err = stages.BadField("input", "%w", err)
 		}
 		return s, err
 	}
-	out, err := pick(m.Outputs(), p.Output, "output", true)
+	out, err := classesOf(m, p.Output)
 	if err != nil {
 		return s, err
 	}
-	s.Input, s.Output = in.Name, out.Name
+	s.Input, s.Output = in.Name, out
 	if err := frame(&s, in, p); err != nil {
+		return s, err
+	}
+	if err := resizable(m, s, in); err != nil {
 		return s, err
 	}
 	if err := fill(&s, p); err != nil {
 		return s, err
 	}
-	switch p.Kind {
-	case "probabilities":
-		s.Probabilities = true
-	case "auto":
-		switch end := lastOf(m, s.Output); {
-		case end == nil:
-		case end.OpType == "Softmax":
-			s.Output = end.Input[0]
-		default:
-			// Classes that aren't compared: a softmax of what enters would compare them.
-			s.Probabilities = true
-		}
-	}
+	s.Probabilities, s.Independent = p.Kind == "probabilities", p.Kind == "sigmoid-logits"
 	return s, nil
 }
 
@@ -238,20 +241,44 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 	return values[0], nil
 }
 
+// classesOf returns the value that holds the answer: the output of that name, or the first
+// of floating-point numbers. What a QuantizeLinear rounds is such.
+func classesOf(m *onnx.Model, name string) (string, error) {
+	outputs := m.Outputs()
+	if name == "" {
+		if i := slices.IndexFunc(outputs, func(v onnx.Value) bool { return floating(v.Elem) }); i >= 0 {
+			return outputs[i].Name, nil
+		}
+	}
+	out, err := pick(outputs, name, "output", true)
+	if err != nil || floating(out.Elem) {
+		return out.Name, err
+	}
+	n := m.Producer(out.Name)
+	if n != nil && n.OpType == "QuantizeLinear" && len(n.Input) > 0 {
+		return n.Input[0], nil
+	}
+	made := ""
+	if n != nil {
+		made = fmt.Sprintf(", which %s makes", onnx.Node{NodeProto: n}.Label())
+	}
+	return "", stages.BadField("output", "output %q holds %s%s: a number of a floating-point type for every class is needed, so name another output or export the model without what picks the class", out.Name, out.Elem, made)
+}
+
 // takesImages refuses an input that can't take images, whatever the parameters say.
 func takesImages(in onnx.Value) error {
 	switch in.Elem {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
 	default:
-		return fmt.Errorf("input %q takes %s: only floating-point inputs are supported", in.Name, in.Elem)
+		if !integers(in.Elem) {
+			return fmt.Errorf("input %q takes %s: only floating-point inputs are supported, and integers", in.Name, in.Elem)
+		}
 	}
 	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q has the shape %v: images have 4 dimensions", in.Name, in.Shape)
+		return fmt.Errorf("input %q takes %s of the shape %v: images have 4 dimensions", in.Name, in.Elem, in.Shape)
 	}
 	return nil
 }
-
-var errOpenSize = stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
 
 // frame derives batch, layout and size from the shape of an input that takes images.
 func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
@@ -267,23 +294,17 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	case in.Shape[1] == onnx.Free:
 		s.Layout = modelfile.NCHW
 	}
-	c, h, w := in.Shape[1], in.Shape[2], in.Shape[3]
-	if s.Layout == modelfile.NHWC {
-		h, w, c = in.Shape[1], in.Shape[2], in.Shape[3]
-	}
+	ch, y, x := axes(s.Layout)
+	c := in.Shape[ch]
 	if c == onnx.Free {
 		c = 3
 	}
 	if s.Layout == "" || !isCount(c) {
 		return stages.BadField("layout", "input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name, in.Shape)
 	}
-	for _, d := range []*int{&h, &w} {
-		switch {
-		case p.Size != 0:
-			*d = p.Size
-		case *d == onnx.Free:
-			return errOpenSize
-		}
+	h, w, err := sized(in.Shape[y], in.Shape[x], p.Size)
+	if err != nil {
+		return err
 	}
 	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
 		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: %d pixels are the most", in.Name, rows, h, w, picture.MaxPixels)
@@ -310,26 +331,6 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 		sum += v
 	}
 	return []float64{sum / float64(len(preset))}, nil
-}
-
-// lastOf returns the Softmax or Sigmoid that makes the model's output, nil if there is
-// none.
-func lastOf(m *onnx.Model, output string) *onnxpb.NodeProto {
-	for range 8 {
-		n := m.Producer(output)
-		if n == nil || len(n.Input) == 0 {
-			return nil
-		}
-		switch n.OpType {
-		case "Softmax", "Sigmoid":
-			return n
-		case "Identity", "Flatten", "Squeeze", "Reshape", "Cast", "Dropout":
-			output = n.Input[0]
-		default:
-			return nil
-		}
-	}
-	return nil
 }
 
 // maxLabels bounds the file with the classes' names.

@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -158,8 +159,9 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestSigmoid holds that a net which ends in a Sigmoid answers with probabilities, of
-// several classes and of one, and that a Softmax behind it takes these for logits.
+// TestSigmoid holds that a net which ends in a Sigmoid has the probabilities that it
+// returns, of several classes and of one, and that a Softmax behind it takes these for
+// logits.
 func TestSigmoid(t *testing.T) {
 	for name, change := range map[string]func(*onnx.Model){
 		"classes": multilabel,
@@ -173,12 +175,12 @@ func TestSigmoid(t *testing.T) {
 	} {
 		path := altered(t, "smallcnn", change)
 		found := modeltest.Model(t, model.ONNXParams{Path: path})
-		if s := modeltest.Spec(t, found); !s.Probabilities {
+		if s := modeltest.Spec(t, found); s.Probabilities || !s.Independent {
 			t.Errorf("%s: specification %+v", name, s)
 		}
 		class, probability := predict(t, found)
 		c, p := predict(t, modeltest.Model(t, model.ONNXParams{Path: path, Kind: "probabilities"}))
-		if class != c || probability != p || p == 1 {
+		if class != c || math.Abs(probability-p) > 1e-6 || p == 1 {
 			t.Errorf("%s: class %v with %v, want %v with %v", name, class, probability, c, p)
 		}
 	}
@@ -198,7 +200,7 @@ func TestSigmoid(t *testing.T) {
 func TestNoProbabilities(t *testing.T) {
 	modeltest.Runtime(t)
 	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Kind, p.Size = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities", 32
+	p.Path, p.Kind = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities"
 	_, err := stagetest.Try(model.ONNX, p, nil)
 	var field *stages.FieldError
 	if !errors.As(err, &field) || field.Field != "output_kind" || !strings.Contains(err.Error(), "numbers outside [0,1]") {
@@ -209,7 +211,7 @@ func TestNoProbabilities(t *testing.T) {
 func TestFactsAndLabels(t *testing.T) {
 	plain := filepath.Join(golden.Dir(t), "models", "gapcnn_dyn.onnx")
 	labels := write(t, "labels.txt", []byte("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n"))
-	m := modeltest.Model(t, model.ONNXParams{Path: plain, Size: 48, Labels: labels})
+	m := modeltest.Model(t, model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}, Labels: labels})
 	for name, want := range map[string]string{
 		"height": "48", "width": "48", "channels": "3", "classes": "10", "labels": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj",
 	} {
@@ -234,7 +236,7 @@ func TestAnotherSize(t *testing.T) {
 	}
 	var answers []string
 	for _, path := range []string{fixed, open} {
-		m := modeltest.Model(t, model.ONNXParams{Path: path, Size: 48})
+		m := modeltest.Model(t, model.ONNXParams{Path: path, Size: picture.Size{H: 48, W: 48}})
 		if m.Facts["height"] != "48" || m.Facts["width"] != "48" {
 			t.Errorf("%s: facts %v", path, m.Facts)
 		}
@@ -302,7 +304,7 @@ func TestONNXRefuses(t *testing.T) {
 		{"an input that isn't there", model.ONNXParams{Path: plain, Input: "pixels"}, `no input "pixels"; it has "input"`},
 		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"}, `no output "x"; it has "logits"`},
 		{"no size", model.ONNXParams{Path: free}, "give the parameter size"},
-		{"another size", model.ONNXParams{Path: plain, Size: 64}, "size is 64, and the model takes images of [3 32 32] alone"},
+		{"another size", model.ONNXParams{Path: plain, Size: picture.Size{H: 64, W: 64}}, "size is 64, and the model takes images of [3 32 32] alone"},
 		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))}, "1 or 3 channels"},
 		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
 		{"a size that doesn't run", model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))}, "doesn't run on a batch of 1"},

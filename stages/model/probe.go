@@ -30,14 +30,7 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 	}
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
-	images := make([]float32, m.Spec.Size()*rows)
-	if free {
-		images = make([]float32, m.Spec.Size()*2)
-	}
-	for i := range images {
-		// Anything uneven will do: a wave of normalised values around 0.
-		images[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
-	}
+	images := probed(m.Spec)
 	answers, shape, err := answer(ctx, *m, images, rows)
 	if err != nil {
 		return nil, fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
@@ -66,25 +59,23 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 	return answers, nil
 }
 
+// probed returns the images that a model is run on, two at least where it takes any
+// batch.
+func probed(s modelfile.Spec) []float32 {
+	rows := s.Batch
+	if rows == 0 {
+		rows = 2
+	}
+	images := make([]float32, s.Size()*rows)
+	for i := range images {
+		// Anything uneven will do: a wave of normalised values around 0.
+		images[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
+	}
+	return images
+}
+
 // rounded is how far outside [0,1] a probability may lie.
 const rounded = 1e-3
-
-// probable says whether answers are probabilities, and refuses those that can't be though
-// the parameters say so. What isn't a number tells nothing.
-func probable(s *modelfile.Spec, p ONNXParams, answers []float32) error {
-	if p.Kind == "auto" {
-		s.Probabilities = s.Probabilities || distributions(answers, s.Classes)
-	}
-	if p.Kind != "probabilities" {
-		return nil
-	}
-	for _, v := range answers {
-		if v < -rounded || v > 1+rounded {
-			return stages.BadField("output_kind", "output_kind is probabilities, and the model answers with numbers outside [0,1], such as %.4g: these are logits", v)
-		}
-	}
-	return nil
-}
 
 // answer returns what the model answers to images, in batches of so many, one after the
 // other, and the shape of one answer.

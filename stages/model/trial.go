@@ -61,15 +61,18 @@ func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired fu
 }
 
 // Remark says what there is to know of a stage with these parameters on the model, "" if
-// nothing.
+// nothing, and of a model that has no graph.
 func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	r, ok := params.(program.Remarker)
 	if !ok {
 		return "", nil
 	}
 	g, err := t.graph(ctx)
-	if err != nil {
+	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return "", err
+	}
+	if err != nil {
+		return "", nil
 	}
 	return r.Remark(g), nil
 }

@@ -168,6 +168,9 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 		return nil, fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
 	}
 	right := target.Class
+	if n.Independent && n.Classes == 1 {
+		right = 1 // the label of the single class
+	}
 	if b := e.In("labels", i); b != nil {
 		// A label may be of a class that the model doesn't know: never right.
 		label, err := stages.ScalarOf(b)
@@ -189,7 +192,7 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 			row := c.Row(k - from)
 			curve[k] = n.Probability(row, target)
 			curve[len(points)+k] = n.Logit(row, target)
-			if program.Predicted(row) == right {
+			if n.Label(row) == right {
 				curve[2*len(points)+k] = 1
 			}
 		}

@@ -281,12 +281,31 @@ func TestTop1(t *testing.T) {
 		"labels":  {stagetest.Items(nil, is(3))},
 		"targets": {stagetest.Items(nil, is(3, 4))},
 	}, `item "item-0": prediction: i64 [2] is not one class`)
-	for classes, want := range map[string]float64{"4": 0.25, "1": 0, "": 0} {
+	for classes, want := range map[string]float64{"4": 0.25, "1": 0.5, "": 0} {
 		f, err := Top1.Facts(Top1.NewParams(), map[string]stages.Facts{"model": {"classes": classes}})
 		if err != nil || stages.MeasureOf(f["scores"]).Chance != want {
 			t.Errorf("%q classes: %v, %v; guessing gives %g", classes, f, err, want)
 		}
 	}
+}
+
+// TestTop1OfOneOutput holds that a model with a single output predicts label 1 from the
+// threshold on, and that other labels are refused.
+func TestTop1OfOneOutput(t *testing.T) {
+	is := func(v ...int64) []byte { return stages.NewTensor(v, len(v)).Encode() }
+	in := map[string][]stages.Data{
+		"model":       {stagetest.Value(stages.Facts{"classes": "1"}, nil)},
+		"labels":      {stagetest.Items(nil, is(1), is(1), is(0), is(0))},
+		"targets":     {stagetest.Items(nil, is(0), is(0), is(0), is(0))},
+		"probability": {stagetest.Items(nil, stages.Scalar(0.5), stages.Scalar(0.4), stages.Scalar(0.4), stages.Scalar(0.9))},
+	}
+	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 1, 0, 1, 0)
+	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in), "scores", 0, 1, 1, 0, 0)
+	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "2"}, nil)}
+	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 0, 0, 1, 1)
+	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "1"}, nil)}
+	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}
+	fails(t, Top1, nil, in, `item "item-1": the label is 2, and a model with a single output tells label 1 from label 0`)
 }
 
 // TestOrderIsThatOfRanks: the order in which score/mas adds up a map is the order

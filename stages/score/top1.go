@@ -8,8 +8,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Top1Params are the parameters of [Top1]: none.
-type Top1Params struct{}
+// Top1Params are the parameters of [Top1].
+type Top1Params struct {
+	Threshold float64 `yaml:"threshold" doc:"of a model with a single output, the probability from which it predicts label 1 rather than 0" min:"0" max:"1"`
+}
 
 // Top1 compares predictions with labels.
 var Top1 = stages.New(stages.Def[Top1Params]{
@@ -17,8 +19,10 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 	Doc: `whether the prediction is the label
 
 1 where the model's first class is the label, else 0; the mean is the top-1
-accuracy. Unwired targets are what the model predicts for the original image.
-A label that isn't one of the model's classes is an error.`,
+accuracy. Unwired targets are what the model predicts for the original image. A model
+with a single output has one class, which every image would be of: it predicts label 1
+where the class's probability reaches the threshold, else label 0. Of classes with a
+probability each, the largest counts. A label that isn't one of the model's is an error.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
@@ -26,25 +30,35 @@ A label that isn't one of the model's classes is an error.`,
 		{Name: "model", Type: stages.Model, Doc: "the model that predicts, unless targets are wired", Optional: true},
 		{Name: "images", Type: stages.Images, Doc: "the images it predicts, unless targets are wired", Optional: true},
 		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true, Else: "model/predict"},
+		{Name: "probability", Type: stages.Scores, Doc: "the probability of the class of a single output", Optional: true, Else: "model/predict"},
 	},
-	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
+	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
+	Defaults: Top1Params{Threshold: 0.5},
 	Facts: func(_ Top1Params, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1}
-		if n, err := strconv.Atoi(in["model"]["classes"]); err == nil && n > 1 {
-			m.Chance = 1 / float64(n)
+		if n, err := strconv.Atoi(in["model"]["classes"]); err == nil && n > 0 {
+			m.Chance = 1 / float64(max(n, 2)) // a single output tells two labels apart
 		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
-	Run: func(_ context.Context, _ Top1Params, e *stages.Env) error {
+	Run: func(_ context.Context, p Top1Params, e *stages.Env) error {
+		single := e.Facts("model")["classes"] == "1" && e.Wired("probability")
 		for i := range e.Len() {
 			label, err := class(e.In("labels", i))
 			if err != nil {
 				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
 			}
+			if single && label != 0 && label != 1 {
+				return fmt.Errorf("item %q: the label is %d, and a model with a single output tells label 1 from label 0", e.Calls[i].ID, label)
+			}
 			if err := fits(label, e.Facts("model")); err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			target, err := class(e.In("targets", i))
+			predict := func() (int64, error) { return class(e.In("targets", i)) }
+			if single {
+				predict = func() (int64, error) { return reached(e.In("probability", i), p.Threshold) }
+			}
+			target, err := predict()
 			if err != nil {
 				return fmt.Errorf("item %q: prediction: %w", e.Calls[i].ID, err)
 			}
@@ -58,6 +72,15 @@ A label that isn't one of the model's classes is an error.`,
 		return nil
 	},
 })
+
+// reached returns label 1 where a payload's probability reaches a threshold, else 0.
+func reached(payload []byte, threshold float64) (int64, error) {
+	v, err := stages.ScalarOf(payload)
+	if err != nil || v < threshold {
+		return 0, err
+	}
+	return 1, nil
+}
 
 // class reads a payload that names one class.
 func class(payload []byte) (int64, error) {

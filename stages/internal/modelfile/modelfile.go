@@ -46,6 +46,10 @@ type Spec struct {
 	// Probabilities says that the answer is probabilities, which sum to 1 unless each
 	// class has its own; it is logits otherwise.
 	Probabilities bool `json:"probabilities"`
+
+	// Independent says that each class has a probability of its own, the sigmoid of its
+	// logit; otherwise a softmax makes them of all logits. A single class has one always.
+	Independent bool `json:"independent,omitempty"`
 }
 
 // Values of Spec.Layout and Spec.Order.

@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -67,7 +68,7 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 // takes normalised images as they are.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
-	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: size})
+	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: picture.Size{H: size, W: size}})
 }
 
 // Net returns the net in a model's payload.

@@ -78,12 +78,21 @@ func (s Size) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%dx%d", s.H, s.W), nil
 }
 
-// UnmarshalText reads "none", "224" or "240x320".
+// String writes s as [Size.MarshalText] does.
+func (s Size) String() string {
+	b, _ := s.MarshalText()
+	return string(b)
+}
+
+// UnmarshalText reads "none", "224", "240x320" or "[240, 320]".
 func (s *Size) UnmarshalText(b []byte) error {
 	text := string(b)
 	if text == "none" || text == "" {
 		*s = Size{}
 		return nil
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") && strings.Count(inner, ",") == 1 {
+		text = strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(inner, "]"), ",", "x"), " ", "")
 	}
 	h, w, two := strings.Cut(text, "x")
 	if !two {
@@ -93,7 +102,7 @@ func (s *Size) UnmarshalText(b []byte) error {
 	s.H, err1 = strconv.Atoi(h)
 	s.W, err2 = strconv.Atoi(w)
 	if err1 != nil || err2 != nil || s.H < 1 || s.W < 1 || s.H > MaxSide || s.W > MaxSide {
-		return fmt.Errorf("%q is not a size: write one number for a square, height x width as 240x320, or none; a side has 1 to %d pixels", text, MaxSide)
+		return fmt.Errorf("%q is not a size: write one number for a square, height and width as 240x320 or [240, 320], or none; a side has 1 to %d pixels", b, MaxSide)
 	}
 	return nil
 }

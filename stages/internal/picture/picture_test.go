@@ -250,7 +250,11 @@ func TestSizeText(t *testing.T) {
 			t.Errorf("%v is written %q", s, b)
 		}
 	}
-	for _, bad := range []string{"0", "-3", "12.5", "axb", "3x", "x", "20000", "10x10x10"} {
+	var listed Size
+	if err := listed.UnmarshalText([]byte("[240, 320]")); err != nil || listed != (Size{240, 320}) {
+		t.Errorf("a list gives %v, error %v", listed, err)
+	}
+	for _, bad := range []string{"[240]", "[1, 2, 3]", "[240, 320", "[]", "0", "-3", "12.5", "axb", "3x", "x", "20000", "10x10x10"} {
 		if err := new(Size).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q is taken for a size", bad)
 		}

@@ -44,7 +44,15 @@ func (n *Net) logits(g *onnx.Graph) (at string, slope func(f *onnx.Fragment, z, 
 			return "", nil, fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax or sigmoid, so relevance has no logits to start at", node.OpType)
 		}
 	}
-	return v, n.softmaxSlope, nil
+	return v, n.slope, nil
+}
+
+// slope emits the derivative of Σ tᵢpᵢ with respect to the rows z, which are logits.
+func (n *Net) slope(f *onnx.Fragment, z, t string) string {
+	if n.Independent {
+		return sigmoidSlope(f, z, t)
+	}
+	return n.softmaxSlope(f, z, t)
 }
 
 // A beginning is the value where a walk begins, and what it begins with there, of

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -35,10 +36,10 @@ func BenchmarkEngine(b *testing.B) {
 	}
 	for _, e := range []engineBench{
 		{"resnet", model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "resnet.onnx"), Preset: "half"}, 64, 2048},
-		{"resnet50", model.ONNXParams{Path: filepath.Join(root, ".bench", "resnet50.onnx"), Preset: "unit", Size: 224}, 224, 96},
-		{"mobilenet_v2", model.ONNXParams{Path: filepath.Join(root, ".bench", "mobilenet_v2.onnx"), Preset: "unit", Size: 224}, 224, 96},
-		{"squeezenet", model.ONNXParams{Path: filepath.Join(root, ".bench", "squeezenet.onnx"), Preset: "unit", Size: 224}, 224, 96},
-		{"vit_b_16", model.ONNXParams{Path: filepath.Join(root, ".bench", "vit_b_16.onnx"), Preset: "unit", Size: 224}, 224, 48},
+		{"resnet50", model.ONNXParams{Path: filepath.Join(root, ".bench", "resnet50.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"mobilenet_v2", model.ONNXParams{Path: filepath.Join(root, ".bench", "mobilenet_v2.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"squeezenet", model.ONNXParams{Path: filepath.Join(root, ".bench", "squeezenet.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"vit_b_16", model.ONNXParams{Path: filepath.Join(root, ".bench", "vit_b_16.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 48},
 	} {
 		b.Run(e.name, func(b *testing.B) { e.run(b, command) })
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -52,7 +53,7 @@ func benchGradient(b *testing.B, dir, name string) {
 		b.Skipf("skipped: there is no %s, which testdata/shapes.py writes", path)
 	}
 	threads := min(2, runtime.NumCPU())
-	n := net(b, model.ONNXParams{Path: path, Preset: "unit", Size: 224})
+	n := net(b, model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}})
 	forward := bareForward(b, path, n, threads)
 	var workers []program.Gradient
 	for _, slot := range stagetest.NewWorkers(threads) {

@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -148,7 +149,7 @@ func TestCaptured(t *testing.T) {
 				Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights}}}
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
 			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-			p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 9}
+			p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 9, W: 9}}
 			n, want, slot := net(t, p), asWritten(t, p.Path, 2, 9), stagetest.NewSlot()
 			got, _ := differentiate(t, n, slot, program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
 			if d := deviation(got, want); d > 1e-5 {
@@ -201,7 +202,7 @@ func TestCapturedOnTheWay(t *testing.T) {
 		}, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("half", []float32{0.5}), onnx.FloatTensor("w", square, 3, 3, 1, 1)}}}}
 	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-	n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 9})
+	n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 9, W: 9}})
 	g, err := n.Graph(t.Context(), stagetest.NewSlot(), 2)
 	if err != nil {
 		t.Fatal(err)

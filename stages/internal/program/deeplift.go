@@ -37,6 +37,8 @@ func (n *Net) explained(g *onnx.Graph, batch int, probability bool) string {
 	}
 	add(answer)
 	switch {
+	case probability && !n.Probabilities && n.Independent:
+		add(f.Op("Sigmoid", []string{answer}))
 	case probability && !n.Probabilities:
 		add(f.Op("Softmax", []string{answer}, onnx.Attr{Name: "axis", Value: -1}))
 	case !probability && n.Probabilities:

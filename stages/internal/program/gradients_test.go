@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -54,7 +55,7 @@ func TestReferences(t *testing.T) {
 	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {
 		all[name] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["vgg"].Path), name+".onnx"), Preset: all["vgg"].Preset}
 	}
-	all["gapcnn_dyn"] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["gapcnn"].Path), "gapcnn_dyn.onnx"), Preset: "unit", Size: 32}
+	all["gapcnn_dyn"] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["gapcnn"].Path), "gapcnn_dyn.onnx"), Preset: "unit", Size: picture.Size{H: 32, W: 32}}
 	for _, r := range references {
 		t.Run(r.Net, func(t *testing.T) {
 			p, ok := all[r.Net]

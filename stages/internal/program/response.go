@@ -59,6 +59,13 @@ func (n *Net) probability(row []float32, class int) float64 {
 	if n.Probabilities {
 		return float64(row[class])
 	}
+	if n.Independent {
+		// The smaller of p and 1 − p keeps its digits, as exp(z) does of z < 0.
+		if z := float64(row[class]); z < 0 {
+			return math.Exp(z) / (1 + math.Exp(z))
+		}
+		return 1 / (1 + math.Exp(-float64(row[class])))
+	}
 	largest := math.Inf(-1)
 	for _, v := range row {
 		largest = math.Max(largest, float64(v))
@@ -75,6 +82,18 @@ func (n *Net) logit(row []float32, class int) float64 {
 		return math.Log(float64(row[class]))
 	}
 	return float64(row[class])
+}
+
+// Label returns the label that the model predicts: the class with the largest answer; of
+// a single class 1 where its probability reaches ½, else 0.
+func (n *Net) Label(row []float32) int {
+	if !n.Independent || n.Classes > 1 {
+		return Predicted(row)
+	}
+	if n.probability(row, 0) >= 0.5 {
+		return 1
+	}
+	return 0
 }
 
 // Predicted returns the class with the largest answer, the first of equal ones.

@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -59,7 +60,7 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	}
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, size, size}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, 3}, Known: true})
-	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: size}
+	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: size, W: size}}
 }
 
 // TestSteady holds that the answers to an image and their derivatives have the same bits
@@ -307,7 +308,7 @@ func TestWavers(t *testing.T) {
 			}}}
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
 			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 8})
+			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 			got, err := program.Wavers(t.Context(), n, stagetest.NewSlot())
 			if err != nil || got != tt.want {
 				t.Errorf("%t, %v; want %t", got, err, tt.want)

@@ -7,6 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -102,7 +103,7 @@ func TestTogetherBehind(t *testing.T) {
 		}}
 		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
 		m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 16}, Known: true})
-		n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 8})
+		n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 		slot := threaded{1, stagetest.NewSlot()}
 		if n.Together(t.Context(), slot, 2, derivative, relevant) {
 			t.Errorf("%d channels: the derivative and relevance are asked together", hidden)

@@ -296,7 +296,7 @@ func replace(g *onnx.Graph, value string, emit func(f *onnx.Fragment) string) st
 func (n *Net) seed(f *onnx.Fragment, g *onnx.Graph, s string, batch int, probability bool) string {
 	switch {
 	case probability && !n.Probabilities:
-		s = n.softmaxSlope(f, answer, s)
+		s = n.slope(f, answer, s)
 	case !probability && n.Probabilities:
 		// Of the logarithm, and 0 for an unexplained class whose probability is 0.
 		p := f.Op("Max", []string{answer, f.Floats("smallest", []float32{smallest})})

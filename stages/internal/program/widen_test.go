@@ -8,6 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -43,7 +44,7 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	float := onnxpb.TensorProto_FLOAT
 	m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{-1, 3, 2, 2}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{-1, classes}, Known: true})
-	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: 2}
+	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 2, W: 2}}
 }
 
 // TestWider holds that a hidden layer whose rows clash gets more channels unless

@@ -26,8 +26,9 @@ import (
 func Layers(g *onnx.Graph) (middle, final Value) {
 	p := newPath(g)
 	var list []int // positions of nodes
+	grids := p.grids()
 	for i := range p.nodes {
-		if v, ok := p.cut(i); ok && p.ends(i) && p.places(v) {
+		if v, ok := p.cut(i); ok && p.ends(i) && grids.places(v) {
 			list = append(list, i)
 		}
 	}
@@ -43,35 +44,6 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	middle, _ = p.cut(list[len(list)/2])
 	final, _ = p.cut(list[len(list)-1])
 	return middle, final
-}
-
-// places reports whether a value has places in the image.
-func (p *path) places(v Value) bool {
-	g := p.g
-	shape := g.Shape(v)
-	if len(shape) != 3 && len(shape) != 4 {
-		return false
-	}
-	axis := p.near.channelAxis(v)
-	if len(shape) == 3 {
-		side, _ := TokenGrid(shape[3-axis])
-		return side > 0
-	}
-	if size(shape[1:]) == shape[axis] {
-		return false
-	}
-	// Blocks of tokens are no grid: that has the image's proportions.
-	grid := slices.Delete(slices.Clone(shape[1:]), axis-1, axis)
-	image := g.Types[g.Inputs()[0].Name].Shape
-	if len(image) != 4 {
-		return true
-	}
-	h, w := image[2], image[3]
-	if image[3] == 1 || image[3] == 3 {
-		h, w = image[1], image[2]
-	}
-	a, b := grid[0]*w, grid[1]*h
-	return 2*max(a, b) <= 3*min(a, b) // sizes are rounded
 }
 
 // A path is what lies between a model's input and its answer: the nodes that

@@ -136,6 +136,25 @@ func TestLayers(t *testing.T) {
 			e = Add(d, c) 2,4,16,6
 			f = ReduceMean(e) 2,6
 			y = Gemm(f, w) 2,10`, "b", "b"},
+		{"strides that shorten one axis", `
+			a = Conv(x, w) 2,6,8,16
+			b = Relu(a) 2,6,8,16
+			c = Conv(b, w) 2,6,4,16
+			d = Relu(c) 2,6,4,16
+			e = Conv(d, w) 2,6,1,16
+			f = Relu(e) 2,6,1,16
+			h = GlobalAveragePool(f) 2,6,1,1
+			y = Flatten(h) 2,6`, "d", "f"},
+		{"windows of an image that strides shortened", `
+			a = Conv(x, w) 2,6,4,16
+			b = Relu(a) 2,6,4,16
+			c = Transpose(b) 2,4,16,6
+			d = Reshape(c, s) 2,4,16,6
+			e = Reshape(d, s) 2,4,16,6
+			f = LayerNormalization(e, w, w) 2,4,16,6
+			h = Add(e, f) 2,4,16,6
+			i = ReduceMean(h) 2,6
+			y = Gemm(i, w) 2,10`, "h", "h"},
 		{"two outputs that both count", `
 			a = Conv(x, w) 2,4,8,8
 			h, k = Split(a) 2,2,8,8

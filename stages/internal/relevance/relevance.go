@@ -17,9 +17,7 @@
 package relevance
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
@@ -158,11 +156,7 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	const shown = 8
-	text := "no gradient is known for " + strings.Join(e.Nodes[:min(shown, len(e.Nodes))], ", ")
-	if more := len(e.Nodes) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := "no gradient is known for " + onnx.Some(e.Nodes)
 	if e.Quantised {
 		text += ": " + onnx.Quantised
 	}

@@ -41,7 +41,7 @@ type pass struct {
 func passes() []pass {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
-		matMulNBits, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
+		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
 		sequence, skipLayerNormalization, slice, softmax, split, squeeze, topK, upsample,
 	)
 }
@@ -122,7 +122,7 @@ func (e *edit) refuse(n onnx.Node, why error) {
 func (e *edit) clauses() []string {
 	var out []string
 	for _, r := range e.refused {
-		out = append(out, fmt.Sprintf("node %s: %s", list(r.nodes, ", "), r.why))
+		out = append(out, fmt.Sprintf("node %s: %s", onnx.Some(r.nodes), r.why))
 	}
 	return out
 }

@@ -217,6 +217,9 @@ func TestToOpset(t *testing.T) {
 		{"ReduceLogSum of nothing", 18, node("ReduceLogSum", "x", attr("noop_with_empty_axes", 1)), nil, []string{"y = Log(x)"}},
 		{"GlobalLpPool", 11, node("GlobalLpPool", "x", attr("p", 1)), nil, []string{"y = ReduceL1(x) axes=[2 3]"}},
 		{"a scaled image", 8, scaler, nil, []string{"y/Mul = Mul(x, [2])", "y = Add(y/Mul, [1 2 3])"}},
+		{"MeanVarianceNormalization", 13, node("MeanVarianceNormalization", "x", attr("axes", list64(2, 3))), nil, []string{
+			"y/ReduceMean = ReduceMean(x) axes=[2 3]", "y/Sub = Sub(x, y/ReduceMean)", "y/Mul = Mul(y/Sub, y/Sub)",
+			"y/ReduceMean_1 = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean_1, [1e-18])", "y/Sqrt = Sqrt(y/Add)", "y = Div(y/Sub, y/Sqrt)"}},
 		{"Mish", 18, node("Mish", "x"), nil, []string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
 	for _, tt := range tests {

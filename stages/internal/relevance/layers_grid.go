@@ -1,0 +1,85 @@
+package relevance
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// grids tells which values have places in the image, of values asked about in the order
+// in which they are made.
+type grids struct {
+	g    *onnx.Graph
+	near *neighbours
+	// kept are the values with the image's own axes, which strides may have shortened by
+	// different factors.
+	kept map[Value]bool
+	// like are the grids that others, whose axes were taken apart and put together again,
+	// may have the proportions of: the image's and that of the last layer.
+	like [][]int
+}
+
+// grids follows the image's axes through the graph.
+func (p *path) grids() *grids {
+	s := &grids{g: p.g, near: p.near, kept: map[Value]bool{}}
+	for _, v := range p.g.Inputs() {
+		if image := p.g.Shape(v.Name); len(image) == 4 {
+			s.kept[v.Name] = true
+			if image[3] == 1 || image[3] == 3 {
+				s.like = append(s.like, image[1:3])
+			} else {
+				s.like = append(s.like, image[2:])
+			}
+		}
+	}
+	for _, n := range p.nodes {
+		if !p.keepsAxes(n) || !slices.ContainsFunc(p.data(n), func(v Value) bool { return s.kept[v] }) {
+			continue
+		}
+		for _, v := range n.Output {
+			s.kept[v] = len(p.g.Shape(v)) == 4
+		}
+	}
+	return s
+}
+
+// keepsAxes reports whether what a node makes of four axes has the same ones.
+func (p *path) keepsAxes(n onnx.Node) bool {
+	switch n.OpType {
+	case "Einsum", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape", "Squeeze", "Unsqueeze":
+		return false
+	case "MatMul":
+		return p.branches(n) < 2
+	}
+	return true
+}
+
+// places reports whether a value has places in the image. A value has that is made of the
+// image with its axes kept; of others, those of tokens in a square and those with the
+// proportions of the image or of the layer before: blocks of tokens are no grid.
+func (s *grids) places(v Value) bool {
+	shape := s.g.Shape(v)
+	if len(shape) != 3 && len(shape) != 4 {
+		return false
+	}
+	axis := s.near.channelAxis(v)
+	if len(shape) == 3 {
+		side, _ := TokenGrid(shape[3-axis])
+		return side > 0
+	}
+	if size(shape[1:]) == shape[axis] {
+		return false
+	}
+	grid := slices.Delete(slices.Clone(shape[1:]), axis-1, axis)
+	if !s.kept[v] && len(s.like) > 0 && !slices.ContainsFunc(s.like, func(other []int) bool { return alike(grid, other) }) {
+		return false
+	}
+	s.like = append(s.like[:min(1, len(s.like))], grid)
+	return true
+}
+
+// alike reports whether two grids have the same proportions, but for rounded sizes.
+func alike(a, b []int) bool {
+	x, y := a[0]*b[1], a[1]*b[0]
+	return 2*max(x, y) <= 3*min(x, y)
+}
