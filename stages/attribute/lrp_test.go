@@ -123,3 +123,33 @@ func TestFirstOfPresets(t *testing.T) {
 		}
 	}
 }
+
+// TestRelevanceLost holds that a run tells once, with a count, of maps that have lost most
+// of the relevance that they started with, and that default parameters keep it on nets
+// with and without attention.
+func TestRelevanceLost(t *testing.T) {
+	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
+		in := officialInput(t, net, io, "unit")
+		p := LRPEpsilon.NewParams().(*LRPEpsilonParams)
+		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", net, r.Warnings)
+		}
+		p.Epsilon = 1000
+		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "in 2 of 2 maps") {
+			t.Errorf("%s: warnings %q", net, r.Warnings)
+		}
+	}
+	var l losses
+	for _, share := range []float64{1, -0.1, 10, math.NaN()} {
+		l.add(share)
+	}
+	if l.count != 0 {
+		t.Errorf("%d of the shares that are kept are counted", l.count)
+	}
+	for _, share := range []float64{0.05, -147, math.Inf(1)} {
+		l.add(share)
+	}
+	if l.count != 3 || l.least != -147 || !math.IsInf(l.greatest, 1) {
+		t.Errorf("of shares that aren't kept it says %+v", l)
+	}
+}
