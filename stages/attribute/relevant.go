@@ -135,8 +135,7 @@ func propagate(ctx context.Context, e *stages.Env, method propagator) error {
 		return err
 	}
 	p, how := method.tap(), method.propagation(n)
-	var lost losses
-	err = goBack(ctx, e, n, method, func(i int, d []derivative) error {
+	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
 		values := make([]float64, len(d[0].Gradient))
 		for k, arrived := range d {
 			weight := 1.0
@@ -149,7 +148,9 @@ func propagate(ctx context.Context, e *stages.Env, method propagator) error {
 		}
 		if how.conserved {
 			share := kept(values, doubles(d[0].Began))
-			lost.add(share)
+			if lost(share) {
+				e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes", share)
+			}
 			e.Put("conservation", i, stages.Scalar(share))
 		}
 		if how.positive {
@@ -159,36 +160,13 @@ func propagate(ctx context.Context, e *stages.Env, method propagator) error {
 		}
 		return p.put(e, i, n, values, d[0].Shape)
 	})
-	if err == nil {
-		lost.warn(e)
-	}
-	return err
 }
 
-// losses are the maps whose relevance isn't about what it started with.
-type losses struct {
-	count           int
-	least, greatest float64 // shares, of these maps
-}
-
-// add counts a map if it has less than a tenth, or more than ten times, of the relevance
-// that it started with, whatever the sign. An undefined share is a count of its own.
-func (l *losses) add(share float64) {
+// lost reports whether less than a tenth, or more than ten times, of the relevance that a
+// map started with arrived, whatever the sign. An undefined share is counted as such.
+func lost(share float64) bool {
 	size := math.Abs(share)
-	if math.IsNaN(share) || size >= 0.1 && size <= 10 {
-		return
-	}
-	if l.count++; l.count == 1 {
-		l.least, l.greatest = share, share
-	}
-	l.least, l.greatest = min(l.least, share), max(l.greatest, share)
-}
-
-func (l *losses) warn(e *stages.Env) {
-	if l.count > 0 {
-		e.Warn("relevance is not conserved: in %d of %d maps what arrives is less than a tenth, or more than ten times, of what it started with, from %.2g to %.2g times; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes",
-			l.count, e.Len(), l.least, l.greatest)
-	}
+	return size < 0.1 || size > 10
 }
 
 // kept returns the sum of what arrived as a share of the sum of what it started as.
