@@ -20,14 +20,14 @@ type Tapped struct {
 
 func tapped() Tapped { return Tapped{common(), "image"} }
 
-// Validate refuses what [Common] refuses of others, and maps of channels that
-// aren't the image's.
+// Validate refuses what [Common] refuses of others, and maps of an inner layer's channels
+// that are as large as the image.
 func (p Tapped) Validate() error {
 	if p.Layer == "" {
 		return stages.BadField("layer", "layer is neither input nor middle nor final nor the name of a value of the model's graph")
 	}
-	if p.Layer != "input" && p.Reduce == "none" {
-		return stages.BadField("reduce", "reduce none keeps the channels of the image, and layer %s has channels of its own", p.Layer)
+	if p.Layer != "input" && p.Reduce == "none" && p.Size != "layer" {
+		return stages.BadField("reduce", "reduce none keeps the channels of layer %s, and hundreds of them would each be enlarged to the image's size; size: layer keeps theirs", p.Layer)
 	}
 	inner := p.Common
 	inner.Layer = "input"
@@ -132,6 +132,10 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 	if err != nil {
 		return err
 	}
+	if p.Reduce == "none" { // at the layer's size
+		give(e, i, stages.NewTensor(singles(planes.values), planes.channels, planes.height, planes.width))
+		return nil
+	}
 	p.putPlane(e, i, n, p.flat(planes.values, planes.pixels()), planes, "bilinear")
 	return nil
 }
@@ -143,8 +147,12 @@ func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, 
 	if p.Size == "layer" {
 		height, width = at.height, at.width
 	}
+	shape := []int{height, width}
+	if p.Reduce == "none" {
+		shape = []int{1, height, width}
+	}
 	large := resized(plane, at.height, at.width, height, width, how)
-	give(e, i, stages.NewTensor(singles(large), height, width))
+	give(e, i, stages.NewTensor(singles(large), shape...))
 }
 
 // planes are the values of a layer as channels of places on a grid that covers

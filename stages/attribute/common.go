@@ -15,7 +15,7 @@ type Common struct {
 	Target string `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 	Layer  string `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
 	Output string `yaml:"output" doc:"the explained number" choices:"logit|probability"`
-	Reduce string `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all" choices:"sum|abs-sum|sum-abs|none"`
+	Reduce string `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
 }
 
 // common returns the defaults of Common.

@@ -243,7 +243,7 @@ func TestTappedRefuses(t *testing.T) {
 	small := tappedAt("final")
 	small.Size = "layer"
 	for want, p := range map[string]interface{ Validate() error }{
-		"channels of its own":    SaliencyParams{Tapped: none},
+		"size: layer keeps":      SaliencyParams{Tapped: none},
 		"neither input":          GradCAMParams{CAM{Tapped: nowhere}},
 		"neither predicted":      GuidedGradCAMParams{Tapped: target},
 		"has the image's size":   GuidedGradCAMParams{Tapped: small},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // atLayers are the methods that may look at any layer, at one.
@@ -106,6 +107,54 @@ func TestPlanes(t *testing.T) {
 	for _, shape := range [][]int{{10}, {2, 5}, {1, 1, 2, 5}} {
 		if _, err := planesOf(tokens, shape); err == nil {
 			t.Errorf("shape %v was accepted", shape)
+		}
+	}
+}
+
+// TestChannelsOfLayers holds that maps may keep the channels of an inner layer, at its own
+// size, and sum to the maps that don't; methods that see places alone have one channel.
+func TestChannelsOfLayers(t *testing.T) {
+	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
+	for name, channels := range map[string]int{"input-x-gradient": 16, "integrated-gradients": 16, "occlusion": 1, "hires-cam": 1} {
+		of := func(reduce string) []stages.Tensor {
+			m := atLayers("final")[name]
+			switch p := m.params.(type) {
+			case *InputXGradientParams:
+				p.Reduce, p.Size = reduce, "layer"
+			case *IntegratedGradientsParams:
+				p.Reduce, p.Size = reduce, "layer"
+			case *OcclusionParams:
+				p.Reduce, p.Size = reduce, "layer"
+			case *HiResCAMParams:
+				p.Reduce, p.Size = reduce, "layer"
+			}
+			if err := m.params.(interface{ Validate() error }).Validate(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var out []stages.Tensor
+			for _, b := range stagetest.Run(t, m.stage, m.params, in).Payloads["maps"] {
+				x, err := stages.DecodeTensor(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, x)
+			}
+			return out
+		}
+		apart, together := of("none"), of("sum")
+		for i, m := range apart {
+			sum := together[i].Float64s()
+			if want := append([]int{channels}, together[i].Shape...); !slices.Equal(m.Shape, want) {
+				t.Fatalf("%s: shape %v, want %v", name, m.Shape, want)
+			}
+			for k, v := range m.Float64s() {
+				sum[k%len(sum)] -= v
+			}
+			for k, v := range sum {
+				if !(math.Abs(v) <= 1e-6) {
+					t.Fatalf("%s: place %d is off by %v", name, k, v)
+				}
+			}
 		}
 	}
 }

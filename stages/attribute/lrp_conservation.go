@@ -27,7 +27,7 @@ for every node of the model, with what arrives there, what leaves it for its inp
 what its biases and other constants take, each the mean over the images. The rest is
 what stabilisers take, and outputs none of whose inputs count. Where branches part and
 meet, relevance is in all of them.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Device:   true,
 	Inputs:   inputs(),

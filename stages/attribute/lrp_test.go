@@ -123,3 +123,25 @@ func TestFirstOfPresets(t *testing.T) {
 		}
 	}
 }
+
+// TestRelevanceLost holds that maps that have lost most of the relevance that they started
+// with give a warning, of one reason, and that default parameters keep it on nets
+// with and without attention.
+func TestRelevanceLost(t *testing.T) {
+	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
+		in := officialInput(t, net, io, "unit")
+		p := LRPEpsilon.NewParams().(*LRPEpsilonParams)
+		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", net, r.Warnings)
+		}
+		p.Epsilon = 1000
+		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "relevance is not conserved") {
+			t.Errorf("%s: warnings %q", net, r.Warnings)
+		}
+	}
+	for share, want := range map[float64]bool{1: false, -0.1: false, 10: false, math.NaN(): false, 0.05: true, 0: true, -147: true, math.Inf(1): true} {
+		if lost(share) != want {
+			t.Errorf("a share of %v is lost: %t", share, !want)
+		}
+	}
+}

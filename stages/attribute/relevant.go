@@ -3,11 +3,9 @@ package attribute
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -17,27 +15,13 @@ type Relevant struct {
 	Tapped
 	Start      string  `yaml:"start" doc:"what relevance starts with: the explained logit, or 1; of a probability, its derivative with respect to the logits, times these or not" choices:"logit|one-hot"`
 	Bias       bool    `yaml:"bias" doc:"biases, and other constants that are added, take a share of the relevance, which then doesn't reach the image"`
-	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of what relevance is divided by, besides the epsilon of the epsilon-rule; models with attention need about 0.01, or rounding moves their maps" min:"0" max:"1000"`
+	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of what relevance is divided by, besides the epsilon of the epsilon-rule" min:"0" max:"1000"`
 	Norm       string  `yaml:"norm" doc:"BatchNormalization: merged into the Conv before it, an affine layer apart, or passed like an activation; unmerged ones follow the epsilon-rule" choices:"merged|apart|passed"`
 	Gates      string  `yaml:"gates" doc:"products of two values, such as attention times values: gates and attention are constants (Ali et al. 2022), or either factor gets half, and softmax follows AttnLRP" choices:"constant|halved"`
 }
 
 func relevant() Relevant {
 	return Relevant{Tapped: tapped(), Start: "logit", Bias: true, Stabiliser: 1e-6, Norm: string(relevance.NormMerged), Gates: string(relevance.GatesConstant)}
-}
-
-// steady is the stabiliser from which on rounding no longer shows in maps of models with
-// attention. At 1e-6 a change of 2e-7 of a ViT's pixels moves them by 4e-3, at 1e-3 by
-// 3e-4, at 1e-2 by 4e-5; at any of them it moves a ResNet's by 1e-6.
-const steady = 1e-3
-
-// Remark warns of models whose residual streams, which no activation follows, divide
-// relevance by sums that nearly cancel.
-func (p Relevant) Remark(g *onnx.Graph) string {
-	if p.Stabiliser >= steady || !relevance.HasAttention(g) {
-		return ""
-	}
-	return fmt.Sprintf("the model has attention, and with stabiliser %g relevance is divided by sums that nearly cancel, so that rounding alone moves the map; stabiliser: 0.01 keeps it still", p.Stabiliser)
 }
 
 // A FirstLayer is the parameter of methods whose rule for the first layer is free.
@@ -163,7 +147,11 @@ func propagate(ctx context.Context, e *stages.Env, method propagator) error {
 			}
 		}
 		if how.conserved {
-			e.Put("conservation", i, stages.Scalar(kept(values, doubles(d[0].Began))))
+			share := kept(values, doubles(d[0].Began))
+			if lost(share) {
+				e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes", share)
+			}
+			e.Put("conservation", i, stages.Scalar(share))
 		}
 		if how.positive {
 			for k, x := range values {
@@ -172,6 +160,13 @@ func propagate(ctx context.Context, e *stages.Env, method propagator) error {
 		}
 		return p.put(e, i, n, values, d[0].Shape)
 	})
+}
+
+// lost reports whether less than a tenth, or more than ten times, of the relevance that a
+// map started with arrived, whatever the sign. An undefined share is counted as such.
+func lost(share float64) bool {
+	size := math.Abs(share)
+	return size < 0.1 || size > 10
 }
 
 // kept returns the sum of what arrived as a share of the sum of what it started as.

@@ -181,13 +181,13 @@ func TestOffsetKeepsTheOrder(t *testing.T) {
 		v[i] = float32(math.Round(r.NormFloat64()*40) / 7)
 	}
 	m := stages.NewTensor(v, 20, 25)
-	before := rank(m.Float64s())
+	before := rank(m.Float64s(), nil)
 	for _, p := range []OffsetParams{{0.3, "max", "none"}, {1e3, "absolute", "none"}, {-7, "max-abs", "none"}, {2, "max-abs-sum", "sum"}} {
 		got := changed(t, Offset, &p, m)
 		if got.DType != stages.F64 {
 			t.Fatalf("%+v: written as %v", p, got.DType)
 		}
-		after := rank(got.Float64s())
+		after := rank(got.Float64s(), nil)
 		if d := cmp.Diff(before, after); d != "" {
 			t.Errorf("%+v changes the order: %s", p, d)
 		}

@@ -30,10 +30,13 @@ func TestRank(t *testing.T) {
 		{"not a number", "signed", stages.NewTensor([]float64{3, -1, nan, 1}, 2, 2), []uint32{}, true},
 		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), 5}, 2, 2), []uint32{3, 2, 0, 1}, false},
 		{"infinities that cancel", "magnitude", stages.NewTensor([]float64{math.Inf(-1), 1, math.Inf(1), 3}, 2, 1, 2), []uint32{}, true},
+		{"constant", "signed", stages.NewTensor([]float64{2, 2, 2, 2}, 2, 2), []uint32{}, true},
+		{"constant in size", "magnitude", stages.NewTensor([]float64{2, -2, 2, -2}, 2, 2), []uint32{}, true},
+		{"one pixel", "signed", stages.NewTensor([]float64{2}, 1, 1), []uint32{0}, false},
 		{"both zeros are equal", "signed", stages.NewTensor([]float64{math.Copysign(0, -1), 0, 1}, 1, 3), []uint32{1, 2, 0}, false},
 	}
 	for _, tt := range tests {
-		r := stagetest.Run(t, Rank, &RankParams{Values: tt.values}, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.in.Encode())}})
+		r := stagetest.Run(t, Rank, &RankParams{Values: tt.values, Ties: "index"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.in.Encode())}})
 		got, err := stages.DecodeTensor(r.Payloads["ranks"][0])
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +91,7 @@ func TestRankLaws(t *testing.T) {
 		for i := range v {
 			v[i] = float64(r.IntN(9))
 		}
-		ranks := rank(v)
+		ranks := rank(v, nil)
 		for i := range v {
 			before := 0
 			for k := range v {
@@ -104,8 +107,43 @@ func TestRankLaws(t *testing.T) {
 		for i := range shifted {
 			shifted[i] += 3
 		}
-		if again := rank(shifted); !slices.Equal(ranks, again) {
+		if again := rank(shifted, nil); !slices.Equal(ranks, again) {
 			t.Fatal("adding a constant changed the order")
 		}
+	}
+}
+
+// TestRankTies holds that ties that are drawn are in any order, the same for equal maps
+// and another for others, that nothing else moves, and that a constant map has one.
+func TestRankTies(t *testing.T) {
+	const n = 64
+	values := make([]float32, n)
+	values[n-1], values[n-2] = 2, 1
+	a, constant := stages.NewTensor(values, 8, 8).Encode(), stages.NewTensor(make([]float32, n), 8, 8).Encode()
+	values[n-2] = 1.5
+	b := stages.NewTensor(values, 8, 8).Encode()
+	r := stagetest.Run(t, Rank, &RankParams{Values: "signed", Ties: "random"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, a, b, a, constant)}})
+	if len(r.Warnings) > 0 {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+	var ranks [][]uint32
+	for _, p := range r.Payloads["ranks"] {
+		x, err := stages.DecodeTensor(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := slices.Sorted(slices.Values(x.Uint32s()))
+		for i, place := range places {
+			if int(place) != i {
+				t.Fatalf("%v are not the places of %d pixels", places, n)
+			}
+		}
+		ranks = append(ranks, x.Uint32s())
+	}
+	if ranks[0][n-1] != 0 || ranks[0][n-2] != 1 || slices.IsSorted(ranks[0][:n-2]) {
+		t.Errorf("places %v", ranks[0])
+	}
+	if !slices.Equal(ranks[0], ranks[2]) || slices.Equal(ranks[0], ranks[1]) || slices.IsSorted(ranks[3]) {
+		t.Error("equal maps have other orders, or others the same, or a constant one is in order")
 	}
 }

@@ -22,10 +22,11 @@ type Params struct {
 	Step      int     `yaml:"step" doc:"pixels replaced a step; 0 leaves it to steps" min:"0"`
 	Steps     int     `yaml:"steps" doc:"number of steps of equal size, unless step is given; 0 replaces as many pixels a step as the longer side of the image has" min:"0"`
 	Values    string  `yaml:"values" doc:"what pixels are ordered by: magnitude or signed value of the channels' sum" choices:"magnitude|signed"`
+	Ties      string  `yaml:"ties" doc:"how pixels of equal value are ordered: row by row, which favours the top left and gives a constant map no order, or at random, drawn for each map" choices:"index|random"`
 }
 
 func defaults(substrate string) Params {
-	return Params{Substrate: substrate, Kernel: 11, Sigma: 11, Values: "magnitude"}
+	return Params{Substrate: substrate, Kernel: 11, Sigma: 11, Values: "magnitude", Ties: "index"}
 }
 
 // Validate refuses kernels without a centre.

@@ -174,7 +174,7 @@ func TestOfficialAblation(t *testing.T) {
 			curve := decode(t, r.Payloads["curves"][0])
 			for k := range 11 {
 				right[k] += curve[2*11+k] / float64(len(labels))
-				if want := a[order+"_prob"].Float64s()[k*len(labels)+n]; !(math.Abs(curve[k]-want) <= official32) {
+				if want := a[order+"_prob"].Float64s()[k*len(labels)+n]; !(math.Abs(curve[k]-want) <= official32(want, curve[11+k])) {
 					t.Errorf("%s: image %d at %d %%: %v, want %v", order, n, 10*k, curve[k], want)
 				}
 			}

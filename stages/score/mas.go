@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -25,8 +26,9 @@ var MAS = stages.New(stages.Def[MASParams]{
 Like score/rise on the normalised curve, but each point pays the distance
 between the share of the response and the share of the map's total reached so
 far. The order of steps is that of the authors' code. Walker et al., IJCAI 2024,
-equations 4 to 6.`,
-	Version:  2,
+equations 4 to 6. A constant map has no order and so no score, but where its curves follow
+an order that was drawn (ties: random).`,
+	Version:  3,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "insertion", Type: stages.Curves, Doc: "curves of perturb/insertion, of the same maps"},
@@ -42,7 +44,7 @@ equations 4 to 6.`,
 	Variants: []stages.Variant{{
 		Item:    "maps whose total is zero or not a number, images that score like their substrate, constant curves",
 		Default: paper,
-		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the difference 0; paper: undefined",
+		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the difference 0; paper: undefined; of other constant maps, whose order the code leaves to an unstable sort, both are",
 		Golden:  "mas_rise",
 	}},
 	Facts: func(p MASParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -92,9 +94,13 @@ func aligned(p MASParams, e *stages.Env, i int) (area [2]float64, err error) {
 				port, len(raw), height, width, want, step)
 		}
 		response, defined := metric.MonotoneOf(raw, protocol)
-		curve, _, aligned := metric.Penalise(response, metric.DensityResponse(values, order, step, protocol), protocol)
+		density := metric.DensityResponse(values, order, step, protocol)
+		curve, _, aligned := metric.Penalise(response, density, protocol)
 		area[protocol] = metric.Area(curve)
-		if p.Variant == paper && !(defined && aligned) {
+		// The code orders a constant map by an unstable sort, so that nothing is known of
+		// its curve; only a map without a total has a score there whatever its curve.
+		unordered := slices.ContainsFunc(raw, math.IsNaN) && !slices.ContainsFunc(density, math.IsNaN)
+		if p.Variant == paper && !(defined && aligned) || unordered {
 			area[protocol] = math.NaN()
 		}
 	}

@@ -196,6 +196,22 @@ func TestUndefinedCurves(t *testing.T) {
 	}
 }
 
+// TestMASOfConstantMaps holds that a constant map, which has no order, has no score either,
+// whatever the variant; that the code's ½ is for maps without a total alone; and that a
+// curve along an order that was drawn has a score.
+func TestMASOfConstantMaps(t *testing.T) {
+	in := map[string][]stages.Data{
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(nan, nan, nan), curve(0, 0.5, 1))},
+		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(nan, nan, nan), curve(nan, nan, nan), curve(1, 0.5, 0))},
+		"maps":      {stagetest.Items(nil, pixels(3, 3), pixels(0, 0), pixels(3, 3))},
+	}
+	for variant, zero := range map[string]float64{paper: nan, official: 0.5} {
+		r := stagetest.Run(t, MAS, &MASParams{Variant: variant, Values: "magnitude"}, in)
+		check(t, r, "insertion", 1e-12, nan, zero, 0.5)
+		check(t, r, "deletion", 1e-12, nan, zero, 0.5)
+	}
+}
+
 // TestGoldenScores runs the stages on the raw curves of the official runs in
 // mas_rise, smallcnn_ and gapcnn_ .npz, and compares with the official scores.
 func TestGoldenScores(t *testing.T) {
@@ -319,7 +335,7 @@ func TestOrderIsThatOfRanks(t *testing.T) {
 		}
 		m := stages.NewTensor(v, 3, 4, 5)
 		for _, how := range []string{"magnitude", "signed"} {
-			got := stagetest.Run(t, maps.Rank, &maps.RankParams{Values: how}, map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
+			got := stagetest.Run(t, maps.Rank, &maps.RankParams{Values: how, Ties: "index"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
 			ranks, err := stages.DecodeTensor(got.Payloads["ranks"][0])
 			if err != nil {
 				t.Fatal(err)

@@ -35,6 +35,7 @@ type Builder struct {
 	attended    map[Value]bool // what [Builder.reachesAttention] found
 	linear      map[Value]bool // what [Builder.feedsLinear] found
 	notNegative map[Value]bool
+	gatings     map[Value]gating
 	bothHalves  bool    // for tests: as if nothing were known not to be negative
 	seeds, ends []Value // of the whole way
 	batch       int     // how many images the values at the ends have
@@ -54,7 +55,7 @@ type Builder struct {
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{}, ops: map[string]*Op{}, fixed: map[Value]bool{}}
+	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{}, ops: map[string]*Op{}, fixed: map[Value]bool{}, gatings: map[Value]gating{}}
 	for _, o := range All() {
 		b.ops[o.Type] = o
 	}

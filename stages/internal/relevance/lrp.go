@@ -18,8 +18,9 @@ import (
 //   - where a maximum was taken, all goes to where it was;
 //   - sums, means and pools share by what each operand adds: xᵢ/(Σx + ε);
 //   - a factor that is constant passes on, and a divisor counts as constant;
-//   - so do the statistics of LayerNormalization, InstanceNormalization and LRN
-//     (Achtibat et al., "AttnLRP", ICML 2024, proposition 3.4);
+//   - so does what normalisations divide by, the deviation of LayerNormalization and
+//     InstanceNormalization, the sums of LRN and LpNormalization (Achtibat et al.,
+//     "AttnLRP", ICML 2024, proposition 3.4);
 //   - products of two values that depend on the image, and Softmax, follow Gates.
 //
 // What has none of these forms is refused.
@@ -52,8 +53,9 @@ type Gates string
 
 const (
 	// GatesConstant counts gates and attention as constants: all goes to the other
-	// factor. A gate is what comes from a Softmax or a sigmoid, or else the factor
-	// that is repeated. Ali et al., "XAI for Transformers", ICML 2022, section 4.
+	// factor. A gate is what is made of a Softmax or of sigmoids alone, see gate.go, or
+	// else the factor that is repeated. Ali et al., "XAI for Transformers", ICML 2022,
+	// section 4.
 	GatesConstant Gates = "constant"
 	// GatesHalved gives either factor one half, and takes Softmax's derivative times
 	// its input. AttnLRP, propositions 3.1 and 3.3.
@@ -82,7 +84,8 @@ func (p LRP) Policy() Policy {
 		Case{OfKind(Bilinear), p.product},
 		Case{Type("Softmax"), p.softmax},
 		Case{OfKind(Affine), p.share},
-		Case{Type("Clip", "Div", "LayerNormalization", "InstanceNormalization", "LRN"), pass},
+		Case{Type("LayerNormalization", "InstanceNormalization"), p.normalised},
+		Case{Type("Clip", "Div", "LRN", "LpNormalization"), pass},
 		Case{activation, pass},
 		Case{OfKind(Move, Select), Gradient},
 		Case{func(*Builder, *Op, onnx.Node) bool { return true }, refuse},

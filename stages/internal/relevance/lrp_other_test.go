@@ -1,6 +1,7 @@
 package relevance
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ func TestTreatments(t *testing.T) {
 	halved := func(p *LRP) { p.Gates = GatesHalved }
 	norm := Example{Inputs: [][]int{{2, 3}, {3}, {3}, {3}, nil}, Consts: map[int]any{4: []float32{0.75, 1, 3}},
 		Attrs: []onnx.Attr{{Name: "epsilon", Value: float32(0.25)}}}
+	layerNorm := Example{Inputs: [][]int{{2, 3}, {3}, {3}}}
+	scales, offsets := doubles(noise(rand.New(rand.NewPCG(1, 1)), 3)), doubles(noise(rand.New(rand.NewPCG(2, 1)), 3))
 	for _, tt := range []struct {
 		name   string
 		op     *Op
@@ -62,7 +65,17 @@ func TestTreatments(t *testing.T) {
 			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r} }},
 		{"a divisor is constant", opDiv, Example{Inputs: two}, composite(nil),
 			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r, nil} }},
-		{"a normalisation passes", opLayerNormalization, Example{Inputs: [][]int{{2, 3}, {3}, {3}}}, composite(nil),
+		{"a normalisation shares, its deviation is constant", opLayerNormalization, layerNorm, composite(nil), func(x [][]float64, y, r []float64) [][]float64 {
+			return [][]float64{normalised(x[0], scales, func(k int) float64 { return r[k] / away(y[k], 0.125) })}
+		}},
+		{"without a share for its bias", opLayerNormalization, layerNorm, composite(noBias), func(x [][]float64, y, r []float64) [][]float64 {
+			return [][]float64{normalised(x[0], scales, func(k int) float64 { return r[k] / away(y[k]-offsets[k%3], 0.125) })}
+		}},
+		{"a channel's too", opInstanceNormalization, Example{Inputs: [][]int{{2, 1, 3}, {1}, {1}}}, composite(nil), func(x [][]float64, y, r []float64) [][]float64 {
+			scale := doubles(noise(rand.New(rand.NewPCG(1, 1)), 1))[0]
+			return [][]float64{normalised(x[0], []float64{scale, scale, scale}, func(k int) float64 { return r[k] / away(y[k], 0.125) })}
+		}},
+		{"what divides by a length passes", opLpNormalization, Example{Inputs: [][]int{{2, 3}}}, composite(nil),
 			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r} }},
 		{"a repeated factor is a gate", opMul, Example{Inputs: gate}, composite(nil), func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r, nil} }},
 		{"or gets half", opMul, Example{Inputs: gate}, composite(halved), func(_ [][]float64, _, r []float64) [][]float64 {
@@ -124,6 +137,28 @@ func TestTreatments(t *testing.T) {
 			close64(t, tt.name, back[i], want[i], 1e-5)
 		}
 	}
+}
+
+// normalised returns what arrives at rows of three that are normalised, x·(g − mean g)
+// with g = γ·s/σ.
+func normalised(x, scale []float64, s func(k int) float64) []float64 {
+	var out []float64
+	for row := 0; row < len(x); row += 3 {
+		var g [3]float64
+		var mean, square, along float64
+		for k := range 3 {
+			mean += x[row+k] / 3
+			square += x[row+k] * x[row+k] / 3
+		}
+		for k := range 3 {
+			g[k] = scale[k] * s(row+k) / math.Sqrt(square-mean*mean+1e-5)
+			along += g[k] / 3
+		}
+		for k := range 3 {
+			out = append(out, x[row+k]*(g[k]-along))
+		}
+	}
+	return out
 }
 
 // each returns count slices of n values.

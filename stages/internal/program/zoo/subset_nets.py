@@ -2,6 +2,7 @@
 
     STEPS="reference trace" python zoo.py testdata subset/convnext subset/efficientnet …
     STEPS="reference dynamo" python zoo.py testdata subset/densenet subset/mixer …
+    STEPS=relevance python zoo.py testdata subset/convnext subset/efficientnet subset/mixer subset/mobilenet_v3 subset/swin subset/swin_v2 subset/vit
     gzip -9n testdata/*.onnx
 """
 from functools import partial

@@ -6,10 +6,11 @@ writes to FOLDER for each net: NET.trace.onnx and NET.dynamo.onnx, by PyTorch's 
 exporters; NET.image.npy, an image; NET.gradient.npy, the derivative of a class with
 respect to it by autograd in double precision, rounded; and NET.json, what is known besides.
 Where passes forwards contradict that derivative along some directions, NET.directions.npy
-has these and NET.json the slopes, which are the reference then.
+has these and NET.json the slopes, which are the reference then. NET.relevance.npy is the relevance of
+LRP-0, by autograd too; see detached.py.
 Needs torch, torchvision, timm, transformers, onnx and onnxscript; fetches nothing. A net that is
 there already is left. JOBS is the number of processes, STEPS which of the steps
-"reference trace dynamo" are taken.
+"reference relevance trace dynamo" are taken.
 """
 import copy
 import json
@@ -26,6 +27,7 @@ from unittest import mock
 import numpy as np
 import torch
 
+from detached import relevance
 from redraw import redraw
 
 GAINS = (2**0.5, 1, 0.5**0.5, 0.25)  # of convolutions
@@ -201,7 +203,7 @@ def make(job):
     out = {"name": name, "exports": []}
     if os.path.exists(base + ".json"):
         out = json.load(open(base + ".json"))
-    if step == "reference" and "target" in out or step in [r["exporter"] for r in out["exports"]]:
+    if step == "reference" and "target" in out or step == "relevance" and os.path.exists(base + ".relevance.npy") or step in [r["exporter"] for r in out["exports"]]:
         return name, step, "there already"
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -222,6 +224,15 @@ def make(job):
         said = f": float32 errs by {out['single']:.1e}, trembling by {out['tremble'] or 1:.1e}"
     elif "target" not in out:
         return name, step, "not built"
+    elif step == "relevance":
+        image = torch.tensor(np.load(base + ".image.npy"))[None].double()
+        net = rebuilt(name, out.get("gain", GAINS[0])).requires_grad_(False).double()
+        try:
+            answer, share = relevance(net, image, TARGET, logits)
+        except NotImplementedError as e:
+            return name, step, f"nothing is known: {e}"
+        assert abs(answer - out["logits"][TARGET]) <= 1e-6 * max(1, abs(answer)), "what is detached changes what the net says"
+        np.save(base + ".relevance.npy", share.astype(np.float32))
     else:
         size = nets()[name][0]
         image = torch.randn((2, 3, size, size), generator=torch.Generator().manual_seed(1))
@@ -253,7 +264,7 @@ def main():
     names = [n for n in sorted(nets()) if n in wanted or not wanted and not n.startswith("subset/")]
     failed = 0
     with multiprocessing.get_context("spawn").Pool(int(os.environ.get("JOBS", "2"))) as pool:
-        for step in os.environ.get("STEPS", "reference trace dynamo").split():
+        for step in os.environ.get("STEPS", "reference relevance trace dynamo").split():
             for name, step, said in pool.imap_unordered(make, [(n, step, folder) for n in names], chunksize=1):
                 failed += said.startswith("not built")
                 print(f"{name}: {step}: {said}", flush=True)
