@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/publish"
 )
 
 const chain = `
@@ -363,6 +364,17 @@ publish: []
 	if got := len(l.said(pipeline.CellCompiling)); got != 2 {
 		t.Errorf("%d programs are said to be compiled, want 2", got)
 	}
+	published := func() (done bool) {
+		t.Helper()
+		_, done, err := l.mustRun(yaml).Publish(l.ctx, filepath.Join(l.dir, "review"), "", publish.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	if published() || !published() {
+		t.Error("a folder is up to date before it's written, or isn't after")
+	}
 	l.build = "another"
 	before := l.memos()
 	l.ran = map[string]int{}
@@ -375,6 +387,9 @@ publish: []
 	l.want("another build", "compiled", 2, "wild", 0, "file", 0)
 	l.mustRun(yaml)
 	l.want("another build again", "compiled", 0, "wild", 0)
+	if published() {
+		t.Error("what another build wrote is taken for up to date")
+	}
 	l.build, l.rule = "a third", "changed"
 	plan, o := l.outlook(yaml)
 	c, err := plan.Find("maps[method=first]")

@@ -54,13 +54,15 @@ func (r *Result) Verify(ctx context.Context, dir string) (publish.Verdict, error
 	return publish.Verify(dir, review)
 }
 
-// publishKey names everything that decides what a review folder holds.
+// publishKey names everything that decides what a review folder holds; another build may
+// write it otherwise.
 func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return stages.Digest{}, err
 	}
 	h := newHasher("publish")
+	h.text(r.run.compiler())
 	h.text(dir)
 	h.text(command)
 	h.text(string(r.run.resolved()))

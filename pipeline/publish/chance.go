@@ -40,6 +40,7 @@ func (m *merge) chances(p printer) {
 	var warnings, lines []string
 	for _, stage := range slices.Sorted(maps.Keys(of)) {
 		all := of[stage]
+		slices.SortStableFunc(all, func(a, b guess) int { return m.compareShown(a.cell, b.cell) })
 		var each []string
 		for _, g := range all {
 			if !(g.mean >= 2*g.chance) {

@@ -21,6 +21,7 @@ func TestChance(t *testing.T) {
 			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25}, values}},
 		})
 	}
+	r.Order = stages.Order{"model": {"good", "bad"}}
 	add("good", 1, 1, 1, 0)
 	_, files := fresh(t, r)
 	want := "\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n<!-- text leaderboard"
@@ -29,7 +30,7 @@ func TestChance(t *testing.T) {
 	}
 	add("bad", 0, 0, 0, 1)
 	_, files = fresh(t, r)
-	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model="
+	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
