@@ -64,7 +64,7 @@ func TestChangedCompiler(t *testing.T) {
 	}{
 		{what: "a comment", file: "rule_epsilon.go", was: "// Epsilon is", is: "// Here, Epsilon is"},
 		{
-			what: "a rule", file: "rule_epsilon.go", was: "l.output(b), epsilon, anySign", is: "l.output(b), 2*epsilon, anySign",
+			what: "a rule", file: "rule_epsilon.go", was: "l.output(b), epsilon, anySign", is: "l.output(b), epsilon+0.5, anySign",
 			cells: []string{"maps[method=lrp,model=resnet]", "maps[method=lrp,model=vgg]", "maps[method=lrp,model=vit]"},
 		},
 		{

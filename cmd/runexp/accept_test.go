@@ -253,6 +253,9 @@ func countingMain() {
 		}
 	}
 	code := newCommand().start(os.Args[1:])
+	if os.Args[1] == workerVerb {
+		os.Exit(code) // the file is that of the command that started it
+	}
 	b, err := json.Marshal(counts)
 	if err == nil {
 		err = os.WriteFile(os.Getenv("COUNTS"), b, 0o666)

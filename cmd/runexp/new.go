@@ -20,9 +20,8 @@ const newHelp = `usage: runexp new [DIR] --model MODEL.onnx --images FOLDER
 
 Writes an experiment to start from into DIR, or the working folder: your model,
 your images, the methods that fit the model, two metrics and a leaderboard, with
-comments. The file is called like the model. One that exists isn't touched. Which
-way of feeding pixels the model was trained with is measured on a dozen of the images,
-if they have labels.
+comments. The file is called like the model. One that exists isn't touched. If the
+images have labels, it measures on a dozen of them how the model takes pixels.
 
   --model FILE         the ONNX file
   --images FOLDER      photographs: one folder a class, or a labels.csv with the
