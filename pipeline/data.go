@@ -149,6 +149,7 @@ func (r *run) restore(ctx context.Context, slot *device.Slot, l *lostError) erro
 	defer func() {
 		n.mu.Lock()
 		n.restored++
+		n.listings = nil // those that others have loaded meanwhile are of what's lost
 		n.mu.Unlock()
 	}()
 	r.warn(n.Cell, "%v; it is computed again", l.err)
