@@ -102,6 +102,9 @@ func TestPrograms(t *testing.T) {
 					continue
 				}
 				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, given) })
+				if s.Input("baselines") != nil {
+					t.Run(s.Name+" without baselines", func(t *testing.T) { sameProgram(t, s, given, "baselines") })
+				}
 			}
 		})
 	}
@@ -137,9 +140,13 @@ func ranks(size int) stages.Data {
 	return stagetest.Items(nil, b, b)
 }
 
-func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Data) {
+// sameProgram wires all ports of a stage but those unwired.
+func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Data, unwired ...string) {
 	in := map[string][]stages.Data{}
 	for _, port := range s.Inputs {
+		if slices.Contains(unwired, port.Name) {
+			continue
+		}
 		if d, ok := given[port.Type]; ok {
 			in[port.Name] = []stages.Data{d}
 		} else if !port.Optional {

@@ -40,7 +40,7 @@ var evaluations = map[string]struct {
 }{
 	"integrated-gradients": {16, map[string]any{"Steps": 16}},
 	"smoothgrad":           {8, map[string]any{"Samples": 8}},
-	"occlusion":            {32, map[string]any{"Window": 32, "Stride": 32}},
+	"occlusion":            {32, map[string]any{"Window": picture.Square(32), "Stride": picture.Square(32)}},
 }
 
 // BenchmarkMethods measures every method that asks a model, on the shapes of

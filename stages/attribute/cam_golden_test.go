@@ -12,6 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
@@ -192,7 +193,7 @@ func ablationLoop(t *testing.T, net, io, variant string) {
 // zero, one image at a time, in a program of its own. The class token always stays.
 func TestHiddenTokens(t *testing.T) {
 	in := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
-	p := &OcclusionParams{tappedAt("final"), "paper", 1, 1, "zero"}
+	p := &OcclusionParams{tappedAt("final"), "paper", picture.Square(1), picture.Square(1), "zero"}
 	got := mapsOf(t, Occlusion, p, in)
 	e, err := stagetest.Env(&Occlusion, in)
 	if err != nil {

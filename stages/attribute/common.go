@@ -157,9 +157,17 @@ func singles(values []float64) []float32 {
 
 // image writes the normalised image of item i into dst.
 func image(e *stages.Env, i int, n *program.Net, dst []float32) error {
-	t, err := stages.DecodeTensor(e.In("images", i))
+	return imageOn("images", e, i, n, dst)
+}
+
+// imageOn does the same for an image on a port.
+func imageOn(port string, e *stages.Env, i int, n *program.Net, dst []float32) error {
+	t, err := stages.DecodeTensor(e.In(port, i))
 	if err == nil {
 		err = n.Normalise(t, dst)
+	}
+	if err != nil && port != "images" {
+		err = fmt.Errorf("port %s: %w", port, err)
 	}
 	if err != nil {
 		return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)

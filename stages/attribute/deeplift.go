@@ -13,7 +13,7 @@ import (
 type DeepLIFTParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"how pools and Softmax are treated" choices:"paper|official"`
-	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image" choices:"zero|black"`
+	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image. What is wired to baselines takes its place" choices:"zero|black"`
 }
 
 // DeepLIFT is the stage of DeepLIFT with the Rescale rule.
@@ -39,7 +39,7 @@ port completeness has what sums to more than the answers' difference, above all 
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Inputs:   inputs(),
+	Inputs:   compared(),
 	Outputs: append(outputs(), stages.Port{
 		Name: "completeness", Type: stages.Scores,
 		Doc: "the sum of the attributions minus the difference of the answers to image and reference",
@@ -50,7 +50,12 @@ port completeness has what sums to more than the answers' difference, above all 
 		Golden:  "captum",
 	}},
 	Defaults: DeepLIFTParams{Tapped: tapped(), Variant: "paper", Baseline: "zero"},
-	Check:    func(p DeepLIFTParams, wired func(string) bool) error { return p.check(wired) },
+	Check: func(p DeepLIFTParams, wired func(string) bool) error {
+		if err := p.check(wired); err != nil {
+			return err
+		}
+		return checkBaseline(p.Baseline, wired)
+	},
 	Facts: func(p DeepLIFTParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
 		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
@@ -60,29 +65,27 @@ port completeness has what sums to more than the answers' difference, above all 
 		if err != nil {
 			return err
 		}
-		reference := make([]float32, n.Size())
-		if p.Baseline == "black" {
-			for k := range reference {
-				reference[k] = n.Black(k / (n.Height * n.Width))
-			}
+		references, err := baselinesOf(e, n, p.Baseline)
+		if err != nil {
+			return err
 		}
-		return p.run(ctx, e, n, reference)
+		return p.run(ctx, e, n, references)
 	},
 })
 
-// run compares every item with a normalised image.
-func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net, reference []float32) error {
+// run compares every item with its reference. Items of a batch have the same one.
+func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net, references baselines) error {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
 		return err
 	}
-	d, err := n.DeepLIFT(ctx, e.Slot, q, p.Variant == "official", n.Fit(e.Len(), e.Batch))
+	d, err := n.DeepLIFT(ctx, e.Slot, q, p.Variant == "official", n.Fit(references.longest(e.Len()), e.Batch))
 	if err != nil {
 		return err
 	}
-	d.Reference(reference)
-	for from := 0; from < e.Len(); from += d.Batch {
-		to := min(from+d.Batch, e.Len())
+	for from, to := 0, 0; from < e.Len(); from = to {
+		to = min(from+d.Batch, references.alike(from, e.Len()))
+		d.Reference(references.of(from))
 		targets := make([]program.Target, to-from)
 		for i := from; i < to; i++ {
 			if targets[i-from], err = p.target(e, i, n); err != nil {

@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -26,26 +24,14 @@ func TestOfficialDeepLIFT(t *testing.T) {
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
 		for prefix, target := range map[string]string{"t": "target", "u": "target2"} {
 			for key, baseline := range map[string]float32{"_deeplift_rescale": 0, "_deeplift_rescale_base0p3": 0.3} {
-				e, err := stagetest.Env(&DeepLIFT, officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
-				if err != nil {
-					t.Fatal(err)
+				in := officialImage(model, a["x"].Float32s(), a[target].Int64s()[0])
+				if baseline != 0 {
+					reference := stages.NewTensor(slices.Repeat([]float32{baseline}, 3*32*32), 3, 32, 32)
+					in["baselines"] = []stages.Data{stagetest.Items(nil, reference.Encode())}
 				}
-				n, err := program.Load(e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				reference := make([]float32, n.Size())
-				for k := range reference {
-					reference[k] = baseline
-				}
-				p := DeepLIFTParams{Tapped: unreduced(), Variant: "official"}
-				if err := p.run(context.Background(), e, n, reference); err != nil {
-					t.Fatal(err)
-				}
-				got := map[string][]byte{}
-				for _, o := range e.Outputs {
-					got[o.Port] = o.Data
-				}
+				p := &DeepLIFTParams{Tapped: unreduced(), Variant: "official", Baseline: "zero"}
+				r := stagetest.Run(t, DeepLIFT, p, in)
+				got := map[string][]byte{"maps": r.Payloads["maps"][0], "completeness": r.Payloads["completeness"][0]}
 				near(t, file+" "+prefix+key, tensor(t, got["maps"]), a[prefix+key].Float32s(), deeplift32)
 				if delta, ok := a[prefix+"_deeplift_delta"]; ok && baseline == 0 {
 					excess, err := stages.ScalarOf(got["completeness"])

@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -78,7 +79,7 @@ func TestOfficialOcclusion(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s has no %s", file, key)
 				}
-				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: w[0], Stride: w[1], Baseline: "zero"}
+				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(w[0]), Stride: picture.Square(w[1]), Baseline: "zero"}
 				got := maps(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
 				for c := range 3 { // the same in every channel
 					near(t, file+" "+key, got, want.Float32s()[c*1024:(c+1)*1024], official32)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -35,7 +36,7 @@ func gradientStages() map[string]struct {
 		"grad-cam-plus-plus":      {GradCAMPlusPlus, GradCAMPlusPlus.NewParams()},
 		"left-ig":                 {LeftIG, &LeftIGParams{tapped(), 9, 0.9, "black"}},
 		"left-ig at the middle":   {LeftIG, &LeftIGParams{tappedAt("middle"), 9, 0.9, "black"}},
-		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper", 3, 2, "black"}},
+		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper", picture.Square(3), picture.Square(2), "black"}},
 		"rise at the final layer": {RISE, &RISEParams{tappedAt("final"), 21, 2, 0.5}},
 		"guided-ig":               {GuidedIG, &GuidedIGParams{probable(), "paper", 5, 0.25, 0.1, "black"}},
 		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{tappedAt("middle"), "official-mas", 5, 0.25, 0.1, "black"}},
@@ -123,7 +124,7 @@ func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []fl
 		one[port] = []stages.Data{stagetest.Items(nil, payload(t, in[port][0], i))}
 	}
 	// A window over everything: what the answer falls from the image to zero.
-	o := &OcclusionParams{Tapped: Tapped{Common: p}, Variant: "paper", Window: 32, Stride: 32, Baseline: "zero"}
+	o := &OcclusionParams{Tapped: Tapped{Common: p}, Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: "zero"}
 	o.Reduce = "sum"
 	return mapsOf(t, Occlusion, o, one)[0][0]
 }
@@ -148,7 +149,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 					continue
 				}
 				// The same fall, from occlusion of everything.
-				o := &OcclusionParams{Tapped: p.Tapped, Variant: "paper", Window: 32, Stride: 32, Baseline: baseline}
+				o := &OcclusionParams{Tapped: p.Tapped, Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: baseline}
 				for i, m := range mapsOf(t, Occlusion, o, in) {
 					sum := 0.0
 					for _, v := range tensor(t, r.Payloads["maps"][i]) {

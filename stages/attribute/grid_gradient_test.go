@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -93,9 +94,9 @@ func TestOfficialGridGradients(t *testing.T) {
 		p := tappedAt(g.layer)
 		g.compare(t, "Grad", Saliency, &SaliencyParams{p, true}, cam32)
 		g.compare(t, "GB", GuidedBackprop, &GuidedBackpropParams{p, true}, cam32)
-		occlusion := &OcclusionParams{p, "official", 5, 2, "zero"}
+		occlusion := &OcclusionParams{p, "official", picture.Square(5), picture.Square(2), "zero"}
 		if g.name == "Input" {
-			occlusion.Window, occlusion.Stride = 16, 8
+			occlusion.Window, occlusion.Stride = picture.Square(16), picture.Square(8)
 		}
 		g.compare(t, "Occlusion", Occlusion, occlusion, official32)
 		g.compare(t, "IxG", InputXGradient, &InputXGradientParams{p}, cam32)

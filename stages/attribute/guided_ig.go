@@ -90,7 +90,7 @@ func runGuidedIG(ctx context.Context, p GuidedIGParams, e *stages.Env) error {
 				return err
 			}
 			s.Set(row, t, x.images[i])
-			walkers[row] = p.walker(x.from, x.to[i])
+			walkers[row] = p.walker(x.from.of(i), x.to[i])
 		}
 		for k := range p.Steps {
 			for row, w := range walkers {

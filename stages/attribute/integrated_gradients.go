@@ -14,7 +14,7 @@ type IntegratedGradientsParams struct {
 	Tapped
 	Steps    int    `yaml:"steps" doc:"how many derivatives are taken along the path" min:"1" max:"100000"`
 	Rule     string `yaml:"rule" doc:"where they are taken and how much each counts" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
-	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image. What is wired to baselines takes its place" choices:"zero|black"`
 }
 
 // Validate refuses rules that need more steps.
@@ -38,7 +38,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
-	Inputs:   inputs(),
+	Inputs:   compared(),
 	Outputs: append(outputs(), stages.Port{
 		Name: "completeness", Type: stages.Scores,
 		Doc: "the sum of the attributions minus the difference of the answers to image and baseline",
@@ -49,7 +49,12 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 		Golden:  "captum, ig_family",
 	}},
 	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre", Baseline: "zero"},
-	Check:    func(p IntegratedGradientsParams, wired func(string) bool) error { return p.check(wired) },
+	Check: func(p IntegratedGradientsParams, wired func(string) bool) error {
+		if err := p.check(wired); err != nil {
+			return err
+		}
+		return checkBaseline(p.Baseline, wired)
+	},
 	Facts: func(p IntegratedGradientsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3, ItemTolerance: 1e-2}
 		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
@@ -86,12 +91,12 @@ func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e 
 		if err != nil {
 			return err
 		}
-		line.Set(x.from, to, x.images[i])
+		line.Set(x.from.of(i), to, x.images[i])
 		responses, err := p.answers(ctx, n, line, ends, t)
 		if err != nil {
 			return err
 		}
-		values, err := integral(ctx, path, t, x.from, to, x.images[i], at, weights)
+		values, err := integral(ctx, path, t, x.from.of(i), to, x.images[i], at, weights)
 		if err != nil {
 			return err
 		}

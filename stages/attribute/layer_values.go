@@ -25,7 +25,7 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net, use f
 	if err != nil {
 		return err
 	}
-	images, err := normalised(e, n)
+	images, err := normalised("images", e, n)
 	if err != nil {
 		return err
 	}
@@ -53,32 +53,32 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net, use f
 type ends struct {
 	images [][]float32 // normalised
 	to     [][]float32 // the layer's value for each
-	from   []float32   // where all paths begin
+	from   baselines   // the layer's value for its baseline, or zeros
 	shape  []int       // of the layer's value for one image
 }
 
 // ends returns the ends of the items' paths, from zeros or from the layer's value for
-// a black image.
+// a black image, or for what is wired to baselines.
 func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baseline string) (ends, error) {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
 		return ends{}, err
 	}
-	images, err := normalised(e, n)
+	images, err := normalised("images", e, n)
 	if err != nil {
 		return ends{}, err
 	}
-	black := make([]float32, n.Size())
-	for k := range black {
-		black[k] = n.Black(k / (n.Height * n.Width))
-	}
-	all, shape, err := n.Values(ctx, e.Slot, q.Layer, append(images[:len(images):len(images)], black), e.Batch)
+	from, err := baselinesOf(e, n, baseline)
 	if err != nil {
 		return ends{}, err
 	}
-	x := ends{images, all[:len(images)], all[len(images)], shape}
-	if baseline == "zero" {
-		x.from = make([]float32, len(x.from))
+	all, shape, err := n.Values(ctx, e.Slot, q.Layer, slices.Concat(images, from), e.Batch)
+	if err != nil {
+		return ends{}, err
+	}
+	x := ends{images, all[:len(images)], all[len(images):], shape}
+	if baseline == "zero" && !e.Wired("baselines") {
+		x.from = baselines{make([]float32, len(x.from[0]))}
 	}
 	return x, nil
 }
@@ -97,12 +97,12 @@ func (p Tapped) answers(ctx context.Context, n *program.Net, line program.Line, 
 	return responses, nil
 }
 
-// normalised returns the normalised image of every item.
-func normalised(e *stages.Env, n *program.Net) ([][]float32, error) {
+// normalised returns the normalised image of every item on a port.
+func normalised(port string, e *stages.Env, n *program.Net) ([][]float32, error) {
 	images := make([][]float32, e.Len())
 	for i := range images {
 		images[i] = make([]float32, n.Size())
-		if err := image(e, i, n, images[i]); err != nil {
+		if err := imageOn(port, e, i, n, images[i]); err != nil {
 			return nil, err
 		}
 	}

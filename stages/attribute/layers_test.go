@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -28,7 +29,7 @@ func atLayers(layer string) map[string]struct {
 		"guided-ig":            {GuidedIG, &GuidedIGParams{p, "paper", 3, 0.5, 1, "zero"}},
 		"smoothgrad":           {SmoothGrad, &SmoothGradParams{p, few, "derivative"}},
 		"vargrad":              {VarGrad, &VarGradParams{p, few}},
-		"occlusion":            {Occlusion, &OcclusionParams{p, "paper", 3, 2, "zero"}},
+		"occlusion":            {Occlusion, &OcclusionParams{p, "paper", picture.Square(3), picture.Square(2), "zero"}},
 		"rise":                 {RISE, &RISEParams{p, 12, 2, 0.5}},
 		"grad-cam":             {GradCAM, &GradCAMParams{cam}},
 		"grad-cam-plus-plus":   {GradCAMPlusPlus, &GradCAMPlusPlusParams{cam, "paper"}},
@@ -83,7 +84,7 @@ func TestHiResCAMIsComplete(t *testing.T) {
 	p.Size, p.Target = "layer", "4"
 	whole := mapsOf(t, HiResCAM, &HiResCAMParams{p}, in)
 	mean := mapsOf(t, GradCAM, &GradCAMParams{p}, in)
-	zero := &OcclusionParams{p.Tapped, "paper", 64, 64, "zero"}
+	zero := &OcclusionParams{p.Tapped, "paper", picture.Square(64), picture.Square(64), "zero"}
 	for i, fall := range mapsOf(t, Occlusion, zero, in) {
 		for name, m := range map[string][]float64{"HiResCAM": whole[i], "Grad-CAM": mean[i]} {
 			if !(math.Abs(sum(m)-fall[0]) <= 1e-5*math.Abs(fall[0])) {

@@ -72,14 +72,14 @@ func runLeftIG(ctx context.Context, p LeftIGParams, e *stages.Env) error {
 		if err != nil {
 			return err
 		}
-		line.Set(x.from, to, x.images[i])
+		line.Set(x.from.of(i), to, x.images[i])
 		responses, err := p.answers(ctx, n, line, at, t)
 		if err != nil {
 			return err
 		}
 		count := p.cut(responses)
 		weights := slices.Repeat([]float64{1 / float64(count)}, count)
-		values, err := integral(ctx, path, t, x.from, to, x.images[i], at[:count], weights)
+		values, err := integral(ctx, path, t, x.from.of(i), to, x.images[i], at[:count], weights)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -32,12 +33,11 @@ func TestOcclusionPlaces(t *testing.T) {
 		{"odd, centred", "official", 5, 2, 8, [][2]int{{0, 3}, {0, 5}, {2, 7}, {4, 8}, {6, 8}}},
 	}
 	for _, tt := range tests {
-		p := OcclusionParams{Variant: tt.variant, Window: tt.window, Stride: tt.stride}
-		place := p.placePaper
+		place := placePaper
 		if tt.variant == "official" {
-			place = p.placeOfficial
+			place = placeOfficial
 		}
-		if d := cmp.Diff(tt.want, place(tt.size)); d != "" {
+		if d := cmp.Diff(tt.want, place(tt.size, tt.window, tt.stride)); d != "" {
 			t.Errorf("%s: %s", tt.name, d)
 		}
 	}
@@ -59,9 +59,20 @@ func TestOcclusionCombines(t *testing.T) {
 }
 
 func TestOcclusionRefusesGaps(t *testing.T) {
-	p := OcclusionParams{Tapped: tapped(), Window: 4, Stride: 5}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "stride 5 is larger than window 4") {
-		t.Errorf("got %v", err)
+	for _, tt := range []struct {
+		window, stride picture.Size
+		want           string
+	}{
+		{picture.Square(4), picture.Square(5), "stride 5 is larger than window 4"},
+		{picture.Size{H: 4, W: 9}, picture.Square(5), "stride 5 is larger than window 4x9"},
+		{picture.Size{H: 9, W: 4}, picture.Size{H: 4, W: 5}, "stride 4x5 is larger than window 9x4"},
+		{picture.Size{}, picture.Square(1), "window is none"},
+		{picture.Square(4), picture.Size{}, "stride is none"},
+	} {
+		p := OcclusionParams{Tapped: tapped(), Window: tt.window, Stride: tt.stride}
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("window %v, stride %v: got %v, want %q", tt.window, tt.stride, err, tt.want)
+		}
 	}
 }
 
@@ -94,7 +105,7 @@ func TestBatchAndThreads(t *testing.T) {
 		rise.Masks = 21
 		modeltest.InvariantStage(t, RISE, &rise, "maps", in)
 		occlusion := *Occlusion.NewParams().(*OcclusionParams)
-		occlusion.Window, occlusion.Stride = 16, 8
+		occlusion.Window, occlusion.Stride = picture.Square(16), picture.Square(8)
 		modeltest.InvariantStage(t, Occlusion, &occlusion, "maps", in)
 	}
 }
@@ -148,7 +159,7 @@ func TestWholeWindow(t *testing.T) {
 		{"5", func(int) int { return 5 }},
 	} {
 		for _, output := range []string{"logit", "probability"} {
-			p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: 32, Stride: 32, Baseline: "black"}
+			p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: "black"}
 			p.Target, p.Output = tt.target, output
 			for i, m := range mapsOf(t, Occlusion, p, in) {
 				target := program.Target{Class: tt.class(i), Minus: -1}

@@ -4,25 +4,32 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // OcclusionParams are the parameters of [Occlusion].
 type OcclusionParams struct {
 	Tapped
-	Variant  string `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
-	Window   int    `yaml:"window" doc:"side of the square window in pixels, or in places of an inner layer" min:"1" max:"65536"`
-	Stride   int    `yaml:"stride" doc:"distance from one window to the next, likewise" min:"1" max:"65536"`
-	Baseline string `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Variant  string       `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
+	Window   picture.Size `yaml:"window" doc:"height and width of the window in pixels, or in places of an inner layer: one number for both or [height, width]"`
+	Stride   picture.Size `yaml:"stride" doc:"distance from one window to the next down and across, likewise"`
+	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// Validate refuses strides that leave gaps.
+// Validate refuses windows without a size, and strides that leave gaps.
 func (p OcclusionParams) Validate() error {
 	if err := p.Tapped.Validate(); err != nil {
 		return err
 	}
-	if p.Stride > p.Window {
-		return stages.BadField("stride", "stride %d is larger than window %d, so that pixels between windows would get no value", p.Stride, p.Window)
+	if p.Window.IsZero() {
+		return stages.BadField("window", "window is none: it needs a height and a width")
+	}
+	if p.Stride.IsZero() {
+		return stages.BadField("stride", "stride is none: windows need a distance down and across")
+	}
+	if p.Stride.H > p.Window.H || p.Stride.W > p.Window.W {
+		return stages.BadField("stride", "stride %v is larger than window %v, so that pixels between windows would get no value", p.Stride, p.Window)
 	}
 	return nil
 }
@@ -32,7 +39,7 @@ var Occlusion = program.Stage(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
 	Doc: `how much the answer falls when a window hides a pixel
 
-A square window slides over the image; a pixel's value is the mean fall of the
+A rectangular window slides over the image; a pixel's value is the mean fall of the
 explained number over the windows that cover it. Windows that reach beyond the
 border are cut off. At an inner layer the window hides places of its value. Zeiler
 and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
@@ -47,7 +54,7 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
 		Golden:  "gridpg_difull_dipart",
 	}},
-	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: 8, Stride: 4, Baseline: "zero"},
+	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8), Stride: picture.Square(4), Baseline: "zero"},
 	Check:    func(p OcclusionParams, wired func(string) bool) error { return p.check(wired) },
 	Run:      runOcclusion,
 })
@@ -113,26 +120,27 @@ func (w window) hide(mask []float32, width int) {
 
 // windows returns the places of the window, row by row.
 func (p OcclusionParams) windows(height, width int) []window {
-	place := p.placePaper
+	place := placePaper
 	if p.Variant == "official" {
-		place = p.placeOfficial
+		place = placeOfficial
 	}
 	var out []window
-	for _, y := range place(height) {
-		for _, x := range place(width) {
+	across := place(width, p.Window.W, p.Stride.W)
+	for _, y := range place(height, p.Window.H, p.Stride.H) {
+		for _, x := range across {
 			out = append(out, window{y[0], x[0], y[1], x[1]})
 		}
 	}
 	return out
 }
 
-// placePaper returns where windows begin and end along an axis: at multiples of
-// the stride until the border is covered.
-func (p OcclusionParams) placePaper(size int) [][2]int {
+// placePaper returns where windows begin and end along an axis of an image, given their
+// side and stride along it: at multiples of the stride until the border is covered.
+func placePaper(size, side, stride int) [][2]int {
 	var out [][2]int
-	for from := 0; ; from += p.Stride {
-		out = append(out, [2]int{from, min(from+p.Window, size)})
-		if from+p.Window >= size {
+	for from := 0; ; from += stride {
+		out = append(out, [2]int{from, min(from+side, size)})
+		if from+side >= size {
 			return out
 		}
 	}
@@ -140,14 +148,14 @@ func (p OcclusionParams) placePaper(size int) [][2]int {
 
 // placeOfficial does the same in the manner of the code of Rao et al., "Towards
 // Better Understanding Attribution Methods", CVPR 2022.
-func (p OcclusionParams) placeOfficial(size int) [][2]int {
+func placeOfficial(size, side, stride int) [][2]int {
 	var out [][2]int
-	for k := range size/p.Stride + p.Window/p.Stride - 1 {
-		from := (k - p.Window/p.Stride + 1) * p.Stride
-		if p.Window%2 == 1 {
-			from = k*p.Stride - p.Window/2
+	for k := range size/stride + side/stride - 1 {
+		from := (k - side/stride + 1) * stride
+		if side%2 == 1 {
+			from = k*stride - side/2
 		}
-		if from, to := max(from, 0), min(from+p.Window, size); from < to {
+		if from, to := max(from, 0), min(from+side, size); from < to {
 			out = append(out, [2]int{from, to})
 		}
 	}

@@ -29,10 +29,10 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	}
 	if p.Layer == "input" {
 		m, err := n.Masked(ctx, e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
-		set := func(i int) { m.Set(x.images[i], x.from) }
+		set := func(i int) { m.Set(x.images[i], x.from.of(i)) }
 		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
 	}
-	at, err := p.planesOf(make([]float64, len(x.from)), x.shape)
+	at, err := p.planesOf(make([]float64, len(x.from.of(0))), x.shape)
 	if err != nil {
 		return view{}, err
 	}
@@ -41,7 +41,7 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		return view{}, err
 	}
 	m, err := n.MaskedLayer(ctx, e.Slot, name, "places", placeMask, n.Fit(masks(at.height, at.width), e.Batch))
-	set := func(i int) { m.Set(x.to[i], x.from, x.images[i]) }
+	set := func(i int) { m.Set(x.to[i], x.from.of(i), x.images[i]) }
 	mask := func(row int) []float32 {
 		all := m.Mask(row)
 		others := len(all) - at.pixels() // tokens without a place are always seen

@@ -61,6 +61,9 @@ func (m *RGB) Crop(w, h int) (*RGB, error) {
 // "240x320", height first, when not. The zero Size means none.
 type Size struct{ H, W int }
 
+// Square returns the size of a square.
+func Square(side int) Size { return Size{side, side} }
+
 // MaxSide is the longest side of a [Size].
 const MaxSide = 1 << 14
 
