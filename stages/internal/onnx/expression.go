@@ -49,6 +49,10 @@ func Encoded(m proto.Message) []byte {
 
 // Expressions digests the values of a list of nodes.
 type Expressions struct {
+	// Kernels has nodes count as different that are asked for different outputs: kernels
+	// may depend on that. What they compute doesn't.
+	Kernels bool
+
 	makers map[string]*onnxpb.NodeProto
 	leaf   func(value string) Sum
 	sums   map[string]Sum
@@ -57,7 +61,7 @@ type Expressions struct {
 // NewExpressions digests what nodes make, each after those that it reads. leaf returns the
 // digest of a value that none of them makes.
 func NewExpressions(nodes []*onnxpb.NodeProto, leaf func(value string) Sum) *Expressions {
-	x := &Expressions{map[string]*onnxpb.NodeProto{}, leaf, map[string]Sum{"": {}}}
+	x := &Expressions{makers: map[string]*onnxpb.NodeProto{}, leaf: leaf, sums: map[string]Sum{"": {}}}
 	for _, n := range nodes {
 		for _, v := range n.Output {
 			x.makers[v] = n
@@ -94,9 +98,11 @@ func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 	if len(Bodies(n)) > 0 {
 		reads = append(slices.Clone(n.Input), Taken(n)...)
 	}
-	var asked []byte // kernels may depend on which of their outputs are asked for
+	var asked []byte
 	for _, v := range n.Output {
-		asked = append(asked, byte(min(len(v), 1)))
+		if x.Kernels {
+			asked = append(asked, byte(min(len(v), 1)))
+		}
 	}
 	parts := [][]byte{Encoded(&onnxpb.NodeProto{OpType: n.OpType, Domain: n.Domain, Attribute: attributes}), asked}
 	for _, v := range reads {

@@ -47,6 +47,7 @@ func digestOf(m *onnx.Model, r recipe) stages.Digest {
 		}
 		return onnx.SumOf([]byte("fed"), []byte(v))
 	})
+	x.Kernels = true
 	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(r.canonical, misfused(m.Proto)...))}
 	opsets := slices.Clone(m.Proto.OpsetImport)
 	slices.SortFunc(opsets, func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })
