@@ -80,7 +80,7 @@ func TestProgramsOfRealNets(t *testing.T) {
 				"attribute/abslrp", "attribute/deeplift", "attribute/grad-cam", "attribute/lrp-epsilon", "attribute/saliency", "model/predict", "perturb/ablation",
 			} {
 				s, _ := registry.Builtin().Lookup(stage)
-				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, given) })
+				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
 			}
 		})
 	}
@@ -101,9 +101,9 @@ func TestPrograms(t *testing.T) {
 				if s.Program == nil {
 					continue
 				}
-				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, given) })
+				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
 				if s.Input("baselines") != nil {
-					t.Run(s.Name+" without baselines", func(t *testing.T) { sameProgram(t, s, given, "baselines") })
+					t.Run(s.Name+" without baselines", func(t *testing.T) { sameProgram(t, s, s.NewParams(), given, "baselines") })
 				}
 			}
 		})
@@ -141,7 +141,7 @@ func ranks(size int) stages.Data {
 }
 
 // sameProgram wires all ports of a stage but those unwired.
-func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Data, unwired ...string) {
+func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Type]stages.Data, unwired ...string) {
 	in := map[string][]stages.Data{}
 	for _, port := range s.Inputs {
 		if slices.Contains(unwired, port.Name) {
@@ -153,7 +153,7 @@ func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Dat
 			t.Fatalf("nothing to give to port %s", port.Name)
 		}
 	}
-	rehearsed, unfit := s.Program(t.Context(), s.NewParams(), &stages.Env{Stage: s, Slot: stagetest.NewSlot(), Ports: in})
+	rehearsed, unfit := s.Program(t.Context(), params, &stages.Env{Stage: s, Slot: stagetest.NewSlot(), Ports: in})
 	e, err := stagetest.Env(s, in)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func sameProgram(t *testing.T, s *stages.Stage, given map[stages.Type]stages.Dat
 	slot := &recorder{Slot: stagetest.NewSlot()}
 	defer stagetest.Release(slot.Slot)
 	e.Slot, e.Batch = slot, 2
-	err = s.Run(t.Context(), s.NewParams(), e)
+	err = s.Run(t.Context(), params, e)
 	switch {
 	case err != nil && unfit != nil:
 		t.Skipf("refused, also in a rehearsal: %v", err)

@@ -44,6 +44,7 @@ func TestBoundaries(t *testing.T) {
 	const float, u8, i8 = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8
 	last := op("Transpose", onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
 	single := op("Cast", onnx.Attr{Name: "to", Value: int(float)})
+	wider := op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT32)})
 	over255 := func(f *onnx.Fragment, _ *onnx.Model, x string) string {
 		return f.Op("Div", []string{x, f.Floats("white", []float32{255})})
 	}
@@ -74,6 +75,7 @@ func TestBoundaries(t *testing.T) {
 		{"a batch of 3", net, 3, nil, model.ONNXParams{}, modelfile.Spec{Batch: 3}},
 		{"bytes", net, free, begins(u8, []int{free, 3, 6, 9}, single, over255), model.ONNXParams{Preset: "raw"}, fed(modelfile.Spec{})},
 		{"bytes, NHWC", net, free, begins(u8, []int{free, 6, 9, 3}, last, single, over255), model.ONNXParams{Preset: "raw"}, nhwc},
+		{"bytes in wider integers", net, free, begins(u8, []int{free, 6, 9, 3}, wider, last, single, over255), model.ONNXParams{Preset: "raw"}, nhwc},
 		{"bytes with a scale", net, free, begins(u8, []int{free, 6, 9, 3}, dequantised(1./255, 0, u8), last), model.ONNXParams{}, nhwc},
 		{"signed bytes with a scale", net, free, begins(i8, []int{free, 3, 6, 9}, dequantised(1./255, 128, i8)), model.ONNXParams{}, fed(modelfile.Spec{})},
 	} {

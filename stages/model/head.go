@@ -63,11 +63,11 @@ func headOf(m *onnx.Model, output string) head {
 		case "Exp":
 			logs--
 		case "Div": // Exp over its sum, as exporters write a softmax that has no operator
-			e, sum := makers[output], makers[n.In(1)]
-			if e == nil || sum == nil || e.OpType != "Exp" || sum.OpType != "ReduceSum" || sum.Input[0] != output || logs < 0 || logs > 1 {
+			e, sum := onnx.Node{NodeProto: makers[output]}, onnx.Node{NodeProto: makers[n.In(1)]}
+			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 || logs > 1 {
 				return head{}
 			}
-			return head{op: "Softmax", logits: e.Input[0]}
+			return head{op: "Softmax", logits: e.In(0)}
 		case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "QuantizeLinear", "DequantizeLinear":
 		case "Cast":
 			if !floating(onnxpb.TensorProto_DataType(n.Int("to", 0))) {

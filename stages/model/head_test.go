@@ -344,3 +344,39 @@ func TestHeadsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenNodes holds that nodes without inputs or outputs, which ONNX Runtime refuses,
+// end nothing before it does.
+func TestBrokenNodes(t *testing.T) {
+	modeltest.Runtime(t)
+	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
+	node := func(m *onnx.Model, op string, in, out []string) {
+		m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("broken", op, in, out))
+	}
+	for name, change := range map[string]func(m *onnx.Model){
+		"a sum of nothing": func(m *onnx.Model) {
+			node(m, "Exp", []string{"logits"}, []string{"e"})
+			node(m, "ReduceSum", nil, []string{"s"})
+			node(m, "Div", []string{"e", "s"}, []string{"p"})
+			m.SetOutputs(onnx.Value{Name: "p", Elem: onnxpb.TensorProto_FLOAT})
+		},
+		"an exponential of nothing": func(m *onnx.Model) {
+			node(m, "Exp", nil, []string{"e"})
+			node(m, "ReduceSum", []string{"e"}, []string{"s"})
+			node(m, "Div", []string{"e", "s"}, []string{"p"})
+			m.SetOutputs(onnx.Value{Name: "p", Elem: onnxpb.TensorProto_FLOAT})
+		},
+		"a view for nobody": func(m *onnx.Model) {
+			node(m, "Flatten", []string{"fed"}, nil)
+			begins(onnxpb.TensorProto_UINT8, []int{onnx.Free, 3, 6, 9}, op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}))(m)
+		},
+	} {
+		m := net.model(onnx.Free)
+		change(m)
+		p := *model.ONNX.NewParams().(*model.ONNXParams)
+		p.Path = modeltest.File(t, m)
+		if _, err := stagetest.Try(model.ONNX, &p, nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

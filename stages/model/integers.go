@@ -19,7 +19,8 @@ func integers(t onnxpb.TensorProto_DataType) bool {
 	return false
 }
 
-// readersOf returns the nodes that read an input or a copy of it in another form.
+// readersOf returns the nodes that read an input or a copy of it in another form, and
+// those that make such copies in wider integers.
 func readersOf(m *onnx.Model, input string) []onnx.Node {
 	copies := map[string]bool{input: true}
 	var out []onnx.Node
@@ -30,29 +31,41 @@ func readersOf(m *onnx.Model, input string) []onnx.Node {
 		}
 		switch n.OpType {
 		case "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze":
-			copies[n.Output[0]] = true
+			if len(n.Output) > 0 {
+				copies[n.Output[0]] = true
+			}
 		default:
+			if widened(n) && len(n.Output) > 0 {
+				copies[n.Output[0]] = true
+			}
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
+// widened reports whether a node makes integers of integers that hold every pixel.
+func widened(n onnx.Node) bool {
+	to := onnxpb.TensorProto_DataType(n.Int("to", 0))
+	return n.OpType == "Cast" && (to == onnxpb.TensorProto_INT32 || to == onnxpb.TensorProto_INT64)
+}
+
 // continuous has an input of integers take floating-point numbers, so that there is
-// something to differentiate with respect to: those that a Cast makes of the integers, or
-// those that the integers stand for by the scale of a DequantizeLinear or QLinearConv.
-// Only the last rounds what it is fed.
+// something to differentiate with respect to: those that a Cast makes of the integers,
+// through wider ones perhaps, or those that the integers stand for by the scale of a
+// DequantizeLinear or QLinearConv. Only the last rounds what it is fed.
 func continuous(m *onnx.Model, in onnx.Value) error {
 	if !integers(in.Elem) {
 		return nil
 	}
 	g := m.Proto.Graph
 	for _, n := range readersOf(m, in.Name) {
-		switch n.OpType {
-		case "Cast", "Shape":
-		case "DequantizeLinear":
+		to := onnxpb.TensorProto_DataType(n.Int("to", 0))
+		switch {
+		case n.OpType == "Cast" && floating(to), n.OpType == "Shape":
+		case widened(n), n.OpType == "DequantizeLinear":
 			n.OpType, n.Domain, n.Input, n.Attribute = "Identity", "", n.Input[:1], nil
-		case "QLinearConv":
+		case n.OpType == "QLinearConv":
 			q := m.Fresh(in.Name + "/quantised")
 			round := onnx.NewNode(q, "QuantizeLinear", []string{n.In(0), n.In(1), n.In(2)}, []string{q})
 			g.Node = slices.Insert(g.Node, slices.Index(g.Node, n.NodeProto), round)
@@ -88,6 +101,9 @@ func rangeOf(m *onnx.Model, in onnx.Value) []float64 {
 	for _, n := range readersOf(m, in.Name) {
 		switch n.OpType {
 		case "Cast":
+			if widened(n) {
+				continue
+			}
 			return []float64{least, least + 255}
 		case "DequantizeLinear", "QLinearConv":
 			scale, zero := constants[n.In(1)], constants[n.In(2)]

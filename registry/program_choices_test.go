@@ -1,0 +1,80 @@
+package registry_test
+
+import (
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// otherwise are what parameters without a list of choices are set to.
+var otherwise = map[string][]string{
+	"target": {"label", "1", "predicted:2", "2-1", "predicted-predicted:2"},
+	"layer":  {"input", "middle", "final"},
+}
+
+// afterwards are parameters of what a stage makes of answers that programs returned.
+var afterwards = []string{"reduce", "size", "ties", "upsample", "values"}
+
+// TestProgramsOfChoices is TestPrograms with every other choice of each parameter of
+// programs, one at a time, with targets of every kind and with inner layers.
+func TestProgramsOfChoices(t *testing.T) {
+	if _, err := registry.OpenRuntime(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	for _, name := range []string{"resnet", "vit"} {
+		t.Run(name, func(t *testing.T) {
+			programsOfChoices(t, givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half"))
+		})
+	}
+}
+
+func programsOfChoices(t *testing.T, given map[stages.Type]stages.Data) {
+	two := maps.Clone(given) // classes whose difference is explained
+	pair := stages.NewTensor([]int64{2, 1}, 2).Encode()
+	two[stages.Targets] = stagetest.Items(nil, pair, pair)
+	for _, s := range everyStage() {
+		if s.Program == nil {
+			continue
+		}
+		for _, f := range stages.Fields(s.NewParams()) {
+			if slices.Contains(afterwards, f.Name) {
+				continue
+			}
+			for _, c := range append(f.Choices, otherwise[f.Name]...) {
+				p := fewer(s.NewParams())
+				at := reflect.ValueOf(p).Elem().FieldByIndex(f.Index)
+				if at.String() == c {
+					continue
+				}
+				at.SetString(c)
+				if v, ok := p.(interface{ Validate() error }); ok && v.Validate() != nil {
+					continue
+				}
+				explained := given
+				if f.Name == "target" && strings.Contains(c, "-") {
+					explained = two
+				}
+				t.Run(s.Name+"/"+f.Name+"/"+c, func(t *testing.T) { sameProgram(t, s, p, explained, "baselines") })
+			}
+		}
+	}
+}
+
+// fewer has parameters ask for a few samples and steps, which takes less time.
+func fewer(params any) any {
+	for _, f := range stages.Fields(params) {
+		at := reflect.ValueOf(params).Elem().FieldByIndex(f.Index)
+		switch f.Name {
+		case "masks", "samples", "steps":
+			at.SetInt(min(at.Int(), 8))
+		}
+	}
+	return params
+}
