@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,7 +19,8 @@ var (
 )
 
 // Answer returns the first sentence of the answer in a review folder's README.md, as plain
-// text; "" where the folder has no answer of the last run.
+// text, behind the first warning that it says little; "" where the folder has no answer of
+// the last run. How scores compare with guessing is no answer.
 func Answer(dir string) string {
 	file := filepath.Join(dir, "README.md")
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
@@ -38,6 +40,7 @@ func Answer(dir string) string {
 
 func answerIn(readme string) string {
 	var paragraph []string
+	caution := ""
 lines:
 	for line := range strings.Lines(readme) {
 		line = strings.TrimSpace(line)
@@ -45,6 +48,9 @@ lines:
 		case strings.HasPrefix(line, "# "), strings.HasPrefix(line, "<!-- text "), line == "" && len(paragraph) == 0:
 		case line == "", strings.HasPrefix(line, "<!--"):
 			break lines
+		case len(paragraph) == 0 && strings.HasPrefix(line, warningMark):
+			caution = cmp.Or(caution, strings.TrimPrefix(line, "> ")+" ")
+		case len(paragraph) == 0 && (moreWarnings.MatchString(line) || guessLine.MatchString(line)):
 		case len(paragraph) == 0 && (strings.ContainsRune("#>|-<", rune(line[0])) || line[0] == '*' && !strings.HasPrefix(line, "**")):
 			return "" // a section, a mark or a table: there's no answer before them
 		default:
@@ -55,7 +61,10 @@ lines:
 	if at := sentenceEnd.FindStringIndex(text); at != nil {
 		text = text[:at[0]+1]
 	}
-	text = markup.ReplaceAllString(text, "$1")
+	if text == "" {
+		return ""
+	}
+	text = markup.ReplaceAllString(caution+text, "$1")
 	text = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

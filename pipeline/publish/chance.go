@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,14 @@ type guess struct {
 	mean, chance float64
 	n            int
 }
+
+// What chances writes is told from the answer by these.
+const warningMark = "> **Warning:** "
+
+var (
+	moreWarnings = regexp.MustCompile(`^> And [0-9]+ more\.$`)
+	guessLine    = regexp.MustCompile(`^[^:]+: .* over [0-9]+ items?; guessing gives [^ ]+\.$`)
+)
 
 // told is how many of a stage's guesses are told one by one.
 const told = 6
@@ -44,7 +53,7 @@ func (m *merge) chances(p printer) {
 		var each []string
 		for _, g := range all {
 			if !(g.mean >= 2*g.chance) {
-				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. What follows says little.\n", g.cell, brief(g.mean, 3), brief(g.chance, 3)))
+				warnings = append(warnings, fmt.Sprintf(warningMark+"`%s` is %s, and guessing gives %s. What follows says little.\n", g.cell, brief(g.mean, 3), brief(g.chance, 3)))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
 			each = append(each, strings.TrimSpace(inline(place)+" "+brief(g.mean, 3)))

@@ -8,7 +8,8 @@ import (
 )
 
 // TestChance holds that scores that guessing has too stand before the answer, and that
-// those that hardly do better begin it with a warning.
+// those that hardly do better begin it with a warning. What a run ends with is the answer
+// all the same, behind the warning.
 func TestChance(t *testing.T) {
 	r := newWorld().review()
 	add := func(id string, right ...float64) {
@@ -23,15 +24,28 @@ func TestChance(t *testing.T) {
 	}
 	r.Order = stages.Order{"model": {"good", "bad"}}
 	add("good", 1, 1, 1, 0)
-	_, files := fresh(t, r)
+	dir, files := fresh(t, r)
 	want := "\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n<!-- text leaderboard"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Contains(text, "Warning") {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
+	if got, want := Answer(dir), "ig ranks first of 3 (mean 0.270)."; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
 	add("bad", 0, 0, 0, 1)
-	_, files = fresh(t, r)
+	dir, files = fresh(t, r)
 	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
+	}
+	if got, want := Answer(dir), "Warning: accuracy[model=bad] is 0.25, and guessing gives 0.25. What follows says little. ig ranks first of 3 (mean 0.270)."; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+	for i := range told + 3 {
+		add("worse-"+string(rune('a'+i)), 0, 0, 0, 1)
+	}
+	dir, _ = fresh(t, r)
+	if got, want := Answer(dir), " What follows says little. ig ranks first of 3 (mean 0.270)."; !strings.HasSuffix(got, want) || strings.Count(got, "Warning") != 1 {
+		t.Errorf("the answer is %q, which should have one warning and end with %q", got, want)
 	}
 }

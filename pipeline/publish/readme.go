@@ -232,10 +232,7 @@ func (m *merge) means(p printer) {
 			if !math.IsNaN(s.mean) {
 				mean = brief(s.mean, 4)
 			}
-			name := l.cell
-			if scoreName(l.stage(), s.port) != l.stage() {
-				name = s.port + " of " + name
-			}
+			name := s.portOf(l) + l.cell
 			if l.old {
 				name += " (of an earlier run)"
 			}
@@ -257,6 +254,14 @@ func (m *merge) means(p printer) {
 		p("%s in [cells](cells).\n\n", count(more, "more mean", "more means"))
 	}
 	p("</details>\n\n")
+}
+
+// portOf says which of its cell's scores it is, where the name of the cell doesn't.
+func (s summaryScore) portOf(l *line) string {
+	if scoreName(l.stage(), s.port) == l.stage() {
+		return ""
+	}
+	return s.port + " of "
 }
 
 // elsewhere says which scores of items aren't in the folder, and how to get them.
@@ -284,7 +289,7 @@ func (m *merge) undefined(p printer) {
 	for _, l := range m.lines {
 		for _, s := range l.scores {
 			if s.undefined > 0 {
-				names = append(names, fmt.Sprintf("%s %d of %d", code(l.cell), s.undefined, l.n))
+				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(s.portOf(l)), code(l.cell), s.undefined, l.n))
 			}
 		}
 	}
