@@ -79,7 +79,7 @@ func (x *Expressions) Value(v string) Sum {
 	if n := x.makers[v]; n == nil {
 		s = x.leaf(v)
 	} else if s = x.Node(n); v != n.Output[0] {
-		s = SumOf(s[:], []byte{byte(slices.Index(n.Output, v))})
+		s = SumOf(s[:], binary.AppendUvarint(nil, uint64(slices.Index(n.Output, v))))
 	}
 	x.sums[v] = s
 	return s
