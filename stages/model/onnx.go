@@ -125,10 +125,9 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 }
 
 // read brings a model into the form that travels, which takes a run of it.
-func read(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, error) {
-	var out modelfile.Model
-	err := rewrite.Order(m)
-	if err != nil {
+func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model, err error) {
+	defer onnx.Sound(&err)
+	if err = rewrite.Order(m); err != nil {
 		return out, err
 	}
 	m.FlushSubnormals()

@@ -273,7 +273,9 @@ func (w *world) try(s *stages.Stage, in map[string][]stages.Data) (result, error
 func (w *world) outputs(t *testing.T, s *stages.Stage) string {
 	t.Helper()
 	models := []string{"resnet"}
-	if s.Device {
+	// What lists the nodes of a graph depends on the runtime that simplified it: that of the
+	// ViT has others from release to release.
+	if s.Device && s.Name != "attribute/lrp-conservation" {
 		models = []string{"resnet", "vit"}
 	}
 	h, refused := "", 0

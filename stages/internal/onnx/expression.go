@@ -146,7 +146,8 @@ func (g *Graph) Adopt(t *onnxpb.TensorProto, called string, from *Graph) {
 	}
 }
 
-// Derive says that the constant called name was computed, as how says, from others. Where
+// Derive says that the constant called name was computed, as how says, from others; a
+// change of the formula changes how. Where
 // the bytes of one of these depend on the processor, so do its own, and it counts by its
 // expression too.
 func (g *Graph) Derive(name, how string, from ...string) {
