@@ -135,10 +135,10 @@ func (m *Model) WeightSum(t *onnxpb.TensorProto) Sum {
 	return TensorSum(t)
 }
 
-// Adopt adds a constant that is called called in another graph, under its own name.
-func (g *Graph) Adopt(t *onnxpb.TensorProto, called string, from *Graph) {
+// Adopt adds a constant of another graph, under its own name: name is the one it has there.
+func (g *Graph) Adopt(t *onnxpb.TensorProto, name string, from *Graph) {
 	g.AddWeight(t)
-	if s, ok := from.Computed[called]; ok {
+	if s, ok := from.Computed[name]; ok {
 		if g.Computed == nil {
 			g.Computed = map[string]Sum{}
 		}
