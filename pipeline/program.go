@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// errNotCompiled says that a key can't be known yet: the program that the cell would run
-// has to be compiled first, which takes too long for who asks.
+// errNotCompiled says that a key isn't known yet: the program that the cell would run has
+// to be compiled first, which the scheduling goroutine doesn't wait for.
 var errNotCompiled = errors.New("its program isn't compiled yet")
 
 // programs are the digests of programs that a run has found or looked up.
@@ -21,8 +21,8 @@ type programs struct {
 	making map[stages.Digest]chan struct{} // closed once it's known, or couldn't be found
 }
 
-// take returns the digest known under a key. Where nobody is finding it the caller is to
-// do so, and says with done what came of it; else it waits.
+// take returns the digest known under a key. It waits for a caller that is compiling it;
+// where there is none, this caller compiles it and reports the result with done.
 func (p *programs) take(key stages.Digest) (d stages.Digest, ok bool, done func(stages.Digest, error)) {
 	for {
 		p.mu.Lock()
@@ -132,8 +132,8 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 	return nil
 }
 
-// compileSlots is where programs are compiled to learn their digests: a processor's
-// slots keep the graphs that they are made of for those that will run.
+// compileSlot returns a slot to compile programs on, whose digests are wanted. It shares
+// the cache of the processor's slots, so that the graphs are there when the programs run.
 func (r *resolver) compileSlot() *device.Slot {
 	return r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 }

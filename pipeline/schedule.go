@@ -155,8 +155,8 @@ func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 	})
 }
 
-// startCompiling has the program of a cell compiled, beside which slot does nothing else.
-// Then the cell has a key, and is due again.
+// startCompiling compiles the program of a cell, which occupies slot meanwhile. Then the
+// cell has a key, and is due again.
 func (r *run) startCompiling(wg *pool.Pool, slot *device.Slot) {
 	n := r.unknown[0]
 	r.unknown = r.unknown[1:]
