@@ -19,17 +19,15 @@ type Device struct {
 
 func (d Device) String() string { return fmt.Sprintf("%s:%d", d.Class, d.Index) }
 
-// A Slot is a device together with what is loaded on it. One chunk at a time
-// runs on a slot.
+// A Slot is a device together with what is loaded on it. One chunk at a time runs on a slot.
 type Slot interface {
 	Device() Device
-	// Keep returns what make made the last time it was called with this key on
-	// this slot, or calls it. What isn't used for long is closed when room is
-	// needed, never while a chunk runs. weight is its approximate size in bytes.
-	// make may call Keep and Share, with other keys.
+	// Keep returns what make made the last time it was called with this key on this slot, or calls it. What
+	// isn't used for long is closed when room is needed, never while a chunk runs. weight is its approximate
+	// size in bytes. make may call Keep and Share, with other keys.
 	Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
-	// Share does the same for what several slots may use at once: those of one
-	// processor make it once, or have the same error. make must not ask for what it makes.
+	// Share does the same for what several slots may use at once: those of one processor make it once, or
+	// have the same error. make must not ask for what it makes.
 	Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
@@ -37,8 +35,8 @@ type Slot interface {
 type Data struct {
 	Coord []Coord // the cell's place on the collapsed axes, sorted by axis; empty when none is collapsed
 	Facts Facts
-	// Items has, for a Whole stage, every item of the port in order, or a single
-	// one with an empty id for a value.
+	// Items has, for a Whole stage, every item of the port in order, or a single one with an empty id for a
+	// value.
 	Items Items
 	// Load returns the payload of item i. The bytes must not be changed.
 	Load func(i int) ([]byte, error)
@@ -73,9 +71,9 @@ type Member struct {
 	Data []byte
 }
 
-// A Call is one item of an itemwise call and what belongs to it. One made of a
-// source has the source's id and, if that is a file, the digest of it and its note.
-// One of a Group stage has the origin as its id and the digest of the first member.
+// A Call is one item of an itemwise call and what belongs to it. One made of a source has the source's id
+// and, if that is a file, the digest of it and its note. One of a Group stage has the origin as its id and
+// the digest of the first member.
 type Call struct {
 	Item               // of the first item port; see below for what has none
 	Source  *Source    // when the stage has Sources
@@ -97,28 +95,25 @@ type Beside struct {
 	Params any
 }
 
-// Env is what a running stage sees. Its methods may be called by one goroutine
-// at a time.
+// Env is what a running stage sees. Its methods may be called by one goroutine at a time.
 type Env struct {
 	// Stage is the running stage.
 	Stage *Stage
 	// Slot is where to compute.
 	Slot Slot
-	// Batch is how many items or forward passes to hand to the device at once.
-	// It must not influence any output.
+	// Batch is how many items or forward passes to hand to the device at once. It must not influence any
+	// output.
 	Batch int
 	// Calls are the items of an itemwise call.
 	Calls []Call
-	// Ports holds, by input port, what the upstream cells hand over: of every
-	// port for a Whole stage, of value ports for the others. An itemwise stage
-	// finds the Facts of its item ports here too.
+	// Ports holds, by input port, what the upstream cells hand over: of every port for a Whole stage, of
+	// value ports for the others. An itemwise stage finds the Facts of its item ports here too.
 	Ports map[string][]Data
 	// Order is the order of the ids of the collapsed axes, of an Ordered stage.
 	Order Order
 	// Read are the sources of a Whole stage.
 	Read []Source
-	// Beside are the cells that will run on the same calls next, on this slot; see
-	// [Def.Together].
+	// Beside are the cells that will run on the same calls next, on this slot; see [Def.Together].
 	Beside []Beside
 	// Seed is the experiment's seed, 0 unless the stage is Seeded.
 	Seed uint64
@@ -138,8 +133,8 @@ func (e *Env) Len() int { return len(e.Calls) }
 // Wired reports whether an input port is connected.
 func (e *Env) Wired(port string) bool { return len(e.Ports[port]) > 0 }
 
-// In returns the payload of item i on an input port of items, nil if the port
-// isn't wired. The bytes must not be changed.
+// In returns the payload of item i on an input port of items, nil if the port isn't wired. The bytes must not
+// be changed.
 func (e *Env) In(port string, i int) []byte {
 	m := e.Members(port, i)
 	if len(m) == 0 {
@@ -148,8 +143,8 @@ func (e *Env) In(port string, i int) []byte {
 	return m[0].Data
 }
 
-// Members returns, for a Group stage, all items of a port that have the origin
-// of call i; for the others the single item that belongs to it.
+// Members returns, for a Group stage, all items of a port that have the origin of call i; for the others the
+// single item that belongs to it.
 func (e *Env) Members(port string, i int) []Member {
 	for k := range e.Stage.Inputs {
 		if e.Stage.Inputs[k].Name == port {
@@ -165,8 +160,7 @@ func (e *Env) Members(port string, i int) []Member {
 // Source returns the source of item i.
 func (e *Env) Source(i int) Source { return *e.Calls[i].Source }
 
-// Value returns the payload of a port that carries one value, nil if the port
-// isn't wired.
+// Value returns the payload of a port that carries one value, nil if the port isn't wired.
 func (e *Env) Value(port string) ([]byte, error) {
 	d := e.Ports[port]
 	if len(d) == 0 {
@@ -185,8 +179,7 @@ func (e *Env) ValueDigest(port string) Digest {
 	return Digest{}
 }
 
-// Facts returns the facts of an input port, of the first cell if axes are
-// collapsed.
+// Facts returns the facts of an input port, of the first cell if axes are collapsed.
 func (e *Env) Facts(port string) Facts {
 	if d := e.Ports[port]; len(d) > 0 {
 		return d[0].Facts
@@ -194,14 +187,14 @@ func (e *Env) Facts(port string) Facts {
 	return nil
 }
 
-// Put hands over the result of item i. Each and Group stages put exactly one
-// payload on every output port for every item.
+// Put hands over the result of item i. Each and Group stages put exactly one payload on every output port for
+// every item.
 func (e *Env) Put(port string, i int, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, Call: i, Data: payload})
 }
 
-// Add hands over one of several results of item i of an Expand stage. Its id
-// will be the item's id, a slash and sub.
+// Add hands over one of several results of item i of an Expand stage. Its id will be the item's id, a slash
+// and sub.
 func (e *Env) Add(port string, i int, sub string, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, Call: i, ID: sub, Data: payload})
 }
@@ -222,8 +215,8 @@ func (e *Env) SetFacts(port string, f Facts) {
 	e.OutFacts[port] = f
 }
 
-// A Warning tells the user something that isn't an error. Of a cell's warnings that
-// have one reason the user gets one, with their number.
+// A Warning tells the user something that isn't an error. Of a cell's warnings that have one reason the user
+// gets one, with their number.
 type Warning struct {
 	Reason string // what they have in common; isn't shown
 	Text   string
@@ -258,9 +251,8 @@ func (e *Env) Done(n int) {
 	}
 }
 
-// Rand returns a generator for one purpose and the item i of the call. It
-// depends on the seed, the stage's name, the purpose and the item's payload
-// digest (for a source its file and note), and on nothing else.
+// Rand returns a generator for one purpose and the item i of the call. It depends on the seed, the stage's
+// name, the purpose and the item's payload digest (for a source its file and note), and on nothing else.
 func (e *Env) Rand(purpose string, i int) *rand.Rand {
 	c := &e.Calls[i]
 	d := c.Digest

@@ -10,13 +10,12 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the cause of an error of [OpenFile] for a folder, a pipe, a
-// device or a socket.
+// ErrNotRegular is the cause of an error of [OpenFile] for a folder, a pipe, a device or a socket.
 var ErrNotRegular = errors.New("not a regular file")
 
-// OpenFile opens a regular file for reading; links are followed. Every file that
-// an experiment names is opened by it or by [ReadFile]: a pipe would block forever,
-// a device may never end, and opening either may do something.
+// OpenFile opens a regular file for reading; links are followed. Every file that an experiment names is
+// opened by it or by [ReadFile]: a pipe would block forever, a device may never end, and opening either may
+// do something.
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -33,8 +32,8 @@ func OpenFile(path string) (*os.File, error) {
 	return Regular(f)
 }
 
-// Regular returns f if it is a regular file, else it closes it. A caller that opens
-// by other means than [OpenFile] must do so with O_NONBLOCK.
+// Regular returns f if it is a regular file, else it closes it. A caller that opens by other means than
+// [OpenFile] must do so with O_NONBLOCK.
 func Regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -100,5 +99,6 @@ func ReadAll(f *os.File, limit int64) ([]byte, error) {
 }
 
 func tooLarge(f *os.File, n, limit int64) error {
-	return &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%d bytes are more than the %d that are read", n, limit)}
+	return &fs.PathError{Op: "read", Path: f.Name(),
+		Err: fmt.Errorf("%d bytes are more than the %d that are read", n, limit)}
 }

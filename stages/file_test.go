@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestOpenFile: only regular files are opened, whatever leads to them, and none of
-// the others blocks.
+// TestOpenFile: only regular files are opened, whatever leads to them, and none of the others blocks.
 func TestOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -21,13 +20,15 @@ func TestOpenFile(t *testing.T) {
 	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
 		t.Skip(err)
 	}
-	for name, target := range map[string]string{"link": "file", "piped": "pipe", "zero": "/dev/zero", "loop": "loop", "nowhere": "none"} {
+	for name, target := range map[string]string{"link": "file", "piped": "pipe", "zero": "/dev/zero",
+		"loop": "loop", "nowhere": "none"} {
 		if err := os.Symlink(target, at(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, want := range map[string]error{
-		"file": nil, "link": nil, "pipe": ErrNotRegular, "piped": ErrNotRegular, "zero": ErrNotRegular, ".": ErrNotRegular,
+		"file": nil, "link": nil, "pipe": ErrNotRegular, "piped": ErrNotRegular, "zero": ErrNotRegular,
+		".":    ErrNotRegular,
 		"loop": syscall.ELOOP, "nowhere": fs.ErrNotExist,
 	} {
 		b, err := ReadFile(at(name), 4)
@@ -35,7 +36,8 @@ func TestOpenFile(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %v", name, b, err, want)
 		}
 	}
-	if _, err := ReadFile(at("file"), 3); err == nil || !strings.Contains(err.Error(), "4 bytes are more than the 3") {
+	if _, err := ReadFile(at("file"), 3); err == nil ||
+		!strings.Contains(err.Error(), "4 bytes are more than the 3") {
 		t.Errorf("a file that's too large: %v", err)
 	}
 	if b, err := ReadFile("/proc/self/status", 1<<20); err == nil && len(b) < 100 {

@@ -19,16 +19,14 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Short returns the first 16 hexadecimal digits, for people.
 func (d Digest) Short() string { return hex.EncodeToString(d[:8]) }
 
-// An Item names a payload. Items keep the origin they were made from: the id of
-// the item of the data set.
+// An Item names a payload. Items keep the origin they were made from: the id of the item of the data set.
 type Item struct {
 	ID     string
 	Origin string // ID itself, for an item made from a source
 	Digest Digest // of the payload
 }
 
-// Items are a list of items that may be too long for memory: they are read one by
-// one, best in order.
+// Items are a list of items that may be too long for memory: they are read one by one, best in order.
 type Items interface {
 	Len() int
 	At(i int) (Item, error)
@@ -43,16 +41,14 @@ func (s ItemSlice) Len() int { return len(s) }
 // At returns item i. The error is always nil.
 func (s ItemSlice) At(i int) (Item, error) { return s[i], nil }
 
-// A Source is one thing outside the experiment: a file, a number to draw an
-// image from.
+// A Source is one thing outside the experiment: a file, a number to draw an image from.
 type Source struct {
 	ID   string // becomes the id of the items made from it; unique within a cell
 	File string // path of a file whose bytes matter, or ""
 	Note string // what else decides the payloads made from it: a label, a seed
 }
 
-// Facts hold for all items of a port. They travel with the items and enter the
-// keys of whatever reads them.
+// Facts hold for all items of a port. They travel with the items and enter the keys of whatever reads them.
 type Facts map[string]string
 
 // A Direction says which scores are better.
@@ -75,9 +71,9 @@ type Measure struct {
 	// Chance is the mean that guessing gives, 0 where that isn't known.
 	Chance float64
 
-	// ItemTolerance is that of the score of one item, where it's larger: a score
-	// that depends on the order of pixels jumps when two of nearly the same relevance
-	// change places, which rounding on another processor does. 0 stands for Tolerance.
+	// ItemTolerance is that of the score of one item, where it's larger: a score that depends on the order of
+	// pixels jumps when two of nearly the same relevance change places, which rounding on another processor
+	// does. 0 stands for Tolerance.
 	ItemTolerance float64
 }
 
@@ -99,11 +95,13 @@ func (m Measure) Facts(more Facts) Facts {
 	return f
 }
 
-// MeasureOf reads the measure in f. What f doesn't say has the widest meaning:
-// no direction, no range, no tolerance.
+// MeasureOf reads the measure in f. What f doesn't say has the widest meaning: no direction, no range, no
+// tolerance.
 func MeasureOf(f Facts) Measure {
-	m := Measure{Unit: f["unit"], Direction: Direction(f["direction"]), Variant: f["variant"], Low: math.Inf(-1), High: math.Inf(1)}
-	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance, "item_tolerance": &m.ItemTolerance, "chance": &m.Chance} {
+	m := Measure{Unit: f["unit"], Direction: Direction(f["direction"]), Variant: f["variant"],
+		Low: math.Inf(-1), High: math.Inf(1)}
+	for name, v := range map[string]*float64{"low": &m.Low, "high": &m.High, "tolerance": &m.Tolerance,
+		"item_tolerance": &m.ItemTolerance, "chance": &m.Chance} {
 		if x, err := strconv.ParseFloat(f[name], 64); err == nil {
 			*v = x
 		}

@@ -8,8 +8,8 @@ import (
 // An Order holds, by axis, ids in the order in which an experiment writes them.
 type Order map[string][]string
 
-// Compare orders two ids of an axis as the experiment writes them. Ids that it
-// doesn't write come last, sorted as text; so are all ids of an unknown axis.
+// Compare orders two ids of an axis as the experiment writes them. Ids that it doesn't write come last,
+// sorted as text; so are all ids of an unknown axis.
 func (o Order) Compare(axis, a, b string) int {
 	i, j := slices.Index(o[axis], a), slices.Index(o[axis], b)
 	if i < 0 && j < 0 {

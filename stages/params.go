@@ -11,17 +11,16 @@ import (
 //
 //	Steps int `yaml:"steps" doc:"how many steps" min:"1" max:"1000"`
 //
-// Tags: yaml, its name in an experiment file (required); doc, one line;
-// choices:"a|b", the only texts allowed; min and max, the closed range of a
-// number; file:"read", a path, taken relative to the experiment file and never
-// part of a key (the digest of what it names is); key:"-", a parameter that only
-// steers which items there are, and so isn't part of a key either; axis:"scores", the
-// name of an axis, or a list of them, that over collapses on the input scores. An axis
-// left empty is the only collapsed one; with axis:"maps,optional" there may be none.
+// Tags: yaml, its name in an experiment file (required); doc, one line; choices:"a|b", the only texts
+// allowed; min and max, the closed range of a number; file:"read", a path, taken relative to the experiment
+// file and never part of a key (the digest of what it names is); key:"-", a parameter that only steers which
+// items there are, and so isn't part of a key either; axis:"scores", the name of an axis, or a list of them,
+// that over collapses on the input scores. An axis left empty is the only collapsed one; with
+// axis:"maps,optional" there may be none.
 //
-// Types: bool, int, float64, string, slices of these, and types that implement
-// encoding.TextMarshaler and, by pointer, encoding.TextUnmarshaler (written as one
-// plain scalar in YAML, or as a list of scalars, which they read as "[a, b]").
+// Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
+// pointer, encoding.TextUnmarshaler (written as one plain scalar in YAML, or as a list of scalars, which they
+// read as "[a, b]").
 type Field struct {
 	Name    string
 	Doc     string
@@ -38,13 +37,12 @@ type Field struct {
 
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 
-// IsText reports whether the parameter is written as one scalar that its type
-// itself reads.
+// IsText reports whether the parameter is written as one scalar that its type itself reads.
 func (f Field) IsText() bool { return f.Type.Implements(textMarshaler) }
 
-// Fields describes the parameters in the struct that params is or points to, in
-// the order of their declaration. Embedded structs are part of it. It panics on a
-// malformed declaration, which is a bug in this program.
+// Fields describes the parameters in the struct that params is or points to, in the order of their
+// declaration. Embedded structs are part of it. It panics on a malformed declaration, which is a bug in this
+// program.
 func Fields(params any) []Field {
 	t := reflect.TypeOf(params)
 	if t.Kind() == reflect.Pointer {

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// A Table holds results in long form: key columns say what a row is about,
-// number columns what was found. Its stage orders the rows.
+// A Table holds results in long form: key columns say what a row is about, number columns what was found. Its
+// stage orders the rows.
 type Table struct {
 	Title   string   `json:"title"`
 	Keys    []string `json:"keys"`    // names of the key columns: axes, "item"
 	Numbers []Column `json:"numbers"` // the number columns
 	Rows    []Row    `json:"rows"`
 
-	// Ranked says that the order of the rows is a result: best first. Rows of other
-	// tables may be stored sorted, and shown as the experiment orders their ids.
+	// Ranked says that the order of the rows is a result: best first. Rows of other tables may be stored
+	// sorted, and shown as the experiment orders their ids.
 	Ranked bool `json:"ranked,omitempty"`
 }
 
@@ -26,8 +26,7 @@ type Column struct {
 	Unit      string    `json:"unit,omitempty"`
 	Direction Direction `json:"direction,omitempty"`
 	Variant   string    `json:"variant,omitempty"`
-	// Tolerance is the absolute difference within which a number counts as
-	// reproduced on another machine.
+	// Tolerance is the absolute difference within which a number counts as reproduced on another machine.
 	Tolerance float64 `json:"tolerance"`
 	// Digits is how many digits follow the point where people read the number.
 	Digits int `json:"digits"`

@@ -22,7 +22,8 @@ var dtypes = map[DType]struct {
 	size int
 	npy  string
 }{
-	U8: {"u8", 1, "|u1"}, U32: {"u32", 4, "<u4"}, I64: {"i64", 8, "<i8"}, F32: {"f32", 4, "<f4"}, F64: {"f64", 8, "<f8"},
+	U8: {"u8", 1, "|u1"}, U32: {"u32", 4, "<u4"}, I64: {"i64", 8, "<i8"}, F32: {"f32", 4, "<f4"},
+	F64: {"f64", 8, "<f8"},
 }
 
 func (d DType) String() string { return dtypes[d].name }
@@ -33,8 +34,8 @@ func (d DType) Size() int { return dtypes[d].size }
 // NPY returns the type's name in NumPy's file format.
 func (d DType) NPY() string { return dtypes[d].npy }
 
-// A Tensor is a dense array in C order. Its encoding is one byte of type, one of
-// rank, the dimensions as little-endian uint32, and the elements, little-endian.
+// A Tensor is a dense array in C order. Its encoding is one byte of type, one of rank, the dimensions as
+// little-endian uint32, and the elements, little-endian.
 type Tensor struct {
 	DType DType
 	Shape []int
@@ -78,8 +79,8 @@ func NewTensor[T uint8 | uint32 | int64 | float32 | float64](v []T, shape ...int
 	return t
 }
 
-// Scalar returns the encoding of a single f64, the payload of a score. Every NaN
-// gives the same bytes, whatever processor and operation it came from.
+// Scalar returns the encoding of a single f64, the payload of a score. Every NaN gives the same bytes,
+// whatever processor and operation it came from.
 func Scalar(x float64) []byte {
 	if math.IsNaN(x) {
 		x = math.NaN()
@@ -129,7 +130,8 @@ func DecodeTensor(b []byte) (Tensor, error) {
 	}
 	t.Raw = b[4*len(t.Shape):]
 	if len(t.Raw) != want {
-		return Tensor{}, fmt.Errorf("a %s tensor of shape %v holds %d bytes, not %d", t.DType, t.Shape, len(t.Raw), want)
+		return Tensor{}, fmt.Errorf("a %s tensor of shape %v holds %d bytes, not %d", t.DType, t.Shape,
+			len(t.Raw), want)
 	}
 	return t, nil
 }

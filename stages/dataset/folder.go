@@ -32,20 +32,19 @@ func (p *FolderParams) Validate() error {
 		return stages.BadField("path", "path is missing: the folder that holds the images")
 	}
 	if p.Resize > 0 && !p.Size.IsZero() {
-		return stages.BadField("resize", "resize and size exclude each other: resize keeps the shape, size gives it")
+		return stages.BadField("resize",
+			"resize and size exclude each other: resize keeps the shape, size gives it")
 	}
 	return nil
 }
 
-// Folder reads photographs. It makes 8-bit RGB images with the very pixels that
-// Pillow and torchvision's Resize and CenterCrop give, turned as Pillow's exif_transpose
-// turns them. An item's id is the file's
-// path in the folder, with slashes. A file that is skipped makes no item on any
-// port; without classes there are no labels.
+// Folder reads photographs. It makes 8-bit RGB images with the very pixels that Pillow and torchvision's
+// Resize and CenterCrop give, turned as Pillow's exif_transpose turns them. An item's id is the file's path
+// in the folder, with slashes. A file that is skipped makes no item on any port; without classes there are no
+// labels.
 //
-// Facts: height and width on images where size or crop fixes them; classes and
-// labels (newline-separated names) on labels where names, class folders or a list
-// of class names tell them.
+// Facts: height and width on images where size or crop fixes them; classes and labels (newline-separated
+// names) on labels where names, class folders or a list of class names tell them.
 var Folder = stages.New(stages.Def[FolderParams]{
 	Name: "dataset/folder",
 	Doc: `labelled photographs from a folder
@@ -132,7 +131,8 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 			list = fmt.Sprintf("%s; and %d more", list, len(bad)-named)
 		}
 		if p.Corrupt == "fail" {
-			return fmt.Errorf("of %d files %d can't be read (corrupt: skip goes on without them): %s", e.Len(), len(bad), list)
+			return fmt.Errorf("of %d files %d can't be read (corrupt: skip goes on without them): %s",
+				e.Len(), len(bad), list)
 		}
 		e.Warn("of %d files %d are skipped: %s", e.Len(), len(bad), list)
 	}

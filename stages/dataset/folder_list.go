@@ -26,8 +26,7 @@ type listing struct {
 // maxLabel bounds class numbers, so that a slip in a list is noticed.
 const maxLabel = 1 << 24
 
-// listFolder lists images in a fixed order: that of the CSV file, else sorted by
-// path.
+// listFolder lists images in a fixed order: that of the CSV file, else sorted by path.
 func listFolder(p FolderParams) (*listing, error) {
 	info, err := os.Stat(p.Path)
 	if err != nil {
@@ -113,21 +112,25 @@ func readList(folder, list string, names []string) (*listing, error) {
 		}
 		id := path.Clean(e.file)
 		if first := seen[id]; first > 0 {
-			return nil, fmt.Errorf("%s:%d: the file %q stands on line %d already", list, e.line, e.file, first)
+			return nil, fmt.Errorf("%s:%d: the file %q stands on line %d already", list, e.line, e.file,
+				first)
 		}
 		seen[id] = e.line
 		label, err := strconv.Atoi(e.label)
 		switch {
 		case err != nil && number:
-			return nil, fmt.Errorf("%s:%d: the label %q isn't a number, as others in the file are", list, e.line, e.label)
+			return nil, fmt.Errorf("%s:%d: the label %q isn't a number, as others in the file are", list,
+				e.line, e.label)
 		case err != nil || !number && names == nil:
 			if label = classNamed(classes, e.label); label < 0 {
 				return nil, fmt.Errorf("%s:%d: no class is called %q", list, e.line, e.label)
 			}
 		case label < 0 || label > maxLabel:
-			return nil, fmt.Errorf("%s:%d: the label %d isn't between 0 and %d", list, e.line, label, maxLabel)
+			return nil, fmt.Errorf("%s:%d: the label %d isn't between 0 and %d", list, e.line, label,
+				maxLabel)
 		case names != nil && label >= len(names):
-			return nil, fmt.Errorf("%s:%d: the label %d has no name: there are %d", list, e.line, label, len(names))
+			return nil, fmt.Errorf("%s:%d: the label %d has no name: there are %d", list, e.line, label,
+				len(names))
 		}
 		file := filepath.Join(folder, filepath.FromSlash(id))
 		if info, err := os.Stat(file); err != nil {
@@ -143,8 +146,7 @@ func readList(folder, list string, names []string) (*listing, error) {
 	return l, nil
 }
 
-// classesOf returns the sorted names where labels are names. Labels are numbers
-// if the first of them is one.
+// classesOf returns the sorted names where labels are names. Labels are numbers if the first of them is one.
 func classesOf(entries []entry) (classes []string, number bool) {
 	if len(entries) > 0 {
 		if _, err := strconv.Atoi(entries[0].label); err == nil {
@@ -158,8 +160,8 @@ func classesOf(entries []entry) (classes []string, number bool) {
 	return slices.Compact(classes), false
 }
 
-// classNamed finds a class by its name, or by the first word of it: lists of
-// class names often begin with the name of the class's folder.
+// classNamed finds a class by its name, or by the first word of it: lists of class names often begin with the
+// name of the class's folder.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
@@ -188,7 +190,8 @@ func readCSV(file string) ([]entry, error) {
 	}
 	for _, name := range []string{"file", "label"} {
 		if _, ok := at[name]; !ok {
-			return nil, fmt.Errorf("%s:1: there is no column %q, only %q: the first line names the columns", file, name, head)
+			return nil, fmt.Errorf("%s:1: there is no column %q, only %q: the first line names the columns",
+				file, name, head)
 		}
 	}
 	var entries []entry
@@ -202,9 +205,11 @@ func readCSV(file string) ([]entry, error) {
 		}
 		line, _ := r.FieldPos(0)
 		if len(record) != len(head) {
-			return nil, fmt.Errorf("%s:%d: %d fields where the first line has %d", file, line, len(record), len(head))
+			return nil, fmt.Errorf("%s:%d: %d fields where the first line has %d", file, line, len(record),
+				len(head))
 		}
-		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]), line: line}
+		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]),
+			line: line}
 		if e.file == "" || e.label == "" {
 			return nil, fmt.Errorf("%s:%d: a line without a file or without a label", file, line)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Real nets get exactly as many of real photographs right as with the tools that
-// their manifest's numbers were found with. Decoding JPEG with the standard
-// library's arithmetic, which is a few levels off, changes one of the 250.
+// Real nets get exactly as many of real photographs right as with the tools that their manifest's numbers
+// were found with. Decoding JPEG with the standard library's arithmetic, which is a few levels off, changes
+// one of the 250.
 func TestFolderTopOne(t *testing.T) {
 	data := modeltest.Data(t)
 	at224 := picture.Size{H: 224, W: 224}
@@ -31,7 +31,8 @@ func TestFolderTopOne(t *testing.T) {
 	} {
 		t.Run(tt.net, func(t *testing.T) {
 			r := stagetest.Run(t, dataset.Folder, &dataset.FolderParams{
-				Path: filepath.Join(data, "images", tt.images), Size: tt.size, Filter: "bicubic", Corrupt: "fail",
+				Path: filepath.Join(data, "images", tt.images), Size: tt.size, Filter: "bicubic",
+				Corrupt: "fail",
 			}, nil)
 			params := *model.ONNX.NewParams().(*model.ONNXParams)
 			params.Path, params.Preset = filepath.Join(data, "models", tt.net+".onnx"), tt.preset

@@ -81,7 +81,8 @@ func TestFolderListings(t *testing.T) {
 		labels string
 	}{
 		"class folders": {
-			files:  map[string]string{"dog/b.png": px, "dog/a.JPG": px, "cat/x/deep.png": px, "cat/notes.txt": "", ".git/x.png": px, "dog/.hidden.png": px},
+			files: map[string]string{"dog/b.png": px, "dog/a.JPG": px, "cat/x/deep.png": px,
+				"cat/notes.txt": "", ".git/x.png": px, "dog/.hidden.png": px},
 			want:   []string{"cat/x/deep.png label=0", "dog/a.JPG label=1", "dog/b.png label=1"},
 			labels: "cat\ndog",
 		},
@@ -95,23 +96,27 @@ func TestFolderListings(t *testing.T) {
 			want:  []string{"a.png unlabelled", "b.png unlabelled"},
 		},
 		"numbers, spreadsheet style": {
-			files: map[string]string{"z.png": px, "a b.png": px, "labels.csv": "\ufeffFile,Label,name\r\nz.png,7,\"a, b\"\r\n\"a b.png\", 2 ,x\r\n"},
-			want:  []string{"z.png label=7", "a b.png label=2"},
+			files: map[string]string{"z.png": px, "a b.png": px,
+				"labels.csv": "\ufeffFile,Label,name\r\nz.png,7,\"a, b\"\r\n\"a b.png\", 2 ,x\r\n"},
+			want: []string{"z.png label=7", "a b.png label=2"},
 		},
 		"names in a list": {
-			files:  map[string]string{"z.png": px, "d/a.png": px, "labels.csv": "label,file\nzebra,./d/a.png\nant,z.png\n"},
+			files: map[string]string{"z.png": px, "d/a.png": px,
+				"labels.csv": "label,file\nzebra,./d/a.png\nant,z.png\n"},
 			want:   []string{"d/a.png label=1", "z.png label=0"},
 			labels: "ant\nzebra",
 		},
 		"names in a list with names": {
-			files: map[string]string{"z.png": px, "a.png": px, "labels.csv": "file,label\nz.png,n02\na.png,0\n"}, names: true,
+			files: map[string]string{"z.png": px, "a.png": px,
+				"labels.csv": "file,label\nz.png,n02\na.png,0\n"}, names: true,
 			want:   []string{"z.png label=1", "a.png label=0"},
 			labels: "n01 tench, Tinca\nn02 goldfish\nn03 shark",
 		},
 		"another list": {
-			files: map[string]string{"a.png": px, "sub/mine.csv": "file,label\na.png,4\n", "labels.csv": "nonsense"},
-			list:  "sub/mine.csv",
-			want:  []string{"a.png label=4"},
+			files: map[string]string{"a.png": px, "sub/mine.csv": "file,label\na.png,4\n",
+				"labels.csv": "nonsense"},
+			list: "sub/mine.csv",
+			want: []string{"a.png label=4"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,18 +152,21 @@ func TestFolderFollowsLinks(t *testing.T) {
 	}
 	link(elsewhere, "dog")
 	link(filepath.Join(elsewhere, "one.png"), "cat/b.png")
-	if got := sourceLines(t, defaults(dir)); len(got) != 4 || got[1] != "cat/b.png label=0" || got[3] != "dog/two.png label=1" {
+	if got := sourceLines(t, defaults(dir)); len(got) != 4 || got[1] != "cat/b.png label=0" ||
+		got[3] != "dog/two.png label=1" {
 		t.Errorf("got %q", got)
 	}
 	link(dir, "cat/loop")
-	if _, err := Folder.Sources(defaults(dir), nil); err == nil || !strings.Contains(err.Error(), "leads back") {
+	if _, err := Folder.Sources(defaults(dir), nil); err == nil ||
+		!strings.Contains(err.Error(), "leads back") {
 		t.Errorf("a loop of links gives the error %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "cat/loop")); err != nil {
 		t.Fatal(err)
 	}
 	link(filepath.Join(dir, "gone"), "cat/gone.png")
-	if _, err := Folder.Sources(defaults(dir), nil); err == nil || !strings.Contains(err.Error(), "gone.png") {
+	if _, err := Folder.Sources(defaults(dir), nil); err == nil ||
+		!strings.Contains(err.Error(), "gone.png") {
 		t.Errorf("a link to nothing gives the error %v", err)
 	}
 }
@@ -169,25 +177,38 @@ func TestFolderErrors(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"empty":               {nil, "holds no JPEG, PNG, WebP or BMP file, but 0 others"},
-		"other files":         {map[string]string{"a.txt": "", "b.gif": ""}, "but 2 others"},
-		"an empty class":      {map[string]string{"cat/a.png": px, "dog/a.txt": ""}, `dog" holds no JPEG`},
-		"loose images":        {map[string]string{"cat/a.png": px, "a.png": px}, "1 images beside its class folders"},
-		"an empty list":       {map[string]string{"labels.csv": ""}, `labels.csv" is empty`},
-		"a header only":       {map[string]string{"labels.csv": "file,label\n"}, "lists no files"},
-		"no header":           {map[string]string{"labels.csv": "a.png,1\n"}, `labels.csv:1: there is no column "file", only ["a.png" "1"]`},
-		"no label":            {map[string]string{"labels.csv": "file,class\na.png,1\n"}, `there is no column "label"`},
-		"a short line":        {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,1\na.png\n"}, "labels.csv:3: 1 fields where the first line has 2"},
-		"an empty field":      {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,\n"}, "labels.csv:2: a line without a file or without a label"},
-		"a file twice":        {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,1\n\n./a.png,2\n"}, `labels.csv:4: the file "./a.png" stands on line 2 already`},
-		"no such file":        {map[string]string{"labels.csv": "file,label\nb.png,1\n"}, `labels.csv:2: the file "b.png": no such file`},
-		"a folder":            {map[string]string{"b/a.png": px, "labels.csv": "file,label\nb,1\n"}, `"b" isn't a file`},
-		"outside":             {map[string]string{"labels.csv": "file,label\n../b.png,1\n"}, "isn't inside the folder"},
-		"a name amid numbers": {map[string]string{"a.png": px, "b.png": px, "labels.csv": "file,label\na.png,1\nb.png,cat\n"}, `labels.csv:3: the label "cat" isn't a number`},
-		"a negative number":   {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,-1\n"}, "the label -1 isn't between 0"},
-		"a stray quote":       {map[string]string{"labels.csv": "file,label\na\"b.png,1\n"}, "labels.csv:2:2: "},
-		"an open quote":       {map[string]string{"labels.csv": "file,label\n\"a.png,1\n"}, "labels.csv:"},
-		"UTF-16":              {map[string]string{"labels.csv": "\xff\xfef\x00i\x00"}, "isn't text in UTF-8"},
+		"empty":          {nil, "holds no JPEG, PNG, WebP or BMP file, but 0 others"},
+		"other files":    {map[string]string{"a.txt": "", "b.gif": ""}, "but 2 others"},
+		"an empty class": {map[string]string{"cat/a.png": px, "dog/a.txt": ""}, `dog" holds no JPEG`},
+		"loose images": {map[string]string{"cat/a.png": px, "a.png": px},
+			"1 images beside its class folders"},
+		"an empty list": {map[string]string{"labels.csv": ""}, `labels.csv" is empty`},
+		"a header only": {map[string]string{"labels.csv": "file,label\n"}, "lists no files"},
+		"no header": {map[string]string{"labels.csv": "a.png,1\n"},
+			`labels.csv:1: there is no column "file", only ["a.png" "1"]`},
+		"no label": {map[string]string{"labels.csv": "file,class\na.png,1\n"},
+			`there is no column "label"`},
+		"a short line": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,1\na.png\n"},
+			"labels.csv:3: 1 fields where the first line has 2"},
+		"an empty field": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,\n"},
+			"labels.csv:2: a line without a file or without a label"},
+		"a file twice": {map[string]string{"a.png": px,
+			"labels.csv": "file,label\na.png,1\n\n./a.png,2\n"},
+			`labels.csv:4: the file "./a.png" stands on line 2 already`},
+		"no such file": {map[string]string{"labels.csv": "file,label\nb.png,1\n"},
+			`labels.csv:2: the file "b.png": no such file`},
+		"a folder": {map[string]string{"b/a.png": px, "labels.csv": "file,label\nb,1\n"},
+			`"b" isn't a file`},
+		"outside": {map[string]string{"labels.csv": "file,label\n../b.png,1\n"},
+			"isn't inside the folder"},
+		"a name amid numbers": {map[string]string{"a.png": px, "b.png": px,
+			"labels.csv": "file,label\na.png,1\nb.png,cat\n"},
+			`labels.csv:3: the label "cat" isn't a number`},
+		"a negative number": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,-1\n"},
+			"the label -1 isn't between 0"},
+		"a stray quote": {map[string]string{"labels.csv": "file,label\na\"b.png,1\n"}, "labels.csv:2:2: "},
+		"an open quote": {map[string]string{"labels.csv": "file,label\n\"a.png,1\n"}, "labels.csv:"},
+		"UTF-16":        {map[string]string{"labels.csv": "\xff\xfef\x00i\x00"}, "isn't text in UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Folder.Sources(defaults(folderOf(t, tc.files)), nil)
@@ -196,15 +217,19 @@ func TestFolderErrors(t *testing.T) {
 			}
 		})
 	}
-	dir := folderOf(t, map[string]string{"a.png": px, "labels.csv": "file,label\na.png,5\n", "names": "cat\ndog\n", "gap": "cat\n\ndog\n", "dog/b.png": px})
+	dir := folderOf(t,
+		map[string]string{"a.png": px, "labels.csv": "file,label\na.png,5\n", "names": "cat\ndog\n",
+			"gap": "cat\n\ndog\n", "dog/b.png": px})
 	for name, tc := range map[string]struct {
 		change func(p *FolderParams)
 		want   string
 	}{
-		"no such folder":      {func(p *FolderParams) { p.Path += "x" }, "no such file"},
-		"not a folder":        {func(p *FolderParams) { p.Path += "/a.png" }, "isn't a folder"},
-		"a label past names":  {func(p *FolderParams) { p.Names = dir + "/names" }, "labels.csv:2: the label 5 has no name: there are 2"},
-		"a nameless class":    {func(p *FolderParams) { p.Names = dir + "/gap" }, "gap:2: a class without a name"},
+		"no such folder": {func(p *FolderParams) { p.Path += "x" }, "no such file"},
+		"not a folder":   {func(p *FolderParams) { p.Path += "/a.png" }, "isn't a folder"},
+		"a label past names": {func(p *FolderParams) { p.Names = dir + "/names" },
+			"labels.csv:2: the label 5 has no name: there are 2"},
+		"a nameless class": {func(p *FolderParams) { p.Names = dir + "/gap" },
+			"gap:2: a class without a name"},
 		"no such list":        {func(p *FolderParams) { p.List = dir + "/none.csv" }, "no such file"},
 		"no such class names": {func(p *FolderParams) { p.Names = dir + "/none" }, "no such file"},
 	} {
@@ -225,7 +250,9 @@ func TestFolderErrors(t *testing.T) {
 }
 
 func TestFolderShapesImages(t *testing.T) {
-	dir := folderOf(t, map[string]string{"a/wide.png": dot(40, 20, color.NRGBA{10, 20, 30, 128}), "b/one.bmp": dot(1, 1, color.White)})
+	dir := folderOf(t,
+		map[string]string{"a/wide.png": dot(40, 20, color.NRGBA{10, 20, 30, 128}),
+			"b/one.bmp": dot(1, 1, color.White)})
 	p := defaults(dir)
 	p.Resize = 8
 	p.Crop.H, p.Crop.W = 6, 8
@@ -251,17 +278,22 @@ func TestFolderShapesImages(t *testing.T) {
 		}
 	}
 	p.Crop.W = 100
-	if _, err := stagetest.Try(Folder, p, nil); err == nil || !strings.Contains(err.Error(), `"a/wide.png": an image of 16×8 pixels is smaller than the crop of 100×6`) {
+	if _, err := stagetest.Try(Folder, p, nil); err == nil ||
+		!strings.Contains(err.Error(),
+			`"a/wide.png": an image of 16×8 pixels is smaller than the crop of 100×6`) {
 		t.Errorf("a crop that's too large gives the error %v", err)
 	}
 }
 
 func TestFolderCorruptFiles(t *testing.T) {
 	good := dot(9, 9, color.White)
-	files := map[string]string{"a/cut.png": good[:len(good)-20], "a/good.png": good, "b/empty.jpg": "", "b/text.webp": "hello", "b/z.jpg": good}
+	files := map[string]string{"a/cut.png": good[:len(good)-20], "a/good.png": good, "b/empty.jpg": "",
+		"b/text.webp": "hello", "b/z.jpg": good}
 	p := defaults(folderOf(t, files))
 	_, err := stagetest.Try(Folder, p, nil)
-	for _, want := range []string{"of 5 files 3 can't be read", "corrupt: skip", `"a/cut.png": a truncated PNG file`, `"b/empty.jpg": an empty file`, `"b/text.webp": neither JPEG, PNG, WebP nor BMP`} {
+	for _, want := range []string{"of 5 files 3 can't be read", "corrupt: skip",
+		`"a/cut.png": a truncated PNG file`, `"b/empty.jpg": an empty file`,
+		`"b/text.webp": neither JPEG, PNG, WebP nor BMP`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got the error %v, want %q", err, want)
 		}
@@ -290,7 +322,8 @@ func TestFolderChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range sources {
-		e := &stages.Env{Stage: &Folder, Slot: stagetest.NewSlot(), Calls: []stages.Call{{Source: &sources[i]}}}
+		e := &stages.Env{Stage: &Folder, Slot: stagetest.NewSlot(),
+			Calls: []stages.Call{{Source: &sources[i]}}}
 		if err := Folder.Run(context.Background(), p, e); err != nil {
 			t.Fatal(err)
 		}

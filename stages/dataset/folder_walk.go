@@ -12,8 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// walkFolder lists one folder a class, or, where images lie in the folder itself,
-// images without labels.
+// walkFolder lists one folder a class, or, where images lie in the folder itself, images without labels.
 func walkFolder(folder string, names []string) (*listing, error) {
 	w := walker{}
 	top, err := w.entries(folder)
@@ -50,9 +49,11 @@ func walkFolder(folder string, names []string) (*listing, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("the folder %q holds no JPEG, PNG, WebP or BMP file, but %d others", folder, w.others)
+		return nil, fmt.Errorf("the folder %q holds no JPEG, PNG, WebP or BMP file, but %d others", folder,
+			w.others)
 	case loose > 0 && loose < len(found):
-		return nil, fmt.Errorf("%q holds %d images beside its class folders: move them into one, or list them in a CSV file", folder, loose)
+		return nil, fmt.Errorf("%q holds %d images beside its class folders: move them into one, or list "+
+			"them in a CSV file", folder, loose)
 	case names != nil:
 		classes = names
 	case loose > 0:
@@ -147,8 +148,8 @@ func isImage(name string) bool {
 	return false
 }
 
-// plain drops the operation and the path from an error of the file system: the
-// messages here name the file themselves.
+// plain drops the operation and the path from an error of the file system: the messages here name the file
+// themselves.
 func plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -25,11 +25,11 @@ var parts = map[string]map[string]int{
 	"resnet-e02": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
 	"resnet-e04": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
 	"resnet-e07": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
-	"vit":        {"Conv": 1, "LayerNormalization": 11, "Softmax": 5, "Erf": 5, "MatMul": 30, "BatchNormalization": 0},
+	"vit": {"Conv": 1, "LayerNormalization": 11, "Softmax": 5, "Erf": 5, "MatMul": 30,
+		"BatchNormalization": 0},
 }
 
-// TestNetsSize keeps the nets small enough to live in the repository, and the
-// list in README.md true.
+// TestNetsSize keeps the nets small enough to live in the repository, and the list in README.md true.
 func TestNetsSize(t *testing.T) {
 	files, err := filepath.Glob(quickstart + "/*.onnx")
 	if err != nil {
@@ -64,8 +64,8 @@ func TestNetsSize(t *testing.T) {
 	}
 }
 
-// TestNetsParts checks that the files hold the parts that attribution methods
-// treat specially, not folded into others by the exporter.
+// TestNetsParts checks that the files hold the parts that attribution methods treat specially, not folded
+// into others by the exporter.
 func TestNetsParts(t *testing.T) {
 	for name, want := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,8 @@ func TestNetsParts(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(name, "resnet") && (strided != 3 || overlapping != 1) {
-				t.Errorf("%d convolutions with stride 2 and %d overlapping max-pools, want 3 and 1", strided, overlapping)
+				t.Errorf("%d convolutions with stride 2 and %d overlapping max-pools, want 3 and 1", strided,
+					overlapping)
 			}
 		})
 	}

@@ -22,11 +22,10 @@ type ShapesParams struct {
 	Domain string `yaml:"domain" doc:"which of two looks of the same scenes" choices:"a|b"`
 }
 
-// Shapes draws labelled images: one object of 12 classes, 4 outlines × 3
-// textures, on a cluttered background. Draw number i of a seed, a size and a
-// domain is the same on every machine, bit for bit, forever: nets were trained on
-// them. Domains a and b show the same scenes, so also the same labels and masks,
-// in two looks. Any 12 draws that start at a multiple of 12 hold every class once.
+// Shapes draws labelled images: one object of 12 classes, 4 outlines × 3 textures, on a cluttered background.
+// Draw number i of a seed, a size and a domain is the same on every machine, bit for bit, forever: nets were
+// trained on them. Domains a and b show the same scenes, so also the same labels and masks, in two looks. Any
+// 12 draws that start at a multiple of 12 hold every class once.
 //
 // Facts: height, width, classes and labels (newline-separated names), on every port.
 var Shapes = stages.New(stages.Def[ShapesParams]{

@@ -3,8 +3,7 @@ package dataset
 // A colour is red, green and blue, 0 to 255 each.
 type colour [3]int64
 
-// hsv returns the colour of a hue from 0 to 1535, a saturation and a value from
-// 0 to 255.
+// hsv returns the colour of a hue from 0 to 1535, a saturation and a value from 0 to 255.
 func hsv(hue, saturation, value int64) colour {
 	hue = modulo(hue, 1536)
 	low := value * (255 - saturation) / 255
@@ -44,8 +43,8 @@ func (c *canvas) span(low, high int64) (first, end int64) {
 	return max(low*c.size/side-1, 0), min(high*c.size/side+2, c.size)
 }
 
-// cover returns how much of a pixel, of 256, an area covers whose edge is that
-// far outside of the pixel's middle.
+// cover returns how much of a pixel, of 256, an area covers whose edge is that far outside of the pixel's
+// middle.
 func (c *canvas) cover(outside int64) int64 {
 	return min(max(128-outside*c.size/64, 0), 256)
 }
@@ -112,8 +111,7 @@ func (c *canvas) line(x, y, length, width int64, t turn, paint colour, share int
 	}
 }
 
-// object paints a scene's object in two colours and sets its pixels in mask,
-// [size, size].
+// object paints a scene's object in two colours and sets its pixels in mask, [size, size].
 func (c *canvas) object(s *scene, first, second colour, mask []uint8) {
 	x0, x1 := c.span(s.x-s.reach(), s.x+s.reach())
 	y0, y1 := c.span(s.y-s.reach(), s.y+s.reach())

@@ -1,10 +1,10 @@
 package dataset
 
-// Whatever reaches a pixel of dataset/shapes is computed here in integers: the
-// last bits of floating point differ between processors, these don't.
+// Whatever reaches a pixel of dataset/shapes is computed here in integers: the last bits of floating point
+// differ between processors, these don't.
 
-// unit is one unit of length, 1/64 of an image's side. Lengths and positions are
-// counted in 1/256 of it, so that a picture is the same scene at every size.
+// unit is one unit of length, 1/64 of an image's side. Lengths and positions are counted in 1/256 of it, so
+// that a picture is the same scene at every size.
 const unit = 256
 
 // side is an image's side in that measure.
@@ -13,8 +13,8 @@ const side = 64 * unit
 // one is the denominator of a [turn].
 const one = 1 << 14
 
-// A stream is a sequence of random numbers, SplitMix64 (Steele, Lea and Flood,
-// "Fast Splittable Pseudorandom Number Generators", 2014).
+// A stream is a sequence of random numbers, SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
+// Number Generators", 2014).
 type stream uint64
 
 // newStream returns the stream named by the given numbers.
@@ -46,15 +46,13 @@ type turn struct{ cos, sin int64 }
 // newTurn returns the rotation by an angle in degrees, 0 ≤ degrees < 360.
 func newTurn(degrees int64) turn { return turn{sine((degrees + 90) % 360), sine(degrees)} }
 
-// apply rotates (x, y) by the turn's inverse, from the image into the frame of
-// what was turned.
+// apply rotates (x, y) by the turn's inverse, from the image into the frame of what was turned.
 func (t turn) apply(x, y int64) (u, v int64) {
 	return (x*t.cos + y*t.sin) >> 14, (y*t.cos - x*t.sin) >> 14
 }
 
-// sine approximates the sine of an angle in degrees, 0 ≤ degrees < 360, as
-// Bhaskara I did in the seventh century: 0.2 % off at most, which merely bends
-// an object a little.
+// sine approximates the sine of an angle in degrees, 0 ≤ degrees < 360, as Bhaskara I did in the seventh
+// century: 0.2 % off at most, which merely bends an object a little.
 func sine(degrees int64) int64 {
 	if degrees >= 180 {
 		return -sine(degrees - 180)

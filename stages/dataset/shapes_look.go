@@ -1,7 +1,7 @@
 package dataset
 
-// paint draws a scene in the look of a domain. It returns the picture, u8
-// [3, size, size], and the object's mask, u8 [size, size].
+// paint draws a scene in the look of a domain. It returns the picture, u8 [3, size, size], and the object's
+// mask, u8 [size, size].
 func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8) {
 	c := newCanvas(size)
 	mask = make([]uint8, size*size)
@@ -14,8 +14,8 @@ func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8
 	return c.pixels, mask
 }
 
-// day is domain a: vivid objects on a bright, smooth wash of two colours, with
-// coloured ovals and strokes around.
+// day is domain a: vivid objects on a bright, smooth wash of two colours, with coloured ovals and strokes
+// around.
 func day(c *canvas, s *scene, r *stream, mask []uint8) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(15, 70), r.between(205, 255))
@@ -27,11 +27,13 @@ func day(c *canvas, s *scene, r *stream, mask []uint8) {
 	})
 	for range r.between(3, 6) {
 		long := r.between(7*unit, 15*unit)
-		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 50)/100, newTurn(r.between(0, 359)),
+		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 50)/100,
+			newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(70, 190), r.between(120, 240)), r.between(120, 230))
 	}
 	for range r.between(3, 6) {
-		c.line(r.between(0, side), r.between(0, side), r.between(12*unit, 40*unit), r.between(unit*3/4, unit*5/2), newTurn(r.between(0, 359)),
+		c.line(r.between(0, side), r.between(0, side), r.between(12*unit, 40*unit),
+			r.between(unit*3/4, unit*5/2), newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(60, 220), r.between(70, 230)), r.between(150, 256))
 	}
 	hue = r.between(0, 1535)
@@ -44,8 +46,7 @@ func day(c *canvas, s *scene, r *stream, mask []uint8) {
 	c.noise(r, 8)
 }
 
-// night is domain b: pale, greyish objects in front of dark clouds and long
-// faint streaks, all of it grainy.
+// night is domain b: pale, greyish objects in front of dark clouds and long faint streaks, all of it grainy.
 func night(c *canvas, s *scene, r *stream, mask []uint8) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(60, 170), r.between(8, 40))
@@ -55,12 +56,14 @@ func night(c *canvas, s *scene, r *stream, mask []uint8) {
 		return mix(from, to, (5*coarse.at(x, y)+3*fine.at(x, y))>>3)
 	})
 	for range r.between(4, 8) {
-		c.line(r.between(0, side), r.between(0, side), r.between(20*unit, 70*unit), r.between(unit/2, unit*3/2), newTurn(r.between(0, 359)),
+		c.line(r.between(0, side), r.between(0, side), r.between(20*unit, 70*unit),
+			r.between(unit/2, unit*3/2), newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(20, 90), r.between(110, 200)), r.between(90, 200))
 	}
 	for range r.between(1, 3) {
 		long := r.between(8*unit, 18*unit)
-		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 45)/100, newTurn(r.between(0, 359)),
+		c.blob(r.between(0, side), r.between(0, side), long, long*r.between(25, 45)/100,
+			newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(30, 120), r.between(90, 180)), r.between(90, 180))
 	}
 	hue = r.between(0, 1535)
@@ -73,8 +76,7 @@ func night(c *canvas, s *scene, r *stream, mask []uint8) {
 	c.noise(r, 22)
 }
 
-// clouds is a smooth random field: numbers from 0 to 256 on a grid, and between
-// them interpolated.
+// clouds is a smooth random field: numbers from 0 to 256 on a grid, and between them interpolated.
 type clouds struct {
 	cells  int64
 	values []int64

@@ -28,14 +28,14 @@ var textureNames = [textureCount]string{"striped", "checked", "dotted"}
 // classCount is the number of classes, shapes times textures.
 const classCount = int(shapeCount) * int(textureCount)
 
-// className names a class: 0 is a striped disc, 1 a checked disc, 2 a dotted
-// disc, 3 a striped square and so on.
+// className names a class: 0 is a striped disc, 1 a checked disc, 2 a dotted disc, 3 a striped square and so
+// on.
 func className(label int) string {
 	return textureNames[label%int(textureCount)] + " " + shapeNames[label/int(textureCount)]
 }
 
-// labelOf returns the class of one draw. Each run of classCount draws, counted
-// from draw 0, holds every class once, in random order.
+// labelOf returns the class of one draw. Each run of classCount draws, counted from draw 0, holds every class
+// once, in random order.
 func labelOf(seed, index int) int {
 	var order [classCount]int
 	s := newStream(uint64(seed), uint64(index/classCount), 'l')
@@ -87,8 +87,8 @@ func (c *scene) reach() int64 {
 	}
 }
 
-// outside returns how far (x, y), counted from the centre, lies outside the
-// outline; inside it's negative. It is exact to first order near the outline.
+// outside returns how far (x, y), counted from the centre, lies outside the outline; inside it's negative. It
+// is exact to first order near the outline.
 func (c *scene) outside(x, y int64) int64 {
 	u, v := c.tilt.apply(x, y)
 	switch c.shape {
@@ -105,8 +105,7 @@ func (c *scene) outside(x, y int64) int64 {
 	}
 }
 
-// shade returns how much of the texture's second colour (x, y) has, of 256, with
-// edges softened by cover.
+// shade returns how much of the texture's second colour (x, y) has, of 256, with edges softened by cover.
 func (c *scene) shade(x, y int64, cover func(outside int64) int64) int64 {
 	u, v := c.grain.apply(x, y)
 	u, v = modulo(u+c.u, c.period)-c.period/2, modulo(v+c.v, c.period)-c.period/2

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestShapesFrozen holds the pixels still: nets were trained on them, and every
-// published number of the quickstart was found on them.
+// TestShapesFrozen holds the pixels still: nets were trained on them, and every published number of the
+// quickstart was found on them.
 func TestShapesFrozen(t *testing.T) {
 	const golden = "testdata/shapes.golden"
 	var got strings.Builder
@@ -37,7 +37,8 @@ func TestShapesFrozen(t *testing.T) {
 		{Count: 1, Size: 1024, Seed: 1000000000, Domain: "b"},
 	} {
 		r := stagetest.Run(t, Shapes, &p, nil)
-		fmt.Fprintf(&got, "domain=%s seed=%d size=%d first=%d count=%d\n", p.Domain, p.Seed, p.Size, p.First, p.Count)
+		fmt.Fprintf(&got, "domain=%s seed=%d size=%d first=%d count=%d\n", p.Domain, p.Seed, p.Size, p.First,
+			p.Count)
 		for _, port := range []string{"images", "labels", "masks"} {
 			fmt.Fprintf(&got, "  %s %x\n", port, sha256.Sum256(bytes.Join(r.Payloads[port], nil)))
 		}
@@ -66,7 +67,8 @@ func TestShapesLayout(t *testing.T) {
 	for port, want := range map[string]struct {
 		dtype stages.DType
 		shape []int
-	}{"images": {stages.U8, []int{3, 48, 48}}, "labels": {stages.I64, []int{1}}, "masks": {stages.U8, []int{48, 48}}} {
+	}{"images": {stages.U8, []int{3, 48, 48}}, "labels": {stages.I64, []int{1}},
+		"masks": {stages.U8, []int{48, 48}}} {
 		if len(r.Payloads[port]) != p.Count {
 			t.Fatalf("%s: %d payloads for %d draws", port, len(r.Payloads[port]), p.Count)
 		}
@@ -74,7 +76,8 @@ func TestShapesLayout(t *testing.T) {
 		if err != nil || x.DType != want.dtype || !slices.Equal(x.Shape, want.shape) {
 			t.Errorf("%s: %s %v, %v; want %s %v", port, x.DType, x.Shape, err, want.dtype, want.shape)
 		}
-		if f := r.Facts[port]; f["height"] != "48" || f["width"] != "48" || f["classes"] != "12" || len(strings.Split(f["labels"], "\n")) != 12 {
+		if f := r.Facts[port]; f["height"] != "48" || f["width"] != "48" || f["classes"] != "12" ||
+			len(strings.Split(f["labels"], "\n")) != 12 {
 			t.Errorf("%s: facts %v", port, f)
 		}
 	}
@@ -88,8 +91,7 @@ func TestShapesLayout(t *testing.T) {
 	}
 }
 
-// TestShapesStable checks that a draw depends on its number alone, not on which
-// other draws are wanted.
+// TestShapesStable checks that a draw depends on its number alone, not on which other draws are wanted.
 func TestShapesStable(t *testing.T) {
 	all := stagetest.Run(t, Shapes, &ShapesParams{Count: 30, Size: 32, Seed: 4, Domain: "a"}, nil)
 	some := stagetest.Run(t, Shapes, &ShapesParams{Count: 5, First: 20, Size: 32, Seed: 4, Domain: "a"}, nil)
@@ -102,8 +104,8 @@ func TestShapesStable(t *testing.T) {
 	}
 }
 
-// TestShapesDomains checks that the domains show the same scenes differently, and
-// that seeds and draws differ.
+// TestShapesDomains checks that the domains show the same scenes differently, and that seeds and draws
+// differ.
 func TestShapesDomains(t *testing.T) {
 	run := func(seed int, domain string) stagetest.Result {
 		return stagetest.Run(t, Shapes, &ShapesParams{Count: 24, Size: 64, Seed: seed, Domain: domain}, nil)
@@ -111,7 +113,8 @@ func TestShapesDomains(t *testing.T) {
 	a, b, c := run(1, "a"), run(1, "b"), run(2, "a")
 	seen := map[string]bool{}
 	for i := range 24 {
-		if !bytes.Equal(a.Payloads["masks"][i], b.Payloads["masks"][i]) || !bytes.Equal(a.Payloads["labels"][i], b.Payloads["labels"][i]) {
+		if !bytes.Equal(a.Payloads["masks"][i], b.Payloads["masks"][i]) ||
+			!bytes.Equal(a.Payloads["labels"][i], b.Payloads["labels"][i]) {
 			t.Errorf("draw %d is another scene in domain b", i)
 		}
 		for _, r := range []stagetest.Result{a, b, c} {
@@ -159,8 +162,8 @@ func TestShapesBalance(t *testing.T) {
 	}
 }
 
-// TestShapesMasks checks that an object is neither tiny nor cut off, and that all
-// outlines have about the same area, so that size doesn't give the class away.
+// TestShapesMasks checks that an object is neither tiny nor cut off, and that all outlines have about the
+// same area, so that size doesn't give the class away.
 func TestShapesMasks(t *testing.T) {
 	const size, n = 64, 1200
 	var mean [shapeCount]float64
@@ -186,16 +189,17 @@ func TestShapesMasks(t *testing.T) {
 	}
 }
 
-// TestShapesReach checks that no outline extends beyond its reach, which paint
-// doesn't look past.
+// TestShapesReach checks that no outline extends beyond its reach, which paint doesn't look past.
 func TestShapesReach(t *testing.T) {
 	for i := range 240 {
 		s := newScene(12, i)
 		reach := s.reach()
 		for k := -reach - 2*unit; k <= reach+2*unit; k += unit / 2 {
-			for _, at := range [][2]int64{{k, reach + unit}, {k, -reach - unit}, {reach + unit, k}, {-reach - unit, k}} {
+			for _, at := range [][2]int64{{k, reach + unit}, {k, -reach - unit}, {reach + unit, k},
+				{-reach - unit, k}} {
 				if s.outside(at[0], at[1]) < 0 {
-					t.Fatalf("draw %d, a %s of radius %d, extends beyond %d", i, className(s.label), s.radius, reach)
+					t.Fatalf("draw %d, a %s of radius %d, extends beyond %d", i, className(s.label), s.radius,
+						reach)
 				}
 			}
 		}

@@ -34,8 +34,11 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 			list(best), len(c.methods), wins(f, first), duels, f.Kappa[first], where))
 	default:
 		second := order[1]
-		s = append(s, fmt.Sprintf("**%s** ranks first of %d: it wins %s of %d duels (κ = %.2f), ahead of **%s** with %s (κ = %.2f), %s.",
-			c.methods[first], len(c.methods), wins(f, first), duels, f.Kappa[first], c.methods[second], wins(f, second), f.Kappa[second], where))
+		s = append(s,
+			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %d duels (κ = %.2f), ahead of **%s** with "+
+				"%s (κ = %.2f), %s.",
+				c.methods[first], len(c.methods), wins(f, first), duels, f.Kappa[first], c.methods[second],
+				wins(f, second), f.Kappa[second], where))
 		if won(f, second) > won(f, first) {
 			s = append(s, "Log-odds reward beating one rival every time more than winning more duels.")
 		}
@@ -54,7 +57,8 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		if pairs == 1 {
 			s = append(s, fmt.Sprintf("Two cases agree %s on the order (Spearman ρ = %.2f).", word, rho))
 		} else {
-			s = append(s, fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs of cases).", word, rho, pairs))
+			s = append(s,
+				fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs of cases).", word, rho, pairs))
 		}
 	}
 	return strings.Join(s, " ") + remarks(c) + "\n"
@@ -80,9 +84,11 @@ func dissent(c *contest, winner int) string {
 	}
 	switch {
 	case len(others) > 0:
-		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept), some(others))
+		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept),
+			some(others))
 	case shared > 0:
-		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared, len(c.kept))
+		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared,
+			len(c.kept))
 	}
 	return "It has the best mean in every case."
 }
@@ -98,9 +104,13 @@ func remarks(c *contest) string {
 	}
 	switch {
 	case undefined == 1:
-		fmt.Fprintf(&s, " 1 of %d scores is undefined; an image counts in a case only if every method has a score there.", c.scores)
+		fmt.Fprintf(&s,
+			" 1 of %d scores is undefined; an image counts in a case only if every method has a score there.",
+			c.scores)
 	case undefined > 1:
-		fmt.Fprintf(&s, " %d of %d scores are undefined; an image counts in a case only if every method has a score there.", undefined, c.scores)
+		fmt.Fprintf(&s,
+			" %d of %d scores are undefined; an image counts in a case only if every method has a score "+
+				"there.", undefined, c.scores)
 	}
 	if len(c.left) > 0 {
 		var names []string

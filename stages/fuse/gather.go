@@ -39,7 +39,8 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 			m.measure = stages.MeasureOf(cells[i].Facts)
 		}
 		if d := stages.MeasureOf(cells[i].Facts).Direction; d == stages.None || d != m.measure.Direction {
-			return nil, fmt.Errorf("case %s: %s can't be compared: its scores' direction is %q, others' %q", m.name(), method, d, m.measure.Direction)
+			return nil, fmt.Errorf("case %s: %s can't be compared: its scores' direction is %q, others' %q",
+				m.name(), method, d, m.measure.Direction)
 		}
 		p, _ := slices.BinarySearch(c.methods, method)
 		if m.cells[p] != nil {
@@ -48,7 +49,8 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		m.cells[p] = &cells[i]
 	}
 	slices.SortStableFunc(order, func(a, b *match) int {
-		return slices.CompareFunc(a.coord, b.coord, func(x, y stages.Coord) int { return strings.Compare(x.ID, y.ID) })
+		return slices.CompareFunc(a.coord, b.coord,
+			func(x, y stages.Coord) int { return strings.Compare(x.ID, y.ID) })
 	})
 	for _, m := range order {
 		if err := ctx.Err(); err != nil {
@@ -88,7 +90,8 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		for _, m := range c.left {
 			why = append(why, m.name()+" "+m.why)
 		}
-		return nil, fmt.Errorf("there is no case with every method on the axis %q: %s", rank, strings.Join(why, "; "))
+		return nil, fmt.Errorf("there is no case with every method on the axis %q: %s", rank,
+			strings.Join(why, "; "))
 	}
 	for _, co := range c.kept[0].coord {
 		c.axes = append(c.axes, co.Axis)
@@ -96,8 +99,8 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 	return c, nil
 }
 
-// withoutSilent returns the methods none of whose scores is defined in any case that every
-// method has, and the cells of the others. They would leave nothing to compare.
+// withoutSilent returns the methods none of whose scores is defined in any case that every method has, and
+// the cells of the others. They would leave nothing to compare.
 func (c *contest) withoutSilent(rank string, cells []stages.Data) (rest []stages.Data, silent []silence) {
 	for p, method := range c.methods {
 		s, heard := silence{method: method}, false

@@ -26,8 +26,8 @@ func (p MetaRankParams) Validate() error {
 	return nil
 }
 
-// MetaRank fuses the rankings of many cases into one, after Duan et al., "On the
-// Evaluation Consistency of Attribution-based Explanations", ECCV 2024.
+// MetaRank fuses the rankings of many cases into one, after Duan et al., "On the Evaluation Consistency of
+// Attribution-based Explanations", ECCV 2024.
 var MetaRank = stages.New(stages.Def[MetaRankParams]{
 	Name: "fuse/meta-rank",
 	Doc: `one ranking made of many
@@ -43,7 +43,8 @@ Duan et al., ECCV 2024.`,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
-		{Name: "ranking", Type: stages.TableType, Doc: "the methods, best first: κ, duels won, cases, images"},
+		{Name: "ranking", Type: stages.TableType,
+			Doc: "the methods, best first: κ, duels won, cases, images"},
 		{Name: "pairs", Type: stages.TableType, Doc: "for every two methods, how often one beats the other"},
 		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
@@ -145,8 +146,7 @@ func (m *match) rank(method int) int {
 	return rank
 }
 
-// pair finds the images with a score of every method, and the methods' means
-// over them.
+// pair finds the images with a score of every method, and the methods' means over them.
 func (m *match) pair(ctx context.Context, methods []string) error {
 	m.mean = make([]float64, len(methods))
 	m.nans = make([]int, len(methods))

@@ -25,7 +25,8 @@ func cell(d stages.Direction, scores []float64, coord ...string) stages.Data {
 
 func run(t *testing.T, cells ...stages.Data) stagetest.Result {
 	t.Helper()
-	return stagetest.Run(t, MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3}, map[string][]stages.Data{"scores": cells})
+	return stagetest.Run(t, MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3},
+		map[string][]stages.Data{"scores": cells})
 }
 
 func table(t *testing.T, r stagetest.Result, port string) stages.Table {
@@ -96,9 +97,12 @@ random ig | 0.0 0.0000 -6.9068
 `; got != want {
 		t.Errorf("pairs\n%swant\n%s", got, want)
 	}
-	says(t, r, "**cam** and **ig** share the first place of 3: each wins 3 of 4 duels (κ = 2.30) in 2 cases (order), each over 1 to 2 images."+
-		" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
-		" 1 of 12 scores is undefined; an image counts in a case only if every method has a score there.\n")
+	says(t, r,
+		"**cam** and **ig** share the first place of 3: each wins 3 of 4 duels (κ = 2.30) in 2 cases "+
+			"(order), each over 1 to 2 images."+
+			" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
+			" 1 of 12 scores is undefined; an image counts in a case only if every method has a score "+
+			"there.\n")
 	if r.Facts["answer"]["ext"] != "md" {
 		t.Error("the answer isn't markdown")
 	}
@@ -116,16 +120,21 @@ func TestMetaRankLeavesOut(t *testing.T) {
 		cell(stages.Higher, []float64{nan, 1}, "method", "a", "model", "resnet"),
 		cell(stages.Higher, []float64{1, nan}, "method", "b", "model", "resnet"),
 	)
-	says(t, r, "**a** ranks first of 2: it wins 1 of 1 duels (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in one case (model=vgg), over 2 images."+
-		" Left out: model=resnet (no image has a score of every method); model=vit (without b).\n")
+	says(t, r,
+		"**a** ranks first of 2: it wins 1 of 1 duels (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in "+
+			"one case (model=vgg), over 2 images."+
+			" Left out: model=resnet (no image has a score of every method); model=vit (without b).\n")
 	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: without b") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 
 func TestMetaRankSmall(t *testing.T) {
-	says(t, run(t, cell(stages.Higher, []float64{1}, "method", "a")), "Only **a** competes: there is nothing to rank.\n")
-	says(t, run(t, cell(stages.Lower, []float64{1}, "method", "a"), cell(stages.Lower, []float64{1}, "method", "b")),
+	says(t, run(t, cell(stages.Higher, []float64{1}, "method", "a")),
+		"Only **a** competes: there is nothing to rank.\n")
+	says(t,
+		run(t, cell(stages.Lower, []float64{1}, "method", "a"),
+			cell(stages.Lower, []float64{1}, "method", "b")),
 		"All 2 methods come out equal in one case, over 1 image.\n")
 	var cells []stages.Data
 	for k := range 8 {
@@ -137,10 +146,13 @@ func TestMetaRankSmall(t *testing.T) {
 			cells = append(cells, cell(stages.Higher, []float64{x, x}, "method", m, "seed", fmt.Sprint(k)))
 		}
 	}
-	says(t, run(t, cells...), "**c** ranks first of 3: it wins 9 of 16 duels (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 cases (seed), each over 2 images."+
-		" Log-odds reward beating one rival every time more than winning more duels."+
-		" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); seed=4 (a); and 2 more."+
-		" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
+	says(t, run(t, cells...),
+		"**c** ranks first of 3: it wins 9 of 16 duels (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 "+
+			"cases (seed), each over 2 images."+
+			" Log-odds reward beating one rival every time more than winning more duels."+
+			" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); "+
+			"seed=4 (a); and 2 more."+
+			" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
 }
 
 // TestMetaRankOrder: the order in which cells arrive doesn't matter.
@@ -148,7 +160,8 @@ func TestMetaRankOrder(t *testing.T) {
 	var cells []stages.Data
 	for _, model := range []string{"x", "y"} {
 		for i, m := range []string{"a", "b", "c"} {
-			cells = append(cells, cell(stages.Higher, []float64{float64(i*i%3) + 0.1, 0.3, 0.7}, "method", m, "model", model))
+			cells = append(cells,
+				cell(stages.Higher, []float64{float64(i*i%3) + 0.1, 0.3, 0.7}, "method", m, "model", model))
 		}
 	}
 	want := run(t, cells...)
@@ -168,13 +181,17 @@ func TestMetaRankRefuses(t *testing.T) {
 		cells []stages.Data
 		part  string
 	}{
-		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")}, `the axis "method" isn't collapsed here, only ["model"]`},
+		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")},
+			`the axis "method" isn't collapsed here, only ["model"]`},
 		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `direction is "none"`},
-		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"), cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
-		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"), cell(stages.Higher, []float64{nan}, "method", "y")}, "no case with every method"},
+		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"),
+			cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
+		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"),
+			cell(stages.Higher, []float64{nan}, "method", "y")}, "no case with every method"},
 		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "not finite"},
 	} {
-		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3}, map[string][]stages.Data{"scores": c.cells})
+		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3},
+			map[string][]stages.Data{"scores": c.cells})
 		if err == nil || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("error %v, want one with %q", err, c.part)
 		}
@@ -184,8 +201,8 @@ func TestMetaRankRefuses(t *testing.T) {
 	}
 }
 
-// TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, a
-// cell a number, and compares κ and P.
+// TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, a cell a number, and compares κ
+// and P.
 func TestGoldenFusion(t *testing.T) {
 	arrays, err := npy.ReadFile("../internal/stat/testdata/meta_rank_reference.npz")
 	if err != nil {
@@ -202,7 +219,9 @@ func TestGoldenFusion(t *testing.T) {
 				d = stages.Higher
 			}
 			for p := range m {
-				cells = append(cells, cell(d, values[c*m+p:c*m+p+1], "method", fmt.Sprintf("m%02d", p), "case", fmt.Sprintf("c%02d", c)))
+				cells = append(cells,
+					cell(d, values[c*m+p:c*m+p+1], "method", fmt.Sprintf("m%02d", p), "case",
+						fmt.Sprintf("c%02d", c)))
 			}
 		}
 		r := run(t, cells...)
@@ -239,7 +258,8 @@ func TestMetaRankTies(t *testing.T) {
 		}
 	}
 	r := run(t, cells...)
-	if got, want := string(r.Payloads["answer"][0]), "No other has a better mean in any case; in 1 of 2 it ties."; !strings.Contains(got, want) {
+	if got, want := string(r.Payloads["answer"][0]), "No other has a better mean in any case; in 1 of 2 it "+
+		"ties."; !strings.Contains(got, want) {
 		t.Errorf("the answer is %q, want %q in it", got, want)
 	}
 }

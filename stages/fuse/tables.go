@@ -65,7 +65,9 @@ func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stag
 	}
 	for _, s := range c.silent {
 		none := stages.Number(math.NaN())
-		t.Rows = append(t.Rows, stages.Row{Keys: []string{s.method}, Numbers: []stages.Number{none, none, none, 0, 0, 0, stages.Number(s.scores)}})
+		t.Rows = append(t.Rows,
+			stages.Row{Keys: []string{s.method},
+				Numbers: []stages.Number{none, none, none, 0, 0, 0, stages.Number(s.scores)}})
 	}
 	return t
 }
@@ -84,8 +86,9 @@ func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages
 		for _, k := range order {
 			if i != k {
 				t.Rows = append(t.Rows, stages.Row{
-					Keys:    []string{c.methods[i], c.methods[k]},
-					Numbers: []stages.Number{stages.Number(f.Wins[i][k]), stages.Number(f.P[i][k]), stages.Number(f.Logit[i][k])},
+					Keys: []string{c.methods[i], c.methods[k]},
+					Numbers: []stages.Number{stages.Number(f.Wins[i][k]), stages.Number(f.P[i][k]),
+						stages.Number(f.Logit[i][k])},
 				})
 			}
 		}
@@ -94,7 +97,8 @@ func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages
 }
 
 func casesTable(p MetaRankParams, c *contest) stages.Table {
-	mean := stages.Column{Name: "mean", Unit: c.kept[0].measure.Unit, Direction: c.kept[0].measure.Direction, Variant: c.kept[0].measure.Variant, Digits: 4}
+	mean := stages.Column{Name: "mean", Unit: c.kept[0].measure.Unit, Direction: c.kept[0].measure.Direction,
+		Variant: c.kept[0].measure.Variant, Digits: 4}
 	for _, m := range c.kept {
 		mean.Tolerance = math.Max(mean.Tolerance, m.measure.Tolerance)
 		if m.measure.Unit != mean.Unit {
@@ -124,8 +128,9 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 				keys = append(keys, co.ID)
 			}
 			t.Rows = append(t.Rows, stages.Row{
-				Keys:    append(keys, method),
-				Numbers: []stages.Number{stages.Number(m.mean[i]), stages.Number(m.rank(i)), stages.Number(m.n), stages.Number(m.nans[i])},
+				Keys: append(keys, method),
+				Numbers: []stages.Number{stages.Number(m.mean[i]), stages.Number(m.rank(i)),
+					stages.Number(m.n), stages.Number(m.nans[i])},
 			})
 		}
 	}

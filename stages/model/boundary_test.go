@@ -32,7 +32,8 @@ func begins(elem onnxpb.TensorProto_DataType, shape []int, ops ...endOp) func(m 
 // dequantised makes floats of integers by a scale and a zero.
 func dequantised(scale float32, zero byte, elem onnxpb.TensorProto_DataType) endOp {
 	return func(f *onnx.Fragment, m *onnx.Model, x string) string {
-		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, &onnxpb.TensorProto{Name: "zero", DataType: int32(elem), RawData: []byte{zero}})
+		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
+			&onnxpb.TensorProto{Name: "zero", DataType: int32(elem), RawData: []byte{zero}})
 		return f.Op("DequantizeLinear", []string{x, f.Floats("scale", []float32{scale}), "zero"})
 	}
 }
@@ -40,7 +41,8 @@ func dequantised(scale float32, zero byte, elem onnxpb.TensorProto_DataType) end
 // TestBoundaries holds what a net is taken for by the shape of its input.
 func TestBoundaries(t *testing.T) {
 	modeltest.Runtime(t)
-	net, grey := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, tiny{channels: 1, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
+	net, grey := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, tiny{channels: 1,
+		filters: 4, classes: 5, height: 6, width: 9, gain: 6}
 	const float, u8, i8 = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8
 	last := op("Transpose", onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
 	single := op("Cast", onnx.Attr{Name: "to", Value: int(float)})
@@ -63,21 +65,35 @@ func TestBoundaries(t *testing.T) {
 		{"NCHW", net, free, nil, model.ONNXParams{}, modelfile.Spec{}},
 		{"NHWC", net, free, begins(float, []int{free, 6, 9, 3}, last), model.ONNXParams{}, nhwc},
 		{"one channel", grey, free, nil, model.ONNXParams{}, modelfile.Spec{}},
-		{"one channel, last", grey, free, begins(float, []int{free, 6, 9, 1}, last), model.ONNXParams{}, nhwc},
-		{"an open size", net, free, begins(float, []int{free, 3, free, free}), model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
-		{"an open size, NHWC", net, free, begins(float, []int{free, free, free, 3}, last), model.ONNXParams{Size: size}, nhwc},
-		{"a fixed height", net, free, begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
-		{"a fixed height that one number leaves", net, free, begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: picture.Size{H: 9, W: 9}}, fed(modelfile.Spec{})},
-		{"a fixed width that one number leaves", net, free, begins(float, []int{free, free, 9, 3}, last), model.ONNXParams{Size: picture.Size{H: 6, W: 6}}, nhwc},
-		{"another size than the file's", net, free, begins(float, []int{free, 3, 7, 7}), model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
-		{"everything open", net, free, begins(float, []int{free, free, free, free}), model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
+		{"one channel, last", grey, free, begins(float, []int{free, 6, 9, 1}, last), model.ONNXParams{},
+			nhwc},
+		{"an open size", net, free, begins(float, []int{free, 3, free, free}), model.ONNXParams{Size: size},
+			fed(modelfile.Spec{})},
+		{"an open size, NHWC", net, free, begins(float, []int{free, free, free, 3}, last),
+			model.ONNXParams{Size: size}, nhwc},
+		{"a fixed height", net, free, begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: size},
+			fed(modelfile.Spec{})},
+		{"a fixed height that one number leaves", net, free, begins(float, []int{free, 3, 6, free}),
+			model.ONNXParams{Size: picture.Size{H: 9, W: 9}}, fed(modelfile.Spec{})},
+		{"a fixed width that one number leaves", net, free, begins(float, []int{free, free, 9, 3}, last),
+			model.ONNXParams{Size: picture.Size{H: 6, W: 6}}, nhwc},
+		{"another size than the file's", net, free, begins(float, []int{free, 3, 7, 7}),
+			model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
+		{"everything open", net, free, begins(float, []int{free, free, free, free}),
+			model.ONNXParams{Size: size}, fed(modelfile.Spec{})},
 		{"a batch of 1", net, 1, nil, model.ONNXParams{}, modelfile.Spec{Batch: 1}},
 		{"a batch of 3", net, 3, nil, model.ONNXParams{}, modelfile.Spec{Batch: 3}},
-		{"bytes", net, free, begins(u8, []int{free, 3, 6, 9}, single, over255), model.ONNXParams{Preset: "raw"}, fed(modelfile.Spec{})},
-		{"bytes, NHWC", net, free, begins(u8, []int{free, 6, 9, 3}, last, single, over255), model.ONNXParams{Preset: "raw"}, nhwc},
-		{"bytes in wider integers", net, free, begins(u8, []int{free, 6, 9, 3}, wider, last, single, over255), model.ONNXParams{Preset: "raw"}, nhwc},
-		{"bytes with a scale", net, free, begins(u8, []int{free, 6, 9, 3}, dequantised(1./255, 0, u8), last), model.ONNXParams{}, nhwc},
-		{"signed bytes with a scale", net, free, begins(i8, []int{free, 3, 6, 9}, dequantised(1./255, 128, i8)), model.ONNXParams{}, fed(modelfile.Spec{})},
+		{"bytes", net, free, begins(u8, []int{free, 3, 6, 9}, single, over255),
+			model.ONNXParams{Preset: "raw"}, fed(modelfile.Spec{})},
+		{"bytes, NHWC", net, free, begins(u8, []int{free, 6, 9, 3}, last, single, over255),
+			model.ONNXParams{Preset: "raw"}, nhwc},
+		{"bytes in wider integers", net, free, begins(u8, []int{free, 6, 9, 3}, wider, last, single, over255),
+			model.ONNXParams{Preset: "raw"}, nhwc},
+		{"bytes with a scale", net, free, begins(u8, []int{free, 6, 9, 3}, dequantised(1./255, 0, u8), last),
+			model.ONNXParams{}, nhwc},
+		{"signed bytes with a scale", net, free,
+			begins(i8, []int{free, 3, 6, 9}, dequantised(1./255, 128, i8)), model.ONNXParams{},
+			fed(modelfile.Spec{})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := tt.net.model(tt.batch)
@@ -89,25 +105,28 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// recurrent reads the rows of a net's feature maps by an LSTM, which ONNX Runtime runs on
-// rows of any height, beyond its weights.
+// recurrent reads the rows of a net's feature maps by an LSTM, which ONNX Runtime runs on rows of any height,
+// beyond its weights.
 func recurrent(m *onnx.Model) {
 	f := m.Fragment()
-	rows := f.Op("ReduceMean", []string{"r"}, onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0})
+	rows := f.Op("ReduceMean", []string{"r"}, onnx.Attr{Name: "axes", Value: []int64{1}},
+		onnx.Attr{Name: "keepdims", Value: 0})
 	sequence := f.Op("Transpose", []string{rows}, onnx.Attr{Name: "perm", Value: []int64{2, 0, 1}})
 	weights := make([]float32, 4*5*6)
 	for i := range weights {
 		weights[i] = float32(i%7) / 10
 	}
-	state := f.Op("LSTM", []string{sequence, f.Floats("w", weights, 1, 20, 6), f.Floats("r", weights[:100], 1, 20, 5)}, onnx.Attr{Name: "hidden_size", Value: 5})
+	state := f.Op("LSTM",
+		[]string{sequence, f.Floats("w", weights, 1, 20, 6), f.Floats("r", weights[:100], 1, 20, 5)},
+		onnx.Attr{Name: "hidden_size", Value: 5})
 	last := f.Op("Gather", []string{state, f.Ints("last", []int64{-1}, 1)}, onnx.Attr{Name: "axis", Value: 0})
 	f.OpTo("answer", "Reshape", []string{last, f.Ints("shape", []int64{-1, 5}, 2)})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "answer", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// TestBoundariesRefused holds that what no image or no answer can be is refused at its
-// parameter, before anything runs.
+// TestBoundariesRefused holds that what no image or no answer can be is refused at its parameter, before
+// anything runs.
 func TestBoundariesRefused(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
@@ -125,13 +144,24 @@ func TestBoundariesRefused(t *testing.T) {
 		change            func(m *onnx.Model)
 		params            model.ONNXParams
 	}{
-		{"ArgMax", "output", `holds INT64, which ArgMax "runexp_ArgMax" makes: a number of a floating-point type for every class is needed`, typed(onnxpb.TensorProto_INT64, ends(op("ArgMax", onnx.Attr{Name: "axis", Value: 1}))), model.ONNXParams{}},
-		{"whole labels", "output", "holds INT64", typed(onnxpb.TensorProto_INT64, ends(op("Cast", whole))), model.ONNXParams{}},
-		{"no size", "size", "the model leaves the size of its input open", begins(float, []int{free, 3, free, free}), model.ONNXParams{}},
-		{"no width", "size", "fixes the height of its input at 6 and leaves the width open", begins(float, []int{free, 3, 6, free}), model.ONNXParams{}},
-		{"no height", "size", "leaves the height of its input open and fixes the width at 9", begins(float, []int{free, free, 9, 3}), model.ONNXParams{}},
-		{"another height", "size", "size is 8x9, and the model fixes the height of its input at 6", begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: picture.Size{H: 8, W: 9}}},
-		{"another size for a recurrent layer", "size", `size is 12, and the model takes images of 6x9 alone: its LSTM "runexp_LSTM" reads places as a sequence`, recurrent, model.ONNXParams{Size: picture.Size{H: 12, W: 12}}},
+		{"ArgMax", "output",
+			`holds INT64, which ArgMax "runexp_ArgMax" makes: a number of a floating-point type for every ` +
+				`class is needed`,
+			typed(onnxpb.TensorProto_INT64, ends(op("ArgMax", onnx.Attr{Name: "axis", Value: 1}))),
+			model.ONNXParams{}},
+		{"whole labels", "output", "holds INT64", typed(onnxpb.TensorProto_INT64, ends(op("Cast", whole))),
+			model.ONNXParams{}},
+		{"no size", "size", "the model leaves the size of its input open",
+			begins(float, []int{free, 3, free, free}), model.ONNXParams{}},
+		{"no width", "size", "fixes the height of its input at 6 and leaves the width open",
+			begins(float, []int{free, 3, 6, free}), model.ONNXParams{}},
+		{"no height", "size", "leaves the height of its input open and fixes the width at 9",
+			begins(float, []int{free, free, 9, 3}), model.ONNXParams{}},
+		{"another height", "size", "size is 8x9, and the model fixes the height of its input at 6",
+			begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: picture.Size{H: 8, W: 9}}},
+		{"another size for a recurrent layer", "size",
+			`size is 12, and the model takes images of 6x9 alone: its LSTM "runexp_LSTM" reads places as a ` +
+				`sequence`, recurrent, model.ONNXParams{Size: picture.Size{H: 12, W: 12}}},
 	} {
 		m := net.model(free)
 		tt.change(m)
@@ -145,7 +175,9 @@ func TestBoundariesRefused(t *testing.T) {
 	}
 	m := net.model(free)
 	recurrent(m)
-	x, err := model.Inspect(t.Context(), model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
+	x, err := model.Inspect(t.Context(),
+		model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto",
+			Kind: "auto"})
 	if err != nil || x.Problem != "" || x.OtherSize != 0 {
 		t.Errorf("a recurrent net: %v, %q, also %d", err, x.Problem, x.OtherSize)
 	}
@@ -166,9 +198,12 @@ func TestOpenAxes(t *testing.T) {
 	} {
 		m := net.model(onnx.Free)
 		begins(onnxpb.TensorProto_FLOAT, tt.shape)(m)
-		x, err := model.Inspect(t.Context(), model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
+		x, err := model.Inspect(t.Context(),
+			model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto",
+				Kind: "auto"})
 		if err != nil || x.Problem != "" || x.OpenHeight != tt.height || x.OpenWidth != tt.width {
-			t.Errorf("%v: %v, %q, height open %t, width open %t", tt.shape, err, x.Problem, x.OpenHeight, x.OpenWidth)
+			t.Errorf("%v: %v, %q, height open %t, width open %t", tt.shape, err, x.Problem, x.OpenHeight,
+				x.OpenWidth)
 		}
 		if !tt.height && x.Feed.Height != 6 || !tt.width && x.Feed.Width != 9 {
 			t.Errorf("%v: tried at %d×%d", tt.shape, x.Feed.Height, x.Feed.Width)

@@ -35,7 +35,8 @@ func (g graph) op(op string, in []string, attrs ...onnx.Attr) string {
 // with adds a body to the last node.
 func (g graph) with(name string, body *onnxpb.GraphProto) {
 	n := g.Node[len(g.Node)-1]
-	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_GRAPH, G: body})
+	n.Attribute = append(n.Attribute,
+		&onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_GRAPH, G: body})
 }
 
 func (g graph) number(v float32) string {
@@ -55,10 +56,12 @@ func (g graph) brightest() string {
 	return g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "keepdims", Value: 0})
 }
 
-// quotient adds −2⁶³ / (2v − 1) of integers, which faults where v is 0: its result is no
-// integer of 64 bits. (Divisions by zero are refused by newer releases of ONNX Runtime.)
+// quotient adds −2⁶³ / (2v − 1) of integers, which faults where v is 0: its result is no integer of 64 bits.
+// (Divisions by zero are refused by newer releases of ONNX Runtime.)
 func (g graph) quotient(v string) string {
-	whole := func(v string) string { return g.op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(long)}) }
+	whole := func(v string) string {
+		return g.op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(long)})
+	}
 	least, one, k := whole(g.number(-1<<63)), whole(g.number(1)), whole(v)
 	odd := g.op("Sub", []string{g.op("Add", []string{k, k}), one})
 	return g.op("Cast", []string{g.op("Div", []string{least, odd})}, onnx.Attr{Name: "to", Value: int(float)})
@@ -70,28 +73,29 @@ func value(name string, elem onnxpb.TensorProto_DataType, shape ...int) *onnxpb.
 	return m.Proto.Graph.Output[0]
 }
 
-// faulty are nets that end the process which runs them, or never end: their classes are
-// means of channels, and a number times zero more. Scripts of the command meet them as
-// files.
+// faulty are nets that end the process which runs them, or never end: their classes are means of channels,
+// and a number times zero more. Scripts of the command meet them as files.
 var faulty = map[string]func(g graph) (number string){
 	"good": func(g graph) string { return g.number(0) },
 	// A division of integers that faults, at every forward pass.
 	"divide": func(g graph) string { return g.quotient(g.op("Mul", []string{g.brightest(), g.number(0)})) },
 	// It faults where an image is dark, as none is but near the baselines of paths.
 	"dark": func(g graph) string {
-		most := g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}}, onnx.Attr{Name: "keepdims", Value: 0})
+		most := g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}},
+			onnx.Attr{Name: "keepdims", Value: 0})
 		most = g.op("ReduceMax", []string{most}, onnx.Attr{Name: "axes", Value: []int64{1}})
 		return g.quotient(g.op("Mul", []string{most, g.number(16)}))
 	},
-	// A division of constants that faults, which tells the branch of an If: ONNX Runtime computes
-	// them when it loads the net.
+	// A division of constants that faults, which tells the branch of an If: ONNX Runtime computes them when
+	// it loads the net.
 	"branch": func(g graph) string {
 		yes := g.op("Greater", []string{g.quotient(g.number(0)), g.number(0)})
 		out := g.op("If", []string{yes})
 		for i, name := range []string{"then_branch", "else_branch"} {
 			in, out := g.number(float32(i)), "chosen_"+name
 			g.with(name, &onnxpb.GraphProto{
-				Name: name, Node: []*onnxpb.NodeProto{onnx.NewNode("", "Identity", []string{in}, []string{out})},
+				Name:   name,
+				Node:   []*onnxpb.NodeProto{onnx.NewNode("", "Identity", []string{in}, []string{out})},
 				Output: []*onnxpb.ValueInfoProto{value(out, float)},
 			})
 		}
@@ -102,8 +106,9 @@ var faulty = map[string]func(g graph) (number string){
 		yes := g.op("Not", []string{g.op("IsNaN", []string{g.brightest()})})
 		out := g.op("Loop", []string{"", yes, g.brightest()})
 		g.with("body", &onnxpb.GraphProto{
-			Name:   "body",
-			Input:  []*onnxpb.ValueInfoProto{value("iteration", long), value("goes_on", truth), value("before", float)},
+			Name: "body",
+			Input: []*onnxpb.ValueInfoProto{value("iteration", long), value("goes_on", truth),
+				value("before", float)},
 			Output: []*onnxpb.ValueInfoProto{value("still", truth), value("after", float)},
 			Node: []*onnxpb.NodeProto{
 				onnx.NewNode("", "Identity", []string{"goes_on"}, []string{"still"}),
@@ -116,7 +121,8 @@ var faulty = map[string]func(g graph) (number string){
 	"memory": func(g graph) string {
 		v := g.brightest()
 		for _, n := range []int64{1 << 24, 1 << 27, 1 << 29, 1 << 34} {
-			v = g.op("ReduceMax", []string{g.op("Expand", []string{v, g.ints(n)})}, onnx.Attr{Name: "keepdims", Value: 0})
+			v = g.op("ReduceMax", []string{g.op("Expand", []string{v, g.ints(n)})},
+				onnx.Attr{Name: "keepdims", Value: 0})
 		}
 		return v
 	},
@@ -126,12 +132,14 @@ var faulty = map[string]func(g graph) (number string){
 func TestFaultyFiles(t *testing.T) {
 	for name, add := range faulty {
 		g := graph{&onnxpb.GraphProto{Name: name}}
-		mean := g.op("ReduceMean", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}}, onnx.Attr{Name: "keepdims", Value: 0})
+		mean := g.op("ReduceMean", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}},
+			onnx.Attr{Name: "keepdims", Value: 0})
 		rectified := g.op("Relu", []string{mean})
 		out := g.op("Add", []string{rectified, g.op("Mul", []string{add(g), g.number(0)})})
 		g.Input = []*onnxpb.ValueInfoProto{value("image", float, onnx.Free, 3, 32, 32)}
 		g.Output = []*onnxpb.ValueInfoProto{value(out, float, onnx.Free, 3)}
-		m := &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: g.GraphProto}
+		m := &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+			Graph: g.GraphProto}
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A large batch that a file fixes is left open where the model takes any, and stays where
-// it takes that one alone, if that can be run.
+// A large batch that a file fixes is left open where the model takes any, and stays where it takes that one
+// alone, if that can be run.
 func TestLargeFixedBatch(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -22,19 +22,23 @@ func TestLargeFixedBatch(t *testing.T) {
 		{"any", 10_000, 0, nil, ""},
 		{"any, by a Reshape", 10_000, 0, []int64{-1, 3}, ""},
 		{"that one, by a Reshape", 100, 100, []int64{100, 3}, ""},
-		{"that one, which is too large", 10_000, 0, []int64{10_000, 3}, "a batch of 10000 images, and the model takes no other"},
+		{"that one, which is too large", 10_000, 0, []int64{10_000, 3},
+			"a batch of 10000 images, and the model takes no other"},
 		{"a small one", 16, 16, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			modeltest.Runtime(t)
 			g := graph{&onnxpb.GraphProto{Name: "fixed"}}
-			out := g.op("ReduceMean", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}}, onnx.Attr{Name: "keepdims", Value: 0})
+			out := g.op("ReduceMean", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}},
+				onnx.Attr{Name: "keepdims", Value: 0})
 			if c.reshape != nil {
 				out = g.op("Reshape", []string{out, g.ints(c.reshape...)})
 			}
 			g.Input = []*onnxpb.ValueInfoProto{value("image", float, c.batch, 3, 8, 8)}
 			g.Output = []*onnxpb.ValueInfoProto{value(out, float, c.batch, 3)}
-			file := modeltest.File(t, &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: g.GraphProto}})
+			file := modeltest.File(t,
+				&onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+					OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: g.GraphProto}})
 			p := model.ONNX.NewParams().(*model.ONNXParams)
 			p.Path = file
 			trial, err := model.NewTrial(t.Context(), *p)

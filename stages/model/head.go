@@ -17,16 +17,15 @@ import (
 type head struct {
 	op string // the activation: Softmax, LogSoftmax, Sigmoid …; "" if none is known
 
-	// logits is the value that the activation takes, "" where that isn't of
-	// floating-point numbers.
+	// logits is the value that the activation takes, "" where that isn't of floating-point numbers.
 	logits string
 
 	// independent says that every class has a probability of its own.
 	independent bool
 }
 
-// headOf follows a model's output back to the activation that makes it, through all that
-// keeps probabilities: their shape, order and type, rounding, bounds and the logarithm.
+// headOf follows a model's output back to the activation that makes it, through all that keeps probabilities:
+// their shape, order and type, rounding, bounds and the logarithm.
 func headOf(m *onnx.Model, output string) head {
 	makers := map[string]*onnxpb.NodeProto{}
 	for _, n := range m.Proto.Graph.Node {
@@ -64,11 +63,13 @@ func headOf(m *onnx.Model, output string) head {
 			logs--
 		case "Div": // Exp over its sum, as exporters write a softmax that has no operator
 			e, sum := onnx.Node{NodeProto: makers[output]}, onnx.Node{NodeProto: makers[n.In(1)]}
-			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 || logs > 1 {
+			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 ||
+				logs > 1 {
 				return head{}
 			}
 			return head{op: "Softmax", logits: e.In(0)}
-		case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "QuantizeLinear", "DequantizeLinear":
+		case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout",
+			"QuantizeLinear", "DequantizeLinear":
 		case "Cast":
 			if !floating(onnxpb.TensorProto_DataType(n.Int("to", 0))) {
 				return head{}
@@ -96,7 +97,8 @@ func bounds(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) (lo
 				return scalarOf(t)
 			}
 		}
-		if c := makers[name]; c != nil && c.OpType == "Constant" && len(c.Attribute) == 1 && c.Attribute[0].T != nil {
+		if c := makers[name]; c != nil && c.OpType == "Constant" && len(c.Attribute) == 1 &&
+			c.Attribute[0].T != nil {
 			return scalarOf(c.Attribute[0].T)
 		}
 		return math.NaN()
@@ -113,19 +115,18 @@ func scalarOf(t *onnxpb.TensorProto) float64 {
 	return float64(v[0])
 }
 
-// floating reports whether values of a type are floating-point numbers, as far as that
-// is known.
+// floating reports whether values of a type are floating-point numbers, as far as that is known.
 func floating(t onnxpb.TensorProto_DataType) bool {
 	switch t {
-	case onnxpb.TensorProto_UNDEFINED, onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_DOUBLE:
+	case onnxpb.TensorProto_UNDEFINED, onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16,
+		onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_DOUBLE:
 		return true
 	}
 	return false
 }
 
-// findHead runs a model whose head is looked for, and completes its specification: what
-// it answers with is the logits if the head proves to make of these what the model
-// returns.
+// findHead runs a model whose head is looked for, and completes its specification: what it answers with is
+// the logits if the head proves to make of these what the model returns.
 func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 	if h.logits != "" {
 		cut := *m
@@ -145,14 +146,14 @@ func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 		return err
 	}
 	s := &m.Spec
-	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, impossible) || distributions(answers, s.Classes)
+	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, impossible) ||
+		distributions(answers, s.Classes)
 	s.Independent = h.independent && s.Probabilities
 	single(s)
 	return nil
 }
 
-// said runs a model of which the parameters say what it answers with, and refuses what
-// can't be.
+// said runs a model of which the parameters say what it answers with, and refuses what can't be.
 func said(ctx context.Context, m *modelfile.Model) error {
 	answers, err := probe(ctx, m)
 	if err != nil {
@@ -160,25 +161,25 @@ func said(ctx context.Context, m *modelfile.Model) error {
 	}
 	single(&m.Spec)
 	if i := slices.IndexFunc(answers, impossible); m.Spec.Probabilities && i >= 0 {
-		return stages.BadField("output_kind", "output_kind is probabilities, and the model answers with numbers outside [0,1], such as %.4g: these are logits", answers[i])
+		return stages.BadField("output_kind",
+			"output_kind is probabilities, and the model answers with numbers outside [0,1], such as %.4g: "+
+				"these are logits", answers[i])
 	}
 	return nil
 }
 
-// single gives a single class a probability of its own: a softmax of one logit is 1
-// whatever the image.
+// single gives a single class a probability of its own: a softmax of one logit is 1 whatever the image.
 func single(s *modelfile.Spec) { s.Independent = s.Independent || s.Classes == 1 }
 
-// impossible reports whether a number can't be a probability. What isn't a number tells
-// nothing.
+// impossible reports whether a number can't be a probability. What isn't a number tells nothing.
 func impossible(v float32) bool { return v < -rounded || v > 1+rounded }
 
-// quantised is how far the probabilities that logits stand for may lie from those that a
-// model returns, which may have steps of 1/127.
+// quantised is how far the probabilities that logits stand for may lie from those that a model returns, which
+// may have steps of 1/127.
 const quantised = 0.01
 
-// explains returns nil if the probabilities of logits are what a model returns for the
-// same images, or the logarithms of these.
+// explains returns nil if the probabilities of logits are what a model returns for the same images, or the
+// logarithms of these.
 func explains(ctx context.Context, s modelfile.Spec, logits []float32, returned modelfile.Model) error {
 	answers, _, err := answer(ctx, returned, probed(returned.Spec), max(1, returned.Spec.Batch))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A tiny net is one convolution of 3×3, a ReLU, the mean over all places, and a linear
-// layer: small enough to be differentiated by hand.
+// A tiny net is one convolution of 3×3, a ReLU, the mean over all places, and a linear layer: small enough to
+// be differentiated by hand.
 type tiny struct {
 	channels, filters, classes int
 	height, width              int
@@ -32,8 +32,7 @@ func (n tiny) weight(k, f int) float64 {
 }
 func (n tiny) offset(k int) float64 { return n.number(k, 4) }
 
-// model returns the net up to the value "logits" [N,classes], fed by "pixels"
-// [batch,channels,height,width].
+// model returns the net up to the value "logits" [N,classes], fed by "pixels" [batch,channels,height,width].
 func (n tiny) model(batch int) *onnx.Model {
 	floats := func(name string, count int, v func(i int) float64, shape ...int) *onnxpb.TensorProto {
 		out := make([]float32, count)
@@ -47,27 +46,32 @@ func (n tiny) model(batch int) *onnx.Model {
 		Graph: &onnxpb.GraphProto{
 			Name: "tiny",
 			Initializer: []*onnxpb.TensorProto{
-				floats("w", n.filters*n.channels*9, func(i int) float64 { return n.number(i, 1) }, n.filters, n.channels, 3, 3),
+				floats("w", n.filters*n.channels*9, func(i int) float64 { return n.number(i, 1) }, n.filters,
+					n.channels, 3, 3),
 				floats("b", n.filters, n.bias, n.filters),
-				floats("v", n.classes*n.filters, func(i int) float64 { return n.weight(i/n.filters, i%n.filters) }, n.classes, n.filters),
+				floats("v", n.classes*n.filters,
+					func(i int) float64 { return n.weight(i/n.filters, i%n.filters) }, n.classes, n.filters),
 				floats("c", n.classes, n.offset, n.classes),
 			},
 			Node: []*onnxpb.NodeProto{
-				onnx.NewNode("conv", "Conv", []string{"pixels", "w", "b"}, []string{"h"}, onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}}),
+				onnx.NewNode("conv", "Conv", []string{"pixels", "w", "b"}, []string{"h"},
+					onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}}),
 				onnx.NewNode("relu", "Relu", []string{"h"}, []string{"r"}),
 				onnx.NewNode("mean", "GlobalAveragePool", []string{"r"}, []string{"m"}),
 				onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"f"}),
-				onnx.NewNode("linear", "Gemm", []string{"f", "v", "c"}, []string{"logits"}, onnx.Attr{Name: "transB", Value: 1}),
+				onnx.NewNode("linear", "Gemm", []string{"f", "v", "c"}, []string{"logits"},
+					onnx.Attr{Name: "transB", Value: 1}),
 			},
 		},
 	}}
-	m.SetInputs(onnx.Value{Name: "pixels", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, n.channels, n.height, n.width}, Known: true})
-	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, n.classes}, Known: true})
+	m.SetInputs(onnx.Value{Name: "pixels", Elem: onnxpb.TensorProto_FLOAT,
+		Shape: []int{batch, n.channels, n.height, n.width}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, n.classes},
+		Known: true})
 	return m
 }
 
-// reference returns the logits of an image [C,H,W] and the gradient of one of them, in
-// double precision.
+// reference returns the logits of an image [C,H,W] and the gradient of one of them, in double precision.
 func (n tiny) reference(x []float32, class int) (logits, gradient []float64) {
 	pixels := n.height * n.width
 	gradient = make([]float64, n.channels*pixels)
@@ -126,9 +130,10 @@ func sigmoidOf(z []float64) []float64 {
 	return p
 }
 
-// check holds that the stage takes a file for what spec says, that the probability it
-// finds for the largest logit is the reference's and that the gradient of that logit is.
-func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelfile.Spec, probabilities func([]float64) []float64) {
+// check holds that the stage takes a file for what spec says, that the probability it finds for the largest
+// logit is the reference's and that the gradient of that logit is.
+func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelfile.Spec,
+	probabilities func([]float64) []float64) {
 	t.Helper()
 	p.Path = modeltest.File(t, m)
 	if p.Preset == "" {
@@ -136,7 +141,9 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 	}
 	data := modeltest.Model(t, p)
 	s := modeltest.Spec(t, data)
-	got := modelfile.Spec{Input: s.Input, Output: s.Output, Height: s.Height, Width: s.Width, Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Layout: s.Layout, Probabilities: s.Probabilities, Independent: s.Independent}
+	got := modelfile.Spec{Input: s.Input, Output: s.Output, Height: s.Height, Width: s.Width,
+		Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Layout: s.Layout,
+		Probabilities: s.Probabilities, Independent: s.Independent}
 	spec.Height, spec.Width, spec.Channels, spec.Classes = n.height, n.width, n.channels, n.classes
 	if spec.Layout == "" {
 		spec.Layout = modelfile.NCHW
@@ -164,7 +171,8 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 		}
 	}
 	payload := stages.NewTensor(image, 3, n.height, n.width).Encode()
-	r := stagetest.Run(t, model.Predict, nil, map[string][]stages.Data{"model": {data}, "images": {stagetest.Items(nil, payload)}})
+	r := stagetest.Run(t, model.Predict, nil,
+		map[string][]stages.Data{"model": {data}, "images": {stagetest.Items(nil, payload)}})
 	predicted, err := stages.ScalarOf(r.Payloads["targets"][0])
 	if err != nil {
 		t.Fatal(err)
@@ -215,8 +223,8 @@ func encoded(t *testing.T, s modelfile.Spec) string {
 	return string(b)
 }
 
-// ends returns what appends nodes to a net: each takes what the one before made, and the
-// last makes the output.
+// ends returns what appends nodes to a net: each takes what the one before made, and the last makes the
+// output.
 func ends(ops ...func(f *onnx.Fragment, m *onnx.Model, x string) string) func(m *onnx.Model) {
 	return func(m *onnx.Model) {
 		f := m.Fragment()
@@ -251,7 +259,8 @@ func clipped(low, high float32) endOp {
 func roundedTo(step float32) endOp {
 	return func(f *onnx.Fragment, m *onnx.Model, x string) string {
 		zero := m.Fresh("zero")
-		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, &onnxpb.TensorProto{Name: zero, DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{0}})
+		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
+			&onnxpb.TensorProto{Name: zero, DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{0}})
 		s := f.Floats("step", []float32{step})
 		return f.Op("DequantizeLinear", []string{f.Op("QuantizeLinear", []string{x, s, zero}), s, zero})
 	}
@@ -269,7 +278,8 @@ func TestHeads(t *testing.T) {
 	axis := onnx.Attr{Name: "axis", Value: 1}
 	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
 	half := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)}
-	five, one := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, tiny{channels: 3, filters: 4, classes: 1, height: 6, width: 9, gain: 6}
+	five, one := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, tiny{channels: 3,
+		filters: 4, classes: 1, height: 6, width: 9, gain: 6}
 	sure, doubtful := one, one
 	sure.gain, doubtful.gain = 900, -20
 	cut, own := modelfile.Spec{}, modelfile.Spec{Independent: true}
@@ -283,28 +293,48 @@ func TestHeads(t *testing.T) {
 	}{
 		{"logits", five, ends(), model.ONNXParams{}, cut, softmaxOf},
 		{"Softmax", five, ends(op("Softmax", axis)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, quantised", five, ends(op("Softmax", axis), roundedTo(1./255)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, coarsely quantised", five, ends(op("Softmax", axis), roundedTo(1./127)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, quantised twice and reshaped between", five, ends(op("Softmax", axis), roundedTo(1./255), shaped("Reshape", 0, -1), roundedTo(1./255)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Identity", five, ends(op("Softmax", axis), op("Identity")), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Reshape", five, ends(op("Softmax", axis), shaped("Reshape", -1, 5, 1, 1), op("Flatten")), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Unsqueeze, Squeeze", five, ends(op("Softmax", axis), shaped("Unsqueeze", 2), shaped("Squeeze", 2)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Cast", five, ends(op("Softmax", axis), op("Cast", half), op("Cast", single)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Clip", five, ends(op("Softmax", axis), clipped(1e-7, 1-1e-7)), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Transpose", five, ends(shaped("Reshape", 0, 5, 1, 1), op("Softmax", axis), op("Transpose", onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}}), op("Flatten")), model.ONNXParams{},
+		{"Softmax, quantised", five, ends(op("Softmax", axis), roundedTo(1./255)), model.ONNXParams{}, cut,
+			softmaxOf},
+		{"Softmax, coarsely quantised", five, ends(op("Softmax", axis), roundedTo(1./127)),
+			model.ONNXParams{}, cut, softmaxOf},
+		{"Softmax, quantised twice and reshaped between", five,
+			ends(op("Softmax", axis), roundedTo(1./255), shaped("Reshape", 0, -1), roundedTo(1./255)),
+			model.ONNXParams{}, cut, softmaxOf},
+		{"Softmax, Identity", five, ends(op("Softmax", axis), op("Identity")), model.ONNXParams{}, cut,
+			softmaxOf},
+		{"Softmax, Reshape", five, ends(op("Softmax", axis), shaped("Reshape", -1, 5, 1, 1), op("Flatten")),
+			model.ONNXParams{}, cut, softmaxOf},
+		{"Softmax, Unsqueeze, Squeeze", five,
+			ends(op("Softmax", axis), shaped("Unsqueeze", 2), shaped("Squeeze", 2)), model.ONNXParams{}, cut,
+			softmaxOf},
+		{"Softmax, Cast", five, ends(op("Softmax", axis), op("Cast", half), op("Cast", single)),
+			model.ONNXParams{}, cut, softmaxOf},
+		{"Softmax, Clip", five, ends(op("Softmax", axis), clipped(1e-7, 1-1e-7)), model.ONNXParams{}, cut,
+			softmaxOf},
+		{"Softmax, Transpose", five,
+			ends(shaped("Reshape", 0, 5, 1, 1), op("Softmax", axis),
+				op("Transpose", onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}}), op("Flatten")),
+			model.ONNXParams{},
 			modelfile.Spec{Output: "runexp_Reshape"}, softmaxOf},
 		{"Softmax, Log", five, ends(op("Softmax", axis), op("Log")), model.ONNXParams{}, cut, softmaxOf},
-		{"Softmax, Clip, Log", five, ends(op("Softmax", axis), clipped(1e-9, 1), op("Log")), model.ONNXParams{}, cut, softmaxOf},
+		{"Softmax, Clip, Log", five, ends(op("Softmax", axis), clipped(1e-9, 1), op("Log")),
+			model.ONNXParams{}, cut, softmaxOf},
 		{"LogSoftmax", five, ends(op("LogSoftmax", axis)), model.ONNXParams{}, cut, softmaxOf},
-		{"LogSoftmax, Identity", five, ends(op("LogSoftmax", axis), op("Identity")), model.ONNXParams{}, cut, softmaxOf},
-		{"LogSoftmax, Exp", five, ends(op("LogSoftmax", axis), op("Exp")), model.ONNXParams{}, cut, softmaxOf},
+		{"LogSoftmax, Identity", five, ends(op("LogSoftmax", axis), op("Identity")), model.ONNXParams{}, cut,
+			softmaxOf},
+		{"LogSoftmax, Exp", five, ends(op("LogSoftmax", axis), op("Exp")), model.ONNXParams{}, cut,
+			softmaxOf},
 		{"Exp over its sum", five, ends(expOverSum), model.ONNXParams{}, cut, softmaxOf},
 		{"several Sigmoids", five, ends(op("Sigmoid")), model.ONNXParams{}, own, sigmoidOf},
-		{"several Sigmoids, quantised", five, ends(op("Sigmoid"), roundedTo(1./255)), model.ONNXParams{}, own, sigmoidOf},
-		{"logits of several sigmoids", five, ends(), model.ONNXParams{Kind: "sigmoid-logits"}, own, sigmoidOf},
+		{"several Sigmoids, quantised", five, ends(op("Sigmoid"), roundedTo(1./255)), model.ONNXParams{}, own,
+			sigmoidOf},
+		{"logits of several sigmoids", five, ends(), model.ONNXParams{Kind: "sigmoid-logits"}, own,
+			sigmoidOf},
 		{"a Sigmoid", one, ends(op("Sigmoid")), model.ONNXParams{}, own, sigmoidOf},
-		{"a Sigmoid, Squeeze", one, ends(op("Sigmoid"), shaped("Squeeze", 1)), model.ONNXParams{}, own, sigmoidOf},
-		{"a Sigmoid, quantised", one, ends(op("Sigmoid"), roundedTo(1./255)), model.ONNXParams{}, own, sigmoidOf},
+		{"a Sigmoid, Squeeze", one, ends(op("Sigmoid"), shaped("Squeeze", 1)), model.ONNXParams{}, own,
+			sigmoidOf},
+		{"a Sigmoid, quantised", one, ends(op("Sigmoid"), roundedTo(1./255)), model.ONNXParams{}, own,
+			sigmoidOf},
 		{"a Sigmoid that is 1 in float32", sure, ends(op("Sigmoid")), model.ONNXParams{}, own, sigmoidOf},
 		{"a Sigmoid below ½", doubtful, ends(op("Sigmoid")), model.ONNXParams{}, own, sigmoidOf},
 		{"one logit", one, ends(), model.ONNXParams{}, own, sigmoidOf},
@@ -318,8 +348,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestHeadsKept holds that an activation which isn't over all classes, or is bounded, isn't
-// taken off: what the model returns wouldn't be explained by what enters it.
+// TestHeadsKept holds that an activation which isn't over all classes, or is bounded, isn't taken off: what
+// the model returns wouldn't be explained by what enters it.
 func TestHeadsKept(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 6, height: 6, width: 9, gain: 6}
@@ -330,23 +360,27 @@ func TestHeadsKept(t *testing.T) {
 		probabilities bool
 	}{
 		{"two Softmaxes in one", ends(shaped("Reshape", -1, 2, 3), op("Softmax", last), op("Flatten")), true},
-		{"a Softmax of single numbers", ends(shaped("Reshape", -1, 6, 1), op("Softmax", last), op("Flatten")), true},
+		{"a Softmax of single numbers", ends(shaped("Reshape", -1, 6, 1), op("Softmax", last), op("Flatten")),
+			true},
 		{"a Softmax between bounds", ends(op("Softmax", last), clipped(0.2, 0.6)), false},
-		{"whole numbers", ends(op("Softmax", last), op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT32)}), op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})), false},
+		{"whole numbers",
+			ends(op("Softmax", last), op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT32)}),
+				op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})), false},
 		{"a logarithm too many", ends(op("LogSoftmax", last), op("Neg"), op("Log")), false},
 	} {
 		m := net.model(onnx.Free)
 		tt.end(m)
 		returned := m.Outputs()[0].Name
-		s := modeltest.Spec(t, modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}))
+		s := modeltest.Spec(t,
+			modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}))
 		if s.Output != returned || s.Probabilities != tt.probabilities || s.Independent || s.Classes != 6 {
 			t.Errorf("%s: specification %+v", tt.name, s)
 		}
 	}
 }
 
-// TestBrokenNodes holds that nodes without inputs or outputs, which ONNX Runtime refuses,
-// end nothing before it does.
+// TestBrokenNodes holds that nodes without inputs or outputs, which ONNX Runtime refuses, end nothing before
+// it does.
 func TestBrokenNodes(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
@@ -368,7 +402,8 @@ func TestBrokenNodes(t *testing.T) {
 		},
 		"a view for nobody": func(m *onnx.Model) {
 			node(m, "Flatten", []string{"fed"}, nil)
-			begins(onnxpb.TensorProto_UINT8, []int{onnx.Free, 3, 6, 9}, op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}))(m)
+			begins(onnxpb.TensorProto_UINT8, []int{onnx.Free, 3, 6, 9},
+				op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}))(m)
 		},
 	} {
 		m := net.model(onnx.Free)

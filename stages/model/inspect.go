@@ -50,10 +50,10 @@ type Inspection struct {
 	Trial *Trial `json:"-"` // what methods may be tried on; nil where the model couldn't be run
 }
 
-// Inspect looks into an ONNX file, as [ONNX] with these parameters would read it.
-// A model that can't be run, or classifies no images, is no error: Problem says why, and the rest what the
-// file shows. An input, output or size in p that the model doesn't have is one. Where
-// it leaves its size open and p doesn't say it, usual ones are tried.
+// Inspect looks into an ONNX file, as [ONNX] with these parameters would read it. A model that can't be run,
+// or classifies no images, is no error: Problem says why, and the rest what the file shows. An input, output
+// or size in p that the model doesn't have is one. Where it leaves its size open and p doesn't say it, usual
+// ones are tried.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	x := Inspection{File: p.Path}
 	files, err := onnx.ExternalFiles(p.Path)
@@ -86,7 +86,9 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		return x, err
 	}
 	var field *stages.FieldError
-	if errors.As(err, &field) && (field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" || field.Field == "size" && !p.Size.IsZero()) {
+	if errors.As(err, &field) &&
+		(field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" ||
+			field.Field == "size" && !p.Size.IsZero()) {
 		return x, err
 	}
 	switch {
@@ -103,8 +105,8 @@ func (x *Inspection) notClassifier(err error) {
 	x.NoClassifier, x.Problem = true, "this isn't an image classifier: "+err.Error()
 }
 
-// noImages says why none of a model's inputs takes images, nil if one does. An input that
-// is asked for is looked at by those who asked.
+// noImages says why none of a model's inputs takes images, nil if one does. An input that is asked for is
+// looked at by those who asked.
 func noImages(inputs []onnx.Value, asked string) error {
 	if asked != "" || len(inputs) == 0 {
 		return nil
@@ -140,7 +142,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	for _, p.Size = range sizes {
 		var err error
 		if out, err = read(ctx, m, p); err == nil && !asked.IsZero() && p.Size != asked {
-			return stages.BadField("size", "size is %v, and the model takes others, such as %v: %w", asked, p.Size, failed)
+			return stages.BadField("size", "size is %v, and the model takes others, such as %v: %w", asked,
+				p.Size, failed)
 		}
 		if err == nil || ctx.Err() != nil {
 			failed = err
@@ -157,7 +160,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if declared, err := classesOf(m, p.Output); err == nil && declared != out.Spec.Output {
 		x.Cut = headOf(m, declared).op
 	}
-	if other := out.Spec.Height * 2; !x.OpenSize && sequential(m) == nil && runsAt(ctx, out, other, out.Spec.Width*2) {
+	if other := out.Spec.Height * 2; !x.OpenSize && sequential(m) == nil &&
+		runsAt(ctx, out, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
 	t, err := trialOf(out)
@@ -174,7 +178,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	x.Rectifiers = relevance.Rectifiers(g)
 	middle, final := relevance.Layers(g)
 	x.Middle, x.Final = layer(g, middle), layer(g, final)
-	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output}, []string{out.Spec.Input}, relevance.Policy{}); err != nil {
+	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output},
+		[]string{out.Spec.Input}, relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}
 	return nil
@@ -198,8 +203,7 @@ func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 	return n == rows*m.Spec.Classes && len(shape) > 0 && shape[0] == rows
 }
 
-// layer returns a value as attributions are made for it, its channels first if it is
-// of feature maps.
+// layer returns a value as attributions are made for it, its channels first if it is of feature maps.
 func layer(g *onnx.Graph, name string) *Value {
 	if name == "" {
 		return nil

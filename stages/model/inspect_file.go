@@ -72,8 +72,8 @@ func presets() []Preset {
 	return out
 }
 
-// NearestPreset returns the preset whose blackest and whitest channels come closest to a
-// range, as that of bytes by a net's scale, which is one for all channels.
+// NearestPreset returns the preset whose blackest and whitest channels come closest to a range, as that of
+// bytes by a net's scale, which is one for all channels.
 func NearestPreset(black, white float64) string {
 	name, least := "", math.Inf(1)
 	for _, p := range modelfile.Presets() {
@@ -112,7 +112,8 @@ func (x *Inspection) describe(m *onnx.Model) {
 			n *= d
 		}
 		x.Weights.Numbers += n
-		if name := typeName(onnxpb.TensorProto_DataType(t.DataType)); !slices.Contains(x.Weights.Types, name) {
+		if name := typeName(onnxpb.TensorProto_DataType(t.DataType)); !slices.Contains(x.Weights.Types,
+			name) {
 			x.Weights.Types = append(x.Weights.Types, name)
 		}
 	}
@@ -163,7 +164,8 @@ func count(nodes []*onnxpb.NodeProto) []NodeCount {
 		if !ok {
 			k = len(out)
 			at[name] = k
-			out = append(out, NodeCount{Operator: printable(name), Supported: own && relevance.Supported(n.OpType)})
+			out = append(out,
+				NodeCount{Operator: printable(name), Supported: own && relevance.Supported(n.OpType)})
 		}
 		out[k].Count++
 	}
@@ -173,9 +175,9 @@ func count(nodes []*onnxpb.NodeProto) []NodeCount {
 	return out
 }
 
-// normOf counts batch normalisation. PyTorch's exporter calls weights that it
-// computed onnx::Conv and a number, and it computes those of convolutions only to
-// merge a normalisation into them; others keep a trace in the name too.
+// normOf counts batch normalisation. PyTorch's exporter calls weights that it computed onnx::Conv and a
+// number, and it computes those of convolutions only to merge a normalisation into them; others keep a trace
+// in the name too.
 func normOf(g *onnxpb.GraphProto) Norm {
 	var n Norm
 	for _, node := range g.Node {
@@ -188,14 +190,14 @@ func normOf(g *onnxpb.GraphProto) Norm {
 		case "Conv":
 			w := (onnx.Node{NodeProto: node}).In(1)
 			low := strings.ToLower(w)
-			n.Merged = n.Merged || strings.HasPrefix(w, "onnx::Conv") || strings.Contains(low, "batchnorm") || strings.Contains(low, "fusedbn")
+			n.Merged = n.Merged || strings.HasPrefix(w, "onnx::Conv") || strings.Contains(low, "batchnorm") ||
+				strings.Contains(low, "fusedbn")
 		}
 	}
 	return n
 }
 
-// leading returns the arithmetic that a model begins with, as normalisation of its
-// own does.
+// leading returns the arithmetic that a model begins with, as normalisation of its own does.
 func leading(g *onnxpb.GraphProto, fed map[string]bool) []string {
 	var out []string
 	at := map[string]bool{}

@@ -11,11 +11,15 @@ import (
 
 func FuzzDescribe(f *testing.F) {
 	for _, p := range []*onnxpb.GraphProto{
-		{Node: []*onnxpb.NodeProto{{OpType: "Conv"}, {OpType: "Sub", Input: []string{"x"}}, {}}, Output: []*onnxpb.ValueInfoProto{{Name: "y"}}},
-		{Input: []*onnxpb.ValueInfoProto{{Name: "x"}}, Node: []*onnxpb.NodeProto{{OpType: "BatchNormalization", Input: []string{"x"}, Output: []string{"y"}}},
+		{Node: []*onnxpb.NodeProto{{OpType: "Conv"}, {OpType: "Sub", Input: []string{"x"}}, {}},
+			Output: []*onnxpb.ValueInfoProto{{Name: "y"}}},
+		{Input: []*onnxpb.ValueInfoProto{{Name: "x"}},
+			Node: []*onnxpb.NodeProto{{OpType: "BatchNormalization", Input: []string{"x"},
+				Output: []string{"y"}}},
 			Output: []*onnxpb.ValueInfoProto{{Name: "y"}}},
 	} {
-		b, err := (&onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: p, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}}}).Encode()
+		b, err := (&onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: p,
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}}}).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}

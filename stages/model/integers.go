@@ -12,15 +12,16 @@ import (
 // integers reports whether values of a type are whole numbers that an image may have.
 func integers(t onnxpb.TensorProto_DataType) bool {
 	switch t {
-	case onnxpb.TensorProto_INT8, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT16, onnxpb.TensorProto_UINT16,
+	case onnxpb.TensorProto_INT8, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT16,
+		onnxpb.TensorProto_UINT16,
 		onnxpb.TensorProto_INT32, onnxpb.TensorProto_INT64:
 		return true
 	}
 	return false
 }
 
-// readersOf returns the nodes that read an input or a copy of it in another form, and
-// those that make such copies in wider integers.
+// readersOf returns the nodes that read an input or a copy of it in another form, and those that make such
+// copies in wider integers.
 func readersOf(m *onnx.Model, input string) []onnx.Node {
 	copies := map[string]bool{input: true}
 	var out []onnx.Node
@@ -50,10 +51,10 @@ func widened(n onnx.Node) bool {
 	return n.OpType == "Cast" && (to == onnxpb.TensorProto_INT32 || to == onnxpb.TensorProto_INT64)
 }
 
-// continuous has an input of integers take floating-point numbers, so that there is
-// something to differentiate with respect to: those that a Cast makes of the integers,
-// through wider ones perhaps, or those that the integers stand for by the scale of a
-// DequantizeLinear or QLinearConv. Only the last rounds what it is fed.
+// continuous has an input of integers take floating-point numbers, so that there is something to
+// differentiate with respect to: those that a Cast makes of the integers, through wider ones perhaps, or
+// those that the integers stand for by the scale of a DequantizeLinear or QLinearConv. Only the last rounds
+// what it is fed.
 func continuous(m *onnx.Model, in onnx.Value) error {
 	if !integers(in.Elem) {
 		return nil
@@ -71,7 +72,9 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 			g.Node = slices.Insert(g.Node, slices.Index(g.Node, n.NodeProto), round)
 			n.Input[0] = q
 		default:
-			return fmt.Errorf("input %q takes %s, and %s reads it: only floating-point inputs are supported, and integers that a Cast, a DequantizeLinear or a QLinearConv makes real numbers of", in.Name, in.Elem, n.Label())
+			return fmt.Errorf("input %q takes %s, and %s reads it: only floating-point inputs are "+
+				"supported, and integers that a Cast, a DequantizeLinear or a QLinearConv makes real "+
+				"numbers of", in.Name, in.Elem, n.Label())
 		}
 	}
 	for _, v := range g.Input {
@@ -83,8 +86,8 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 	return nil
 }
 
-// rangeOf returns the real numbers that bytes from 0 to 255, or from -128 to 127, stand
-// for at an input, nil where the file doesn't say.
+// rangeOf returns the real numbers that bytes from 0 to 255, or from -128 to 127, stand for at an input, nil
+// where the file doesn't say.
 func rangeOf(m *onnx.Model, in onnx.Value) []float64 {
 	least := 0.0
 	switch in.Elem {

@@ -15,7 +15,8 @@ import (
 // whole computes with integers from its input on, which it rounds itself or takes as bytes.
 func whole(bytes bool) *onnx.Model {
 	u8 := func(name string, shape []int64, v ...byte) *onnxpb.TensorProto {
-		return &onnxpb.TensorProto{Name: name, Dims: shape, DataType: int32(onnxpb.TensorProto_UINT8), RawData: v}
+		return &onnxpb.TensorProto{Name: name, Dims: shape, DataType: int32(onnxpb.TensorProto_UINT8),
+			RawData: v}
 	}
 	w := make([]byte, 5*3*9)
 	for i := range w {
@@ -31,10 +32,12 @@ func whole(bytes bool) *onnx.Model {
 	g, x := m.Proto.Graph, "pixels"
 	if !bytes {
 		x = "q"
-		g.Node = append(g.Node, onnx.NewNode("quantise", "QuantizeLinear", []string{"pixels", "s", "zero"}, []string{x}))
+		g.Node = append(g.Node,
+			onnx.NewNode("quantise", "QuantizeLinear", []string{"pixels", "s", "zero"}, []string{x}))
 	}
 	g.Node = append(g.Node,
-		onnx.NewNode("conv", "QLinearConv", []string{x, "s", "zero", "w", "t", "half", "t", "half"}, []string{"c"}),
+		onnx.NewNode("conv", "QLinearConv", []string{x, "s", "zero", "w", "t", "half", "t", "half"},
+			[]string{"c"}),
 		onnx.NewNode("real", "DequantizeLinear", []string{"c", "t", "half"}, []string{"r"}),
 		onnx.NewNode("mean", "GlobalAveragePool", []string{"r"}, []string{"m"}),
 		onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
@@ -48,8 +51,8 @@ func whole(bytes bool) *onnx.Model {
 	return m
 }
 
-// TestBytesOfConvolutions holds that a net whose first convolution reads bytes answers as
-// the one that rounds its input to these.
+// TestBytesOfConvolutions holds that a net whose first convolution reads bytes answers as the one that rounds
+// its input to these.
 func TestBytesOfConvolutions(t *testing.T) {
 	modeltest.Runtime(t)
 	image := make([]byte, 3*6*9)
@@ -68,8 +71,8 @@ func TestBytesOfConvolutions(t *testing.T) {
 	}
 }
 
-// TestNoRemark holds that there is nothing to say of a method on a net that has no graph
-// and that it fits: the net computes with integers.
+// TestNoRemark holds that there is nothing to say of a method on a net that has no graph and that it fits:
+// the net computes with integers.
 func TestNoRemark(t *testing.T) {
 	modeltest.Runtime(t)
 	p := *model.ONNX.NewParams().(*model.ONNXParams)
@@ -111,8 +114,11 @@ func TestRanges(t *testing.T) {
 	} {
 		m := net.model(onnx.Free)
 		tt.begin(m)
-		x, err := model.Inspect(t.Context(), model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
-		if err != nil || x.Problem != "" || len(x.Range) != 2 || math.Abs(x.Range[0]-tt.low) > 1e-4 || math.Abs(x.Range[1]-tt.high) > 1e-4 {
+		x, err := model.Inspect(t.Context(),
+			model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto",
+				Kind: "auto"})
+		if err != nil || x.Problem != "" || len(x.Range) != 2 || math.Abs(x.Range[0]-tt.low) > 1e-4 ||
+			math.Abs(x.Range[1]-tt.high) > 1e-4 {
 			t.Errorf("%v, %q, range %v, want %v to %v", err, x.Problem, x.Range, tt.low, tt.high)
 			continue
 		}

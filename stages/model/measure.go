@@ -20,12 +20,13 @@ type Accuracy struct {
 	Gap    float64 // the mean of how far the label's answer lies behind the largest
 }
 
-// Accuracies measures every preset on labelled images of the model's size. Labels that the
-// model doesn't have are an error: they are numbers of another list of classes.
+// Accuracies measures every preset on labelled images of the model's size. Labels that the model doesn't have
+// are an error: they are numbers of another list of classes.
 func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64) ([]Accuracy, error) {
 	for _, l := range labels {
 		if l < 0 || l >= int64(t.Spec.Classes) {
-			return nil, fmt.Errorf("a label is %d, and the model has the classes 0 to %d", l, t.Spec.Classes-1)
+			return nil, fmt.Errorf("a label is %d, and the model has the classes 0 to %d", l,
+				t.Spec.Classes-1)
 		}
 	}
 	m, err := modelfile.Decode(t.payload)
@@ -46,7 +47,8 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 			return nil, err
 		}
 		if probes[spec.Order] == nil {
-			if probes[spec.Order], err = program.NewProbe(modelfile.Model{Spec: spec, ONNX: m.ONNX}, batch); err != nil {
+			if probes[spec.Order], err = program.NewProbe(modelfile.Model{Spec: spec, ONNX: m.ONNX},
+				batch); err != nil {
 				delete(probes, spec.Order)
 				return nil, err
 			}
@@ -96,15 +98,16 @@ func (a *Accuracy) add(answer []float32, label int64) {
 // fewest is how many images a model has to be right on: one or two may be luck.
 const fewest = 3
 
-// Best returns the measured preset with which the model is right most often, of equals the
-// one whose labels lie nearest to the largest answer, and then the guess; false where none is clearly
-// better than guessing: right on a few images, and more than twice as often.
+// Best returns the measured preset with which the model is right most often, of equals the one whose labels
+// lie nearest to the largest answer, and then the guess; false where none is clearly better than guessing:
+// right on a few images, and more than twice as often.
 func Best(measured []Accuracy, classes int, guess string) (Accuracy, bool) {
 	if len(measured) == 0 {
 		return Accuracy{}, false
 	}
 	best := slices.MinFunc(measured, func(a, b Accuracy) int {
-		return cmp.Or(cmp.Compare(b.Right, a.Right), cmp.Compare(a.Gap, b.Gap), isnt(a.Preset, guess)-isnt(b.Preset, guess))
+		return cmp.Or(cmp.Compare(b.Right, a.Right), cmp.Compare(a.Gap, b.Gap),
+			isnt(a.Preset, guess)-isnt(b.Preset, guess))
 	})
 	return best, best.Right >= fewest && best.Right*classes > 2*best.Images
 }

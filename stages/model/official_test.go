@@ -11,13 +11,14 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestOfficialLogits holds the logits of the nets in models, read and altered as
-// model/onnx does, against those that PyTorch computed for the same images.
+// TestOfficialLogits holds the logits of the nets in models, read and altered as model/onnx does, against
+// those that PyTorch computed for the same images.
 func TestOfficialLogits(t *testing.T) {
 	for net, file := range map[string]string{
 		"smallcnn": "smallcnn_io.npz", "gapcnn": "gapcnn_io.npz", "gapcnn_dyn": "gapcnn_io64.npz",
-		"timm_resnet_basic_bn": "timm_resnet_basic_io.npz", "timm_resnet_basic2_bn": "timm_resnet_basic2_io.npz",
-		"timm_vit_op13": "timm_vit_io.npz", "timm_vit_op17": "timm_vit_io.npz",
+		"timm_resnet_basic_bn":  "timm_resnet_basic_io.npz",
+		"timm_resnet_basic2_bn": "timm_resnet_basic2_io.npz",
+		"timm_vit_op13":         "timm_vit_io.npz", "timm_vit_op17": "timm_vit_io.npz",
 	} {
 		a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "models", file))
 		if err != nil {

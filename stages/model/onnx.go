@@ -54,9 +54,8 @@ func (p ONNXParams) Validate() error {
 	return nil
 }
 
-// ONNX is the stage that reads an ONNX classifier. Its output holds the model
-// with its weights and with all that is needed to feed it; its facts say its
-// size, the number of classes and, where known, their names.
+// ONNX is the stage that reads an ONNX classifier. Its output holds the model with its weights and with all
+// that is needed to feed it; its facts say its size, the number of classes and, where known, their names.
 var ONNX = stages.New(stages.Def[ONNXParams]{
 	Name: "model/onnx",
 	Doc: `an image classifier from an ONNX file
@@ -71,7 +70,8 @@ a Cast does (preset raw), those that its scale stands for where a DequantizeLine
 QLinearConv reads it (the preset of the net that was quantised).`,
 	Version:  3,
 	Relation: stages.Whole,
-	Outputs:  []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model; facts: height, width, channels, classes, labels"}},
+	Outputs: []stages.Port{{Name: "model", Type: stages.Model,
+		Doc: "the model; facts: height, width, channels, classes, labels"}},
 	Defaults: ONNXParams{Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"},
 	Sources:  onnxSources,
 	Run:      runONNX,
@@ -150,7 +150,8 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model
 	switch {
 	case err == nil || errors.As(err, &field):
 	case !p.Size.IsZero() && !slices.Contains(in.Shape[1:], onnx.Free):
-		err = stages.BadField("size", "size is %v, and the model takes images of %v alone: %w", p.Size, in.Shape[1:], err)
+		err = stages.BadField("size", "size is %v, and the model takes images of %v alone: %w", p.Size,
+			in.Shape[1:], err)
 	case p.Output != "" && errors.Is(err, errNoClasses):
 		err = stages.BadField("output", "%w", err)
 	}
@@ -233,15 +234,17 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 	case len(values) == 0:
 		return onnx.Value{}, fmt.Errorf("the model has no %s", what)
 	case name != "":
-		return onnx.Value{}, stages.BadName(what, name, names, "the model has no %s %q; it has %s", what, name, strings.Join(quoted, ", "))
+		return onnx.Value{}, stages.BadName(what, name, names, "the model has no %s %q; it has %s", what,
+			name, strings.Join(quoted, ", "))
 	case len(values) > 1 && !first:
-		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there is one", strings.Join(quoted, ", "))
+		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there "+
+			"is one", strings.Join(quoted, ", "))
 	}
 	return values[0], nil
 }
 
-// classesOf returns the value that holds the answer: the output of that name, or the first
-// of floating-point numbers. What a QuantizeLinear rounds is such.
+// classesOf returns the value that holds the answer: the output of that name, or the first of floating-point
+// numbers. What a QuantizeLinear rounds is such.
 func classesOf(m *onnx.Model, name string) (string, error) {
 	outputs := m.Outputs()
 	if name == "" {
@@ -261,7 +264,9 @@ func classesOf(m *onnx.Model, name string) (string, error) {
 	if n != nil {
 		made = fmt.Sprintf(", which %s makes", onnx.Node{NodeProto: n}.Label())
 	}
-	return "", stages.BadField("output", "output %q holds %s%s: a number of a floating-point type for every class is needed, so name another output or export the model without what picks the class", out.Name, out.Elem, made)
+	return "", stages.BadField("output",
+		"output %q holds %s%s: a number of a floating-point type for every class is needed, so name "+
+			"another output or export the model without what picks the class", out.Name, out.Elem, made)
 }
 
 // takesImages refuses an input that can't take images, whatever the parameters say.
@@ -270,11 +275,13 @@ func takesImages(in onnx.Value) error {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
 	default:
 		if !integers(in.Elem) {
-			return fmt.Errorf("input %q takes %s: only floating-point inputs are supported, and integers", in.Name, in.Elem)
+			return fmt.Errorf("input %q takes %s: only floating-point inputs are supported, and integers",
+				in.Name, in.Elem)
 		}
 	}
 	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q takes %s of the shape %v: images have 4 dimensions", in.Name, in.Elem, in.Shape)
+		return fmt.Errorf("input %q takes %s of the shape %v: images have 4 dimensions", in.Name, in.Elem,
+			in.Shape)
 	}
 	return nil
 }
@@ -299,14 +306,17 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 		c = 3
 	}
 	if s.Layout == "" || !isCount(c) {
-		return stages.BadField("layout", "input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name, in.Shape)
+		return stages.BadField("layout",
+			"input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name,
+			in.Shape)
 	}
 	h, w, err := sized(in.Shape[y], in.Shape[x], p.Size)
 	if err != nil {
 		return err
 	}
 	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
-		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: %d pixels are the most", in.Name, rows, h, w, picture.MaxPixels)
+		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: %d pixels are the most", in.Name,
+			rows, h, w, picture.MaxPixels)
 	}
 	s.Height, s.Width, s.Channels = h, w, c
 	return nil

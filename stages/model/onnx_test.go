@@ -54,7 +54,8 @@ func softmax(m *onnx.Model) {
 // multilabel gives every class a probability of its own.
 func multilabel(m *onnx.Model) {
 	f := m.Fragment()
-	column := f.Op("Reshape", []string{f.Op("Sigmoid", []string{"logits"}), f.Ints("column", []int64{0, -1, 1}, 3)})
+	column := f.Op("Reshape",
+		[]string{f.Op("Sigmoid", []string{"logits"}), f.Ints("column", []int64{0, -1, 1}, 3)})
 	f.OpTo("each", "Squeeze", []string{f.Op("Identity", []string{column}), f.Ints("last", []int64{2}, 1)})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "each", Elem: onnxpb.TensorProto_FLOAT})
@@ -64,19 +65,24 @@ func multilabel(m *onnx.Model) {
 func channelsLast(m *onnx.Model) {
 	f := m.Fragment()
 	x := f.Op("Transpose", []string{"last"}, onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
-	f.OpTo("input", "Gather", []string{x, f.Ints("order", []int64{2, 1, 0}, 3)}, onnx.Attr{Name: "axis", Value: 1})
+	f.OpTo("input", "Gather", []string{x, f.Ints("order", []int64{2, 1, 0}, 3)},
+		onnx.Attr{Name: "axis", Value: 1})
 	m.Before(f)
-	m.SetInputs(onnx.Value{Name: "last", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 32, 32, 3}, Known: true})
+	m.SetInputs(onnx.Value{Name: "last", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 32, 32, 3},
+		Known: true})
 }
 
 // halved makes the net take and return half-precision numbers.
 func halved(m *onnx.Model) {
 	before, after := m.Fragment(), m.Fragment()
-	before.OpTo("input", "Cast", []string{"half"}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
-	after.OpTo("answer", "Cast", []string{"logits"}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)})
+	before.OpTo("input", "Cast", []string{"half"},
+		onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+	after.OpTo("answer", "Cast", []string{"logits"},
+		onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)})
 	m.Before(before)
 	m.After(after)
-	m.SetInputs(onnx.Value{Name: "half", Elem: onnxpb.TensorProto_FLOAT16, Shape: []int{onnx.Free, 3, 32, 32}, Known: true})
+	m.SetInputs(onnx.Value{Name: "half", Elem: onnxpb.TensorProto_FLOAT16, Shape: []int{onnx.Free, 3, 32, 32},
+		Known: true})
 	m.SetOutputs(onnx.Value{Name: "answer", Elem: onnxpb.TensorProto_FLOAT16})
 }
 
@@ -91,7 +97,8 @@ func baked(m *onnx.Model) {
 // mixed makes the answer to an image depend on its neighbours.
 func mixed(m *onnx.Model) {
 	f := m.Fragment()
-	mean := f.Op("ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{0}}, onnx.Attr{Name: "keepdims", Value: 1})
+	mean := f.Op("ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{0}},
+		onnx.Attr{Name: "keepdims", Value: 1})
 	f.OpTo("mixed", "Sub", []string{"logits", mean})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "mixed", Elem: onnxpb.TensorProto_FLOAT})
@@ -128,13 +135,20 @@ func TestForms(t *testing.T) {
 		params model.ONNXParams
 		spec   func(modelfile.Spec) bool
 	}{
-		{"a Softmax is taken off", softmax, model.ONNXParams{}, func(s modelfile.Spec) bool { return !s.Probabilities && s.Output == "logits" }},
-		{"probabilities, said so", softmax, model.ONNXParams{Kind: "probabilities"}, func(s modelfile.Spec) bool { return s.Probabilities }},
-		{"NHWC and BGR", channelsLast, model.ONNXParams{Order: "bgr"}, func(s modelfile.Spec) bool { return s.Layout == modelfile.NHWC && s.Order == modelfile.BGR }},
+		{"a Softmax is taken off", softmax, model.ONNXParams{},
+			func(s modelfile.Spec) bool { return !s.Probabilities && s.Output == "logits" }},
+		{"probabilities, said so", softmax, model.ONNXParams{Kind: "probabilities"},
+			func(s modelfile.Spec) bool { return s.Probabilities }},
+		{"NHWC and BGR", channelsLast, model.ONNXParams{Order: "bgr"},
+			func(s modelfile.Spec) bool { return s.Layout == modelfile.NHWC && s.Order == modelfile.BGR }},
 		{"half precision", halved, model.ONNXParams{}, func(s modelfile.Spec) bool { return s.Batch == 0 }},
-		{"a hidden batch of 1", baked, model.ONNXParams{}, func(s modelfile.Spec) bool { return s.Batch == 1 }},
-		{"a batch that mixes", mixed, model.ONNXParams{}, func(s modelfile.Spec) bool { return s.Batch == 1 }},
-		{"given normalisation", func(*onnx.Model) {}, model.ONNXParams{Preset: "raw", Scale: 1, Mean: []float64{.485, .456, .406}, Std: []float64{.229, .224, .225}},
+		{"a hidden batch of 1", baked, model.ONNXParams{},
+			func(s modelfile.Spec) bool { return s.Batch == 1 }},
+		{"a batch that mixes", mixed, model.ONNXParams{},
+			func(s modelfile.Spec) bool { return s.Batch == 1 }},
+		{"given normalisation", func(*onnx.Model) {},
+			model.ONNXParams{Preset: "raw", Scale: 1, Mean: []float64{.485, .456, .406},
+				Std: []float64{.229, .224, .225}},
 			func(s modelfile.Spec) bool { return s.Scale == 1 }},
 	}
 	for _, tt := range tests {
@@ -159,9 +173,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestSigmoid holds that a net which ends in a Sigmoid has the probabilities that it
-// returns, of several classes and of one, and that a Softmax behind it takes these for
-// logits.
+// TestSigmoid holds that a net which ends in a Sigmoid has the probabilities that it returns, of several
+// classes and of one, and that a Softmax behind it takes these for logits.
 func TestSigmoid(t *testing.T) {
 	for name, change := range map[string]func(*onnx.Model){
 		"classes": multilabel,
@@ -186,24 +199,27 @@ func TestSigmoid(t *testing.T) {
 	}
 	both := altered(t, "smallcnn", func(m *onnx.Model) {
 		f := m.Fragment()
-		f.OpTo("p", "Softmax", []string{f.Op("Sigmoid", []string{"logits"})}, onnx.Attr{Name: "axis", Value: 1})
+		f.OpTo("p", "Softmax", []string{f.Op("Sigmoid", []string{"logits"})},
+			onnx.Attr{Name: "axis", Value: 1})
 		m.After(f)
 		m.SetOutputs(onnx.Value{Name: "p", Elem: onnxpb.TensorProto_FLOAT})
 	})
-	if s := modeltest.Spec(t, modeltest.Model(t, model.ONNXParams{Path: both})); s.Probabilities || s.Output == "p" {
+	if s := modeltest.Spec(t, modeltest.Model(t, model.ONNXParams{Path: both})); s.Probabilities ||
+		s.Output == "p" {
 		t.Errorf("a Softmax behind it: specification %+v", s)
 	}
 }
 
-// TestNoProbabilities holds that logits which are said to be probabilities are refused,
-// at the parameter that says so.
+// TestNoProbabilities holds that logits which are said to be probabilities are refused, at the parameter that
+// says so.
 func TestNoProbabilities(t *testing.T) {
 	modeltest.Runtime(t)
 	p := model.ONNX.NewParams().(*model.ONNXParams)
 	p.Path, p.Kind = filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "probabilities"
 	_, err := stagetest.Try(model.ONNX, p, nil)
 	var field *stages.FieldError
-	if !errors.As(err, &field) || field.Field != "output_kind" || !strings.Contains(err.Error(), "numbers outside [0,1]") {
+	if !errors.As(err, &field) || field.Field != "output_kind" ||
+		!strings.Contains(err.Error(), "numbers outside [0,1]") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -213,7 +229,8 @@ func TestFactsAndLabels(t *testing.T) {
 	labels := write(t, "labels.txt", []byte("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n"))
 	m := modeltest.Model(t, model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}, Labels: labels})
 	for name, want := range map[string]string{
-		"height": "48", "width": "48", "channels": "3", "classes": "10", "labels": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj",
+		"height": "48", "width": "48", "channels": "3", "classes": "10",
+		"labels": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj",
 	} {
 		if got := m.Facts[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -225,8 +242,8 @@ func TestFactsAndLabels(t *testing.T) {
 	}
 }
 
-// TestAnotherSize holds that a net which pools all places takes other sizes than
-// its file says, with the answers of the same net whose file leaves the size open.
+// TestAnotherSize holds that a net which pools all places takes other sizes than its file says, with the
+// answers of the same net whose file leaves the size open.
 func TestAnotherSize(t *testing.T) {
 	fixed := filepath.Join(golden.Dir(t), "models", "gapcnn.onnx")
 	open := filepath.Join(golden.Dir(t), "models", "gapcnn_dyn.onnx")
@@ -254,12 +271,12 @@ func TestAnotherSize(t *testing.T) {
 func first(m *onnx.Model) (onnx.Node, *onnxpb.TensorProto) {
 	g := m.Proto.Graph
 	n := g.Node[slices.IndexFunc(g.Node, func(n *onnxpb.NodeProto) bool { return n.OpType == "Conv" })]
-	return onnx.Node{NodeProto: n}, g.Initializer[slices.IndexFunc(g.Initializer, func(w *onnxpb.TensorProto) bool { return w.Name == n.Input[1] })]
+	return onnx.Node{NodeProto: n}, g.Initializer[slices.IndexFunc(g.Initializer,
+		func(w *onnxpb.TensorProto) bool { return w.Name == n.Input[1] })]
 }
 
-// emptied takes the numbers from the weights of a net's first Conv, which a
-// BatchNormalization reads. ONNX Runtime, were it to merge the two, would divide by zero,
-// and end the process.
+// emptied takes the numbers from the weights of a net's first Conv, which a BatchNormalization reads. ONNX
+// Runtime, were it to merge the two, would divide by zero, and end the process.
 func emptied(m *onnx.Model) {
 	n, w := first(m)
 	w.Dims[1], w.RawData = 0, []byte{}
@@ -267,7 +284,8 @@ func emptied(m *onnx.Model) {
 	f := m.Fragment()
 	var statistics []string
 	for range 4 {
-		statistics = append(statistics, f.Floats("statistic", slices.Repeat([]float32{1}, int(filters)), filters))
+		statistics = append(statistics,
+			f.Floats("statistic", slices.Repeat([]float32{1}, int(filters)), filters))
 	}
 	f.OpTo(n.Output[0]+"/normalised", "BatchNormalization", append([]string{n.Output[0]}, statistics...))
 	for _, reader := range m.Proto.Graph.Node {
@@ -299,45 +317,64 @@ func TestONNXRefuses(t *testing.T) {
 		want   string
 	}{
 		{"no file", model.ONNXParams{Path: "none.onnx"}, "none.onnx"},
-		{"a text", model.ONNXParams{Path: write(t, "a.onnx", []byte("hello, this is a text"))}, "not an ONNX model"},
+		{"a text", model.ONNXParams{Path: write(t, "a.onnx", []byte("hello, this is a text"))},
+			"not an ONNX model"},
 		{"cut off", model.ONNXParams{Path: write(t, "a.onnx", b[:len(b)/2])}, "cut off"},
-		{"an input that isn't there", model.ONNXParams{Path: plain, Input: "pixels"}, `no input "pixels"; it has "input"`},
-		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"}, `no output "x"; it has "logits"`},
+		{"an input that isn't there", model.ONNXParams{Path: plain, Input: "pixels"},
+			`no input "pixels"; it has "input"`},
+		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"},
+			`no output "x"; it has "logits"`},
 		{"no size", model.ONNXParams{Path: free}, "give the parameter size"},
-		{"another size", model.ONNXParams{Path: plain, Size: picture.Size{H: 64, W: 64}}, "size is 64, and the model takes images of [3 32 32] alone"},
-		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))}, "1 or 3 channels"},
+		{"another size", model.ONNXParams{Path: plain, Size: picture.Size{H: 64, W: 64}},
+			"size is 64, and the model takes images of [3 32 32] alone"},
+		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))},
+			"1 or 3 channels"},
 		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
-		{"a size that doesn't run", model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))}, "doesn't run on a batch of 1"},
-		{"an old opset", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) { m.Proto.OpsetImport[0].Version = 6 })}, "opset 6"},
+		{"a size that doesn't run",
+			model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))},
+			"doesn't run on a batch of 1"},
+		{"an old opset",
+			model.ONNXParams{Path: altered(t, "smallcnn",
+				func(m *onnx.Model) { m.Proto.OpsetImport[0].Version = 6 })}, "opset 6"},
 		{"integers", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
-			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_UINT8, Shape: []int{1, 3, 32, 32}, Known: true})
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_UINT8, Shape: []int{1, 3, 32, 32},
+				Known: true})
 		})}, "floating-point inputs"},
 		{"an inner value", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
 		})}, "one number for every image and class"},
 		{"weights without numbers", model.ONNXParams{Path: altered(t, "smallcnn", emptied)}, "Conv"},
-		{"a window that goes on for years", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
-			n, _ := first(m)
-			for _, a := range n.Attribute {
-				if a.Name == "pads" {
-					a.Ints[1] = 1 << 62
+		{"a window that goes on for years",
+			model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
+				n, _ := first(m)
+				for _, a := range n.Attribute {
+					if a.Name == "pads" {
+						a.Ints[1] = 1 << 62
+					}
 				}
-			}
-		})}, "its pads are [1 4611686018427387904 1 1]"},
-		{"images that no memory holds", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3, 1<<22, 32))}, "1 images of 4194304×32 pixels at once"},
-		{"batches that no memory holds", model.ONNXParams{Path: altered(t, "smallcnn", input(1<<17, 3, 32, 32))}, "131072 images of 32×32 pixels at once"},
+			})}, "its pads are [1 4611686018427387904 1 1]"},
+		{"images that no memory holds",
+			model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3, 1<<22, 32))},
+			"1 images of 4194304×32 pixels at once"},
+		{"batches that no memory holds",
+			model.ONNXParams{Path: altered(t, "smallcnn", input(1<<17, 3, 32, 32))},
+			"131072 images of 32×32 pixels at once"},
 		{"an answer of one number", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			f := m.Fragment()
 			f.OpTo("one", "ReduceMax", []string{"logits"}, onnx.Attr{Name: "keepdims", Value: 0})
 			m.After(f)
 			m.SetOutputs(onnx.Value{Name: "one", Elem: onnxpb.TensorProto_FLOAT})
 		})}, "no dimensions"},
-		{"labels of other classes", model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("a\nb\n"))}, "names 2 classes, the model has 10"},
-		{"labels that are no text", model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("\xff\xfe"))}, "not a text"},
+		{"labels of other classes",
+			model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("a\nb\n"))},
+			"names 2 classes, the model has 10"},
+		{"labels that are no text",
+			model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("\xff\xfe"))}, "not a text"},
 	}
 	for _, tt := range tests {
 		p := *model.ONNX.NewParams().(*model.ONNXParams)
-		p.Path, p.Input, p.Output, p.Size, p.Labels = tt.params.Path, tt.params.Input, tt.params.Output, tt.params.Size, tt.params.Labels
+		p.Path, p.Input, p.Output, p.Size, p.Labels =
+			tt.params.Path, tt.params.Input, tt.params.Output, tt.params.Size, tt.params.Labels
 		_, err := stagetest.Try(model.ONNX, &p, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
@@ -356,7 +393,8 @@ func TestONNXParams(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	if err := (model.ONNXParams{Path: "a", Mean: []float64{1}, Std: []float64{1, 2, 3}}).Validate(); err != nil {
+	if err := (model.ONNXParams{Path: "a", Mean: []float64{1},
+		Std: []float64{1, 2, 3}}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

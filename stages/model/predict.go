@@ -24,8 +24,8 @@ func (p PredictParams) Validate() error {
 	return nil
 }
 
-// Predict is the stage that asks a model for its classes, one for every image.
-// Other stages have it put before them to learn which class to explain.
+// Predict is the stage that asks a model for its classes, one for every image. Other stages have it put
+// before them to learn which class to explain.
 var Predict = program.Stage(stages.Def[PredictParams]{
 	Name: "model/predict",
 	Doc: `the class that a model predicts for every image
@@ -77,7 +77,8 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 		}
 		label := e.In("labels", i)
 		if x.Labelled() && label == nil {
-			return fmt.Errorf("item %q: target is %s, and nothing on port labels says which class that is", e.Calls[i].ID, p.Target)
+			return fmt.Errorf("item %q: target is %s, and nothing on port labels says which class that is",
+				e.Calls[i].ID, p.Target)
 		}
 		t, err := x.Target(row, label, n.Classes)
 		if err != nil {
@@ -89,9 +90,10 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 	})
 }
 
-// eachAnswer classifies the items of the port images, a batch at a time, and
-// calls use with the model's answer to each.
-func eachAnswer(ctx context.Context, e *stages.Env, use func(n *program.Net, i int, row []float32) error) error {
+// eachAnswer classifies the items of the port images, a batch at a time, and calls use with the model's
+// answer to each.
+func eachAnswer(ctx context.Context, e *stages.Env,
+	use func(n *program.Net, i int, row []float32) error) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestPredictTargets asks for every rank of an image, which must give every class
-// once, with falling probabilities, and for differences of them.
+// TestPredictTargets asks for every rank of an image, which must give every class once, with falling
+// probabilities, and for differences of them.
 func TestPredictTargets(t *testing.T) {
 	net := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")})
 	image := make([]byte, 3*32*32)
@@ -40,7 +40,8 @@ func TestPredictTargets(t *testing.T) {
 	}
 	var order []int64
 	last, total := 1.0, 0.0
-	for _, rank := range []string{"predicted", "predicted:2", "predicted:3", "predicted:4", "predicted:5", "predicted:6", "predicted:7", "predicted:8", "predicted:9", "predicted:10"} {
+	for _, rank := range []string{"predicted", "predicted:2", "predicted:3", "predicted:4", "predicted:5",
+		"predicted:6", "predicted:7", "predicted:8", "predicted:9", "predicted:10"} {
 		c, p := ask(rank)
 		if len(c) != 1 || slices.Contains(order, c[0]) || p > last {
 			t.Errorf("%s: classes %v with %v after %v with %v", rank, c, p, order, last)
@@ -78,7 +79,8 @@ func TestPredictRefuses(t *testing.T) {
 		"10":           "target: class 10 is not one of the model's 10, which are 0 to 9",
 		"predicted:11": "the model has 10 classes",
 	} {
-		if _, err := stagetest.Try(model.Predict, &model.PredictParams{Target: target}, in); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := stagetest.Try(model.Predict, &model.PredictParams{Target: target}, in); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", target, err, want)
 		}
 	}

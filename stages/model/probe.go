@@ -12,16 +12,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// rebatched is how far the answers to an image alone and among others may lie
-// apart, relative to the largest answer. Kernels differ by the batch's shape, in
-// the last bits.
+// rebatched is how far the answers to an image alone and among others may lie apart, relative to the largest
+// answer. Kernels differ by the batch's shape, in the last bits.
 const rebatched = 1e-3
 
 var errNoClasses = errors.New("one number for every image and class is needed")
 
-// probe runs the model and completes its specification: the number of classes, and
-// whether the model, though its file says so, really takes any batch. It returns the
-// answers that it saw.
+// probe runs the model and completes its specification: the number of classes, and whether the model, though
+// its file says so, really takes any batch. It returns the answers that it saw.
 func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 	if m.Spec.Batch > mostFixed {
 		if answers, ok, err := opened(ctx, m); ok || err != nil {
@@ -49,18 +47,17 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, stages.ErrOutOfMemory):
-			// What the model is taken for mustn't hang on the machine, and no smaller
-			// batch would help.
+			// What the model is taken for mustn't hang on the machine, and no smaller batch would help.
 			return nil, fmt.Errorf("the model runs on one image, and on two at once it doesn't: %v", err)
-		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) || !near(answers[n:], both[n:]):
+		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) ||
+			!near(answers[n:], both[n:]):
 			m.Spec.Batch = 1
 		}
 	}
 	return answers, nil
 }
 
-// probed returns the images that a model is run on, two at least where it takes any
-// batch.
+// probed returns the images that a model is run on, two at least where it takes any batch.
 func probed(s modelfile.Spec) []float32 {
 	rows := s.Batch
 	if rows == 0 {
@@ -77,9 +74,10 @@ func probed(s modelfile.Spec) []float32 {
 // rounded is how far outside [0,1] a probability may lie.
 const rounded = 1e-3
 
-// answer returns what the model answers to images, in batches of so many, one after the
-// other, and the shape of one answer.
-func answer(ctx context.Context, m modelfile.Model, images []float32, batch int) (answers []float32, shape []int, err error) {
+// answer returns what the model answers to images, in batches of so many, one after the other, and the shape
+// of one answer.
+func answer(ctx context.Context, m modelfile.Model, images []float32,
+	batch int) (answers []float32, shape []int, err error) {
 	p, err := program.NewProbe(m, batch)
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +89,8 @@ func answer(ctx context.Context, m modelfile.Model, images []float32, batch int)
 			return nil, nil, err
 		}
 		if answers != nil && !slices.Equal(a.Shape, shape) {
-			return nil, nil, fmt.Errorf("the output has the shape %v for one image and %v for another", shape, a.Shape)
+			return nil, nil, fmt.Errorf("the output has the shape %v for one image and %v for another", shape,
+				a.Shape)
 		}
 		answers, shape = append(answers, a.Data...), a.Shape
 	}

@@ -25,9 +25,9 @@ func (l *late) Err() error {
 	return nil
 }
 
-// TestCancelledProbe holds that a model is never taken for what it isn't because somebody
-// cancelled meanwhile: one that takes any batch, and one whose answers hang on the other
-// images, so that it takes one at a time.
+// TestCancelledProbe holds that a model is never taken for what it isn't because somebody cancelled
+// meanwhile: one that takes any batch, and one whose answers hang on the other images, so that it takes one
+// at a time.
 func TestCancelledProbe(t *testing.T) {
 	modeltest.Runtime(t)
 	for want, change := range []func(m *onnx.Model){
@@ -43,12 +43,14 @@ func TestCancelledProbe(t *testing.T) {
 		path := altered(t, "gapcnn", change)
 		cancelled, whole := 0, 0
 		for left := range 20 {
-			trial, err := model.NewTrial(&late{t.Context(), left}, model.ONNXParams{Path: path, Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
+			trial, err := model.NewTrial(&late{t.Context(), left},
+				model.ONNXParams{Path: path, Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
 			switch {
 			case errors.Is(err, context.Canceled):
 				cancelled++
 			case err != nil || trial.Spec.Batch != want:
-				t.Errorf("cancelled when asked %d times: %v, batch %d instead of %d", left, err, trial.Spec.Batch, want)
+				t.Errorf("cancelled when asked %d times: %v, batch %d instead of %d", left, err,
+					trial.Spec.Batch, want)
 			default:
 				whole++
 			}
@@ -59,19 +61,22 @@ func TestCancelledProbe(t *testing.T) {
 	}
 }
 
-// TestAnswersDiffer holds that a model whose number of answers hangs on the image isn't
-// taken for a classifier.
+// TestAnswersDiffer holds that a model whose number of answers hangs on the image isn't taken for a
+// classifier.
 func TestAnswersDiffer(t *testing.T) {
 	modeltest.Runtime(t)
 	path := altered(t, "gapcnn", func(m *onnx.Model) {
 		f := m.Fragment()
 		flat := f.Op("Flatten", []string{"input"})
-		positive := f.Op("Reshape", []string{f.Op("Greater", []string{flat, f.Floats("zero", []float32{0}, 1)}), f.Ints("row", []int64{-1}, 1)})
+		positive := f.Op("Reshape",
+			[]string{f.Op("Greater", []string{flat, f.Floats("zero", []float32{0}, 1)}),
+				f.Ints("row", []int64{-1}, 1)})
 		f.OpTo("some", "Compress", []string{flat, positive}, onnx.Attr{Name: "axis", Value: 1})
 		m.After(f)
 		m.SetOutputs(onnx.Value{Name: "some", Elem: onnxpb.TensorProto_FLOAT})
 	})
-	_, err := model.NewTrial(t.Context(), model.ONNXParams{Path: path, Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
+	_, err := model.NewTrial(t.Context(),
+		model.ONNXParams{Path: path, Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto"})
 	if err == nil || !strings.Contains(err.Error(), "for one image and") {
 		t.Errorf("a model with as many answers as positive pixels: %v", err)
 	}

@@ -28,7 +28,8 @@ var netCases = []netCase{
 	{model.ONNXParams{Path: "cifar10_resnet20.onnx"}, "cifar10_test_png", 186, 0},
 	{model.ONNXParams{Path: "cifar10_mlperftiny_resnet8.onnx", Preset: "raw"}, "cifar10_test_png", 181, 0},
 	{model.ONNXParams{Path: "cifar10_cct4_3x1.onnx", Preset: "cifar10"}, "cifar10_test_png", 170, 0},
-	{model.ONNXParams{Path: "cifar10_vnncomp_vit_pgd_2_3_16.onnx", Preset: "cifar10-per-image"}, "cifar10_test_png", 135, 0},
+	{model.ONNXParams{Path: "cifar10_vnncomp_vit_pgd_2_3_16.onnx", Preset: "cifar10-per-image"},
+		"cifar10_test_png", 135, 0},
 	{model.ONNXParams{Path: "cifar10_vnncomp_resnet_2b.onnx", Preset: "cifar10"}, "cifar10_test_png", 150, 1},
 	{model.ONNXParams{Path: "mnist_vnncomp_convnet_maxpool.onnx", Preset: "unit"}, "mnist_test", 98, 1},
 	{model.ONNXParams{Path: "imagenet_squeezenet1.1_caffe_227.onnx", Preset: "caffe-bgr"}, "", 0, 0},
@@ -36,9 +37,8 @@ var netCases = []netCase{
 	{model.ONNXParams{Path: "imagenet_vit_tiny_patch16_224.onnx", Preset: "half"}, "", 0, 0},
 }
 
-// TestTopOneOfRealNets holds the share of right answers against the manifest.
-// Those of ImageNet's nets, whose pictures need resizing, are among the tests of
-// dataset/folder.
+// TestTopOneOfRealNets holds the share of right answers against the manifest. Those of ImageNet's nets, whose
+// pictures need resizing, are among the tests of dataset/folder.
 func TestTopOneOfRealNets(t *testing.T) {
 	data := modeltest.Data(t)
 	for _, tt := range netCases {
@@ -68,17 +68,18 @@ func TestTopOneOfRealNets(t *testing.T) {
 	}
 }
 
-// TestBatchAndThreads holds that a net's answers to an image are the same to the
-// last bit whatever stands beside it in a batch of whatever size, for one thread
-// and for three.
+// TestBatchAndThreads holds that a net's answers to an image are the same to the last bit whatever stands
+// beside it in a batch of whatever size, for one thread and for three.
 func TestBatchAndThreads(t *testing.T) {
 	data := modeltest.Data(t)
 	cases := slices.Clone(netCases)
 	for i := range cases {
 		cases[i].params.Path = filepath.Join(data, "models", cases[i].params.Path)
 	}
-	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "timm_vit_op13", "timm_vit_op17"} {
-		cases = append(cases, netCase{params: model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", name+".onnx")}})
+	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn",
+		"timm_vit_op13", "timm_vit_op17"} {
+		cases = append(cases,
+			netCase{params: model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", name+".onnx")}})
 	}
 	for _, tt := range cases {
 		t.Run(filepath.Base(tt.params.Path), func(t *testing.T) {

@@ -9,26 +9,31 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// sized returns the height and width of a model's images, given those that its file has
-// and the size that the parameters ask for. One number for both fills what is open; where
-// the file fixes both, the size is another than the file's, see [resizable].
+// sized returns the height and width of a model's images, given those that its file has and the size that the
+// parameters ask for. One number for both fills what is open; where the file fixes both, the size is another
+// than the file's, see [resizable].
 func sized(height, width int, asked picture.Size) (int, int, error) {
 	open := func(d int) bool { return d == onnx.Free }
 	switch {
 	case asked.IsZero() && open(height) && open(width):
-		return 0, 0, stages.BadField("size", "the model leaves the size of its input open: give the parameter size")
+		return 0, 0, stages.BadField("size",
+			"the model leaves the size of its input open: give the parameter size")
 	case asked.IsZero() && open(height):
-		return 0, 0, stages.BadField("size", "the model leaves the height of its input open and fixes the width at %d: give the parameter size", width)
+		return 0, 0, stages.BadField("size",
+			"the model leaves the height of its input open and fixes the width at %d: give the parameter size", width)
 	case asked.IsZero() && open(width):
-		return 0, 0, stages.BadField("size", "the model fixes the height of its input at %d and leaves the width open: give the parameter size", height)
+		return 0, 0, stages.BadField("size",
+			"the model fixes the height of its input at %d and leaves the width open: give the parameter size", height)
 	case asked.IsZero():
 		return height, width, nil
 	case open(height) == open(width):
 		return asked.H, asked.W, nil
 	case open(height) && asked.H != asked.W && asked.W != width:
-		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the width of its input at %d", asked, width)
+		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the width of its input at %d",
+			asked, width)
 	case open(width) && asked.H != asked.W && asked.H != height:
-		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the height of its input at %d", asked, height)
+		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the height of its input at %d",
+			asked, height)
 	case open(height):
 		return asked.H, width, nil
 	}
@@ -54,9 +59,9 @@ func axes(layout string) (channels, height, width int) {
 	return 1, 2, 3
 }
 
-// resizable refuses images of another size than the file fixes for a model that reads its
-// places as a sequence: a recurrent layer has weights for places of one number of values,
-// and ONNX Runtime takes others without looking.
+// resizable refuses images of another size than the file fixes for a model that reads its places as a
+// sequence: a recurrent layer has weights for places of one number of values, and ONNX Runtime takes others
+// without looking.
 func resizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 	_, h, w := axes(s.Layout)
 	fixed := picture.Size{H: in.Shape[h], W: in.Shape[w]}
@@ -65,7 +70,9 @@ func resizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 		return nil
 	}
 	if n := sequential(m); n != nil {
-		return stages.BadField("size", "size is %v, and the model takes images of %v alone: its %s reads places as a sequence", asked, fixed, n.Label())
+		return stages.BadField("size",
+			"size is %v, and the model takes images of %v alone: its %s reads places as a sequence", asked,
+			fixed, n.Label())
 	}
 	return nil
 }

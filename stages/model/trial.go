@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A Trial is a model that stages are tried on: all that they do before the model
-// answers is done, and no answer is computed.
+// A Trial is a model that stages are tried on: all that they do before the model answers is done, and no
+// answer is computed.
 type Trial struct {
 	Spec modelfile.Spec
 
@@ -21,8 +21,8 @@ type Trial struct {
 	slot    program.Rehearsal
 }
 
-// NewTrial returns a trial of the model that [ONNX] with these parameters reads. The
-// error is what that stage would say, but for labels whose file isn't there.
+// NewTrial returns a trial of the model that [ONNX] with these parameters reads. The error is what that stage
+// would say, but for labels whose file isn't there.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	m, err := onnx.ReadFile(p.Path)
 	if err != nil {
@@ -50,18 +50,19 @@ func trialOf(m modelfile.Model) (*Trial, error) {
 	return &Trial{Spec: m.Spec, payload: payload, net: net}, err
 }
 
-// Unfit says why a stage with these parameters can't work on the model, nil if it can or
-// has no part in a rehearsal. wired reports which of its optional ports are connected.
+// Unfit says why a stage with these parameters can't work on the model, nil if it can or has no part in a
+// rehearsal. wired reports which of its optional ports are connected.
 func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) error {
-	err := t.slot.Rehearse(ctx, s, params, program.Subject{Spec: t.Spec, Payload: t.payload, Digest: t.net.Digest()}, wired)
+	err := t.slot.Rehearse(ctx, s, params,
+		program.Subject{Spec: t.Spec, Payload: t.payload, Digest: t.net.Digest()}, wired)
 	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}
 	return err
 }
 
-// Remark says what there is to know of a stage with these parameters on the model, "" if
-// nothing, and of a model that has no graph.
+// Remark says what there is to know of a stage with these parameters on the model, "" if nothing, and of a
+// model that has no graph.
 func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	r, ok := params.(program.Remarker)
 	if !ok {

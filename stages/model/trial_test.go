@@ -27,21 +27,26 @@ func shortened(m *onnx.Model) {
 // summed makes one class of all.
 func summed(m *onnx.Model) {
 	f := m.Fragment()
-	f.OpTo("sum", "ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 1})
+	f.OpTo("sum", "ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{1}},
+		onnx.Attr{Name: "keepdims", Value: 1})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "sum", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// TestTrial holds that a trial refuses what a run refuses, in the same words, and
-// nothing else: methods on nets that some of them don't fit.
+// TestTrial holds that a trial refuses what a run refuses, in the same words, and nothing else: methods on
+// nets that some of them don't fit.
 func TestTrial(t *testing.T) {
 	modeltest.Runtime(t)
 	dir := filepath.Join(golden.Dir(t), "models")
 	methods := map[string]*stages.Stage{
-		"agi": &attribute.AGI, "constant": &attribute.Constant, "occlusion": &attribute.Occlusion, "saliency": &attribute.Saliency, "grad-cam": &attribute.GradCAM,
-		"ablation-cam": &attribute.AblationCAM, "guided-backprop": &attribute.GuidedBackprop, "deeplift": &attribute.DeepLIFT, "rap": &attribute.RAP,
-		"clrp": &attribute.CLRP, "crap": &attribute.CRAP, "lrp-z-plus": &attribute.LRPZPlus, "left-ig": &attribute.LeftIG,
-		"raw-attention": &attribute.RawAttention, "transition-attention": &attribute.TransitionAttention, "tibav": &attribute.TIBAV, "predict": &model.Predict,
+		"agi": &attribute.AGI, "constant": &attribute.Constant, "occlusion": &attribute.Occlusion,
+		"saliency": &attribute.Saliency, "grad-cam": &attribute.GradCAM,
+		"ablation-cam": &attribute.AblationCAM, "guided-backprop": &attribute.GuidedBackprop,
+		"deeplift": &attribute.DeepLIFT, "rap": &attribute.RAP,
+		"clrp": &attribute.CLRP, "crap": &attribute.CRAP, "lrp-z-plus": &attribute.LRPZPlus,
+		"left-ig":       &attribute.LeftIG,
+		"raw-attention": &attribute.RawAttention, "transition-attention": &attribute.TransitionAttention,
+		"tibav": &attribute.TIBAV, "predict": &model.Predict,
 	}
 	const attentive = "raw-attention transition-attention tibav "
 	for _, tt := range []struct {
@@ -52,8 +57,11 @@ func TestTrial(t *testing.T) {
 		{"convolutions", filepath.Join(dir, "smallcnn.onnx"), attentive, "no attention of tokens to tokens"},
 		{"attention", filepath.Join(dir, "timm_vit_op17.onnx"), "", ""},
 		{"no rule", altered(t, "smallcnn", shortened), attentive + "deeplift", "ReduceL2"},
-		{"no gradient", altered(t, "smallcnn", hardened), attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig", "Hardmax"},
-		{"one class", altered(t, "smallcnn", summed), attentive + "agi clrp crap", "one class, and no others"},
+		{"no gradient", altered(t, "smallcnn", hardened),
+			attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig",
+			"Hardmax"},
+		{"one class", altered(t, "smallcnn", summed), attentive + "agi clrp crap",
+			"one class, and no others"},
 		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), attentive, ""},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)

@@ -17,15 +17,13 @@ type GridParams struct {
 	Count   int    `yaml:"count" doc:"at most so many grids; 0 for as many as the images allow" min:"0" max:"1000000"`
 }
 
-// Grid builds the grids of the grid pointing game of Böhle, Fritz and Schiele,
-// "Convolutional Dynamic Alignment Networks for Interpretable Classifications",
-// CVPR 2021, as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
-// Methods", CVPR 2022, section 3.1, set them up.
+// Grid builds the grids of the grid pointing game of Böhle, Fritz and Schiele, "Convolutional Dynamic
+// Alignment Networks for Interpretable Classifications", CVPR 2021, as Rao, Böhle and Schiele, "Towards
+// Better Understanding Attribution Methods", CVPR 2022, section 3.1, set them up.
 //
-// A grid of n×n images of H×W pixels is an image of nH×nW. There is an item for
-// every explained cell of every grid, grid-0003/cell-2, with cells counted row by
-// row from 0; its origin is the image in that cell. Facts: height and width of
-// the grids on images and cells; grid, the n, on cells.
+// A grid of n×n images of H×W pixels is an image of nH×nW. There is an item for every explained cell of every
+// grid, grid-0003/cell-2, with cells counted row by row from 0; its origin is the image in that cell. Facts:
+// height and width of the grids on images and cells; grid, the n, on cells.
 var Grid = stages.New(stages.Def[GridParams]{
 	Name: "mosaic/grid",
 	Doc: `grids of images of different classes
@@ -196,8 +194,8 @@ func byItem(ctx context.Context, d stages.Data) (map[string]int64, error) {
 	return of, nil
 }
 
-// paste puts images side by side, row by row, n a row. They have the type and the
-// shape of the first: want, if that is known.
+// paste puts images side by side, row by row, n a row. They have the type and the shape of the first: want,
+// if that is known.
 func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, shape []int, err error) {
 	var out stages.Tensor
 	for k, member := range members {
@@ -210,7 +208,8 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 			err = fmt.Errorf("an image of shape %v is not [channels, height, width]", t.Shape)
 		}
 		if err == nil && want != nil && !slices.Equal(t.Shape, want) {
-			err = fmt.Errorf("an image of shape %v doesn't fit beside one of %v: images of a grid have one size", t.Shape, want)
+			err = fmt.Errorf("an image of shape %v doesn't fit beside one of %v: images of a grid have one "+
+				"size", t.Shape, want)
 		}
 		if err == nil && k > 0 && t.DType != out.DType {
 			err = fmt.Errorf("an image of type %s doesn't fit beside one of %s", t.DType, out.DType)
@@ -224,7 +223,8 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 		want = t.Shape
 		c, h, w := want[0], want[1], want[2]
 		if k == 0 {
-			out = stages.Tensor{DType: t.DType, Shape: []int{c, n * h, n * w}, Raw: make([]byte, n*n*len(t.Raw))}
+			out = stages.Tensor{DType: t.DType, Shape: []int{c, n * h, n * w},
+				Raw: make([]byte, n*n*len(t.Raw))}
 		}
 		row := w * t.DType.Size()
 		for y := range c * h {

@@ -8,9 +8,8 @@ import (
 
 // A gridDraw decides which images meet in a grid.
 //
-// Classes lie in a deck, shuffled; a grid takes them from its top, so that every
-// class has its turn before one has its second. A class whose images are used up
-// leaves the game.
+// Classes lie in a deck, shuffled; a grid takes them from its top, so that every class has its turn before
+// one has its second. A class whose images are used up leaves the game.
 type gridDraw struct {
 	pools  map[int64][]int // unused images of every class, in random order; taken from the end
 	images int             // how many there were
@@ -23,7 +22,8 @@ type gridDraw struct {
 
 // newGridDraw starts with all images; those of class -1 take no part.
 func newGridDraw(p GridParams, classes []int64, rng *rand.Rand) *gridDraw {
-	d := &gridDraw{pools: map[int64][]int{}, rng: rng, cells: p.N * p.N, repeat: p.Classes == "corners-repeat"}
+	d := &gridDraw{pools: map[int64][]int{}, rng: rng, cells: p.N * p.N,
+		repeat: p.Classes == "corners-repeat"}
 	for i, c := range classes {
 		if c >= 0 {
 			d.pools[c] = append(d.pools[c], i)
@@ -55,8 +55,7 @@ func (d *gridDraw) needs() string {
 	return fmt.Sprintf("%d classes", d.cells)
 }
 
-// next returns the images of the next grid, by cell; false if there aren't enough
-// classes left.
+// next returns the images of the next grid, by cell; false if there aren't enough classes left.
 func (d *gridDraw) next() ([]int, bool) {
 	wanted := make([]int64, 0, d.cells)
 	for k := range d.cells {
@@ -83,12 +82,13 @@ func (d *gridDraw) next() ([]int, bool) {
 	return cells, true
 }
 
-// turn takes the first class off the deck that has at least so many images and
-// isn't taken yet. A deck without one gets all classes that it lacks under it.
+// turn takes the first class off the deck that has at least so many images and isn't taken yet. A deck
+// without one gets all classes that it lacks under it.
 func (d *gridDraw) turn(least int, taken []int64) (int64, bool) {
 	for range 2 {
 		d.deck = slices.DeleteFunc(d.deck, func(c int64) bool { return len(d.pools[c]) == 0 })
-		at := slices.IndexFunc(d.deck, func(c int64) bool { return len(d.pools[c]) >= least && !slices.Contains(taken, c) })
+		at := slices.IndexFunc(d.deck,
+			func(c int64) bool { return len(d.pools[c]) >= least && !slices.Contains(taken, c) })
 		if at >= 0 {
 			c := d.deck[at]
 			d.deck = slices.Delete(d.deck, at, at+1)

@@ -32,7 +32,8 @@ func set(classes ...int64) map[string][]stages.Data {
 	for i, c := range classes {
 		images, labels = append(images, photo(i)), append(labels, class(c))
 	}
-	return map[string][]stages.Data{"images": {stagetest.Items(nil, images...)}, "labels": {stagetest.Items(nil, labels...)}}
+	return map[string][]stages.Data{"images": {stagetest.Items(nil, images...)},
+		"labels": {stagetest.Items(nil, labels...)}}
 }
 
 // turns returns count classes, 0 to of-1 in turn.
@@ -73,7 +74,8 @@ func run(t *testing.T, p GridParams, in map[string][]stages.Data, seed uint64) (
 		}
 		last := &out[len(out)-1]
 		if o.ID != last.id || o.Origin != last.origin {
-			t.Errorf("port %s has the item %q of %q beside %q of %q", o.Port, o.ID, o.Origin, last.id, last.origin)
+			t.Errorf("port %s has the item %q of %q beside %q of %q", o.Port, o.ID, o.Origin, last.id,
+				last.origin)
 		}
 		if o.Port == "targets" {
 			last.class = v.Int64s()[0]
@@ -120,7 +122,8 @@ func TestGrid(t *testing.T) {
 	} {
 		t.Run(p.Classes+" "+p.Explain, func(t *testing.T) {
 			out, e := run(t, p, set(classes...), 5)
-			if d := cmp.Diff(stages.Facts{"height": "6", "width": "4", "grid": "2"}, e.OutFacts["cells"]); d != "" {
+			if d := cmp.Diff(stages.Facts{"height": "6", "width": "4", "grid": "2"},
+				e.OutFacts["cells"]); d != "" {
 				t.Error(d)
 			}
 			if d := cmp.Diff(stages.Facts{"height": "6", "width": "4"}, e.OutFacts["images"]); d != "" {
@@ -165,7 +168,8 @@ func TestGrid(t *testing.T) {
 				if p.Classes == "corners-repeat" {
 					want = 3
 					if classes[in[0]] != classes[in[3]] {
-						t.Errorf("%s: the corners have the classes %d and %d", r.id, classes[in[0]], classes[in[3]])
+						t.Errorf("%s: the corners have the classes %d and %d", r.id, classes[in[0]],
+							classes[in[3]])
 					}
 				}
 				if len(differ) != want {
@@ -213,8 +217,8 @@ func TestGridIsRandomFromTheSeed(t *testing.T) {
 	}
 }
 
-// TestGridTellsGuessesApart: with labels and targets, only images on which they
-// agree take part; either of them alone says the class.
+// TestGridTellsGuessesApart: with labels and targets, only images on which they agree take part; either of
+// them alone says the class.
 func TestGridTellsGuessesApart(t *testing.T) {
 	in := set(0, 1, 2, 3, 0, 1)
 	in["targets"] = set(3, 1, 2, 3, 0, 0)["labels"] // images 0 and 5 are misjudged
@@ -237,11 +241,13 @@ func TestGridTellsGuessesApart(t *testing.T) {
 }
 
 func TestGridCount(t *testing.T) {
-	r := stagetest.Run(t, Grid, &GridParams{N: 2, Classes: "distinct", Explain: "every", Count: 1}, set(turns(12, 4)...))
+	r := stagetest.Run(t, Grid, &GridParams{N: 2, Classes: "distinct", Explain: "every", Count: 1},
+		set(turns(12, 4)...))
 	if n := len(r.Payloads["images"]); n != 4 || r.Warnings != nil {
 		t.Errorf("%d items and warnings %q", n, r.Warnings)
 	}
-	r = stagetest.Run(t, Grid, &GridParams{N: 2, Classes: "distinct", Explain: "every", Count: 9}, set(turns(12, 4)...))
+	r = stagetest.Run(t, Grid, &GridParams{N: 2, Classes: "distinct", Explain: "every", Count: 9},
+		set(turns(12, 4)...))
 	if d := cmp.Diff([]string{"3 grids instead of 9: there are no more images"}, r.Warnings); d != "" {
 		t.Error(d)
 	}
@@ -258,8 +264,10 @@ func TestGridRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", name, err, want)
 		}
 	}
-	try("three classes", "6 images of 3 classes are left, and a grid needs 4 classes", p, set(0, 1, 2, 0, 1, 2))
-	try("no pair", "a grid needs 3 classes, one of them with two images", GridParams{N: 2, Classes: "corners-repeat", Explain: "every"}, set(0, 1, 2, 3))
+	try("three classes", "6 images of 3 classes are left, and a grid needs 4 classes", p,
+		set(0, 1, 2, 0, 1, 2))
+	try("no pair", "a grid needs 3 classes, one of them with two images",
+		GridParams{N: 2, Classes: "corners-repeat", Explain: "every"}, set(0, 1, 2, 3))
 
 	in := set(0, 1, 2, 3)
 	in["labels"] = []stages.Data{stagetest.Items(nil, class(0), class(1))}

@@ -32,7 +32,9 @@ ones; the Meta-Rank paper, which ranks methods by such curves, doesn't state its
 	Facts: func(p AblationParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return p.facts(p.direction(), in)
 	},
-	Run: func(ctx context.Context, p AblationParams, e *stages.Env) error { return p.run(ctx, p.direction(), e) },
+	Run: func(ctx context.Context, p AblationParams, e *stages.Env) error {
+		return p.run(ctx, p.direction(), e)
+	},
 })
 
 func ablationDefaults() Params {

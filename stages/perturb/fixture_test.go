@@ -43,7 +43,8 @@ func officialInput(t *testing.T, net string) map[string][]stages.Data {
 // shapesInput returns an image of smallcnn under a preset.
 func shapesInput(t *testing.T, preset string) map[string][]stages.Data {
 	t.Helper()
-	m := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), Preset: preset})
+	m := modeltest.Model(t,
+		model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), Preset: preset})
 	return input(m, read(t, "models", "smallcnn_io.npz")["x"])
 }
 
@@ -83,7 +84,8 @@ func fillOf(t *testing.T, kind string, in map[string][]stages.Data) []float32 {
 }
 
 // curveWith returns the probabilities of a curve over a constant substrate.
-func curveWith(t *testing.T, m stages.Data, x npy.Array, order []int64, d direction, value float32) []float64 {
+func curveWith(t *testing.T, m stages.Data, x npy.Array, order []int64, d direction,
+	value float32) []float64 {
 	t.Helper()
 	ranks := make([]float32, len(order))
 	for place, pixel := range order {

@@ -14,24 +14,23 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// normalised32 is the tolerance of curves of the official code that were divided by the
-// distance between their ends, which is about 0.2.
+// normalised32 is the tolerance of curves of the official code that were divided by the distance between
+// their ends, which is about 0.2.
 const normalised32 = 1e-5
 
-// official32 is how far a probability may be from one that the official code computed
-// in float32, on other convolution kernels. A sum of K terms in some order is off by √K·u of
-// their size, u = 2⁻²⁴; smallcnn's layers have 27, 72, 108, 1024 and 32, which together make
-// √1263·u = 36·u, and two codes differ by √2 times that, 50·u. That is what to expect of one
-// logit; twice of it is what the worst of thousands of points may have. A softmax has the
-// slope p·(1 − p), with either sign for the other logits, and rounds its exponential, its sum
-// and its quotient. So near 0 and 1 less is allowed than between.
+// official32 is how far a probability may be from one that the official code computed in float32, on other
+// convolution kernels. A sum of K terms in some order is off by √K·u of their size, u = 2⁻²⁴; smallcnn's
+// layers have 27, 72, 108, 1024 and 32, which together make √1263·u = 36·u, and two codes differ by √2 times
+// that, 50·u. That is what to expect of one logit; twice of it is what the worst of thousands of points may
+// have. A softmax has the slope p·(1 − p), with either sign for the other logits, and rounds its exponential,
+// its sum and its quotient. So near 0 and 1 less is allowed than between.
 func official32(p, logit float64) float64 {
 	const u = 0x1p-24
 	return 2*p*(1-p)*2*50*u*(1+math.Abs(logit)) + 8*u*p
 }
 
-// TestOfficialRISECurves holds insertion and deletion against the raw curves of
-// the official code, pixel orders taken from the files.
+// TestOfficialRISECurves holds insertion and deletion against the raw curves of the official code, pixel
+// orders taken from the files.
 func TestOfficialRISECurves(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(golden.Dir(t), "mas_rise", "*_step*.npz"))
 	if err != nil || len(files) == 0 {
@@ -72,8 +71,8 @@ func TestOfficialRISECurves(t *testing.T) {
 				for k := range tolerance {
 					tolerance[k] = normalised32
 				}
-				// The larger net's files hold what MAS makes of the curve only:
-				// normalised between its ends, clipped, and made monotone.
+				// The larger net's files hold what MAS makes of the curve only: normalised between its ends,
+				// clipped, and made monotone.
 				got, want = monotone(got, tt.key == "ins"), a[tt.key+"_mr"].Float64s()
 			}
 			if len(got) != len(want) {
@@ -83,7 +82,8 @@ func TestOfficialRISECurves(t *testing.T) {
 				d := math.Abs(got[k] - want[k])
 				worst = math.Max(worst, d/tolerance[k])
 				if !(d <= tolerance[k]) {
-					t.Errorf("%s %s: point %d is %v, want %v ± %.2g", name, tt.key, k, got[k], want[k], tolerance[k])
+					t.Errorf("%s %s: point %d is %v, want %v ± %.2g", name, tt.key, k, got[k], want[k],
+						tolerance[k])
 					break
 				}
 			}
@@ -125,9 +125,10 @@ func monotone(raw []float64, insert bool) []float64 {
 	return out
 }
 
-// run runs a perturbation stage on one image, replacing pixels in the given order.
-// The target is the prediction; label is given if it isn't negative.
-func run(t *testing.T, s stages.Stage, params any, model stages.Data, x npy.Array, order []int64, label int) stagetest.Result {
+// run runs a perturbation stage on one image, replacing pixels in the given order. The target is the
+// prediction; label is given if it isn't negative.
+func run(t *testing.T, s stages.Stage, params any, model stages.Data, x npy.Array, order []int64,
+	label int) stagetest.Result {
 	t.Helper()
 	ranks := make([]uint32, len(order))
 	for place, pixel := range order {
@@ -142,7 +143,8 @@ func run(t *testing.T, s stages.Stage, params any, model stages.Data, x npy.Arra
 		"targets": {predicted(t, model, image)},
 	}
 	if label >= 0 {
-		in["labels"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]int64{int64(label)}, 1).Encode())}
+		in["labels"] = []stages.Data{stagetest.Items(nil,
+			stages.NewTensor([]int64{int64(label)}, 1).Encode())}
 	}
 	return stagetest.Run(t, s, params, in)
 }

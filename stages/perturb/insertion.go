@@ -28,5 +28,7 @@ BMVC 2018.`,
 	Facts: func(p InsertionParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return p.facts(insertion, in)
 	},
-	Run: func(ctx context.Context, p InsertionParams, e *stages.Env) error { return p.run(ctx, insertion, e) },
+	Run: func(ctx context.Context, p InsertionParams, e *stages.Env) error {
+		return p.run(ctx, insertion, e)
+	},
 })

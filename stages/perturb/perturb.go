@@ -1,6 +1,5 @@
-// Package perturb holds the stages that replace the pixels of an image step by
-// step, in the order of a map, and watch the model's answer. They are presets of
-// one implementation.
+// Package perturb holds the stages that replace the pixels of an image step by step, in the order of a map,
+// and watch the model's answer. They are presets of one implementation.
 package perturb
 
 import (
@@ -56,18 +55,23 @@ func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the model that answers"},
 		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
-		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank", Doc: "maps that say which pixels are relevant"},
-		{Name: "targets", Type: stages.Targets, Doc: "the class whose response is drawn; the prediction for the original image if unwired", Optional: true, Else: "model/predict"},
-		{Name: "labels", Type: stages.Labels, Doc: "the right class, which correctness is about; the target if unwired", Optional: true},
+		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank",
+			Doc: "maps that say which pixels are relevant"},
+		{Name: "targets", Type: stages.Targets,
+			Doc:      "the class whose response is drawn; the prediction for the original image if unwired",
+			Optional: true, Else: "model/predict"},
+		{Name: "labels", Type: stages.Labels,
+			Doc: "the right class, which correctness is about; the target if unwired", Optional: true},
 	}
 }
 
 func outputs() []stages.Port {
-	return []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "probability, logit and correctness of the class after every step"}}
+	return []stages.Port{{Name: "curves", Type: stages.Curves,
+		Doc: "probability, logit and correctness of the class after every step"}}
 }
 
-// points returns how many pixels are replaced at each point of a curve over n
-// pixels; longest is the image's longer side.
+// points returns how many pixels are replaced at each point of a curve over n pixels; longest is the image's
+// longer side.
 func (p Params) points(n, longest int) []int {
 	var out []int
 	if p.byShare() {
@@ -157,9 +161,9 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 	return nil
 }
 
-// respond runs the steps of item i and returns the three responses, one after the
-// other.
-func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c program.Curve, points []int) ([]float64, error) {
+// respond runs the steps of item i and returns the three responses, one after the other.
+func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c program.Curve,
+	points []int) ([]float64, error) {
 	b := e.In("targets", i)
 	if b == nil {
 		return nil, fmt.Errorf("item %q: nothing on port targets says which class to watch", e.Calls[i].ID)
@@ -180,7 +184,8 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 		}
 		right = int(label)
 		if right < 0 || right >= max(n.Classes, 2) {
-			e.WarnItem(i, "its label is %d, and the model has %d classes, so that no answer is correct", right, n.Classes)
+			e.WarnItem(i, "its label is %d, and the model has %d classes, so that no answer is correct",
+				right, n.Classes)
 		}
 	}
 	curve := make([]float64, 3*len(points))
@@ -210,8 +215,8 @@ func undefined(n int) []float64 {
 	return curve
 }
 
-// ranksOf reads a rank map, turned round if the least relevant pixel is to come
-// first. It is nil where the map that was to be ranked has no order.
+// ranksOf reads a rank map, turned round if the least relevant pixel is to come first. It is nil where the
+// map that was to be ranked has no order.
 func ranksOf(payload []byte, height, width int, least bool) ([]float32, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {

@@ -54,10 +54,13 @@ func TestFacts(t *testing.T) {
 		params any
 		want   stages.Facts
 	}{
-		{Insertion, Insertion.NewParams(), stages.Facts{"order": "insertion", "direction": "higher", "step_pixels": "6"}},
-		{Deletion, &DeletionParams{Params{Step: 5}}, stages.Facts{"order": "deletion", "direction": "lower", "step_pixels": "5"}},
+		{Insertion, Insertion.NewParams(),
+			stages.Facts{"order": "insertion", "direction": "higher", "step_pixels": "6"}},
+		{Deletion, &DeletionParams{Params{Step: 5}},
+			stages.Facts{"order": "deletion", "direction": "lower", "step_pixels": "5"}},
 		{Ablation, Ablation.NewParams(), stages.Facts{"order": "morf", "direction": "lower"}},
-		{Ablation, &AblationParams{Params{Steps: 8}, "lerf"}, stages.Facts{"order": "lerf", "direction": "higher", "step_pixels": "3"}},
+		{Ablation, &AblationParams{Params{Steps: 8}, "lerf"},
+			stages.Facts{"order": "lerf", "direction": "higher", "step_pixels": "3"}},
 	}
 	for _, tt := range tests {
 		got, err := tt.stage.Facts(tt.params, in)
@@ -74,8 +77,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestBlurOfUnevenSizes holds blur against the plain definition where the image is
-// smaller than the kernel and not square.
+// TestBlurOfUnevenSizes holds blur against the plain definition where the image is smaller than the kernel
+// and not square.
 func TestBlurOfUnevenSizes(t *testing.T) {
 	const h, w = 5, 13
 	x := make([]float32, h*w)
@@ -102,12 +105,11 @@ func TestBlurOfUnevenSizes(t *testing.T) {
 	}
 }
 
-// TestOfficialBaselines holds constant substrates against the official monotone
-// curves. The image is normalised already, and a model that leaves it as it is has
-// mean 0, so the constants are given here.
+// TestOfficialBaselines holds constant substrates against the official monotone curves. The image is
+// normalised already, and a model that leaves it as it is has mean 0, so the constants are given here.
 //
-// The curves of the random baseline can't be tested: the official code writes into
-// it, and what the file holds as rand_baseline is the image itself.
+// The curves of the random baseline can't be tested: the official code writes into it, and what the file
+// holds as rand_baseline is the image itself.
 func TestOfficialBaselines(t *testing.T) {
 	a := read(t, "mas_rise", "baselines_smallcnn_img2.npz")
 	if !slices.Equal(a["rand_baseline"].Float32s(), a["x"].Float32s()) {
@@ -157,8 +159,7 @@ func TestSubstrateValues(t *testing.T) {
 	}
 }
 
-// TestOfficialAblation holds both orders against the reference curves, over
-// images with labels.
+// TestOfficialAblation holds both orders against the reference curves, over images with labels.
 func TestOfficialAblation(t *testing.T) {
 	a := read(t, "perturbation_reference", "morf_lerf.npz")
 	model := modeltest.Official(t, "smallcnn", 0)
@@ -174,7 +175,8 @@ func TestOfficialAblation(t *testing.T) {
 			curve := decode(t, r.Payloads["curves"][0])
 			for k := range 11 {
 				right[k] += curve[2*11+k] / float64(len(labels))
-				if want := a[order+"_prob"].Float64s()[k*len(labels)+n]; !(math.Abs(curve[k]-want) <= official32(want, curve[11+k])) {
+				if want := a[order+"_prob"].Float64s()[k*len(labels)+
+					n]; !(math.Abs(curve[k]-want) <= official32(want, curve[11+k])) {
 					t.Errorf("%s: image %d at %d %%: %v, want %v", order, n, 10*k, curve[k], want)
 				}
 			}
@@ -200,14 +202,15 @@ func TestBatchAndThreads(t *testing.T) {
 	}
 }
 
-// TestEnds holds that curves begin and end where they should: at the image and at
-// the substrate, whatever the order.
+// TestEnds holds that curves begin and end where they should: at the image and at the substrate, whatever the
+// order.
 func TestEnds(t *testing.T) {
 	in := officialInput(t, "smallcnn")
 	whole := func(s stages.Stage, params any) []float64 {
 		return decode(t, stagetest.Run(t, s, params, in).Payloads["curves"][0])
 	}
-	ins, del := whole(Insertion, &InsertionParams{defaults("zero")}), whole(Deletion, &DeletionParams{defaults("zero")})
+	ins, del := whole(Insertion, &InsertionParams{defaults("zero")}), whole(Deletion,
+		&DeletionParams{defaults("zero")})
 	last := len(ins)/3 - 1
 	if ins[0] != del[last] || ins[last] != del[0] {
 		t.Errorf("insertion runs from %v to %v, deletion from %v to %v", ins[0], ins[last], del[0], del[last])
@@ -220,8 +223,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestNoOrder holds that a map without an order has an undefined curve, of the length
-// of the others, and leaves the others theirs.
+// TestNoOrder holds that a map without an order has an undefined curve, of the length of the others, and
+// leaves the others theirs.
 func TestNoOrder(t *testing.T) {
 	in := officialInput(t, "smallcnn")
 	for _, s := range []stages.Stage{Insertion, Deletion, Ablation} {
@@ -231,10 +234,12 @@ func TestNoOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		none["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]uint32(nil), 0, 0).Encode(), second)}
+		none["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]uint32(nil), 0, 0).Encode(),
+			second)}
 		got := stagetest.Run(t, s, nil, none).Payloads["curves"]
 		curve := decode(t, got[0])
-		if len(curve) != len(decode(t, want[0])) || slices.ContainsFunc(curve, func(y float64) bool { return !math.IsNaN(y) }) {
+		if len(curve) != len(decode(t, want[0])) ||
+			slices.ContainsFunc(curve, func(y float64) bool { return !math.IsNaN(y) }) {
 			t.Errorf("%s: the curve of a map without an order is %v", s.Name, curve)
 		}
 		if !slices.Equal(got[1], want[1]) {
@@ -258,9 +263,12 @@ func TestRefuses(t *testing.T) {
 		in   map[string][]stages.Data
 		want string
 	}{
-		{"a small map", with("maps", stages.NewTensor(make([]uint32, 4), 2, 2).Encode()), "doesn't fit the model's 32×32"},
-		{"a class too many", with("targets", stages.NewTensor([]int64{10}, 1).Encode()), "class 10 is not one of the model's 10"},
-		{"a small image", with("images", stages.NewTensor(make([]uint8, 12), 3, 2, 2).Encode()), "doesn't fit the model's 32×32"},
+		{"a small map", with("maps", stages.NewTensor(make([]uint32, 4), 2, 2).Encode()),
+			"doesn't fit the model's 32×32"},
+		{"a class too many", with("targets", stages.NewTensor([]int64{10}, 1).Encode()),
+			"class 10 is not one of the model's 10"},
+		{"a small image", with("images", stages.NewTensor(make([]uint8, 12), 3, 2, 2).Encode()),
+			"doesn't fit the model's 32×32"},
 		{"a damaged image", with("images", []byte("no tensor")), "item \"item-0\""},
 	}
 	for _, tt := range tests {

@@ -52,9 +52,9 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
 	}
 }
 
-// kernel returns one axis of the kernel of the MAS and RISE code: a single 1 in the
-// middle of size pixels, smoothed by a Gaussian that reaches 4σ and is folded back
-// at the ends. It is nearly flat when σ is as large as the kernel.
+// kernel returns one axis of the kernel of the MAS and RISE code: a single 1 in the middle of size pixels,
+// smoothed by a Gaussian that reaches 4σ and is folded back at the ends. It is nearly flat when σ is as large
+// as the kernel.
 func kernel(size int, sigma float64) []float64 {
 	radius := int(4*sigma + 0.5)
 	weights := make([]float64, 2*radius+1)
@@ -87,8 +87,7 @@ func fold(i, n int) int {
 	return i
 }
 
-// blur convolves one channel with the product of the kernel and its transpose;
-// beyond the border are zeros.
+// blur convolves one channel with the product of the kernel and its transpose; beyond the border are zeros.
 func blur(x, dst []float32, height, width int, kernel []float64) {
 	half := len(kernel) / 2
 	rows := make([]float64, len(x))

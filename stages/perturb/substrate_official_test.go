@@ -13,9 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// TestOfficialBlur holds the kernel against gkern of the official code, with the
-// sigmas of the MAS and the RISE authors, and the blurred image against theirs:
-// blur_kernel.npz.
+// TestOfficialBlur holds the kernel against gkern of the official code, with the sigmas of the MAS and the
+// RISE authors, and the blurred image against theirs: blur_kernel.npz.
 func TestOfficialBlur(t *testing.T) {
 	a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "mas_rise", "blur_kernel.npz"))
 	if err != nil {
@@ -45,9 +44,9 @@ func TestOfficialBlur(t *testing.T) {
 	}
 }
 
-// TestOfficialMeanSubstrate runs insertion and deletion with the mean of the
-// model's channel means as substrate, from pixels, and compares with the official
-// monotone curves: mean_R101 of baselines_smallcnn_img2.npz.
+// TestOfficialMeanSubstrate runs insertion and deletion with the mean of the model's channel means as
+// substrate, from pixels, and compares with the official monotone curves: mean_R101 of
+// baselines_smallcnn_img2.npz.
 func TestOfficialMeanSubstrate(t *testing.T) {
 	dir := golden.Dir(t)
 	a, err := npy.ReadFile(filepath.Join(dir, "mas_rise", "baselines_smallcnn_img2.npz"))
@@ -64,7 +63,8 @@ func TestOfficialMeanSubstrate(t *testing.T) {
 			t.Fatal("the files are of different images")
 		}
 	}
-	net := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(dir, "models", "smallcnn.onnx"), Preset: "imagenet"})
+	net := modeltest.Model(t,
+		model.ONNXParams{Path: filepath.Join(dir, "models", "smallcnn.onnx"), Preset: "imagenet"})
 	x := npy.Array{DType: "f4", Shape: []int{3, 32, 32}, Raw: io["img01"].Raw[2*4*n : 3*4*n]}
 	order := make([]int64, 32*32)
 	for place, i := range metric.Order(a["saliency"].Float64s()) {

@@ -1,6 +1,6 @@
-// Package report holds the stages that people read: tables, leaderboards, sheets
-// of maps and plots of curves. They see the cells of whole axes at once and show
-// them in the order in which the experiment writes their ids.
+// Package report holds the stages that people read: tables, leaderboards, sheets of maps and plots of curves.
+// They see the cells of whole axes at once and show them in the order in which the experiment writes their
+// ids.
 package report
 
 import (
@@ -35,8 +35,7 @@ func load(ctx context.Context, data []stages.Data) ([]cell, error) {
 	return cells, nil
 }
 
-// defined returns the defined scores, in the order of the items, and how many
-// aren't.
+// defined returns the defined scores, in the order of the items, and how many aren't.
 func (c *cell) defined() (v []float64, undefined int) {
 	for _, x := range c.scores.Values {
 		if math.IsNaN(x) {
@@ -69,8 +68,7 @@ func axesOf(data []stages.Data) []string {
 	return axes
 }
 
-// oneAxis checks the parameter that names an axis. An empty one means the only
-// axis there is.
+// oneAxis checks the parameter that names an axis. An empty one means the only axis there is.
 func oneAxis(param, axis string, axes []string) (string, error) {
 	switch {
 	case slices.Contains(axes, axis):
@@ -80,9 +78,11 @@ func oneAxis(param, axis string, axes []string) (string, error) {
 	case len(axes) == 0:
 		return "", stages.BadField(param, "no axis is collapsed here: name some in over")
 	case axis == "":
-		return "", stages.BadField(param, "%s must say which of the axes %s is meant", param, strings.Join(axes, ", "))
+		return "", stages.BadField(param, "%s must say which of the axes %s is meant", param,
+			strings.Join(axes, ", "))
 	}
-	return "", stages.BadField(param, "the axis %q isn't collapsed here, only %s: name it in over", axis, strings.Join(axes, ", "))
+	return "", stages.BadField(param, "the axis %q isn't collapsed here, only %s: name it in over", axis,
+		strings.Join(axes, ", "))
 }
 
 // without returns axes less those in drop.
@@ -115,8 +115,7 @@ func pick(coord []stages.Coord, axes []string) []string {
 	return ids
 }
 
-// places returns the distinct places on some axes, in the order in which the
-// experiment writes the ids.
+// places returns the distinct places on some axes, in the order in which the experiment writes the ids.
 func places(order stages.Order, data []stages.Data, axes []string) [][]string {
 	var out [][]string
 	for _, d := range data {

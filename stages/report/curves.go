@@ -20,10 +20,10 @@ type CurvesParams struct {
 	Title    string `yaml:"title" doc:"a line to describe the figure"`
 }
 
-// Curves plots mean curves with a band, one panel a combination of the axes that
-// aren't lines, all on one scale. An image whose curve isn't finite is left out of
-// its line. The band "paired" removes each image's own level (Cousineau 2005, with
-// Morey's correction of 2008), which comparisons between lines don't depend on.
+// Curves plots mean curves with a band, one panel a combination of the axes that aren't lines, all on one
+// scale. An image whose curve isn't finite is left out of its line. The band "paired" removes each image's
+// own level (Cousineau 2005, with Morey's correction of 2008), which comparisons between lines don't depend
+// on.
 var Curves = stages.New(stages.Def[CurvesParams]{
 	Name: "report/curves",
 	Doc: `mean curves of a response as pixels are removed or inserted
@@ -82,7 +82,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 				panel = append(panel, s)
 			}
 		}
-		slices.SortStableFunc(panel, func(a, b *strand) int { return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line)) })
+		slices.SortStableFunc(panel,
+			func(a, b *strand) int { return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line)) })
 		if p.Band == "paired" {
 			pair(panel)
 		}
@@ -102,7 +103,8 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 	names := strings.Split(d.Facts["responses"], ",")
 	at := slices.Index(names, response)
 	if at < 0 {
-		return nil, stages.BadField("response", "the curves have no response %q, only %s", response, strings.Join(names, ", "))
+		return nil, stages.BadField("response", "the curves have no response %q, only %s", response,
+			strings.Join(names, ", "))
 	}
 	length := 0
 	for m, err := range d.All(ctx) {
@@ -113,8 +115,10 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 		if err != nil {
 			return nil, fmt.Errorf("curve of %q: %w", m.ID, err)
 		}
-		if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 || length > 0 && t.Shape[1] != length {
-			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the responses %q", m.ID, t.Shape, d.Facts["responses"])
+		if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 ||
+			length > 0 && t.Shape[1] != length {
+			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the "+
+				"responses %q", m.ID, t.Shape, d.Facts["responses"])
 		}
 		length = t.Shape[1]
 		y := t.Float64s()[at*length : (at+1)*length]
@@ -128,8 +132,8 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 	return s, nil
 }
 
-// pair keeps the images that all lines have, with curves of equal lengths, and
-// takes off what the lines have in common.
+// pair keeps the images that all lines have, with curves of equal lengths, and takes off what the lines have
+// in common.
 func pair(panel []*strand) {
 	for _, s := range panel {
 		s.items = slices.DeleteFunc(s.items, func(id string) bool {
@@ -165,8 +169,7 @@ func pair(panel []*strand) {
 	}
 }
 
-// summarise takes the mean and its standard error at every point, in a panel of so
-// many lines.
+// summarise takes the mean and its standard error at every point, in a panel of so many lines.
 func (s *strand) summarise(lines int) {
 	if len(s.items) == 0 {
 		s.mean, s.se = []float64{math.NaN(), math.NaN()}, nil
@@ -199,8 +202,8 @@ func (s *strand) summarise(lines int) {
 }
 
 func curvesTable(p CurvesParams, panels [][]*strand, axes []string) stages.Table {
-	// The mean of a point moves by less than this from machine to machine. It's more
-	// than an area's, which is a mean over points.
+	// The mean of a point moves by less than this from machine to machine. It's more than an area's, which is
+	// a mean over points.
 	const tolerance = 5e-3
 	t := stages.Table{
 		Title: "Mean curves of " + p.Response,
@@ -219,8 +222,10 @@ func curvesTable(p CurvesParams, panels [][]*strand, axes []string) stages.Table
 					se = s.se[k]
 				}
 				t.Rows = append(t.Rows, stages.Row{
-					Keys:    append(pick(s.coord, axes), fmt.Sprintf("%.4f", float64(k)/float64(len(s.mean)-1))),
-					Numbers: []stages.Number{stages.Number(y), stages.Number(se), stages.Number(len(s.items))},
+					Keys: append(pick(s.coord, axes),
+						fmt.Sprintf("%.4f", float64(k)/float64(len(s.mean)-1))),
+					Numbers: []stages.Number{stages.Number(y), stages.Number(se),
+						stages.Number(len(s.items))},
 				})
 			}
 		}

@@ -54,7 +54,8 @@ func drawCurves(p CurvesParams, panels [][]*strand, order stages.Order, line str
 	c := chart.NewCanvas(width, 2*margin+rows*panelHeight+legendHeight)
 	for i, panel := range panels {
 		x, y := margin+i%columns*panelWidth, margin+i/columns*panelHeight
-		plot := chart.Panel{Low: ticks[0], High: ticks[len(ticks)-1], Ticks: ticks, XLabel: share(panel[0].facts["order"])}
+		plot := chart.Panel{Low: ticks[0], High: ticks[len(ticks)-1], Ticks: ticks,
+			XLabel: share(panel[0].facts["order"])}
 		plot.Title = strings.Join(pick(panel[0].coord, facets), " · ")
 		if plot.Title == "" {
 			plot.Title = p.Title
@@ -85,8 +86,7 @@ func drawCurves(p CurvesParams, panels [][]*strand, order stages.Order, line str
 	return c.PNG(keep)
 }
 
-// legend gives every place on the line axis a colour; when colours run out,
-// dashes tell lines apart.
+// legend gives every place on the line axis a colour; when colours run out, dashes tell lines apart.
 func legend(panels [][]*strand, order stages.Order, line string) []chart.Key {
 	var names []string
 	for _, panel := range panels {
@@ -100,7 +100,8 @@ func legend(panels [][]*strand, order stages.Order, line string) []chart.Key {
 	dashes := [][]float64{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}
 	keys := make([]chart.Key, len(names))
 	for i, n := range names {
-		keys[i] = chart.Key{Name: n, Colour: colours[i%len(colours)], Dash: dashes[i/len(colours)%len(dashes)]}
+		keys[i] = chart.Key{Name: n, Colour: colours[i%len(colours)],
+			Dash: dashes[i/len(colours)%len(dashes)]}
 	}
 	return keys
 }

@@ -16,7 +16,9 @@ func manyCurves() []stages.Data {
 	for i, method := range []string{"random", "ig", "occlusion", "rise"} {
 		for _, model := range []string{"vgg", "vit"} {
 			for _, order := range []string{"morf", "insertion"} {
-				c = append(c, curvesOf(20, 32, order, 1.5+2*float64(i), 0.05, "method", method, "model", model, "order", order))
+				c = append(c,
+					curvesOf(20, 32, order, 1.5+2*float64(i), 0.05, "method", method, "model", model, "order",
+						order))
 			}
 		}
 	}
@@ -29,9 +31,12 @@ func TestCurvesFigure(t *testing.T) {
 		curves []stages.Data
 		w, h   int
 	}{
-		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "se", Columns: 2}, manyCurves(), 708, 596},
-		"paired": {CurvesParams{Line: "method", Response: "logit", Band: "paired", Columns: 4}, manyCurves(), 1388, 326},
-		"alone":  {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay"}, []stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, 368, 298},
+		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "se", Columns: 2},
+			manyCurves(), 708, 596},
+		"paired": {CurvesParams{Line: "method", Response: "logit", Band: "paired", Columns: 4}, manyCurves(),
+			1388, 326},
+		"alone": {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay"},
+			[]stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, 368, 298},
 	} {
 		in := map[string][]stages.Data{"curves": tc.curves}
 		r := stagetest.Run(t, Curves, &tc.p, in)
@@ -45,7 +50,8 @@ func TestCurvesFigure(t *testing.T) {
 		if again := stagetest.Run(t, Curves, &tc.p, in).Payloads["figure"][0]; !bytes.Equal(b, again) {
 			t.Errorf("%s: drawn twice, the figure differs", name)
 		}
-		if f := r.Facts["figure"]; f["ext"] != "png" || strings.Contains(f["caption"], "\n") || f["caption"] == "" {
+		if f := r.Facts["figure"]; f["ext"] != "png" || strings.Contains(f["caption"], "\n") ||
+			f["caption"] == "" {
 			t.Errorf("%s: facts %v", name, f)
 		}
 	}
@@ -71,17 +77,20 @@ func TestCurvesPoints(t *testing.T) {
 	in := map[string][]stages.Data{"curves": twoLines()}
 	r := stagetest.Run(t, Curves, nil, in)
 	// se of two values is half their distance; of 1, 0.8, 0.9: 0.1/√3.
-	want := "method|share|mean|standard error|n\na|0.0000|0.8|0.2|2\na|1.0000|0.3|0.2|2\nb|0.0000|0.9|0.05774|3\nb|1.0000|0.6333|0.1764|3\n"
+	want := "method|share|mean|standard " +
+		"error|n\na|0.0000|0.8|0.2|2\na|1.0000|0.3|0.2|2\nb|0.0000|0.9|0.05774|3\nb|1.0000|0.6333|0.1764|3\n"
 	if got := text(decodeTable(t, r, "points")); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	if c := r.Facts["figure"]["caption"]; !strings.Contains(c, "2 to 3 images") || !strings.Contains(c, "1 curve not finite left out") {
+	if c := r.Facts["figure"]["caption"]; !strings.Contains(c, "2 to 3 images") ||
+		!strings.Contains(c, "1 curve not finite left out") {
 		t.Errorf("the caption is %q", c)
 	}
-	// Paired, the two images that both have. Less the image's mean of both lines:
-	// a: 0, −0.1 | −0.1, −0.1. se = 0.05 and 0, times √2 for two lines.
+	// Paired, the two images that both have. Less the image's mean of both lines: a: 0, −0.1 | −0.1, −0.1. se
+	// = 0.05 and 0, times √2 for two lines.
 	r = stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: "paired", Columns: 1}, in)
-	want = "method|share|mean|standard error|n\na|0.0000|0.8|0.07071|2\na|1.0000|0.3|0|2\nb|0.0000|0.9|0.07071|2\nb|1.0000|0.5|0|2\n"
+	want = "method|share|mean|standard " +
+		"error|n\na|0.0000|0.8|0.07071|2\na|1.0000|0.3|0|2\nb|0.0000|0.9|0.07071|2\nb|1.0000|0.5|0|2\n"
 	table := decodeTable(t, r, "points")
 	for i := range table.Rows {
 		if se := &table.Rows[i].Numbers[1]; math.Abs(float64(*se)) < 1e-12 {
@@ -97,18 +106,23 @@ func TestCurvesRefuses(t *testing.T) {
 	in := map[string][]stages.Data{"curves": manyCurves()}
 	refuses(t, Curves, nil, in, "line must say which of the axes method, model, order is meant")
 	refuses(t, Curves, &CurvesParams{Line: "metric"}, in, `the axis "metric" isn't collapsed`)
-	refuses(t, Curves, &CurvesParams{Line: "method", Response: "top-1"}, in, `no response "top-1", only probability, logit, correct`)
+	refuses(t, Curves, &CurvesParams{Line: "method", Response: "top-1"}, in,
+		`no response "top-1", only probability, logit, correct`)
 	bad := []stages.Data{stagetest.Items(stages.Facts{"responses": "probability"}, stages.Scalar(1))}
-	refuses(t, Curves, nil, map[string][]stages.Data{"curves": bad}, `the curve of "item-0" has the shape [1]`)
+	refuses(t, Curves, nil, map[string][]stages.Data{"curves": bad},
+		`the curve of "item-0" has the shape [1]`)
 }
 
 // A line without a single finite curve leaves the figure standing.
 func TestCurvesWithoutValues(t *testing.T) {
 	facts := stages.Facts{"responses": "probability"}
-	gone := stagetest.At(stagetest.Items(facts, stages.NewTensor([]float64{nan, 1}, 1, 2).Encode()), "method", "a")
+	gone := stagetest.At(stagetest.Items(facts, stages.NewTensor([]float64{nan, 1}, 1, 2).Encode()), "method",
+		"a")
 	for _, band := range []string{"se", "paired", "none"} {
-		r := stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: band, Columns: 3}, map[string][]stages.Data{"curves": {gone}})
-		if got, want := text(decodeTable(t, r, "points")), "method|share|mean|standard error|n\na|0.0000|-|-|0\na|1.0000|-|-|0\n"; got != want {
+		r := stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: band, Columns: 3},
+			map[string][]stages.Data{"curves": {gone}})
+		if got, want := text(decodeTable(t, r,
+			"points")), "method|share|mean|standard error|n\na|0.0000|-|-|0\na|1.0000|-|-|0\n"; got != want {
 			t.Errorf("%s: got\n%s", band, got)
 		}
 	}

@@ -21,10 +21,9 @@ type LeaderboardParams struct {
 // confidence of all intervals.
 const confidence = 0.95
 
-// Leaderboard ranks the places of one axis. Every combination of the other axes
-// is a case with ranks of its own, by the mean over the images whose score is
-// defined for every competitor; the mean rank over the cases orders the table.
-// Intervals are Student's, at 95 %; those of differences are paired by image.
+// Leaderboard ranks the places of one axis. Every combination of the other axes is a case with ranks of its
+// own, by the mean over the images whose score is defined for every competitor; the mean rank over the cases
+// orders the table. Intervals are Student's, at 95 %; those of differences are paired by image.
 var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
 	Name: "report/leaderboard",
 	Doc: `who scores best, in every case and over all of them
@@ -37,9 +36,11 @@ with a 95 % interval, and how far it lies behind the best, paired by image.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all competitors in all cases"}},
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
-		{Name: "leaderboard", Type: stages.TableType, Doc: "one row a competitor, best first; one column a case"},
+		{Name: "leaderboard", Type: stages.TableType,
+			Doc: "one row a competitor, best first; one column a case"},
 		{Name: "details", Type: stages.TableType, Doc: "one row a case and competitor"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
@@ -118,7 +119,8 @@ func (m *match) judge() {
 		if m.measure == (stages.Measure{}) {
 			m.measure = c.measure
 		}
-		if c.measure.Direction != m.measure.Direction || c.measure.Direction == stages.None || len(m.cells) < 2 {
+		if c.measure.Direction != m.measure.Direction || c.measure.Direction == stages.None ||
+			len(m.cells) < 2 {
 			m.ranked = false
 		}
 	}
@@ -144,8 +146,7 @@ func (m *match) judge() {
 	m.rank = stat.Ranks(quality)
 }
 
-// best returns the competitor that ranks first, of equals the one written first, and
-// the next.
+// best returns the competitor that ranks first, of equals the one written first, and the next.
 func (m *match) best() (first, second int) {
 	order := make([]int, len(m.rank))
 	for i := range order {
@@ -155,8 +156,7 @@ func (m *match) best() (first, second int) {
 	return order[0], order[1]
 }
 
-// lead returns how much better a is than b, over the images that all competitors
-// share, with its interval.
+// lead returns how much better a is than b, over the images that all competitors share, with its interval.
 func (m *match) lead(a, b int) (mean, low, high float64) {
 	d := make([]float64, len(m.shared[a]))
 	for i := range d {
@@ -214,9 +214,11 @@ func (b *board) table(title string) stages.Table {
 		}
 		t.Numbers = append(t.Numbers, columnOf(name, cells, func(*cell) bool { return true }))
 	}
-	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
+		stages.Column{Name: "undefined", Unit: "scores"})
 	for _, p := range b.order {
-		row := stages.Row{Keys: []string{b.players[p]}, Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
+		row := stages.Row{Keys: []string{b.players[p]},
+			Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
 		least, undefined := -1, 0
 		for i := range b.matches {
 			c := b.matches[i].cells[p]
@@ -246,18 +248,19 @@ func (b *board) details() stages.Table {
 	}
 	// The ends of an interval move with the scores' spread too.
 	wide := 4 * tolerance
-	t := stages.Table{Title: "All cases", Keys: append(slices.Clone(b.others), b.axis), Numbers: []stages.Column{
-		{Name: "mean", Tolerance: tolerance, Digits: meanDigits},
-		{Name: "low", Tolerance: wide, Digits: meanDigits},
-		{Name: "high", Tolerance: wide, Digits: meanDigits},
-		{Name: "n", Unit: "images"},
-		{Name: "undefined", Unit: "scores"},
-		{Name: "rank", Direction: stages.Lower, Digits: 1},
-		{Name: "behind", Direction: stages.Lower, Tolerance: 2 * tolerance, Digits: meanDigits},
-		{Name: "behind low", Tolerance: wide, Digits: meanDigits},
-		{Name: "behind high", Tolerance: wide, Digits: meanDigits},
-		{Name: "paired n", Unit: "images"},
-	}}
+	t := stages.Table{Title: "All cases", Keys: append(slices.Clone(b.others), b.axis),
+		Numbers: []stages.Column{
+			{Name: "mean", Tolerance: tolerance, Digits: meanDigits},
+			{Name: "low", Tolerance: wide, Digits: meanDigits},
+			{Name: "high", Tolerance: wide, Digits: meanDigits},
+			{Name: "n", Unit: "images"},
+			{Name: "undefined", Unit: "scores"},
+			{Name: "rank", Direction: stages.Lower, Digits: 1},
+			{Name: "behind", Direction: stages.Lower, Tolerance: 2 * tolerance, Digits: meanDigits},
+			{Name: "behind low", Tolerance: wide, Digits: meanDigits},
+			{Name: "behind high", Tolerance: wide, Digits: meanDigits},
+			{Name: "paired n", Unit: "images"},
+		}}
 	for i := range b.matches {
 		m := &b.matches[i]
 		for p, c := range m.cells {
@@ -276,7 +279,8 @@ func (b *board) details() stages.Table {
 				}
 			}
 			row := stages.Row{Keys: append(slices.Clone(m.ids), b.players[p])}
-			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p], behind, from, to, float64(n)} {
+			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p],
+				behind, from, to, float64(n)} {
 				row.Numbers = append(row.Numbers, stages.Number(x))
 			}
 			t.Rows = append(t.Rows, row)

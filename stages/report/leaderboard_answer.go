@@ -13,7 +13,8 @@ func (b *board) answer() string {
 		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.players[0])
 	}
 	if b.ranked == 0 {
-		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common direction for the same images.\n", count(len(b.matches), "case"), len(b.players))
+		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
+			"direction for the same images.\n", count(len(b.matches), "case"), len(b.players))
 	}
 	var s []string
 	first, second := b.order[0], b.order[1]
@@ -27,11 +28,17 @@ func (b *board) answer() string {
 	case b.mean[second] == b.mean[first] && b.ranked == 1:
 		s = append(s, fmt.Sprintf("%s tie first of %d.", b.tied(b.mean), len(b.players)))
 	case b.mean[second] == b.mean[first]:
-		s = append(s, fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.players), b.mean[first], where))
+		s = append(s,
+			fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.players),
+				b.mean[first], where))
 	case b.ranked == 1:
-		s = append(s, fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.players[first], len(b.players), b.players[second]))
+		s = append(s,
+			fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.players[first], len(b.players),
+				b.players[second]))
 	default:
-		s = append(s, fmt.Sprintf("**%s** has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.", b.players[first], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
+		s = append(s,
+			fmt.Sprintf("**%s** has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.",
+				b.players[first], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
 	}
 	s = append(s, b.leads()...)
 	if rest := b.remarks(); rest != "" {
@@ -54,8 +61,7 @@ func (b *board) tied(rank []float64) string {
 // told is how many cases the answer tells one by one.
 const told = 3
 
-// leads says by how much the best of each case leads and whether that is more
-// than chance.
+// leads says by how much the best of each case leads and whether that is more than chance.
 func (b *board) leads() []string {
 	var s []string
 	clear, cases := 0, 0
@@ -91,11 +97,14 @@ func (b *board) leads() []string {
 			s = append(s, fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.players[second], lead))
 			continue
 		}
-		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
-			in, b.players[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
+		s = append(s,
+			fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
+				in, b.players[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
 	}
 	if b.ranked > told {
-		s = append(s, fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d cases (95 %% intervals, paired by image).", clear, cases))
+		s = append(s,
+			fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d "+
+				"cases (95 %% intervals, paired by image).", clear, cases))
 	}
 	return s
 }
@@ -123,7 +132,9 @@ func (b *board) remarks() string {
 		if undefined == 1 {
 			be = "is"
 		}
-		s = append(s, fmt.Sprintf("%d of %d scores %s undefined; ranks use the images that have a score of every competitor.", undefined, scores, be))
+		s = append(s,
+			fmt.Sprintf("%d of %d scores %s undefined; ranks use the images that have a score of every "+
+				"competitor.", undefined, scores, be))
 	}
 	if len(left) > 0 {
 		s = append(s, fmt.Sprintf("Not ranked: %s.", strings.Join(left, "; ")))

@@ -37,9 +37,8 @@ random|3|0|0.7|0.375|-|4|0
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "leaderboard"))); diff != "" {
 		t.Error(diff)
 	}
-	// behind of random in insertion: 0.4 on each of three images, so no spread.
-	// deletion, ig − rise: 0.4, 0.2, 0.2, 0.2: mean 0.25, deviation 0.1,
-	// t(0.975, 3) = 3.1824, half width 0.15912.
+	// behind of random in insertion: 0.4 on each of three images, so no spread. deletion, ig − rise: 0.4,
+	// 0.2, 0.2, 0.2: mean 0.25, deviation 0.1, t(0.975, 3) = 3.1824, half width 0.15912.
 	want = `metric|method|mean|low|high|n|undefined|rank|behind|behind low|behind high|paired n
 deletion|ig|0.4|0.2701|0.5299|4|0|2|0.25|0.09088|0.4091|4
 deletion|random|0.7|0.5701|0.8299|4|0|3|0.55|0.3909|0.7091|4
@@ -53,10 +52,13 @@ time|rise|9|-|-|1|0|-|-|-|-|0
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "details"))); diff != "" {
 		t.Error(diff)
 	}
-	wantAnswer := "**rise** has the best mean rank of 3, 1.25 over 2 cases (metric), ahead of **ig** with 1.75. " +
-		"In deletion, **rise** leads **ig** by 0.25 [0.0909, 0.409], more than chance explains (95 % interval, paired over 4 images). " +
+	wantAnswer := "**rise** has the best mean rank of 3, 1.25 over 2 cases (metric), ahead of **ig** with " +
+		"1.75. " +
+		"In deletion, **rise** leads **ig** by 0.25 [0.0909, 0.409], more than chance explains (95 % " +
+		"interval, paired over 4 images). " +
 		"In insertion, **ig** and **rise** tie first. " +
-		"1 of 26 scores is undefined; ranks use the images that have a score of every competitor. Not ranked: time.\n"
+		"1 of 26 scores is undefined; ranks use the images that have a score of every competitor. Not " +
+		"ranked: time.\n"
 	if diff := cmp.Diff(wantAnswer, string(r.Payloads["answer"][0])); diff != "" {
 		t.Error(diff)
 	}
@@ -80,18 +82,22 @@ func TestLeaderboardLaws(t *testing.T) {
 
 func TestLeaderboardAnswers(t *testing.T) {
 	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
-	at := func(method string, v ...float64) stages.Data { return scoresOf(up, []string{"method", method}, v...) }
+	at := func(method string, v ...float64) stages.Data {
+		return scoresOf(up, []string{"method", method}, v...)
+	}
 	for name, tc := range map[string]struct {
 		cells []stages.Data
 		want  string
 	}{
-		"one":         {[]stages.Data{at("ig", 1, 2)}, "Only **ig** competes"},
-		"two":         {[]stages.Data{at("a", 1, 2, 1, 2), at("b", 2, 3.1, 2, 3)}, "**b** is best of 2, ahead of **a**. It leads **a** by 1.02 ["},
-		"chance":      {[]stages.Data{at("a", 1, 9), at("b", 2, 9)}, "which chance alone may explain"},
-		"equal":       {[]stages.Data{at("a", 1, 2), at("b", 2, 1)}, "All 2 come out equal in the one case."},
-		"one image":   {[]stages.Data{at("a", 1), at("b", 2)}, "It leads **a** by 1, on one image."},
-		"two leaders": {[]stages.Data{at("a", 1), at("b", 2), at("c", 2)}, "**b** and **c** tie first of 3.\n"},
-		"undefined":   {[]stages.Data{at("a", nan), at("b", 2)}, "Nothing can be ranked: in none of 1 case"},
+		"one": {[]stages.Data{at("ig", 1, 2)}, "Only **ig** competes"},
+		"two": {[]stages.Data{at("a", 1, 2, 1, 2), at("b", 2, 3.1, 2, 3)},
+			"**b** is best of 2, ahead of **a**. It leads **a** by 1.02 ["},
+		"chance":    {[]stages.Data{at("a", 1, 9), at("b", 2, 9)}, "which chance alone may explain"},
+		"equal":     {[]stages.Data{at("a", 1, 2), at("b", 2, 1)}, "All 2 come out equal in the one case."},
+		"one image": {[]stages.Data{at("a", 1), at("b", 2)}, "It leads **a** by 1, on one image."},
+		"two leaders": {[]stages.Data{at("a", 1), at("b", 2), at("c", 2)},
+			"**b** and **c** tie first of 3.\n"},
+		"undefined": {[]stages.Data{at("a", nan), at("b", 2)}, "Nothing can be ranked: in none of 1 case"},
 	} {
 		r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": tc.cells})
 		if got := string(r.Payloads["answer"][0]); !strings.Contains(got, tc.want) {
@@ -109,8 +115,10 @@ func TestLeaderboardAnswers(t *testing.T) {
 		}
 	}
 	r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": many})
-	if got := string(r.Payloads["answer"][0]); !strings.Contains(got, "more than chance explains in 3 of 4 cases") {
+	if got := string(r.Payloads["answer"][0]); !strings.Contains(got,
+		"more than chance explains in 3 of 4 cases") {
 		t.Errorf("got %q", got)
 	}
-	refuses(t, Leaderboard, &LeaderboardParams{Rank: "model"}, map[string][]stages.Data{"scores": contest()}, `the axis "model" isn't collapsed here, only method, metric`)
+	refuses(t, Leaderboard, &LeaderboardParams{Rank: "model"}, map[string][]stages.Data{"scores": contest()},
+		`the axis "model" isn't collapsed here, only method, metric`)
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // shownIn runs a stage that is told the order of ids, and returns one of its outputs.
-func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in map[string][]stages.Data, port string) []byte {
+func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in map[string][]stages.Data,
+	port string) []byte {
 	t.Helper()
 	e, err := stagetest.Env(&s, in)
 	if err != nil {
@@ -28,10 +29,11 @@ func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in ma
 	return e.Outputs[at].Data
 }
 
-// Rows, columns, lines and panels stand as the experiment writes their ids, also
-// where the first of them has gaps, and ties go to who is written first.
+// Rows, columns, lines and panels stand as the experiment writes their ids, also where the first of them has
+// gaps, and ties go to who is written first.
 func TestShownAsWritten(t *testing.T) {
-	order := stages.Order{"model": {"vit", "vgg"}, "method": {"rise", "ig"}, "metric": {"insertion", "deletion", "time"}}
+	order := stages.Order{"model": {"vit", "vgg"}, "method": {"rise", "ig"},
+		"metric": {"insertion", "deletion", "time"}}
 	table := func(b []byte) string {
 		t.Helper()
 		got, err := stages.DecodeTable(b)
@@ -41,19 +43,24 @@ func TestShownAsWritten(t *testing.T) {
 		return text(got)
 	}
 	values := map[string][]stages.Data{"values": grid()}
-	if got, want := table(shownIn(t, order, Table, nil, values, "table")), "method|model|mean|n|undefined\nrise|vgg|-|0|3\nig|vit|0.5|2|1\nig|vgg|0.5|3|0\n"; got != want {
+	if got, want := table(shownIn(t, order, Table, nil, values,
+		"table")), "method|model|mean|n|undefined\nrise|vgg|-|0|3\nig|vit|0.5|2|1\nig|vgg|0.5|3|0\n"; got !=
+		want {
 		t.Errorf("rows:\n%swant\n%s", got, want)
 	}
 	across := &TableParams{Statistic: "mean", Columns: []string{"model"}}
-	if got, want := table(shownIn(t, order, Table, across, values, "table")), "method|vit|vgg|n|undefined\nrise|-|-|0|3\nig|0.5|0.5|2|1\n"; got != want {
+	if got, want := table(shownIn(t, order, Table, across, values,
+		"table")), "method|vit|vgg|n|undefined\nrise|-|-|0|3\nig|0.5|0.5|2|1\n"; got != want {
 		t.Errorf("columns:\n%swant\n%s", got, want)
 	}
 
 	scores := map[string][]stages.Data{"scores": contest()}
-	if got := table(shownIn(t, order, Leaderboard, nil, scores, "leaderboard")); !strings.HasPrefix(got, "method|mean rank|first|insertion|deletion|time|n|undefined\nrise|1.25|") {
+	if got := table(shownIn(t, order, Leaderboard, nil, scores, "leaderboard")); !strings.HasPrefix(got,
+		"method|mean rank|first|insertion|deletion|time|n|undefined\nrise|1.25|") {
 		t.Errorf("cases:\n%s", got)
 	}
-	if got := string(shownIn(t, order, Leaderboard, nil, scores, "answer")); !regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`).MatchString(got) {
+	if got := string(shownIn(t, order, Leaderboard, nil, scores,
+		"answer")); !regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`).MatchString(got) {
 		t.Errorf("the answer is %s", got)
 	}
 
@@ -72,10 +79,12 @@ func TestShownAsWritten(t *testing.T) {
 	in := shapes(t, 1, 32)
 	maps := map[string][]stages.Data{"maps": mapsOf(in["masks"], 32), "images": {in["images"]}}
 	sorted := shownIn(t, nil, Sheet, nil, maps, "figure")
-	if got := shownIn(t, stages.Order{"method": {"ig", "noise", "occlusion", "saliency", "zero"}}, Sheet, nil, maps, "figure"); string(got) != string(sorted) {
+	if got := shownIn(t, stages.Order{"method": {"ig", "noise", "occlusion", "saliency", "zero"}}, Sheet, nil,
+		maps, "figure"); string(got) != string(sorted) {
 		t.Error("a sheet that is written in the order of its ids isn't the sorted one")
 	}
-	if got := shownIn(t, stages.Order{"method": {"zero", "ig", "noise", "occlusion", "saliency"}}, Sheet, nil, maps, "figure"); string(got) == string(sorted) {
+	if got := shownIn(t, stages.Order{"method": {"zero", "ig", "noise", "occlusion", "saliency"}}, Sheet, nil,
+		maps, "figure"); string(got) == string(sorted) {
 		t.Error("a sheet has no other columns when its axis is written in another order")
 	}
 }

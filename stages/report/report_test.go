@@ -21,7 +21,8 @@ import (
 // shapes returns the first images of dataset/shapes, their labels and their masks.
 func shapes(t testing.TB, n, size int) map[string]stages.Data {
 	t.Helper()
-	r := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: n, Size: size, Seed: 1, Domain: "a"}, nil)
+	r := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: n, Size: size, Seed: 1, Domain: "a"},
+		nil)
 	out := map[string]stages.Data{}
 	for port, payloads := range r.Payloads {
 		out[port] = stagetest.Items(r.Facts[port], payloads...)
@@ -52,8 +53,7 @@ func blurred(mask []byte, size int, r *rand.Rand, noise float64) []byte {
 	return stages.NewTensor(out, size, size).Encode()
 }
 
-// mapsOf returns made-up maps of several methods: soft, noisy, zero, and one with
-// an undefined value.
+// mapsOf returns made-up maps of several methods: soft, noisy, zero, and one with an undefined value.
 func mapsOf(masks stages.Data, size int) []stages.Data {
 	r := rand.New(rand.NewPCG(5, 6))
 	var out []stages.Data

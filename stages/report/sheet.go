@@ -20,12 +20,11 @@ type SheetParams struct {
 	Title   string `yaml:"title" doc:"a line to describe the figure"`
 }
 
-// Sheet shows maps side by side, one row an image (and place on the other axes),
-// one column a method. A column is coloured in red and blue around a white 0 if
-// one of its maps has a negative value, and each map's colours end at the 99.5th
-// percentile of the absolute values shown. Else they go from the 0.5th to the
-// 99.5th percentile of the values. The ends are printed below each map. Maps with
-// channels are summed over them.
+// Sheet shows maps side by side, one row an image (and place on the other axes), one column a method. A
+// column is coloured in red and blue around a white 0 if one of its maps has a negative value, and each map's
+// colours end at the 99.5th percentile of the absolute values shown. Else they go from the 0.5th to the
+// 99.5th percentile of the values. The ends are printed below each map. Maps with channels are summed over
+// them.
 var Sheet = stages.New(stages.Def[SheetParams]{
 	Name: "report/sheet",
 	Doc: `maps of the first images, side by side with the images
@@ -58,8 +57,7 @@ type tile struct {
 	scale     float64 // and where they do on both sides of 0 else
 }
 
-// level returns a value's place on a colour map, from 0 to 1; 0 itself is in the
-// middle if the map is signed.
+// level returns a value's place on a colour map, from 0 to 1; 0 itself is in the middle if the map is signed.
 func (t *tile) level(v float64, signed bool) float64 {
 	if signed {
 		v = (v/t.scale + 1) / 2
@@ -126,7 +124,8 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 		return fmt.Errorf("no map belongs to any of the first %s", count(len(origins), "image"))
 	}
 	e.Set("figure", s.draw())
-	caption := fmt.Sprintf("Maps of the first %s; the numbers below a map are the ends of its colours, the extreme half percent left out.", count(len(origins), "image"))
+	caption := fmt.Sprintf("Maps of the first %s; the numbers below a map are the ends of its colours, the "+
+		"extreme half percent left out.", count(len(origins), "image"))
 	if p.Title != "" {
 		caption = p.Title + ": " + strings.ToLower(caption[:1]) + caption[1:]
 	}
@@ -151,8 +150,7 @@ func firstOrigins(images []stages.Data, n int) ([]string, error) {
 	return ids, nil
 }
 
-// sideFor returns the side of a tile such that so many of them make a figure that
-// is still light to load.
+// sideFor returns the side of a tile such that so many of them make a figure that is still light to load.
 func sideFor(tiles int) int {
 	const budget = 300_000 // pixels of tiles; noise takes some 5 bits each
 	for _, side := range []int{112, 104, 96, 88, 80, 72, 64, 56} {
@@ -240,8 +238,7 @@ func className(names string, i int) string {
 	return "class " + strconv.Itoa(i)
 }
 
-// payload returns what a port has of an image: the item of that id, else the first
-// one made from it.
+// payload returns what a port has of an image: the item of that id, else the first one made from it.
 func payload(d stages.Data, id string) ([]byte, error) {
 	first := -1
 	for i := range d.Items.Len() {
@@ -285,8 +282,7 @@ func (s *sheet) photo(b []byte) (*picture.RGB, error) {
 	return m.Resize(s.side, s.side, picture.Bicubic())
 }
 
-// tile decodes a map and brings it to the size of a tile. It tells, too, whether
-// the map has negative values.
+// tile decodes a map and brings it to the size of a tile. It tells, too, whether the map has negative values.
 func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
 	m, err := stages.DecodeTensor(b)
 	if err != nil {
@@ -321,8 +317,7 @@ func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
 	return t, negative, nil
 }
 
-// percentile returns the smallest of the sorted values v that p percent of them
-// don't exceed.
+// percentile returns the smallest of the sorted values v that p percent of them don't exceed.
 func percentile(v []float64, p float64) float64 {
 	return v[max(int(math.Ceil(p/100*float64(len(v))))-1, 0)]
 }

@@ -24,8 +24,8 @@ const (
 	wideWidth   = 720 // the same, beginning below the images
 )
 
-// Colours of a sheet are at most 256, so that it's a small file: so many for each
-// colour map, some for text, and the rest for photographs.
+// Colours of a sheet are at most 256, so that it's a small file: so many for each colour map, some for text,
+// and the rest for photographs.
 const (
 	mapColours   = 49
 	overHeat     = 11 // overlay: steps of the map …
@@ -36,8 +36,8 @@ const (
 
 var blank = color.RGBA{240, 240, 240, 255}
 
-// heads returns the lines of the columns' names, the images' first, and where the
-// first row begins. A name too wide for its column is broken at a hyphen.
+// heads returns the lines of the columns' names, the images' first, and where the first row begins. A name
+// too wide for its column is broken at a hyphen.
 func (s *sheet) heads() (heads [][]string, top int) {
 	c := chart.NewCanvas(1, 1)
 	top = headHeight
@@ -78,7 +78,8 @@ func (s *sheet) draw() []byte {
 	for i, lines := range heads {
 		for k, line := range lines {
 			y := top - 8 - nameHeight*(len(lines)-1-k)
-			c.Text(left+i*step+s.side/2, y, chart.TitleFont, chart.Ink, chart.Center, c.Fit(chart.TitleFont, line, s.side+tileGap-2))
+			c.Text(left+i*step+s.side/2, y, chart.TitleFont, chart.Ink, chart.Center,
+				c.Fit(chart.TitleFont, line, s.side+tileGap-2))
 		}
 	}
 	for i, r := range s.rows {
@@ -106,8 +107,8 @@ func mapOf(signed bool) chart.ColourMap {
 	return chart.Sequential()
 }
 
-// stepOf returns a place on a colour map as one of n steps; with n odd, the middle of
-// a signed one is among them.
+// stepOf returns a place on a colour map as one of n steps; with n odd, the middle of a signed one is among
+// them.
 func stepOf(level float64, n int) int { return int(math.Round(level * float64(n-1))) }
 
 func (s *sheet) rowHeight() int { return s.side + s.lines*scaleHeight + 8 }
@@ -117,7 +118,8 @@ func (s *sheet) scaleLines() int {
 	c := chart.NewCanvas(1, 1)
 	for _, r := range s.rows {
 		for k, t := range r.tiles {
-			if t != nil && c.Width(chart.SmallFont, strings.Join(t.ends(s.signed[k]), " … ")) > s.side+tileGap-4 {
+			if t != nil &&
+				c.Width(chart.SmallFont, strings.Join(t.ends(s.signed[k]), " … ")) > s.side+tileGap-4 {
 				return 2
 			}
 		}
@@ -180,21 +182,20 @@ func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo 
 	c.Outline(frame, chart.Rule)
 }
 
-// over returns the colour of pixel i of a tile, laid over the photograph in grey.
-// Steps of grey are dithered in a fixed pattern.
+// over returns the colour of pixel i of a tile, laid over the photograph in grey. Steps of grey are dithered
+// in a fixed pattern.
 func over(level float64, signed bool, photo *picture.RGB, i int) color.RGBA {
 	p := photo.Pix[3*i:][:3]
 	luma := (299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000
-	// Bayer's 4×4 matrix, "An optimum method for two-level rendition of
-	// continuous-tone pictures", 1973.
+	// Bayer's 4×4 matrix, "An optimum method for two-level rendition of continuous-tone pictures", 1973.
 	bayer := [16]int{0, 8, 2, 10, 12, 4, 14, 6, 3, 11, 1, 9, 15, 7, 13, 5}
 	x, y := i%photo.W, i/photo.W
 	grey := min((luma*(overGrey-1)*16+255*bayer[x%4+y%4*4])/(255*16), overGrey-1)
 	return overShade(stepOf(level, overHeat), grey, signed)
 }
 
-// overShade mixes a step of a colour map with a step of grey: the further from
-// zero, the less of the photograph shows.
+// overShade mixes a step of a colour map with a step of grey: the further from zero, the less of the
+// photograph shows.
 func overShade(heat, grey int, signed bool) color.RGBA {
 	v := float64(heat) / (overHeat - 1)
 	if signed {
@@ -204,12 +205,13 @@ func overShade(heat, grey int, signed bool) color.RGBA {
 	g := 70 + 170*float64(grey)/(overGrey-1)
 	opaque := 0.85 * math.Sqrt(v)
 	col := shade(heat, overHeat, signed)
-	mix := func(a uint8) uint8 { return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*g))) }
+	mix := func(a uint8) uint8 {
+		return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*g)))
+	}
 	return color.RGBA{mix(col.R), mix(col.G), mix(col.B), 255}
 }
 
-// key draws the colour bars at the bottom and returns the colours that the file
-// must have exactly.
+// key draws the colour bars at the bottom and returns the colours that the file must have exactly.
 func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
 	var keep []color.RGBA
 	for _, signed := range []bool{false, true} {

@@ -14,7 +14,8 @@ import (
 func TestSheetFigure(t *testing.T) {
 	for _, size := range []int{64, 224} {
 		s := shapes(t, 7, size)
-		in := map[string][]stages.Data{"maps": mapsOf(s["masks"], size), "images": {s["images"]}, "labels": {s["labels"]}}
+		in := map[string][]stages.Data{"maps": mapsOf(s["masks"], size), "images": {s["images"]},
+			"labels": {s["labels"]}}
 		for _, overlay := range []bool{false, true} {
 			name := fmt.Sprintf("sheet-%d-overlay-%v", size, overlay)
 			p := &SheetParams{Items: 6, Columns: "method", Overlay: overlay}
@@ -33,8 +34,8 @@ func TestSheetFigure(t *testing.T) {
 	}
 }
 
-// Images of the axis model belong to the maps of that model; a method without a
-// map there leaves its place empty.
+// Images of the axis model belong to the maps of that model; a method without a map there leaves its place
+// empty.
 func TestSheetRowsOfOtherAxes(t *testing.T) {
 	flat := func(v float32, shape ...int) []byte {
 		n := 1
@@ -92,7 +93,8 @@ func TestSheetRowsOfOtherAxes(t *testing.T) {
 		{"the high end", right(0, 2), shade(mapColours-1, mapColours, false)},
 		{"a constant map", at(1, 2), blank},
 	} {
-		if r, g, b, _ := tc.got.RGBA(); uint8(r>>8) != tc.want.R || uint8(g>>8) != tc.want.G || uint8(b>>8) != tc.want.B {
+		if r, g, b, _ := tc.got.RGBA(); uint8(r>>8) != tc.want.R || uint8(g>>8) != tc.want.G ||
+			uint8(b>>8) != tc.want.B {
 			t.Errorf("%s has the colour %v, want %v", tc.what, tc.got, tc.want)
 		}
 	}
@@ -121,7 +123,8 @@ func TestSheetScale(t *testing.T) {
 	for name, tc := range map[string]struct {
 		v    []float64
 		want string
-	}{"zero": {[]float64{0, 0}, "constant"}, "constant": {[]float64{0.3, 0.3}, "constant"}, "NaN": {[]float64{0, nan}, "undefined"}, "infinite": {[]float64{math.Inf(1), 0}, "undefined"}} {
+	}{"zero": {[]float64{0, 0}, "constant"}, "constant": {[]float64{0.3, 0.3}, "constant"},
+		"NaN": {[]float64{0, nan}, "undefined"}, "infinite": {[]float64{math.Inf(1), 0}, "undefined"}} {
 		tile, _, err := s.tile(stages.NewTensor(tc.v, 1, 2).Encode())
 		if err != nil || tile.state != tc.want {
 			t.Errorf("%s: state %q, error %v", name, tile.state, err)
@@ -129,7 +132,8 @@ func TestSheetScale(t *testing.T) {
 	}
 	lonely := make([]float64, 400)
 	lonely[17] = 3
-	if tile, _, err := s.tile(stages.NewTensor(lonely, 20, 20).Encode()); err != nil || !(math.Abs(tile.scale-3) <= 1e-5) || tile.low != 0 || !(math.Abs(tile.high-3) <= 1e-5) {
+	if tile, _, err := s.tile(stages.NewTensor(lonely, 20, 20).Encode()); err != nil ||
+		!(math.Abs(tile.scale-3) <= 1e-5) || tile.low != 0 || !(math.Abs(tile.high-3) <= 1e-5) {
 		t.Errorf("a map with a single value goes from %v to %v, %v, %v", tile.low, tile.high, tile.scale, err)
 	}
 	// Values without a negative one fill the colours from end to end, wherever they lie.
@@ -155,7 +159,8 @@ func TestSheetScale(t *testing.T) {
 func TestSheetRefuses(t *testing.T) {
 	s := shapes(t, 2, 16)
 	in := map[string][]stages.Data{"maps": mapsOf(s["masks"], 16), "images": {s["images"]}}
-	refuses(t, Sheet, &SheetParams{Items: 1, Columns: "model"}, in, `the axis "model" isn't collapsed here, only method`)
+	refuses(t, Sheet, &SheetParams{Items: 1, Columns: "model"}, in,
+		`the axis "model" isn't collapsed here, only method`)
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.Scalar(1))}
 	refuses(t, Sheet, nil, in, "isn't that of a map")
 	in["maps"] = []stages.Data{stagetest.Items(nil)}
@@ -163,7 +168,8 @@ func TestSheetRefuses(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", -0.5: "−0.5", 1: "1", 0.0123: "0.012", 0.001: "0.001", 9.96: "10", 181.4: "181", 12345: "12345", 2.14e-4: "2.1e−4", 3e7: "3.0e7"} {
+	for v, want := range map[float64]string{0: "0", -0.5: "−0.5", 1: "1", 0.0123: "0.012", 0.001: "0.001",
+		9.96: "10", 181.4: "181", 12345: "12345", 2.14e-4: "2.1e−4", 3e7: "3.0e7"} {
 		if got := short(v); got != want {
 			t.Errorf("%g is written %q, want %q", v, got, want)
 		}

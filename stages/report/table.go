@@ -20,9 +20,8 @@ type TableParams struct {
 	Title     string   `yaml:"title" doc:"a heading for the table"`
 }
 
-// Table arranges scores: one number a cell, the mean or median over the images
-// whose score is defined. Besides, n is the smallest number of such images in a
-// row and undefined the number of scores left out.
+// Table arranges scores: one number a cell, the mean or median over the images whose score is defined.
+// Besides, n is the smallest number of such images in a row and undefined the number of scores left out.
 var Table = stages.New(stages.Def[TableParams]{
 	Name: "report/table",
 	Doc: `a table of scores, with axes as rows and columns
@@ -83,9 +82,11 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		if name == "" {
 			name = p.Statistic
 		}
-		t.Numbers = append(t.Numbers, columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.coord, columns), ids) }))
+		t.Numbers = append(t.Numbers,
+			columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.coord, columns), ids) }))
 	}
-	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
+		stages.Column{Name: "undefined", Unit: "scores"})
 	var marks map[string]stages.Number
 	if p.Mark != "" {
 		if marks, err = readMarks(p, e, rows, columns); err != nil {
@@ -145,8 +146,7 @@ func (p *TableParams) layout(axes []string) (rows, columns []string, err error) 
 	return slices.Concat(p.Rows, rest), p.Columns, nil
 }
 
-// columnOf describes the numbers of the cells that belong to a column: what they
-// have in common.
+// columnOf describes the numbers of the cells that belong to a column: what they have in common.
 func columnOf(name string, cells []cell, belongs func(*cell) bool) stages.Column {
 	col := stages.Column{Name: name, Digits: meanDigits}
 	first := true

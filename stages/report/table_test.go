@@ -28,12 +28,17 @@ func TestTable(t *testing.T) {
 		p    TableParams
 		want string
 	}{
-		"all rows": {TableParams{Statistic: "mean"}, "method|model|mean|n|undefined\nig|vgg|0.5|3|0\nig|vit|0.5|2|1\nrise|vgg|-|0|3\n"},
-		"columns":  {TableParams{Statistic: "median", Columns: []string{"model"}}, "method|vgg|vit|n|undefined\nig|0.5|0.5|2|1\nrise|-|-|0|3\n"},
-		"rows":     {TableParams{Statistic: "mean", Rows: []string{"model"}}, "model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
-		"both":     {TableParams{Statistic: "mean", Rows: []string{"model"}, Columns: []string{"method"}}, "model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
+		"all rows": {TableParams{Statistic: "mean"},
+			"method|model|mean|n|undefined\nig|vgg|0.5|3|0\nig|vit|0.5|2|1\nrise|vgg|-|0|3\n"},
+		"columns": {TableParams{Statistic: "median", Columns: []string{"model"}},
+			"method|vgg|vit|n|undefined\nig|0.5|0.5|2|1\nrise|-|-|0|3\n"},
+		"rows": {TableParams{Statistic: "mean", Rows: []string{"model"}},
+			"model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
+		"both": {TableParams{Statistic: "mean", Rows: []string{"model"}, Columns: []string{"method"}},
+			"model|ig|rise|n|undefined\nvgg|0.5|-|0|3\nvit|0.5|-|2|1\n"},
 	} {
-		if diff := cmp.Diff(tc.want, text(decodeTable(t, stagetest.Run(t, Table, &tc.p, in), "table"))); diff != "" {
+		if diff := cmp.Diff(tc.want,
+			text(decodeTable(t, stagetest.Run(t, Table, &tc.p, in), "table"))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -42,9 +47,13 @@ func TestTable(t *testing.T) {
 	if diff := cmp.Diff(want, table.Numbers[0]); diff != "" {
 		t.Error(diff)
 	}
-	refuses(t, Table, &TableParams{Rows: []string{"metric"}}, in, `the axis "metric" isn't collapsed here, only method, model`)
+	refuses(t, Table, &TableParams{Rows: []string{"metric"}}, in,
+		`the axis "metric" isn't collapsed here, only method, model`)
 	three := []stages.Data{stagetest.At(grid()[0], "order", "morf")}
-	third := decodeTable(t, stagetest.Run(t, Table, &TableParams{Statistic: "mean", Rows: []string{"order"}, Columns: []string{"model"}}, map[string][]stages.Data{"values": three}), "table")
+	third := decodeTable(t,
+		stagetest.Run(t, Table,
+			&TableParams{Statistic: "mean", Rows: []string{"order"}, Columns: []string{"model"}},
+			map[string][]stages.Data{"values": three}), "table")
 	if diff := cmp.Diff([]string{"order", "method"}, third.Keys); diff != "" {
 		t.Errorf("an axis that is neither a row nor a column: %s", diff)
 	}
@@ -60,7 +69,8 @@ func TestTableMedianOfEvenNumber(t *testing.T) {
 
 func TestTableMarks(t *testing.T) {
 	marks := stages.Table{
-		Title: "pairs", Keys: []string{"method", "against"}, Numbers: []stages.Column{{Name: "p"}, {Name: "significant"}},
+		Title: "pairs", Keys: []string{"method", "against"},
+		Numbers: []stages.Column{{Name: "p"}, {Name: "significant"}},
 		Rows: []stages.Row{
 			{Keys: []string{"ig", "rise"}, Numbers: []stages.Number{0.01, 1}},
 			{Keys: []string{"rise", "ig"}, Numbers: []stages.Number{0.01, 1}},
@@ -79,7 +89,9 @@ func TestTableMarks(t *testing.T) {
 	for _, tc := range []struct {
 		p     TableParams
 		wired bool
-	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true}, {TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false}, {TableParams{Rows: []string{"a", "a"}}, false}} {
+	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true},
+		{TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false},
+		{TableParams{Rows: []string{"a", "a"}}, false}} {
 		if err := Table.Check(&tc.p, func(string) bool { return tc.wired }); err == nil {
 			t.Errorf("%+v with marks wired %v is accepted", tc.p, tc.wired)
 		}

@@ -37,7 +37,8 @@ go last or come first.`,
 			m.Unit, m.High, m.Tolerance, m.ItemTolerance = "share", 1, 1e-3, orderJump
 		default:
 			// Logits spread about ten times as wide as probabilities.
-			m.Unit, m.Low, m.High, m.Tolerance, m.ItemTolerance = "logit", math.Inf(-1), math.Inf(1), 1e-2, 10*orderJump
+			m.Unit, m.Low, m.High, m.Tolerance, m.ItemTolerance =
+				"logit", math.Inf(-1), math.Inf(1), 1e-2, 10*orderJump
 		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},

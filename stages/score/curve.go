@@ -1,8 +1,7 @@
 // Package score holds the stages that turn maps and curves into numbers.
 //
-// A score that has no value, such as that of a map without relevance, is NaN:
-// undefined, counted, and never averaged. Numbers that an official
-// implementation gives in its place exist under variant: official only.
+// A score that has no value, such as that of a map without relevance, is NaN: undefined, counted, and never
+// averaged. Numbers that an official implementation gives in its place exist under variant: official only.
 package score
 
 import (
@@ -47,8 +46,7 @@ func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, err
 	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
 }
 
-// expect refuses curves that were made another way than an input needs, such as
-// swapped edges.
+// expect refuses curves that were made another way than an input needs, such as swapped edges.
 func expect(in map[string]stages.Facts, port string, p metric.Protocol) error {
 	if got := in[port]["order"]; got != p.String() {
 		return fmt.Errorf("the input %q needs curves of %s, not of %q", port, p, got)
@@ -60,7 +58,8 @@ func expect(in map[string]stages.Facts, port string, p metric.Protocol) error {
 func stepOf(facts stages.Facts) (int, error) {
 	n, err := strconv.Atoi(facts["step_pixels"])
 	if err != nil || n < 1 {
-		return 0, errors.New("curves whose steps have different numbers of pixels can't be aligned with a map: give them a step in pixels, or a number of steps that divides the pixels")
+		return 0, errors.New("curves whose steps have different numbers of pixels can't be aligned with a " +
+			"map: give them a step in pixels, or a number of steps that divides the pixels")
 	}
 	return n, nil
 }

@@ -16,10 +16,9 @@ type GridPointingParams struct {
 	Variant string `yaml:"variant" doc:"paper: a map without positive relevance has no score; official: it scores 0, as does one whose total is 1e-7 or less" choices:"paper|official"`
 }
 
-// GridPointing is the localisation score of Rao, Böhle and Schiele, "Towards
-// Better Understanding Attribution Methods", CVPR 2022, equation 1: of the
-// positive relevance in a grid of images the share that lies in the cell whose
-// class is explained.
+// GridPointing is the localisation score of Rao, Böhle and Schiele, "Towards Better Understanding Attribution
+// Methods", CVPR 2022, equation 1: of the positive relevance in a grid of images the share that lies in the
+// cell whose class is explained.
 var GridPointing = stages.New(stages.Def[GridPointingParams]{
 	Name: "score/grid-pointing",
 	Doc: `share of the relevance that lies in the explained cell
@@ -37,12 +36,14 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the share, in [0,1]; fact: baseline"}},
 	Variants: []stages.Variant{{
 		Item: "maps without positive relevance", Default: "paper",
-		Differs: "the paper's equation divides by zero, so the score is undefined; the official code gives 0, for totals up to 1e-7 too",
-		Golden:  "gridpg_difull_dipart",
+		Differs: "the paper's equation divides by zero, so the score is undefined; the official code gives " +
+			"0, for totals up to 1e-7 too",
+		Golden: "gridpg_difull_dipart",
 	}},
 	Defaults: GridPointingParams{Variant: paper},
 	Facts: func(p GridPointingParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, ItemTolerance: kinkJump, Variant: tag(p.Variant)}
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4,
+			ItemTolerance: kinkJump, Variant: tag(p.Variant)}
 		n, err := positive(in["cells"], "grid")
 		if err != nil {
 			return nil, err

@@ -34,13 +34,16 @@ func TestGridPointing(t *testing.T) {
 	}
 	upper := of(3, 1, 2, 0, 0, 0, 0, 2, -9, 0, 0, 0, 0, 0, 0, -1)
 	in := map[string][]stages.Data{
-		"maps": {stagetest.Items(nil, of(ones...), upper, upper, upper, of(make([]float32, 16)...), of(0, 0, 0, 0, 5e-8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-			stages.NewTensor([]float64{1, 0, 0, 0, -1, 0, 0, 1}, 2, 2, 2).Encode(), stages.NewTensor([]float32{1, 0, 0, -1}, 2, 2).Encode())},
-		"cells": {stagetest.Items(gridFacts(4), quarter(3, 4), quarter(0, 4), quarter(1, 4), quarter(2, 4), quarter(0, 4), quarter(0, 4),
+		"maps": {stagetest.Items(nil, of(ones...), upper, upper, upper, of(make([]float32, 16)...),
+			of(0, 0, 0, 0, 5e-8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+			stages.NewTensor([]float64{1, 0, 0, 0, -1, 0, 0, 1}, 2, 2, 2).Encode(),
+			stages.NewTensor([]float32{1, 0, 0, -1}, 2, 2).Encode())},
+		"cells": {stagetest.Items(gridFacts(4), quarter(3, 4), quarter(0, 4), quarter(1, 4), quarter(2, 4),
+			quarter(0, 4), quarter(0, 4),
 			quarter(3, 4), quarter(0, 4))},
 	}
-	// The last two are enlarged. A single 1 in a corner has 1¾ of 2 in its half of
-	// each side; the last map is the difference of two such corners.
+	// The last two are enlarged. A single 1 in a corner has 1¾ of 2 in its half of each side; the last map is
+	// the difference of two such corners.
 	const corner = 1.75 * 1.75 / 4
 	within, upscaled := 0.0, 0.0
 	for y, a := range []float64{1, 0.75, 0.25, 0} {
@@ -73,18 +76,25 @@ func TestGridPointingRefuses(t *testing.T) {
 		"is not inside a grid of 4×4":         box(0, 0, 5, 2),
 		"[2 2 2 4] is not inside":             box(2, 2, 2, 4),
 	} {
-		fails(t, GridPointing, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, m)}, "cells": {stagetest.Items(gridFacts(4), cell)}}, `item "item-0": `)
-		fails(t, GridPointing, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, m)}, "cells": {stagetest.Items(gridFacts(4), cell)}}, want)
+		fails(t, GridPointing, nil,
+			map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
+				"cells": {stagetest.Items(gridFacts(4), cell)}}, `item "item-0": `)
+		fails(t, GridPointing, nil,
+			map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
+				"cells": {stagetest.Items(gridFacts(4), cell)}}, want)
 	}
-	fails(t, GridPointing, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, m)}, "cells": {stagetest.Items(gridFacts(2), quarter(0, 2))}},
+	fails(t, GridPointing, nil,
+		map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
+			"cells": {stagetest.Items(gridFacts(2), quarter(0, 2))}},
 		"a map of 4×4 pixels is not of a grid of 2×2")
-	fails(t, GridPointing, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, m)}, "cells": {stagetest.Items(nil, quarter(0, 4))}},
+	fails(t, GridPointing, nil,
+		map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
+			"cells": {stagetest.Items(nil, quarter(0, 4))}},
 		`has no fact "grid": it takes the cells of mosaic/grid`)
 }
 
-// pointing runs the official variant on maps [N,heads,…,h,w] of 2×2 grids, whose
-// explained cells are given, and returns scores in the official order: all images
-// of the first cell, then all of the next.
+// pointing runs the official variant on maps [N,heads,…,h,w] of 2×2 grids, whose explained cells are given,
+// and returns scores in the official order: all images of the first cell, then all of the next.
 func pointing(t *testing.T, maps npy.Array, cells []int, side int) []float64 {
 	t.Helper()
 	n := maps.Shape[0]
@@ -104,8 +114,8 @@ func pointing(t *testing.T, maps npy.Array, cells []int, side int) []float64 {
 	return scalars(t, stagetest.Items(nil, r.Payloads["scores"]...))
 }
 
-// agree holds scores of maps against the official ones. A map that is undefined has 0
-// there, since no number that isn't one is above 0, and an undefined score here.
+// agree holds scores of maps against the official ones. A map that is undefined has 0 there, since no number
+// that isn't one is above 0, and an undefined score here.
 func agree(t *testing.T, name string, maps npy.Array, cells []int, side int, want npy.Array) {
 	t.Helper()
 	got := pointing(t, maps, cells, side)
@@ -125,8 +135,8 @@ func agree(t *testing.T, name string, maps npy.Array, cells []int, side int, wan
 	}
 }
 
-// TestGoldenGridPointing holds the score, and the enlarged maps, against the
-// official ones, of which some have no positive relevance.
+// TestGoldenGridPointing holds the score, and the enlarged maps, against the official ones, of which some
+// have no positive relevance.
 func TestGoldenGridPointing(t *testing.T) {
 	a, err := npy.ReadFile("testdata/localisation_arrays.npz")
 	if err != nil {
@@ -145,8 +155,8 @@ func TestGoldenGridPointing(t *testing.T) {
 	}
 }
 
-// TestGoldenGridSettings holds the score against those of every method, layer and
-// setting of the official runs whose maps are kept.
+// TestGoldenGridSettings holds the score against those of every method, layer and setting of the official
+// runs whose maps are kept.
 func TestGoldenGridSettings(t *testing.T) {
 	dir := filepath.Join(golden.Dir(t), "gridpg_difull_dipart")
 	for setting, cells := range map[string][]int{"GridPG": {0, 1, 2, 3}, "DiFull": {0, 3}, "DiPart": {0, 3}} {

@@ -16,9 +16,9 @@ type MASParams struct {
 	Values  string `yaml:"values" doc:"how a map's channels become one number a pixel, as in the stages that made the curves: magnitude is |sum|, signed the sum" choices:"magnitude|signed"`
 }
 
-// MAS scores maps by insertion and deletion with a penalty for magnitudes that
-// don't match the model's response, after Walker, Simon, Chen and Ewetz,
-// "Attribution Quality Metrics with Magnitude Alignment", IJCAI 2024.
+// MAS scores maps by insertion and deletion with a penalty for magnitudes that don't match the model's
+// response, after Walker, Simon, Chen and Ewetz, "Attribution Quality Metrics with Magnitude Alignment",
+// IJCAI 2024.
 var MAS = stages.New(stages.Def[MASParams]{
 	Name: "score/mas",
 	Doc: `magnitude-aligned insertion and deletion scores
@@ -42,10 +42,13 @@ an order that was drawn (ties: random).`,
 	},
 	Defaults: MASParams{Variant: paper, Values: metric.Magnitude},
 	Variants: []stages.Variant{{
-		Item:    "maps whose total is zero or not a number, images that score like their substrate, constant curves",
+		Item: "maps whose total is zero or not a number, images that score like their substrate, " +
+			"constant curves",
 		Default: paper,
-		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the difference 0; paper: undefined; of other constant maps, whose order the code leaves to an unstable sort, both are",
-		Golden:  "mas_rise",
+		Differs: "official: the curve is replaced by a straight line, so that the score is 0.5 and the " +
+			"difference 0; paper: undefined; of other constant maps, whose order the code leaves to an " +
+			"unstable sort, both are",
+		Golden: "mas_rise",
 	}},
 	Facts: func(p MASParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		for _, port := range []string{"insertion", "deletion"} {
@@ -54,7 +57,8 @@ an order that was drawn (ties: random).`,
 			}
 		}
 		// The normalisation divides by a difference of probabilities.
-		return threeScores(stages.Measure{Unit: "share", Tolerance: 1e-3, ItemTolerance: orderJump, Variant: tag(p.Variant)}, in)
+		return threeScores(stages.Measure{Unit: "share", Tolerance: 1e-3, ItemTolerance: orderJump,
+			Variant: tag(p.Variant)}, in)
 	},
 	Run: func(_ context.Context, p MASParams, e *stages.Env) error {
 		for i := range e.Len() {
@@ -90,15 +94,16 @@ func aligned(p MASParams, e *stages.Env, i int) (area [2]float64, err error) {
 			return area, fmt.Errorf("%s: %w", port, err)
 		}
 		if want := metric.Points(len(order), step); len(raw) != want {
-			return area, fmt.Errorf("%s: a curve of %d points is not of a map of %d×%d pixels, whose curve has %d at %d pixels a step",
+			return area, fmt.Errorf("%s: a curve of %d points is not of a map of %d×%d pixels, whose curve "+
+				"has %d at %d pixels a step",
 				port, len(raw), height, width, want, step)
 		}
 		response, defined := metric.MonotoneOf(raw, protocol)
 		density := metric.DensityResponse(values, order, step, protocol)
 		curve, _, aligned := metric.Penalise(response, density, protocol)
 		area[protocol] = metric.Area(curve)
-		// The code orders a constant map by an unstable sort, so that nothing is known of
-		// its curve; only a map without a total has a score there whatever its curve.
+		// The code orders a constant map by an unstable sort, so that nothing is known of its curve; only a
+		// map without a total has a score there whatever its curve.
 		unordered := slices.ContainsFunc(raw, math.IsNaN) && !slices.ContainsFunc(density, math.IsNaN)
 		if p.Variant == paper && !(defined && aligned) || unordered {
 			area[protocol] = math.NaN()

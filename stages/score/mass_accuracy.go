@@ -14,13 +14,13 @@ type MassAccuracyParams struct {
 	Values string `yaml:"values" doc:"which relevance counts, after summing channels: the positive part, or the magnitude of both signs" choices:"positive|magnitude"`
 }
 
-// kinkJump is how far one image's share of relevance may be off on another
-// processor, where rounding puts a ReLU on the other side of its kink.
+// kinkJump is how far one image's share of relevance may be off on another processor, where rounding puts a
+// ReLU on the other side of its kink.
 const kinkJump = 5e-3
 
-// MassAccuracy is the share of relevance on the object, the relevance mass
-// accuracy of Arras, Osman and Samek, "CLEVR-XAI: A benchmark dataset for the
-// ground truth evaluation of neural network explanations", Information Fusion 2022.
+// MassAccuracy is the share of relevance on the object, the relevance mass accuracy of Arras, Osman and
+// Samek, "CLEVR-XAI: A benchmark dataset for the ground truth evaluation of neural network explanations",
+// Information Fusion 2022.
 var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
 	Name: "score/mass-accuracy",
 	Doc: `share of the relevance that lies on the object
@@ -38,7 +38,8 @@ without relevance. Arras et al., Information Fusion 2022.`,
 	Defaults: MassAccuracyParams{Values: metric.Positive},
 	Facts: func(MassAccuracyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		// A map's float32 noise averages out over its pixels.
-		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, ItemTolerance: kinkJump}
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4,
+			ItemTolerance: kinkJump}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p MassAccuracyParams, e *stages.Env) error {
@@ -68,7 +69,8 @@ func massAccuracy(p MassAccuracyParams, mapPayload, maskPayload []byte) (float64
 		return 0, err
 	}
 	if mask.DType != stages.U8 || !slices.Equal(mask.Shape, []int{height, width}) {
-		return 0, fmt.Errorf("a mask of %s %v doesn't fit a map of %d×%d pixels", mask.DType, mask.Shape, height, width)
+		return 0, fmt.Errorf("a mask of %s %v doesn't fit a map of %d×%d pixels", mask.DType, mask.Shape,
+			height, width)
 	}
 	return metric.MassAccuracy(values, mask.Raw), nil
 }

@@ -15,8 +15,8 @@ type RISEParams struct {
 	Variant string `yaml:"variant" doc:"the area of the plain curve (paper), or of the monotone, normalised one that the MAS authors report as RISE (official)" choices:"paper|official"`
 }
 
-// RISE scores maps by insertion and deletion, after Petsiuk, Das and Saenko,
-// "RISE: Randomized Input Sampling for Explanation of Black-box Models", BMVC 2018.
+// RISE scores maps by insertion and deletion, after Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling
+// for Explanation of Black-box Models", BMVC 2018.
 var RISE = stages.New(stages.Def[RISEParams]{
 	Name: "score/rise",
 	Doc: `insertion and deletion scores
@@ -40,8 +40,10 @@ Petsiuk et al., BMVC 2018.`,
 	Variants: []stages.Variant{{
 		Item:    "the curve whose area is taken",
 		Default: paper,
-		Differs: "official: the area of the curve that MASMetric normalises to [0,1], clips and makes monotone, which the MAS paper's tables call RISE; where image and substrate score the same it is 0 for insertion and 1 for deletion",
-		Golden:  "mas_rise",
+		Differs: "official: the area of the curve that MASMetric normalises to [0,1], clips and makes " +
+			"monotone, which the MAS paper's tables call RISE; where image and substrate score the same it " +
+			"is 0 for insertion and 1 for deletion",
+		Golden: "mas_rise",
 	}},
 	Facts: func(p RISEParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Tolerance: 1e-3, ItemTolerance: orderJump}
@@ -60,8 +62,8 @@ Petsiuk et al., BMVC 2018.`,
 				if err != nil {
 					return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, port, err)
 				}
-				// The authors' code passes over what isn't a number, and would give
-				// a number for a curve that has none.
+				// The authors' code passes over what isn't a number, and would give a number for a curve that
+				// has none.
 				if p.Variant == official && slices.ContainsFunc(curve, isNumber) {
 					curve, _ = metric.MonotoneOf(curve, protocol)
 				}
@@ -73,13 +75,12 @@ Petsiuk et al., BMVC 2018.`,
 	},
 })
 
-// orderJump is how far the area under one image's perturbation curve may be off on
-// another processor: pixels of nearly the same relevance change places there, and
-// with small occluding windows whole windows of pixels do. Means move by far less.
+// orderJump is how far the area under one image's perturbation curve may be off on another processor: pixels
+// of nearly the same relevance change places there, and with small occluding windows whole windows of pixels
+// do. Means move by far less.
 const orderJump = 0.02
 
-// threeScores gives facts to the ports insertion, deletion and difference, whose
-// areas lie in [0,1].
+// threeScores gives facts to the ports insertion, deletion and difference, whose areas lie in [0,1].
 func threeScores(m stages.Measure, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 	if err := expect(in, "insertion", metric.Insertion); err != nil {
 		return nil, err
@@ -94,7 +95,8 @@ func threeScores(m stages.Measure, in map[string]stages.Facts) (map[string]stage
 	difference.Tolerance *= 2
 	difference.ItemTolerance *= 2
 	return map[string]stages.Facts{
-		"insertion": insertion.Facts(nil), "deletion": deletion.Facts(nil), "difference": difference.Facts(nil),
+		"insertion": insertion.Facts(nil), "deletion": deletion.Facts(nil),
+		"difference": difference.Facts(nil),
 	}, nil
 }
 

@@ -22,7 +22,8 @@ func facts(order, step string) stages.Facts {
 	if order == "deletion" || order == "morf" {
 		direction = stages.Lower
 	}
-	return stages.Facts{"order": order, "direction": string(direction), "step_pixels": step, "responses": "probability,logit,correct"}
+	return stages.Facts{"order": order, "direction": string(direction), "step_pixels": step,
+		"responses": "probability,logit,correct"}
 }
 
 // curve encodes a probability curve; the other responses are made of it.
@@ -90,7 +91,8 @@ func TestAUC(t *testing.T) {
 		{"logit", "logit", []float64{5, 6.5}},
 		{"top-1", "share", []float64{0.75, 0.75}}, // of 1, 1, 0
 	} {
-		for order, direction := range map[string]stages.Direction{"deletion": stages.Lower, "morf": stages.Lower, "insertion": stages.Higher, "lerf": stages.Higher} {
+		for order, direction := range map[string]stages.Direction{"deletion": stages.Lower,
+			"morf": stages.Lower, "insertion": stages.Higher, "lerf": stages.Higher} {
 			r := stagetest.Run(t, AUC, &AUCParams{Response: c.response}, map[string][]stages.Data{
 				"curves": {stagetest.Items(facts(order, "1"), curve(1, 0.5, 0), curve(0.9, 0.7, 0.3))},
 			})
@@ -102,18 +104,22 @@ func TestAUC(t *testing.T) {
 	}
 	bad := facts("morf", "1")
 	bad["responses"] = "probability,logit,other"
-	fails(t, AUC, &AUCParams{Response: "top-1"}, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}}, `"item-0": the curves have no response "correct"`)
+	fails(t, AUC, &AUCParams{Response: "top-1"},
+		map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
+		`"item-0": the curves have no response "correct"`)
 	bad["responses"] = "probability"
-	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}}, "don't fit their responses")
+	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
+		"don't fit their responses")
 }
 
-// TestMASUndefined: what has no value has none by default, and the official 0.5
-// on request.
+// TestMASUndefined: what has no value has none by default, and the official 0.5 on request.
 func TestMASUndefined(t *testing.T) {
 	in := map[string][]stages.Data{
-		"insertion": {stagetest.Items(facts("insertion", "1"), curve(0, 0.5, 1), curve(0, 0.5, 1), curve(0.5, 0.9, 0.5), curve(0, 0.9, 1))},
-		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(1, 0.5, 0), curve(1, 0.5, 0), curve(0.5, 0.9, 0.5), curve(1, 0.1, 0))},
-		"maps":      {stagetest.Items(nil, pixels(1, 1), pixels(0, 0), pixels(1, 1), pixels(0.9, 0.1))},
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(0, 0.5, 1), curve(0, 0.5, 1),
+			curve(0.5, 0.9, 0.5), curve(0, 0.9, 1))},
+		"deletion": {stagetest.Items(facts("deletion", "1"), curve(1, 0.5, 0), curve(1, 0.5, 0),
+			curve(0.5, 0.9, 0.5), curve(1, 0.1, 0))},
+		"maps": {stagetest.Items(nil, pixels(1, 1), pixels(0, 0), pixels(1, 1), pixels(0.9, 0.1))},
 	}
 	r := stagetest.Run(t, MAS, nil, in)
 	check(t, r, "insertion", 1e-6, 0.5, nan, nan, 0.7)
@@ -124,9 +130,8 @@ func TestMASUndefined(t *testing.T) {
 	}
 
 	r = stagetest.Run(t, MAS, &MASParams{Variant: official, Values: "magnitude"}, in)
-	// The third image scores like its substrate: 0/0, ∞, 0/0 become 0, 1, 1 for
-	// insertion, less a penalty of 0, ½, 0; for deletion they stay 1 and the
-	// penalised curve, clipped, is constant.
+	// The third image scores like its substrate: 0/0, ∞, 0/0 become 0, 1, 1 for insertion, less a penalty of
+	// 0, ½, 0; for deletion they stay 1 and the penalised curve, clipped, is constant.
 	check(t, r, "insertion", 1e-6, 0.5, 0.5, 0.5, 0.7)
 	check(t, r, "deletion", 1e-6, 0.5, 0.5, 0.5, 0.3)
 	if v := r.Facts["difference"]["variant"]; v != "official" {
@@ -143,10 +148,13 @@ func TestMASRefuses(t *testing.T) {
 		}
 	}
 	ins, del := facts("insertion", "2"), facts("deletion", "2")
-	fails(t, MAS, nil, in(ins, del, pixels(1, 2)), `item "item-0": insertion: a curve of 3 points is not of a map of 1×2 pixels`)
-	fails(t, MAS, nil, in(del, ins, pixels(1, 2, 3)), `the input "insertion" needs curves of insertion, not of "deletion"`)
+	fails(t, MAS, nil, in(ins, del, pixels(1, 2)),
+		`item "item-0": insertion: a curve of 3 points is not of a map of 1×2 pixels`)
+	fails(t, MAS, nil, in(del, ins, pixels(1, 2, 3)),
+		`the input "insertion" needs curves of insertion, not of "deletion"`)
 	fails(t, MAS, nil, in(facts("insertion", ""), del, pixels(1, 2, 3)), "different numbers of pixels")
-	fails(t, RISE, nil, in(ins, facts("morf", "2"), nil), `the input "deletion" needs curves of deletion, not of "morf"`)
+	fails(t, RISE, nil, in(ins, facts("morf", "2"), nil),
+		`the input "deletion" needs curves of deletion, not of "morf"`)
 }
 
 func TestRISE(t *testing.T) {
@@ -159,9 +167,12 @@ func TestRISE(t *testing.T) {
 	check(t, r, "deletion", 1e-12, 0.45)
 	check(t, r, "difference", 1e-12, -0.2)
 	for port, want := range map[string]stages.Measure{
-		"insertion":  {Unit: "probability", Direction: stages.Higher, Low: 0, High: 1, Tolerance: 1e-3, ItemTolerance: 0.02},
-		"deletion":   {Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: 1e-3, ItemTolerance: 0.02},
-		"difference": {Unit: "probability", Direction: stages.Higher, Low: -1, High: 1, Tolerance: 2e-3, ItemTolerance: 0.04},
+		"insertion": {Unit: "probability", Direction: stages.Higher, Low: 0, High: 1, Tolerance: 1e-3,
+			ItemTolerance: 0.02},
+		"deletion": {Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: 1e-3,
+			ItemTolerance: 0.02},
+		"difference": {Unit: "probability", Direction: stages.Higher, Low: -1, High: 1, Tolerance: 2e-3,
+			ItemTolerance: 0.04},
 	} {
 		if got := stages.MeasureOf(r.Facts[port]); got != want {
 			t.Errorf("%s means %+v, want %+v", port, got, want)
@@ -172,8 +183,8 @@ func TestRISE(t *testing.T) {
 	check(t, r, "deletion", 1e-12, 0.625) // 1, ¾, 0
 }
 
-// TestUndefinedCurves holds that a curve without numbers, that of a map without an
-// order, has no score, and leaves the others theirs.
+// TestUndefinedCurves holds that a curve without numbers, that of a map without an order, has no score, and
+// leaves the others theirs.
 func TestUndefinedCurves(t *testing.T) {
 	in := map[string][]stages.Data{
 		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(0, 0.5, 1))},
@@ -189,21 +200,25 @@ func TestUndefinedCurves(t *testing.T) {
 	r := stagetest.Run(t, MAS, nil, in)
 	check(t, r, "difference", 1e-12, nan, 0)
 	for _, response := range []string{"probability", "logit", "top-1"} {
-		r := stagetest.Run(t, AUC, &AUCParams{Response: response}, map[string][]stages.Data{"curves": in["insertion"]})
-		if got := scalars(t, stagetest.Items(nil, r.Payloads["scores"]...)); !math.IsNaN(got[0]) || math.IsNaN(got[1]) {
+		r := stagetest.Run(t, AUC, &AUCParams{Response: response},
+			map[string][]stages.Data{"curves": in["insertion"]})
+		if got := scalars(t, stagetest.Items(nil, r.Payloads["scores"]...)); !math.IsNaN(got[0]) ||
+			math.IsNaN(got[1]) {
 			t.Errorf("areas of the %s: %v, want the first undefined", response, got)
 		}
 	}
 }
 
-// TestMASOfConstantMaps holds that a constant map, which has no order, has no score either,
-// whatever the variant; that the code's ½ is for maps without a total alone; and that a
-// curve along an order that was drawn has a score.
+// TestMASOfConstantMaps holds that a constant map, which has no order, has no score either, whatever the
+// variant; that the code's ½ is for maps without a total alone; and that a curve along an order that was
+// drawn has a score.
 func TestMASOfConstantMaps(t *testing.T) {
 	in := map[string][]stages.Data{
-		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(nan, nan, nan), curve(0, 0.5, 1))},
-		"deletion":  {stagetest.Items(facts("deletion", "1"), curve(nan, nan, nan), curve(nan, nan, nan), curve(1, 0.5, 0))},
-		"maps":      {stagetest.Items(nil, pixels(3, 3), pixels(0, 0), pixels(3, 3))},
+		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(nan, nan, nan),
+			curve(0, 0.5, 1))},
+		"deletion": {stagetest.Items(facts("deletion", "1"), curve(nan, nan, nan), curve(nan, nan, nan),
+			curve(1, 0.5, 0))},
+		"maps": {stagetest.Items(nil, pixels(3, 3), pixels(0, 0), pixels(3, 3))},
 	}
 	for variant, zero := range map[string]float64{paper: nan, official: 0.5} {
 		r := stagetest.Run(t, MAS, &MASParams{Variant: variant, Values: "magnitude"}, in)
@@ -212,8 +227,8 @@ func TestMASOfConstantMaps(t *testing.T) {
 	}
 }
 
-// TestGoldenScores runs the stages on the raw curves of the official runs in
-// mas_rise, smallcnn_ and gapcnn_ .npz, and compares with the official scores.
+// TestGoldenScores runs the stages on the raw curves of the official runs in mas_rise, smallcnn_ and gapcnn_
+// .npz, and compares with the official scores.
 func TestGoldenScores(t *testing.T) {
 	arrays, err := npy.ReadFile("../internal/metric/testdata/mas_rise.npz")
 	if err != nil {
@@ -275,7 +290,8 @@ func TestGoldenScores(t *testing.T) {
 func TestMassAccuracy(t *testing.T) {
 	mask := func(v ...uint8) []byte { return stages.NewTensor(v, 1, len(v)).Encode() }
 	in := map[string][]stages.Data{
-		"maps":  {stagetest.Items(nil, pixels(1, 2, -5), pixels(-1, -1, 0), pixels(1, 1, 1), stages.NewTensor([]float32{1, 1, 1, 1, -3, 1}, 2, 1, 3).Encode())},
+		"maps": {stagetest.Items(nil, pixels(1, 2, -5), pixels(-1, -1, 0), pixels(1, 1, 1),
+			stages.NewTensor([]float32{1, 1, 1, 1, -3, 1}, 2, 1, 3).Encode())},
 		"masks": {stagetest.Items(nil, mask(0, 1, 1), mask(1, 0, 0), mask(1, 0, 0), mask(1, 1, 0))},
 	}
 	r := stagetest.Run(t, MassAccuracy, nil, in)
@@ -305,15 +321,16 @@ func TestTop1(t *testing.T) {
 	}
 }
 
-// TestTop1OfOneOutput holds that a model with a single output predicts label 1 from the
-// threshold on, and that other labels are refused.
+// TestTop1OfOneOutput holds that a model with a single output predicts label 1 from the threshold on, and
+// that other labels are refused.
 func TestTop1OfOneOutput(t *testing.T) {
 	is := func(v ...int64) []byte { return stages.NewTensor(v, len(v)).Encode() }
 	in := map[string][]stages.Data{
-		"model":       {stagetest.Value(stages.Facts{"classes": "1"}, nil)},
-		"labels":      {stagetest.Items(nil, is(1), is(1), is(0), is(0))},
-		"targets":     {stagetest.Items(nil, is(0), is(0), is(0), is(0))},
-		"probability": {stagetest.Items(nil, stages.Scalar(0.5), stages.Scalar(0.4), stages.Scalar(0.4), stages.Scalar(0.9))},
+		"model":   {stagetest.Value(stages.Facts{"classes": "1"}, nil)},
+		"labels":  {stagetest.Items(nil, is(1), is(1), is(0), is(0))},
+		"targets": {stagetest.Items(nil, is(0), is(0), is(0), is(0))},
+		"probability": {stagetest.Items(nil, stages.Scalar(0.5), stages.Scalar(0.4), stages.Scalar(0.4),
+			stages.Scalar(0.9))},
 	}
 	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 1, 0, 1, 0)
 	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in), "scores", 0, 1, 1, 0, 0)
@@ -321,11 +338,12 @@ func TestTop1OfOneOutput(t *testing.T) {
 	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 0, 0, 1, 1)
 	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "1"}, nil)}
 	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}
-	fails(t, Top1, nil, in, `item "item-1": the label is 2, and a model with a single output tells label 1 from label 0`)
+	fails(t, Top1, nil, in,
+		`item "item-1": the label is 2, and a model with a single output tells label 1 from label 0`)
 }
 
-// TestOrderIsThatOfRanks: the order in which score/mas adds up a map is the order
-// in which the perturbation stages, through maps/rank, remove its pixels.
+// TestOrderIsThatOfRanks: the order in which score/mas adds up a map is the order in which the perturbation
+// stages, through maps/rank, remove its pixels.
 func TestOrderIsThatOfRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -335,7 +353,8 @@ func TestOrderIsThatOfRanks(t *testing.T) {
 		}
 		m := stages.NewTensor(v, 3, 4, 5)
 		for _, how := range []string{"magnitude", "signed"} {
-			got := stagetest.Run(t, maps.Rank, &maps.RankParams{Values: how, Ties: "index"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
+			got := stagetest.Run(t, maps.Rank, &maps.RankParams{Values: how, Ties: "index"},
+				map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
 			ranks, err := stages.DecodeTensor(got.Payloads["ranks"][0])
 			if err != nil {
 				t.Fatal(err)

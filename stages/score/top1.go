@@ -27,10 +27,14 @@ probability each, the largest counts. A label that isn't one of the model's is a
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "labels", Type: stages.Labels, Doc: "the right classes"},
-		{Name: "model", Type: stages.Model, Doc: "the model that predicts, unless targets are wired", Optional: true},
-		{Name: "images", Type: stages.Images, Doc: "the images it predicts, unless targets are wired", Optional: true},
-		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true, Else: "model/predict"},
-		{Name: "probability", Type: stages.Scores, Doc: "the probability of the class of a single output", Optional: true, Else: "model/predict"},
+		{Name: "model", Type: stages.Model, Doc: "the model that predicts, unless targets are wired",
+			Optional: true},
+		{Name: "images", Type: stages.Images, Doc: "the images it predicts, unless targets are wired",
+			Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true,
+			Else: "model/predict"},
+		{Name: "probability", Type: stages.Scores, Doc: "the probability of the class of a single output",
+			Optional: true, Else: "model/predict"},
 	},
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
 	Defaults: Top1Params{Threshold: 0.5},
@@ -49,7 +53,8 @@ probability each, the largest counts. A label that isn't one of the model's is a
 				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
 			}
 			if single && label != 0 && label != 1 {
-				return fmt.Errorf("item %q: the label is %d, and a model with a single output tells label 1 from label 0", e.Calls[i].ID, label)
+				return fmt.Errorf("item %q: the label is %d, and a model with a single output tells label "+
+					"1 from label 0", e.Calls[i].ID, label)
 			}
 			if err := fits(label, e.Facts("model")); err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// Lacks skips a test because of something that this machine lacks, and says
-// what. RUNEXP_REQUIRE=1, as make test sets it, and CI=true ask for every test:
-// then it fails.
+// Lacks skips a test because of something that this machine lacks, and says what. RUNEXP_REQUIRE=1, as make
+// test sets it, and CI=true ask for every test: then it fails.
 func Lacks(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
@@ -20,9 +19,9 @@ func Lacks(t testing.TB, why string) {
 	t.Skip("skipped: " + why)
 }
 
-// Shared returns a folder of the material that lies beside the project: official
-// numbers, real nets and photographs. It is too large for the project, so without
-// it a test is skipped, and fails only where CI=true.
+// Shared returns a folder of the material that lies beside the project: official numbers, real nets and
+// photographs. It is too large for the project, so without it a test is skipped, and fails only where
+// CI=true.
 func Shared(t testing.TB, path ...string) string {
 	t.Helper()
 	root, err := Root()
@@ -40,8 +39,7 @@ func Shared(t testing.TB, path ...string) string {
 	return dir
 }
 
-// Root returns the project's folder: the nearest one above the working folder
-// that has a go.mod.
+// Root returns the project's folder: the nearest one above the working folder that has a go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -59,8 +57,7 @@ func Root() (string, error) {
 	}
 }
 
-// Race reports whether the test runs with the race detector, under which code takes several
-// times as long.
+// Race reports whether the test runs with the race detector, under which code takes several times as long.
 func Race() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -18,7 +18,8 @@ func Items(facts stages.Facts, payloads ...[]byte) stages.Data {
 		id := fmt.Sprintf("item-%d", i)
 		items = append(items, stages.Item{ID: id, Origin: id, Digest: stages.Sum(p)})
 	}
-	return stages.Data{Facts: facts, Items: items, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
+	return stages.Data{Facts: facts, Items: items,
+		Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
 // Value returns the data of a port that carries one value.
@@ -45,8 +46,8 @@ type Result struct {
 	Warnings []string
 }
 
-// Env returns an environment for s with the given inputs; Each stages get one
-// call for every item of the first item port, joined by position.
+// Env returns an environment for s with the given inputs; Each stages get one call for every item of the
+// first item port, joined by position.
 func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 	e := &stages.Env{Stage: s, Slot: NewSlot(), Batch: 8, Seed: 1, Ports: in}
 	primary := s.Primary()
@@ -78,8 +79,8 @@ func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 	return e, nil
 }
 
-// Run runs s with params, a value of the stage's parameter type or nil for the
-// defaults, and fails the test if the stage does.
+// Run runs s with params, a value of the stage's parameter type or nil for the defaults, and fails the test
+// if the stage does.
 func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) Result {
 	t.Helper()
 	r, err := Try(s, params, in)
@@ -89,8 +90,7 @@ func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) 
 	return r
 }
 
-// Try runs s as Run does and returns its error. params is a pointer to the
-// stage's parameter struct, or nil.
+// Try runs s as Run does and returns its error. params is a pointer to the stage's parameter struct, or nil.
 func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
 	return TryOn(NewSlot(), s, params, in)
 }
@@ -124,7 +124,8 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 				e.Calls[i].Source = &sources[i]
 			default:
 				id := sources[i].ID
-				e.Calls = append(e.Calls, stages.Call{Item: stages.Item{ID: id, Origin: id}, Source: &sources[i]})
+				e.Calls = append(e.Calls,
+					stages.Call{Item: stages.Item{ID: id, Origin: id}, Source: &sources[i]})
 			}
 		}
 	}
@@ -192,8 +193,8 @@ func (s slot) release() {
 	clear(s)
 }
 
-// NewWorkers returns n CPU slots of one thread each, which share what slots may share.
-// Where two want at once what isn't there yet, both make it.
+// NewWorkers returns n CPU slots of one thread each, which share what slots may share. Where two want at once
+// what isn't there yet, both make it.
 func NewWorkers(n int) []stages.Slot {
 	all := make([]stages.Slot, n)
 	shared := &shared{slot: slot{}}

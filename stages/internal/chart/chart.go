@@ -1,7 +1,6 @@
-// Package chart draws figures: a canvas with text, lines and bands, colour maps,
-// panels of curves, and PNG files with a palette. Nothing depends on the machine:
-// fonts are compiled in, shapes are drawn by plain arithmetic in a fixed order,
-// and colours are rounded before they're written.
+// Package chart draws figures: a canvas with text, lines and bands, colour maps, panels of curves, and PNG
+// files with a palette. Nothing depends on the machine: fonts are compiled in, shapes are drawn by plain
+// arithmetic in a fixed order, and colours are rounded before they're written.
 package chart
 
 import (
@@ -90,7 +89,8 @@ func (c *Canvas) face(f Font) font.Face {
 		if err != nil {
 			panic(err) // the fonts are compiled in
 		}
-		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: float64(f.Size), DPI: 72, Hinting: font.HintingFull})
+		face, err := opentype.NewFace(parsed,
+			&opentype.FaceOptions{Size: float64(f.Size), DPI: 72, Hinting: font.HintingFull})
 		if err != nil {
 			panic(err)
 		}
@@ -152,12 +152,10 @@ func (c *Canvas) TextUp(x, y int, f Font, col color.RGBA, text string) {
 // A Point is a place on the canvas; pixel (i, j) has its middle at (i+½, j+½).
 type Point struct{ X, Y float64 }
 
-// Line draws a line of the given width through points. dash gives the lengths of
-// strokes and gaps in turn, nil for a solid line. Points that aren't finite break
-// the line.
+// Line draws a line of the given width through points. dash gives the lengths of strokes and gaps in turn,
+// nil for a solid line. Points that aren't finite break the line.
 func (c *Canvas) Line(points []Point, width float64, col color.RGBA, dash []float64) {
-	// The opacity of a pixel is that of the nearest part of the line, so joints
-	// don't show.
+	// The opacity of a pixel is that of the nearest part of the line, so joints don't show.
 	cover := map[image.Point]float64{}
 	var order []image.Point
 	along := 0.0

@@ -48,7 +48,8 @@ func TestColourMaps(t *testing.T) {
 	}
 	for i := range 100 {
 		a, b := float64(i)/100, float64(i+1)/100
-		if luma(seq.At(b)) >= luma(seq.At(a)) || luma(div.At(b)) >= luma(div.At(a)) || luma(div.At(-b)) >= luma(div.At(-a)) {
+		if luma(seq.At(b)) >= luma(seq.At(a)) || luma(div.At(b)) >= luma(div.At(a)) ||
+			luma(div.At(-b)) >= luma(div.At(-a)) {
 			t.Fatalf("it doesn't get darker from %g to %g", a, b)
 		}
 		if d := luma(div.At(a)) - luma(div.At(-a)); !(math.Abs(d) <= 14) {
@@ -160,7 +161,8 @@ func TestLineArea(t *testing.T) {
 
 func TestBandArea(t *testing.T) {
 	c := NewCanvas(100, 100)
-	c.Band([]Point{{10, 60}, {50, 80}, {90, 60}}, []Point{{10, 60}, {50, 40}, {90, 60}}, color.RGBA{A: 255}, 1)
+	c.Band([]Point{{10, 60}, {50, 80}, {90, 60}}, []Point{{10, 60}, {50, 40}, {90, 60}}, color.RGBA{A: 255},
+		1)
 	sum := 0.0
 	for i := 0; i < len(c.Image.Pix); i += 4 {
 		sum += 1 - float64(c.Image.Pix[i])/255

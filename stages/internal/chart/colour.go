@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Lines has the colours of lines, told apart by people with any colour vision
-// (after Okabe and Ito, "Color Universal Design", 2008).
+// Lines has the colours of lines, told apart by people with any colour vision (after Okabe and Ito, "Color
+// Universal Design", 2008).
 func Lines() []color.RGBA {
 	return []color.RGBA{
 		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
@@ -23,15 +23,17 @@ type ColourMap struct {
 // Sequential is for maps without negative values: white is 0, dark is much.
 func Sequential() ColourMap {
 	return ColourMap{stops: []color.RGBA{
-		{255, 255, 255, 255}, {255, 228, 145, 255}, {250, 164, 58, 255}, {222, 76, 38, 255}, {150, 18, 40, 255}, {62, 6, 34, 255},
+		{255, 255, 255, 255}, {255, 228, 145, 255}, {250, 164, 58, 255}, {222, 76, 38, 255},
+		{150, 18, 40, 255}, {62, 6, 34, 255},
 	}}
 }
 
-// Diverging is for signed maps: red speaks for the class, blue against it, white
-// is 0. Both sides are equally dark.
+// Diverging is for signed maps: red speaks for the class, blue against it, white is 0. Both sides are equally
+// dark.
 func Diverging() ColourMap {
 	return ColourMap{Signed: true, stops: []color.RGBA{
-		{8, 42, 104, 255}, {33, 102, 172, 255}, {103, 166, 207, 255}, {194, 220, 236, 255}, {255, 255, 255, 255},
+		{8, 42, 104, 255}, {33, 102, 172, 255}, {103, 166, 207, 255}, {194, 220, 236, 255},
+		{255, 255, 255, 255},
 		{250, 210, 190, 255}, {234, 140, 112, 255}, {190, 40, 52, 255}, {104, 4, 32, 255},
 	}}
 }

@@ -40,7 +40,8 @@ func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 	box := image.Rect(r.Min.X+54, r.Min.Y+24, r.Max.X-14, r.Max.Y-42)
 	w, h := float64(box.Dx()), float64(box.Dy())
 	at := func(x, y float64) Point {
-		return Point{float64(box.Min.X) + float64(x*w), float64(box.Max.Y) - float64((y-p.Low)/(p.High-p.Low)*h)}
+		return Point{float64(box.Min.X) + float64(x*w),
+			float64(box.Max.Y) - float64((y-p.Low)/(p.High-p.Low)*h)}
 	}
 	c.Text(box.Min.X, r.Min.Y+15, TitleFont, Ink, Left, c.Fit(TitleFont, p.Title, box.Dx()))
 	for _, t := range p.Ticks {
@@ -78,8 +79,7 @@ func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 	}
 }
 
-// Ticks returns round numbers that span low to high, about n of them; the first
-// and the last bound the plot.
+// Ticks returns round numbers that span low to high, about n of them; the first and the last bound the plot.
 func Ticks(low, high float64, n int) []float64 {
 	if !(high > low) {
 		pad := max(math.Abs(low)/10, 1e-3)
@@ -131,8 +131,8 @@ type Key struct {
 
 const keyLine = 22 // length of the sample
 
-// Legend draws keys in rows below each other, from (x, y) and at most width wide,
-// and returns its height. With a nil canvas c it only measures, using m.
+// Legend draws keys in rows below each other, from (x, y) and at most width wide, and returns its height.
+// With a nil canvas c it only measures, using m.
 func Legend(m, c *Canvas, x, y, width int, keys []Key) int {
 	const line = 18
 	cell := 0
@@ -145,7 +145,8 @@ func Legend(m, c *Canvas, x, y, width int, keys []Key) int {
 			break
 		}
 		kx, ky := x+i%columns*cell, y+i/columns*line
-		c.Line([]Point{{float64(kx), float64(ky) + 9}, {float64(kx + keyLine), float64(ky) + 9}}, 2.5, k.Colour, k.Dash)
+		c.Line([]Point{{float64(kx), float64(ky) + 9}, {float64(kx + keyLine), float64(ky) + 9}}, 2.5,
+			k.Colour, k.Dash)
 		c.Text(kx+keyLine+8, ky+13, TextFont, Ink, Left, k.Name)
 	}
 	return (len(keys) + columns - 1) / columns * line

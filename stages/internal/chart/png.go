@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// colourStep is what colours are rounded to in files: anti-aliased edges then
-// share colours, and differences in the last bit of a blend vanish.
+// colourStep is what colours are rounded to in files: anti-aliased edges then share colours, and differences
+// in the last bit of a blend vanish.
 const colourStep = 8
 
-// PNG returns the canvas as a PNG file with at most 256 colours. Colours beyond
-// the 256 most frequent are replaced by the nearest of those. The colours in keep
-// are always there, exactly.
+// PNG returns the canvas as a PNG file with at most 256 colours. Colours beyond the 256 most frequent are
+// replaced by the nearest of those. The colours in keep are always there, exactly.
 func (c *Canvas) PNG(keep []color.RGBA) []byte {
 	count := map[color.RGBA]int{}
 	exact := map[color.RGBA]bool{}

@@ -14,8 +14,8 @@ type bin struct {
 	count int
 }
 
-// Palette chooses at most n colours for photographs by median cut (Heckbert,
-// "Color Image Quantization for Frame Buffer Display", SIGGRAPH 1982).
+// Palette chooses at most n colours for photographs by median cut (Heckbert, "Color Image Quantization for
+// Frame Buffer Display", SIGGRAPH 1982).
 func Palette(photos []*picture.RGB, n int) []color.RGBA {
 	sums := make([][4]int, 1<<15)
 	for _, m := range photos {
@@ -73,9 +73,8 @@ func Palette(photos []*picture.RGB, n int) []color.RGBA {
 	return out
 }
 
-// widest returns the channel in which the bins differ most, and how much that
-// matters: the spread, weighted by the eye's sensitivity and by how many pixels
-// see it.
+// widest returns the channel in which the bins differ most, and how much that matters: the spread, weighted
+// by the eye's sensitivity and by how many pixels see it.
 func widest(b []bin) (channel, spread int) {
 	if len(b) < 2 {
 		return 0, 0
@@ -100,9 +99,8 @@ func widest(b []bin) (channel, spread int) {
 	return channel, spread
 }
 
-// Dither returns m in the colours of a palette. What a pixel gets wrong its
-// neighbours make good (Floyd and Steinberg, "An Adaptive Algorithm for Spatial
-// Greyscale", 1976).
+// Dither returns m in the colours of a palette. What a pixel gets wrong its neighbours make good (Floyd and
+// Steinberg, "An Adaptive Algorithm for Spatial Greyscale", 1976).
 func Dither(m *picture.RGB, palette []color.RGBA) *picture.RGB {
 	colours := make(color.Palette, len(palette))
 	for i, p := range palette {

@@ -14,9 +14,8 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxPixels is the largest image that is decoded. The header says how large an
-// image is, so a small file that would fill the memory is refused before
-// anything is allocated.
+// MaxPixels is the largest image that is decoded. The header says how large an image is, so a small file that
+// would fill the memory is refused before anything is allocated.
 const MaxPixels = 1 << 26
 
 // A format is a kind of image file, recognised by its first bytes.
@@ -37,7 +36,8 @@ func formats() []format {
 	}
 }
 
-func goFormat(name, magic string, decode func(io.Reader) (image.Image, error), config func(io.Reader) (image.Config, error), exif func([]byte) []byte) format {
+func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
+	config func(io.Reader) (image.Config, error), exif func([]byte) []byte) format {
 	return format{name, magic,
 		func(b []byte) (int, int, error) {
 			c, err := config(bytes.NewReader(b))
@@ -52,10 +52,9 @@ func goFormat(name, magic string, decode func(io.Reader) (image.Image, error), c
 		}, exif}
 }
 
-// Decode reads a JPEG, PNG, WebP or BMP file, whatever its name says, as Pillow's
-// convert("RGB") would: grey is repeated, transparency dropped without blending,
-// CMYK multiplied out. Of 16-bit channels the high byte is kept. Pixels are as they are
-// stored: see [Orientation]. An animation gives an error.
+// Decode reads a JPEG, PNG, WebP or BMP file, whatever its name says, as Pillow's convert("RGB") would: grey
+// is repeated, transparency dropped without blending, CMYK multiplied out. Of 16-bit channels the high byte
+// is kept. Pixels are as they are stored: see [Orientation]. An animation gives an error.
 func Decode(b []byte) (m *RGB, err error) {
 	f, err := recognise(b)
 	if err != nil {
@@ -75,7 +74,8 @@ func Decode(b []byte) (m *RGB, err error) {
 		return nil, fmt.Errorf("a %s file of %d×%d pixels", f.name, w, h)
 	}
 	if w > MaxPixels/h {
-		return nil, fmt.Errorf("a %s file of %d×%d pixels is too large: at most %d pixels are read", f.name, w, h, MaxPixels)
+		return nil, fmt.Errorf("a %s file of %d×%d pixels is too large: at most %d pixels are read", f.name,
+			w, h, MaxPixels)
 	}
 	if m, err = f.decode(b); err != nil {
 		return nil, damaged(f.name, err)
@@ -109,14 +109,15 @@ func hasMagic(b []byte, magic string) bool {
 
 func damaged(name string, err error) error {
 	// Some decoders only say it in words.
-	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) || strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) {
+	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) ||
+		strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) {
 		return fmt.Errorf("a truncated %s file", name)
 	}
 	return fmt.Errorf("a damaged %s file: %w", name, err)
 }
 
-// toRGB drops everything but red, green and blue. The loops over common types
-// are there for speed, and, for lossy WebP, for the exact numbers.
+// toRGB drops everything but red, green and blue. The loops over common types are there for speed, and, for
+// lossy WebP, for the exact numbers.
 func toRGB(img image.Image) *RGB {
 	r := img.Bounds()
 	m := NewRGB(r.Dx(), r.Dy())

@@ -8,9 +8,8 @@ import (
 // tagOrientation is EXIF's tag of which way up the sensor's rows are.
 const tagOrientation = 0x0112
 
-// Orientation returns the orientation in the EXIF block of a JPEG, PNG or WebP file, from
-// 1 to 8. It is 1, which changes nothing, where a file has no such block or a damaged one:
-// viewers show these too.
+// Orientation returns the orientation in the EXIF block of a JPEG, PNG or WebP file, from 1 to 8. It is 1,
+// which changes nothing, where a file has no such block or a damaged one: viewers show these too.
 func Orientation(b []byte) int {
 	f, err := recognise(b)
 	if err != nil || f.exif == nil {
@@ -74,8 +73,7 @@ func webpEXIF(b []byte) []byte {
 	return nil
 }
 
-// tiffOrientation reads the tag from the first directory of a TIFF block, 1 if that
-// doesn't say it.
+// tiffOrientation reads the tag from the first directory of a TIFF block, 1 if that doesn't say it.
 func tiffOrientation(b []byte) int {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
@@ -110,8 +108,8 @@ func tiffOrientation(b []byte) int {
 	return 1
 }
 
-// Oriented returns the image as it is to be looked at, given the orientation that its
-// pixels are stored in: EXIF 2.32, section 4.6.4, tag 274.
+// Oriented returns the image as it is to be looked at, given the orientation that its pixels are stored in:
+// EXIF 2.32, section 4.6.4, tag 274.
 func (m *RGB) Oriented(orientation int) *RGB {
 	if orientation < 2 || orientation > 8 {
 		return m

@@ -26,24 +26,26 @@ func withEXIF(file, block []byte) []byte {
 	switch {
 	case file[0] == 0xff:
 		block = slices.Concat([]byte("Exif\x00\x00"), block)
-		return slices.Concat(file[:2], binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(block)+2)), block, file[2:])
+		return slices.Concat(file[:2],
+			binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(block)+2)), block, file[2:])
 	case file[0] == 0x89:
 		chunk := append([]byte("eXIf"), block...)
 		chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk))
 		const header = 8 + 25 // the signature, and IHDR
-		return slices.Concat(file[:header], binary.BigEndian.AppendUint32(nil, uint32(len(block))), chunk, file[header:])
+		return slices.Concat(file[:header], binary.BigEndian.AppendUint32(nil, uint32(len(block))), chunk,
+			file[header:])
 	}
 	return slices.Concat(file, binary.LittleEndian.AppendUint32([]byte("EXIF"), uint32(len(block))), block)
 }
 
-// TestOriented holds for each orientation where the pixels go, as Pillow's exif_transpose
-// has it.
+// TestOriented holds for each orientation where the pixels go, as Pillow's exif_transpose has it.
 func TestOriented(t *testing.T) {
 	m := NewRGB(3, 2)
 	for i, c := range "abcdef" {
 		m.Pix[3*i] = uint8(c)
 	}
-	for o, want := range []string{"abc def", "abc def", "cba fed", "fed cba", "def abc", "ad be cf", "da eb fc", "fc eb da", "cf be ad", "abc def"} {
+	for o, want := range []string{"abc def", "abc def", "cba fed", "fed cba", "def abc", "ad be cf",
+		"da eb fc", "fc eb da", "cf be ad", "abc def"} {
 		got, r := "", m.Oriented(o)
 		for i := 0; i < len(r.Pix); i += 3 {
 			if i > 0 && i/3%r.W == 0 {
@@ -69,7 +71,8 @@ func TestOrientation(t *testing.T) {
 			if said < 1 || said > 8 || name == "24.bmp" {
 				want = 1
 			}
-			for _, block := range [][]byte{exif(binary.LittleEndian, "II*\x00", said), exif(binary.BigEndian, "MM\x00*", said)} {
+			for _, block := range [][]byte{exif(binary.LittleEndian, "II*\x00", said),
+				exif(binary.BigEndian, "MM\x00*", said)} {
 				changed := withEXIF(file, block)
 				if o := Orientation(changed); o != want {
 					t.Errorf("%s says %d: %d", name, said, o)
@@ -90,8 +93,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// FuzzOrientation holds that no bytes make reading the orientation panic, or give another
-// than the eight.
+// FuzzOrientation holds that no bytes make reading the orientation panic, or give another than the eight.
 func FuzzOrientation(f *testing.F) {
 	for _, name := range []string{"1x1.jpg", "bit.png", "lossless.webp"} {
 		f.Add(withEXIF(load(f, name), exif(binary.BigEndian, "MM\x00*", 6)))

@@ -6,15 +6,13 @@ import (
 	"slices"
 )
 
-// JPEG files are decoded here rather than by image/jpeg, for two reasons. The
-// standard only bounds the error of the inverse transform, so decoders differ by
-// a few levels, enough to flip a classification in a hundred: this one has the
-// arithmetic of libjpeg's default, which networks are trained on. And its pixels
-// don't change with the Go release that builds the program.
+// JPEG files are decoded here rather than by image/jpeg, for two reasons. The standard only bounds the error
+// of the inverse transform, so decoders differ by a few levels, enough to flip a classification in a hundred:
+// this one has the arithmetic of libjpeg's default, which networks are trained on. And its pixels don't
+// change with the Go release that builds the program.
 //
-// References are to ITU-T T.81. Supported are baseline, extended sequential and
-// progressive Huffman coding of 8-bit samples, restart intervals, any sampling
-// factors that divide, one, three or four components.
+// References are to ITU-T T.81. Supported are baseline, extended sequential and progressive Huffman coding of
+// 8-bit samples, restart intervals, any sampling factors that divide, one, three or four components.
 
 const (
 	markSOF0 = 0xc0 // baseline
@@ -106,8 +104,7 @@ func decodeJPEG(b []byte) (*RGB, error) {
 	return d.colours(), nil
 }
 
-// parse reads markers up to the end of the image, or the frame header if
-// headerOnly is set.
+// parse reads markers up to the end of the image, or the frame header if headerOnly is set.
 func (d *jpegDecoder) parse(headerOnly bool) error {
 	if len(d.b) < 2 || d.b[0] != 0xff || d.b[1] != markSOI {
 		return errors.New("it has no start marker")
@@ -141,7 +138,8 @@ func (d *jpegDecoder) parse(headerOnly bool) error {
 				return nil
 			}
 		case mark > markSOF2 && mark <= 0xcf && mark != markJPG && mark != markDAC:
-			return fmt.Errorf("its coding process %d (lossless, hierarchical or arithmetic) isn't supported", mark-markSOF0)
+			return fmt.Errorf("its coding process %d (lossless, hierarchical or arithmetic) isn't supported",
+				mark-markSOF0)
 		case mark == markDNL:
 			return errors.New("its height stands after the first scan, which isn't supported")
 		case mark == markSOS:
@@ -162,8 +160,8 @@ func (d *jpegDecoder) parse(headerOnly bool) error {
 	}
 }
 
-// finish decides whether what was read is a whole image. A sequential file that
-// lacks only its end marker is; of a progressive one nobody can tell.
+// finish decides whether what was read is a whole image. A sequential file that lacks only its end marker is;
+// of a progressive one nobody can tell.
 func (d *jpegDecoder) finish(ended bool) error {
 	if d.comps == nil {
 		return errTruncated
@@ -179,8 +177,7 @@ func (d *jpegDecoder) finish(ended bool) error {
 	return nil
 }
 
-// marker finds the next marker. Bytes between segments are skipped, as every
-// decoder does.
+// marker finds the next marker. Bytes between segments are skipped, as every decoder does.
 func (d *jpegDecoder) marker() (byte, bool) {
 	for d.pos+1 < len(d.b) {
 		if d.b[d.pos] == 0xff && d.b[d.pos+1] != 0 && d.b[d.pos+1] != 0xff {
@@ -248,7 +245,8 @@ func (d *jpegDecoder) readFrame(seg []byte) error {
 	for i := range comps {
 		s := seg[6+3*i:]
 		c := component{id: s[0], h: int(s[1] >> 4), v: int(s[1] & 15), tq: int(s[2])}
-		if c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.tq > 3 || slices.ContainsFunc(comps[:i], func(o component) bool { return o.id == c.id }) {
+		if c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.tq > 3 ||
+			slices.ContainsFunc(comps[:i], func(o component) bool { return o.id == c.id }) {
 			return errors.New("it has a damaged frame header")
 		}
 		comps[i] = c
@@ -258,7 +256,8 @@ func (d *jpegDecoder) readFrame(seg []byte) error {
 	for i := range comps {
 		c := &comps[i]
 		if d.hMax%c.h != 0 || d.vMax%c.v != 0 {
-			return fmt.Errorf("sampling factors %d and %d of %d and %d aren't supported", c.h, c.v, d.hMax, d.vMax)
+			return fmt.Errorf("sampling factors %d and %d of %d and %d aren't supported", c.h, c.v, d.hMax,
+				d.vMax)
 		}
 		c.w, c.hgt = ceilDiv(d.w*c.h, d.hMax), ceilDiv(d.h*c.v, d.vMax)
 		c.bw, c.bh = ceilDiv(c.w, 8), ceilDiv(c.hgt, 8)

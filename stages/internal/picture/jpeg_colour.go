@@ -23,8 +23,8 @@ func (d *jpegDecoder) colours() *RGB {
 				fromYCbCr(p)
 			}
 			if len(rows) == 4 {
-				// Inks are stored inverted, as all known writers do, and so is what
-				// fromYCbCr makes of them: a fourth component turns its result back.
+				// Inks are stored inverted, as all known writers do, and so is what fromYCbCr makes of them:
+				// a fourth component turns its result back.
 				if !luma {
 					p[0], p[1], p[2] = 255-p[0], 255-p[1], 255-p[2]
 				}
@@ -35,8 +35,8 @@ func (d *jpegDecoder) colours() *RGB {
 	return m
 }
 
-// lumaChroma tells whether the first three components are Y, Cb and Cr. The file
-// needn't say so; the rules are those that libjpeg established.
+// lumaChroma tells whether the first three components are Y, Cb and Cr. The file needn't say so; the rules
+// are those that libjpeg established.
 func (d *jpegDecoder) lumaChroma() bool {
 	switch {
 	case len(d.comps) == 4:
@@ -51,8 +51,7 @@ func (d *jpegDecoder) lumaChroma() bool {
 	return !(d.comps[0].id == 'R' && d.comps[1].id == 'G' && d.comps[2].id == 'B')
 }
 
-// fromYCbCr converts a pixel in place. The constants are 1.402, 0.34414, 0.71414
-// and 1.772 times 2¹⁶.
+// fromYCbCr converts a pixel in place. The constants are 1.402, 0.34414, 0.71414 and 1.772 times 2¹⁶.
 func fromYCbCr(p []uint8) {
 	y, cb, cr := int(p[0]), int(p[1])-128, int(p[2])-128
 	p[0] = clip8(y + (91881*cr+1<<15)>>16)
@@ -60,8 +59,8 @@ func fromYCbCr(p []uint8) {
 	p[2] = clip8(y + (116130*cb+1<<15)>>16)
 }
 
-// inks converts a pixel of cyan, magenta and yellow in place, given its black, as
-// Pillow does: what perfect inks let through.
+// inks converts a pixel of cyan, magenta and yellow in place, given its black, as Pillow does: what perfect
+// inks let through.
 func inks(p []uint8, k uint8) {
 	nk := 255 - int(k)
 	for i, v := range p {
@@ -70,11 +69,9 @@ func inks(p []uint8, k uint8) {
 	}
 }
 
-// upsample writes row y of a component at full resolution. Components at half
-// resolution are interpolated with a triangle filter, horizontally only if they
-// are more than two samples wide; all others are repeated. That is what libjpeg
-// does by default; repeating everything would move single pixels by dozens of
-// levels.
+// upsample writes row y of a component at full resolution. Components at half resolution are interpolated
+// with a triangle filter, horizontally only if they are more than two samples wide; all others are repeated.
+// That is what libjpeg does by default; repeating everything would move single pixels by dozens of levels.
 func (d *jpegDecoder) upsample(dst []uint8, c *component, y int) {
 	fx, fy := d.hMax/c.h, d.vMax/c.v
 	row := func(i int) []uint8 { return c.plane[min(max(i, 0), c.hgt-1)*c.planeWidth:][:c.w] }

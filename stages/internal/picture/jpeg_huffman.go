@@ -53,9 +53,8 @@ func (d *jpegDecoder) readHuffman(seg []byte) error {
 	return nil
 }
 
-// A bitReader reads the entropy-coded bytes of a scan up to the next marker.
-// Beyond it zeros follow, so that a look-up may look ahead; using one of them is
-// an error.
+// A bitReader reads the entropy-coded bytes of a scan up to the next marker. Beyond it zeros follow, so that
+// a look-up may look ahead; using one of them is an error.
 type bitReader struct {
 	b       []byte
 	pos     int
@@ -96,8 +95,7 @@ func (r *bitReader) take(n int) (int, error) {
 	return int(r.acc>>r.n) & (1<<n - 1), nil
 }
 
-// receive returns a signed number of n bits, F.2.2.1: those that begin with a
-// zero are negative.
+// receive returns a signed number of n bits, F.2.2.1: those that begin with a zero are negative.
 func (r *bitReader) receive(n int) (int, error) {
 	v, err := r.take(n)
 	if n > 0 && v < 1<<(n-1) {

@@ -1,8 +1,7 @@
 package picture
 
-// Fixed-point constants of the transform, times 2¹³: c1 … c7 of Loeffler,
-// Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11
-// multiplications", ICASSP 1989, combined so that each rotation needs three
+// Fixed-point constants of the transform, times 2¹³: c1 … c7 of Loeffler, Ligtenberg and Moschytz, "Practical
+// fast 1-D DCT algorithms with 11 multiplications", ICASSP 1989, combined so that each rotation needs three
 // multiplications.
 const (
 	idctBits  = 13
@@ -22,9 +21,8 @@ const (
 	fix3072 = 25172
 )
 
-// reconstruct turns coefficients into samples. Columns are transformed first and
-// rounded to two fractional bits; the order and the rounding are libjpeg's
-// accurate integer method's, on which the last bit depends.
+// reconstruct turns coefficients into samples. Columns are transformed first and rounded to two fractional
+// bits; the order and the rounding are libjpeg's accurate integer method's, on which the last bit depends.
 func (c *component) reconstruct() {
 	c.planeWidth = 8 * c.bw
 	c.plane = make([]uint8, c.planeWidth*8*c.bh)
@@ -54,8 +52,7 @@ func (c *component) reconstruct() {
 	c.coef = nil
 }
 
-// idct8 writes the inverse transform of in, times √8, shifted right by shift and
-// rounded.
+// idct8 writes the inverse transform of in, times √8, shifted right by shift and rounded.
 func idct8(out, in *[8]int, shift int) {
 	// Even part: a rotation by 6π/16, then butterflies.
 	r := (in[2] + in[6]) * fix0541

@@ -2,9 +2,8 @@ package picture
 
 import "errors"
 
-// A scan is the part of a component's coefficients that one SOS marker brings:
-// those from start to end in zigzag order, and of their bits the ones from low
-// up, or, where high isn't 0, the bit low alone.
+// A scan is the part of a component's coefficients that one SOS marker brings: those from start to end in
+// zigzag order, and of their bits the ones from low up, or, where high isn't 0, the bit low alone.
 type scan struct {
 	comps      []*component
 	start, end int
@@ -18,8 +17,8 @@ func (d *jpegDecoder) readScan(seg []byte) error {
 	if len(seg) < 1 || len(seg) < 4+2*int(seg[0]) {
 		return errTruncated
 	}
-	// Every MCU costs at least one bit, so a short file can't hold a large image,
-	// whatever it says: nothing is allocated for it.
+	// Every MCU costs at least one bit, so a short file can't hold a large image, whatever it says: nothing
+	// is allocated for it.
 	if d.mcux*d.mcuy > 8*len(d.b) {
 		return errTruncated
 	}
@@ -27,12 +26,14 @@ func (d *jpegDecoder) readScan(seg []byte) error {
 		return errors.New("it has too many scans")
 	}
 	n := int(seg[0])
-	s := scan{start: int(seg[1+2*n]), end: int(seg[2+2*n]), high: int(seg[3+2*n] >> 4), low: int(seg[3+2*n] & 15)}
+	s := scan{start: int(seg[1+2*n]), end: int(seg[2+2*n]), high: int(seg[3+2*n] >> 4),
+		low: int(seg[3+2*n] & 15)}
 	if !d.progressive {
 		s.start, s.end, s.high, s.low = 0, 63, 0, 0
 	}
 	bad := errors.New("it has a damaged scan header")
-	if n < 1 || n > len(d.comps) || s.start > s.end || s.end > 63 || s.low > 13 || s.high != 0 && s.high != s.low+1 {
+	if n < 1 || n > len(d.comps) || s.start > s.end || s.end > 63 || s.low > 13 ||
+		s.high != 0 && s.high != s.low+1 {
 		return bad
 	}
 	if d.progressive && (s.start == 0) != (s.end == 0) || s.start > 0 && n > 1 {
@@ -85,8 +86,8 @@ func (d *jpegDecoder) component(id byte) *component {
 	return nil
 }
 
-// units walks the minimum coded units of a scan, A.2: one block each where there
-// is one component, else h×v blocks of every component.
+// units walks the minimum coded units of a scan, A.2: one block each where there is one component, else h×v
+// blocks of every component.
 func (d *jpegDecoder) units(s *scan) error {
 	nx, ny := d.mcux, d.mcuy
 	if len(s.comps) == 1 {
@@ -199,8 +200,8 @@ func (d *jpegDecoder) acFirst(s *scan, t *huffman, b *[64]int16) error {
 	return nil
 }
 
-// refine adds one bit to coefficients that an earlier scan brought, and brings
-// those that this bit makes non-zero, G.1.2.3.
+// refine adds one bit to coefficients that an earlier scan brought, and brings those that this bit makes
+// non-zero, G.1.2.3.
 func (d *jpegDecoder) refine(s *scan, t *huffman, b *[64]int16) error {
 	k := s.start
 	if d.eobRun == 0 {
@@ -249,8 +250,8 @@ func (d *jpegDecoder) refine(s *scan, t *huffman, b *[64]int16) error {
 	return nil
 }
 
-// correct reads a bit for every non-zero coefficient from k on, until it has
-// passed zeros zeros and stands at the next. It returns where it stopped.
+// correct reads a bit for every non-zero coefficient from k on, until it has passed zeros zeros and stands at
+// the next. It returns where it stopped.
 func (d *jpegDecoder) correct(s *scan, b *[64]int16, k, zeros int) (int, error) {
 	for ; k <= s.end; k++ {
 		v := &b[zigzag[k]]

@@ -1,8 +1,6 @@
-// Package picture reads image files and shapes them for a network: decoding to
-// 8-bit RGB, resizing, cropping. Its numbers are those of the tools with which
-// vision networks are trained and evaluated: libjpeg's chroma upsampling,
-// libwebp's colours, Pillow's resampling. A network's top-1 doesn't survive
-// anything else.
+// Package picture reads image files and shapes them for a network: decoding to 8-bit RGB, resizing, cropping.
+// Its numbers are those of the tools with which vision networks are trained and evaluated: libjpeg's chroma
+// upsampling, libwebp's colours, Pillow's resampling. A network's top-1 doesn't survive anything else.
 package picture
 
 import (
@@ -21,8 +19,7 @@ type RGB struct {
 // NewRGB returns a black image.
 func NewRGB(w, h int) *RGB { return &RGB{W: w, H: h, Pix: make([]uint8, 3*w*h)} }
 
-// Planes returns the pixels as three planes, [3,H,W], the layout of the port
-// type Images.
+// Planes returns the pixels as three planes, [3,H,W], the layout of the port type Images.
 func (m *RGB) Planes() []uint8 {
 	n := m.W * m.H
 	out := make([]uint8, 3*n)
@@ -41,8 +38,8 @@ func FromPlanes(planes []uint8, w, h int) *RGB {
 	return m
 }
 
-// Crop returns the w×h pixels in the middle. Odd margins are split as
-// torchvision's CenterCrop does: the half is rounded to the even number.
+// Crop returns the w×h pixels in the middle. Odd margins are split as torchvision's CenterCrop does: the half
+// is rounded to the even number.
 func (m *RGB) Crop(w, h int) (*RGB, error) {
 	if w > m.W || h > m.H {
 		return nil, fmt.Errorf("an image of %d×%d pixels is smaller than the crop of %d×%d", m.W, m.H, w, h)
@@ -57,8 +54,8 @@ func (m *RGB) Crop(w, h int) (*RGB, error) {
 	return out, nil
 }
 
-// A Size is a height and a width in pixels, written "224" when they're equal and
-// "240x320", height first, when not. The zero Size means none.
+// A Size is a height and a width in pixels, written "224" when they're equal and "240x320", height first,
+// when not. The zero Size means none.
 type Size struct{ H, W int }
 
 // Square returns the size of a square.
@@ -94,7 +91,8 @@ func (s *Size) UnmarshalText(b []byte) error {
 		*s = Size{}
 		return nil
 	}
-	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") && strings.Count(inner, ",") == 1 {
+	if inner, ok := strings.CutPrefix(text,
+		"["); ok && strings.HasSuffix(inner, "]") && strings.Count(inner, ",") == 1 {
 		text = strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(inner, "]"), ",", "x"), " ", "")
 	}
 	h, w, two := strings.Cut(text, "x")
@@ -105,7 +103,8 @@ func (s *Size) UnmarshalText(b []byte) error {
 	s.H, err1 = strconv.Atoi(h)
 	s.W, err2 = strconv.Atoi(w)
 	if err1 != nil || err2 != nil || s.H < 1 || s.W < 1 || s.H > MaxSide || s.W > MaxSide {
-		return fmt.Errorf("%q is not a size: write one number for a square, height and width as 240x320 or [240, 320], or none; a side has 1 to %d pixels", b, MaxSide)
+		return fmt.Errorf("%q is not a size: write one number for a square, height and width as 240x320 or "+
+			"[240, 320], or none; a side has 1 to %d pixels", b, MaxSide)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func same(t *testing.T, got, want *RGB) {
 	}
 	for i := range want.Pix {
 		if got.Pix[i] != want.Pix[i] {
-			t.Fatalf("pixel (%d,%d) channel %d is %d, want %d", i/3%got.W, i/3/got.W, i%3, got.Pix[i], want.Pix[i])
+			t.Fatalf("pixel (%d,%d) channel %d is %d, want %d", i/3%got.W, i/3/got.W, i%3, got.Pix[i],
+				want.Pix[i])
 		}
 	}
 }
@@ -72,7 +73,8 @@ func TestResizeLikePillow(t *testing.T) {
 	for name, f := range map[string]Filter{"bilinear": Bilinear(), "bicubic": Bicubic()} {
 		for _, s := range [][2]int{{37, 11}, {13, 29}, {64, 50}, {9, 7}, {1, 1}, {120, 3}} {
 			t.Run(fmt.Sprintf("%s-%dx%d", name, s[0], s[1]), func(t *testing.T) {
-				same(t, resized(t, source, s[0], s[1], f), mustDecode(t, load(t, fmt.Sprintf("resize-%s-%dx%d.png", name, s[0], s[1]))))
+				same(t, resized(t, source, s[0], s[1], f),
+					mustDecode(t, load(t, fmt.Sprintf("resize-%s-%dx%d.png", name, s[0], s[1]))))
 			})
 		}
 	}
@@ -152,10 +154,11 @@ func TestPlanesAndBack(t *testing.T) {
 	same(t, FromPlanes(p, m.W, m.H), m)
 }
 
-// Every file cut off anywhere is an error or, where only the end marker is gone,
-// the same image; it's never a panic, never half an image.
+// Every file cut off anywhere is an error or, where only the end marker is gone, the same image; it's never a
+// panic, never half an image.
 func TestTruncated(t *testing.T) {
-	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "cmyk.jpg", "alpha.png", "lossy.webp", "lossless.webp", "24.bmp"} {
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "cmyk.jpg", "alpha.png",
+		"lossy.webp", "lossless.webp", "24.bmp"} {
 		b := load(t, name)
 		whole := mustDecode(t, b)
 		accepted := 0
@@ -216,8 +219,7 @@ func pngChecksum(b []byte) []byte {
 	return []byte{byte(crc >> 24), byte(crc >> 16), byte(crc >> 8), byte(crc)}
 }
 
-// A second opinion: the standard library's decoder agrees to a few levels where
-// no chroma is interpolated.
+// A second opinion: the standard library's decoder agrees to a few levels where no chroma is interpolated.
 func TestAgreesWithStandardLibrary(t *testing.T) {
 	for _, name := range []string{"444.jpg", "grey.jpg", "rgb.jpg"} {
 		b := load(t, name)
@@ -254,7 +256,8 @@ func TestSizeText(t *testing.T) {
 	if err := listed.UnmarshalText([]byte("[240, 320]")); err != nil || listed != (Size{240, 320}) {
 		t.Errorf("a list gives %v, error %v", listed, err)
 	}
-	for _, bad := range []string{"[240]", "[1, 2, 3]", "[240, 320", "[]", "0", "-3", "12.5", "axb", "3x", "x", "20000", "10x10x10"} {
+	for _, bad := range []string{"[240]", "[1, 2, 3]", "[240, 320", "[]", "0", "-3", "12.5", "axb", "3x", "x",
+		"20000", "10x10x10"} {
 		if err := new(Size).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q is taken for a size", bad)
 		}
@@ -264,7 +267,8 @@ func TestSizeText(t *testing.T) {
 // Damaged bytes anywhere give an error or an image of the stated size.
 func TestDamagedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, name := range []string{"420.jpg", "progressive.jpg", "restart-progressive.jpg", "cmyk.jpg", "440.jpg"} {
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart-progressive.jpg", "cmyk.jpg",
+		"440.jpg"} {
 		b := load(t, name)
 		for range 3000 {
 			c := bytes.Clone(b)
@@ -279,7 +283,8 @@ func TestDamagedBytes(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "ycck.jpg", "1x1.jpg", "alpha.png", "lossy.webp", "8.bmp"} {
+	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "ycck.jpg", "1x1.jpg",
+		"alpha.png", "lossy.webp", "8.bmp"} {
 		f.Add(load(f, name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

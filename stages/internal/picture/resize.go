@@ -20,8 +20,8 @@ func Bilinear() Filter {
 func Bicubic() Filter {
 	const a = -0.5
 	return Filter{2, func(x float64) float64 {
-		// The products are rounded one by one, so that processors with a fused
-		// multiply-add give the same bits.
+		// The products are rounded one by one, so that processors with a fused multiply-add give the same
+		// bits.
 		x = math.Abs(x)
 		switch {
 		case x < 1: // (a+2)x³ − (a+3)x² + 1
@@ -33,8 +33,8 @@ func Bicubic() Filter {
 	}}
 }
 
-// Weights are kept as integers of this many fractional bits: 32 less the 8 of a
-// pixel and 2 for what the negative lobes may overshoot.
+// Weights are kept as integers of this many fractional bits: 32 less the 8 of a pixel and 2 for what the
+// negative lobes may overshoot.
 const precisionBits = 32 - 8 - 2
 
 // A tap is how one output pixel is made of input pixels from, from+1, ….
@@ -43,12 +43,11 @@ type tap struct {
 	weights []int32
 }
 
-// Resize returns m at w×h pixels. Like Pillow's resize it widens the filter by
-// the reduction factor, so that shrinking averages, works in fixed point, first
-// along rows, then along columns, and rounds to 8 bits after each of the two.
-// Since version 13 Pillow takes columns first where the height shrinks much more
-// than the width; networks were trained with the other order. An image that would
-// have more than [MaxPixels] on the way is an error.
+// Resize returns m at w×h pixels. Like Pillow's resize it widens the filter by the reduction factor, so that
+// shrinking averages, works in fixed point, first along rows, then along columns, and rounds to 8 bits after
+// each of the two. Since version 13 Pillow takes columns first where the height shrinks much more than the
+// width; networks were trained with the other order. An image that would have more than [MaxPixels] on the
+// way is an error.
 func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
 	if w > MaxPixels/max(h, m.H) {
 		return nil, fmt.Errorf("an image of %d×%d pixels is too large to be resized to %d×%d", m.W, m.H, w, h)
@@ -62,8 +61,8 @@ func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
 	return m, nil
 }
 
-// ResizeShort returns m with its shorter side at n pixels and its shape kept: the
-// longer side is rounded down, as torchvision does.
+// ResizeShort returns m with its shorter side at n pixels and its shape kept: the longer side is rounded
+// down, as torchvision does.
 func (m *RGB) ResizeShort(n int, f Filter) (*RGB, error) {
 	if m.W <= m.H {
 		return m.Resize(n, n*m.H/m.W, f)
@@ -104,7 +103,8 @@ func (m *RGB) rows(taps []tap) *RGB {
 				r, g, b = r+k*int32(p[0]), g+k*int32(p[1]), b+k*int32(p[2])
 			}
 			d := out.Pix[3*(y*out.W+x):][:3]
-			d[0], d[1], d[2] = clip8(int(r>>precisionBits)), clip8(int(g>>precisionBits)), clip8(int(b>>precisionBits))
+			d[0], d[1], d[2] = clip8(int(r>>precisionBits)), clip8(int(g>>precisionBits)), clip8(int(b>>
+				precisionBits))
 		}
 	}
 	return out
@@ -130,8 +130,7 @@ func (m *RGB) columns(taps []tap) *RGB {
 	return out
 }
 
-// ResizePlane resizes one plane of real numbers, such as a map, with the same
-// filters, unrounded.
+// ResizePlane resizes one plane of real numbers, such as a map, with the same filters, unrounded.
 func ResizePlane(v []float64, w, h, toW, toH int, f Filter) []float64 {
 	mid := make([]float64, toW*h)
 	for x, t := range taps(w, toW, f) {

@@ -2,9 +2,8 @@ package picture
 
 import "image"
 
-// fromVP8 converts a decoded lossy WebP with libwebp's arithmetic. VP8 stores
-// video levels, luma from 16 to 235, where JPEG uses all of 0 to 255, and its
-// chroma at half resolution is interpolated.
+// fromVP8 converts a decoded lossy WebP with libwebp's arithmetic. VP8 stores video levels, luma from 16 to
+// 235, where JPEG uses all of 0 to 255, and its chroma at half resolution is interpolated.
 func fromVP8(m *RGB, src *image.YCbCr) {
 	w, h := m.W, m.H
 	cw, ch := (w+1)/2, (h+1)/2

@@ -13,23 +13,27 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestAbsLRPScales holds that scales which aren't written make no difference: that of
-// the official code is the same with every module's, and the paper's, whose scale at
-// values that all relevance passes is nobody's business, has the same map without.
+// TestAbsLRPScales holds that scales which aren't written make no difference: that of the official code is
+// the same with every module's, and the paper's, whose scale at values that all relevance passes is nobody's
+// business, has the same map without.
 func TestAbsLRPScales(t *testing.T) {
 	root, err := stagetest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	official, quickstart := filepath.Join(golden.Dir(t), "models"), filepath.Join(root, "experiments", "quickstart")
+	official, quickstart := filepath.Join(golden.Dir(t), "models"), filepath.Join(root, "experiments",
+		"quickstart")
 	for _, path := range []string{
 		filepath.Join(official, "smallcnn.onnx"), filepath.Join(official, "timm_resnet_basic2_bn.onnx"),
-		filepath.Join(official, "timm_vit_op17.onnx"), filepath.Join(quickstart, "resnet.onnx"), filepath.Join(quickstart, "vit.onnx"),
+		filepath.Join(official, "timm_vit_op17.onnx"), filepath.Join(quickstart, "resnet.onnx"),
+		filepath.Join(quickstart, "vit.onnx"),
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			n := modeltest.Net(t, modeltest.Model(t, model.ONNXParams{Path: path}))
-			for _, variant := range []relevance.AbsLRPVariant{relevance.AbsLRPOfficial, relevance.AbsLRPPaper} {
-				rules := relevance.AbsLRP{Variant: variant, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}
+			for _, variant := range []relevance.AbsLRPVariant{relevance.AbsLRPOfficial,
+				relevance.AbsLRPPaper} {
+				rules := relevance.AbsLRP{Variant: variant, MaxPool: relevance.MaxPoolAuto,
+					Ablation: relevance.AblationNone}
 				got, want := relevanceOf(t, n, rules), relevanceOf(t, n, rules.Everywhere())
 				off, all := 0.0, 0.0
 				for i := range want {
@@ -45,8 +49,8 @@ func TestAbsLRPScales(t *testing.T) {
 	}
 }
 
-// relevanceOf returns where the relevance of a class arrives in the second image of
-// two, with magnitudes that sum to 1.
+// relevanceOf returns where the relevance of a class arrives in the second image of two, with magnitudes that
+// sum to 1.
 func relevanceOf(t *testing.T, n *program.Net, rules relevance.AbsLRP) []float64 {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Rules: rules.Policy()}, 2)

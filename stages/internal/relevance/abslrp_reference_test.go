@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A layer64 is a layer written out in float64 for one image: h, and |h|, which
-// algorithm 1 takes at the magnitudes of what h is taken at, or beside instead, which
-// is taken at the same. Relevance isn't divided by h for a layer that is undivided.
+// A layer64 is a layer written out in float64 for one image: h, and |h|, which algorithm 1 takes at the
+// magnitudes of what h is taken at, or beside instead, which is taken at the same. Relevance isn't divided by
+// h for a layer that is undivided.
 type layer64 struct {
 	h, abs, beside func(x []float64) []float64
 	undivided      bool
@@ -65,8 +65,8 @@ func sums(v []float64) (sum, magnitudes float64) {
 	return sum, magnitudes
 }
 
-// pass64 carries relevance through layers, the first of which is the last one to be
-// asked, by a variant. The inputs of the last are cut at the given lengths.
+// pass64 carries relevance through layers, the first of which is the last one to be asked, by a variant. The
+// inputs of the last are cut at the given lengths.
 func pass64(variant AbsLRPVariant, layers []layer64, x, r []float64, cut []int) []float64 {
 	// The values that each layer is at.
 	at := [][]float64{x}

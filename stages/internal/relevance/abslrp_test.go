@@ -24,7 +24,8 @@ func absCases() []absCase {
 	gemm := Example{Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}
 	matmul := Example{Inputs: [][]int{{2, 7}, {7, 5}}, Flow: []int{0}}
 	norm := Example{Inputs: [][]int{{2, 7}, {7}, {7}}}
-	batch := Example{Inputs: [][]int{{2, 9}, {9}, {9}, {9}, nil}, Consts: map[int]any{4: []float32{0.5, 1, 3, 0.25, 2, 1, 4, 0.5, 1}}}
+	batch := Example{Inputs: [][]int{{2, 9}, {9}, {9}, {9}, nil},
+		Consts: map[int]any{4: []float32{0.5, 1, 3, 0.25, 2, 1, 4, 0.5, 1}}}
 	uneven := func(i int) float32 { return float32(math.Sin(1.7*float64(i))) + 0.1 }
 	groups := Example{Inputs: [][]int{{2, 3, 4}, {3}, {3}}, Draw: uneven}
 	gate := func(x []float64) []float64 {
@@ -82,14 +83,17 @@ func absCases() []absCase {
 		{op: opConv, ex: conv, layers: one(linear64(denseOf(opConv, conv)))},
 		{op: opGemm, ex: gemm, layers: one(linear64(denseOf(opGemm, gemm)))},
 		{op: opMatMul, ex: matmul, layers: one(linear64(denseOf(opMatMul, matmul)))},
-		{op: opAdd, ex: Example{Inputs: [][]int{{2, 5}, {2, 5}}, Draw: uneven}, layers: one(layer64{h: sum, abs: sum})},
+		{op: opAdd, ex: Example{Inputs: [][]int{{2, 5}, {2, 5}}, Draw: uneven},
+			layers: one(layer64{h: sum, abs: sum})},
 		{op: opMul, ex: Example{Inputs: [][]int{{2, 8}, {2, 8}}}, layers: one(layer64{h: gate, abs: gate})},
-		{op: opMatMul, ex: Example{Inputs: [][]int{{2, 2, 3}, {2, 3, 2}}, Draw: uneven}, layers: one(layer64{h: product, abs: product})},
+		{op: opMatMul, ex: Example{Inputs: [][]int{{2, 2, 3}, {2, 3, 2}}, Draw: uneven},
+			layers: one(layer64{h: product, abs: product})},
 		{op: opMaxPool, ex: pool, layers: func(v AbsLRPVariant, _ []float64) []layer64 {
 			return []layer64{{h: most, abs: most, undivided: v == AbsLRPOfficial}} // no sum of branches
 		}},
 		{op: opMaxPool, ex: pool, pool: MaxPoolDivide, layers: one(layer64{h: most, abs: most})},
-		{op: opMaxPool, ex: pool, pool: MaxPoolMultiply, layers: one(layer64{h: most, abs: most, undivided: true})},
+		{op: opMaxPool, ex: pool, pool: MaxPoolMultiply,
+			layers: one(layer64{h: most, abs: most, undivided: true})},
 		{op: opAveragePool, ex: pool, layers: one(layer64{h: windows(plus, 0.25), abs: windows(plus, 0.25)})},
 		{op: opTanh, ex: scores, layers: tanh},
 		{op: opSoftmax, ex: scores, layers: func(v AbsLRPVariant, x []float64) []layer64 {
@@ -113,14 +117,16 @@ func absCases() []absCase {
 			}
 			mean, deviation := moments(x, 1e-5)
 			if v == AbsLRPJanuary {
-				return januaryNorm(weightOf(norm, 1), weightOf(norm, 2), func(bool, int) (float64, float64) { return mean, deviation })
+				return januaryNorm(weightOf(norm, 1), weightOf(norm, 2),
+					func(bool, int) (float64, float64) { return mean, deviation })
 			}
-			return normLayers(v, weightOf(norm, 1), weightOf(norm, 2), func(abs bool, i int) (float64, float64) {
-				if abs {
-					return moments(size, 1e-5)
-				}
-				return mean, deviation
-			})
+			return normLayers(v, weightOf(norm, 1), weightOf(norm, 2),
+				func(abs bool, i int) (float64, float64) {
+					if abs {
+						return moments(size, 1e-5)
+					}
+					return mean, deviation
+				})
 		}},
 		{op: opInstanceNormalization, ex: groups, layers: func(v AbsLRPVariant, x []float64) []layer64 {
 			var scale, bias []float64
@@ -145,16 +151,18 @@ func absCases() []absCase {
 		}},
 		{op: opBatchNormalization, ex: batch, layers: func(v AbsLRPVariant, x []float64) []layer64 {
 			means, variances := weightOf(batch, 3), doubles(batch.Consts[4].([]float32))
-			return normLayers(v, weightOf(batch, 1), weightOf(batch, 2), func(_ bool, i int) (float64, float64) {
-				return means[i], math.Sqrt(variances[i] + 1e-5)
-			})
+			return normLayers(v, weightOf(batch, 1), weightOf(batch, 2),
+				func(_ bool, i int) (float64, float64) {
+					return means[i], math.Sqrt(variances[i] + 1e-5)
+				})
 		}},
 	}
 }
 
-// normLayers writes out a normalisation as one layer, or as two: statistics first, which
-// are given for h and for |h|.
-func normLayers(v AbsLRPVariant, scale, bias []float64, statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
+// normLayers writes out a normalisation as one layer, or as two: statistics first, which are given for h and
+// for |h|.
+func normLayers(v AbsLRPVariant, scale, bias []float64,
+	statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
 	standard := func(abs bool) func([]float64) []float64 {
 		return func(x []float64) []float64 {
 			out := make([]float64, len(x))
@@ -184,10 +192,12 @@ func normLayers(v AbsLRPVariant, scale, bias []float64, statistics func(abs bool
 	return []layer64{{h: standard(false), abs: standard(false)}, {h: affine(same), abs: affine(math.Abs)}}
 }
 
-// januaryNorm writes out what the code of January has for a normalisation whose
-// statistics are the image's own.
-func januaryNorm(scale, bias []float64, statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
-	layers := normLayers(AbsLRPOfficial, scale, bias, func(_ bool, i int) (float64, float64) { return statistics(false, i) })
+// januaryNorm writes out what the code of January has for a normalisation whose statistics are the image's
+// own.
+func januaryNorm(scale, bias []float64,
+	statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
+	layers := normLayers(AbsLRPOfficial, scale, bias,
+		func(_ bool, i int) (float64, float64) { return statistics(false, i) })
 	layers[0].beside = func(x []float64) []float64 {
 		out := make([]float64, len(x))
 		for i := range x {
@@ -199,9 +209,8 @@ func januaryNorm(scale, bias []float64, statistics func(abs bool, i int) (mean, 
 	return layers
 }
 
-// TestAbsLRPAgainstDense holds the rule of every kind of node against algorithm 1
-// written out, with numerical derivatives, in float64, and what each variant makes of
-// it.
+// TestAbsLRPAgainstDense holds the rule of every kind of node against algorithm 1 written out, with numerical
+// derivatives, in float64, and what each variant makes of it.
 func TestAbsLRPAgainstDense(t *testing.T) {
 	for _, c := range absCases() {
 		for _, variant := range []AbsLRPVariant{AbsLRPPaper, AbsLRPOfficial, AbsLRPJanuary} {

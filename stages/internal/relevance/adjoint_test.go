@@ -9,20 +9,20 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// exact tells the kinds whose central difference has no error of its own whatever
-// the step, one operand at a time.
+// exact tells the kinds whose central difference has no error of its own whatever the step, one operand at a
+// time.
 func exact(k Kind) bool { return k == Affine || k == Bilinear || k == Move || k == Sum }
 
-// Tolerances relative to ‖v‖·‖Jᵀu‖: what rounding leaves. Non-linear operators are
-// measured with a fourth-order difference at a step that keeps off the kinks.
+// Tolerances relative to ‖v‖·‖Jᵀu‖: what rounding leaves. Non-linear operators are measured with a
+// fourth-order difference at a step that keeps off the kinks.
 const (
 	exactTolerance  = 1e-6
 	smoothTolerance = 5e-5
 	smoothStep      = 1. / 64
 )
 
-// TestAdjoint holds for every operator ⟨v, Jᵀu⟩ = ⟨Jv, u⟩, the right side by
-// differences of what ONNX Runtime computes forwards.
+// TestAdjoint holds for every operator ⟨v, Jᵀu⟩ = ⟨Jv, u⟩, the right side by differences of what ONNX Runtime
+// computes forwards.
 func TestAdjoint(t *testing.T) {
 	for _, op := range All() {
 		if op.Kind == Opaque {
@@ -41,22 +41,23 @@ func TestAdjoint(t *testing.T) {
 	}
 }
 
-// TestMutants holds that the adjoint test sees a VJP that is wrong by one percent,
-// for every input of every example.
+// TestMutants holds that the adjoint test sees a VJP that is wrong by one percent, for every input of every
+// example.
 func TestMutants(t *testing.T) {
 	for _, op := range All() {
 		for _, ex := range op.Examples {
 			t.Run(op.Type+"/"+ex.Name, func(t *testing.T) {
 				for wrong := range len(ex.Inputs) {
 					mutated := false
-					p := Policy{Cases: []Case{{Type(op.Type), func(b *Builder, op *Op, n onnx.Node, dy []Value) []Value {
-						back := op.VJP(b, n, dy)
-						if wrong < len(back) && back[wrong] != "" && b.dynamic(n.Input[wrong]) {
-							mutated = true
-							back[wrong] = b.Mul(back[wrong], b.Scalar(1.01))
-						}
-						return back
-					}}}}
+					p := Policy{Cases: []Case{{Type(op.Type),
+						func(b *Builder, op *Op, n onnx.Node, dy []Value) []Value {
+							back := op.VJP(b, n, dy)
+							if wrong < len(back) && back[wrong] != "" && b.dynamic(n.Input[wrong]) {
+								mutated = true
+								back[wrong] = b.Mul(back[wrong], b.Scalar(1.01))
+							}
+							return back
+						}}}}
 					if worst, _ := adjointError(t, op, ex, p); mutated && worst < 1 {
 						t.Errorf("input %d: a mutant passes, %.3g of the tolerance", wrong, worst)
 					}
@@ -66,9 +67,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// adjointError returns the largest error of the examples's adjoint in units of the
-// tolerance, and where it is. Each flowing input moves alone, in a random direction
-// and along its own cotangent.
+// adjointError returns the largest error of the examples's adjoint in units of the tolerance, and where it
+// is. Each flowing input moves alone, in a random direction and along its own cotangent.
 func adjointError(t *testing.T, op *Op, ex Example, p Policy) (worst float64, where string) {
 	t.Helper()
 	b, err := prepare(t, op, ex, p, 1)
@@ -106,7 +106,8 @@ func adjointError(t *testing.T, op *Op, ex Example, p Policy) (worst float64, wh
 				scale = 1
 			}
 			if e := err / (tolerance * scale); !(e <= worst) {
-				worst, where = e, fmt.Sprintf("input %d in %s: %g, difference %g", i, direction, dot(v, g), want)
+				worst, where = e, fmt.Sprintf("input %d in %s: %g, difference %g", i, direction, dot(v, g),
+					want)
 			}
 		}
 	}

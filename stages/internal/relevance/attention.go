@@ -7,27 +7,26 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An Attention is what methods that look at a transformer's attention need to know of
-// it. T is the number of tokens.
+// An Attention is what methods that look at a transformer's attention need to know of it. T is the number of
+// tokens.
 type Attention struct {
-	// Blocks are the matrices of attention, what each block's Softmax makes, the first
-	// one first: [B, heads, T, T], row i of the last two axes saying where token i looks.
+	// Blocks are the matrices of attention, what each block's Softmax makes, the first one first: [B, heads,
+	// T, T], row i of the last two axes saying where token i looks.
 	Blocks []Value
 	Tokens int
-	// Merged says that heads and images share an axis, [B·heads, T, T]. Which of them
-	// changes faster isn't known, so such a model is asked about one image at a time.
+	// Merged says that heads and images share an axis, [B·heads, T, T]. Which of them changes faster isn't
+	// known, so such a model is asked about one image at a time.
 	Merged bool
-	// Read are the tokens that the answer is read off behind the last block: a class
-	// token, or all that are averaged.
+	// Read are the tokens that the answer is read off behind the last block: a class token, or all that are
+	// averaged.
 	Read []int
 	// The patches are Height × Width tokens, row by row, beginning with token First.
 	First, Height, Width int
 }
 
-// Attend finds the attention of a vision transformer by what it does, whatever the
-// exporter called it: a Softmax along the last axis of [.., T, T] that is multiplied
-// with values, where T is the number of patches of the image and few more. The error
-// says why a model has no such thing, or not that alone.
+// Attend finds the attention of a vision transformer by what it does, whatever the exporter called it: a
+// Softmax along the last axis of [.., T, T] that is multiplied with values, where T is the number of patches
+// of the image and few more. The error says why a model has no such thing, or not that alone.
 func Attend(g *onnx.Graph) (Attention, error) {
 	p := newPath(g)
 	batch := g.Shape(g.Inputs()[0].Name)[0]
@@ -40,7 +39,8 @@ func Attend(g *onnx.Graph) (Attention, error) {
 			continue
 		}
 		fail := func(why string) (Attention, error) {
-			return a, fmt.Errorf("the attention %q has shape %v for %d images: %s; methods of gradients, relevance and class activation maps fit", n.Output[0], shape, batch, why)
+			return a, fmt.Errorf("the attention %q has shape %v for %d images: %s; methods of gradients, "+
+				"relevance and class activation maps fit", n.Output[0], shape, batch, why)
 		}
 		t := shape[rank-1]
 		axis := n.Int("axis", -1)
@@ -53,13 +53,15 @@ func Attend(g *onnx.Graph) (Attention, error) {
 		case rank == 3 && shape[0]%batch == 0:
 			a.Merged = a.Merged || shape[0] != batch
 		default:
-			return fail(fmt.Sprintf("it lies within windows of %d tokens, so that no row of it covers the image and there is no class token to read", t))
+			return fail(fmt.Sprintf("it lies within windows of %d tokens, so that no row of it covers the "+
+				"image and there is no class token to read", t))
 		}
 		if a.Blocks == nil {
 			first = i
 			var ok bool
 			if a.First, a.Height, a.Width, ok = p.grid(t, i); !ok {
-				return fail(fmt.Sprintf("no layer before it has about %d places, so its rows are no tokens of the image, but channels or windows", t))
+				return fail(fmt.Sprintf("no layer before it has about %d places, so its rows are no tokens "+
+					"of the image, but channels or windows", t))
 			}
 			a.Tokens = t
 		}
@@ -70,14 +72,14 @@ func Attend(g *onnx.Graph) (Attention, error) {
 		last = i
 	}
 	if first < 0 {
-		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method looks at; methods of gradients, relevance and class activation maps fit")
+		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method looks at; " +
+			"methods of gradients, relevance and class activation maps fit")
 	}
 	a.Read = p.read(last, a.Tokens, batch)
 	return a, nil
 }
 
-// multiplied reports whether what node i makes is a factor of a product whose other
-// factor isn't a constant.
+// multiplied reports whether what node i makes is a factor of a product whose other factor isn't a constant.
 func (p *path) multiplied(i int) bool {
 	known, ok := p.factors[i]
 	if !ok {
@@ -104,8 +106,8 @@ func (p *path) factor(i int) bool {
 	return false
 }
 
-// grid returns where the patches lie among t tokens: as in the last layer before node i
-// that has as many places or few less, or in a square where no layer has places.
+// grid returns where the patches lie among t tokens: as in the last layer before node i that has as many
+// places or few less, or in a square where no layer has places.
 func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	for _, n := range slices.Backward(p.nodes[:i]) {
 		shape := p.g.Shape(n.Output[0])
@@ -143,8 +145,7 @@ func (p *path) read(i, tokens, batch int) []int {
 	return out
 }
 
-// indices returns what a node takes of an axis of its input, nil if it isn't a choice
-// or takes all.
+// indices returns what a node takes of an axis of its input, nil if it isn't a choice or takes all.
 func (p *path) indices(n onnx.Node, axis int) []int {
 	defer n.Named()
 	in := p.g.Shape(n.Input[0])
@@ -192,8 +193,7 @@ func (p *path) indices(n onnx.Node, axis int) []int {
 	return out
 }
 
-// bounded returns a place of an axis from a bound of a Slice, which may count from the
-// end or lie beyond it.
+// bounded returns a place of an axis from a bound of a Slice, which may count from the end or lie beyond it.
 func bounded(at int64, size int) int {
 	if at < 0 {
 		at += int64(size)

@@ -15,8 +15,8 @@ func (b *Builder) axis(n onnx.Node, unstated, rank int) int {
 	return a
 }
 
-// constInts returns the integers of input i; nil if the node doesn't have it. An
-// input that isn't a constant is a failure.
+// constInts returns the integers of input i; nil if the node doesn't have it. An input that isn't a constant
+// is a failure.
 func (b *Builder) constInts(n onnx.Node, i int) []int {
 	name := n.In(i)
 	if name == "" {
@@ -34,8 +34,8 @@ func (b *Builder) constInts(n onnx.Node, i int) []int {
 	return out
 }
 
-// reduced returns the axes that a reduction runs over, sorted. They stand in an
-// attribute or in input 1, as the operator's version has it.
+// reduced returns the axes that a reduction runs over, sorted. They stand in an attribute or in input 1, as
+// the operator's version has it.
 func (b *Builder) reduced(n onnx.Node, rank int) []int {
 	axes := n.Ints("axes")
 	if axes == nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Backward adds to g the nodes that carry relevance from seeds back to the values
-// wrt, and returns where it arrives: for each of wrt a value of its shape, ""
-// where nothing does. A seed maps a value of g to the relevance it starts with, a
-// value of the same shape. The error is an [*UnsupportedError] if operators on
+// Backward adds to g the nodes that carry relevance from seeds back to the values wrt, and returns where it
+// arrives: for each of wrt a value of its shape, "" where nothing does. A seed maps a value of g to the
+// relevance it starts with, a value of the same shape. The error is an [*UnsupportedError] if operators on
 // the way are unknown.
 func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {
 	return newBuilder(g).backward(seeds, wrt, p)
@@ -32,8 +31,8 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	return out, nil
 }
 
-// Pull is [Backward] within a rule: it emits the way of relevance from some values
-// of the model back to others, by a policy that may be another one.
+// Pull is [Backward] within a rule: it emits the way of relevance from some values of the model back to
+// others, by a policy that may be another one.
 func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]Value {
 	outerFlows, outerNode := b.flows, b.node
 	defer func() { b.flows, b.node = outerFlows, outerNode }()
@@ -61,8 +60,8 @@ func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]V
 	return out
 }
 
-// path returns which of the nodes relevance flows through, from the seeds backwards,
-// and those of them whose operators nobody has taught us.
+// path returns which of the nodes relevance flows through, from the seeds backwards, and those of them whose
+// operators nobody has taught us.
 func (b *Builder) path(nodes []onnx.Node, seeds map[Value]Value) (path, unknown []onnx.Node) {
 	needed := map[Value]bool{}
 	for v := range seeds {
@@ -102,9 +101,8 @@ func (b *Builder) walk(path []onnx.Node, arrived map[Value]Value, p Policy) {
 	}
 }
 
-// pass carries relevance through a node. Operators and rules rely on nodes that are as
-// ONNX says; a model file needn't be, and ONNX Runtime sees some of that only when it
-// runs it.
+// pass carries relevance through a node. Operators and rules rely on nodes that are as ONNX says; a model
+// file needn't be, and ONNX Runtime sees some of that only when it runs it.
 func (b *Builder) pass(n onnx.Node, arrived map[Value]Value, p Policy) {
 	defer b.malformed(n)
 	r := make([]Value, len(n.Output))
@@ -162,7 +160,8 @@ func (b *Builder) malformed(n onnx.Node) {
 		for _, v := range n.Output {
 			to = append(to, b.Shape(v))
 		}
-		b.Fail(n, "its inputs of shapes %v, outputs of shapes %v and attributes don't fit together: %v", from, to, p)
+		b.Fail(n, "its inputs of shapes %v, outputs of shapes %v and attributes don't fit together: %v", from,
+			to, p)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestBatch holds that what arrives at an image has the same bits in batches of 1,
-// 2, 4 and 8, wherever in the batch it is, and on two threads.
+// TestBatch holds that what arrives at an image has the same bits in batches of 1, 2, 4 and 8, wherever in
+// the batch it is, and on two threads.
 func TestBatch(t *testing.T) {
 	for _, op := range All() {
 		if op.Kind == Opaque {
@@ -33,15 +33,14 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// named lists operators whose indices name the images that they mean, so that a
-// batch can't grow without them.
+// named lists operators whose indices name the images that they mean, so that a batch can't grow without
+// them.
 func named(op string) bool {
 	return slices.Contains([]string{"GatherElements", "GatherND", "ScatterElements", "ScatterND"}, op)
 }
 
-// ragged lists operators that ONNX Runtime itself computes with other last bits for
-// the elements at a tensor's end that don't fill a vector of its processor. Their
-// images are tested at sizes that do.
+// ragged lists operators that ONNX Runtime itself computes with other last bits for the elements at a
+// tensor's end that don't fill a vector of its processor. Their images are tested at sizes that do.
 func ragged(op string) bool {
 	return slices.Contains([]string{"Celu", "Cos", "Elu", "LRN", "Selu", "Sin"}, op)
 }
@@ -52,7 +51,8 @@ func large(op string) []Example {
 	case "Celu", "Cos", "Elu", "Selu", "Sin":
 		return []Example{{Name: "whole vectors", Inputs: [][]int{{2, 3, 16}}}}
 	case "LRN":
-		return []Example{{Name: "whole vectors", Inputs: [][]int{{2, 7, 4, 4}}, Attrs: []onnx.Attr{{Name: "size", Value: 5}}}}
+		return []Example{{Name: "whole vectors", Inputs: [][]int{{2, 7, 4, 4}},
+			Attrs: []onnx.Attr{{Name: "size", Value: 5}}}}
 	case "Softmax":
 		return []Example{{Name: "197 tokens", Inputs: [][]int{{2, 1, 197, 197}}}}
 	case "LayerNormalization":
@@ -65,7 +65,8 @@ func large(op string) []Example {
 		return []Example{
 			{Name: "large", Inputs: [][]int{{2, 32, 15, 15}, {48, 32, 3, 3}}},
 			{Name: "a stride", Inputs: [][]int{{2, 32, 15, 15}, {48, 32, 3, 3}}, Attrs: strides},
-			{Name: "a stride and many filters", Inputs: [][]int{{2, 32, 15, 15}, {160, 32, 3, 3}}, Attrs: strides},
+			{Name: "a stride and many filters", Inputs: [][]int{{2, 32, 15, 15}, {160, 32, 3, 3}},
+				Attrs: strides},
 			{Name: "a shortcut", Inputs: [][]int{{2, 65, 15, 15}, {160, 65, 1, 1}}, Attrs: strides},
 		}
 	case "Gemm":
@@ -78,17 +79,19 @@ func large(op string) []Example {
 			{Name: "attention", Inputs: [][]int{{2, 1, 197, 64}, {2, 1, 64, 197}}},
 		}
 	case "Expand":
-		return []Example{{Name: "a batch", Inputs: [][]int{{2, 197, 1}, nil}, Consts: map[int]any{1: []int64{1, 1, 193}}}}
+		return []Example{{Name: "a batch", Inputs: [][]int{{2, 197, 1}, nil},
+			Consts: map[int]any{1: []int64{1, 1, 193}}}}
 	case "Add":
-		return []Example{{Name: "sums", Inputs: [][]int{{2, 5, 49}, {2, 5, 1}}}, {Name: "longer sums", Inputs: [][]int{{2, 3, 197}, {2, 1, 1}}}}
+		return []Example{{Name: "sums", Inputs: [][]int{{2, 5, 49}, {2, 5, 1}}},
+			{Name: "longer sums", Inputs: [][]int{{2, 3, 197}, {2, 1, 1}}}}
 	}
 	return nil
 }
 
 const most = 8 // images in the largest batch
 
-// batched returns ex with a batch of n. It is false if ex has none: all that flows
-// has one, as all that depends on an image does.
+// batched returns ex with a batch of n. It is false if ex has none: all that flows has one, as all that
+// depends on an image does.
 func batched(op *Op, ex Example, n int) (Example, bool) {
 	ex.Inputs = slices.Clone(ex.Inputs)
 	for i, s := range ex.Inputs {
@@ -103,8 +106,7 @@ func batched(op *Op, ex Example, n int) (Example, bool) {
 	return ex, true
 }
 
-// sameBits compares batches of ex, and reports whether it could: what comes out has
-// to be a batch too.
+// sameBits compares batches of ex, and reports whether it could: what comes out has to be a batch too.
 func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 	t.Helper()
 	var benches []*bench // the first one has the most images
@@ -154,7 +156,8 @@ func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 			_, got := b.run(t, images(x, first, n), images(u, first, n))
 			for k, w := range images(want, first, n) {
 				if different := differences(got[k], w); different > 0 {
-					t.Errorf("%s, %s, input %d: %d of %d numbers of image %d in a batch of %d have other bits than in one of %d",
+					t.Errorf("%s, %s, input %d: %d of %d numbers of image %d in a batch of %d have other "+
+						"bits than in one of %d",
 						op.Type, ex.Name, b.flows[k], different, len(w), first, n, most)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 
 type onnxNode = onnxpb.NodeProto
 
-// A Builder emits nodes into a graph and knows the shape of everything it emits.
-// Names are <prefix>/<node>/<step>, the same for the same graph and rules.
+// A Builder emits nodes into a graph and knows the shape of everything it emits. Names are
+// <prefix>/<node>/<step>, the same for the same graph and rules.
 type Builder struct {
 	g      *onnx.Graph
 	nodes  []*onnxNode
@@ -44,8 +44,7 @@ type Builder struct {
 	before      []int           // by position: the last node that reads what was made before it
 	since       map[Value]int   // by value: nodes that relevance has passed since it was last scaled
 
-	// The accounts of [Audit], for the policy of that name, not for the walks within
-	// its rules.
+	// The accounts of [Audit], for the policy of that name, not for the walks within its rules.
 	accounts   bool
 	accountsOf string
 	ledger     []Entry
@@ -55,7 +54,8 @@ type Builder struct {
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{}, ops: map[string]*Op{}, fixed: map[Value]bool{}, gatings: map[Value]gating{}}
+	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{},
+		ops: map[string]*Op{}, fixed: map[Value]bool{}, gatings: map[Value]gating{}}
 	for _, o := range All() {
 		b.ops[o.Type] = o
 	}
@@ -88,7 +88,8 @@ func (b *Builder) Emit(op string, shape []int, in []Value, attrs ...onnx.Attr) V
 }
 
 // EmitTyped adds a node with one output of the given type and shape.
-func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape []int, in []Value, attrs ...onnx.Attr) Value {
+func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape []int, in []Value,
+	attrs ...onnx.Attr) Value {
 	return b.EmitMany(op, []onnx.Type{{Elem: elem, Shape: shape}}, in, attrs...)[0]
 }
 
@@ -169,13 +170,12 @@ func (b *Builder) Scalar(x float32) Value {
 	})
 }
 
-// mostBytes is how much the constants may take together that are made for nodes. Nets
-// whose values are small don't come near it; a file may say that a value is as large as
-// it likes.
+// mostBytes is how much the constants may take together that are made for nodes. Nets whose values are small
+// don't come near it; a file may say that a value is as large as it likes.
 const mostBytes = 160 << 20
 
-// numbers returns room for those of a constant. It panics where that's too much, which
-// fails the node that they are for.
+// numbers returns room for those of a constant. It panics where that's too much, which fails the node that
+// they are for.
 func numbers[T any](b *Builder, shape ...int) []T {
 	n, each := 1, int(reflect.TypeFor[T]().Size())
 	for _, d := range shape {
@@ -209,10 +209,11 @@ func (b *Builder) Int64s(v []int64, shape ...int) Value {
 
 // integers returns a constant, which may be long: it is known by its sum.
 func (b *Builder) integers(t *onnxpb.TensorProto) Value {
-	return b.constant(fmt.Sprintf("integers %v %x", t.Dims, sha256.Sum256(t.RawData)), func(name string) *onnxpb.TensorProto {
-		t.Name = name
-		return t
-	})
+	return b.constant(fmt.Sprintf("integers %v %x", t.Dims, sha256.Sum256(t.RawData)),
+		func(name string) *onnxpb.TensorProto {
+			t.Name = name
+			return t
+		})
 }
 
 // Floats returns a constant of float32.
@@ -275,8 +276,7 @@ func (b *Builder) SwapLast(x Value) Value {
 	return b.Transpose(x, perm...)
 }
 
-// MatMul emits a matrix product with broadcast leading axes; both ranks are at
-// least 2.
+// MatMul emits a matrix product with broadcast leading axes; both ranks are at least 2.
 func (b *Builder) MatMul(x, y Value) Value {
 	sx, sy := b.Shape(x), b.Shape(y)
 	kx, ky := len(sx)-2, len(sy)-2
@@ -291,16 +291,15 @@ func (b *Builder) mask(comparison string, x, y Value) Value {
 	return b.Emit("Cast", shape, []Value{c}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 }
 
-// Greater emits the mask that is 1 where x > y and 0 elsewhere; masks are
-// multiplied with, because Where is several times slower.
+// Greater emits the mask that is 1 where x > y and 0 elsewhere; masks are multiplied with, because Where is
+// several times slower.
 func (b *Builder) Greater(x, y Value) Value { return b.mask("Greater", x, y) }
 
 // Less emits the mask that is 1 where x < y and 0 elsewhere.
 func (b *Builder) Less(x, y Value) Value { return b.mask("Less", x, y) }
 
-// Sum emits the sum of x over axes, which are dropped, or kept with size 1. It is
-// a product with ones: the reductions' own kernels give other bits for other
-// batches and alignments.
+// Sum emits the sum of x over axes, which are dropped, or kept with size 1. It is a product with ones: the
+// reductions' own kernels give other bits for other batches and alignments.
 func (b *Builder) Sum(x Value, axes []int, keep bool) Value {
 	if len(axes) == 0 {
 		return x
@@ -329,8 +328,7 @@ func (b *Builder) Sum(x Value, axes []int, keep bool) Value {
 	return b.Reshape(y, rest...)
 }
 
-// Unbroadcast sums g over the axes along which a value of the given shape was
-// repeated to give it.
+// Unbroadcast sums g over the axes along which a value of the given shape was repeated to give it.
 func (b *Builder) Unbroadcast(g Value, shape []int) Value {
 	from := b.Shape(g)
 	if slices.Equal(from, shape) {

@@ -7,8 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Slice emits the elements from..to of each axis of x, to exclusive, none if that
-// is all of them.
+// Slice emits the elements from..to of each axis of x, to exclusive, none if that is all of them.
 func (b *Builder) Slice(x Value, from, to []int) Value {
 	shape := b.Shape(x)
 	var starts, ends, axes, out []int
@@ -30,11 +29,11 @@ func (b *Builder) Reverse(x Value, axes ...int) Value {
 	for range axes {
 		starts, ends, steps = append(starts, -1), append(ends, -1<<31), append(steps, -1)
 	}
-	return b.Emit("Slice", b.Shape(x), []Value{x, b.Ints(starts...), b.Ints(ends...), b.Ints(axes...), b.Ints(steps...)})
+	return b.Emit("Slice", b.Shape(x),
+		[]Value{x, b.Ints(starts...), b.Ints(ends...), b.Ints(axes...), b.Ints(steps...)})
 }
 
-// Pad emits x with zeros before and after the elements of each axis; negative
-// numbers take elements away.
+// Pad emits x with zeros before and after the elements of each axis; negative numbers take elements away.
 func (b *Builder) Pad(x Value, before, after []int) Value {
 	shape := slices.Clone(b.Shape(x))
 	some := false
@@ -90,8 +89,7 @@ func (b *Builder) Cast(x Value, elem onnxpb.TensorProto_DataType) Value {
 	return b.EmitTyped("Cast", elem, b.Shape(x), []Value{x}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
-// Between emits the mask that is 1 where lo < x < hi and 0 elsewhere; a bound that
-// is empty doesn't bind.
+// Between emits the mask that is 1 where lo < x < hi and 0 elsewhere; a bound that is empty doesn't bind.
 func (b *Builder) Between(x, lo, hi Value) Value {
 	switch {
 	case hi == "":
@@ -106,8 +104,7 @@ func (b *Builder) Between(x, lo, hi Value) Value {
 	return b.Cast(both, onnxpb.TensorProto_FLOAT)
 }
 
-// along emits the product of every line of x along an axis with a matrix of
-// [size of the axis, size after].
+// along emits the product of every line of x along an axis with a matrix of [size of the axis, size after].
 func (b *Builder) along(x Value, axis int, matrix Value) Value {
 	rank := len(b.Shape(x))
 	perm := make([]int, 0, rank)
@@ -130,6 +127,5 @@ func inverse(perm []int) []int {
 	return out
 }
 
-// dynamic reports whether v may be more than a constant of the model, so that its
-// cotangent is worth writing.
+// dynamic reports whether v may be more than a constant of the model, so that its cotangent is worth writing.
 func (b *Builder) dynamic(v Value) bool { return v != "" && b.g.Weight(v) == nil && !b.fixed[v] }

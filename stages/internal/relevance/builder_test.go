@@ -30,9 +30,10 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// emitted runs what emit adds to a graph whose input x has a shape, and holds that
-// the Builder knew the shape of the result.
-func emitted(t *testing.T, shape []int, x []float32, emit func(b *Builder, x Value) Value) ([]int, []float32) {
+// emitted runs what emit adds to a graph whose input x has a shape, and holds that the Builder knew the shape
+// of the result.
+func emitted(t *testing.T, shape []int, x []float32,
+	emit func(b *Builder, x Value) Value) ([]int, []float32) {
 	t.Helper()
 	r := library(t)
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
@@ -100,32 +101,71 @@ func TestBuilder(t *testing.T) {
 		shape []int
 		want  []float32 // of the input 1, 2, 3, …
 	}{
-		{"sum of the last", []int{2, 3}, func(b *Builder, x Value) Value { return b.Sum(x, []int{1}, false) }, []int{2}, []float32{6, 15}},
-		{"sum of the first, kept", []int{2, 3}, func(b *Builder, x Value) Value { return b.Sum(x, []int{0}, true) }, []int{1, 3}, []float32{5, 7, 9}},
-		{"sum of two, unsorted", []int{2, 2, 2}, func(b *Builder, x Value) Value { return b.Sum(x, []int{2, 0}, false) }, []int{2}, []float32{14, 22}},
-		{"sum of none", []int{3}, func(b *Builder, x Value) Value { return b.Sum(x, nil, false) }, []int{3}, []float32{1, 2, 3}},
-		{"unbroadcast a row", []int{2, 3}, func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{3}) }, []int{3}, []float32{5, 7, 9}},
-		{"unbroadcast a column", []int{2, 3}, func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{2, 1}) }, []int{2, 1}, []float32{6, 15}},
-		{"unbroadcast to a shape with ones", []int{2, 3}, func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{1, 1}) }, []int{1, 1}, []float32{21}},
-		{"unbroadcast nothing", []int{2, 3}, func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{2, 3}) }, []int{2, 3}, counting(6)},
-		{"slice", []int{2, 3}, func(b *Builder, x Value) Value { return b.Slice(x, []int{0, 1}, []int{2, 3}) }, []int{2, 2}, []float32{2, 3, 5, 6}},
-		{"slice all", []int{2, 3}, func(b *Builder, x Value) Value { return b.Slice(x, []int{0, 0}, []int{2, 3}) }, []int{2, 3}, counting(6)},
-		{"reverse", []int{2, 3}, func(b *Builder, x Value) Value { return b.Reverse(x, 1) }, []int{2, 3}, []float32{3, 2, 1, 6, 5, 4}},
-		{"pad", []int{1, 2}, func(b *Builder, x Value) Value { return b.Pad(x, []int{1, 0}, []int{0, 1}) }, []int{2, 3}, []float32{0, 0, 0, 1, 2, 0}},
-		{"pad by less", []int{1, 3}, func(b *Builder, x Value) Value { return b.Pad(x, []int{0, -1}, []int{0, 0}) }, []int{1, 2}, []float32{2, 3}},
-		{"pad by nothing", []int{1, 3}, func(b *Builder, x Value) Value { return b.Pad(x, []int{0, 0}, []int{0, 0}) }, []int{1, 3}, counting(3)},
-		{"expand", []int{2, 1}, func(b *Builder, x Value) Value { return b.Expand(x, 2, 2) }, []int{2, 2}, []float32{1, 1, 2, 2}},
-		{"zeros", []int{2}, func(b *Builder, x Value) Value { return b.Add(x, b.Zeros(3, 1)) }, []int{3, 2}, []float32{1, 2, 1, 2, 1, 2}},
-		{"concat", []int{1, 2}, func(b *Builder, x Value) Value { return b.Concat(1, x, x) }, []int{1, 4}, []float32{1, 2, 1, 2}},
-		{"gather", []int{1, 3}, func(b *Builder, x Value) Value { return b.Gather(x, 1, 2, 0) }, []int{1, 2}, []float32{3, 1}},
-		{"dilate", []int{1, 3}, func(b *Builder, x Value) Value { return b.dilate(x, 1, 3) }, []int{1, 7}, []float32{1, 0, 0, 2, 0, 0, 3}},
-		{"dilate one", []int{3, 1}, func(b *Builder, x Value) Value { return b.dilate(x, 1, 3) }, []int{3, 1}, counting(3)},
-		{"along", []int{2, 2}, func(b *Builder, x Value) Value { return b.along(x, 0, b.Floats([]float32{1, 0, 1, 0, 1, 1}, 2, 3)) }, []int{3, 2}, []float32{1, 2, 3, 4, 4, 6}},
-		{"greater", []int{3}, func(b *Builder, x Value) Value { return b.Greater(x, b.Scalar(2)) }, []int{3}, []float32{0, 0, 1}},
-		{"less", []int{3}, func(b *Builder, x Value) Value { return b.Less(x, b.Scalar(2)) }, []int{3}, []float32{1, 0, 0}},
-		{"between", []int{4}, func(b *Builder, x Value) Value { return b.Between(x, b.Scalar(1), b.Scalar(4)) }, []int{4}, []float32{0, 1, 1, 0}},
-		{"transpose", []int{2, 3}, func(b *Builder, x Value) Value { return b.Transpose(x, 1, 0) }, []int{3, 2}, []float32{1, 4, 2, 5, 3, 6}},
-		{"product", []int{2, 2}, func(b *Builder, x Value) Value { return b.MatMul(x, b.SwapLast(x)) }, []int{2, 2}, []float32{5, 11, 11, 25}},
+		{"sum of the last", []int{2, 3}, func(b *Builder, x Value) Value { return b.Sum(x, []int{1}, false) },
+			[]int{2}, []float32{6, 15}},
+		{"sum of the first, kept", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Sum(x, []int{0}, true) }, []int{1, 3},
+			[]float32{5, 7, 9}},
+		{"sum of two, unsorted", []int{2, 2, 2},
+			func(b *Builder, x Value) Value { return b.Sum(x, []int{2, 0}, false) }, []int{2},
+			[]float32{14, 22}},
+		{"sum of none", []int{3}, func(b *Builder, x Value) Value { return b.Sum(x, nil, false) }, []int{3},
+			[]float32{1, 2, 3}},
+		{"unbroadcast a row", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{3}) }, []int{3},
+			[]float32{5, 7, 9}},
+		{"unbroadcast a column", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{2, 1}) }, []int{2, 1},
+			[]float32{6, 15}},
+		{"unbroadcast to a shape with ones", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{1, 1}) }, []int{1, 1},
+			[]float32{21}},
+		{"unbroadcast nothing", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Unbroadcast(x, []int{2, 3}) }, []int{2, 3},
+			counting(6)},
+		{"slice", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Slice(x, []int{0, 1}, []int{2, 3}) }, []int{2, 2},
+			[]float32{2, 3, 5, 6}},
+		{"slice all", []int{2, 3},
+			func(b *Builder, x Value) Value { return b.Slice(x, []int{0, 0}, []int{2, 3}) }, []int{2, 3},
+			counting(6)},
+		{"reverse", []int{2, 3}, func(b *Builder, x Value) Value { return b.Reverse(x, 1) }, []int{2, 3},
+			[]float32{3, 2, 1, 6, 5, 4}},
+		{"pad", []int{1, 2}, func(b *Builder, x Value) Value { return b.Pad(x, []int{1, 0}, []int{0, 1}) },
+			[]int{2, 3}, []float32{0, 0, 0, 1, 2, 0}},
+		{"pad by less", []int{1, 3},
+			func(b *Builder, x Value) Value { return b.Pad(x, []int{0, -1}, []int{0, 0}) }, []int{1, 2},
+			[]float32{2, 3}},
+		{"pad by nothing", []int{1, 3},
+			func(b *Builder, x Value) Value { return b.Pad(x, []int{0, 0}, []int{0, 0}) }, []int{1, 3},
+			counting(3)},
+		{"expand", []int{2, 1}, func(b *Builder, x Value) Value { return b.Expand(x, 2, 2) }, []int{2, 2},
+			[]float32{1, 1, 2, 2}},
+		{"zeros", []int{2}, func(b *Builder, x Value) Value { return b.Add(x, b.Zeros(3, 1)) }, []int{3, 2},
+			[]float32{1, 2, 1, 2, 1, 2}},
+		{"concat", []int{1, 2}, func(b *Builder, x Value) Value { return b.Concat(1, x, x) }, []int{1, 4},
+			[]float32{1, 2, 1, 2}},
+		{"gather", []int{1, 3}, func(b *Builder, x Value) Value { return b.Gather(x, 1, 2, 0) }, []int{1, 2},
+			[]float32{3, 1}},
+		{"dilate", []int{1, 3}, func(b *Builder, x Value) Value { return b.dilate(x, 1, 3) }, []int{1, 7},
+			[]float32{1, 0, 0, 2, 0, 0, 3}},
+		{"dilate one", []int{3, 1}, func(b *Builder, x Value) Value { return b.dilate(x, 1, 3) }, []int{3, 1},
+			counting(3)},
+		{"along", []int{2, 2},
+			func(b *Builder, x Value) Value {
+				return b.along(x, 0, b.Floats([]float32{1, 0, 1, 0, 1, 1}, 2, 3))
+			}, []int{3, 2}, []float32{1, 2, 3, 4, 4, 6}},
+		{"greater", []int{3}, func(b *Builder, x Value) Value { return b.Greater(x, b.Scalar(2)) }, []int{3},
+			[]float32{0, 0, 1}},
+		{"less", []int{3}, func(b *Builder, x Value) Value { return b.Less(x, b.Scalar(2)) }, []int{3},
+			[]float32{1, 0, 0}},
+		{"between", []int{4},
+			func(b *Builder, x Value) Value { return b.Between(x, b.Scalar(1), b.Scalar(4)) }, []int{4},
+			[]float32{0, 1, 1, 0}},
+		{"transpose", []int{2, 3}, func(b *Builder, x Value) Value { return b.Transpose(x, 1, 0) },
+			[]int{3, 2}, []float32{1, 4, 2, 5, 3, 6}},
+		{"product", []int{2, 2}, func(b *Builder, x Value) Value { return b.MatMul(x, b.SwapLast(x)) },
+			[]int{2, 2}, []float32{5, 11, 11, 25}},
 	}
 	for _, tt := range tests {
 		shape, got := emitted(t, tt.in, counting(size(tt.in)), tt.emit)
@@ -138,14 +178,15 @@ func TestBuilder(t *testing.T) {
 // TestMasksOfNaN holds that a mask is a number even where nothing can be compared.
 func TestMasksOfNaN(t *testing.T) {
 	nan := float32(math.NaN())
-	_, got := emitted(t, []int{2}, []float32{nan, 1}, func(b *Builder, x Value) Value { return b.Greater(x, b.Scalar(0)) })
+	_, got := emitted(t, []int{2}, []float32{nan, 1},
+		func(b *Builder, x Value) Value { return b.Greater(x, b.Scalar(0)) })
 	if !slices.Equal(got, []float32{0, 1}) {
 		t.Errorf("got %v", got)
 	}
 }
 
-// TestPhases holds that the fast form of a Conv's adjoint is the slow one, also
-// where nothing of it is a sum of exact numbers.
+// TestPhases holds that the fast form of a Conv's adjoint is the slow one, also where nothing of it is a sum
+// of exact numbers.
 func TestPhases(t *testing.T) {
 	w := window{
 		in: []int{11, 10}, out: []int{6, 4}, kernel: []int{3, 4}, stride: []int{2, 3},

@@ -6,10 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Copy emits node n once more, with other inputs: with[i] in the place of input i,
-// none where with[i] is "". What it returns goes to the VJP of the node's operator
-// like the original. With altered operands, that is how rules reach operators: the
-// share of W⁺ in what arrives at a Conv is the VJP of its copy with W⁺.
+// Copy emits node n once more, with other inputs: with[i] in the place of input i, none where with[i] is "".
+// What it returns goes to the VJP of the node's operator like the original. With altered operands, that is
+// how rules reach operators: the share of W⁺ in what arrives at a Conv is the VJP of its copy with W⁺.
 func (b *Builder) Copy(n onnx.Node, with map[int]Value) onnx.Node {
 	c := onnx.Node{NodeProto: proto.Clone(n.NodeProto).(*onnxNode)}
 	for i, v := range with {

@@ -6,10 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// fold makes fewer nodes of what was emitted, each of which is a pass over the
-// activations: a product reads a matrix that was transposed for it as it was, and is
-// scaled while it's made; numbers that scale one after the other become one. Nodes
-// that no result needs any more stay, for [onnx.Model.Prune].
+// fold makes fewer nodes of what was emitted, each of which is a pass over the activations: a product reads a
+// matrix that was transposed for it as it was, and is scaled while it's made; numbers that scale one after
+// the other become one. Nodes that no result needs any more stay, for [onnx.Model.Prune].
 func (b *Builder) fold(results ...Value) {
 	f := folding{b, map[Value]onnx.Node{}, map[Value]bool{}, map[Value]int{}}
 	for _, n := range slices.Concat(b.g.Proto.Graph.Node, b.nodes) {
@@ -55,8 +54,8 @@ func (f folding) fold(n onnx.Node) {
 	}
 }
 
-// foldTransposes makes a product with transposed matrices that one operator, ONNX
-// Runtime's own. Weights are transposed when the program is loaded.
+// foldTransposes makes a product with transposed matrices that one operator, ONNX Runtime's own. Weights are
+// transposed when the program is loaded.
 func (f folding) foldTransposes(n onnx.Node) {
 	var swapped [2]int
 	for i := range swapped {
@@ -77,21 +76,24 @@ type factoring struct {
 	alpha   float32
 }
 
-// product returns what was emitted to make v, which one node reads; false if that
-// isn't a product of matrices both of which are computed.
+// product returns what was emitted to make v, which one node reads; false if that isn't a product of matrices
+// both of which are computed.
 func (f folding) product(v Value) (factoring, bool) {
 	n := f.makers[v]
 	if !f.emitted[v] || n.OpType != "MatMul" && n.OpType != "FusedMatMul" || f.readers[v] != 1 ||
-		!f.dynamic(n.Input[0]) || !f.dynamic(n.Input[1]) || len(f.Shape(n.Input[0])) < 2 || len(f.Shape(n.Input[1])) < 2 {
+		!f.dynamic(n.Input[0]) || !f.dynamic(n.Input[1]) || len(f.Shape(n.Input[0])) < 2 ||
+		len(f.Shape(n.Input[1])) < 2 {
 		return factoring{}, false
 	}
-	return factoring{n.Input[0], n.Input[1], [2]int{n.Int("transA", 0), n.Int("transB", 0)}, n.Float("alpha", 1)}, true
+	return factoring{n.Input[0], n.Input[1], [2]int{n.Int("transA", 0), n.Int("transB", 0)},
+		n.Float("alpha", 1)}, true
 }
 
 // fuse makes n the operator of ONNX Runtime that computes p.
 func (f folding) fuse(n onnx.Node, p factoring) {
 	fused := onnx.NewNode(n.Name, "FusedMatMul", []Value{p.x, p.y}, n.Output,
-		onnx.Attr{Name: "transA", Value: p.swapped[0]}, onnx.Attr{Name: "transB", Value: p.swapped[1]}, onnx.Attr{Name: "alpha", Value: p.alpha})
+		onnx.Attr{Name: "transA", Value: p.swapped[0]}, onnx.Attr{Name: "transB", Value: p.swapped[1]},
+		onnx.Attr{Name: "alpha", Value: p.alpha})
 	n.OpType, n.Domain, n.Input, n.Attribute = fused.OpType, "com.microsoft", fused.Input, fused.Attribute
 	f.g.Import(n.Domain, 1)
 }
@@ -108,9 +110,8 @@ func (f folding) foldAlpha(n onnx.Node) {
 	}
 }
 
-// exchange makes the product of two matrices that is then transposed one of the
-// transposed matrices in the other order: (X·Y)ᵀ = Yᵀ·Xᵀ. What remains to be permuted
-// are whole rows, if anything.
+// exchange makes the product of two matrices that is then transposed one of the transposed matrices in the
+// other order: (X·Y)ᵀ = Yᵀ·Xᵀ. What remains to be permuted are whole rows, if anything.
 func (f folding) exchange(n onnx.Node) {
 	perm := n.Ints("perm")
 	k := len(perm) - 2

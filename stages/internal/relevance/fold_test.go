@@ -9,9 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestFold holds that a product reads what was transposed for it as it was, that
-// numbers which scale one after the other are one, and that both leave what is
-// computed.
+// TestFold holds that a product reads what was transposed for it as it was, that numbers which scale one
+// after the other are one, and that both leave what is computed.
 func TestFold(t *testing.T) {
 	x := make([]float32, 2*3*5)
 	for i := range x {
@@ -51,10 +50,9 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldProduct holds that a product which is scaled and then permuted, rows
-// becoming columns, is made scaled and exchanged, so that whole rows remain to be
-// permuted or nothing; that one which others read too, or one with weights, stays; and
-// that all leave what is computed.
+// TestFoldProduct holds that a product which is scaled and then permuted, rows becoming columns, is made
+// scaled and exchanged, so that whole rows remain to be permuted or nothing; that one which others read too,
+// or one with weights, stays; and that all leave what is computed.
 func TestFoldProduct(t *testing.T) {
 	in := []int{2, 3, 4, 5}
 	x := make([]float32, size(in))
@@ -71,8 +69,10 @@ func TestFoldProduct(t *testing.T) {
 		{"heads and rows", []int{0, 3, 1, 2}, false, false, map[string]int{"FusedMatMul": 1, "Transpose": 1}},
 		{"rows and columns", []int{0, 1, 3, 2}, false, false, map[string]int{"FusedMatMul": 1}},
 		{"rows stay rows", []int{0, 2, 1, 3}, false, false, map[string]int{"FusedMatMul": 1, "Transpose": 1}},
-		{"read twice", []int{0, 1, 3, 2}, false, true, map[string]int{"FusedMatMul": 2, "Mul": 2, "Transpose": 1}},
-		{"with weights", []int{0, 1, 3, 2}, true, false, map[string]int{"MatMul": 1, "Mul": 1, "Transpose": 1}},
+		{"read twice", []int{0, 1, 3, 2}, false, true,
+			map[string]int{"FusedMatMul": 2, "Mul": 2, "Transpose": 1}},
+		{"with weights", []int{0, 1, 3, 2}, true, false,
+			map[string]int{"MatMul": 1, "Mul": 1, "Transpose": 1}},
 	} {
 		_, got := emitted(t, in, x, func(b *Builder, v Value) Value {
 			other := b.Transpose(v, 0, 1, 3, 2)

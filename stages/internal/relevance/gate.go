@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// A gating says how a value depends on the image, for products that count gates as
-// constants: the factor of the higher one is the gate.
+// A gating says how a value depends on the image, for products that count gates as constants: the factor of
+// the higher one is the gate.
 type gating int
 
 const (
@@ -12,8 +12,7 @@ const (
 	closed                 // through Softmax alone, which passes nothing on, or not at all
 )
 
-// gate returns the number of the factor that says how much of the other passes, −1
-// if neither does.
+// gate returns the number of the factor that says how much of the other passes, −1 if neither does.
 func (b *Builder) gate(n onnx.Node) int {
 	first, second := b.gating(n.Input[0]), b.gating(n.Input[1])
 	switch {
@@ -35,11 +34,10 @@ func (b *Builder) gate(n onnx.Node) int {
 	return -1
 }
 
-// gating returns how v depends on the image. Whatever is computed from gates and
-// constants alone is a gate still, be it moved, resized, pooled, scaled, shifted,
-// normalised, bounded or multiplied by another. A layer with weights ends that for
-// sigmoids, which are its activations then. For Softmax it doesn't: no relevance comes
-// through that, and what a layer such as CaiT's talking heads were given would be lost.
+// gating returns how v depends on the image. Whatever is computed from gates and constants alone is a gate
+// still, be it moved, resized, pooled, scaled, shifted, normalised, bounded or multiplied by another. A layer
+// with weights ends that for sigmoids, which are its activations then. For Softmax it doesn't: no relevance
+// comes through that, and what a layer such as CaiT's talking heads were given would be lost.
 func (b *Builder) gating(v Value) gating {
 	if !b.dynamic(v) {
 		return closed

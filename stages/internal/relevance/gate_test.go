@@ -9,10 +9,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestGates holds that a factor is a gate whatever stands between the Sigmoids or the
-// Softmax that it is made of and the product: the other factor gets all relevance. Every
-// operator stands there, as its own examples have it. Layers with weights end that for
-// Sigmoids, and one operand that no such function has seen ends it for both.
+// TestGates holds that a factor is a gate whatever stands between the Sigmoids or the Softmax that it is made
+// of and the product: the other factor gets all relevance. Every operator stands there, as its own examples
+// have it. Layers with weights end that for Sigmoids, and one operand that no such function has seen ends it
+// for both.
 func TestGates(t *testing.T) {
 	library(t)
 	tried := 0
@@ -31,8 +31,10 @@ func TestGates(t *testing.T) {
 				for raw := -1; raw < len(b.flows); raw++ {
 					name := fmt.Sprintf("%s %s %s, raw %d", squash, op.Type, ex.Name, raw)
 					g, weights := gated(t, op, ex, b, squash, raw)
-					arrived, err := Backward(g, map[Value]Value{"product": "seed"}, []Value{"other", "x"}, composite(nil))
-					gate := raw < 0 && (!weights || squash == "Softmax") || slices.Contains(squashing, op.Type)
+					arrived, err := Backward(g, map[Value]Value{"product": "seed"}, []Value{"other", "x"},
+						composite(nil))
+					gate := raw < 0 && (!weights || squash == "Softmax") ||
+						slices.Contains(squashing, op.Type)
 					if err != nil && !gate && strings.Contains(err.Error(), "no rule for") {
 						continue // what isn't a gate may be refused
 					}
@@ -53,15 +55,17 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// gated returns a graph whose answer is the product of an input called other and of what
-// an example makes of values that have been squashed, all but the raw one of them, and
-// whether the example is a layer with weights. The values come from an input called x.
+// gated returns a graph whose answer is the product of an input called other and of what an example makes of
+// values that have been squashed, all but the raw one of them, and whether the example is a layer with
+// weights. The values come from an input called x.
 func gated(t *testing.T, op *Op, ex Example, b *bench, squash string, raw int) (*onnx.Graph, bool) {
 	t.Helper()
 	m, flows := model(t, op, ex)
 	node := m.Proto.Graph.Node[0]
-	types := map[string]onnx.Type{"other": {Elem: float, Shape: b.shapes[0]}, "seed": {Elem: float, Shape: b.shapes[0]}, "product": {Elem: float, Shape: b.shapes[0]}}
-	inputs := []onnx.Value{{Name: "other", Elem: float, Shape: b.shapes[0], Known: true}, {Name: "seed", Elem: float, Shape: b.shapes[0], Known: true}}
+	types := map[string]onnx.Type{"other": {Elem: float, Shape: b.shapes[0]},
+		"seed": {Elem: float, Shape: b.shapes[0]}, "product": {Elem: float, Shape: b.shapes[0]}}
+	inputs := []onnx.Value{{Name: "other", Elem: float, Shape: b.shapes[0], Known: true},
+		{Name: "seed", Elem: float, Shape: b.shapes[0], Known: true}}
 	total := 0
 	for k, i := range flows {
 		total += size(b.in[k])
@@ -75,11 +79,14 @@ func gated(t *testing.T, op *Op, ex Example, b *bench, squash string, raw int) (
 		v, n := node.Input[i], size(b.in[k])
 		whole, part := fmt.Sprintf("part%d", k), fmt.Sprintf("raw%d", k)
 		bounds := func(name string, d int) string {
-			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, onnx.IntTensor(name, []int64{int64(d)}, 1))
+			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
+				onnx.IntTensor(name, []int64{int64(d)}, 1))
 			return name
 		}
 		types[whole], types[part] = onnx.Type{Elem: float, Shape: []int{n}}, types[v]
-		nodes = append(nodes, onnx.NewNode(whole, "Slice", []string{"x", bounds(whole+"from", from), bounds(whole+"to", from+n)}, []string{whole}))
+		nodes = append(nodes,
+			onnx.NewNode(whole, "Slice",
+				[]string{"x", bounds(whole+"from", from), bounds(whole+"to", from+n)}, []string{whole}))
 		shape := onnx.IntTensor(whole+"shape", longs(b.in[k]), len(b.in[k]))
 		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, shape)
 		nodes = append(nodes, onnx.NewNode(part, "Reshape", []string{whole, shape.Name}, []string{part}))
@@ -96,7 +103,8 @@ func gated(t *testing.T, op *Op, ex Example, b *bench, squash string, raw int) (
 			types[node.Output[i]] = onnx.Type{Elem: float, Shape: b.shapes[i]}
 		}
 	}
-	m.Proto.Graph.Node = append(append(nodes, node), onnx.NewNode("product", "Mul", []string{"other", node.Output[0]}, []string{"product"}))
+	m.Proto.Graph.Node = append(append(nodes, node),
+		onnx.NewNode("product", "Mul", []string{"other", node.Output[0]}, []string{"product"}))
 	m.SetInputs(inputs...)
 	m.SetOutputs(onnx.Value{Name: "product", Elem: float})
 	g, err := onnx.NewGraph(m, types)

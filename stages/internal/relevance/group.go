@@ -8,18 +8,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A group is several nodes that rules see as one. Rules are written for the operators
-// that models are made of. ONNX has no word for some, and exporters write several nodes:
-// they are put together again for a [Policy] that says so, and rules then see one node, of
-// the kind and with the roles of Linear or Elementwise, and nothing of what it is made of.
-// Plain derivatives know Elementwise without that.
+// A group is several nodes that rules see as one. Rules are written for the operators that models are made
+// of. ONNX has no word for some, and exporters write several nodes: they are put together again for a
+// [Policy] that says so, and rules then see one node, of the kind and with the roles of Linear or
+// Elementwise, and nothing of what it is made of. Plain derivatives know Elementwise without that.
 type group struct {
 	op      *Op
 	members []onnx.Node // in order; the last one makes the output
 }
 
-// group replaces nodes of the model by groups, all or those that are faster to
-// differentiate as one. Values of seeds and wrt are left to be seen.
+// group replaces nodes of the model by groups, all or those that are faster to differentiate as one. Values
+// of seeds and wrt are left to be seen.
 func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 	f := finder{b: b, makers: map[Value]int{}, readers: map[Value][]int{}, seen: map[Value]bool{}}
 	for v := range seeds {
@@ -86,8 +85,7 @@ type finder struct {
 	seen    map[Value]bool // what somebody outside wants to see
 }
 
-// only returns the one node that reads v, -1 if there are several or v is wanted
-// outside.
+// only returns the one node that reads v, -1 if there are several or v is wanted outside.
 func (f finder) only(v Value) int {
 	if r := f.readers[v]; len(r) == 1 && !f.seen[v] {
 		return r[0]
@@ -138,8 +136,8 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 	b.groups[c.Output[0]] = twin
 }
 
-// through carries what flows into the last of a group's members back through them, one
-// after the other, to the inputs of the group.
+// through carries what flows into the last of a group's members back through them, one after the other, to
+// the inputs of the group.
 func (b *Builder) through(n onnx.Node, members []onnx.Node, dy Value) []Value {
 	outer := b.flows
 	defer func() { b.flows = outer }()

@@ -6,12 +6,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Elementwise is a function of each element alone that several nodes compute
-// together, such as GELU, SiLU or Mish: what begins where x is read more than once,
-// and ends where all of it has come together again. Input: x.
+// Elementwise is a function of each element alone that several nodes compute together, such as GELU, SiLU or
+// Mish: what begins where x is read more than once, and ends where all of it has come together again. Input:
+// x.
 //
-// dx = dy·f′(x), where f′ is found backwards from 1: dy takes no part in it, and is
-// multiplied with once, not in every summand.
+// dx = dy·f′(x), where f′ is found backwards from 1: dy takes no part in it, and is multiplied with once, not
+// in every summand.
 var opElementwise = &Op{
 	Type: "Elementwise", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -55,8 +55,8 @@ func (f finder) elementwise(i int) (*Op, []Value, []int) {
 	return nil, nil, nil
 }
 
-// closed returns the nodes of the smallest function of the elements of x alone that
-// all readers of x take part in, nil if there is none.
+// closed returns the nodes of the smallest function of the elements of x alone that all readers of x take
+// part in, nil if there is none.
 func (f finder) closed(x Value) []int {
 	inside := map[Value]bool{x: true}
 	var members []int
@@ -107,7 +107,9 @@ func (f finder) tail(members []int) []int {
 			return members
 		}
 		n := f.b.model[k]
-		if n.OpType != "Mul" || !slices.ContainsFunc(n.Input, func(v Value) bool { return f.constant(v) && size(f.b.Shape(v)) == 1 }) ||
+		if n.OpType != "Mul" ||
+			!slices.ContainsFunc(n.Input,
+				func(v Value) bool { return f.constant(v) && size(f.b.Shape(v)) == 1 }) ||
 			!slices.Equal(f.b.Shape(y), f.b.Shape(n.Output[0])) {
 			return members
 		}

@@ -25,7 +25,8 @@ func dense(t *testing.T) *onnx.Graph {
 	m.SetOutputs(onnx.Value{Name: "y", Elem: float})
 	m.Proto.Graph.Initializer = []*onnxpb.TensorProto{
 		onnx.FloatTensor("W", make([]float32, 9), 3, 3), onnx.FloatTensor("b", make([]float32, 3), 3),
-		onnx.FloatTensor("root", []float32{1.4}), onnx.FloatTensor("one", []float32{1}), onnx.FloatTensor("half", []float32{0.5}),
+		onnx.FloatTensor("root", []float32{1.4}), onnx.FloatTensor("one", []float32{1}),
+		onnx.FloatTensor("half", []float32{0.5}),
 	}
 	types := map[string]onnx.Type{"x": {Elem: float, Shape: shape}, "seed": {Elem: float, Shape: shape}}
 	for _, n := range [][]string{
@@ -43,14 +44,15 @@ func dense(t *testing.T) *onnx.Graph {
 	return g
 }
 
-// TestGroup holds which nodes rules see as one, what its inputs are, and that a value
-// somebody wants to see isn't hidden in a group.
+// TestGroup holds which nodes rules see as one, what its inputs are, and that a value somebody wants to see
+// isn't hidden in a group.
 func TestGroup(t *testing.T) {
 	type seen struct {
 		Type   string
 		Inputs []Value
 	}
-	all := []seen{{"Linear", []Value{"x", "W", "b"}}, {"Elementwise", []Value{"z"}}, {"Add", []Value{"gelu", "x"}}}
+	all := []seen{{"Linear", []Value{"x", "W", "b"}}, {"Elementwise", []Value{"z"}},
+		{"Add", []Value{"gelu", "x"}}}
 	for _, tt := range []struct {
 		wrt  Value
 		want []seen
@@ -59,8 +61,10 @@ func TestGroup(t *testing.T) {
 		{"z", all},
 		{"product", []seen{{"Linear", []Value{"x", "W"}}, {"Add", []Value{"b", "product"}}, all[1], all[2]}},
 		{"gate", []seen{all[0], {"Elementwise", []Value{"z"}}, {"Mul", []Value{"gate", "half"}}, all[2]}},
-		{"sum", []seen{all[0], {"Div", []Value{"z", "root"}}, {"Erf", []Value{"quotient"}}, {"Add", []Value{"erf", "one"}},
-			{"Mul", []Value{"z", "sum"}}, {"Mul", []Value{"gate", "half"}}, all[2]}},
+		{"sum",
+			[]seen{all[0], {"Div", []Value{"z", "root"}}, {"Erf", []Value{"quotient"}},
+				{"Add", []Value{"erf", "one"}},
+				{"Mul", []Value{"z", "sum"}}, {"Mul", []Value{"gate", "half"}}, all[2]}},
 	} {
 		var got []seen
 		b := newBuilder(dense(t))
@@ -77,23 +81,26 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupCaptured holds that a value which the body of an If takes isn't hidden in a
-// group, from where no derivative would find the way to the If.
+// TestGroupCaptured holds that a value which the body of an If takes isn't hidden in a group, from where no
+// derivative would find the way to the If.
 func TestGroupCaptured(t *testing.T) {
 	b := newBuilder(dense(t))
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	b.model = append(b.model, onnx.Node{NodeProto: &onnxNode{OpType: "If", Input: []Value{"dark"}, Output: []Value{"other"}, Attribute: []*onnxpb.AttributeProto{
-		{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxNode{onnx.NewNode("", "Neg", []Value{"sum"}, []Value{"value"})}}}}}})
+	b.model = append(b.model,
+		onnx.Node{NodeProto: &onnxNode{OpType: "If", Input: []Value{"dark"}, Output: []Value{"other"},
+			Attribute: []*onnxpb.AttributeProto{
+				{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH,
+					G: &onnxpb.GraphProto{Node: []*onnxNode{onnx.NewNode("", "Neg", []Value{"sum"},
+						[]Value{"value"})}}}}}})
 	b.group(map[Value]Value{"y": "seed"}, []Value{"x"}, false)
 	if i := slices.IndexFunc(b.model, func(n onnx.Node) bool { return n.OpType == "Elementwise" }); i >= 0 {
 		t.Errorf("%q hides what the If takes", b.model[i].Output)
 	}
 }
 
-// TestCopyWithoutBias holds that the copy of a Linear without bias is its product
-// alone.
+// TestCopyWithoutBias holds that the copy of a Linear without bias is its product alone.
 func TestCopyWithoutBias(t *testing.T) {
 	b := newBuilder(dense(t))
 	for _, n := range b.g.Proto.Graph.Node {
@@ -107,18 +114,22 @@ func TestCopyWithoutBias(t *testing.T) {
 	}
 }
 
-// TestElementwise holds that the derivative of a function of single elements is that of
-// its nodes one after the other: where they carry it back by quotients, signs, masks
-// and powers, where one of them is read by nobody, and where the last one adds an axis.
+// TestElementwise holds that the derivative of a function of single elements is that of its nodes one after
+// the other: where they carry it back by quotients, signs, masks and powers, where one of them is read by
+// nobody, and where the last one adds an axis.
 func TestElementwise(t *testing.T) {
 	apart := Policy{Cases: []Case{{Match: Type("nothing"), Rule: Gradient}}}
 	for name, nodes := range map[string][][]string{
-		"GELU":       {{"Div", "q", "x", "2"}, {"Erf", "e", "q"}, {"Add", "f", "e", "1"}, {"Mul", "g", "x", "f"}, {"Mul", "y", "g", "2"}},
-		"SiLU":       {{"Neg", "n", "x"}, {"Exp", "e", "n"}, {"Add", "a", "1", "e"}, {"Div", "y", "x", "a"}},
-		"hard swish": {{"Add", "a", "x", "2"}, {"Clip", "c", "a", "1", "2"}, {"Mul", "m", "x", "c"}, {"Div", "y", "m", "2"}},
-		"polynomial": {{"Pow", "c", "x", "2"}, {"Sub", "s", "x", "c"}, {"Sub", "d", "1", "s"}, {"Mul", "m", "d", "x"}, {"Neg", "y", "m"}},
-		"unread":     {{"Mul", "s", "x", "x"}, {"Sigmoid", "unread", "s"}, {"Mul", "m", "s", "2"}, {"Mul", "y", "m", "2"}},
-		"an axis":    {{"Sigmoid", "s", "x"}, {"Mul", "m", "x", "s"}, {"Mul", "y", "m", "column"}},
+		"GELU": {{"Div", "q", "x", "2"}, {"Erf", "e", "q"}, {"Add", "f", "e", "1"},
+			{"Mul", "g", "x", "f"}, {"Mul", "y", "g", "2"}},
+		"SiLU": {{"Neg", "n", "x"}, {"Exp", "e", "n"}, {"Add", "a", "1", "e"}, {"Div", "y", "x", "a"}},
+		"hard swish": {{"Add", "a", "x", "2"}, {"Clip", "c", "a", "1", "2"}, {"Mul", "m", "x", "c"},
+			{"Div", "y", "m", "2"}},
+		"polynomial": {{"Pow", "c", "x", "2"}, {"Sub", "s", "x", "c"}, {"Sub", "d", "1", "s"},
+			{"Mul", "m", "d", "x"}, {"Neg", "y", "m"}},
+		"unread": {{"Mul", "s", "x", "x"}, {"Sigmoid", "unread", "s"}, {"Mul", "m", "s", "2"},
+			{"Mul", "y", "m", "2"}},
+		"an axis": {{"Sigmoid", "s", "x"}, {"Mul", "m", "x", "s"}, {"Mul", "y", "m", "column"}},
 	} {
 		shapes := map[string][]int{"x": {16}}
 		if name == "an axis" {
@@ -130,16 +141,18 @@ func TestElementwise(t *testing.T) {
 	}
 }
 
-// derivative runs the way back through a function of x, whose shape its values have that
-// shapes doesn't say, from random numbers at y. It returns the graph besides.
+// derivative runs the way back through a function of x, whose shape its values have that shapes doesn't say,
+// from random numbers at y. It returns the graph besides.
 func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Policy) (*onnx.Graph, []float32) {
 	t.Helper()
 	r := library(t)
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
-		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: Opset}}, Graph: &onnxpb.GraphProto{Name: "g"},
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: Opset}},
+		Graph: &onnxpb.GraphProto{Name: "g"},
 	}}
 	m.Proto.Graph.Initializer = []*onnxpb.TensorProto{
-		onnx.FloatTensor("1", []float32{1}), onnx.FloatTensor("2", []float32{2}), onnx.FloatTensor("column", []float32{2}, 1, 1),
+		onnx.FloatTensor("1", []float32{1}), onnx.FloatTensor("2", []float32{2}),
+		onnx.FloatTensor("column", []float32{2}, 1, 1),
 	}
 	types := map[string]onnx.Type{}
 	for v, s := range shapes {
@@ -178,7 +191,8 @@ func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Polic
 		}
 		f := tensor(shape)
 		copy(f.Data, noise(rand.New(rand.NewPCG(uint64(i), 1)), size(shape)))
-		names, in, inputs = append(names, v), append(in, f), append(inputs, onnx.Value{Name: v, Elem: float, Shape: shape, Known: true})
+		names, in, inputs = append(names, v), append(in, f), append(inputs,
+			onnx.Value{Name: v, Elem: float, Shape: shape, Known: true})
 	}
 	m.SetInputs(inputs...)
 	m.SetOutputs(onnx.Value{Name: arrived["x"], Elem: float})
@@ -209,19 +223,20 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// TestWeighted holds that the derivative of the softmax of attention is that of any
-// softmax, and that its sum is over a head's channels where these are fewer than the
-// tokens; whatever else is made of the softmax.
+// TestWeighted holds that the derivative of the softmax of attention is that of any softmax, and that its sum
+// is over a head's channels where these are fewer than the tokens; whatever else is made of the softmax.
 func TestWeighted(t *testing.T) {
 	const tokens = 5
 	// By this rule the softmax doesn't see what is made of it.
-	hidden := Policy{Cases: []Case{{Match: Type("Softmax"), Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-		return op.VJP(b, n, []Value{b.Unary("Identity", r[0])})
-	}}}}
+	hidden := Policy{Cases: []Case{{Match: Type("Softmax"),
+		Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+			return op.VJP(b, n, []Value{b.Unary("Identity", r[0])})
+		}}}}
 	attention := [][]string{{"Softmax", "p", "x"}, {"MatMul", "other", "p", "w"}, {"MatMul", "y", "p", "v"}}
 	for channels, summed := range map[int]int{3: 3, 7: tokens} {
 		values := []int{2, tokens, channels}
-		shapes := map[string][]int{"x": {2, tokens, tokens}, "v": values, "w": values, "other": values, "y": values}
+		shapes := map[string][]int{"x": {2, tokens, tokens}, "v": values, "w": values, "other": values,
+			"y": values}
 		_, want := derivative(t, attention, shapes, hidden)
 		g, got := derivative(t, attention, shapes, Derivative())
 		near(t, fmt.Sprintf("%d channels", channels), got, want)

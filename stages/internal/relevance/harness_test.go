@@ -68,7 +68,8 @@ func model(t testing.TB, op *Op, ex Example) (*onnx.Model, []int) {
 		default:
 			in[i] = inputName(i)
 			v := noise(rand.New(rand.NewPCG(uint64(i), 1)), size(ex.Inputs[i]))
-			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, onnx.FloatTensor(in[i], v, ex.Inputs[i]...))
+			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
+				onnx.FloatTensor(in[i], v, ex.Inputs[i]...))
 		}
 	}
 	var out []string
@@ -100,7 +101,8 @@ func constant(t testing.TB, name string, v any) *onnxpb.TensorProto {
 	case bool:
 		return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL), RawData: flags(v)}
 	case []bool:
-		return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL), Dims: []int64{int64(len(v))}, RawData: flags(v...)}
+		return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL),
+			Dims: []int64{int64(len(v))}, RawData: flags(v...)}
 	case *onnxpb.TensorProto:
 		return &onnxpb.TensorProto{Name: name, DataType: v.DataType, Dims: v.Dims, RawData: v.RawData}
 	}
@@ -118,8 +120,8 @@ func flags(v ...bool) []byte {
 	return out
 }
 
-// noise returns multiples of 1/16 of at least 1/4 and at most 2 in size: sums of
-// their products are exact in float32, so that what's measured isn't rounding.
+// noise returns multiples of 1/16 of at least 1/4 and at most 2 in size: sums of their products are exact in
+// float32, so that what's measured isn't rounding.
 func noise(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -199,7 +201,8 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 		b.back = append(b.back, arrived[x] != "")
 		if arrived[x] != "" {
 			outputs = append(outputs, "out"+x)
-			m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("out"+x, "Identity", []string{arrived[x]}, []string{"out" + x}))
+			m.Proto.Graph.Node = append(m.Proto.Graph.Node,
+				onnx.NewNode("out"+x, "Identity", []string{arrived[x]}, []string{"out" + x}))
 			outs = append(outs, onnx.Value{Name: "out" + x, Elem: float})
 		}
 	}
@@ -219,8 +222,8 @@ func (b *bench) load(m *onnx.Model, in, out []string, d stages.Device) (*ort.Ses
 
 func (b *bench) close() { b.session.Close() }
 
-// run returns the outputs for the inputs x, and where the cotangents u arrive, nil
-// for inputs where nothing does.
+// run returns the outputs for the inputs x, and where the cotangents u arrive, nil for inputs where nothing
+// does.
 func (b *bench) run(t testing.TB, x, u [][]float32) (y, back [][]float32) {
 	t.Helper()
 	var in, out []ort.Value

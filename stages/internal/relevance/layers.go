@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Layers returns the values that experiments call the middle and the final layer,
-// "" where a model has none: final is the last value before places are pooled or
-// flattened away, middle the one in the middle of the list that final ends.
+// Layers returns the values that experiments call the middle and the final layer, "" where a model has none:
+// final is the last value before places are pooled or flattened away, middle the one in the middle of the
+// list that final ends.
 //
 // The list has the values that
 //
@@ -19,10 +19,9 @@ import (
 //   - a layer ends with: what an activation makes, or a sum of branches that no
 //     activation follows, as in residual streams. Pooling ends no layer.
 //
-// For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs
-// behind the stem and each block, middle the last one of layer2: as in Rao, Böhle
-// and Schiele, CVPR 2022, section 4. Where the answer is read off a class token,
-// the last block's patches no longer matter, and the list ends before that block.
+// For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs behind the stem and each
+// block, middle the last one of layer2: as in Rao, Böhle and Schiele, CVPR 2022, section 4. Where the answer
+// is read off a class token, the last block's patches no longer matter, and the list ends before that block.
 func Layers(g *onnx.Graph) (middle, final Value) {
 	p := newPath(g)
 	var list []int // positions of nodes
@@ -46,8 +45,8 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	return middle, final
 }
 
-// A path is what lies between a model's input and its answer: the nodes that
-// depend on the one and that the other depends on, through data.
+// A path is what lies between a model's input and its answer: the nodes that depend on the one and that the
+// other depends on, through data.
 type path struct {
 	g      *onnx.Graph
 	near   *neighbours
@@ -58,13 +57,13 @@ type path struct {
 	reads  map[Value][]int
 	before []int // by node: the last node that reads what was made before it
 
-	// What was found of nodes. Branches that meet again would else be followed again
-	// and again.
+	// What was found of nodes. Branches that meet again would else be followed again and again.
 	active, factors map[int]bool
 }
 
 func newPath(g *onnx.Graph) *path {
-	p := &path{g: g, near: newNeighbours(g), ops: map[string]*Op{}, makers: map[Value]int{}, on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
+	p := &path{g: g, near: newNeighbours(g), ops: map[string]*Op{}, makers: map[Value]int{},
+		on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
 	for _, o := range All() {
 		p.ops[o.Type] = o
 	}
@@ -73,7 +72,8 @@ func newPath(g *onnx.Graph) *path {
 		from[v.Name] = true
 	}
 	for _, n := range g.Proto.Graph.Node {
-		if node := (onnx.Node{NodeProto: n}); slices.ContainsFunc(p.data(node), func(v Value) bool { return from[v] }) {
+		if node := (onnx.Node{NodeProto: n}); slices.ContainsFunc(p.data(node),
+			func(v Value) bool { return from[v] }) {
 			for _, v := range n.Output {
 				from[v] = true
 			}
@@ -143,8 +143,8 @@ func (p *path) lastRead(v Value) int {
 	return -1
 }
 
-// cut returns what node i makes if everything passes through it: nodes come in
-// order, so nothing that was made before may be read after it.
+// cut returns what node i makes if everything passes through it: nodes come in order, so nothing that was
+// made before may be read after it.
 func (p *path) cut(i int) (Value, bool) {
 	var made []Value
 	for _, v := range p.nodes[i].Output {
@@ -171,8 +171,7 @@ func (p *path) ends(i int) bool {
 	return slices.ContainsFunc(p.reads[n.Output[0]], func(k int) bool { return !p.activates(k) })
 }
 
-// activates reports whether node i makes the result of an activation, gates
-// included, or joins such results.
+// activates reports whether node i makes the result of an activation, gates included, or joins such results.
 func (p *path) activates(i int) bool {
 	known, ok := p.active[i]
 	if !ok {
@@ -212,11 +211,11 @@ func (p *path) branches(n onnx.Node) int {
 	return count
 }
 
-// attention returns the last node that makes attention of tokens to tokens, -1 if
-// there is none.
+// attention returns the last node that makes attention of tokens to tokens, -1 if there is none.
 func (p *path) attention() int {
 	for i, n := range slices.Backward(p.nodes) {
-		if s := p.g.Shape(n.Output[0]); n.OpType == "Softmax" && len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
+		if s := p.g.Shape(n.Output[0]); n.OpType == "Softmax" && len(s) >= 3 && s[len(s)-1] == s[len(s)-2] &&
+			s[len(s)-1] > 1 {
 			return i
 		}
 	}

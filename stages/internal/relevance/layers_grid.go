@@ -6,16 +6,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// grids tells which values have places in the image, of values asked about in the order
-// in which they are made.
+// grids tells which values have places in the image, of values asked about in the order in which they are
+// made.
 type grids struct {
 	g    *onnx.Graph
 	near *neighbours
-	// kept are the values with the image's own axes, which strides may have shortened by
-	// different factors.
+	// kept are the values with the image's own axes, which strides may have shortened by different factors.
 	kept map[Value]bool
-	// like are the grids that others, whose axes were taken apart and put together again,
-	// may have the proportions of: the image's and that of the last layer.
+	// like are the grids that others, whose axes were taken apart and put together again, may have the
+	// proportions of: the image's and that of the last layer.
 	like [][]int
 }
 
@@ -54,9 +53,9 @@ func (p *path) keepsAxes(n onnx.Node) bool {
 	return true
 }
 
-// places reports whether a value has places in the image. A value has that is made of the
-// image with its axes kept; of others, those of tokens in a square and those with the
-// proportions of the image or of the layer before: blocks of tokens are no grid.
+// places reports whether a value has places in the image. A value has that is made of the image with its axes
+// kept; of others, those of tokens in a square and those with the proportions of the image or of the layer
+// before: blocks of tokens are no grid.
 func (s *grids) places(v Value) bool {
 	shape := s.g.Shape(v)
 	if len(shape) != 3 && len(shape) != 4 {
@@ -71,7 +70,8 @@ func (s *grids) places(v Value) bool {
 		return false
 	}
 	grid := slices.Delete(slices.Clone(shape[1:]), axis-1, axis)
-	if !s.kept[v] && len(s.like) > 0 && !slices.ContainsFunc(s.like, func(other []int) bool { return alike(grid, other) }) {
+	if !s.kept[v] && len(s.like) > 0 &&
+		!slices.ContainsFunc(s.like, func(other []int) bool { return alike(grid, other) }) {
 		return false
 	}
 	s.like = append(s.like[:min(1, len(s.like))], grid)

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// sketch makes a graph of lines such as "y = Conv(x, w) 2,8,4,4". The input is x,
-// the output what the last line makes. What no line makes is a weight.
+// sketch makes a graph of lines such as "y = Conv(x, w) 2,8,4,4". The input is x, the output what the last
+// line makes. What no line makes is a weight.
 func sketch(t *testing.T, text string) *onnx.Graph {
 	t.Helper()
 	types := map[string]onnx.Type{"x": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 16, 16}}}
@@ -67,16 +67,21 @@ func TestLayers(t *testing.T) {
 	last = "h0"
 	for i := range 8 { // ResNet-18: four layers of two blocks
 		resnet += strings.NewReplacer("#", fmt.Sprint(i), "@", last).Replace(
-			"a# = Conv(@, w) 2,8,4,4\nb# = Relu(a#) 2,8,4,4\nc# = Conv(b#, w) 2,8,4,4\nd# = Add(c#, @) 2,8,4,4\nblock# = Relu(d#) 2,8,4,4\n")
+			"a# = Conv(@, w) 2,8,4,4\nb# = Relu(a#) 2,8,4,4\nc# = Conv(b#, w) 2,8,4,4\nd# = Add(c#, @) " +
+				"2,8,4,4\nblock# = Relu(d#) 2,8,4,4\n")
 		last = fmt.Sprintf("block%d", i)
 	}
 	resnet += "g = GlobalAveragePool(block7) 2,8,1,1\nf = Flatten(g) 2,8\ny = Gemm(f, w) 2,10\n"
 
-	vit := "e = Conv(x, w) 2,6,4,4\nr = Reshape(e, s) 2,6,16\nt = Transpose(r) 2,16,6\nz = Concat(t, token) 2,17,6\nb0 = Add(z, w) 2,17,6\n"
+	vit := "e = Conv(x, w) 2,6,4,4\nr = Reshape(e, s) 2,6,16\nt = Transpose(r) 2,16,6\nz = Concat(t, " +
+		"token) 2,17,6\nb0 = Add(z, w) 2,17,6\n"
 	for i := range 3 {
-		vit += strings.NewReplacer("#", fmt.Sprint(i), "@", fmt.Sprintf("b%d", i), "+", fmt.Sprint(i+1)).Replace(
-			"n# = LayerNormalization(@, w, w) 2,17,6\nq# = MatMul(n#, w) 2,17,6\nk# = MatMul(n#, w) 2,6,17\nl# = MatMul(q#, k#) 2,17,17\n" +
-				"s# = Softmax(l#) 2,17,17\no# = MatMul(s#, n#) 2,17,6\na# = Add(o#, @) 2,17,6\nm# = MatMul(a#, w) 2,17,6\nu# = Relu(m#) 2,17,6\nb+ = Add(u#, a#) 2,17,6\n")
+		vit += strings.NewReplacer("#", fmt.Sprint(i), "@", fmt.Sprintf("b%d", i), "+",
+			fmt.Sprint(i+1)).Replace(
+			"n# = LayerNormalization(@, w, w) 2,17,6\nq# = MatMul(n#, w) 2,17,6\nk# = MatMul(n#, w) " +
+				"2,6,17\nl# = MatMul(q#, k#) 2,17,17\n" +
+				"s# = Softmax(l#) 2,17,17\no# = MatMul(s#, n#) 2,17,6\na# = Add(o#, @) 2,17,6\nm# = " +
+				"MatMul(a#, w) 2,17,6\nu# = Relu(m#) 2,17,6\nb+ = Add(u#, a#) 2,17,6\n")
 	}
 	token := vit + "n = LayerNormalization(b3, w, w) 2,17,6\nc = Gather(n, i) 2,6\ny = Gemm(c, w) 2,10\n"
 	mean := vit + "n = LayerNormalization(b3, w, w) 2,17,6\nc = ReduceMean(n) 2,6\ny = Gemm(c, w) 2,10\n"

@@ -8,12 +8,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// MaxOtherTokens is how many tokens may stand before those of the places: class tokens,
-// one of distillation, registers.
+// MaxOtherTokens is how many tokens may stand before those of the places: class tokens, one of distillation,
+// registers.
 const MaxOtherTokens = 8
 
-// TokenGrid returns the side of the square grid that tokens stand for, and how many
-// stand before it without a place. The side is 0 where there is no such grid.
+// TokenGrid returns the side of the square grid that tokens stand for, and how many stand before it without a
+// place. The side is 0 where there is no such grid.
 func TokenGrid(tokens int) (side, others int) {
 	side = int(math.Sqrt(float64(tokens)))
 	others = tokens - side*side
@@ -23,12 +23,11 @@ func TokenGrid(tokens int) (side, others int) {
 	return side, others
 }
 
-// ChannelAxis returns which axis of a value holds its channels, as the nearest node
-// says that mixes, normalises or pools them: 1 for the feature maps of most
-// convolutional nets, the last one for tokens, and for windows and feature maps that
-// nets like Swin keep that way. Where no node says it, it is the one that a linear
-// layer acts along, as between the two of a ConvNeXt block; where there is none, feature
-// maps have it first and tokens last.
+// ChannelAxis returns which axis of a value holds its channels, as the nearest node says that mixes,
+// normalises or pools them: 1 for the feature maps of most convolutional nets, the last one for tokens, and
+// for windows and feature maps that nets like Swin keep that way. Where no node says it, it is the one that a
+// linear layer acts along, as between the two of a ConvNeXt block; where there is none, feature maps have it
+// first and tokens last.
 func ChannelAxis(g *onnx.Graph, v Value) int { return newNeighbours(g).channelAxis(v) }
 
 // neighbours knows the nodes that make and read each value of a graph.
@@ -78,23 +77,22 @@ func (b *neighbours) channelAxis(v Value) int {
 	return rank - 1
 }
 
-// A sight is a value near the one that is asked about: axes has, for each axis of
-// it, the one of that value.
+// A sight is a value near the one that is asked about: axes has, for each axis of it, the one of that value.
 type sight struct {
 	value Value
 	axes  []int
 }
 
-// How far [neighbours.nearest] goes: so many values, and so many nodes. A model's layers are
-// asked about one by one, and in a graph of thousands of nodes each may be near all others.
+// How far [neighbours.nearest] goes: so many values, and so many nodes. A model's layers are asked about one
+// by one, and in a graph of thousands of nodes each may be near all others.
 const (
 	mostSights     = 200
 	mostNeighbours = 10 * mostSights
 )
 
-// nearest goes from v in both directions through what leaves the axes apart, and
-// returns what the first node says that knows; -1 if none does. A linear layer behind a
-// Reshape counts only where no node knows: those of MLP-Mixer mix tokens too.
+// nearest goes from v in both directions through what leaves the axes apart, and returns what the first node
+// says that knows; -1 if none does. A linear layer behind a Reshape counts only where no node knows: those of
+// MLP-Mixer mix tokens too.
 func (b *neighbours) nearest(v Value) int {
 	g := b.g
 	start := make([]int, len(g.Shape(v)))
@@ -128,9 +126,9 @@ func (b *neighbours) nearest(v Value) int {
 	return mixed
 }
 
-// linear reports whether a node beside v makes it rows of a matrix, each along v's last
-// axis, for a linear layer, or makes v of such a layer's rows. ONNX Runtime turns a linear
-// layer on more than two axes into Reshape, Gemm and Reshape.
+// linear reports whether a node beside v makes it rows of a matrix, each along v's last axis, for a linear
+// layer, or makes v of such a layer's rows. ONNX Runtime turns a linear layer on more than two axes into
+// Reshape, Gemm and Reshape.
 func (b *neighbours) linear(n onnx.Node, v Value) bool {
 	defer n.Named()
 	g := b.g
@@ -146,7 +144,8 @@ func (b *neighbours) linear(n onnx.Node, v Value) bool {
 		return false
 	}
 	for m := range b.of(rows) {
-		if (m.OpType == "MatMul" || m.OpType == "Gemm" && m.Int("transA", 0) == 0) && g.Weight(m.In(1)) != nil &&
+		if (m.OpType == "MatMul" || m.OpType == "Gemm" && m.Int("transA", 0) == 0) &&
+			g.Weight(m.In(1)) != nil &&
 			(m.In(0) == rows || m.Output[0] == rows) {
 			return true
 		}
@@ -154,8 +153,7 @@ func (b *neighbours) linear(n onnx.Node, v Value) bool {
 	return false
 }
 
-// verdict returns which axis of v a node beside it takes for the channels, -1 if it
-// doesn't say.
+// verdict returns which axis of v a node beside it takes for the channels, -1 if it doesn't say.
 func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 	defer n.Named()
 	rank := len(g.Shape(v))
@@ -163,7 +161,8 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 		return -1
 	}
 	switch n.OpType {
-	case "Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GlobalAveragePool", "GlobalMaxPool",
+	case "Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GlobalAveragePool",
+		"GlobalMaxPool",
 		"AveragePool", "MaxPool", "LRN", "DepthToSpace", "SpaceToDepth":
 		return 1
 	case "LayerNormalization":
@@ -195,7 +194,8 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 		for i := range 2 {
 			w := n.In(i)
 			if s := g.Shape(w); g.Weight(w) != nil && len(s) > 0 && len(s) <= rank {
-				if wide := slices.IndexFunc(s, func(d int) bool { return d > 1 }); wide >= 0 && size(s) == s[wide] {
+				if wide := slices.IndexFunc(s,
+					func(d int) bool { return d > 1 }); wide >= 0 && size(s) == s[wide] {
 					return rank - len(s) + wide // a number for each channel
 				}
 			}
@@ -204,8 +204,7 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 	return -1
 }
 
-// along returns the values on the other side of a node that keeps the axes of at
-// apart.
+// along returns the values on the other side of a node that keeps the axes of at apart.
 func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
 	defer n.Named()
 	var out []sight
@@ -226,7 +225,8 @@ func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
 			axes[p] = at.axes[i]
 		}
 		return []sight{{n.In(0), axes}}
-	case "Reshape", "MatMul", "Gemm", "Gather", "Flatten", "Shape", "Squeeze", "Unsqueeze", "ReduceMean", "Softmax":
+	case "Reshape", "MatMul", "Gemm", "Gather", "Flatten", "Shape", "Squeeze", "Unsqueeze", "ReduceMean",
+		"Softmax":
 		return nil
 	}
 	for _, v := range slices.Concat(n.Input, n.Output) {

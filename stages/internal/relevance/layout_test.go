@@ -22,8 +22,11 @@ func TestChannelAxis(t *testing.T) {
 			v = Add(d, b) 2,4,4,8
 			y = LayerNormalization(v, w, w) 2,4,4,8`, "v", 3},
 		{"tokens", "v = Reshape(x, s) 2,16,48\ny = LayerNormalization(v, w, w) 2,16,48", "v", 2},
-		{"through a Transpose", "v = Relu(x) 2,3,16,16\nt = Transpose(v) 2,16,16,3\ny = LayerNormalization(t, w, w) 2,16,16,3", "v", 1},
-		{"through a Transpose, backwards", "a = Conv(x, w) 2,8,4,4\nb = Transpose(a) 2,4,4,8\nv = Relu(b) 2,4,4,8", "v", 3},
+		{"through a Transpose",
+			"v = Relu(x) 2,3,16,16\nt = Transpose(v) 2,16,16,3\ny = LayerNormalization(t, w, w) 2,16,16,3",
+			"v", 1},
+		{"through a Transpose, backwards",
+			"a = Conv(x, w) 2,8,4,4\nb = Transpose(a) 2,4,4,8\nv = Relu(b) 2,4,4,8", "v", 3},
 		{"the nearest counts", `
 			v = Relu(x) 2,3,16,16
 			a = LayerNormalization(v, w, w) 2,3,16,16
@@ -35,10 +38,16 @@ func TestChannelAxis(t *testing.T) {
 			c = Reshape(b, s) 2,16,16,24
 			d = Erf(c) 2,16,16,24
 			v = Mul(d, c) 2,16,16,24`, "v", 3},
-		{"before one", "v = Relu(x) 2,16,4,24\na = Exp(v) 2,16,4,24\nb = Reshape(a, s) 128,24\ny = Gemm(b, w, w) 128,8", "v", 3},
-		{"before one, through a Transpose", "v = Relu(x) 2,24,256\nt = Transpose(v) 2,256,24\nb = Reshape(t, s) 512,24\ny = MatMul(b, w) 512,8", "v", 1},
-		{"a Reshape that doesn't keep the last axis", "v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 2,128\ny = Gemm(b, w, w) 2,8", "v", 1},
-		{"a Reshape for something else", "v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 64,4\ny = Softmax(b) 64,4", "v", 1},
+		{"before one",
+			"v = Relu(x) 2,16,4,24\na = Exp(v) 2,16,4,24\nb = Reshape(a, s) 128,24\ny = Gemm(b, w, w) 128,8",
+			"v", 3},
+		{"before one, through a Transpose",
+			"v = Relu(x) 2,24,256\nt = Transpose(v) 2,256,24\nb = Reshape(t, s) 512,24\ny = MatMul(b, w) " +
+				"512,8", "v", 1},
+		{"a Reshape that doesn't keep the last axis",
+			"v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 2,128\ny = Gemm(b, w, w) 2,8", "v", 1},
+		{"a Reshape for something else", "v = Relu(x) 2,8,4,4\nb = Reshape(v, s) 64,4\ny = Softmax(b) 64,4",
+			"v", 1},
 		{"a linear layer that mixes tokens", `
 			a = Reshape(x, s) 96,16
 			b = Gemm(a, w, w) 96,16
@@ -67,7 +76,8 @@ func TestChannelAxis(t *testing.T) {
 }
 
 func TestTokenGrid(t *testing.T) {
-	for tokens, want := range map[int][2]int{16: {4, 0}, 17: {4, 1}, 204: {14, 8}, 205: {0, 0}, 1: {0, 0}, 3: {0, 0}, 5: {2, 1}} {
+	for tokens, want := range map[int][2]int{16: {4, 0}, 17: {4, 1}, 204: {14, 8}, 205: {0, 0}, 1: {0, 0},
+		3: {0, 0}, 5: {2, 1}} {
 		if side, others := TokenGrid(tokens); side != want[0] || others != want[1] {
 			t.Errorf("%d tokens: side %d and %d others, want %v", tokens, side, others, want)
 		}

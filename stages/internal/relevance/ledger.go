@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// An Entry says what became of the relevance at a node: values of shape [1], each a
-// sum over everything in a batch.
+// An Entry says what became of the relevance at a node: values of shape [1], each a sum over everything in a
+// batch.
 type Entry struct {
 	Node, Op  string
 	Arrives   Value // at its outputs
@@ -12,8 +12,8 @@ type Entry struct {
 	Size      Value // the sum of magnitudes of what leaves
 }
 
-// Audit is [Backward], and returns besides what becomes of relevance at every node on
-// the way, from the seeds on.
+// Audit is [Backward], and returns besides what becomes of relevance at every node on the way, from the seeds
+// on.
 func Audit(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, []Entry, error) {
 	b := newBuilder(g)
 	b.accounts, b.accountsOf = true, p.Name

@@ -26,8 +26,8 @@ func claimed(t *testing.T, in []int, shapes map[string][]int, nodes ...*onnxpb.N
 	return g
 }
 
-// TestLargeConstants holds that a value which the model says is large, and needn't be
-// made to be read about, doesn't make constants that fill the memory.
+// TestLargeConstants holds that a value which the model says is large, and needn't be made to be read about,
+// doesn't make constants that fill the memory.
 func TestLargeConstants(t *testing.T) {
 	const large = 1 << 27
 	axis := onnx.Attr{Name: "axis", Value: 1}
@@ -40,22 +40,29 @@ func TestLargeConstants(t *testing.T) {
 		attrs     []onnx.Attr
 	}{
 		{"ones", []int{2, large}, []int{2, large}, "Softmax", nil, []onnx.Attr{axis}},
-		{"ones of two axes", []int{2, 1, 1}, []int{2, 1 << 14, 1 << 14}, "Expand", []*onnxpb.TensorProto{onnx.IntTensor("c", []int64{2, 1 << 14, 1 << 14}, 3)}, nil},
-		{"a band", []int{2, 1 << 14, 2, 2}, []int{2, 1 << 14, 2, 2}, "LRN", nil, []onnx.Attr{{Name: "size", Value: 3}}},
-		{"who copies whom", []int{2, 1 << 14}, []int{2, 1<<14 + 1}, "Pad", []*onnxpb.TensorProto{onnx.IntTensor("c", []int64{0, 0, 0, 1}, 4)}, []onnx.Attr{pad}},
-		{"where the largest is", []int{2, large}, []int{2, 1}, "ReduceMax", nil, []onnx.Attr{{Name: "axes", Value: []int64{1}}}},
-		{"what was picked", []int{2, large}, []int{2, 2}, "Gather", []*onnxpb.TensorProto{onnx.IntTensor("c", []int64{0, 2}, 2)}, []onnx.Attr{axis}},
+		{"ones of two axes", []int{2, 1, 1}, []int{2, 1 << 14, 1 << 14}, "Expand",
+			[]*onnxpb.TensorProto{onnx.IntTensor("c", []int64{2, 1 << 14, 1 << 14}, 3)}, nil},
+		{"a band", []int{2, 1 << 14, 2, 2}, []int{2, 1 << 14, 2, 2}, "LRN", nil,
+			[]onnx.Attr{{Name: "size", Value: 3}}},
+		{"who copies whom", []int{2, 1 << 14}, []int{2, 1<<14 + 1}, "Pad",
+			[]*onnxpb.TensorProto{onnx.IntTensor("c", []int64{0, 0, 0, 1}, 4)}, []onnx.Attr{pad}},
+		{"where the largest is", []int{2, large}, []int{2, 1}, "ReduceMax", nil,
+			[]onnx.Attr{{Name: "axes", Value: []int64{1}}}},
+		{"what was picked", []int{2, large}, []int{2, 2}, "Gather",
+			[]*onnxpb.TensorProto{onnx.IntTensor("c", []int64{0, 2}, 2)}, []onnx.Attr{axis}},
 	} {
 		in := []string{"x"}
 		for _, c := range tt.constants {
 			in = append(in, c.Name)
 		}
-		g := claimed(t, tt.from, map[string][]int{"y": tt.to, "s": tt.to}, onnx.NewNode("large", tt.op, in, []string{"y"}, tt.attrs...))
+		g := claimed(t, tt.from, map[string][]int{"y": tt.to, "s": tt.to},
+			onnx.NewNode("large", tt.op, in, []string{"y"}, tt.attrs...))
 		for _, c := range tt.constants {
 			g.AddWeight(c)
 		}
 		_, err := Backward(g, map[Value]Value{"y": "s"}, []Value{"x"}, Policy{})
-		if want := "node " + tt.op + ` "large"`; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "too much memory") {
+		if want := "node " + tt.op + ` "large"`; err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "too much memory") {
 			t.Errorf("%s: error %v, want one of %s", tt.name, err, want)
 		}
 	}
@@ -74,8 +81,8 @@ func TestManyLargeConstants(t *testing.T) {
 	}
 }
 
-// TestBranchesThatMeet holds that nodes whose branches part and meet many times are
-// followed once, not once for every way through them.
+// TestBranchesThatMeet holds that nodes whose branches part and meet many times are followed once, not once
+// for every way through them.
 func TestBranchesThatMeet(t *testing.T) {
 	hang := time.AfterFunc(time.Minute, func() { panic("every way is followed") })
 	defer hang.Stop()
@@ -87,7 +94,9 @@ func TestBranchesThatMeet(t *testing.T) {
 		for range 100 {
 			next := at + "'"
 			shapes[next] = shape
-			nodes = append(nodes, onnx.NewNode("", "Concat", []string{at, at}, []string{next}, onnx.Attr{Name: "axis", Value: 1}))
+			nodes = append(nodes,
+				onnx.NewNode("", "Concat", []string{at, at}, []string{next},
+					onnx.Attr{Name: "axis", Value: 1}))
 			at = next
 		}
 		nodes = append(nodes, onnx.NewNode("", "Relu", []string{at}, []string{"end"}))
@@ -97,7 +106,8 @@ func TestBranchesThatMeet(t *testing.T) {
 			t.Error("attention that nothing reads was found")
 		}
 		ChannelAxis(g, "a")
-		for _, p := range []Policy{plainLRP(), TIBAV(), RAP().Policy(), AbsLRP{Variant: AbsLRPPaper, MaxPool: MaxPoolAuto, Ablation: AblationNone}.Policy()} {
+		for _, p := range []Policy{plainLRP(), TIBAV(), RAP().Policy(),
+			AbsLRP{Variant: AbsLRPPaper, MaxPool: MaxPoolAuto, Ablation: AblationNone}.Policy()} {
 			// An error or none, as the shapes can't be: what counts is that it ends.
 			_, _ = Backward(g.Clone(), map[Value]Value{"end": "s"}, []Value{"x"}, p)
 		}

@@ -6,11 +6,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An LRP is a composite of layer-wise relevance propagation: which rule carries
-// relevance through which layers. Bach et al., "On Pixel-Wise Explanations for
-// Non-Linear Classifier Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015;
-// the names of rules and composites are those of Montavon et al., "Layer-Wise Relevance
-// Propagation: An Overview", 2019, and of Zennit.
+// An LRP is a composite of layer-wise relevance propagation: which rule carries relevance through which
+// layers. Bach et al., "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
+// Relevance Propagation", PLOS ONE 2015; the names of rules and composites are those of Montavon et al.,
+// "Layer-Wise Relevance Propagation: An Overview", 2019, and of Zennit.
 //
 // Layers with weights follow Conv, Dense and First. Everything else is treated alike:
 //
@@ -26,8 +25,8 @@ import (
 // What has none of these forms is refused.
 type LRP struct {
 	Conv, Dense LayerRule
-	// First is for the layers with weights before which there is none; those of the
-	// zero rule follow Conv or Dense.
+	// First is for the layers with weights before which there is none; those of the zero rule follow Conv or
+	// Dense.
 	First LayerRule
 	// Stabiliser is the ε of shares, added with the sign of what is shared.
 	Stabiliser float32
@@ -52,18 +51,16 @@ const (
 type Gates string
 
 const (
-	// GatesConstant counts gates and attention as constants: all goes to the other
-	// factor. A gate is what is made of a Softmax or of sigmoids alone, see gate.go, or
-	// else the factor that is repeated. Ali et al., "XAI for Transformers", ICML 2022,
-	// section 4.
+	// GatesConstant counts gates and attention as constants: all goes to the other factor. A gate is what is
+	// made of a Softmax or of sigmoids alone, see gate.go, or else the factor that is repeated. Ali et al.,
+	// "XAI for Transformers", ICML 2022, section 4.
 	GatesConstant Gates = "constant"
-	// GatesHalved gives either factor one half, and takes Softmax's derivative times
-	// its input. AttnLRP, propositions 3.1 and 3.3.
+	// GatesHalved gives either factor one half, and takes Softmax's derivative times its input. AttnLRP,
+	// propositions 3.1 and 3.3.
 	GatesHalved Gates = "halved"
 )
 
-// A LayerRule carries relevance through a layer with weights. The zero LayerRule is
-// none.
+// A LayerRule carries relevance through a layer with weights. The zero LayerRule is none.
 type LayerRule struct {
 	Name string // with its parameters
 	back func(b *Builder, l layer, r Value) Value
@@ -120,8 +117,7 @@ func (r LayerRule) rule(p LRP) Rule {
 	}
 }
 
-// activation matches what is applied to each element alone and is known to keep
-// what it says.
+// activation matches what is applied to each element alone and is known to keep what it says.
 func activation(b *Builder, op *Op, n onnx.Node) bool {
 	switch n.OpType {
 	case "Abs", "Cos", "Exp", "Log", "Pow", "Reciprocal", "Sin", "Sqrt":

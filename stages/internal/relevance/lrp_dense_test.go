@@ -10,15 +10,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A dense layer is z = W·x + b written out, in float64: W[j][i] for output j and
-// input i of one image.
+// A dense layer is z = W·x + b written out, in float64: W[j][i] for output j and input i of one image.
 type denseLayer struct {
 	w [][]float64
 	b []float64
 }
 
-// denseOf writes out the layer of an example: a Conv of images without dilation, a
-// Gemm whose weights are transposed, or a MatMul of vectors.
+// denseOf writes out the layer of an example: a Conv of images without dilation, a Gemm whose weights are
+// transposed, or a MatMul of vectors.
 func denseOf(op *Op, ex Example) denseLayer {
 	weights := noise(rand.New(rand.NewPCG(1, 1)), size(ex.Inputs[1]))
 	var bias []float32
@@ -96,8 +95,8 @@ func away(z, epsilon float64) float64 {
 	return z + epsilon
 }
 
-// A message says how much of the relevance at output j is input i's, given x, one
-// row of weights and the bias.
+// A message says how much of the relevance at output j is input i's, given x, one row of weights and the
+// bias.
 type message func(x, w []float64, b float64) []float64
 
 // propagate applies a message to one image.
@@ -178,8 +177,8 @@ func gammaRule(gamma, epsilon float64, bias bool) message {
 	}
 }
 
-// TestRulesAgainstDense holds every rule of layers with weights against its formula
-// written out over all pairs of input and output, in float64.
+// TestRulesAgainstDense holds every rule of layers with weights against its formula written out over all
+// pairs of input and output, in float64.
 func TestRulesAgainstDense(t *testing.T) {
 	low, high := []float32{-2.5, -3, -2.25}, []float32{2.5, 2.25, 3}
 	box := func(bound func(i int) (float64, float64)) message {
@@ -198,8 +197,10 @@ func TestRulesAgainstDense(t *testing.T) {
 		{Epsilon(0), true, func([]float64, Example) message { return shares(product, same, 0) }},
 		{ZPlus(1e-6), true, func([]float64, Example) message { return alphaBeta(1, 0, 1e-6, true) }},
 		{ZPlus(0), false, func([]float64, Example) message { return alphaBeta(1, 0, 0, false) }},
-		{AlphaBeta(2, 1, 1e-6), true, func([]float64, Example) message { return alphaBeta(2, 1, 1e-6, true) }},
-		{AlphaBeta(1.5, 0.5, 1e-6), false, func([]float64, Example) message { return alphaBeta(1.5, 0.5, 1e-6, false) }},
+		{AlphaBeta(2, 1, 1e-6), true,
+			func([]float64, Example) message { return alphaBeta(2, 1, 1e-6, true) }},
+		{AlphaBeta(1.5, 0.5, 1e-6), false,
+			func([]float64, Example) message { return alphaBeta(1.5, 0.5, 1e-6, false) }},
 		{Gamma(0.25, 1e-3), true, func([]float64, Example) message { return gammaRule(0.25, 1e-3, true) }},
 		{Gamma(1, 1e-3), false, func([]float64, Example) message { return gammaRule(1, 1e-3, false) }},
 		{Flat(1e-6), true, func([]float64, Example) message {
@@ -232,8 +233,12 @@ func TestRulesAgainstDense(t *testing.T) {
 	}{
 		{opConv, Example{Name: "padded", Inputs: [][]int{{2, 3, 5, 4}, {4, 3, 3, 2}, {4}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{2, 1}}, {Name: "pads", Value: []int64{1, 1, 0, 0}}}}},
-		{opConv, Example{Name: "grouped, no bias", Inputs: [][]int{{2, 6, 4, 4}, {4, 3, 2, 2}}, Attrs: []onnx.Attr{{Name: "group", Value: 2}}}},
-		{opGemm, Example{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}},
+		{opConv,
+			Example{Name: "grouped, no bias", Inputs: [][]int{{2, 6, 4, 4}, {4, 3, 2, 2}},
+				Attrs: []onnx.Attr{{Name: "group", Value: 2}}}},
+		{opGemm,
+			Example{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}},
+				Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}},
 		{opMatMul, Example{Name: "weights", Inputs: [][]int{{2, 7}, {7, 5}}, Flow: []int{0}}},
 	} {
 		dense := denseOf(layer.op, layer.ex)
@@ -242,7 +247,8 @@ func TestRulesAgainstDense(t *testing.T) {
 			if layer.ex.Inputs[0][1] != 3 && len(tt.rule.Name) > 4 && tt.rule.Name[:4] == "box(" {
 				continue // bounds for three channels
 			}
-			p := LRP{Conv: tt.rule, Dense: tt.rule, Stabiliser: 1e-6, Bias: tt.bias, Norm: NormMerged, Gates: GatesConstant}
+			p := LRP{Conv: tt.rule, Dense: tt.rule, Stabiliser: 1e-6, Bias: tt.bias, Norm: NormMerged,
+				Gates: GatesConstant}
 			b, err := prepare(t, layer.op, layer.ex, p.Policy(), 1)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -254,7 +260,8 @@ func TestRulesAgainstDense(t *testing.T) {
 			var want []float64
 			for k := range 2 {
 				xk := doubles(x[k*len(x)/2 : (k+1)*len(x)/2])
-				want = append(want, dense.propagate(tt.want(xk, layer.ex), xk, doubles(r[k*len(r)/2:(k+1)*len(r)/2]))...)
+				want = append(want,
+					dense.propagate(tt.want(xk, layer.ex), xk, doubles(r[k*len(r)/2:(k+1)*len(r)/2]))...)
 			}
 			close64(t, name, back[0], want, 1e-5)
 		}

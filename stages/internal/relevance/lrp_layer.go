@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A layer is a node with weights, z = W·x + b, as rules see it: numbers of its
-// inputs, bias −1 if it has none.
+// A layer is a node with weights, z = W·x + b, as rules see it: numbers of its inputs, bias −1 if it has
+// none.
 type layer struct {
 	op                 *Op
 	n                  onnx.Node
@@ -16,8 +16,7 @@ type layer struct {
 	counts             bool // the bias takes a share
 }
 
-// layer returns the node n as a layer, false if it isn't one or its weights depend
-// on the image.
+// layer returns the node n as a layer, false if it isn't one or its weights depend on the image.
 func (b *Builder) layer(op *Op, n onnx.Node) (layer, bool) {
 	l := layer{op: op, n: n, weight: 1, bias: -1}
 	switch n.OpType {
@@ -35,7 +34,8 @@ func (b *Builder) layer(op *Op, n onnx.Node) (layer, bool) {
 	default:
 		return l, false
 	}
-	return l, b.dynamic(n.Input[l.data]) && !b.dynamic(n.Input[l.weight]) && (l.bias < 0 || !b.dynamic(n.Input[2]))
+	return l, b.dynamic(n.Input[l.data]) && !b.dynamic(n.Input[l.weight]) &&
+		(l.bias < 0 || !b.dynamic(n.Input[2]))
 }
 
 func weighted(b *Builder, op *Op, n onnx.Node) bool {
@@ -89,8 +89,7 @@ func (l layer) toBias(b *Builder, bias, s Value) {
 	b.toConstants(b.Mul(b.added(l, bias), s))
 }
 
-// added emits a bias as what the layer adds to its output, in a shape that broadcasts
-// to that.
+// added emits a bias as what the layer adds to its output, in a shape that broadcasts to that.
 func (b *Builder) added(l layer, bias Value) Value {
 	switch l.n.OpType {
 	case "Conv", "ConvTranspose":
@@ -127,8 +126,8 @@ const (
 	atMost0
 )
 
-// quotient emits r/z, with ε added to the magnitude of z, whose sign is +1 for 0.
-// With ε = 0 it is 0 where z is.
+// quotient emits r/z, with ε added to the magnitude of z, whose sign is +1 for 0. With ε = 0 it is 0 where z
+// is.
 func (b *Builder) quotient(r, z Value, epsilon float32, known sign) Value {
 	if epsilon == 0 {
 		size := z
@@ -150,8 +149,8 @@ func (b *Builder) quotient(r, z Value, epsilon float32, known sign) Value {
 	return b.Div(r, z)
 }
 
-// steep emits the mask that is 1 where z is positive, 0 where it is negative, and
-// at0, one of these, where it is 0.
+// steep emits the mask that is 1 where z is positive, 0 where it is negative, and at0, one of these, where it
+// is 0.
 func (b *Builder) steep(z Value, at0 float32) Value {
 	return b.Emit("HardSigmoid", b.Shape(z), []Value{z},
 		onnx.Attr{Name: "alpha", Value: float32(math.MaxFloat32)}, onnx.Attr{Name: "beta", Value: at0})

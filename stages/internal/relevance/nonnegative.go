@@ -2,8 +2,8 @@ package relevance
 
 import "slices"
 
-// nonNegative reports whether no element of v can be negative, as far as the nodes
-// that make it tell without their data.
+// nonNegative reports whether no element of v can be negative, as far as the nodes that make it tell without
+// their data.
 func (b *Builder) nonNegative(v Value) bool {
 	return remember(&b.notNegative, v, b.derivedNonNegative)
 }
@@ -24,7 +24,8 @@ func (b *Builder) derivedNonNegative(v Value) bool {
 		return !slices.ContainsFunc(inputs, func(v Value) bool { return !b.nonNegative(v) })
 	}
 	switch n.OpType {
-	case "Relu", "Sigmoid", "HardSigmoid", "Softmax", "Abs", "Exp", "Softplus", "Sqrt", "ReduceL1", "ReduceL2", "ReduceSumSquare":
+	case "Relu", "Sigmoid", "HardSigmoid", "Softmax", "Abs", "Exp", "Softplus", "Sqrt", "ReduceL1",
+		"ReduceL2", "ReduceSumSquare":
 		return true
 	case "ThresholdedRelu":
 		return n.Float("alpha", 1) >= 0
@@ -35,7 +36,8 @@ func (b *Builder) derivedNonNegative(v Value) bool {
 		return all(n.Input)
 	case "Where":
 		return all(n.Input[1:])
-	case "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
+	case "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMean",
+		"ReduceMin", "ReduceSum":
 		return b.nonNegative(n.Input[0])
 	case "Pad":
 		fill := n.In(2)

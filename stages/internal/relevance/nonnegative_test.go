@@ -18,15 +18,18 @@ func small(t *testing.T) *onnx.Graph {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 3))
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
-		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: Opset}}, Graph: &onnxpb.GraphProto{Name: "g"},
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: Opset}},
+		Graph: &onnxpb.GraphProto{Name: "g"},
 	}}
-	m.SetInputs(onnx.Value{Name: "x", Elem: float, Shape: []int{2, 3, 6, 6}, Known: true}, onnx.Value{Name: "seed", Elem: float, Shape: []int{2, 5}, Known: true})
+	m.SetInputs(onnx.Value{Name: "x", Elem: float, Shape: []int{2, 3, 6, 6}, Known: true},
+		onnx.Value{Name: "seed", Elem: float, Shape: []int{2, 5}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: float})
 	m.Proto.Graph.Initializer = []*onnxpb.TensorProto{
 		onnx.FloatTensor("w", noise(r, 4*27), 4, 3, 3, 3), onnx.FloatTensor("b", noise(r, 4), 4),
 		onnx.FloatTensor("v", noise(r, 5*16), 5, 16), onnx.FloatTensor("c", noise(r, 5), 5),
 	}
-	types := map[string]onnx.Type{"x": {Elem: float, Shape: []int{2, 3, 6, 6}}, "seed": {Elem: float, Shape: []int{2, 5}}}
+	types := map[string]onnx.Type{"x": {Elem: float, Shape: []int{2, 3, 6, 6}},
+		"seed": {Elem: float, Shape: []int{2, 5}}}
 	add := func(op, out string, shape []int, in []string, attrs ...onnx.Attr) {
 		m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode(out, op, in, []string{out}, attrs...))
 		types[out] = onnx.Type{Elem: float, Shape: shape}
@@ -34,7 +37,8 @@ func small(t *testing.T) *onnx.Graph {
 	add("Conv", "conv", []int{2, 4, 4, 4}, []string{"x", "w", "b"})
 	add("Relu", "relu", []int{2, 4, 4, 4}, []string{"conv"})
 	add("MaxPool", "pool", []int{2, 4, 2, 2}, []string{"relu"},
-		onnx.Attr{Name: "kernel_shape", Value: []int64{2, 2}}, onnx.Attr{Name: "strides", Value: []int64{2, 2}})
+		onnx.Attr{Name: "kernel_shape", Value: []int64{2, 2}},
+		onnx.Attr{Name: "strides", Value: []int64{2, 2}})
 	add("Flatten", "flat", []int{2, 16}, []string{"pool"})
 	add("Gemm", "y", []int{2, 5}, []string{"flat", "v", "c"}, onnx.Attr{Name: "transB", Value: 1})
 	g, err := onnx.NewGraph(m, types)
@@ -44,8 +48,8 @@ func small(t *testing.T) *onnx.Graph {
 	return g
 }
 
-// TestHalves holds that what isn't written because data can't be negative changes no
-// bit, and that it is half of the layer's copies.
+// TestHalves holds that what isn't written because data can't be negative changes no bit, and that it is half
+// of the layer's copies.
 func TestHalves(t *testing.T) {
 	runtime := library(t)
 	for _, tt := range []struct {
@@ -53,7 +57,8 @@ func TestHalves(t *testing.T) {
 		want []int // products of matrices with both halves, and with one; the γ-rule reads the layer's own output
 	}{{ZPlus(1e-6), []int{4, 2}}, {AlphaBeta(2, 1, 1e-6), []int{8, 4}}, {Gamma(0.25, 1e-6), []int{9, 5}}} {
 		rule := tt.rule
-		p := LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged, Gates: GatesConstant}.Policy()
+		p := LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged,
+			Gates: GatesConstant}.Policy()
 		var copies []int
 		var results [][]float32
 		for _, both := range []bool{true, false} {
@@ -77,7 +82,8 @@ func TestHalves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := runtime.NewSession(bytes, []string{"x", "seed"}, []string{arrived["x"]}, stages.Device{Class: "cpu", Threads: 1})
+			s, err := runtime.NewSession(bytes, []string{"x", "seed"}, []string{arrived["x"]},
+				stages.Device{Class: "cpu", Threads: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +108,8 @@ func TestHalves(t *testing.T) {
 			}
 			s.Close()
 		}
-		if !slices.EqualFunc(results[0], results[1], func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
+		if !slices.EqualFunc(results[0], results[1],
+			func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
 			t.Errorf("%s: other bits without the halves that are 0", rule.Name)
 		}
 		if !slices.Equal(copies, tt.want) {
@@ -117,16 +124,16 @@ func TestNonNegative(t *testing.T) {
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	for v, want := range map[Value]bool{"x": false, "conv": false, "relu": true, "pool": true, "flat": true, "y": false, "b": false, "": false} {
+	for v, want := range map[Value]bool{"x": false, "conv": false, "relu": true, "pool": true, "flat": true,
+		"y": false, "b": false, "": false} {
 		if got := b.nonNegative(v); got != want {
 			t.Errorf("%q: %t", v, got)
 		}
 	}
 }
 
-// TestNonNegativeHolds holds of every operator that what is claimed of its outputs is
-// true of what ONNX Runtime makes: some of the inputs aren't negative, the others have
-// both signs.
+// TestNonNegativeHolds holds of every operator that what is claimed of its outputs is true of what ONNX
+// Runtime makes: some of the inputs aren't negative, the others have both signs.
 func TestNonNegativeHolds(t *testing.T) {
 	for _, op := range All() {
 		for _, ex := range op.Examples {
@@ -157,7 +164,8 @@ func TestNonNegativeHolds(t *testing.T) {
 					y, _ := s.run(t, x, u)
 					for k, v := range y {
 						if least := slices.Min(v); b.nonNegative(outputName(k)) && least < 0 {
-							t.Errorf("with inputs %v known, output %d isn't negative, and has %v", b.notNegative, k, least)
+							t.Errorf("with inputs %v known, output %d isn't negative, and has %v",
+								b.notNegative, k, least)
 						}
 					}
 				}

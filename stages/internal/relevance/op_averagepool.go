@@ -6,10 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool is the mean of each window: its elements get equal parts of the
-// cotangent. With count_include_pad every window counts as full: those of a graph don't
-// reach beyond the padding then, see [rewrite.CountsBeyond]. Without, only the elements of
-// the image count.
+// AveragePool is the mean of each window: its elements get equal parts of the cotangent. With
+// count_include_pad every window counts as full: those of a graph don't reach beyond the padding then, see
+// [rewrite.CountsBeyond]. Without, only the elements of the image count.
 var opAveragePool = &Op{
 	Type: "AveragePool", Kind: Affine,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -38,14 +37,18 @@ var opAveragePool = &Op{
 		{Name: "padding doesn't count", Inputs: [][]int{{2, 3, 6, 5}}, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "pads", Value: []int64{1, 1, 1, 1}}}},
 		{Name: "padding counts", Inputs: [][]int{{2, 3, 6, 5}}, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "pads", Value: []int64{1, 0, 1, 1}}, {Name: "count_include_pad", Value: 1}}},
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "pads", Value: []int64{1, 0, 1, 1}},
+			{Name: "count_include_pad", Value: 1}}},
 		{Name: "ceiling", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1}}},
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "ceil_mode", Value: 1}}},
 		{Name: "ceiling and padding", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 2}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1},
+			{Name: "kernel_shape", Value: []int64{3, 2}}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "ceil_mode", Value: 1},
 			{Name: "pads", Value: []int64{1, 0, 1, 0}}}},
 		{Name: "SAME_UPPER", Inputs: [][]int{{2, 3, 6, 7}}, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "auto_pad", Value: "SAME_UPPER"}}},
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "auto_pad", Value: "SAME_UPPER"}}},
 		{Name: "a signal", Inputs: [][]int{{2, 3, 9}}, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{4}}, {Name: "strides", Value: []int64{3}}}},
 	},
@@ -61,8 +64,7 @@ func (w window) tiles() bool {
 	return true
 }
 
-// counts returns by how many elements each window's sum is divided, of the rank of
-// the image.
+// counts returns by how many elements each window's sum is divided, of the rank of the image.
 func (b *Builder) counts(w window, padding bool) Value {
 	if padding || w.tiles() {
 		return b.Scalar(float32(size(w.kernel)))

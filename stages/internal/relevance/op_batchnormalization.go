@@ -2,9 +2,9 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// BatchNormalization is γ·(x − μ)/√(σ² + ε) + β with the statistics of the
-// training, a number of each a channel: an affine map, dx = dy·γ/√(σ² + ε). The
-// factor is made by nodes on the weights, which ONNX Runtime folds.
+// BatchNormalization is γ·(x − μ)/√(σ² + ε) + β with the statistics of the training, a number of each a
+// channel: an affine map, dx = dy·γ/√(σ² + ε). The factor is made by nodes on the weights, which ONNX Runtime
+// folds.
 var opBatchNormalization = &Op{
 	Type: "BatchNormalization", Kind: Affine, Roles: []Role{Data, Weight, Bias, Config, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -17,10 +17,13 @@ var opBatchNormalization = &Op{
 		return []Value{b.Mul(dy[0], b.channels(factor, len(b.Shape(n.Input[0]))))}
 	},
 	Examples: []Example{
-		{Name: "images", Inputs: [][]int{{2, 3, 5, 5}, {3}, {3}, {3}, nil}, Consts: map[int]any{4: []float32{0.5, 1, 3}}},
-		{Name: "signals", Inputs: [][]int{{2, 3, 5}, {3}, {3}, {3}, nil}, Consts: map[int]any{4: []float32{0.5, 1, 3}},
-			Attrs: []onnx.Attr{{Name: "epsilon", Value: float32(1e-3)}}},
-		{Name: "vectors", Inputs: [][]int{{2, 3}, {3}, {3}, {3}, nil}, Consts: map[int]any{4: []float32{0.5, 1, 3}}},
+		{Name: "images", Inputs: [][]int{{2, 3, 5, 5}, {3}, {3}, {3}, nil},
+			Consts: map[int]any{4: []float32{0.5, 1, 3}}},
+		{Name: "signals", Inputs: [][]int{{2, 3, 5}, {3}, {3}, {3}, nil},
+			Consts: map[int]any{4: []float32{0.5, 1, 3}},
+			Attrs:  []onnx.Attr{{Name: "epsilon", Value: float32(1e-3)}}},
+		{Name: "vectors", Inputs: [][]int{{2, 3}, {3}, {3}, {3}, nil},
+			Consts: map[int]any{4: []float32{0.5, 1, 3}}},
 	},
 }
 

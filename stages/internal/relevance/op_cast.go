@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Cast changes the type of numbers. Between real numbers the cotangent passes;
-// what becomes a whole number or a truth value has no derivative.
+// Cast changes the type of numbers. Between real numbers the cotangent passes; what becomes a whole number or
+// a truth value has no derivative.
 var opCast = &Op{
 	Type: "Cast", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -19,12 +19,14 @@ var opCast = &Op{
 		}
 		return []Value{b.Cast(dy[0], from)}
 	},
-	Examples: []Example{{Name: "nothing", Inputs: [][]int{{2, 3}}, Attrs: []onnx.Attr{{Name: "to", Value: 1}}}},
+	Examples: []Example{{Name: "nothing", Inputs: [][]int{{2, 3}},
+		Attrs: []onnx.Attr{{Name: "to", Value: 1}}}},
 }
 
 func isReal(t onnxpb.TensorProto_DataType) bool {
 	switch t {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16,
+		onnxpb.TensorProto_BFLOAT16:
 		return true
 	}
 	return false

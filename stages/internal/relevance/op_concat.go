@@ -6,8 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Concat puts its inputs one after the other along an axis; each gets its part of
-// the cotangent.
+// Concat puts its inputs one after the other along an axis; each gets its part of the cotangent.
 var opConcat = &Op{
 	Type: "Concat", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -25,8 +24,10 @@ var opConcat = &Op{
 		return back
 	},
 	Examples: []Example{
-		{Name: "channels", Inputs: [][]int{{2, 3, 4}, {2, 1, 4}, {2, 2, 4}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "a constant in front", Inputs: [][]int{{3, 1, 4}, {3, 5, 4}}, Flow: []int{1}, Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
+		{Name: "channels", Inputs: [][]int{{2, 3, 4}, {2, 1, 4}, {2, 2, 4}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "a constant in front", Inputs: [][]int{{3, 1, 4}, {3, 5, 4}}, Flow: []int{1},
+			Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
 		{Name: "one", Inputs: [][]int{{2, 3}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
 	},
 }

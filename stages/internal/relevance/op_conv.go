@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Conv is the correlation of an image with weights [M, C/group, kernel…]. Its
-// adjoint is [Builder.spread]. No cotangent of the weights is known: nets whose
-// weights depend on the image are refused.
+// Conv is the correlation of an image with weights [M, C/group, kernel…]. Its adjoint is [Builder.spread]. No
+// cotangent of the weights is known: nets whose weights depend on the image are refused.
 var opConv = &Op{
 	Type: "Conv", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -36,15 +35,18 @@ var opConv = &Op{
 		{Name: "strides that differ", Inputs: [][]int{{2, 3, 8, 9}, {4, 3, 3, 2}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{1, 3}}, {Name: "pads", Value: []int64{1, 0, 1, 1}}}},
 		{Name: "groups", Inputs: [][]int{{2, 6, 7, 6}, {4, 3, 3, 3}, {4}}, Attrs: []onnx.Attr{
-			{Name: "group", Value: 2}, {Name: "strides", Value: []int64{2, 2}}, {Name: "pads", Value: []int64{1, 1, 1, 1}}}},
+			{Name: "group", Value: 2}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "pads", Value: []int64{1, 1, 1, 1}}}},
 		{Name: "a group a channel", Inputs: [][]int{{2, 5, 7, 7}, {5, 1, 3, 3}}, Attrs: []onnx.Attr{
-			{Name: "group", Value: 5}, {Name: "strides", Value: []int64{2, 2}}, {Name: "pads", Value: []int64{0, 0, 1, 1}}}},
+			{Name: "group", Value: 5}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "pads", Value: []int64{0, 0, 1, 1}}}},
 		{Name: "two filters a channel", Inputs: [][]int{{2, 3, 7, 7}, {6, 1, 3, 3}}, Attrs: []onnx.Attr{
 			{Name: "group", Value: 3}, {Name: "pads", Value: []int64{1, 1, 1, 1}}}},
 		{Name: "dilated", Inputs: [][]int{{2, 3, 9, 9}, {4, 3, 3, 3}}, Attrs: []onnx.Attr{
 			{Name: "dilations", Value: []int64{2, 3}}, {Name: "pads", Value: []int64{2, 3, 2, 3}}}},
 		{Name: "dilated with a stride", Inputs: [][]int{{2, 3, 9, 10}, {4, 3, 3, 3}}, Attrs: []onnx.Attr{
-			{Name: "dilations", Value: []int64{2, 2}}, {Name: "strides", Value: []int64{2, 3}}, {Name: "pads", Value: []int64{2, 2, 1, 2}}}},
+			{Name: "dilations", Value: []int64{2, 2}}, {Name: "strides", Value: []int64{2, 3}},
+			{Name: "pads", Value: []int64{2, 2, 1, 2}}}},
 		{Name: "SAME_UPPER", Inputs: [][]int{{2, 3, 8, 9}, {4, 3, 3, 3}}, Attrs: []onnx.Attr{
 			{Name: "auto_pad", Value: "SAME_UPPER"}, {Name: "strides", Value: []int64{2, 2}}}},
 		{Name: "SAME_LOWER", Inputs: [][]int{{2, 3, 8, 9}, {4, 3, 2, 3}}, Attrs: []onnx.Attr{

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ConvTranspose is the adjoint of a Conv in its image plus a bias, with weights
-// [M, C/group, kernel…]; so the Conv is its adjoint.
+// ConvTranspose is the adjoint of a Conv in its image plus a bias, with weights [M, C/group, kernel…]; so the
+// Conv is its adjoint.
 var opConvTranspose = &Op{
 	Type: "ConvTranspose", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -36,9 +36,11 @@ var opConvTranspose = &Op{
 		return []Value{dx, "", ""}
 	},
 	Examples: []Example{
-		{Name: "twice as large", Inputs: [][]int{{2, 3, 4, 5}, {3, 4, 2, 2}, {4}}, Attrs: []onnx.Attr{{Name: "strides", Value: []int64{2, 2}}}},
+		{Name: "twice as large", Inputs: [][]int{{2, 3, 4, 5}, {3, 4, 2, 2}, {4}},
+			Attrs: []onnx.Attr{{Name: "strides", Value: []int64{2, 2}}}},
 		{Name: "pads", Inputs: [][]int{{2, 4, 4, 5}, {4, 3, 3, 3}}, Attrs: []onnx.Attr{
-			{Name: "strides", Value: []int64{2, 1}}, {Name: "pads", Value: []int64{1, 0, 1, 2}}, {Name: "group", Value: 2}}},
+			{Name: "strides", Value: []int64{2, 1}}, {Name: "pads", Value: []int64{1, 0, 1, 2}},
+			{Name: "group", Value: 2}}},
 		{Name: "output padding", Inputs: [][]int{{2, 3, 4, 5}, {3, 4, 3, 3}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{2, 2}}, {Name: "output_padding", Value: []int64{1, 1}}}},
 	},

@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// DepthToSpace makes squares of s × s places from s² channels: the depth-column-row
-// mode reads a channel's number as (row, column, channel), the other one as
-// (channel, row, column). The cotangent goes the way back.
+// DepthToSpace makes squares of s × s places from s² channels: the depth-column-row mode reads a channel's
+// number as (row, column, channel), the other one as (channel, row, column). The cotangent goes the way back.
 var opDepthToSpace = &Op{
 	Type: "DepthToSpace", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -19,6 +18,7 @@ var opDepthToSpace = &Op{
 	},
 	Examples: []Example{
 		{Name: "DCR", Inputs: [][]int{{2, 12, 2, 3}}, Attrs: []onnx.Attr{{Name: "blocksize", Value: 2}}},
-		{Name: "CRD", Inputs: [][]int{{2, 9, 2, 3}}, Attrs: []onnx.Attr{{Name: "blocksize", Value: 3}, {Name: "mode", Value: "CRD"}}},
+		{Name: "CRD", Inputs: [][]int{{2, 9, 2, 3}},
+			Attrs: []onnx.Attr{{Name: "blocksize", Value: 3}, {Name: "mode", Value: "CRD"}}},
 	},
 }

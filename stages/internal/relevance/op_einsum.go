@@ -6,16 +6,18 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Einsum multiplies two operands and sums over the letters that the result doesn't
-// have. The cotangent of one operand is the Einsum of the result's cotangent and of
-// the other operand, as long as these two have all its letters, each once.
+// Einsum multiplies two operands and sums over the letters that the result doesn't have. The cotangent of one
+// operand is the Einsum of the result's cotangent and of the other operand, as long as these two have all its
+// letters, each once.
 var opEinsum = &Op{
 	Type: "Einsum", Kind: Bilinear,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		in, out, stated := strings.Cut(strings.ReplaceAll(n.Text("equation", ""), " ", ""), "->")
 		terms := strings.Split(in, ",")
 		if !stated || len(terms) != 2 || strings.Contains(in, ".") || repeats(terms[0]) || repeats(terms[1]) {
-			b.Fail(n, "of the equations, only those of two operands with all axes named once and a stated result are known")
+			b.Fail(n,
+				"of the equations, only those of two operands with all axes named once and a stated result "+
+					"are known")
 			return nil
 		}
 		back := []Value{"", ""}
@@ -36,9 +38,12 @@ var opEinsum = &Op{
 		return back
 	},
 	Examples: []Example{
-		{Name: "matrices", Inputs: [][]int{{2, 3, 5}, {2, 5, 4}}, Attrs: []onnx.Attr{{Name: "equation", Value: "bij,bjk->bik"}}},
-		{Name: "attention", Inputs: [][]int{{2, 5, 3, 4}, {2, 7, 3, 4}}, Attrs: []onnx.Attr{{Name: "equation", Value: "bqhd, bkhd -> bhqk"}}},
-		{Name: "a weight", Inputs: [][]int{{2, 5, 3}, {3, 7}}, Flow: []int{0}, Attrs: []onnx.Attr{{Name: "equation", Value: "btc,cd->btd"}}},
+		{Name: "matrices", Inputs: [][]int{{2, 3, 5}, {2, 5, 4}},
+			Attrs: []onnx.Attr{{Name: "equation", Value: "bij,bjk->bik"}}},
+		{Name: "attention", Inputs: [][]int{{2, 5, 3, 4}, {2, 7, 3, 4}},
+			Attrs: []onnx.Attr{{Name: "equation", Value: "bqhd, bkhd -> bhqk"}}},
+		{Name: "a weight", Inputs: [][]int{{2, 5, 3}, {3, 7}}, Flow: []int{0},
+			Attrs: []onnx.Attr{{Name: "equation", Value: "btc,cd->btd"}}},
 	},
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Gather picks slices along an axis by constant numbers. The cotangents go back to
-// where they were picked: by padding for neighbours in order, by another Gather if
-// none is picked twice, and else by a product with the matrix of who was picked.
+// Gather picks slices along an axis by constant numbers. The cotangents go back to where they were picked: by
+// padding for neighbours in order, by another Gather if none is picked twice, and else by a product with the
+// matrix of who was picked.
 var opGather = &Op{
 	Type: "Gather", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -54,13 +54,21 @@ var opGather = &Op{
 		return []Value{b.Gather(g, axis, place...)}
 	},
 	Examples: []Example{
-		{Name: "the class token", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: int64(0)}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "the last", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: int64(-1)}, Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
-		{Name: "a row", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{1, 2, 3}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "a permutation", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{1, 4, 0, 2, 3}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "some", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{3, 1, 4}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "one twice", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{3, 1, 3, 0}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "a table", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: onnx.IntTensor("", []int64{3, 1, 3, 0, 2, 2}, 2, 3)}, Attrs: []onnx.Attr{{Name: "axis", Value: 2}}},
+		{Name: "the class token", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: int64(0)},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "the last", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: int64(-1)},
+			Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
+		{Name: "a row", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{1, 2, 3}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "a permutation", Inputs: [][]int{{2, 5, 4}, nil},
+			Consts: map[int]any{1: []int64{1, 4, 0, 2, 3}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "some", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{3, 1, 4}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "one twice", Inputs: [][]int{{2, 5, 4}, nil}, Consts: map[int]any{1: []int64{3, 1, 3, 0}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "a table", Inputs: [][]int{{2, 5, 4}, nil},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{3, 1, 3, 0, 2, 2}, 2, 3)},
+			Attrs:  []onnx.Attr{{Name: "axis", Value: 2}}},
 		{Name: "axis unstated", Inputs: [][]int{{5, 4}, nil}, Consts: map[int]any{1: []int64{3, 1}}},
 	},
 }

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Gemm is Y = α·A′·B′ + β·C, where A′ is A or, with transA, its transpose. So
-// dA′ = α·dY·B′ᵀ, dB′ = α·A′ᵀ·dY, dC = β·dY summed where C was repeated.
+// Gemm is Y = α·A′·B′ + β·C, where A′ is A or, with transA, its transpose. So dA′ = α·dY·B′ᵀ, dB′ = α·A′ᵀ·dY,
+// dC = β·dY summed where C was repeated.
 var opGemm = &Op{
 	Type: "Gemm", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -38,16 +38,21 @@ var opGemm = &Op{
 	},
 	Examples: []Example{
 		{Name: "plain", Inputs: [][]int{{2, 7}, {7, 5}, {5}}},
-		{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}},
+		{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}},
+			Attrs: []onnx.Attr{{Name: "transB", Value: 1}}},
 		{Name: "both transposed", Inputs: [][]int{{7, 2}, {5, 7}}, Attrs: []onnx.Attr{
 			{Name: "transA", Value: 1}, {Name: "transB", Value: 1}, {Name: "alpha", Value: float32(0.5)}}},
 		{Name: "the first transposed", Inputs: [][]int{{7, 2}, {7, 5}, {1, 5}}, Attrs: []onnx.Attr{
-			{Name: "transA", Value: 1}, {Name: "alpha", Value: float32(-2)}, {Name: "beta", Value: float32(0.25)}}},
-		{Name: "weights and bias flow", Inputs: [][]int{{3, 7}, {7, 5}, {3, 1}}, Flow: []int{0, 1, 2}, Attrs: []onnx.Attr{
-			{Name: "beta", Value: float32(0.5)}}},
-		{Name: "transposed weights flow", Inputs: [][]int{{3, 7}, {5, 7}, {5}}, Flow: []int{0, 1, 2}, Attrs: []onnx.Attr{
-			{Name: "transB", Value: 1}}},
-		{Name: "all transposed and flowing", Inputs: [][]int{{7, 3}, {5, 7}}, Flow: []int{0, 1}, Attrs: []onnx.Attr{
-			{Name: "transA", Value: 1}, {Name: "transB", Value: 1}}},
+			{Name: "transA", Value: 1}, {Name: "alpha", Value: float32(-2)},
+			{Name: "beta", Value: float32(0.25)}}},
+		{Name: "weights and bias flow", Inputs: [][]int{{3, 7}, {7, 5}, {3, 1}}, Flow: []int{0, 1, 2},
+			Attrs: []onnx.Attr{
+				{Name: "beta", Value: float32(0.5)}}},
+		{Name: "transposed weights flow", Inputs: [][]int{{3, 7}, {5, 7}, {5}}, Flow: []int{0, 1, 2},
+			Attrs: []onnx.Attr{
+				{Name: "transB", Value: 1}}},
+		{Name: "all transposed and flowing", Inputs: [][]int{{7, 3}, {5, 7}}, Flow: []int{0, 1},
+			Attrs: []onnx.Attr{
+				{Name: "transA", Value: 1}, {Name: "transB", Value: 1}}},
 	},
 }

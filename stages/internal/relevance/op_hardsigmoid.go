@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// HardSigmoid is αx + β bounded by 0 and 1: the cotangent passes times α strictly
-// between the bounds.
+// HardSigmoid is αx + β bounded by 0 and 1: the cotangent passes times α strictly between the bounds.
 var opHardSigmoid = &Op{
 	Type: "HardSigmoid", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -12,6 +11,7 @@ var opHardSigmoid = &Op{
 	},
 	Examples: []Example{
 		{Name: "unstated", Inputs: [][]int{{2, 3, 5}}, Draw: coarse},
-		{Name: "torch's", Inputs: [][]int{{2, 3, 5}}, Draw: coarse, Attrs: []onnx.Attr{{Name: "alpha", Value: float32(1. / 6)}}},
+		{Name: "torch's", Inputs: [][]int{{2, 3, 5}}, Draw: coarse,
+			Attrs: []onnx.Attr{{Name: "alpha", Value: float32(1. / 6)}}},
 	},
 }

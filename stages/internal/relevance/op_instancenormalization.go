@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// InstanceNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the
-// reciprocal deviation r of the N places of a channel of an image:
-// dx = γ·r·(dy − Σdy/N − x̂·Σ(dy·x̂)/N).
+// InstanceNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the reciprocal deviation r of the
+// N places of a channel of an image: dx = γ·r·(dy − Σdy/N − x̂·Σ(dy·x̂)/N).
 var opInstanceNormalization = &Op{
 	Type: "InstanceNormalization", Kind: Joint, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -25,6 +24,7 @@ var opInstanceNormalization = &Op{
 	},
 	Examples: []Example{
 		{Name: "images", Inputs: [][]int{{2, 3, 3, 5}, {3}, {3}}},
-		{Name: "signals", Inputs: [][]int{{2, 3, 5}, {3}, {3}}, Attrs: []onnx.Attr{{Name: "epsilon", Value: float32(0.25)}}},
+		{Name: "signals", Inputs: [][]int{{2, 3, 5}, {3}, {3}},
+			Attrs: []onnx.Attr{{Name: "epsilon", Value: float32(0.25)}}},
 	},
 }

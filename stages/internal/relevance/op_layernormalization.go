@@ -7,10 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// LayerNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the
-// reciprocal deviation r of the N elements from an axis on. With g = γ·dy,
-// dx = r·(g − Σg/N − x̂·Σ(g·x̂)/N); both sums are products with γ/N as a column. μ and
-// r are the operator's own further outputs, asked for only here.
+// LayerNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the reciprocal deviation r of the N
+// elements from an axis on. With g = γ·dy, dx = r·(g − Σg/N − x̂·Σ(g·x̂)/N); both sums are products with γ/N
+// as a column. μ and r are the operator's own further outputs, asked for only here.
 var opLayerNormalization = &Op{
 	Type: "LayerNormalization", Kind: Joint, Roles: []Role{Data, Weight, Bias},
 	Prepare: func(b *Builder, n onnx.Node) {
@@ -45,6 +44,7 @@ var opLayerNormalization = &Op{
 		{Name: "tokens", Inputs: [][]int{{2, 5, 7}, {7}, {7}}},
 		{Name: "no bias", Inputs: [][]int{{2, 5, 7}, {7}}, Attrs: []onnx.Attr{
 			{Name: "axis", Value: 2}, {Name: "epsilon", Value: float32(0.25)}}},
-		{Name: "two axes", Inputs: [][]int{{2, 3, 5, 3}, {5, 3}, {5, 3}}, Attrs: []onnx.Attr{{Name: "axis", Value: 2}}},
+		{Name: "two axes", Inputs: [][]int{{2, 3, 5, 3}, {5, 3}, {5, 3}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 2}}},
 	},
 }

@@ -12,6 +12,7 @@ var opLeakyRelu = &Op{
 	},
 	Examples: []Example{
 		{Name: "any", Inputs: [][]int{{2, 3, 5}}},
-		{Name: "steeper", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "alpha", Value: float32(0.5)}}},
+		{Name: "steeper", Inputs: [][]int{{2, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "alpha", Value: float32(0.5)}}},
 	},
 }

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// LpNormalization is y = x/‖x‖ along an axis, with ‖x‖ = Σ|x| or √Σx²:
-// dx = (dy − s·Σ dy·y)/‖x‖, where s is the sign of x, or y; 0 where ‖x‖ is, as y.
+// LpNormalization is y = x/‖x‖ along an axis, with ‖x‖ = Σ|x| or √Σx²: dx = (dy − s·Σ dy·y)/‖x‖, where s is
+// the sign of x, or y; 0 where ‖x‖ is, as y.
 var opLpNormalization = &Op{
 	Type: "LpNormalization", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -19,7 +19,9 @@ var opLpNormalization = &Op{
 	},
 	Examples: []Example{
 		{Name: "the last", Inputs: [][]int{{2, 3, 5}}},
-		{Name: "channels", Inputs: [][]int{{2, 3, 4, 4}}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}, {Name: "p", Value: 2}}},
-		{Name: "of magnitudes", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "axis", Value: -2}, {Name: "p", Value: 1}}},
+		{Name: "channels", Inputs: [][]int{{2, 3, 4, 4}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}, {Name: "p", Value: 2}}},
+		{Name: "of magnitudes", Inputs: [][]int{{2, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: -2}, {Name: "p", Value: 1}}},
 	},
 }

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// LRN is y = x·s^−β with s = k + (α/N)·Σ x² over N neighbouring channels. The sum
-// is a product with a band matrix W: dx = dy·s^−β − (2αβ/N)·x·Wᵀ(dy·y/s).
+// LRN is y = x·s^−β with s = k + (α/N)·Σ x² over N neighbouring channels. The sum is a product with a band
+// matrix W: dx = dy·s^−β − (2αβ/N)·x·Wᵀ(dy·y/s).
 var opLRN = &Op{
 	Type: "LRN", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -26,8 +26,10 @@ var opLRN = &Op{
 	},
 	Examples: []Example{
 		{Name: "AlexNet's, stronger", Inputs: [][]int{{2, 7, 3, 3}}, Attrs: []onnx.Attr{
-			{Name: "size", Value: 5}, {Name: "alpha", Value: float32(0.5)}, {Name: "bias", Value: float32(2)}}},
+			{Name: "size", Value: 5}, {Name: "alpha", Value: float32(0.5)},
+			{Name: "bias", Value: float32(2)}}},
 		{Name: "another power", Inputs: [][]int{{2, 5, 3, 3}}, Attrs: []onnx.Attr{
-			{Name: "size", Value: 3}, {Name: "alpha", Value: float32(0.5)}, {Name: "beta", Value: float32(0.5)}}},
+			{Name: "size", Value: 3}, {Name: "alpha", Value: float32(0.5)},
+			{Name: "beta", Value: float32(0.5)}}},
 	},
 }

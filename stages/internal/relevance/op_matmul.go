@@ -2,9 +2,9 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// MatMul is a product of matrices with leading axes broadcast: dA = dY·Bᵀ and
-// dB = Aᵀ·dY, summed where an operand was repeated. A vector stands for a row on
-// the left, for a column on the right. The cotangent of a constant isn't written.
+// MatMul is a product of matrices with leading axes broadcast: dA = dY·Bᵀ and dB = Aᵀ·dY, summed where an
+// operand was repeated. A vector stands for a row on the left, for a column on the right. The cotangent of a
+// constant isn't written.
 var opMatMul = &Op{
 	Type: "MatMul", Kind: Bilinear,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

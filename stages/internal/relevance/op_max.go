@@ -2,21 +2,21 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Max passes the largest of its inputs on, element by element with broadcasting; equals
-// share the cotangent.
+// Max passes the largest of its inputs on, element by element with broadcasting; equals share the cotangent.
 var opMax = &Op{
 	Type: "Max", Kind: Select,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value { return b.chosen(n, dy[0]) },
 	Examples: []Example{
 		{Name: "two", Inputs: [][]int{{2, 3, 5}, {2, 3, 5}}, Draw: apart},
-		{Name: "a bound", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(-3.25)}, Draw: apart},
+		{Name: "a bound", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(-3.25)},
+			Draw: apart},
 		{Name: "three and broadcasting", Inputs: [][]int{{2, 3, 5}, {2, 1, 5}, {5}}, Draw: apart},
 		{Name: "one", Inputs: [][]int{{2, 3}}},
 	},
 }
 
-// chosen emits for each input the part of dy where it is what the node put out,
-// divided by how many inputs are.
+// chosen emits for each input the part of dy where it is what the node put out, divided by how many inputs
+// are.
 func (b *Builder) chosen(n onnx.Node, dy Value) []Value {
 	var masks []Value
 	var sum Value

@@ -5,10 +5,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// MaxPool passes the largest element of each window on, the first of equals. Its
-// second output, asked for only here because it costs more than the pool itself,
-// counts that element's place in the whole flat input; the cotangents are scattered
-// there, added where windows overlap.
+// MaxPool passes the largest element of each window on, the first of equals. Its second output, asked for
+// only here because it costs more than the pool itself, counts that element's place in the whole flat input;
+// the cotangents are scattered there, added where windows overlap.
 var opMaxPool = &Op{
 	Type: "MaxPool", Kind: Select,
 	Prepare: func(b *Builder, n onnx.Node) {
@@ -28,8 +27,10 @@ var opMaxPool = &Op{
 		if b.window(n, nil).disjoint() {
 			reduction = "none"
 		}
-		flat := b.EmitTyped("Reshape", onnxpb.TensorProto_INT64, []int{count}, []Value{n.Output[1], b.Ints(count)})
-		dx := b.Emit("ScatterElements", []int{size(shape)}, []Value{b.zerosAfter(dy[0], size(shape)), flat, b.Reshape(dy[0], count)},
+		flat := b.EmitTyped("Reshape", onnxpb.TensorProto_INT64, []int{count},
+			[]Value{n.Output[1], b.Ints(count)})
+		dx := b.Emit("ScatterElements", []int{size(shape)},
+			[]Value{b.zerosAfter(dy[0], size(shape)), flat, b.Reshape(dy[0], count)},
 			onnx.Attr{Name: "axis", Value: 0}, onnx.Attr{Name: "reduction", Value: reduction})
 		return []Value{b.Reshape(dx, shape...)}
 	},
@@ -37,20 +38,23 @@ var opMaxPool = &Op{
 		{Name: "disjoint", Inputs: [][]int{{2, 3, 6, 6}}, Draw: apart, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "strides", Value: []int64{2, 2}}}},
 		{Name: "overlapping", Inputs: [][]int{{2, 3, 7, 7}}, Draw: apart, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "pads", Value: []int64{1, 1, 1, 1}}}},
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "pads", Value: []int64{1, 1, 1, 1}}}},
 		{Name: "dense", Inputs: [][]int{{2, 3, 5, 6}}, Draw: apart, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{3, 2}}}},
 		{Name: "ceiling", Inputs: [][]int{{2, 3, 6, 7}}, Draw: apart, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}}, {Name: "ceil_mode", Value: 1}}},
+			{Name: "kernel_shape", Value: []int64{3, 3}}, {Name: "strides", Value: []int64{2, 2}},
+			{Name: "ceil_mode", Value: 1}}},
 		{Name: "dilated", Inputs: [][]int{{2, 3, 8, 7}}, Draw: apart, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{2, 3}}, {Name: "dilations", Value: []int64{3, 2}}}},
 		{Name: "a signal", Inputs: [][]int{{2, 3, 8}}, Draw: apart, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}}, {Name: "auto_pad", Value: "SAME_UPPER"}}},
+			{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}},
+			{Name: "auto_pad", Value: "SAME_UPPER"}}},
 	},
 }
 
-// zerosAfter emits a row of zeros that is made when x is known. [Builder.Zeros] of that
-// size would be folded into a constant, kept as long as the session.
+// zerosAfter emits a row of zeros that is made when x is known. [Builder.Zeros] of that size would be folded
+// into a constant, kept as long as the session.
 func (b *Builder) zerosAfter(x Value, n int) Value {
 	one := b.Slice(b.Reshape(x, size(b.Shape(x))), []int{0}, []int{1})
 	return b.Expand(b.Less(one, one), n) // nothing is less than itself, not even NaN

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Pad puts elements around its input: a constant, or with the modes edge and
-// reflect copies. Negative pads take elements away. The cotangent of a copy is added
-// to that of its original, by a product with the matrix of who copies whom.
+// Pad puts elements around its input: a constant, or with the modes edge and reflect copies. Negative pads
+// take elements away. The cotangent of a copy is added to that of its original, by a product with the matrix
+// of who copies whom.
 var opPad = &Op{
 	Type: "Pad", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -43,13 +43,18 @@ var opPad = &Op{
 		return []Value{g}
 	},
 	Examples: []Example{
-		{Name: "zeros", Inputs: [][]int{{2, 3, 4, 5}, nil}, Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 0, 3}}},
-		{Name: "a constant", Inputs: [][]int{{2, 3, 4}, nil}, Consts: map[int]any{1: []int64{0, 1, 0, 0, 2, 1}, 2: float32(3)}},
-		{Name: "taking away", Inputs: [][]int{{2, 5, 6}, nil}, Consts: map[int]any{1: []int64{0, -1, 2, 0, 1, -2}}},
-		{Name: "reflect", Inputs: [][]int{{2, 3, 4, 5}, nil}, Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 3, 0}},
-			Attrs: []onnx.Attr{{Name: "mode", Value: "reflect"}}},
-		{Name: "edge", Inputs: [][]int{{2, 3, 4, 5}, nil}, Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 3, 0}},
-			Attrs: []onnx.Attr{{Name: "mode", Value: "edge"}}},
+		{Name: "zeros", Inputs: [][]int{{2, 3, 4, 5}, nil},
+			Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 0, 3}}},
+		{Name: "a constant", Inputs: [][]int{{2, 3, 4}, nil},
+			Consts: map[int]any{1: []int64{0, 1, 0, 0, 2, 1}, 2: float32(3)}},
+		{Name: "taking away", Inputs: [][]int{{2, 5, 6}, nil},
+			Consts: map[int]any{1: []int64{0, -1, 2, 0, 1, -2}}},
+		{Name: "reflect", Inputs: [][]int{{2, 3, 4, 5}, nil},
+			Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 3, 0}},
+			Attrs:  []onnx.Attr{{Name: "mode", Value: "reflect"}}},
+		{Name: "edge", Inputs: [][]int{{2, 3, 4, 5}, nil},
+			Consts: map[int]any{1: []int64{0, 0, 1, 2, 0, 0, 3, 0}},
+			Attrs:  []onnx.Attr{{Name: "mode", Value: "edge"}}},
 	},
 }
 
@@ -61,8 +66,8 @@ func negative(v []int) []int {
 	return out
 }
 
-// collect emits, along an axis, the sums of the elements of g that were copied from
-// the same place: from[i] is the place, of d, that element i was copied from.
+// collect emits, along an axis, the sums of the elements of g that were copied from the same place: from[i]
+// is the place, of d, that element i was copied from.
 func (b *Builder) collect(g Value, axis, d int, from []int) Value {
 	matrix := numbers[float32](b, len(from), d)
 	for i, k := range from {

@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Pow is y = xᵖ with a constant p: dx = dy·p·xᵖ⁻¹. Squares, cubes and roots do
-// without the power, which is slow and isn't defined for negative x.
+// Pow is y = xᵖ with a constant p: dx = dy·p·xᵖ⁻¹. Squares, cubes and roots do without the power, which is
+// slow and isn't defined for negative x.
 var opPow = &Op{
 	Type: "Pow", Kind: Activation, Roles: []Role{Data, Weight},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -36,11 +36,14 @@ var opPow = &Op{
 		{Name: "a whole number", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: int64(2)}},
 		{Name: "itself", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(1)}},
 		{Name: "cube", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: []float32{3}}},
-		{Name: "root", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(0.5)}, Draw: aboveZero},
-		{Name: "inverse root", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(-0.5)}, Draw: aboveZero},
+		{Name: "root", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(0.5)},
+			Draw: aboveZero},
+		{Name: "inverse root", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(-0.5)},
+			Draw: aboveZero},
 		{Name: "fourth", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: float32(4)}},
 		{Name: "several", Inputs: [][]int{{2, 1, 3}, nil}, Consts: map[int]any{1: []float32{1, 2, 3}}},
-		{Name: "several whole numbers", Inputs: [][]int{{2, 1, 1}, nil}, Consts: map[int]any{1: []int64{1, 2, 3}}},
+		{Name: "several whole numbers", Inputs: [][]int{{2, 1, 1}, nil},
+			Consts: map[int]any{1: []int64{1, 2, 3}}},
 	},
 }
 

@@ -13,8 +13,10 @@ var opReduceL2 = &Op{
 		return []Value{b.Mul(x, b.Div(g, b.orOne(b.Reshape(n.Output[0], thin...))))}
 	},
 	Examples: []Example{
-		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
-		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
+		{Name: "the last", Inputs: [][]int{{2, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
 	},
 }
 

@@ -7,8 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReduceMax is the largest element over axes, which gets the cotangent, the first
-// of equals.
+// ReduceMax is the largest element over axes, which gets the cotangent, the first of equals.
 var opReduceMax = &Op{
 	Type: "ReduceMax", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -16,15 +15,17 @@ var opReduceMax = &Op{
 		return []Value{b.toBest("ArgMax", x, dy[0], b.reduced(n, len(b.Shape(x))))}
 	},
 	Examples: []Example{
-		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
-		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
-		{Name: "others", Inputs: [][]int{{2, 3, 4, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{1, 3}}}},
+		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
+		{Name: "others", Inputs: [][]int{{2, 3, 4, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{1, 3}}}},
 		{Name: "everything", Inputs: [][]int{{3, 5}}, Draw: apart},
 	},
 }
 
-// toBest emits dy at the elements of x that arg, ArgMax or ArgMin, finds over axes,
-// and zeros elsewhere.
+// toBest emits dy at the elements of x that arg, ArgMax or ArgMin, finds over axes, and zeros elsewhere.
 func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	shape := b.Shape(x)
 	var perm, rest []int
@@ -40,7 +41,8 @@ func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	}
 	rows, n := size(rest), count(shape, axes)
 	lines := b.Reshape(b.Transpose(x, perm...), rows, n)
-	best := b.EmitTyped(arg, onnxpb.TensorProto_INT64, []int{rows, 1}, []Value{lines}, onnx.Attr{Name: "axis", Value: 1})
+	best := b.EmitTyped(arg, onnxpb.TensorProto_INT64, []int{rows, 1}, []Value{lines},
+		onnx.Attr{Name: "axis", Value: 1})
 	places := numbers[int64](b, n)
 	for i := range places {
 		places[i] = int64(i)

@@ -14,8 +14,10 @@ var opReduceMean = &Op{
 	Examples: []Example{
 		{Name: "tokens", Inputs: [][]int{{2, 4, 5}}, Attrs: []onnx.Attr{
 			{Name: "axes", Value: []int64{1}}, {Name: "keepdims", Value: 0}}},
-		{Name: "the last, kept", Inputs: [][]int{{2, 3, 8}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}}},
-		{Name: "places", Inputs: [][]int{{2, 3, 4, 4}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1, -2}}}},
+		{Name: "the last, kept", Inputs: [][]int{{2, 3, 8}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 4, 4}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1, -2}}}},
 		{Name: "everything", Inputs: [][]int{{4, 8}}},
 	},
 }

@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ReduceMin is the smallest element over axes, which gets the cotangent, the first
-// of equals.
+// ReduceMin is the smallest element over axes, which gets the cotangent, the first of equals.
 var opReduceMin = &Op{
 	Type: "ReduceMin", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -11,7 +10,9 @@ var opReduceMin = &Op{
 		return []Value{b.toBest("ArgMin", x, dy[0], b.reduced(n, len(b.Shape(x))))}
 	},
 	Examples: []Example{
-		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
-		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
+		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
 	},
 }

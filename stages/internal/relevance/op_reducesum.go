@@ -10,9 +10,11 @@ var opReduceSum = &Op{
 		return []Value{b.Expand(b.Reshape(dy[0], kept(shape, b.reduced(n, len(shape)))...), shape...)}
 	},
 	Examples: []Example{
-		{Name: "tokens", Inputs: [][]int{{2, 4, 5}, nil}, Consts: map[int]any{1: []int64{1}}, Attrs: []onnx.Attr{{Name: "keepdims", Value: 0}}},
+		{Name: "tokens", Inputs: [][]int{{2, 4, 5}, nil}, Consts: map[int]any{1: []int64{1}},
+			Attrs: []onnx.Attr{{Name: "keepdims", Value: 0}}},
 		{Name: "the last, kept", Inputs: [][]int{{2, 3, 5}, nil}, Consts: map[int]any{1: []int64{-1}}},
 		{Name: "everything", Inputs: [][]int{{3, 5}}},
-		{Name: "nothing", Inputs: [][]int{{2, 5}}, Attrs: []onnx.Attr{{Name: "noop_with_empty_axes", Value: 1}}},
+		{Name: "nothing", Inputs: [][]int{{2, 5}},
+			Attrs: []onnx.Attr{{Name: "noop_with_empty_axes", Value: 1}}},
 	},
 }

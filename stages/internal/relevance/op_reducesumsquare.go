@@ -13,7 +13,9 @@ var opReduceSumSquare = &Op{
 		return []Value{b.Mul(x, b.Mul(g, b.Scalar(2)))}
 	},
 	Examples: []Example{
-		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
-		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
+		{Name: "the last", Inputs: [][]int{{2, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{-1}}, {Name: "keepdims", Value: 0}}},
+		{Name: "places", Inputs: [][]int{{2, 3, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "axes", Value: []int64{2, 3}}}},
 	},
 }

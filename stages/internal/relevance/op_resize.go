@@ -6,16 +6,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Resize interpolates along each axis by itself, so that its adjoint is a product
-// with the transposed matrix of each axis. All modes are known, without antialiasing
-// and with a region of interest nowhere.
+// Resize interpolates along each axis by itself, so that its adjoint is a product with the transposed matrix
+// of each axis. All modes are known, without antialiasing and with a region of interest nowhere.
 var opResize = &Op{
 	Type: "Resize", Kind: Affine, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x, y := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 		mode, place := n.Text("mode", "nearest"), n.Text("coordinate_transformation_mode", "half_pixel")
-		known := map[string]bool{"half_pixel": true, "pytorch_half_pixel": true, "asymmetric": true, "align_corners": true}
-		if mode != "nearest" && mode != "linear" && mode != "cubic" || !known[place] || n.Int("antialias", 0) != 0 || n.Int("exclude_outside", 0) != 0 {
+		known := map[string]bool{"half_pixel": true, "pytorch_half_pixel": true, "asymmetric": true,
+			"align_corners": true}
+		if mode != "nearest" && mode != "linear" && mode != "cubic" || !known[place] ||
+			n.Int("antialias", 0) != 0 || n.Int("exclude_outside", 0) != 0 {
 			b.Fail(n, "its mode %s at %s is not known", mode, place)
 			return nil
 		}
@@ -55,28 +56,42 @@ var opResize = &Op{
 		return []Value{g}
 	},
 	Examples: []Example{
-		{Name: "twice, nearest", Inputs: [][]int{{2, 3, 3, 4}, nil, nil}, Consts: map[int]any{2: []float32{1, 1, 2, 2}}, Attrs: []onnx.Attr{
-			{Name: "coordinate_transformation_mode", Value: "asymmetric"}, {Name: "nearest_mode", Value: "floor"}}},
-		{Name: "nearest to sizes", Inputs: [][]int{{2, 3, 3, 4}, nil, nil, nil}, Consts: map[int]any{3: onnx.IntTensor("", []int64{2, 3, 5, 3}, 4)}},
-		{Name: "nearest upwards", Inputs: [][]int{{2, 3, 3, 4}, nil, nil}, Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
-			{Name: "nearest_mode", Value: "round_prefer_ceil"}}},
-		{Name: "nearest above", Inputs: [][]int{{2, 3, 3, 4}, nil, nil}, Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
-			{Name: "nearest_mode", Value: "ceil"}, {Name: "coordinate_transformation_mode", Value: "asymmetric"}}},
-		{Name: "linear", Inputs: [][]int{{2, 3, 3, 4}, nil, nil}, Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
-			{Name: "mode", Value: "linear"}}},
-		{Name: "linear, corners", Inputs: [][]int{{2, 3, 3, 4}, nil, nil, nil}, Consts: map[int]any{3: []int64{2, 3, 5, 7}}, Attrs: []onnx.Attr{
-			{Name: "mode", Value: "linear"}, {Name: "coordinate_transformation_mode", Value: "align_corners"}}},
-		{Name: "linear downwards, torch's", Inputs: [][]int{{2, 3, 6, 5}, nil, nil, nil}, Consts: map[int]any{3: []int64{2, 3, 3, 1}}, Attrs: []onnx.Attr{
-			{Name: "mode", Value: "linear"}, {Name: "coordinate_transformation_mode", Value: "pytorch_half_pixel"}}},
-		{Name: "cubic", Inputs: [][]int{{2, 3, 3, 4}, nil, nil}, Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
-			{Name: "mode", Value: "cubic"}}},
-		{Name: "cubic downwards", Inputs: [][]int{{2, 3, 6, 5}, nil, nil, nil}, Consts: map[int]any{3: []int64{2, 3, 4, 3}}, Attrs: []onnx.Attr{
-			{Name: "mode", Value: "cubic"}, {Name: "cubic_coeff_a", Value: float32(-0.5)}, {Name: "coordinate_transformation_mode", Value: "align_corners"}}},
+		{Name: "twice, nearest", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 2}}, Attrs: []onnx.Attr{
+				{Name: "coordinate_transformation_mode", Value: "asymmetric"},
+				{Name: "nearest_mode", Value: "floor"}}},
+		{Name: "nearest to sizes", Inputs: [][]int{{2, 3, 3, 4}, nil, nil, nil},
+			Consts: map[int]any{3: onnx.IntTensor("", []int64{2, 3, 5, 3}, 4)}},
+		{Name: "nearest upwards", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
+				{Name: "nearest_mode", Value: "round_prefer_ceil"}}},
+		{Name: "nearest above", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
+				{Name: "nearest_mode", Value: "ceil"},
+				{Name: "coordinate_transformation_mode", Value: "asymmetric"}}},
+		{Name: "linear", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "linear"}}},
+		{Name: "linear, corners", Inputs: [][]int{{2, 3, 3, 4}, nil, nil, nil},
+			Consts: map[int]any{3: []int64{2, 3, 5, 7}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "linear"},
+				{Name: "coordinate_transformation_mode", Value: "align_corners"}}},
+		{Name: "linear downwards, torch's", Inputs: [][]int{{2, 3, 6, 5}, nil, nil, nil},
+			Consts: map[int]any{3: []int64{2, 3, 3, 1}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "linear"},
+				{Name: "coordinate_transformation_mode", Value: "pytorch_half_pixel"}}},
+		{Name: "cubic", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "cubic"}}},
+		{Name: "cubic downwards", Inputs: [][]int{{2, 3, 6, 5}, nil, nil, nil},
+			Consts: map[int]any{3: []int64{2, 3, 4, 3}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "cubic"}, {Name: "cubic_coeff_a", Value: float32(-0.5)},
+				{Name: "coordinate_transformation_mode", Value: "align_corners"}}},
 	},
 }
 
-// cubic returns what four elements in a row weigh in a value between the second and
-// the third, at t of the way: Keys's convolution with the slope a.
+// cubic returns what four elements in a row weigh in a value between the second and the third, at t of the
+// way: Keys's convolution with the slope a.
 func cubic(a, t float64) [4]float64 {
 	near := func(x float64) float64 { return ((a+2)*x-(a+3))*x*x + 1 }
 	far := func(x float64) float64 { return ((a*x-5*a)*x+8*a)*x - 4*a }

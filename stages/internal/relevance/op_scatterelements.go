@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ScatterElements puts elements into the place of others, or adds them. The
-// cotangents of what was put are picked there; what it took the place of has none.
+// ScatterElements puts elements into the place of others, or adds them. The cotangents of what was put are
+// picked there; what it took the place of has none.
 var opScatterElements = &Op{
 	Type: "ScatterElements", Kind: Move, Roles: []Role{Data, Config, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -26,18 +26,24 @@ var opScatterElements = &Op{
 			b.Fail(n, "it puts two elements into one place")
 			return nil
 		default:
-			kept = b.Emit("ScatterElements", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)}, onnx.Attr{Name: "axis", Value: axis})
+			kept = b.Emit("ScatterElements", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)},
+				onnx.Attr{Name: "axis", Value: axis})
 		}
-		return []Value{kept, "", b.Emit("GatherElements", put, []Value{dy[0], n.Input[1]}, onnx.Attr{Name: "axis", Value: axis})}
+		return []Value{kept, "",
+			b.Emit("GatherElements", put, []Value{dy[0], n.Input[1]}, onnx.Attr{Name: "axis", Value: axis})}
 	},
 	Examples: []Example{
-		{Name: "put", Inputs: [][]int{{3, 4}, nil, {3, 2}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{3, 1, 2, 0, -2, -1}, 3, 2)}, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "added", Inputs: [][]int{{3, 4}, nil, {2, 4}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 0, 1, 2, 2, 1, 1, 0}, 2, 4)}, Attrs: []onnx.Attr{{Name: "reduction", Value: "add"}}},
+		{Name: "put", Inputs: [][]int{{3, 4}, nil, {3, 2}},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{3, 1, 2, 0, -2, -1}, 3, 2)},
+			Attrs:  []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "added", Inputs: [][]int{{3, 4}, nil, {2, 4}},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 0, 1, 2, 2, 1, 1, 0}, 2, 4)},
+			Attrs:  []onnx.Attr{{Name: "reduction", Value: "add"}}},
 	},
 }
 
-// targets returns a number for each place that elements of the shape put go to: at
-// has where along the axis, which is d long; their other coordinates are their own.
+// targets returns a number for each place that elements of the shape put go to: at has where along the axis,
+// which is d long; their other coordinates are their own.
 func targets(put, at []int, axis, d int) []int {
 	out := make([]int, len(at))
 	for i := range at {

@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ScatterND puts parts into the place of others, or adds them, by their places on
-// the first axes. The cotangents of what was put are picked there; what it took the
-// place of has none.
+// ScatterND puts parts into the place of others, or adds them, by their places on the first axes. The
+// cotangents of what was put are picked there; what it took the place of has none.
 var opScatterND = &Op{
 	Type: "ScatterND", Kind: Move, Roles: []Role{Data, Config, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -27,14 +26,17 @@ var opScatterND = &Op{
 		return []Value{kept, "", b.Emit("GatherND", put, []Value{dy[0], n.Input[1]})}
 	},
 	Examples: []Example{
-		{Name: "put elements", Inputs: [][]int{{3, 4}, nil, {3}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{0, 1, 2, 3, 0, -1}, 3, 2)}},
-		{Name: "put rows", Inputs: [][]int{{3, 4, 2}, nil, {2, 4, 2}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 0}, 2, 1)}},
-		{Name: "added", Inputs: [][]int{{3, 4}, nil, {3, 4}}, Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 1, 2}, 3, 1)}, Attrs: []onnx.Attr{{Name: "reduction", Value: "add"}}},
+		{Name: "put elements", Inputs: [][]int{{3, 4}, nil, {3}},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{0, 1, 2, 3, 0, -1}, 3, 2)}},
+		{Name: "put rows", Inputs: [][]int{{3, 4, 2}, nil, {2, 4, 2}},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 0}, 2, 1)}},
+		{Name: "added", Inputs: [][]int{{3, 4}, nil, {3, 4}},
+			Consts: map[int]any{1: onnx.IntTensor("", []int64{2, 1, 2}, 3, 1)},
+			Attrs:  []onnx.Attr{{Name: "reduction", Value: "add"}}},
 	},
 }
 
-// parts returns a number for each part of a value of some shape that the indices at,
-// of the shape of, name.
+// parts returns a number for each part of a value of some shape that the indices at, of the shape of, name.
 func parts(shape, of, at []int) []int {
 	if len(of) == 0 || of[len(of)-1] == 0 {
 		return nil

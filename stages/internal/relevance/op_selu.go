@@ -12,6 +12,7 @@ var opSelu = &Op{
 	},
 	Examples: []Example{
 		{Name: "any", Inputs: [][]int{{2, 3, 5}}},
-		{Name: "other numbers", Inputs: [][]int{{2, 3, 5}}, Attrs: []onnx.Attr{{Name: "alpha", Value: float32(0.5)}, {Name: "gamma", Value: float32(2)}}},
+		{Name: "other numbers", Inputs: [][]int{{2, 3, 5}},
+			Attrs: []onnx.Attr{{Name: "alpha", Value: float32(0.5)}, {Name: "gamma", Value: float32(2)}}},
 	},
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Slice takes every step-th element between two ends of some axes, backwards for a
-// negative step. The cotangent is put back where the elements were, among zeros.
+// Slice takes every step-th element between two ends of some axes, backwards for a negative step. The
+// cotangent is put back where the elements were, among zeros.
 var opSlice = &Op{
 	Type: "Slice", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -6,9 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Softmax is yᵢ = exp xᵢ / Σ exp xⱼ along an axis: dx = y·(dy − Σ dy·y). Attention
-// weighs values V with it, Z = y·V: there dy = dZ·Vᵀ, and the sum, Σ dZ·Z, is over a
-// head's channels, which are fewer than the tokens.
+// Softmax is yᵢ = exp xᵢ / Σ exp xⱼ along an axis: dx = y·(dy − Σ dy·y). Attention weighs values V with it, Z
+// = y·V: there dy = dZ·Vᵀ, and the sum, Σ dZ·Z, is over a head's channels, which are fewer than the tokens.
 var opSoftmax = &Op{
 	Type: "Softmax", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -28,8 +27,8 @@ var opSoftmax = &Op{
 	},
 }
 
-// weighted returns Z, the product of y and a V that has fewer columns, and what flows
-// into Z, if dy was made of that, dZ·Vᵀ.
+// weighted returns Z, the product of y and a V that has fewer columns, and what flows into Z, if dy was made
+// of that, dZ·Vᵀ.
 func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 	product := b.emittedAs(dy, "MatMul")
 	if product == nil {
@@ -46,7 +45,8 @@ func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 			z = n.Output[0]
 			s := b.Shape(z)
 			k := len(s) - 1
-			return dz, z, k > 0 && slices.Equal(s, b.Shape(dz)) && slices.Equal(s[:k], b.Shape(y)[:k]) && s[k] < b.Shape(y)[k]
+			return dz, z, k > 0 && slices.Equal(s, b.Shape(dz)) && slices.Equal(s[:k], b.Shape(y)[:k]) &&
+				s[k] < b.Shape(y)[k]
 		}
 	}
 	return "", "", false

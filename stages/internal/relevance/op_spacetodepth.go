@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// SpaceToDepth makes s² channels from squares of s × s places, numbered (row,
-// column, channel). The cotangent goes the way back.
+// SpaceToDepth makes s² channels from squares of s × s places, numbered (row, column, channel). The cotangent
+// goes the way back.
 var opSpaceToDepth = &Op{
 	Type: "SpaceToDepth", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -11,5 +11,6 @@ var opSpaceToDepth = &Op{
 		g := b.Reshape(dy[0], x[0], s, s, x[1], x[2]/s, x[3]/s)
 		return []Value{b.Reshape(b.Transpose(g, 0, 3, 4, 1, 5, 2), x...)}
 	},
-	Examples: []Example{{Name: "squares", Inputs: [][]int{{2, 3, 4, 6}}, Attrs: []onnx.Attr{{Name: "blocksize", Value: 2}}}},
+	Examples: []Example{{Name: "squares", Inputs: [][]int{{2, 3, 4, 6}},
+		Attrs: []onnx.Attr{{Name: "blocksize", Value: 2}}}},
 }

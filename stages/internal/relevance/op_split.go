@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Split cuts its input into parts along an axis; the cotangents of the parts are
-// put together, zeros where a part has none.
+// Split cuts its input into parts along an axis; the cotangents of the parts are put together, zeros where a
+// part has none.
 var opSplit = &Op{
 	Type: "Split", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -32,7 +32,9 @@ var opSplit = &Op{
 		return []Value{b.Concat(axis, parts...)}
 	},
 	Examples: []Example{
-		{Name: "equal parts", Inputs: [][]int{{2, 6, 4}}, Outputs: 3, Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
-		{Name: "sizes", Inputs: [][]int{{2, 6, 4}, nil}, Outputs: 2, Consts: map[int]any{1: []int64{4, 2}}, Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
+		{Name: "equal parts", Inputs: [][]int{{2, 6, 4}}, Outputs: 3,
+			Attrs: []onnx.Attr{{Name: "axis", Value: 1}}},
+		{Name: "sizes", Inputs: [][]int{{2, 6, 4}, nil}, Outputs: 2, Consts: map[int]any{1: []int64{4, 2}},
+			Attrs: []onnx.Attr{{Name: "axis", Value: -2}}},
 	},
 }

@@ -9,6 +9,7 @@ var opThresholdedRelu = &Op{
 		return []Value{b.Mul(dy[0], b.Greater(n.Input[0], b.Scalar(n.Float("alpha", 1))))}
 	},
 	Examples: []Example{
-		{Name: "any", Inputs: [][]int{{2, 3, 5}}, Draw: apart, Attrs: []onnx.Attr{{Name: "alpha", Value: float32(10.25)}}},
+		{Name: "any", Inputs: [][]int{{2, 3, 5}}, Draw: apart,
+			Attrs: []onnx.Attr{{Name: "alpha", Value: float32(10.25)}}},
 	},
 }

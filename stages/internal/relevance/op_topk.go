@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// TopK passes the largest or smallest elements along an axis on, and says where they
-// were; the cotangents go back there.
+// TopK passes the largest or smallest elements along an axis on, and says where they were; the cotangents go
+// back there.
 var opTopK = &Op{
 	Type: "TopK", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -11,10 +11,13 @@ var opTopK = &Op{
 			return nil
 		}
 		shape := b.Shape(n.Input[0])
-		return []Value{b.Emit("ScatterElements", shape, []Value{b.Zeros(shape...), n.Output[1], dy[0]}, onnx.Attr{Name: "axis", Value: b.axis(n, -1, len(shape))})}
+		return []Value{b.Emit("ScatterElements", shape, []Value{b.Zeros(shape...), n.Output[1], dy[0]},
+			onnx.Attr{Name: "axis", Value: b.axis(n, -1, len(shape))})}
 	},
 	Examples: []Example{
-		{Name: "the largest", Inputs: [][]int{{2, 3, 7}, nil}, Consts: map[int]any{1: []int64{3}}, Draw: apart},
-		{Name: "the smallest of places", Inputs: [][]int{{2, 5, 3}, nil}, Consts: map[int]any{1: []int64{2}}, Draw: apart, Attrs: []onnx.Attr{{Name: "axis", Value: 1}, {Name: "largest", Value: 0}}},
+		{Name: "the largest", Inputs: [][]int{{2, 3, 7}, nil}, Consts: map[int]any{1: []int64{3}},
+			Draw: apart},
+		{Name: "the smallest of places", Inputs: [][]int{{2, 5, 3}, nil}, Consts: map[int]any{1: []int64{2}},
+			Draw: apart, Attrs: []onnx.Attr{{Name: "axis", Value: 1}, {Name: "largest", Value: 0}}},
 	},
 }

@@ -15,7 +15,8 @@ var opTranspose = &Op{
 		return []Value{b.Transpose(dy[0], inverse(perm)...)}
 	},
 	Examples: []Example{
-		{Name: "a cycle", Inputs: [][]int{{2, 3, 4, 5}}, Attrs: []onnx.Attr{{Name: "perm", Value: []int64{0, 3, 1, 2}}}},
+		{Name: "a cycle", Inputs: [][]int{{2, 3, 4, 5}},
+			Attrs: []onnx.Attr{{Name: "perm", Value: []int64{0, 3, 1, 2}}}},
 		{Name: "unstated", Inputs: [][]int{{2, 3, 4}}},
 	},
 }

@@ -5,8 +5,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Where takes each element from one of two inputs, as a condition says: that one
-// gets the cotangent.
+// Where takes each element from one of two inputs, as a condition says: that one gets the cotangent.
 var opWhere = &Op{
 	Type: "Where", Kind: Select, Roles: []Role{Config, Data, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -21,7 +20,9 @@ var opWhere = &Op{
 		return back
 	},
 	Examples: []Example{
-		{Name: "both", Inputs: [][]int{nil, {2, 3, 4}, {2, 1, 4}}, Consts: map[int]any{0: []bool{true, false, false, true}}},
-		{Name: "a mask", Inputs: [][]int{nil, nil, {2, 3, 4}}, Consts: map[int]any{0: []bool{true, false, false, true}, 1: float32(-100)}},
+		{Name: "both", Inputs: [][]int{nil, {2, 3, 4}, {2, 1, 4}},
+			Consts: map[int]any{0: []bool{true, false, false, true}}},
+		{Name: "a mask", Inputs: [][]int{nil, nil, {2, 3, 4}},
+			Consts: map[int]any{0: []bool{true, false, false, true}, 1: float32(-100)}},
 	},
 }

@@ -1,8 +1,7 @@
 package relevance
 
-// All returns every operator that relevance can flow through, or is known to stop
-// at. A new operator is a file op_<name>.go and one line here, in sorted order; a
-// test names the line that's missing.
+// All returns every operator that relevance can flow through, or is known to stop at. A new operator is a
+// file op_<name>.go and one line here, in sorted order; a test names the line that's missing.
 func All() []*Op {
 	return []*Op{
 		opAbs,

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestEveryOperatorIsListed holds that All returns what the files op_*.go declare,
-// each in the file of its name, in sorted order.
+// TestEveryOperatorIsListed holds that All returns what the files op_*.go declare, each in the file of its
+// name, in sorted order.
 func TestEveryOperatorIsListed(t *testing.T) {
 	listed := map[string]*Op{}
 	var types []string
@@ -58,7 +58,8 @@ func TestEveryOperatorIsListed(t *testing.T) {
 func TestDeclarations(t *testing.T) {
 	for _, op := range All() {
 		if flows := op.Kind != Opaque; flows != (op.VJP != nil) || flows != (op.Examples != nil) {
-			t.Errorf("%s is %s: with VJP %v, with examples %v", op.Type, op.Kind, op.VJP != nil, op.Examples != nil)
+			t.Errorf("%s is %s: with VJP %v, with examples %v", op.Type, op.Kind, op.VJP != nil,
+				op.Examples != nil)
 		}
 		var names []string
 		for _, ex := range op.Examples {
@@ -72,7 +73,8 @@ func TestDeclarations(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	if want := []string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select", "joint"}; !reflect.DeepEqual(kindNames[:], want) || Joint.String() != "joint" {
+	if want := []string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select",
+		"joint"}; !reflect.DeepEqual(kindNames[:], want) || Joint.String() != "joint" {
 		t.Errorf("kinds %q", kindNames)
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TokenOrder returns, for tokens that don't stand in the order of the image's rows, which
-// of them comes at each position when they do: those without a place first, as they are.
-// It is nil where they stand so anyway, or where that can't be told. axis is v's axis of
-// tokens.
+// TokenOrder returns, for tokens that don't stand in the order of the image's rows, which of them comes at
+// each position when they do: those without a place first, as they are. It is nil where they stand so anyway,
+// or where that can't be told. axis is v's axis of tokens.
 //
-// Hiera sorts its tokens once, so that those it pools later are neighbours: Ryali et
-// al., "Hiera: A Hierarchical Vision Transformer without the Bells-and-Whistles", ICML
-// 2023, appendix. What reads them as a grid has to undo that.
+// Hiera sorts its tokens once, so that those it pools later are neighbours: Ryali et al., "Hiera: A
+// Hierarchical Vision Transformer without the Bells-and-Whistles", ICML 2023, appendix. What reads them as a
+// grid has to undo that.
 func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	shape := g.Shape(v)
 	side, others := TokenGrid(shape[axis])
 	if side == 0 {
 		return nil
 	}
-	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], made: map[Value]int{}, known: map[Value][]int32{}}
+	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], made: map[Value]int{},
+		known: map[Value][]int32{}}
 	for i, n := range g.Proto.Graph.Node {
 		for _, v := range n.Output {
 			o.made[v] = i
@@ -49,9 +49,9 @@ func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	return order
 }
 
-// origins knows where in the image elements of values come from: the number of the
-// place, row by row, in the last layer before them that has places, −1 for none. What
-// is made of several places has the least of their numbers, the corner of a block.
+// origins knows where in the image elements of values come from: the number of the place, row by row, in the
+// last layer before them that has places, −1 for none. What is made of several places has the least of their
+// numbers, the corner of a block.
 type origins struct {
 	g      *onnx.Graph
 	images int           // how many there are in a batch
@@ -59,8 +59,8 @@ type origins struct {
 	known  map[Value][]int32
 }
 
-// mostOrigins is how many elements of an image may have origins. No tokens of an image
-// come near it; a file may say that a value is as large as it likes.
+// mostOrigins is how many elements of an image may have origins. No tokens of an image come near it; a file
+// may say that a value is as large as it likes.
 const mostOrigins = 1 << 23
 
 // of returns the origins of all elements of v, nil if they can't be told.
@@ -101,7 +101,8 @@ func (o *origins) find(v Value) []int32 {
 			return moved(o.of(n.In(0)), in, perm)
 		}
 	case "MatMul", "Gemm":
-		if last := len(in) - 1; o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 && n.Int("transA", 0) == 0 &&
+		if last := len(in) - 1; o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 &&
+			n.Int("transA", 0) == 0 &&
 			last >= 0 && len(to) > 0 && size(in[:last]) == size(to[:len(to)-1]) {
 			return spread(corners(o.of(n.In(0)), in, last), to[len(to)-1])
 		}
@@ -127,8 +128,8 @@ func (o *origins) find(v Value) []int32 {
 	case "Slice", "Gather", "Split", "Expand", "Tile", "Pad":
 		return nil
 	default:
-		// Element by element, or along channels: as the operand that was made first, which
-		// in residual streams is the stream.
+		// Element by element, or along channels: as the operand that was made first, which in residual
+		// streams is the stream.
 		operands := slices.Clone(n.Input)
 		slices.SortStableFunc(operands, func(a, b Value) int { return cmp.Compare(o.made[a], o.made[b]) })
 		for _, x := range operands {
@@ -142,8 +143,7 @@ func (o *origins) find(v Value) []int32 {
 	return nil
 }
 
-// joined returns the origins of a Concat; what isn't known of its operands, such as a
-// class token, has none.
+// joined returns the origins of a Concat; what isn't known of its operands, such as a class token, has none.
 func (o *origins) joined(n onnx.Node, to []int) []int32 {
 	axis := (n.Int("axis", 0) + len(to)) % len(to)
 	some, together := false, 0

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPolicies holds what each policy does at an activation against the
-// definitions, written out: values that go forward, what arrives, what passes.
+// TestPolicies holds what each policy does at an activation against the definitions, written out: values that
+// go forward, what arrives, what passes.
 func TestPolicies(t *testing.T) {
 	x := []float32{-2, -1, 0, 1, 2, 9}
 	six := Example{Inputs: [][]int{{6}, nil, nil}, Consts: map[int]any{1: float32(0), 2: float32(6)}}
@@ -24,9 +24,12 @@ func TestPolicies(t *testing.T) {
 		{"Relu", Derivative(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, -3, 3, -4}},
 		{"Relu", Guided(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, 0, 3, 0}},
 		{"Relu", Deconvolution(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{3, 0, 3, 0, 3, 0}},
-		{"Relu of at most 6", Guided(), opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{0, 0, 0, 0, 3, 0}},
-		{"Relu of at most 6", Deconvolution(), opClip, six, []float32{3, -3, 3, -3, 3, 4}, []float32{3, 0, 3, 0, 3, 4}},
-		{"Clip from −5", Guided(), opClip, above, []float32{3, -3, 3, -3, 3, -4}, []float32{3, -3, 3, -3, 3, -4}},
+		{"Relu of at most 6", Guided(), opClip, six, []float32{3, -3, 3, -3, 3, 4},
+			[]float32{0, 0, 0, 0, 3, 0}},
+		{"Relu of at most 6", Deconvolution(), opClip, six, []float32{3, -3, 3, -3, 3, 4},
+			[]float32{3, 0, 3, 0, 3, 4}},
+		{"Clip from −5", Guided(), opClip, above, []float32{3, -3, 3, -3, 3, -4},
+			[]float32{3, -3, 3, -3, 3, -4}},
 	} {
 		b, err := prepare(t, tt.op, tt.ex, tt.policy, 1)
 		if err != nil {

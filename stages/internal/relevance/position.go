@@ -18,9 +18,8 @@ func (b *Builder) position(v Value) (int, bool) {
 	return k, ok
 }
 
-// between returns the nodes of the model that may lie between values and others that
-// depend on them. A rule that looks at one block of a net takes as long as the block is,
-// not as long as the net.
+// between returns the nodes of the model that may lie between values and others that depend on them. A rule
+// that looks at one block of a net takes as long as the block is, not as long as the net.
 func (b *Builder) between(from, to []Value) []onnx.Node {
 	first, last := len(b.model), 0
 	for _, v := range from {
@@ -38,8 +37,7 @@ func (b *Builder) between(from, to []Value) []onnx.Node {
 	return b.model[first:max(first, last)]
 }
 
-// remember returns what find tells of v, and asks it once. What it tells mustn't depend on
-// when it is asked.
+// remember returns what find tells of v, and asks it once. What it tells mustn't depend on when it is asked.
 func remember(known *map[Value]bool, v Value, find func(Value) bool) bool {
 	if *known == nil {
 		*known = map[Value]bool{}

@@ -17,8 +17,8 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// rapDense is relative attributing propagation through one image's layer, as its
-// authors' code has it, written out; paper with the weights of [RAPPaper].
+// rapDense is relative attributing propagation through one image's layer, as its authors' code has it,
+// written out; paper with the weights of [RAPPaper].
 func (d denseLayer) rapDense(x, r []float64, conv, paper bool) []float64 {
 	out := make([]float64, len(x))
 	for _, side := range []float64{1, -1} {
@@ -63,9 +63,8 @@ func (d denseLayer) rapDense(x, r []float64, conv, paper bool) []float64 {
 	return out
 }
 
-// TestRAPAgainstDense holds the rules of relative attributing propagation against the
-// authors' code written out, in float64, also where data have both signs, which no
-// official numbers do.
+// TestRAPAgainstDense holds the rules of relative attributing propagation against the authors' code written
+// out, in float64, also where data have both signs, which no official numbers do.
 func TestRAPAgainstDense(t *testing.T) {
 	for _, layer := range []struct {
 		op *Op
@@ -73,10 +72,13 @@ func TestRAPAgainstDense(t *testing.T) {
 	}{
 		{opConv, Example{Name: "padded", Inputs: [][]int{{2, 3, 5, 4}, {4, 3, 3, 2}, {4}}, Attrs: []onnx.Attr{
 			{Name: "strides", Value: []int64{2, 1}}, {Name: "pads", Value: []int64{1, 1, 0, 0}}}}},
-		{opGemm, Example{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}},
+		{opGemm,
+			Example{Name: "torch's", Inputs: [][]int{{2, 7}, {5, 7}, {5}},
+				Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}},
 	} {
 		dense := denseOf(layer.op, layer.ex)
-		for name, rule := range map[string]LayerRule{"official": {"rap", rapLayer}, "paper": {"rap-paper", rapPaperLayer}} {
+		for name, rule := range map[string]LayerRule{"official": {"rap", rapLayer},
+			"paper": {"rap-paper", rapPaperLayer}} {
 			b, err := prepare(t, layer.op, layer.ex, LRP{Conv: rule, Dense: rule}.Policy(), 1)
 			if err != nil {
 				t.Fatal(err)
@@ -95,15 +97,16 @@ func TestRAPAgainstDense(t *testing.T) {
 					xk, rk := doubles(x[k*len(x)/2:(k+1)*len(x)/2]), doubles(r[k*len(r)/2:(k+1)*len(r)/2])
 					want = append(want, dense.rapDense(xk, rk, layer.op == opConv, name == "paper")...)
 				}
-				close64(t, fmt.Sprintf("%s %s, rectified %t", layer.op.Type, name, rectified), back[0], want, 1e-5)
+				close64(t, fmt.Sprintf("%s %s, rectified %t", layer.op.Type, name, rectified), back[0], want,
+					1e-5)
 			}
 			b.close()
 		}
 	}
 }
 
-// TestRAPBegins holds the rule of the layer where the walk begins against the
-// authors' code written out: from one class, and from all others.
+// TestRAPBegins holds the rule of the layer where the walk begins against the authors' code written out: from
+// one class, and from all others.
 func TestRAPBegins(t *testing.T) {
 	ex := Example{Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}
 	dense := denseOf(opGemm, ex)

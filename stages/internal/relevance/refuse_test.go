@@ -9,15 +9,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// plainLRP is the ε-rule for all layers: where it has no rule for a node, no composite
-// with constant gates and merged BatchNormalization has one.
+// plainLRP is the ε-rule for all layers: where it has no rule for a node, no composite with constant gates
+// and merged BatchNormalization has one.
 func plainLRP() Policy {
 	rule := Epsilon(1e-6)
-	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged, Gates: GatesConstant}.Policy()
+	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged,
+		Gates: GatesConstant}.Policy()
 }
 
-// TestRefused holds that what isn't known is an error that names the node, and
-// never a wrong number.
+// TestRefused holds that what isn't known is an error that names the node, and never a wrong number.
 func TestRefused(t *testing.T) {
 	library(t)
 	tests := []struct {
@@ -26,13 +26,20 @@ func TestRefused(t *testing.T) {
 		ex   Example
 		want string
 	}{
-		{"weights from the image", opConv, Example{Inputs: [][]int{{2, 3, 4, 4}, {2, 3, 1, 1}}, Flow: []int{0, 1}}, `node Conv "node": its weight "x1" depends on the image`},
-		{"a bias from the image", opLayerNormalization, Example{Inputs: [][]int{{2, 3}, {3}, {3}}, Flow: []int{0, 2}}, "depends on the image"},
-		{"an exponent from the image", opPow, Example{Inputs: [][]int{{2, 3}, {2, 3}}, Flow: []int{0, 1}, Draw: aboveZero}, "depends on the image"},
+		{"weights from the image", opConv,
+			Example{Inputs: [][]int{{2, 3, 4, 4}, {2, 3, 1, 1}}, Flow: []int{0, 1}},
+			`node Conv "node": its weight "x1" depends on the image`},
+		{"a bias from the image", opLayerNormalization,
+			Example{Inputs: [][]int{{2, 3}, {3}, {3}}, Flow: []int{0, 2}}, "depends on the image"},
+		{"an exponent from the image", opPow,
+			Example{Inputs: [][]int{{2, 3}, {2, 3}}, Flow: []int{0, 1}, Draw: aboveZero},
+			"depends on the image"},
 		{"columns first", opMaxPool, Example{Inputs: [][]int{{2, 3, 4, 4}}, Attrs: []onnx.Attr{
-			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "storage_order", Value: 1}}}, "columns first"},
-		{"a stated shape", opConvTranspose, Example{Inputs: [][]int{{2, 3, 4, 4}, {3, 2, 2, 2}}, Attrs: []onnx.Attr{
-			{Name: "output_shape", Value: []int64{5, 5}}}}, "states the shape"},
+			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "storage_order", Value: 1}}},
+			"columns first"},
+		{"a stated shape", opConvTranspose,
+			Example{Inputs: [][]int{{2, 3, 4, 4}, {3, 2, 2, 2}}, Attrs: []onnx.Attr{
+				{Name: "output_shape", Value: []int64{5, 5}}}}, "states the shape"},
 	}
 	for _, tt := range tests {
 		b, err := prepare(t, tt.op, tt.ex, Policy{}, 1)
@@ -45,12 +52,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLRPRefused holds that layer-wise relevance refuses nodes that it has no rule for,
-// and those whose factors turn the signs of weights and bias around.
+// TestLRPRefused holds that layer-wise relevance refuses nodes that it has no rule for, and those whose
+// factors turn the signs of weights and bias around.
 func TestLRPRefused(t *testing.T) {
 	library(t)
 	gemm := func(factor string) Example {
-		return Example{Inputs: [][]int{{2, 3}, {3, 4}, {4}}, Flow: []int{0}, Attrs: []onnx.Attr{{Name: factor, Value: float32(-0.5)}}}
+		return Example{Inputs: [][]int{{2, 3}, {3, 4}, {4}}, Flow: []int{0},
+			Attrs: []onnx.Attr{{Name: factor, Value: float32(-0.5)}}}
 	}
 	for _, tt := range []struct {
 		op   *Op
@@ -77,10 +85,12 @@ func chain(t *testing.T, ops ...string) *onnx.Graph {
 	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Name: "g"}}}
 	m.SetInputs(onnx.Value{Name: "v0", Elem: float, Shape: []int{3}, Known: true})
-	types := map[string]onnx.Type{"v0": {Elem: float, Shape: []int{3}}, "seed": {Elem: float, Shape: []int{3}}}
+	types := map[string]onnx.Type{"v0": {Elem: float, Shape: []int{3}},
+		"seed": {Elem: float, Shape: []int{3}}}
 	for i, op := range ops {
 		in, out := "v"+string(rune('0'+i)), "v"+string(rune('1'+i))
-		m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("n"+out[1:], op, []string{in}, []string{out}))
+		m.Proto.Graph.Node = append(m.Proto.Graph.Node,
+			onnx.NewNode("n"+out[1:], op, []string{in}, []string{out}))
 		types[out] = onnx.Type{Elem: float, Shape: []int{3}}
 	}
 	g, err := onnx.NewGraph(m, types)
@@ -90,8 +100,7 @@ func chain(t *testing.T, ops ...string) *onnx.Graph {
 	return g
 }
 
-// TestUnsupported holds that operators nobody taught us are reported all at once,
-// and only those on the way.
+// TestUnsupported holds that operators nobody taught us are reported all at once, and only those on the way.
 func TestUnsupported(t *testing.T) {
 	g := chain(t, "Det", "Relu", "Bogus", "Mystery", "Relu", "Hardmax")
 	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, Policy{})
@@ -108,7 +117,8 @@ func TestUnsupported(t *testing.T) {
 func TestQuantised(t *testing.T) {
 	g := chain(t, "Relu", "QuantizeLinear", "DequantizeLinear", "Relu")
 	_, err := Backward(g, map[Value]Value{"v4": "seed"}, []Value{"v1"}, Policy{})
-	if want := `no gradient is known for QuantizeLinear "n2", DequantizeLinear "n3": activations are rounded to integers`; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := `no gradient is known for QuantizeLinear "n2", DequantizeLinear "n3": activations are ` +
+		`rounded to integers`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want one that begins with %q", err, want)
 	}
 }
@@ -125,15 +135,16 @@ func TestOpaque(t *testing.T) {
 	}
 }
 
-// TestMisfits holds that a node whose attributes don't fit its values is an error that
-// says so, with the numbers of both.
+// TestMisfits holds that a node whose attributes don't fit its values is an error that says so, with the
+// numbers of both.
 func TestMisfits(t *testing.T) {
 	for _, tt := range []struct {
 		attr onnx.Attr
 		to   []int
 		want string
 	}{
-		{onnx.Attr{Name: "pads", Value: []int64{1, 1}}, []int{2, 4, 8, 8}, "pads [1 1] lead from [2 3 8 8] to [2 4 8 8]"},
+		{onnx.Attr{Name: "pads", Value: []int64{1, 1}}, []int{2, 4, 8, 8},
+			"pads [1 1] lead from [2 3 8 8] to [2 4 8 8]"},
 		{onnx.Attr{Name: "strides", Value: []int64{2}}, []int{2, 4, 4, 4}, "strides [2]"},
 		{onnx.Attr{Name: "group", Value: 1}, []int{2, 4, 8}, "to [2 4 8]"},
 		{onnx.Attr{Name: "group", Value: 1}, []int{2}, "no places"},
@@ -142,8 +153,10 @@ func TestMisfits(t *testing.T) {
 		g := claimed(t, []int{2, 3, 8, 8}, map[string][]int{"y": tt.to, "s": tt.to}, n)
 		g.AddWeight(onnx.FloatTensor("w", make([]float32, 12), 4, 3, 1, 1))
 		_, err := Backward(g, map[Value]Value{"y": "s"}, []Value{"x"}, Policy{})
-		if want := `node Conv "odd": its inputs of shapes [[2 3 8 8] [4 3 1 1]]`; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s %v to %v: error %v, want one with %q and %q", tt.attr.Name, tt.attr.Value, tt.to, err, want, tt.want)
+		if want := `node Conv "odd": its inputs of shapes [[2 3 8 8] [4 3 1 1]]`; err == nil ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %v to %v: error %v, want one with %q and %q", tt.attr.Name, tt.attr.Value, tt.to,
+				err, want, tt.want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package relevance turns the graph of a model into the graph of an attribution:
-// backwards from what is explained, node by node, by rules.
+// Package relevance turns the graph of a model into the graph of an attribution: backwards from what is
+// explained, node by node, by rules.
 //
 //   - An [Op] is how one ONNX operator takes part: its kind, the roles of its
 //     inputs, and its vector-Jacobian product, the VJP.
@@ -10,10 +10,9 @@
 //     so that a published recipe reads as in its paper.
 //   - [Backward] walks the graph and emits nodes; ONNX Runtime runs them.
 //
-// The law of emitted nodes: operators of opset [Opset] that ONNX Runtime has on
-// CPU and CUDA alike, and its own FusedMatMul; shapes known; the same graph and
-// policy give the same bytes; no sum whose result depends on the batch (sums are
-// products with ones).
+// The law of emitted nodes: operators of opset [Opset] that ONNX Runtime has on CPU and CUDA alike, and its
+// own FusedMatMul; shapes known; the same graph and policy give the same bytes; no sum whose result depends
+// on the batch (sums are products with ones).
 package relevance
 
 import (
@@ -25,8 +24,8 @@ import (
 // Opset is the version of ONNX's operators that graphs come in and go out with.
 const Opset = 17
 
-// A Value is the name of a value in a graph; the empty one means that nothing
-// flows there, and is never written as zeros.
+// A Value is the name of a value in a graph; the empty one means that nothing flows there, and is never
+// written as zeros.
 type Value = string
 
 // A Kind says which rules make sense for an operator.
@@ -63,18 +62,16 @@ type Op struct {
 	Kind  Kind
 	Roles []Role // of the inputs; the last one stands for all that follow
 
-	// VJP emits the vector-Jacobian product: for every input the cotangent that
-	// the cotangents dy of the outputs make, Jᵀ·dy, of the input's shape; "" for
-	// inputs of role Config and where nothing flows. An empty dy[i] is an output
-	// that nothing flows into.
+	// VJP emits the vector-Jacobian product: for every input the cotangent that the cotangents dy of the
+	// outputs make, Jᵀ·dy, of the input's shape; "" for inputs of role Config and where nothing flows. An
+	// empty dy[i] is an output that nothing flows into.
 	VJP func(b *Builder, n onnx.Node, dy []Value) []Value
 
 	// Examples are nodes to test the operator on; see [Example].
 	Examples []Example
 
-	// Prepare, if set, is called once for every node that relevance flows through,
-	// before the walk. It may make the node compute more than it did, such as the
-	// indices of a MaxPool, for VJP to read.
+	// Prepare, if set, is called once for every node that relevance flows through, before the walk. It may
+	// make the node compute more than it did, such as the indices of a MaxPool, for VJP to read.
 	Prepare func(b *Builder, n onnx.Node)
 }
 
@@ -86,9 +83,9 @@ func (o *Op) Role(i int) Role {
 	return o.Roles[min(i, len(o.Roles)-1)]
 }
 
-// An Example is a one-node graph for tests: the shapes of its inputs, drawn at
-// random, and constants for the others. Data inputs whose first size is 2 are taken
-// for batches, for a test that makes them larger and smaller.
+// An Example is a one-node graph for tests: the shapes of its inputs, drawn at random, and constants for the
+// others. Data inputs whose first size is 2 are taken for batches, for a test that makes them larger and
+// smaller.
 type Example struct {
 	Name    string
 	Inputs  [][]int             // shapes; nil for one in Consts or absent
@@ -99,24 +96,23 @@ type Example struct {
 	Draw    func(i int) float32 // an element of a flowing input from its number; nil for noise away from zero
 }
 
-// A Rule emits what relevance at a node's outputs becomes at its inputs, as
-// [Op.VJP] does.
+// A Rule emits what relevance at a node's outputs becomes at its inputs, as [Op.VJP] does.
 type Rule func(b *Builder, op *Op, n onnx.Node, r []Value) []Value
 
 // Gradient is the rule of plain derivatives.
 func Gradient(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.VJP(b, n, r) }
 
-// A Policy picks the rule for each node: that of the first case that matches. A
-// node that none matches follows [Gradient], and so do all nodes of the zero Policy.
+// A Policy picks the rule for each node: that of the first case that matches. A node that none matches
+// follows [Gradient], and so do all nodes of the zero Policy.
 type Policy struct {
 	Name  string // with its parameters: policies of one name do the same
 	Cases []Case
 
-	// Grouped shows rules the operators that a model was written with, such as Linear
-	// and GELU, where exporters leave several of ONNX.
+	// Grouped shows rules the operators that a model was written with, such as Linear and GELU, where
+	// exporters leave several of ONNX.
 	Grouped bool
-	// Apart keeps each BatchNormalization a node of its own. Otherwise those behind
-	// a Conv are merged into it before the walk.
+	// Apart keeps each BatchNormalization a node of its own. Otherwise those behind a Conv are merged into it
+	// before the walk.
 	Apart bool
 }
 
@@ -148,8 +144,8 @@ func OfKind(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 	return func(_ *Builder, op *Op, _ onnx.Node) bool { return slices.Contains(kinds, op.Kind) }
 }
 
-// An UnsupportedError lists every node that relevance would have to flow through
-// and whose operator nobody has taught us.
+// An UnsupportedError lists every node that relevance would have to flow through and whose operator nobody
+// has taught us.
 type UnsupportedError struct {
 	Nodes     []string
 	Quantised bool // one of them rounds activations or computes with these

@@ -12,8 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// beside returns the policy of rescaling for one-node graphs, given the references of
-// the inputs that flow.
+// beside returns the policy of rescaling for one-node graphs, given the references of the inputs that flow.
 func beside(official bool, references map[Value][]float32) Policy {
 	return Policy{Name: "beside", Cases: []Case{{
 		Match: func(*Builder, *Op, onnx.Node) bool { return true },
@@ -34,8 +33,8 @@ func beside(official bool, references map[Value][]float32) Policy {
 	}}}
 }
 
-// otherwise returns the elements of input i for the reference: unlike those of the
-// example, nowhere equal to them.
+// otherwise returns the elements of input i for the reference: unlike those of the example, nowhere equal to
+// them.
 func (ex Example) otherwise(i, n int) []float32 {
 	if ex.Draw != nil {
 		v := make([]float32, n)
@@ -51,9 +50,8 @@ func (ex Example) otherwise(i, n int) []float32 {
 	return v
 }
 
-// TestRescaleIsComplete holds that, for every operator, multipliers times differences of
-// the inputs sum to multipliers times differences of the outputs; and which operators
-// are refused.
+// TestRescaleIsComplete holds that, for every operator, multipliers times differences of the inputs sum to
+// multipliers times differences of the outputs; and which operators are refused.
 func TestRescaleIsComplete(t *testing.T) {
 	library(t)
 	refused := map[string]bool{}
@@ -109,7 +107,8 @@ func TestRescaleIsComplete(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	want := []string{"InstanceNormalization", "LRN", "LogSoftmax", "LpNormalization", "Max", "Min", "Pow", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "Where"}
+	want := []string{"InstanceNormalization", "LRN", "LogSoftmax", "LpNormalization", "Max", "Min", "Pow",
+		"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "Where"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("refused: %s", d)
 	}
@@ -127,12 +126,13 @@ func rescaledAt(t *testing.T, op *Op, ex Example, official bool, x, z, u []float
 	return back[0]
 }
 
-// TestRescaleJoint holds the rules of LayerNormalization, Softmax and pools against the
-// same in double precision, step by step of what these are made of.
+// TestRescaleJoint holds the rules of LayerNormalization, Softmax and pools against the same in double
+// precision, step by step of what these are made of.
 func TestRescaleJoint(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
 	const rows, n = 4, 6
-	x, z, u, gamma, beta := noise(draw, rows*n), noise(draw, rows*n), noise(draw, rows*n), noise(draw, n), noise(draw, n)
+	x, z, u, gamma, beta := noise(draw, rows*n), noise(draw, rows*n), noise(draw, rows*n), noise(draw,
+		n), noise(draw, n)
 	for i := range z {
 		z[i] *= 1.037
 	}
@@ -215,7 +215,8 @@ func TestRescaleJoint(t *testing.T) {
 	near("Softmax, officially", rescaledAt(t, opSoftmax, line, true, x, z, u), official)
 
 	// Windows of three elements, two apart, so that some are in two.
-	pool := Example{Inputs: [][]int{{1, rows, n + 1}}, Attrs: []onnx.Attr{{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}}}}
+	pool := Example{Inputs: [][]int{{1, rows, n + 1}},
+		Attrs: []onnx.Attr{{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}}}}
 	x, z = noise(draw, rows*(n+1)), noise(draw, rows*(n+1))
 	for i := range z {
 		z[i] *= 1.037
@@ -245,8 +246,7 @@ func TestRescaleJoint(t *testing.T) {
 	near("MaxPool", rescaledAt(t, opMaxPool, pool, false, x, z, u), pooled)
 }
 
-// TestRescaleAtEqualInputs holds that where input and reference are equal multipliers
-// are derivatives.
+// TestRescaleAtEqualInputs holds that where input and reference are equal multipliers are derivatives.
 func TestRescaleAtEqualInputs(t *testing.T) {
 	x := []float32{-2, -0.5, 0.5, 2}
 	u := []float32{1, 1, 1, 1}
@@ -254,7 +254,8 @@ func TestRescaleAtEqualInputs(t *testing.T) {
 	if d := cmp.Diff([]float32{0, 0, 1, 1}, rescaledAt(t, opRelu, ex, false, x, x, u)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]float32{0, 0.8, 1, 0.8}, rescaledAt(t, opRelu, ex, false, x, []float32{-3, 2, 1, -0.5}, u)); d != "" {
+	if d := cmp.Diff([]float32{0, 0.8, 1, 0.8},
+		rescaledAt(t, opRelu, ex, false, x, []float32{-3, 2, 1, -0.5}, u)); d != "" {
 		t.Error(d)
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A row says where in a value the images of a batch are: along an axis, whose
-// index is (outer·batch + image)·inner + rest. Windows and heads, which are merged
-// into the axis of the batch, are the rest; tokens that come before it the outer.
+// A row says where in a value the images of a batch are: along an axis, whose index is (outer·batch +
+// image)·inner + rest. Windows and heads, which are merged into the axis of the batch, are the rest; tokens
+// that come before it the outer.
 type row struct{ axis, inner int }
 
-// rowOf returns where the images of the batch are in a value of the model, false
-// where that can't be told. The values that relevance is wanted at have a row for
-// each of them.
+// rowOf returns where the images of the batch are in a value of the model, false where that can't be told.
+// The values that relevance is wanted at have a row for each of them.
 func (b *Builder) rowOf(v Value) (row, bool) {
 	if b.rows == nil {
 		b.rows = map[Value]row{}
@@ -37,8 +36,7 @@ func (b *Builder) rowOf(v Value) (row, bool) {
 	return r, ok
 }
 
-// place finds the images in the outputs of a node, given where they are in its
-// inputs.
+// place finds the images in the outputs of a node, given where they are in its inputs.
 func (b *Builder) place(n onnx.Node) {
 	op := b.op(n)
 	if op == nil || op.Kind == Opaque {
@@ -99,7 +97,8 @@ func (b *Builder) carry(n onnx.Node, i int, in, out []int, r row) (row, bool) {
 			return b.picked(n, in, out, r)
 		}
 		return r, true
-	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare":
+	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
+		"ReduceSumSquare":
 		axes := b.reduced(n, len(in))
 		if len(in) == len(out) {
 			return r, !slices.Contains(axes, r.axis)
@@ -146,8 +145,8 @@ func (b *Builder) reshaped(in, out []int, r row) (row, bool) {
 	return row{}, false
 }
 
-// picked returns where images are in what a Gather picks of a row of elements: where
-// they were if it picks equally many of each, one image after the other.
+// picked returns where images are in what a Gather picks of a row of elements: where they were if it picks
+// equally many of each, one image after the other.
 func (b *Builder) picked(n onnx.Node, in, out []int, r row) (row, bool) {
 	indices, ok := b.g.Int64s(n.Input[1])
 	if !ok || len(in) != 1 || len(indices) == 0 || len(indices)%b.batch != 0 {
@@ -175,9 +174,9 @@ func einsumRow(n onnx.Node, i int, r row) (row, bool) {
 	return row{axis, r.inner}, axis >= 0
 }
 
-// perImage emits the sums of x over all elements of each image, [1, batch, 1]. They
-// are added in the order they have in a batch of one, so that the sum has the same bits
-// in any. A long sum is a sum of sums: two products with ones.
+// perImage emits the sums of x over all elements of each image, [1, batch, 1]. They are added in the order
+// they have in a batch of one, so that the sum has the same bits in any. A long sum is a sum of sums: two
+// products with ones.
 func (b *Builder) perImage(x Value, r row) Value {
 	shape := b.threefold(x, r)
 	if shape[0] > 1 {
@@ -187,8 +186,7 @@ func (b *Builder) perImage(x Value, r row) Value {
 	return b.Reshape(sums, 1, shape[1], 1)
 }
 
-// threefold returns x's shape as what comes before images, images, and what comes
-// after.
+// threefold returns x's shape as what comes before images, images, and what comes after.
 func (b *Builder) threefold(x Value, r row) [3]int {
 	s := b.Shape(x)
 	inner := r.inner * size(s[r.axis+1:])

@@ -6,14 +6,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AbsLRP is relative absolute magnitude propagation: an input gets the positive part
-// of what it adds to an output, relative to the magnitude of all of that output,
+// AbsLRP is relative absolute magnitude propagation: an input gets the positive part of what it adds to an
+// output, relative to the magnitude of all of that output,
 //
 //	Rᵢ = Σⱼ (xᵢwᵢⱼ)⁺ / (|hⱼ| + ε) · Rⱼ, hⱼ with the bias, ε = 1e-9.
 //
-// Vukadin, Afrić, Šilić and Delač, ACM TIST 2024, equation 12. A function h that
-// isn't linear has its algorithm 1, x·∂(h(x) + |h|(|x|))/∂x/2 for x·w, where |h| is h
-// with the magnitudes of its weights. (The algorithm itself gives twice equation 12.)
+// Vukadin, Afrić, Šilić and Delač, ACM TIST 2024, equation 12. A function h that isn't linear has its
+// algorithm 1, x·∂(h(x) + |h|(|x|))/∂x/2 for x·w, where |h| is h with the magnitudes of its weights. (The
+// algorithm itself gives twice equation 12.)
 type AbsLRP struct {
 	Variant  AbsLRPVariant
 	MaxPool  MaxPoolRule
@@ -26,24 +26,23 @@ type AbsLRP struct {
 type AbsLRPVariant string
 
 const (
-	// AbsLRPPaper is the text of the paper. Relevance has any scale, but the same for
-	// all of an image.
+	// AbsLRPPaper is the text of the paper. Relevance has any scale, but the same for all of an image.
 	AbsLRPPaper AbsLRPVariant = "paper"
-	// AbsLRPOfficial is the code of December 2024: what each module gives to each of
-	// its inputs is scaled to the sum of magnitudes 1, image by image.
+	// AbsLRPOfficial is the code of December 2024: what each module gives to each of its inputs is scaled to
+	// the sum of magnitudes 1, image by image.
 	AbsLRPOfficial AbsLRPVariant = "official"
-	// AbsLRPJanuary is the code of January 2024: positive and negative relevance go
-	// apart, and each module keeps the sum of either.
+	// AbsLRPJanuary is the code of January 2024: positive and negative relevance go apart, and each module
+	// keeps the sum of either.
 	AbsLRPJanuary AbsLRPVariant = "official-2024-01"
 )
 
-// A MaxPoolRule says whether a MaxPool divides by what it made: then all relevance
-// goes to the largest element; otherwise it is multiplied by that element.
+// A MaxPoolRule says whether a MaxPool divides by what it made: then all relevance goes to the largest
+// element; otherwise it is multiplied by that element.
 type MaxPoolRule string
 
 const (
-	// MaxPoolAuto divides, but for the official code's way with models without a sum
-	// of branches, such as VGG.
+	// MaxPoolAuto divides, but for the official code's way with models without a sum of branches, such as
+	// VGG.
 	MaxPoolAuto     MaxPoolRule = "auto"
 	MaxPoolDivide   MaxPoolRule = "divide"
 	MaxPoolMultiply MaxPoolRule = "multiply"
@@ -58,8 +57,7 @@ const (
 	AblationQueriesKeys Ablation = "queries-keys-only" // what the weights of attention are made of
 )
 
-// Policy returns the policy. BatchNormalization stays apart: it has a rule of its
-// own.
+// Policy returns the policy. BatchNormalization stays apart: it has a rule of its own.
 func (a AbsLRP) Policy() Policy {
 	name := fmt.Sprintf("abslrp %s, max-pool %s, ablation %s", a.Variant, a.MaxPool, a.Ablation)
 	if a.everywhere {
@@ -87,8 +85,7 @@ func (a AbsLRP) Policy() Policy {
 	}
 }
 
-// answer matches the normalisation that makes probabilities of class scores, where
-// relevance starts.
+// answer matches the normalisation that makes probabilities of class scores, where relevance starts.
 func answer(b *Builder, _ *Op, n onnx.Node) bool {
 	if n.OpType != "Softmax" && n.OpType != "LogSoftmax" {
 		return false
@@ -101,9 +98,8 @@ func answer(b *Builder, _ *Op, n onnx.Node) bool {
 	return false
 }
 
-// answer lets what starts at probabilities start at the class scores behind them.
-// What is explained of probabilities is their logarithm, whose derivative divides by
-// them.
+// answer lets what starts at probabilities start at the class scores behind them. What is explained of
+// probabilities is their logarithm, whose derivative divides by them.
 func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	if n.OpType == "LogSoftmax" {
 		return r
@@ -111,8 +107,8 @@ func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return []Value{b.Mul(r[0], n.Output[0])}
 }
 
-// affine has equation 12 itself. The code of January 2024 has a layer each for queries,
-// keys and values, which keep their sums, where the model has one for all.
+// affine has equation 12 itself. The code of January 2024 has a layer each for queries, keys and values,
+// which keep their sums, where the model has one for all.
 func (a AbsLRP) affine(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if a.Variant != AbsLRPJanuary || !b.makesHeads(n) {
 		return a.linear(b, op, n, r[0])
@@ -162,9 +158,9 @@ func (a AbsLRP) shares(b *Builder, op *Op, n onnx.Node, s Value) []Value {
 	return back
 }
 
-// positiveShare emits Σ (x·w)⁺·s for input i, x, and the operand o that it is
-// multiplied by, w. With x⁺ and x⁻ for what is positive and negative of x, (x·w)⁺ =
-// x⁺w⁺ + x⁻w⁻: both summands are copies of the node with a part of w.
+// positiveShare emits Σ (x·w)⁺·s for input i, x, and the operand o that it is multiplied by, w. With x⁺ and
+// x⁻ for what is positive and negative of x, (x·w)⁺ = x⁺w⁺ + x⁻w⁻: both summands are copies of the node with
+// a part of w.
 func (b *Builder) positiveShare(op *Op, n onnx.Node, i, o int, s Value) Value {
 	x, w := n.Input[i], n.Input[o]
 	like, unlike := b.aboveOrAll(w), ""
@@ -198,8 +194,8 @@ func (b *Builder) aboveOrAll(x Value) Value {
 	return b.above(x)
 }
 
-// literal emits algorithm 1 for any node: the mean of x·VJP(s) and |x|·VJP(s) of the
-// copy at the magnitudes of all operands.
+// literal emits algorithm 1 for any node: the mean of x·VJP(s) and |x|·VJP(s) of the copy at the magnitudes
+// of all operands.
 func (b *Builder) literal(op *Op, n onnx.Node, s Value) []Value {
 	with := map[int]Value{}
 	for i, v := range n.Input {

@@ -2,16 +2,15 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// rectified passes what arrives where the input is positive: elsewhere a Relu makes
-// nothing, and where it isn't 0 equation 12 divides by what it multiplies with.
+// rectified passes what arrives where the input is positive: elsewhere a Relu makes nothing, and where it
+// isn't 0 equation 12 divides by what it multiplies with.
 func (a AbsLRP) rectified(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return a.hand(b, n, op.VJP(b, n, r))
 }
 
-// activated has algorithm 1. In the code of December 2024 a Dropout between an
-// activation and a linear layer is a module, y = x, whose rule deletes what arrives
-// at negative values; no ONNX file has it. The code of January takes the magnitude of
-// h(x) for |h|(|x|).
+// activated has algorithm 1. In the code of December 2024 a Dropout between an activation and a linear layer
+// is a module, y = x, whose rule deletes what arrives at negative values; no ONNX file has it. The code of
+// January takes the magnitude of h(x) for |h|(|x|).
 func (a AbsLRP) activated(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	h := n.Output[0]
 	if a.Variant == AbsLRPJanuary {
@@ -48,7 +47,8 @@ func (b *Builder) findLinear(v Value) bool {
 // maxPool has algorithm 1, or that without the division; see [MaxPoolRule].
 func (a AbsLRP) maxPool(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	h := n.Output[0]
-	if a.MaxPool == MaxPoolMultiply || a.MaxPool == MaxPoolAuto && a.Variant == AbsLRPOfficial && !b.branches() {
+	if a.MaxPool == MaxPoolMultiply ||
+		a.MaxPool == MaxPoolAuto && a.Variant == AbsLRPOfficial && !b.branches() {
 		h = ""
 	}
 	return a.spread(b, n, r[0], h, func(s Value) []Value { return b.literal(op, n, s) })
@@ -74,8 +74,8 @@ func (b *Builder) branches() bool {
 	return false
 }
 
-// ratio takes what is divided by for a constant, as the statistics of normalisations
-// and the denominators of softmax are.
+// ratio takes what is divided by for a constant, as the statistics of normalisations and the denominators of
+// softmax are.
 func (a AbsLRP) ratio(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if !b.flows[n.Input[0]] {
 		return []Value{"", ""}
@@ -96,7 +96,8 @@ func rescales(b *Builder, _ *Op, n onnx.Node) bool {
 		constant = n.Input[0]
 	}
 	x, ok := b.g.Float32s(constant)
-	return ok && len(x) == 1 && x[0] > 0 && size(b.Shape(n.Output[0])) == size(b.Shape(n.Input[0]))*size(b.Shape(n.Input[1]))
+	return ok && len(x) == 1 && x[0] > 0 &&
+		size(b.Shape(n.Output[0])) == size(b.Shape(n.Input[0]))*size(b.Shape(n.Input[1]))
 }
 
 func (a AbsLRP) pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
@@ -110,9 +111,9 @@ func (a AbsLRP) pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// move carries relevance with the elements. Picking the class token is a module of
-// the official codes, y = x, which deletes what arrives at negative values. So is putting
-// it beside the patches in the code of January 2024, where they get its relevance too.
+// move carries relevance with the elements. Picking the class token is a module of the official codes, y = x,
+// which deletes what arrives at negative values. So is putting it beside the patches in the code of January
+// 2024, where they get its relevance too.
 func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if k := b.besideToken(n); a.Variant == AbsLRPJanuary && k >= 0 {
 		mask := b.Greater(n.Input[k], b.Scalar(0))
@@ -146,11 +147,12 @@ func (b *Builder) picksToken(n onnx.Node) bool {
 		tokens = 0
 	}
 	images := 1 - tokens
-	return in[images] == b.batch && in[tokens] > 1 && size(out)*in[tokens] == size(in) && out[len(out)-1] == in[2]
+	return in[images] == b.batch && in[tokens] > 1 && size(out)*in[tokens] == size(in) &&
+		out[len(out)-1] == in[2]
 }
 
-// besideToken returns which operand of a node are the tokens of each image that it puts
-// constant ones beside, −1 if none.
+// besideToken returns which operand of a node are the tokens of each image that it puts constant ones beside,
+// −1 if none.
 func (b *Builder) besideToken(n onnx.Node) int {
 	if n.OpType != "Concat" || len(b.Shape(n.Output[0])) != 3 {
 		return -1

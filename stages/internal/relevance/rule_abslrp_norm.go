@@ -6,8 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// normalised is the rule of h = γ·x̂ + β, x̂ = (x − μ)/σ, whose statistics are taken
-// for constants.
+// normalised is the rule of h = γ·x̂ + β, x̂ = (x − μ)/σ, whose statistics are taken for constants.
 //
 //   - The paper has two layers, one after the other.
 //   - The code of December 2024 has one, with the statistics of |x| in |h|(|x|).
@@ -49,13 +48,14 @@ func (a AbsLRP) shifted(b *Builder, n onnx.Node, r, normal, scale, factor Value)
 		return b.Div(r, b.Add(b.Unary("Abs", normal), b.Scalar(tiny)))
 	}
 	if a.Variant == AbsLRPJanuary {
-		return a.conserve(b, n, n.Input[:1], n.Output[0], inner[0], func(r Value) []Value { return over(divided(r)) })
+		return a.conserve(b, n, n.Input[:1], n.Output[0], inner[0],
+			func(r Value) []Value { return over(divided(r)) })
 	}
 	return over(divided(inner[0]))
 }
 
-// batchNormalised has equation 12 as one layer in the code of December 2024, and as
-// two, like [AbsLRP.normalised], in the paper and the code of January.
+// batchNormalised has equation 12 as one layer in the code of December 2024, and as two, like
+// [AbsLRP.normalised], in the paper and the code of January.
 func (a AbsLRP) batchNormalised(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if a.Variant == AbsLRPOfficial {
 		return a.affine(b, op, n, r)
@@ -70,8 +70,8 @@ func (a AbsLRP) batchNormalised(b *Builder, op *Op, n onnx.Node, r []Value) []Va
 	return a.shifted(b, n, r[0], normal, b.channels(n.Input[1], rank), factor)
 }
 
-// softmax is the rule of h = eˣ/Z with Z for a constant: algorithm 1. The code of
-// January takes h for |h|(|x|).
+// softmax is the rule of h = eˣ/Z with Z for a constant: algorithm 1. The code of January takes h for
+// |h|(|x|).
 func (a AbsLRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	x, h := n.Input[0], n.Output[0]
 	return a.spread(b, n, r[0], h, func(s Value) []Value {
@@ -85,8 +85,7 @@ func (a AbsLRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	})
 }
 
-// scaleOf returns γ of a LayerNormalization or InstanceNormalization as what
-// broadcasts with its input.
+// scaleOf returns γ of a LayerNormalization or InstanceNormalization as what broadcasts with its input.
 func (b *Builder) scaleOf(n onnx.Node) Value {
 	if n.OpType == "InstanceNormalization" {
 		return b.channels(n.Input[1], len(b.Shape(n.Input[0])))
@@ -94,8 +93,7 @@ func (b *Builder) scaleOf(n onnx.Node) Value {
 	return n.Input[1]
 }
 
-// statistics returns μ and 1/σ of a LayerNormalization or InstanceNormalization that
-// has been prepared.
+// statistics returns μ and 1/σ of a LayerNormalization or InstanceNormalization that has been prepared.
 func (b *Builder) statistics(n onnx.Node) (mean, factor Value) {
 	if n.OpType == "LayerNormalization" {
 		return n.Output[1], n.Output[2]

@@ -9,9 +9,8 @@ import (
 // tiny is the ε of equation 12 and of all sums that are divided by.
 const tiny = 1e-9
 
-// spread carries what arrives at a node's output, r, to its inputs. The function
-// share, linear in its argument, says what they get of r divided by the magnitude of
-// h, or of r itself if h is "".
+// spread carries what arrives at a node's output, r, to its inputs. The function share, linear in its
+// argument, says what they get of r divided by the magnitude of h, or of r itself if h is "".
 func (a AbsLRP) spread(b *Builder, n onnx.Node, r, h Value, share func(s Value) []Value) []Value {
 	divided := func(r Value) Value {
 		if h == "" {
@@ -27,18 +26,17 @@ func (a AbsLRP) spread(b *Builder, n onnx.Node, r, h Value, share func(s Value) 
 		return a.conserve(b, n, n.Input, n.Output[0], r, func(r Value) []Value { return share(divided(r)) })
 	}
 	if a.Variant == AbsLRPPaper && b.since[n.Output[0]] >= 4 && b.isCut(n) && !a.everywhere {
-		// All there is goes through here, so that a factor changes the map's scale alone.
-		// Without it relevance would leave float32 in deep models.
+		// All there is goes through here, so that a factor changes the map's scale alone. Without it
+		// relevance would leave float32 in deep models.
 		r = b.toOne(n, n.Output[0], r)
 		b.since[n.Output[0]] = 0
 	}
 	return a.hand(b, n, share(divided(r)))
 }
 
-// hand finishes what a module gives to its inputs: the code of December 2024 scales
-// each to the sum of magnitudes 1. That is done where it makes a difference, which is
-// where relevance of another way is added later on, and in long chains now and then,
-// to stay in float32's range.
+// hand finishes what a module gives to its inputs: the code of December 2024 scales each to the sum of
+// magnitudes 1. That is done where it makes a difference, which is where relevance of another way is added
+// later on, and in long chains now and then, to stay in float32's range.
 func (a AbsLRP) hand(b *Builder, n onnx.Node, back []Value) []Value {
 	const long = 8
 	for i, r := range back {
@@ -76,10 +74,11 @@ func (b *Builder) toOne(n onnx.Node, v, r Value) Value {
 	return b.eachImage(r, b.Div(b.Scalar(1), sum), at)
 }
 
-// conserve is the rule of January 2024: what is positive of r goes to the inputs as
-// share says, scaled so that they get as much as there was, and what is negative the
-// same way. Several inputs get parts of that in the ratio of their sums.
-func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Value, share func(s Value) []Value) []Value {
+// conserve is the rule of January 2024: what is positive of r goes to the inputs as share says, scaled so
+// that they get as much as there was, and what is negative the same way. Several inputs get parts of that in
+// the ratio of their sums.
+func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Value,
+	share func(s Value) []Value) []Value {
 	at := func(v Value) (row, bool) {
 		if b.flows[v] {
 			return b.rowOf(v)
@@ -90,7 +89,8 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 	for _, half := range []Value{b.above(r), b.below(r)} {
 		where, ok := at(output)
 		if !ok {
-			b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps", output)
+			b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps",
+				output)
 			return out
 		}
 		arrives := b.perImage(b.Unary("Abs", half), where)
@@ -104,11 +104,13 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 			}
 			where, ok := at(inputs[i])
 			if !ok {
-				b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps", inputs[i])
+				b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps",
+					inputs[i])
 				return out
 			}
 			sums[i] = b.perImage(v, where)
-			ways[i] = b.eachImage(v, b.Div(arrives, b.Add(b.perImage(b.Unary("Abs", v), where), b.Scalar(tiny))), where)
+			ways[i] = b.eachImage(v,
+				b.Div(arrives, b.Add(b.perImage(b.Unary("Abs", v), where), b.Scalar(tiny))), where)
 			all = b.plus(all, sums[i])
 		}
 		several := len(slices.DeleteFunc(slices.Clone(sums), func(v Value) bool { return v == "" })) > 1
@@ -126,8 +128,8 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 	return out
 }
 
-// meets reports whether relevance at v is added to other relevance before a module
-// scales it again, or is what was asked for.
+// meets reports whether relevance at v is added to other relevance before a module scales it again, or is
+// what was asked for.
 func (b *Builder) meets(v Value) bool {
 	for {
 		if slices.Contains(b.ends, v) || len(b.readers(v)) != 1 {
@@ -152,8 +154,7 @@ func (b *Builder) meets(v Value) bool {
 	}
 }
 
-// readers returns the positions in the model of the nodes that read v and that
-// relevance may come from.
+// readers returns the positions in the model of the nodes that read v and that relevance may come from.
 func (b *Builder) readers(v Value) []int {
 	b.findReaders()
 	return b.reads[v]
@@ -170,7 +171,8 @@ func (b *Builder) findReaders() {
 	}
 	for k, n := range slices.Backward(b.model) {
 		op := b.op(n)
-		if op == nil || op.Kind == Opaque || !slices.ContainsFunc(n.Output, func(v Value) bool { return wanted[v] }) {
+		if op == nil || op.Kind == Opaque ||
+			!slices.ContainsFunc(n.Output, func(v Value) bool { return wanted[v] }) {
 			continue
 		}
 		for i, v := range n.Input {
@@ -198,8 +200,7 @@ func (b *Builder) findReaders() {
 	}
 }
 
-// isCut reports whether all relevance passes the output of n: nothing made before is
-// read after.
+// isCut reports whether all relevance passes the output of n: nothing made before is read after.
 func (b *Builder) isCut(n onnx.Node) bool {
 	b.findReaders()
 	k, ok := b.position(n.Output[0])

@@ -8,10 +8,9 @@ import (
 
 // sum has equation 12 for each summand; what constants take is dropped.
 //
-// In the code of December 2024 the shortcut of a residual block that is the block's
-// input s itself isn't cut off the other summand m(s): s gets the total derivative,
-// s·d((m(s) + s) + (|m(s)| + |s|))/ds/2. On the way through m the statistics of
-// normalisations and the denominators of softmax are constants.
+// In the code of December 2024 the shortcut of a residual block that is the block's input s itself isn't cut
+// off the other summand m(s): s gets the total derivative, s·d((m(s) + s) + (|m(s)| + |s|))/ds/2. On the way
+// through m the statistics of normalisations and the denominators of softmax are constants.
 func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
 		back := op.VJP(b, n, []Value{s})
@@ -34,7 +33,8 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		}
 		if shortcut, way := b.shortcut(n); shortcut >= 0 {
 			x, m := n.Input[shortcut], n.Input[way]
-			through := b.Pull(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))}, []Value{x}, detached())[x]
+			through := b.Pull(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))},
+				[]Value{x}, detached())[x]
 			if through != "" {
 				back[shortcut] = b.Add(back[shortcut], b.scaled(b.Mul(x, through), 0.5))
 			}
@@ -43,37 +43,38 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	})
 }
 
-// shortcut returns which summand of an Add the other one is made of, and that one; −1
-// if neither is.
+// shortcut returns which summand of an Add the other one is made of, and that one; −1 if neither is.
 func (b *Builder) shortcut(n onnx.Node) (shortcut, way int) {
 	if n.OpType != "Add" || n.Input[0] == n.Input[1] {
 		return -1, -1
 	}
 	for i := range 2 {
 		x, m := n.Input[i], n.Input[1-i]
-		if b.flows[x] && b.flows[m] && slices.Equal(b.Shape(x), b.Shape(m)) && reaches(b.between([]Value{x}, []Value{m}), []Value{x})[m] {
+		if b.flows[x] && b.flows[m] && slices.Equal(b.Shape(x), b.Shape(m)) &&
+			reaches(b.between([]Value{x}, []Value{m}), []Value{x})[m] {
 			return i, 1 - i
 		}
 	}
 	return -1, -1
 }
 
-// detached is the policy of derivatives for which the statistics of normalisations and
-// the denominators of softmax are constants.
+// detached is the policy of derivatives for which the statistics of normalisations and the denominators of
+// softmax are constants.
 func detached() Policy {
 	return Policy{Name: "detached", Cases: []Case{
-		{Type("LayerNormalization", "InstanceNormalization"), func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
-			_, deviation := b.statistics(n)
-			return []Value{b.Mul(b.Mul(r[0], b.scaleOf(n)), deviation)}
-		}},
+		{Type("LayerNormalization", "InstanceNormalization"),
+			func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
+				_, deviation := b.statistics(n)
+				return []Value{b.Mul(b.Mul(r[0], b.scaleOf(n)), deviation)}
+			}},
 		{Type("Softmax"), func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 			return []Value{b.Mul(r[0], n.Output[0])}
 		}},
 	}}
 }
 
-// product has equation 12 for each factor, the other one as its weights. One factor
-// may be switched off by an ablation.
+// product has equation 12 for each factor, the other one as its weights. One factor may be switched off by an
+// ablation.
 func (a AbsLRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if len(n.Input) != 2 {
 		return a.other(b, op, n, r)
@@ -104,8 +105,7 @@ func (a AbsLRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// attention returns which factor of a product a softmax makes, −1 if neither or both
-// are.
+// attention returns which factor of a product a softmax makes, −1 if neither or both are.
 func (b *Builder) attention(n onnx.Node) int {
 	first, second := b.fromSoftmax(n.Input[0]), b.fromSoftmax(n.Input[1])
 	switch {
@@ -135,15 +135,14 @@ func (b *Builder) fromSoftmax(v Value) bool {
 	}
 }
 
-// makesHeads reports whether a linear layer makes queries, keys and values of tokens, a
-// third of its outputs each.
+// makesHeads reports whether a linear layer makes queries, keys and values of tokens, a third of its outputs
+// each.
 func (b *Builder) makesHeads(n onnx.Node) bool {
 	in, out := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 	return out[len(out)-1] == 3*in[len(in)-1] && b.reachesAttention(n.Output[0])
 }
 
-// reachesAttention reports whether v is multiplied by what a softmax makes, moved or
-// rescaled perhaps.
+// reachesAttention reports whether v is multiplied by what a softmax makes, moved or rescaled perhaps.
 func (b *Builder) reachesAttention(v Value) bool {
 	return remember(&b.attended, v, b.findAttention)
 }
@@ -168,12 +167,13 @@ func HasAttention(g *onnx.Graph) bool {
 	return slices.ContainsFunc(b.model, func(n onnx.Node) bool {
 		defer n.Named()
 		op := b.op(n)
-		return op != nil && op.Kind == Bilinear && n.OpType != "Mul" && len(n.Input) == 2 && b.attention(n) >= 0
+		return op != nil && op.Kind == Bilinear && n.OpType != "Mul" && len(n.Input) == 2 &&
+			b.attention(n) >= 0
 	})
 }
 
-// PatchEmbedding returns the value that a Conv makes of the image's patches, "" where
-// the first Conv reads anything but windows side by side.
+// PatchEmbedding returns the value that a Conv makes of the image's patches, "" where the first Conv reads
+// anything but windows side by side.
 func PatchEmbedding(g *onnx.Graph) Value {
 	i := slices.IndexFunc(g.Proto.Graph.Node, func(n *onnxNode) bool { return n.OpType == "Conv" })
 	if i < 0 {

@@ -2,15 +2,14 @@ package relevance
 
 import "fmt"
 
-// AlphaBeta is the αβ-rule: what is positive and what is negative of the products
-// share apart, Rᵢ = Σⱼ (α·(xᵢwᵢⱼ)⁺/Σ(xw)⁺ − β·(xᵢwᵢⱼ)⁻/Σ(xw)⁻)·Rⱼ, each sum with the bias
-// of its sign if biases count, and with the stabiliser. α − β = 1 keeps the sum of
-// relevance. Bach et al. 2015, equation 60. α = 1, β = 0 is the z⁺-rule of Montavon
-// et al., "Explaining Nonlinear Classification Decisions with Deep Taylor
-// Decomposition", 2017.
+// AlphaBeta is the αβ-rule: what is positive and what is negative of the products share apart, Rᵢ = Σⱼ
+// (α·(xᵢwᵢⱼ)⁺/Σ(xw)⁺ − β·(xᵢwᵢⱼ)⁻/Σ(xw)⁻)·Rⱼ, each sum with the bias of its sign if biases count, and with
+// the stabiliser. α − β = 1 keeps the sum of relevance. Bach et al. 2015, equation 60. α = 1, β = 0 is the
+// z⁺-rule of Montavon et al., "Explaining Nonlinear Classification Decisions with Deep Taylor Decomposition",
+// 2017.
 //
-// With x⁺ and x⁻ for what is positive and negative of x, (xw)⁺ = x⁺w⁺ + x⁻w⁻. Where x
-// is known not to be negative the second half isn't written.
+// With x⁺ and x⁻ for what is positive and negative of x, (xw)⁺ = x⁺w⁺ + x⁻w⁻. Where x is known not to be
+// negative the second half isn't written.
 func AlphaBeta(alpha, beta, stabiliser float32) LayerRule {
 	name := fmt.Sprintf("alpha-beta(%g, %g, %g)", alpha, beta, stabiliser)
 	return LayerRule{name, func(b *Builder, l layer, r Value) Value {
@@ -34,19 +33,19 @@ func AlphaBeta(alpha, beta, stabiliser float32) LayerRule {
 // ZPlus is the z⁺-rule, [AlphaBeta] with α = 1 and β = 0.
 func ZPlus(stabiliser float32) LayerRule { return AlphaBeta(1, 0, stabiliser) }
 
-// CaptumZPlus is what captum calls the rule of α = 1 and β = 0: weights are clamped,
-// and neither data nor bias.
+// CaptumZPlus is what captum calls the rule of α = 1 and β = 0: weights are clamped, and neither data nor
+// bias.
 func CaptumZPlus(stabiliser float32) LayerRule {
-	return LayerRule{fmt.Sprintf("captum-alpha1-beta0(%g)", stabiliser), func(b *Builder, l layer, r Value) Value {
-		c := l.with(b, l.x(), b.above(l.w()), l.b0())
-		s := b.quotient(r, c.Output[0], stabiliser, anySign)
-		l.toBias(b, l.b0(), s)
-		return l.pull(b, c, s)
-	}}
+	return LayerRule{fmt.Sprintf("captum-alpha1-beta0(%g)", stabiliser),
+		func(b *Builder, l layer, r Value) Value {
+			c := l.with(b, l.x(), b.above(l.w()), l.b0())
+			s := b.quotient(r, c.Output[0], stabiliser, anySign)
+			l.toBias(b, l.b0(), s)
+			return l.pull(b, c, s)
+		}}
 }
 
-// A halves is what is positive and what is negative of a value, the second "" if
-// there's nothing.
+// A halves is what is positive and what is negative of a value, the second "" if there's nothing.
 type halves struct{ positive, negative Value }
 
 // signed emits the halves of x.
@@ -57,8 +56,8 @@ func (b *Builder) signed(x Value) halves {
 	return halves{b.above(x), b.below(x)}
 }
 
-// through emits what arrives by the products x⁺·wp and x⁻·wn alone, whose sums with
-// the bias have the sign known.
+// through emits what arrives by the products x⁺·wp and x⁻·wn alone, whose sums with the bias have the sign
+// known.
 func (x halves) through(b *Builder, l layer, r, wp, wn, bias Value, stabiliser float32, known sign) Value {
 	cp := l.with(b, x.positive, wp, bias)
 	z, cn := cp.Output[0], cp

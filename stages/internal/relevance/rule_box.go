@@ -6,10 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Box is the zᴮ-rule for a first layer, whose data lie between bounds l ≤ x ≤ h:
-// Rᵢ = Σⱼ (xᵢwᵢⱼ − lᵢwᵢⱼ⁺ − hᵢwᵢⱼ⁻)/Σ(…)·Rⱼ. Montavon et al. 2017, equation 17. low and high
-// are bounds of the model's input, of a shape that broadcasts to it; what lies between
-// the input and the layer moves them along.
+// Box is the zᴮ-rule for a first layer, whose data lie between bounds l ≤ x ≤ h: Rᵢ = Σⱼ (xᵢwᵢⱼ − lᵢwᵢⱼ⁺ −
+// hᵢwᵢⱼ⁻)/Σ(…)·Rⱼ. Montavon et al. 2017, equation 17. low and high are bounds of the model's input, of a
+// shape that broadcasts to it; what lies between the input and the layer moves them along.
 func Box(low, high []float32, shape []int, stabiliser float32) LayerRule {
 	name := fmt.Sprintf("box(%v, %v, %v, %g)", low, high, shape, stabiliser)
 	return boxed(name, stabiliser, func(b *Builder, image Value) (Value, Value) {
@@ -18,30 +17,34 @@ func Box(low, high []float32, shape []int, stabiliser float32) LayerRule {
 	})
 }
 
-// ImageBox is the zᴮ-rule whose bounds are the least and the largest element of each
-// image, as the code of RAP has it.
+// ImageBox is the zᴮ-rule whose bounds are the least and the largest element of each image, as the code of
+// RAP has it.
 func ImageBox(stabiliser float32) LayerRule {
-	return boxed(fmt.Sprintf("image-box(%g)", stabiliser), stabiliser, func(b *Builder, image Value) (Value, Value) {
-		to := b.Shape(image)
-		var axes []int64
-		one := []int{to[0]}
-		for i := range to[1:] {
-			axes, one = append(axes, int64(1+i)), append(one, 1)
-		}
-		bound := func(op string) Value {
-			return b.Expand(b.Emit(op, one, []Value{image}, onnx.Attr{Name: "axes", Value: axes}), to...)
-		}
-		return bound("ReduceMin"), bound("ReduceMax")
-	})
+	return boxed(fmt.Sprintf("image-box(%g)", stabiliser), stabiliser,
+		func(b *Builder, image Value) (Value, Value) {
+			to := b.Shape(image)
+			var axes []int64
+			one := []int{to[0]}
+			for i := range to[1:] {
+				axes, one = append(axes, int64(1+i)), append(one, 1)
+			}
+			bound := func(op string) Value {
+				return b.Expand(b.Emit(op, one, []Value{image}, onnx.Attr{Name: "axes", Value: axes}), to...)
+			}
+			return bound("ReduceMin"), bound("ReduceMax")
+		})
 }
 
-func boxed(name string, stabiliser float32, bounds func(b *Builder, image Value) (low, high Value)) LayerRule {
+func boxed(name string, stabiliser float32,
+	bounds func(b *Builder, image Value) (low, high Value)) LayerRule {
 	return LayerRule{name, func(b *Builder, l layer, r Value) Value {
 		image := b.g.Inputs()[0].Name
 		low, high := bounds(b, image)
 		low, high, ok := b.moved(l.x(), image, low, high)
 		if !ok {
-			b.Fail(l.n, "bounds of the pixels say nothing of its data; rules of first layers that fit are flat and w-square")
+			b.Fail(l.n,
+				"bounds of the pixels say nothing of its data; rules of first layers that fit are flat and "+
+					"w-square")
 			return ""
 		}
 		wp, wn := b.above(l.w()), b.below(l.w())
@@ -54,8 +57,8 @@ func boxed(name string, stabiliser float32, bounds func(b *Builder, image Value)
 	}}
 }
 
-// moved emits the bounds of v, given those of the image that v is made of by moving
-// elements and by constants; false if it isn't.
+// moved emits the bounds of v, given those of the image that v is made of by moving elements and by
+// constants; false if it isn't.
 func (b *Builder) moved(v, image, low, high Value) (Value, Value, bool) {
 	if v == image {
 		return low, high, true

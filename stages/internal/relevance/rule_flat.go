@@ -2,16 +2,16 @@ package relevance
 
 import "fmt"
 
-// Flat is the flat rule: every input of an output gets an equal share, whatever it
-// is. Lapuschkin et al., "Unmasking Clever Hans Predictors", 2019.
+// Flat is the flat rule: every input of an output gets an equal share, whatever it is. Lapuschkin et al.,
+// "Unmasking Clever Hans Predictors", 2019.
 func Flat(stabiliser float32) LayerRule {
 	return LayerRule{fmt.Sprintf("flat(%g)", stabiliser), func(b *Builder, l layer, r Value) Value {
 		return l.blind(b, b.ones(l.w()), r, stabiliser)
 	}}
 }
 
-// WSquare is the w²-rule: inputs share by the squares of their weights, whatever
-// they are. Montavon et al. 2017, equation 12.
+// WSquare is the w²-rule: inputs share by the squares of their weights, whatever they are. Montavon et al.
+// 2017, equation 12.
 func WSquare(stabiliser float32) LayerRule {
 	return LayerRule{fmt.Sprintf("w-square(%g)", stabiliser), func(b *Builder, l layer, r Value) Value {
 		return l.blind(b, b.Mul(l.w(), l.w()), r, stabiliser)

@@ -2,12 +2,11 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// normalised is the rule of LayerNormalization and InstanceNormalization, y = γ·(x − μ)/σ
-// + β with the deviation σ as a constant: an affine map of x, whose inputs share y by what
-// they add to it, Rᵢ = xᵢ·(gᵢ − mean g) with g = γ/σ · R/(y + ε). Ali et al., "XAI for
-// Transformers", ICML 2022, section 4.2, and the code of AttnLRP. The mean μ is part of
-// the map: where all relevance of y passes to x as it is, an x near 0 with a large y gets
-// more than it has to give, and the sum that made x divides that by x.
+// normalised is the rule of LayerNormalization and InstanceNormalization, y = γ·(x − μ)/σ + β with the
+// deviation σ as a constant: an affine map of x, whose inputs share y by what they add to it, Rᵢ = xᵢ·(gᵢ −
+// mean g) with g = γ/σ · R/(y + ε). Ali et al., "XAI for Transformers", ICML 2022, section 4.2, and the code
+// of AttnLRP. The mean μ is part of the map: where all relevance of y passes to x as it is, an x near 0 with
+// a large y gets more than it has to give, and the sum that made x divides that by x.
 //
 // A file that has the operators of a normalisation one by one gives the same.
 func (p LRP) normalised(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
@@ -25,8 +24,7 @@ func (p LRP) normalised(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return []Value{part, "", ""}
 }
 
-// average emits the means of x over the axes that have size 1 in a shape of its rank,
-// kept.
+// average emits the means of x over the axes that have size 1 in a shape of its rank, kept.
 func (b *Builder) average(x Value, shape []int) Value {
 	var axes []int
 	for i, d := range b.Shape(x) {

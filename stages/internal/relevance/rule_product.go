@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// product is the rule of products of two values that depend on the image; see
-// [Gates].
+// product is the rule of products of two values that depend on the image; see [Gates].
 func (p LRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if len(n.Input) != 2 {
 		return refuse(b, op, n, r)
@@ -28,8 +27,8 @@ func (p LRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// softmax passes nothing on where gates are constants; otherwise what the derivative
-// does, times the input: Rᵢ = xᵢ(Rᵢ − yᵢΣR).
+// softmax passes nothing on where gates are constants; otherwise what the derivative does, times the input:
+// Rᵢ = xᵢ(Rᵢ − yᵢΣR).
 func (p LRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	if p.Gates == GatesConstant {
 		return []Value{""}

@@ -2,27 +2,27 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// RAP is relative attributing propagation: at every layer what is positive and what is
-// negative of the contributions carry relevance on as important, and a shift of all
-// inputs that got some brings the sum back to what arrived. Nam et al., "Relative
-// Attributing Propagation", AAAI 2020; the rules are those of its official code.
+// RAP is relative attributing propagation: at every layer what is positive and what is negative of the
+// contributions carry relevance on as important, and a shift of all inputs that got some brings the sum back
+// to what arrived. Nam et al., "Relative Attributing Propagation", AAAI 2020; the rules are those of its
+// official code.
 //
-// With u for x⁺ and then for |x⁻|, Z₁ = u·w⁺ and Z₂ = −u·w⁻, R⁺ and R⁻ for what is positive
-// and negative of what arrives, and a/b = 0 where b = 0, the inputs get
+// With u for x⁺ and then for |x⁻|, Z₁ = u·w⁺ and Z₂ = −u·w⁻, R⁺ and R⁻ for what is positive and negative of
+// what arrives, and a/b = 0 where b = 0, the inputs get
 //
 //	C = u·[w⁺ᵀ(R⁺/Z₁) − w⁻ᵀ(R/(Z₁ + Z₂)) − w⁻ᵀ(R⁻/Z₂)]
 //
-// in a Conv; in other layers w⁺ᵀ(R⁻/Z₁) is in the place of the last term. Then the
-// excess ΣC − ΣR is subtracted from the elements of C that aren't 0, in equal parts; the
-// sums are over an image in a Conv, over a row in other layers. Where x has both signs,
-// either half keeps the sum, so that it doubles. Biases get nothing.
+// in a Conv; in other layers w⁺ᵀ(R⁻/Z₁) is in the place of the last term. Then the excess ΣC − ΣR is
+// subtracted from the elements of C that aren't 0, in equal parts; the sums are over an image in a Conv, over
+// a row in other layers. Where x has both signs, either half keeps the sum, so that it doubles. Biases get
+// nothing.
 //
-// The layer where the walk begins has [rapFirst] instead, layers that read the image
-// the zᴮ-rule between the image's extremes.
+// The layer where the walk begins has [rapFirst] instead, layers that read the image the zᴮ-rule between the
+// image's extremes.
 func RAP() LRP { return rap(LayerRule{"rap", rapLayer}) }
 
-// RAPPaper is RAP as Vukadin et al. (ACM TIST 2024) describe it: the two passes are
-// weighted by their shares of the sum of magnitudes, Z₁/(Z₁ + Z₂) and Z₂/(Z₁ + Z₂).
+// RAPPaper is RAP as Vukadin et al. (ACM TIST 2024) describe it: the two passes are weighted by their shares
+// of the sum of magnitudes, Z₁/(Z₁ + Z₂) and Z₂/(Z₁ + Z₂).
 func RAPPaper() LRP { return rap(LayerRule{"rap-paper", rapPaperLayer}) }
 
 func rap(rule LayerRule) LRP {
@@ -57,8 +57,7 @@ func rapLayer(b *Builder, l layer, r Value) Value {
 	})
 }
 
-// rapPaperLayer is that of [RAPPaper]: R·Z₁/(Z₁+Z₂) by the shares of Z₁, and the same
-// with Z₂.
+// rapPaperLayer is that of [RAPPaper]: R·Z₁/(Z₁+Z₂) by the shares of Z₁, and the same with Z₂.
 func rapPaperLayer(b *Builder, l layer, r Value) Value {
 	return b.rapHalves(l, r, func(z1, z2 Value) (s1, s2 Value) {
 		s := b.quotient(r, b.Add(z1, z2), 0, atLeast0)
@@ -68,8 +67,8 @@ func rapPaperLayer(b *Builder, l layer, r Value) Value {
 
 func (l layer) conv() bool { return l.n.OpType == "Conv" || l.n.OpType == "ConvTranspose" }
 
-// rapHalves emits u·(w⁺ᵀs₁ − w⁻ᵀs₂), shifted, for both halves u of the data: parts
-// returns the s of a half, given its copies' outputs.
+// rapHalves emits u·(w⁺ᵀs₁ − w⁻ᵀs₂), shifted, for both halves u of the data: parts returns the s of a half,
+// given its copies' outputs.
 func (b *Builder) rapHalves(l layer, r Value, parts func(z1, z2 Value) (s1, s2 Value)) Value {
 	wp, wn := b.above(l.w()), b.Unary("Neg", b.below(l.w()))
 	x := b.signed(l.x())
@@ -96,8 +95,7 @@ func (b *Builder) shifted(l layer, c, r Value) Value {
 	return b.Sub(c, b.Mul(some, shift))
 }
 
-// summed returns the axes that the sums of [RAP] are over: those of an image, or of
-// a row.
+// summed returns the axes that the sums of [RAP] are over: those of an image, or of a row.
 func (l layer) summed(b *Builder, v Value) []int {
 	rank := len(b.Shape(v))
 	if !l.conv() {
@@ -110,10 +108,10 @@ func (l layer) summed(b *Builder, v Value) []int {
 	return axes
 }
 
-// rapFirst is the rule of the layer where the walk begins, given how much each class
-// counts: the contributions to the classes, with the bias of each shared in the ratio of
-// what is positive and what is negative of all, and then each contribution's magnitude,
-// scaled to the same sum, which is the explained logit.
+// rapFirst is the rule of the layer where the walk begins, given how much each class counts: the
+// contributions to the classes, with the bias of each shared in the ratio of what is positive and what is
+// negative of all, and then each contribution's magnitude, scaled to the same sum, which is the explained
+// logit.
 func rapFirst(b *Builder, l layer, counts Value) Value {
 	wp, wn := b.above(l.w()), b.below(l.w())
 	xp, xn := b.above(l.x()), b.below(l.x())

@@ -7,12 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Rescale is the policy of DeepLIFT's Rescale rule: what flows back are multipliers,
-// each the change of the answer over the change of a value between the reference and
-// the input. reference has the values for the reference, as [Twin] returns them; they
-// broadcast to those for the input.
-// Shrikumar, Greenside and Kundaje, "Learning Important Features Through Propagating
-// Activation Differences", ICML 2017, section 3.5.1.
+// Rescale is the policy of DeepLIFT's Rescale rule: what flows back are multipliers, each the change of the
+// answer over the change of a value between the reference and the input. reference has the values for the
+// reference, as [Twin] returns them; they broadcast to those for the input. Shrikumar, Greenside and Kundaje,
+// "Learning Important Features Through Propagating Activation Differences", ICML 2017, section 3.5.1.
 //
 // With Δ for input minus reference and a bar for the mean of the two, the rules are
 //
@@ -24,11 +22,10 @@ import (
 //   - a pool: with t = max(y, y_ref), t − y_ref goes to the largest element of the
 //     input and y − t to that of the reference, over Δx.
 //
-// The paper has the first two, the library captum the pool as well; the third keeps
-// the sum of all multipliers times differences equal to the difference of the answers,
-// which the derivative of a product doesn't. official is captum as it runs: a pool
-// behind one of the activations it knows gets the derivative, because its hooks
-// overwrite each other there, and a Softmax gets Δy/Δx minus the mean of its line.
+// The paper has the first two, the library captum the pool as well; the third keeps the sum of all
+// multipliers times differences equal to the difference of the answers, which the derivative of a product
+// doesn't. official is captum as it runs: a pool behind one of the activations it knows gets the derivative,
+// because its hooks overwrite each other there, and a Softmax gets Δy/Δx minus the mean of its line.
 func Rescale(official bool, reference map[Value]Value) Policy {
 	x := rescaling{reference}
 	p := Policy{Name: "rescale", Grouped: true, Cases: []Case{
@@ -82,18 +79,19 @@ func (x rescaling) over(b *Builder, rise, v, derivative Value) Value {
 	return b.quotientOr(rise, x.difference(b, v), derivative, b.Scalar(least))
 }
 
-// near emits masks of where |Δ| is less than least, and of where it isn't: steps there
-// of a height that float32 can tell from 0 beside it.
+// near emits masks of where |Δ| is less than least, and of where it isn't: steps there of a height that
+// float32 can tell from 0 beside it.
 func (b *Builder) near(delta Value) (near, apart Value) {
 	size := b.Unary("Abs", delta)
 	step := func(slope float32) Value {
-		return b.Emit("HardSigmoid", b.Shape(delta), []Value{size}, onnx.Attr{Name: "alpha", Value: slope}, onnx.Attr{Name: "beta", Value: -slope * least})
+		return b.Emit("HardSigmoid", b.Shape(delta), []Value{size}, onnx.Attr{Name: "alpha", Value: slope},
+			onnx.Attr{Name: "beta", Value: -slope * least})
 	}
 	return step(-1e30), step(1e30)
 }
 
-// overBounded emits the same of a derivative that is finite everywhere, by masks, as
-// a choice takes longer than all else here together.
+// overBounded emits the same of a derivative that is finite everywhere, by masks, as a choice takes longer
+// than all else here together.
 func (x rescaling) overBounded(b *Builder, rise, v, derivative Value) Value {
 	delta := x.difference(b, v)
 	near, apart := b.near(delta)
@@ -101,16 +99,16 @@ func (x rescaling) overBounded(b *Builder, rise, v, derivative Value) Value {
 	return b.Add(quotient, b.Mul(derivative, near))
 }
 
-// overSmall emits the same of a rise that is 0 beside the derivative where |Δv| is less
-// than least: the quotient of the sums of both and of both masks.
+// overSmall emits the same of a rise that is 0 beside the derivative where |Δv| is less than least: the
+// quotient of the sums of both and of both masks.
 func (x rescaling) overSmall(b *Builder, rise, v, derivative Value) Value {
 	delta := x.difference(b, v)
 	near, _ := b.near(delta)
 	return b.Div(b.Add(rise, b.Mul(derivative, near)), b.Add(delta, near))
 }
 
-// quotientOr emits p/q, and other where |q| < least. It is no sum of products with
-// masks, because what isn't wanted may be infinite.
+// quotientOr emits p/q, and other where |q| < least. It is no sum of products with masks, because what isn't
+// wanted may be infinite.
 func (b *Builder) quotientOr(p, q, other, least Value) Value {
 	shape := b.Shape(q)
 	small := b.EmitTyped("Less", onnxpb.TensorProto_BOOL, shape, []Value{b.Unary("Abs", q), least})
@@ -140,10 +138,9 @@ func (x rescaling) elementwise(b *Builder, op *Op, n onnx.Node, r []Value) []Val
 	return back
 }
 
-// relu emits (y + y_ref)/(|x| + |x_ref|), which is Δy/Δx whatever the signs: 1 where both
-// are positive, 0 where neither is, the share of the positive one of |Δx| otherwise. It
-// takes half as many passes, and nothing cancels; where both are equal it is the
-// derivative.
+// relu emits (y + y_ref)/(|x| + |x_ref|), which is Δy/Δx whatever the signs: 1 where both are positive, 0
+// where neither is, the share of the positive one of |Δx| otherwise. It takes half as many passes, and
+// nothing cancels; where both are equal it is the derivative.
 func (x rescaling) relu(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	v, y := n.Input[0], n.Output[0]
 	// The smallest number in full precision decides nothing but 0/0.
@@ -222,7 +219,9 @@ func overwritten(b *Builder, _ *Op, n onnx.Node) bool {
 // unknown refuses a node.
 func unknown(what string) Rule {
 	return func(b *Builder, _ *Op, n onnx.Node, _ []Value) []Value {
-		b.Fail(n, "DeepLIFT has no rule for it: it %s; integrated gradients compare an image with a baseline too, and ask for derivatives alone", what)
+		b.Fail(n,
+			"DeepLIFT has no rule for it: it %s; integrated gradients compare an image with a baseline "+
+				"too, and ask for derivatives alone", what)
 		return nil
 	}
 }

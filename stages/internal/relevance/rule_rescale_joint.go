@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// normalised takes LayerNormalization for what it is made of: with c = x − μ, the
-// variance v = Σc²/N and r = 1/√(v+ε), y = γ·c·r + β. So for g = γ·m, of multipliers m,
+// normalised takes LayerNormalization for what it is made of: with c = x − μ, the variance v = Σc²/N and r =
+// 1/√(v+ε), y = γ·c·r + β. So for g = γ·m, of multipliers m,
 //
 //	Δv = 2/N·Σ c̄Δc
 //	Δr/Δv = −(r·r_ref)²/(r + r_ref)
@@ -41,8 +41,8 @@ func (x rescaling) normalised(b *Builder, op *Op, n onnx.Node, m []Value) []Valu
 	return []Value{b.Sub(of, b.Mul(b.Sum(of, axes, true), per))}
 }
 
-// softmax takes it for what it is made of, y = exp(x − L) and L = log s, s = Σ exp x, each
-// a function of elements or a sum:
+// softmax takes it for what it is made of, y = exp(x − L) and L = log s, s = Σ exp x, each a function of
+// elements or a sum:
 //
 //	ρ = Δy/(Δx − ΔL)
 //	m_x = m·ρ − Δexp(x)/Δx·ΔL/Δs·Σ m·ρ.
@@ -53,13 +53,13 @@ func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	shape := b.Shape(v)
 	axes := []int{b.axis(n, -1, len(shape))}
 	greatest := func(v Value) Value {
-		return b.Emit("ReduceMax", kept(b.Shape(v), axes), []Value{v}, onnx.Attr{Name: "axes", Value: []int64{int64(axes[0])}})
+		return b.Emit("ReduceMax", kept(b.Shape(v), axes), []Value{v},
+			onnx.Attr{Name: "axes", Value: []int64{int64(axes[0])}})
 	}
 	exp := func(v, shift Value) Value { return b.Unary("Exp", b.Sub(v, shift)) }
 	most, mostThere := greatest(v), greatest(x.of(v))
-	// L is by how much the largest element is above its logarithmic share. ONNX Runtime's
-	// Log gives the same number other bits in another place of memory, its LogSoftmax
-	// doesn't.
+	// L is by how much the largest element is above its logarithmic share. ONNX Runtime's Log gives the same
+	// number other bits in another place of memory, its LogSoftmax doesn't.
 	log := func(v, top Value) Value {
 		shares := b.Emit("LogSoftmax", b.Shape(v), []Value{v}, onnx.Attr{Name: "axis", Value: axes[0]})
 		return b.Sub(top, greatest(shares))

@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// share gives each input what it adds to the output: x·VJP(r/(y + ε)). Pools and
-// means have it.
+// share gives each input what it adds to the output: x·VJP(r/(y + ε)). Pools and means have it.
 func (p LRP) share(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return p.shareOf(b, op, n, n.Output[0], r[0])
 }
@@ -26,8 +25,7 @@ func (p LRP) shareOf(b *Builder, op *Op, n onnx.Node, y, r Value) []Value {
 	return back
 }
 
-// sum shares among the summands. Constants among them take their share if biases
-// count.
+// sum shares among the summands. Constants among them take their share if biases count.
 func (p LRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	constants, dynamic := map[int]Value{}, 0
 	for i, v := range n.Input {
@@ -46,8 +44,8 @@ func (p LRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return p.shareOf(b, op, n, b.Copy(n, constants).Output[0], r[0])
 }
 
-// normalisation is the rule of a BatchNormalization that is a node of its own: an
-// affine layer of one input an output, so that what the bias doesn't take passes.
+// normalisation is the rule of a BatchNormalization that is a node of its own: an affine layer of one input
+// an output, so that what the bias doesn't take passes.
 func (p LRP) normalisation(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if p.Norm == NormPassed || !p.Bias {
 		return pass(b, op, n, r)

@@ -6,10 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TIBAV is the policy by which relevance flows back to a transformer's attention, after
-// Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualization",
-// CVPR 2021, section 3.1, with what their code adds. a ⊘ b is a/(b + 10⁻⁹), 0 where b
-// is.
+// TIBAV is the policy by which relevance flows back to a transformer's attention, after Chefer, Gur and Wolf,
+// "Transformer Interpretability Beyond Attention Visualization", CVPR 2021, section 3.1, with what their code
+// adds. a ⊘ b is a/(b + 10⁻⁹), 0 where b is.
 //
 //   - linear maps: Rᵢ = Σⱼ (xᵢ⁺wᵢⱼ⁺ + xᵢ⁻wᵢⱼ⁻)·(R ⊘ Z)ⱼ, Zⱼ the sum of these products; no
 //     bias. Averages are such maps.
@@ -53,8 +52,8 @@ func embeds(b *Builder, _ *Op, n onnx.Node) bool {
 	return n.OpType == "Add" && slices.ContainsFunc(n.Input, func(v Value) bool { return b.embedding(v, n) })
 }
 
-// embedding reports whether v is a constant that differs between the tokens of a node's
-// output, as embeddings of positions do. A bias is the same for all.
+// embedding reports whether v is a constant that differs between the tokens of a node's output, as embeddings
+// of positions do. A bias is the same for all.
 func (b *Builder) embedding(v Value, n onnx.Node) bool {
 	s, to := b.Shape(v), b.Shape(n.Output[0])
 	return !b.dynamic(v) && len(to) == 3 && to[1] > 1 && len(s) > 1 && slices.Equal(s[len(s)-2:], to[1:])
@@ -75,7 +74,9 @@ func sameShape(b *Builder, op *Op, n onnx.Node) bool {
 		if op.Role(i) != Config && b.dynamic(v) {
 			return slices.Equal(b.Shape(v), b.Shape(n.Output[0])) &&
 				(op.Kind != Affine || slices.Contains([]string{"BatchNormalization", "Neg"}, n.OpType)) &&
-				(op.Kind != Joint || slices.Contains([]string{"Softmax", "LayerNormalization", "InstanceNormalization", "Div"}, n.OpType))
+				(op.Kind != Joint ||
+					slices.Contains([]string{"Softmax", "LayerNormalization", "InstanceNormalization", "Div"},
+						n.OpType))
 		}
 	}
 	return false
@@ -95,7 +96,9 @@ func tibavPass(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 func tibavMove(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.VJP(b, n, r) }
 
 func tibavUnknown(b *Builder, _ *Op, n onnx.Node, _ []Value) []Value {
-	b.Fail(n, "the rules of attribute/tibav are made for blocks of attention and linear layers, and don't know what to do with it; attribute/attention-rollout needs no rules")
+	b.Fail(n,
+		"the rules of attribute/tibav are made for blocks of attention and linear layers, and don't know "+
+			"what to do with it; attribute/attention-rollout needs no rules")
 	return nil
 }
 
@@ -162,7 +165,9 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	// Where the graph takes one image, all is of that image; heads may be merged with it.
 	if at, ok := b.rowOf(n.Output[0]); b.g.Shape(b.g.Inputs()[0].Name)[0] > 1 {
 		if !ok {
-			b.Fail(n, "where the images are in its values of shape %v can't be told, and its rule sums over an image", b.Shape(n.Output[0]))
+			b.Fail(n,
+				"where the images are in its values of shape %v can't be told, and its rule sums over an "+
+					"image", b.Shape(n.Output[0]))
 			return nil
 		}
 		sum = func(x Value) Value { return b.perImage(x, at) }
@@ -205,8 +210,7 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// wholly returns functions that sum up all elements of a value, and multiply each of
-// them by such a number.
+// wholly returns functions that sum up all elements of a value, and multiply each of them by such a number.
 func (b *Builder) wholly() (sum func(x Value) Value, scale func(x, factor Value) Value) {
 	sum = func(x Value) Value { return b.rowSums(b.Reshape(x, 1, size(b.Shape(x)))) }
 	scale = func(x, factor Value) Value { return b.Mul(x, b.Reshape(factor)) }

@@ -6,24 +6,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// spread emits the adjoint of a Conv in its image: dy [B, M, out…] becomes
-// [B, C, in…] through the weights [M, C/group, kernel…] of the Conv.
+// spread emits the adjoint of a Conv in its image: dy [B, M, out…] becomes [B, C, in…] through the weights
+// [M, C/group, kernel…] of the Conv.
 //
-// It is a Conv itself, because ConvTranspose is several times slower. Along one
-// axis y[o] = Σₖ W[k]·x[s·o + d·k − p], so dx[i] = Σ W[k]·dy[o] over s·o + d·k = i + p.
-// With s = 1 that is the correlation of dy with the reversed weights, at the same
-// dilation. With s > 1, d = 1 write i + p = s·q + r and k = s·t + r: for each of the s
-// phases r, dx[q] = Σₜ W[s·t + r]·dy[q − t], a stride-1 Conv with the kernel of every
-// s-th weight. All phases are the channels of one Conv, then interleaved. What the
-// weights go through are nodes on them, which ONNX Runtime folds when it loads.
+// It is a Conv itself, because ConvTranspose is several times slower. Along one axis y[o] = Σₖ W[k]·x[s·o +
+// d·k − p], so dx[i] = Σ W[k]·dy[o] over s·o + d·k = i + p. With s = 1 that is the correlation of dy with the
+// reversed weights, at the same dilation. With s > 1, d = 1 write i + p = s·q + r and k = s·t + r: for each
+// of the s phases r, dx[q] = Σₜ W[s·t + r]·dy[q − t], a stride-1 Conv with the kernel of every s-th weight.
+// All phases are the channels of one Conv, then interleaved. What the weights go through are nodes on them,
+// which ONNX Runtime folds when it loads.
 //
-// Interleaving costs, and the phases' kernels have zeros where s doesn't divide k. So
-// with a stride ConvTranspose is faster after all, a large product of matrices and then
-// sums on one core, except for large kernels and few filters. Measured for 8 images on
-// one core, Conv and ConvTranspose: a filter a channel, stride 2, 96 × 112²: 72 and 56
-// ms; 144 × 56²: 31 and 22; one group, 32 filters of 3² on 3 × 224²: 20 and 11; 128 filters of
-// 3² on 64 × 56²: 32 and 22; 64 filters of 7² on 3 × 224²: 71 and 80. With stride 1, 2 images:
-// 64 filters of 3² on 64 × 56²: 4.5 and 8.4; a filter a channel, 96 × 112²: 7.5 and 26.
+// Interleaving costs, and the phases' kernels have zeros where s doesn't divide k. So with a stride
+// ConvTranspose is faster after all, a large product of matrices and then sums on one core, except for large
+// kernels and few filters. Measured for 8 images on one core, Conv and ConvTranspose: a filter a channel,
+// stride 2, 96 × 112²: 72 and 56 ms; 144 × 56²: 31 and 22; one group, 32 filters of 3² on 3 × 224²: 20 and
+// 11; 128 filters of 3² on 64 × 56²: 32 and 22; 64 filters of 7² on 3 × 224²: 71 and 80. With stride 1, 2
+// images: 64 filters of 3² on 64 × 56²: 4.5 and 8.4; a filter a channel, 96 × 112²: 7.5 and 26.
 func (b *Builder) spread(dy, weights Value, group int, w window) Value {
 	p, ok := w.phased()
 	const enough = 128 // filters for which the product outweighs the sums
@@ -96,8 +94,8 @@ func (b *Builder) swapChannels(weights Value, group int) Value {
 	return b.Reshape(b.Transpose(v, perm...), slices.Concat([]int{group * c, m}, k)...)
 }
 
-// interleave emits [B, C·s₁·s₂·…, q₁, q₂, …] as [B, C, q₁·s₁, q₂·s₂, …], axis by axis from
-// the last: moving one axis at a time is twice as fast as DepthToSpace, which moves all.
+// interleave emits [B, C·s₁·s₂·…, q₁, q₂, …] as [B, C, q₁·s₁, q₂·s₂, …], axis by axis from the last: moving
+// one axis at a time is twice as fast as DepthToSpace, which moves all.
 func (b *Builder) interleave(y Value, stride []int) Value {
 	shape := b.Shape(y)
 	out := []int{shape[0], shape[1] / size(stride)}
@@ -131,8 +129,8 @@ func (b *Builder) transposed(dy, weights Value, group int, w window) Value {
 		onnx.Attr{Name: "group", Value: group})
 }
 
-// longAxes returns the spatial axes of weights along which the kernel has more
-// than one element, nil if there are none.
+// longAxes returns the spatial axes of weights along which the kernel has more than one element, nil if there
+// are none.
 func longAxes(kernel []int) []int {
 	var axes []int
 	for i, k := range kernel {

@@ -6,11 +6,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Twin names what the values of a graph that depend on its input are for one other
-// input, for rules that compare the two, and gives the names the types that the values
-// have in other: the same graph, or the same for a batch of one. It reports false where
-// values of that one don't broadcast to those of the whole batch, as where heads or
-// windows share an axis with the images. Whoever compiles the graph has to feed what is
+// Twin names what the values of a graph that depend on its input are for one other input, for rules that
+// compare the two, and gives the names the types that the values have in other: the same graph, or the same
+// for a batch of one. It reports false where values of that one don't broadcast to those of the whole batch,
+// as where heads or windows share an axis with the images. Whoever compiles the graph has to feed what is
 // read of the names.
 func Twin(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
 	same := func(n, m *onnxNode) bool {

@@ -7,16 +7,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A window is the geometry of a Conv or of a pool over the spatial axes: output
-// element o reads the input elements stride·o + dilation·k − before, for k below
-// kernel.
+// A window is the geometry of a Conv or of a pool over the spatial axes: output element o reads the input
+// elements stride·o + dilation·k − before, for k below kernel.
 type window struct {
 	in, out, kernel, stride, dilation, before, after []int
 }
 
-// window reads the geometry of n, whose first input and output are images
-// [B, C, …]; kernel nil means that of the attribute. It panics where the numbers aren't
-// one for each spatial axis, which fails the node that they are of.
+// window reads the geometry of n, whose first input and output are images [B, C, …]; kernel nil means that of
+// the attribute. It panics where the numbers aren't one for each spatial axis, which fails the node that they
+// are of.
 func (b *Builder) window(n onnx.Node, kernel []int) window {
 	x, y := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 	rank := len(x) - 2
@@ -39,8 +38,10 @@ func (b *Builder) window(n onnx.Node, kernel []int) window {
 	}
 	auto := n.Text("auto_pad", "NOTSET")
 	pads := n.Ints("pads")
-	if len(w.out) != rank || len(w.kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank || pads != nil && len(pads) != 2*rank {
-		panic(fmt.Sprintf("windows of %v elements with the strides %v, dilations %v and pads %v lead from %v to %v", w.kernel, w.stride, w.dilation, pads, x, y))
+	if len(w.out) != rank || len(w.kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank ||
+		pads != nil && len(pads) != 2*rank {
+		panic(fmt.Sprintf("windows of %v elements with the strides %v, dilations %v and pads %v lead from "+
+			"%v to %v", w.kernel, w.stride, w.dilation, pads, x, y))
 	}
 	for i := range rank {
 		switch auto {
@@ -73,8 +74,7 @@ func (w window) disjoint() bool {
 	return true
 }
 
-// A phased is the geometry of the stride-1 Conv that is the adjoint of another;
-// see [Builder.spread].
+// A phased is the geometry of the stride-1 Conv that is the adjoint of another; see [Builder.spread].
 type phased struct {
 	kernel        []int // elements of a phase's kernel
 	first         []int // number of the phase group that the first input element is in
