@@ -1,8 +1,7 @@
 package pipeline
 
 import (
-	"fmt"
-
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -90,7 +89,7 @@ func (r *run) close(m *member) error {
 			return err
 		}
 		if !ok {
-			return &BugError{fmt.Errorf("%s has no result for item %d", n.Cell, call)}
+			return plan.Bug("%s has no result for item %d", n.Cell, call)
 		}
 		for port, l := range listings {
 			for _, p := range o.Ports[port] {
@@ -126,7 +125,7 @@ func (r *run) record(n *node, listings []*store.Listing) error {
 	}
 	hit, ok := r.store.Lookup(n.key, a.MadeBy)
 	if !ok {
-		return &BugError{fmt.Errorf("the store forgot %s at once", n.Cell)}
+		return plan.Bug("the store forgot %s at once", n.Cell)
 	}
 	n.mu.Lock()
 	n.hit = hit

@@ -9,23 +9,7 @@ import (
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
-	"github.com/sourcegraph/conc/panics"
 )
-
-// catch turns a panic of the deferring function into an error that carries the
-// stack: a bug of one stage is that stage's failure.
-func catch(err *error) {
-	if v := recover(); v != nil {
-		r := panics.NewRecovered(2, v)
-		*err = &BugError{Err: r.AsError()}
-	}
-}
-
-// A BugError is a panic inside a stage or the engine.
-type BugError struct{ Err error }
-
-func (e *BugError) Error() string { return fmt.Sprintf("a bug in runexp: %v", e.Err) }
-func (e *BugError) Unwrap() error { return e.Err }
 
 // mustListing returns the items of n's port.
 func (r *run) mustListing(ctx context.Context, slot *device.Slot, n *node, port int) (l *store.Listing, err error) {

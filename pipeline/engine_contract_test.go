@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 // A stage that breaks its promises fails as a bug, by name; nothing it made is kept.
@@ -92,7 +93,7 @@ publish: []
 `
 	for _, ids := range []string{"[1]", "[1, 2]"} {
 		for _, uses := range []string{"lab/add, in: {maps: maps}", "lab/mix, in: {maps: maps}", "lab/group, in: {children: images, maps: maps}"} {
-			_, err := pipeline.Parse("lab.yaml", []byte(fmt.Sprintf(yaml, ids, uses)), ".", newLab(t), pipeline.Overrides{})
+			_, err := plan.Parse("lab.yaml", []byte(fmt.Sprintf(yaml, ids, uses)), ".", newLab(t), plan.Overrides{})
 			if err == nil || !strings.Contains(err.Error(), "takes the items of one cell") {
 				t.Errorf("%s over %s: %v", uses, ids, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
@@ -303,7 +304,7 @@ publish: []
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", do, err, want)
 		}
-		var bug *pipeline.BugError
+		var bug *plan.BugError
 		if !errors.As(err, &bug) {
 			t.Errorf("%s: %v isn't a BugError", do, err)
 		}

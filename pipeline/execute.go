@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -121,7 +122,7 @@ func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, po
 			return err
 		}
 		if !ok {
-			return &BugError{fmt.Errorf("%s has no result for the item %q", m.Cell, mm.ID)}
+			return plan.Bug("%s has no result for the item %q", m.Cell, mm.ID)
 		}
 		ref := o.Ports[port][0].Ref
 		mm.Digest = ref.Digest
@@ -209,7 +210,7 @@ func (r *run) invoke(ctx context.Context, slot *device.Slot, n *node, e *stages.
 }
 
 func guardRun(ctx context.Context, n *node, e *stages.Env) (err error) {
-	defer catch(&err)
+	defer plan.Catch(&err)
 	return n.Stage.Run(ctx, n.Params, e)
 }
 
@@ -223,7 +224,7 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 	for _, o := range e.Outputs {
 		p := portIndex(n.Stage.Outputs, o.Port)
 		if p < 0 || o.Call < 0 || o.Call >= len(outs) {
-			return nil, &BugError{fmt.Errorf("stage %s puts something on port %q of item %d", n.Stage.Name, o.Port, o.Call)}
+			return nil, plan.Bug("stage %s puts something on port %q of item %d", n.Stage.Name, o.Port, o.Call)
 		}
 		outs[o.Call].payloads[p] = append(outs[o.Call].payloads[p], piece{o.Data, o.ID})
 	}
@@ -231,12 +232,12 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 		for p := range outs[i].payloads {
 			if n.Stage.Relation == stages.Expand {
 				if id, twice := repeated(outs[i].payloads[p]); twice {
-					return nil, &BugError{fmt.Errorf("stage %s makes two items %q of the item %q on port %q", n.Stage.Name, id, e.Calls[i].ID, n.Stage.Outputs[p].Name)}
+					return nil, plan.Bug("stage %s makes two items %q of the item %q on port %q", n.Stage.Name, id, e.Calls[i].ID, n.Stage.Outputs[p].Name)
 				}
 				continue
 			}
 			if k := len(outs[i].payloads[p]); k != 1 {
-				return nil, &BugError{fmt.Errorf("stage %s puts %d payloads on port %q for the item %q", n.Stage.Name, k, n.Stage.Outputs[p].Name, e.Calls[i].ID)}
+				return nil, plan.Bug("stage %s puts %d payloads on port %q for the item %q", n.Stage.Name, k, n.Stage.Outputs[p].Name, e.Calls[i].ID)
 			}
 		}
 	}
@@ -313,7 +314,7 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 	}
 	for _, o := range e.Outputs {
 		if portIndex(n.Stage.Outputs, o.Port) < 0 {
-			return &BugError{fmt.Errorf("stage %s puts something on port %q, which it doesn't have", n.Stage.Name, o.Port)}
+			return plan.Bug("stage %s puts something on port %q, which it doesn't have", n.Stage.Name, o.Port)
 		}
 	}
 	listings := make([]*store.Listing, len(n.Stage.Outputs))
@@ -325,7 +326,7 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 		for _, o := range e.Outputs {
 			if o.Port == port.Name {
 				if seen[o.ID] && port.Type.Items {
-					return &BugError{fmt.Errorf("stage %s puts two items %q on port %q", n.Stage.Name, o.ID, port.Name)}
+					return plan.Bug("stage %s puts two items %q on port %q", n.Stage.Name, o.ID, port.Name)
 				}
 				seen[o.ID] = true
 				payloads = append(payloads, o.Data)
@@ -333,7 +334,7 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 			}
 		}
 		if !port.Type.Items && len(payloads) != 1 {
-			return &BugError{fmt.Errorf("stage %s puts %d values on port %q", n.Stage.Name, len(payloads), port.Name)}
+			return plan.Bug("stage %s puts %d values on port %q", n.Stage.Name, len(payloads), port.Name)
 		}
 		refs, err := r.store.Put(payloads)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -182,7 +183,7 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 			err = r.prepare(ctx, slot, m, in)
 		}
 		if err == nil && lead != nil && m.count != lead.count {
-			err = &BugError{fmt.Errorf("%s has %d items, %s %d", m.Cell, m.count, lead.Cell, lead.count)}
+			err = plan.Bug("%s has %d items, %s %d", m.Cell, m.count, lead.Cell, lead.count)
 		}
 		if err != nil {
 			m.fail(err)
@@ -324,7 +325,7 @@ func (m *member) failure() error {
 }
 
 // A blockedError says that a cell can't be executed because another one failed.
-type blockedError struct{ by *Cell }
+type blockedError struct{ by *plan.Cell }
 
 func (e *blockedError) Error() string { return fmt.Sprintf("it needs %s, which failed", e.by) }
 
@@ -344,7 +345,7 @@ func (r *run) blocking(m *member, in map[*node]*member) error {
 
 // blockedBy returns the error of what needs a cell that ended with err: it names
 // the cell where the trouble began.
-func blockedBy(c *Cell, err error) error {
+func blockedBy(c *plan.Cell, err error) error {
 	var b *blockedError
 	if errors.As(err, &b) {
 		return b
@@ -375,7 +376,7 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 			return err
 		}
 		if !ok {
-			return &BugError{fmt.Errorf("%s has no key for item %d", m.Cell, call)}
+			return plan.Bug("%s has no key for item %d", m.Cell, call)
 		}
 		if ok, err := r.find(m, call, key); err != nil {
 			return err

@@ -2,14 +2,13 @@ package pipeline
 
 import (
 	"crypto/sha256"
-	"encoding"
 	"encoding/binary"
 	"hash"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -144,56 +143,11 @@ func (pc *paramCoder) encode(b []byte, params any) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, f.Name)
+		b = plan.AppendText(b, f.Name)
 		b = append(b, ':')
-		b = appendValue(b, v.FieldByIndex(f.Index))
+		b = plan.AppendValue(b, v.FieldByIndex(f.Index))
 	}
 	return append(b, '}')
-}
-
-func appendValue(b []byte, v reflect.Value) []byte {
-	if v.Type().Implements(textMarshaler) {
-		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
-		if err != nil {
-			panic(err) // a value that was decoded can be written
-		}
-		return appendText(b, string(text))
-	}
-	switch v.Kind() {
-	case reflect.Bool:
-		return strconv.AppendBool(b, v.Bool())
-	case reflect.Int:
-		return strconv.AppendInt(b, v.Int(), 10)
-	case reflect.Float64:
-		return strconv.AppendFloat(b, v.Float(), 'g', -1, 64)
-	case reflect.String:
-		return appendText(b, v.String())
-	}
-	b = append(b, '[')
-	for i := range v.Len() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendValue(b, v.Index(i))
-	}
-	return append(b, ']')
-}
-
-// appendText quotes s as JSON does, escaping no more than it must.
-func appendText(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < 0x20:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
 }
 
 // implementation writes what names the code that runs: the stage, its version, and the

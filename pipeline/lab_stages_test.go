@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -147,7 +147,7 @@ func (l *lab) sum() stages.Stage {
 		Run: func(_ context.Context, _ expandParams, e *stages.Env) error {
 			var b strings.Builder
 			for _, d := range e.Ports["scores"] {
-				b.WriteString(pipeline.CoordString(d.Coord) + ":")
+				b.WriteString(plan.CoordString(d.Coord) + ":")
 				for i := range d.Items.Len() {
 					p, err := d.Load(i)
 					if err != nil {

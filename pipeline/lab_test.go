@@ -14,6 +14,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -103,16 +104,16 @@ func first(b []byte) float64 {
 	return t.Float64s()[0]
 }
 
-func (l *lab) parse(yaml string) *pipeline.Plan {
+func (l *lab) parse(yaml string) *plan.Plan {
 	l.t.Helper()
-	plan, err := pipeline.Parse("lab.yaml", []byte(yaml), l.dir, l, pipeline.Overrides{})
+	plan, err := plan.Parse("lab.yaml", []byte(yaml), l.dir, l, plan.Overrides{})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return plan
 }
 
-func (l *lab) engine(plan *pipeline.Plan, s *store.Store) *pipeline.Engine {
+func (l *lab) engine(plan *plan.Plan, s *store.Store) *pipeline.Engine {
 	l.t.Helper()
 	devices, err := device.Parse(l.devices)
 	if err != nil {
@@ -150,7 +151,7 @@ func (l *lab) run(yaml string) (*pipeline.Result, error) {
 }
 
 // outlook tells what a run would do.
-func (l *lab) outlook(yaml string) (*pipeline.Plan, *pipeline.Outlook) {
+func (l *lab) outlook(yaml string) (*plan.Plan, *pipeline.Outlook) {
 	l.t.Helper()
 	plan := l.parse(yaml)
 	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{ReadOnly: true})

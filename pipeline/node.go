@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -31,7 +32,7 @@ func (s state) ok() bool       { return s == cached || s == done }
 // whoever resolves the cell the next; what is below mu is made on demand, by any
 // goroutine.
 type node struct {
-	*Cell
+	*plan.Cell
 	root       portOf // where its items come from, when they are those of another port one by one
 	state      state
 	settled    bool  // it was decided what becomes of it
@@ -72,8 +73,8 @@ func (n *node) stored() store.Hit {
 }
 
 // edges yields n's edges, with the cells that they come from.
-func (r *resolver) edges(n *node) iter.Seq2[Edge, *node] {
-	return func(yield func(Edge, *node) bool) {
+func (r *resolver) edges(n *node) iter.Seq2[plan.Edge, *node] {
+	return func(yield func(plan.Edge, *node) bool) {
 		for p := range n.Inputs {
 			for _, e := range n.Inputs[p].Edges {
 				if !yield(e, r.nodes[e.From.Index]) {

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -51,7 +51,7 @@ func (a Ahead) String() string {
 }
 
 // Plan looks up what is stored of plan.
-func (e *Engine) Plan(ctx context.Context, plan *Plan) (*Outlook, error) {
+func (e *Engine) Plan(ctx context.Context, plan *plan.Plan) (*Outlook, error) {
 	r := e.newResolver(plan)
 	r.compiling = device.NewShelf(cmp.Or(e.DeviceBytes, 4<<30))
 	defer r.compiling.Trim()
@@ -123,10 +123,10 @@ func (a Ahead) rootOf(n *node) string {
 }
 
 // State says what a run would do with c.
-func (o *Outlook) State(c *Cell) Ahead { return o.ahead[c.Index] }
+func (o *Outlook) State(c *plan.Cell) Ahead { return o.ahead[c.Index] }
 
 // Counts adds up the cells of a step by what a run would do with them.
-func (o *Outlook) Counts(s *Step) (counts [4]int) {
+func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 	for _, c := range s.Cells {
 		counts[o.ahead[c.Index].Kind]++
 	}
@@ -134,7 +134,7 @@ func (o *Outlook) Counts(s *Step) (counts [4]int) {
 }
 
 // Items returns how many items a cell has, -1 while that isn't known.
-func (o *Outlook) Items(c *Cell) int {
+func (o *Outlook) Items(c *plan.Cell) int {
 	n := o.nodes[c.Index]
 	for {
 		if n.sources != nil && n.Stage.Relation == stages.Each {
@@ -160,50 +160,4 @@ func (o *Outlook) Complete() bool {
 		}
 	}
 	return true
-}
-
-// Find returns the one cell that name fits; see [Plan.Fitting].
-func (p *Plan) Find(name string) (*Cell, error) {
-	cells, err := p.Fitting(name)
-	if err == nil && len(cells) > 1 {
-		return nil, fmt.Errorf("%q fits %d cells, of which %q is the first", name, len(cells), cells[0])
-	}
-	if err != nil {
-		return nil, err
-	}
-	return cells[0], nil
-}
-
-// Fitting returns the cells that name fits, at least one: it is written as Cell.String
-// writes it, with the axes in any order, and without those that don't matter.
-func (p *Plan) Fitting(name string) ([]*Cell, error) {
-	step, coord, err := parseCell(name)
-	if err != nil {
-		return nil, err
-	}
-	var fit []*Cell
-	var names []string
-	for _, s := range p.Steps {
-		names = append(names, s.Name)
-		if s.Name != step {
-			continue
-		}
-		for _, c := range s.Cells {
-			if covers(c.Coord, coord) {
-				fit = append(fit, c)
-			}
-		}
-		switch {
-		case len(s.Cells) == 0:
-			return nil, fmt.Errorf("stage %q has no cells", step)
-		case len(fit) == 0:
-			return nil, fmt.Errorf("no cell is called %q; the first of %q is %q", name, step, s.Cells[0])
-		}
-		return fit, nil
-	}
-	text := fmt.Sprintf("no stage is called %q", step)
-	if near := nearest(step, names); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return nil, errors.New(text)
 }

@@ -1,5 +1,7 @@
 package pipeline
 
+import "github.com/runexp/runexp/pipeline/plan"
+
 // bytesSample is how many cells of a step are looked at to estimate its bytes.
 const bytesSample = 16
 
@@ -8,7 +10,7 @@ const bytesSample = 16
 // some of the cells, for all the items that are known. ok is false before a cell of
 // the step has ever run, and while nobody knows how many items there are. A step
 // without items has none.
-func (o *Outlook) Bytes(s *Step) (bytes int64, ok bool) {
+func (o *Outlook) Bytes(s *plan.Step) (bytes int64, ok bool) {
 	if !hasItems(s) || len(s.Cells) == 0 {
 		return 0, true
 	}
@@ -34,7 +36,7 @@ func (o *Outlook) Bytes(s *Step) (bytes int64, ok bool) {
 	return int64(float64(size) / float64(seen) * float64(items)), true
 }
 
-func hasItems(s *Step) bool {
+func hasItems(s *plan.Step) bool {
 	for _, c := range s.Cells {
 		for _, p := range c.Stage.Outputs {
 			if p.Type.Items {
@@ -47,7 +49,7 @@ func hasItems(s *Step) bool {
 
 // recorded returns the number of items of a cell when it was last executed, and
 // their bytes over all ports.
-func (o *Outlook) recorded(c *Cell) (items, bytes int64) {
+func (o *Outlook) recorded(c *plan.Cell) (items, bytes int64) {
 	a, ok := o.store.Latest(o.plan.Name, c.String())
 	if !ok || len(a.Outputs) == 0 {
 		return 0, 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -95,7 +96,7 @@ func factsOf(n *node, in map[string]stages.Facts) (out map[string]stages.Facts, 
 	if n.Stage.Facts == nil {
 		return nil, nil
 	}
-	defer catch(&err)
+	defer plan.Catch(&err)
 	return n.Stage.Facts(n.Params, in)
 }
 
@@ -140,7 +141,7 @@ func (r *run) portsOn(ctx context.Context, slot *device.Slot, m *member) map[str
 }
 
 // data describes what a Whole stage, or whoever reads results, gets of a port.
-func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e Edge) (stages.Data, error) {
+func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e plan.Edge) (stages.Data, error) {
 	l, err := r.mustListing(ctx, slot, from, e.Port)
 	if err != nil {
 		return stages.Data{}, err

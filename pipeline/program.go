@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -122,7 +123,7 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 		}
 	}
 	defer slot.Begin()()
-	defer catch(&err)
+	defer plan.Catch(&err)
 	if n.program, err = n.Stage.Program(ctx, n.Params, e); err != nil {
 		n.program = stages.Digest{}
 		return err
@@ -139,7 +140,7 @@ func (r *resolver) compileSlot() *device.Slot {
 }
 
 // stored returns the value behind an edge as the store has it.
-func (r *resolver) stored(_ context.Context, _ *device.Slot, from *node, e Edge) (stages.Data, error) {
+func (r *resolver) stored(_ context.Context, _ *device.Slot, from *node, e plan.Edge) (stages.Data, error) {
 	l, err := r.listing(from, e.Port)
 	if err != nil {
 		return stages.Data{}, err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc"
@@ -15,23 +16,23 @@ import (
 
 // A resolver turns cells into keys and keys into what is stored under them.
 type resolver struct {
-	plan   *Plan
+	plan   *plan.Plan
 	store  *store.Store
 	nodes  []*node
 	params *paramCoder
 	class  string // of the devices in use, for same
 	same   bool   // take only results made by the same class of device
-	force  func(*Cell) bool
+	force  func(*plan.Cell) bool
 
 	programs  programs
 	compiler  func() string // names what compiles programs, so that another doesn't trust their digests
 	compiling *device.Shelf // where programs are compiled
 	onCompile func(*node)   // if set, is told
 	// value gets the value behind an edge.
-	value func(ctx context.Context, slot *device.Slot, from *node, e Edge) (stages.Data, error)
+	value func(ctx context.Context, slot *device.Slot, from *node, e plan.Edge) (stages.Data, error)
 }
 
-func (e *Engine) newResolver(p *Plan) *resolver {
+func (e *Engine) newResolver(p *plan.Plan) *resolver {
 	r := &resolver{
 		plan: p, store: e.Store, params: &paramCoder{}, nodes: make([]*node, len(p.Cells)), same: e.SameDevice, force: e.Force,
 		programs: programs{known: map[stages.Digest]stages.Digest{}, making: map[stages.Digest]chan struct{}{}},
@@ -125,14 +126,14 @@ func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) 
 
 // live returns the edges of an input that hand something over: all of them, or
 // those that didn't fail where the step drops what's missing.
-func (r *resolver) live(n *node, port int) []Edge {
+func (r *resolver) live(n *node, port int) []plan.Edge {
 	edges := n.Inputs[port].Edges
 	if !n.Step.Drop {
 		return edges
 	}
 	for i, e := range edges {
 		if !r.nodes[e.From.Index].state.ok() {
-			kept := append([]Edge(nil), edges[:i]...)
+			kept := append([]plan.Edge(nil), edges[:i]...)
 			for _, e := range edges[i+1:] {
 				if r.nodes[e.From.Index].state.ok() {
 					kept = append(kept, e)

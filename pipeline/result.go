@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
 // A Result gives access to what a run found, executed or cached. Close it when
 // nothing more is read.
 type Result struct {
-	Plan    *Plan
+	Plan    *plan.Plan
 	Summary Summary
 	Forced  []Forced
 
@@ -33,7 +34,7 @@ const (
 )
 
 // Fate tells how c ended, and why if it has no results.
-func (r *Result) Fate(c *Cell) (Fate, error) {
+func (r *Result) Fate(c *plan.Cell) (Fate, error) {
 	n := r.run.nodes[c.Index]
 	switch n.state {
 	case cached:
@@ -49,18 +50,18 @@ func (r *Result) Fate(c *Cell) (Fate, error) {
 }
 
 // OK reports whether c has results.
-func (r *Result) OK(c *Cell) bool { return r.run.nodes[c.Index].state.ok() }
+func (r *Result) OK(c *plan.Cell) bool { return r.run.nodes[c.Index].state.ok() }
 
 // Key returns what c's results lie under in the store.
-func (r *Result) Key(c *Cell) stages.Digest { return r.run.nodes[c.Index].key }
+func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.nodes[c.Index].key }
 
 // Definition names what was asked of c, without anything computed in it.
-func (r *Result) Definition(c *Cell) (stages.Digest, error) {
+func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
 	return r.run.definition(r.run.nodes[c.Index])
 }
 
 // Data returns what c's output port, by its position, holds.
-func (r *Result) Data(ctx context.Context, c *Cell, port int) (stages.Data, error) {
+func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (stages.Data, error) {
 	n := r.run.nodes[c.Index]
 	if !n.state.ok() {
 		return stages.Data{}, fmt.Errorf("%s has no results", c)
@@ -68,7 +69,7 @@ func (r *Result) Data(ctx context.Context, c *Cell, port int) (stages.Data, erro
 	var d stages.Data
 	err := r.run.withHost(ctx, func(slot *device.Slot) error {
 		var err error
-		d, err = r.run.data(ctx, slot, n, Edge{From: c, Port: port, Coord: c.Coord})
+		d, err = r.run.data(ctx, slot, n, plan.Edge{From: c, Port: port, Coord: c.Coord})
 		return err
 	})
 	return d, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc"
@@ -128,7 +129,7 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 	return v, nil
 }
 
-func (r *Result) reviewCell(ctx context.Context, c *Cell) (publish.Cell, error) {
+func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, error) {
 	n := r.run.nodes[c.Index]
 	out := publish.Cell{
 		Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -33,7 +34,7 @@ type Engine struct {
 	// SameDevice takes only results that MadeBy says were made alike.
 	SameDevice bool
 	// Force says which cells to execute whatever is stored.
-	Force func(*Cell) bool
+	Force func(*plan.Cell) bool
 	// OnEvent, if set, is told what happens, by one goroutine at a time.
 	OnEvent func(Event)
 	// DeviceBytes bounds the sessions kept on one device, a processor's slots together;
@@ -87,7 +88,7 @@ var ErrDrained = errors.New("stopped before everything was done")
 // Run executes what is missing of plan. Closing drain lets what has begun finish
 // and starts nothing new; cancelling ctx stops at once. The error is about the
 // run as a whole; cells that failed are in the result.
-func (e *Engine) Run(ctx context.Context, plan *Plan, drain <-chan struct{}) (*Result, error) {
+func (e *Engine) Run(ctx context.Context, plan *plan.Plan, drain <-chan struct{}) (*Result, error) {
 	began := time.Now()
 	r := &run{
 		Engine: e, resolver: e.newResolver(plan), ctx: ctx,
@@ -231,7 +232,7 @@ func (r *run) emit(e Event) {
 }
 
 // warn tells the user something about a cell that isn't an error.
-func (r *run) warn(c *Cell, format string, args ...any) {
+func (r *run) warn(c *plan.Cell, format string, args ...any) {
 	r.emit(Event{Kind: Warning, Cell: c.String(), Step: c.Step.Name, Reason: fmt.Sprintf(format, args...)})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc/pool"
 )
@@ -125,7 +126,7 @@ func (r *run) begin(wg *pool.Pool, j *job, slot *device.Slot) {
 		var err error
 		var queue bool
 		func() {
-			defer catch(&err)
+			defer plan.Catch(&err)
 			if m.Stage.Relation == stages.Whole {
 				r.started(j)
 				err = r.all(r.ctx, slot, m.node)
@@ -212,7 +213,7 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 		var err error
 		givenBack := false // the slot
 		func() {
-			defer catch(&err)
+			defer plan.Catch(&err)
 			if m := j.members[0]; m.Stage.Relation == stages.Whole {
 				err = r.all(r.ctx, slot, m.node)
 				return
@@ -239,7 +240,7 @@ func (r *run) startChunk(wg *pool.Pool, i int, j *job, slot *device.Slot, pool c
 			}
 			var bug error
 			func() {
-				defer catch(&bug)
+				defer plan.Catch(&bug)
 				r.closeAll(slot, j)
 			}()
 			if bug != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -22,7 +23,7 @@ func (l *lab) show() stages.Stage {
 		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
 			var places []string
 			for _, d := range e.Ports["scores"] {
-				places = append(places, pipeline.CoordString(d.Coord))
+				places = append(places, plan.CoordString(d.Coord))
 			}
 			e.Set("text", fmt.Appendf(nil, "%v of %v", e.Order, places))
 			e.SetFacts("text", stages.Facts{"ext": "md"})
@@ -106,22 +107,22 @@ func TestReorderingAnAxisRunsReportsAlone(t *testing.T) {
 // The order is the file's, through extends and --set, and of the resolved experiment.
 func TestWrittenOrder(t *testing.T) {
 	l := newLab(t)
-	order := func(p *pipeline.Plan) string { return fmt.Sprint(p.Order["layer"], p.Order["net"], p.Order["score"]) }
+	order := func(p *plan.Plan) string { return fmt.Sprint(p.Order["layer"], p.Order["net"], p.Order["score"]) }
 	yaml := strings.Replace(fmt.Sprintf(shownYAML, "[input, middle, final]"), "publish: ", "  stack: {uses: lab/show, in: {scores: {score: {z: scores, y: scores}}}, over: all}\npublish: ", 1)
-	plan := l.parse(yaml)
+	p := l.parse(yaml)
 	want := "[input middle final] [b a] [z y]"
-	if got := order(plan); got != want {
+	if got := order(p); got != want {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	again := l.parse(string(plan.Resolved()))
+	again := l.parse(string(p.Resolved()))
 	if got := order(again); got != want {
-		t.Errorf("resolved, the order is %s, want %s:\n%s", got, want, plan.Resolved())
+		t.Errorf("resolved, the order is %s, want %s:\n%s", got, want, p.Resolved())
 	}
 	// Cells in the order of README.md's means.
 	var names []string
 	for _, c := range again.Cells {
 		if c.Step.Name == "maps" {
-			names = append(names, pipeline.CoordString(c.Coord))
+			names = append(names, plan.CoordString(c.Coord))
 		}
 	}
 	if want := []string{"layer=input,net=b", "layer=input,net=a", "layer=middle,net=a", "layer=final,net=b", "layer=final,net=a"}; !slices.Equal(names, want) {
@@ -136,8 +137,8 @@ func TestWrittenOrder(t *testing.T) {
 		{"{layer: [final, input, middle], net: {c: {n: 4}, a: {n: 5}}}", "[final input middle] [b a c] [z y]"},
 		{"{}", want},
 	} {
-		p, err := pipeline.Parse("x.yaml", []byte("name: x\nextends: base.yaml\naxes: "+tc.axes+"\n"), l.dir, l,
-			pipeline.Overrides{Set: []string{"axes.net.a.n=7"}, Dir: l.dir})
+		p, err := plan.Parse("x.yaml", []byte("name: x\nextends: base.yaml\naxes: "+tc.axes+"\n"), l.dir, l,
+			plan.Overrides{Set: []string{"axes.net.a.n=7"}, Dir: l.dir})
 		if err != nil {
 			t.Fatal(err)
 		}

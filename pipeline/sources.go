@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/maphash"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -85,7 +85,7 @@ func (r *resolver) sourcesOf(n *node) error {
 	if n.Stage.Primary() >= 0 {
 		return r.joinedSources(n)
 	}
-	sources, err := guardSources(n.Cell, nil)
+	sources, err := n.Cell.Sources(nil)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (r *resolver) sourcesOf(n *node) error {
 			sources = sources[:r.plan.Limit]
 		}
 		if len(sources) == 0 {
-			return errNoItem
+			return plan.ErrNoItem
 		}
 		if err := unique(sources); err != nil {
 			return err
@@ -102,8 +102,6 @@ func (r *resolver) sourcesOf(n *node) error {
 	}
 	return r.keepSources(n, sources)
 }
-
-var errNoItem = errors.New("there is nothing to read: no item at all")
 
 func unique(sources []stages.Source) error {
 	if len(sources) == 1 {
@@ -189,18 +187,12 @@ func (r *resolver) joinedSources(n *node) error {
 	if err != nil {
 		return err
 	}
-	sources, err := guardSources(n.Cell, texts)
+	sources, err := n.Cell.Sources(texts)
 	if err != nil {
 		return err
 	}
 	if len(sources) != len(texts) {
-		return &BugError{fmt.Errorf("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(texts))}
+		return plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(texts))
 	}
 	return r.keepSources(n, sources)
-}
-
-// guardSources calls a stage's Sources and turns a panic into an error.
-func guardSources(c *Cell, ids []string) (s []stages.Source, err error) {
-	defer catch(&err)
-	return c.Stage.Sources(c.Params, ids)
 }

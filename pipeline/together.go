@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -26,17 +27,17 @@ func (r *run) together(first *node) []*member {
 
 // sameInputs reports whether two cells read the same outputs on the ports that they
 // both have, and nothing on others.
-func sameInputs(a, b *Cell) bool { return reads(a, b) && reads(b, a) }
+func sameInputs(a, b *plan.Cell) bool { return reads(a, b) && reads(b, a) }
 
 // reads reports whether a reads what b reads, wherever b reads anything.
-func reads(a, b *Cell) bool {
+func reads(a, b *plan.Cell) bool {
 	for p := range b.Inputs {
 		edges := b.Inputs[p].Edges
 		if len(edges) == 0 {
 			continue
 		}
 		k := portIndex(a.Stage.Inputs, b.Stage.Inputs[p].Name)
-		same := func(e, f Edge) bool { return e.From == f.From && e.Port == f.Port }
+		same := func(e, f plan.Edge) bool { return e.From == f.From && e.Port == f.Port }
 		if k < 0 || !slices.EqualFunc(a.Inputs[k].Edges, edges, same) {
 			return false
 		}

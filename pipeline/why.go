@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -51,7 +52,7 @@ func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 	}
 	v := reflect.ValueOf(n.Params).Elem()
 	for _, f := range r.params.of(n.Params) {
-		add("with."+f.Name, string(appendValue(nil, v.FieldByIndex(f.Index))))
+		add("with."+f.Name, string(plan.AppendValue(nil, v.FieldByIndex(f.Index))))
 	}
 	if n.Stage.Seeded {
 		add("seed", strconv.FormatUint(r.plan.Seed, 10))
@@ -77,10 +78,10 @@ func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 }
 
 // inputName says which edge an ingredient is about.
-func inputName(n *node, port int, e Edge) string {
+func inputName(n *node, port int, e plan.Edge) string {
 	name := "in." + n.Stage.Inputs[port].Name
 	if len(e.Coord) > 0 {
-		name += "[" + CoordString(e.Coord) + "]"
+		name += "[" + plan.CoordString(e.Coord) + "]"
 	}
 	return name
 }
@@ -102,7 +103,7 @@ type Change struct{ Name, Was, Is string }
 
 // Why explains what would happen to a cell and what has changed since it was
 // last executed or found. It writes nothing.
-func (o *Outlook) Why(c *Cell) *Why {
+func (o *Outlook) Why(c *plan.Cell) *Why {
 	n := o.nodes[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
 	if n.state == cached {

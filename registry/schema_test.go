@@ -227,9 +227,9 @@ func TestSchemaAcceptsExperiments(t *testing.T) {
 
 // The papers' tables use stages that come later, so only the language is looked at.
 func TestSchemaKnowsTheLanguage(t *testing.T) {
-	files, err := filepath.Glob("../pipeline/testdata/papers/*.yaml")
+	files, err := filepath.Glob("../pipeline/plan/testdata/papers/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no experiments in pipeline/testdata/papers: %v", err)
+		t.Fatalf("no experiments in pipeline/plan/testdata/papers: %v", err)
 	}
 	var root node
 	if err := json.Unmarshal(Builtin().Schema(), &root); err != nil {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -86,7 +86,7 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, apply, ite
 	if len(files) > 0 {
 		keys := map[stages.Digest]bool{}
 		for _, file := range files {
-			plan, err := load(file, &pipeline.Overrides{})
+			plan, err := load(file, &plan.Overrides{})
 			if err != nil {
 				return err
 			}

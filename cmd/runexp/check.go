@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -30,7 +30,7 @@ example:
 
 func checkVerb() *verb {
 	f := newFlags("check")
-	var o pipeline.Overrides
+	var o plan.Overrides
 	f.list(&o.Set, "set", "")
 	f.list(&o.Only, "only", "")
 	runtime := f.String("onnxruntime", "", "")
@@ -49,7 +49,7 @@ func checkVerb() *verb {
 				show = &jsonReport{w: e}
 			}
 			var models registry.Models
-			o.Fits = func(c *pipeline.Cell) error {
+			o.Fits = func(c *plan.Cell) error {
 				if err := models.Unfit(ctx, used(c)); err != nil {
 					return err
 				}
@@ -60,13 +60,13 @@ func checkVerb() *verb {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				plan, err := pipeline.Load(file, registry.Builtin(), o)
-				var diags pipeline.Diags
+				p, err := plan.Load(file, registry.Builtin(), o)
+				var diags plan.Diags
 				if err != nil && !errors.As(err, &diags) {
 					return environment(err)
 				}
-				if plan != nil {
-					diags = append(diags, plan.Missing()...)
+				if p != nil {
+					diags = append(diags, p.Missing()...)
 					diags.Sort()
 				}
 				if len(diags) > 0 {
@@ -74,8 +74,8 @@ func checkVerb() *verb {
 					show.errors(diags)
 					continue
 				}
-				show.warnings(plan.Warnings)
-				show.good(plan)
+				show.warnings(p.Warnings)
+				show.good(p)
 			}
 			if models.NoRuntime != nil {
 				show.remark("no method was tried on its model: " + models.NoRuntime.Error())
@@ -95,7 +95,7 @@ func checkVerb() *verb {
 }
 
 // used returns what a cell is for.
-func used(c *pipeline.Cell) registry.Use {
+func used(c *plan.Cell) registry.Use {
 	return registry.Use{
 		Name: c.String(), Stage: c.Stage, Params: c.Params,
 		Wired: func(port string) (wires []registry.Wire) {
@@ -112,7 +112,7 @@ func used(c *pipeline.Cell) registry.Use {
 }
 
 // declared counts the stages that stand in the experiment.
-func declared(p *pipeline.Plan) int {
+func declared(p *plan.Plan) int {
 	n := 0
 	for _, s := range p.Steps {
 		if !s.Implied {

@@ -5,29 +5,29 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 // A reporter takes what check finds, file by file.
 type reporter interface {
-	errors(pipeline.Diags)
-	warnings(pipeline.Diags)
+	errors(plan.Diags)
+	warnings(plan.Diags)
 	remark(sentence string) // a warning that has no place
-	good(*pipeline.Plan)
+	good(*plan.Plan)
 	end() error // the first error of writing
 }
 
 // A plainReport is for people. Errors come last, so that they are what is seen.
 type plainReport struct {
 	*ui
-	all pipeline.Diags
+	all plan.Diags
 	err error
 }
 
-func (r *plainReport) errors(list pipeline.Diags) { r.all = append(r.all, list...) }
-func (r *plainReport) remark(sentence string)     { r.warn(sentence) }
+func (r *plainReport) errors(list plan.Diags) { r.all = append(r.all, list...) }
+func (r *plainReport) remark(sentence string) { r.warn(sentence) }
 
-func (r *plainReport) good(p *pipeline.Plan) {
+func (r *plainReport) good(p *plan.Plan) {
 	_, err := fmt.Fprintf(r.out, "%s: %s in %d stages\n", p.File, cells(len(p.Cells)), declared(p))
 	r.err = cmp.Or(r.err, err)
 }
@@ -56,16 +56,16 @@ type finding struct {
 	Stages  int    `json:"stages,omitempty"`
 }
 
-func (r *jsonReport) errors(list pipeline.Diags)   { r.each("error", list) }
-func (r *jsonReport) warnings(list pipeline.Diags) { r.each("warning", list) }
-func (r *jsonReport) remark(sentence string)       { r.put(finding{Event: "warning", Message: sentence}) }
-func (r *jsonReport) end() error                   { return r.err }
+func (r *jsonReport) errors(list plan.Diags)   { r.each("error", list) }
+func (r *jsonReport) warnings(list plan.Diags) { r.each("warning", list) }
+func (r *jsonReport) remark(sentence string)   { r.put(finding{Event: "warning", Message: sentence}) }
+func (r *jsonReport) end() error               { return r.err }
 
-func (r *jsonReport) good(p *pipeline.Plan) {
+func (r *jsonReport) good(p *plan.Plan) {
 	r.put(finding{Event: "checked", File: p.File, Cells: len(p.Cells), Stages: declared(p)})
 }
 
-func (r *jsonReport) each(event string, list pipeline.Diags) {
+func (r *jsonReport) each(event string, list plan.Diags) {
 	for _, d := range list {
 		r.put(finding{Event: event, File: d.File, Line: d.Line, Column: d.Col, Path: d.Path, Message: d.Msg, Hint: d.Hint})
 	}

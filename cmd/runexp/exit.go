@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -64,10 +64,10 @@ func (e signalError) Error() string { return "stopped by a signal: " + e.Signal.
 func exitCode(err error) int {
 	var (
 		usage  *usageError
-		diags  pipeline.Diags
+		diags  plan.Diags
 		exit   *exitError
 		signal signalError
-		bug    *pipeline.BugError
+		bug    *plan.BugError
 	)
 	switch {
 	case err == nil:

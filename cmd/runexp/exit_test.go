@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -20,11 +20,11 @@ func TestExitCodes(t *testing.T) {
 		{nil, 0},
 		{errors.New("a cell failed"), 1},
 		{misuse("run", "no file"), 2},
-		{fmt.Errorf("wrapped: %w", pipeline.Diags{{Msg: "wrong"}}), 2},
+		{fmt.Errorf("wrapped: %w", plan.Diags{{Msg: "wrong"}}), 2},
 		{environment(errors.New("no device")), 3},
 		{&exitError{code: exitOutdated}, 5},
 		{&exitError{code: exitDiffers}, 6},
-		{&pipeline.BugError{Err: errors.New("impossible")}, 70},
+		{&plan.BugError{Err: errors.New("impossible")}, 70},
 		{signalError{syscall.SIGINT}, 130},
 		{fmt.Errorf("wrapped: %w", signalError{syscall.SIGTERM}), 143},
 		{context.Canceled, 130},

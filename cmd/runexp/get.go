@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 const getHelp = `usage: runexp get FILE CELL -o DIR [FLAGS]
@@ -65,7 +66,7 @@ func getVerb() *verb {
 	}
 }
 
-func export(ctx context.Context, u *ui, r *pipeline.Result, c *pipeline.Cell, to *os.Root) error {
+func export(ctx context.Context, u *ui, r *pipeline.Result, c *plan.Cell, to *os.Root) error {
 	for i := range c.Stage.Outputs {
 		port := &c.Stage.Outputs[i]
 		d, err := r.Data(ctx, c, i)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 const graphHelp = `usage: runexp graph FILE
@@ -46,13 +46,13 @@ func graphVerb() *verb {
 // them is an edge.
 type graph struct {
 	name  string
-	steps []*pipeline.Step
+	steps []*plan.Step
 	edges [][2]int
 }
 
-func newGraph(p *pipeline.Plan) *graph {
+func newGraph(p *plan.Plan) *graph {
 	g := &graph{name: p.Name}
-	index := map[*pipeline.Step]int{}
+	index := map[*plan.Step]int{}
 	for _, s := range p.Steps {
 		if !s.Implied {
 			index[s] = len(g.steps)
@@ -60,7 +60,7 @@ func newGraph(p *pipeline.Plan) *graph {
 		}
 	}
 	for _, s := range g.steps {
-		from := map[*pipeline.Step]bool{}
+		from := map[*plan.Step]bool{}
 		sources(s, from)
 		var edges [][2]int
 		for f := range from {
@@ -73,8 +73,8 @@ func newGraph(p *pipeline.Plan) *graph {
 }
 
 // sources collects the declared stages that s reads, through implied ones too.
-func sources(s *pipeline.Step, into map[*pipeline.Step]bool) {
-	seen := map[*pipeline.Step]bool{}
+func sources(s *plan.Step, into map[*plan.Step]bool) {
+	seen := map[*plan.Step]bool{}
 	for _, c := range s.Cells {
 		for _, in := range c.Inputs {
 			for _, e := range in.Edges {
@@ -92,7 +92,7 @@ func sources(s *pipeline.Step, into map[*pipeline.Step]bool) {
 }
 
 // label says what a stage is in up to four lines.
-func label(s *pipeline.Step) []string {
+func label(s *plan.Step) []string {
 	lines := []string{s.Name}
 	var uses []string
 	for _, c := range s.Cells {

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -14,13 +14,13 @@ import (
 // and their values that don't exist yet.
 func TestPapersAgainstTheRegistry(t *testing.T) {
 	allowed := regexp.MustCompile(`^unknown stage |^unknown parameter |^the parameter .* isn't known to | is none of |: this method makes its map at the input`)
-	files, err := filepath.Glob("../../pipeline/testdata/papers/*.yaml")
+	files, err := filepath.Glob("../../pipeline/plan/testdata/papers/*.yaml")
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%d papers: %v", len(files), err)
 	}
 	for _, file := range files {
-		_, err := pipeline.Load(file, registry.Builtin(), pipeline.Overrides{})
-		var ds pipeline.Diags
+		_, err := plan.Load(file, registry.Builtin(), plan.Overrides{})
+		var ds plan.Diags
 		if err != nil && !errors.As(err, &ds) {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -40,7 +40,7 @@ func TestExperimentsAreWellFormed(t *testing.T) {
 		t.Fatalf("no experiments: %v", err)
 	}
 	for _, file := range files {
-		p, err := pipeline.Load(file, registry.Builtin(), pipeline.Overrides{})
+		p, err := plan.Load(file, registry.Builtin(), plan.Overrides{})
 		if err != nil {
 			t.Errorf("%v", err)
 			continue
@@ -49,7 +49,7 @@ func TestExperimentsAreWellFormed(t *testing.T) {
 			t.Errorf("%v", p.Warnings)
 		}
 		text := p.Resolved()
-		q, err := pipeline.Parse(file, text, filepath.Dir(file), registry.Builtin(), pipeline.Overrides{})
+		q, err := plan.Parse(file, text, filepath.Dir(file), registry.Builtin(), plan.Overrides{})
 		if err != nil {
 			t.Errorf("%v\nin\n%s", err, text)
 			continue
@@ -67,7 +67,7 @@ func TestSizesAreNumbersOrPairs(t *testing.T) {
 	}
 	var first []byte
 	for _, size := range []string{"48x192", "[48, 192]", `["48", 192]`} {
-		p, err := pipeline.Parse("x.yaml", experiment(size), ".", registry.Builtin(), pipeline.Overrides{})
+		p, err := plan.Parse("x.yaml", experiment(size), ".", registry.Builtin(), plan.Overrides{})
 		if err != nil {
 			t.Errorf("%s: %v", size, err)
 			continue
@@ -80,8 +80,8 @@ func TestSizesAreNumbersOrPairs(t *testing.T) {
 		}
 	}
 	for _, size := range []string{"[48]", "[48, 192, 3]", "[[1, 2]]", "{h: 1}", "0"} {
-		_, err := pipeline.Parse("x.yaml", experiment(size), ".", registry.Builtin(), pipeline.Overrides{})
-		var ds pipeline.Diags
+		_, err := plan.Parse("x.yaml", experiment(size), ".", registry.Builtin(), plan.Overrides{})
+		var ds plan.Diags
 		if !errors.As(err, &ds) {
 			t.Errorf("%s: %v", size, err)
 		}

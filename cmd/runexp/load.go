@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
 // narrowFlags adds the flags that override or narrow an experiment.
-func narrowFlags(f *flags) *pipeline.Overrides {
-	o := &pipeline.Overrides{}
+func narrowFlags(f *flags) *plan.Overrides {
+	o := &plan.Overrides{}
 	f.list(&o.Set, "set", "")
 	f.list(&o.Only, "only", "")
 	f.count(&o.Limit, "limit", "")
@@ -21,7 +21,7 @@ func narrowFlags(f *flags) *pipeline.Overrides {
 }
 
 // loadPlan loads the one experiment among a verb's arguments.
-func loadPlan(verb string, args []string, o *pipeline.Overrides) (*pipeline.Plan, error) {
+func loadPlan(verb string, args []string, o *plan.Overrides) (*plan.Plan, error) {
 	file, err := one(verb, "an experiment file", args)
 	if err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func loadPlan(verb string, args []string, o *pipeline.Overrides) (*pipeline.Plan
 	return load(file, o)
 }
 
-func load(file string, o *pipeline.Overrides) (*pipeline.Plan, error) {
-	plan, err := pipeline.Load(file, registry.Builtin(), *o)
-	var diags pipeline.Diags
+func load(file string, o *plan.Overrides) (*plan.Plan, error) {
+	p, err := plan.Load(file, registry.Builtin(), *o)
+	var diags plan.Diags
 	switch {
 	case err == nil:
-		return plan, nil
+		return p, nil
 	case errors.As(err, &diags):
 		return nil, err
 	}

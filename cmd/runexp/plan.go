@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 const planHelp = `usage: runexp plan FILE [FLAGS]
@@ -58,7 +59,7 @@ func planVerb() *verb {
 	}
 }
 
-func writeCells(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
+func writeCells(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
 	var b strings.Builder
 	for _, c := range plan.Cells {
 		fmt.Fprintf(&b, "%s: %s\n", c, o.State(c))
@@ -67,7 +68,7 @@ func writeCells(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 	return err
 }
 
-func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
+func writePlan(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\tbytes\t\n")
 	var total [4]int
@@ -105,7 +106,7 @@ func writePlan(w io.Writer, plan *pipeline.Plan, o *pipeline.Outlook) error {
 }
 
 // inherited reports whether c can't run because of a cell that it reads.
-func inherited(c *pipeline.Cell, o *pipeline.Outlook) bool {
+func inherited(c *plan.Cell, o *pipeline.Outlook) bool {
 	for _, in := range c.Inputs {
 		for _, e := range in.Edges {
 			if o.State(e.From).Kind == pipeline.Broken {
@@ -117,7 +118,7 @@ func inherited(c *pipeline.Cell, o *pipeline.Outlook) bool {
 }
 
 // bytesOf tells the bytes of a step's items.
-func bytesOf(s *pipeline.Step, o *pipeline.Outlook) string {
+func bytesOf(s *plan.Step, o *pipeline.Outlook) string {
 	n, ok := o.Bytes(s)
 	switch {
 	case !ok:
@@ -131,7 +132,7 @@ func bytesOf(s *pipeline.Step, o *pipeline.Outlook) string {
 }
 
 // items counts the items of a step's cells: the number that all have, or a range.
-func items(s *pipeline.Step, o *pipeline.Outlook) string {
+func items(s *plan.Step, o *pipeline.Outlook) string {
 	low, high := -1, -1
 	for _, c := range s.Cells {
 		n := o.Items(c)

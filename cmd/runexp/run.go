@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/publish"
 )
@@ -42,7 +43,7 @@ example:
 `
 
 type runFlags struct {
-	narrow                         *pipeline.Overrides
+	narrow                         *plan.Overrides
 	engine                         *engineFlags
 	accept, failFast, json, silent bool
 	force                          []string
@@ -121,7 +122,7 @@ func (f *runFlags) display(u *ui) progress.Display {
 }
 
 // folder is where the run publishes.
-func (f *runFlags) folder(p place, plan *pipeline.Plan) string {
+func (f *runFlags) folder(p place, plan *plan.Plan) string {
 	switch {
 	case f.out != "":
 		return f.out
@@ -133,7 +134,7 @@ func (f *runFlags) folder(p place, plan *pipeline.Plan) string {
 
 // usable returns an error, before anything is computed, if the run mustn't publish
 // to its folder.
-func (f *runFlags) usable(p place, plan *pipeline.Plan) error {
+func (f *runFlags) usable(p place, plan *plan.Plan) error {
 	dir := f.folder(p, plan)
 	err := p.real(dir)
 	if f.out != "" {
@@ -215,7 +216,7 @@ func resolved(path string) string {
 
 // command is how a reader repeats the run, the same from whatever folder it was
 // started.
-func (f *runFlags) command(p place, plan *pipeline.Plan) string {
+func (f *runFlags) command(p place, plan *plan.Plan) string {
 	text := "runexp run " + quote(p.within(plan.File))
 	for _, s := range f.narrow.Set {
 		text += " --set " + quote(s)

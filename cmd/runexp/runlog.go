@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
@@ -16,14 +17,14 @@ import (
 // stand in a review folder: when, where and how the command was called.
 type runLog struct {
 	place   place
-	plan    *pipeline.Plan
+	plan    *plan.Plan
 	file    *os.File
 	buffer  *bufio.Writer
 	display progress.Display
 	planned pipeline.Event
 }
 
-func newRunLog(p place, plan *pipeline.Plan) *runLog { return &runLog{place: p, plan: plan} }
+func newRunLog(p place, plan *plan.Plan) *runLog { return &runLog{place: p, plan: plan} }
 
 // show takes an event. The log is made when the first cell starts; that it can't
 // be written is no reason to stop a run.

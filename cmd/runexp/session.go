@@ -13,6 +13,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/registry"
@@ -65,7 +66,7 @@ type session struct {
 
 // loadAndOpen loads the one experiment among a verb's arguments while it opens the
 // store. What is wrong with the experiment counts first.
-func (e *engineFlags) loadAndOpen(u *ui, args []string, narrow *pipeline.Overrides, reader bool) (plan *pipeline.Plan, s *session, err error) {
+func (e *engineFlags) loadAndOpen(u *ui, args []string, narrow *plan.Overrides, reader bool) (plan *plan.Plan, s *session, err error) {
 	s, err = e.openWhile(u, reader, func() (err error) {
 		plan, err = loadPlan(e.verb, args, narrow)
 		return err
@@ -141,7 +142,7 @@ func (e *engineFlags) setUp(u *ui, reader bool) (*session, error) {
 }
 
 // outlook looks ahead at what a run would do, and shows what takes long of that.
-func (s *session) outlook(ctx context.Context, u *ui, plan *pipeline.Plan) (*pipeline.Outlook, error) {
+func (s *session) outlook(ctx context.Context, u *ui, plan *plan.Plan) (*pipeline.Outlook, error) {
 	display := progress.Lines(u.err, time.Now)
 	if u.terminal {
 		display = progress.Bar(u.err, u.width, time.Now)
@@ -174,7 +175,7 @@ func (p place) prepare() error {
 
 // run executes what is missing of plan. A runtime that can't be had and a store that
 // can't be written end the run at once, instead of failing every cell.
-func (s *session) run(ctx context.Context, plan *pipeline.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
+func (s *session) run(ctx context.Context, plan *plan.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.engine.OnEvent = func(e pipeline.Event) {

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 // out is the folder of a narrowed or overridden run: one for each set of overrides, so
 // that results of different settings never stand in one folder.
-func (p place) out(name string, o *pipeline.Overrides) string {
+func (p place) out(name string, o *plan.Overrides) string {
 	return filepath.Join(p.root, ".runexp", "out", name, settings(o))
 }
 
@@ -21,7 +21,7 @@ const longestSettings = 48
 
 // settings names overrides: by themselves where a folder can be called so, else by what
 // can be shown of them and a digest.
-func settings(o *pipeline.Overrides) string {
+func settings(o *plan.Overrides) string {
 	parts := append(slices.Clone(o.Set), slices.Sorted(slices.Values(o.Only))...) // of two assignments the later one holds
 	if o.Limit > 0 {
 		parts = append(parts, fmt.Sprintf("limit=%d", o.Limit))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 // TestSettings holds that each set of overrides has a folder of its own, of a name that
@@ -12,19 +12,19 @@ import (
 func TestSettings(t *testing.T) {
 	seen := map[string]int{}
 	for i, tt := range []struct {
-		o    pipeline.Overrides
+		o    plan.Overrides
 		want string // "" for one with a digest
 	}{
-		{pipeline.Overrides{Limit: 4}, "limit=4"},
-		{pipeline.Overrides{Only: []string{"model=vgg", "method=ig,lrp"}, Limit: 4}, "method=ig,lrp,model=vgg,limit=4"},
-		{pipeline.Overrides{Set: []string{"seed=9"}}, "seed=9"},
-		{pipeline.Overrides{Set: []string{"m.with.path=/data/one/net.onnx"}}, ""},
-		{pipeline.Overrides{Set: []string{"m.with.path=/data-one/net.onnx"}}, ""},
-		{pipeline.Overrides{Set: []string{"../../x=1"}}, ""},
-		{pipeline.Overrides{Set: []string{"a=1", "a=2"}}, "a=1,a=2"},
-		{pipeline.Overrides{Set: []string{"a=2", "a=1"}}, "a=2,a=1"},
-		{pipeline.Overrides{Only: []string{"method=" + strings.Repeat("x", 300)}}, ""},
-		{pipeline.Overrides{Only: []string{"method=" + strings.Repeat("x", 301)}}, ""},
+		{plan.Overrides{Limit: 4}, "limit=4"},
+		{plan.Overrides{Only: []string{"model=vgg", "method=ig,lrp"}, Limit: 4}, "method=ig,lrp,model=vgg,limit=4"},
+		{plan.Overrides{Set: []string{"seed=9"}}, "seed=9"},
+		{plan.Overrides{Set: []string{"m.with.path=/data/one/net.onnx"}}, ""},
+		{plan.Overrides{Set: []string{"m.with.path=/data-one/net.onnx"}}, ""},
+		{plan.Overrides{Set: []string{"../../x=1"}}, ""},
+		{plan.Overrides{Set: []string{"a=1", "a=2"}}, "a=1,a=2"},
+		{plan.Overrides{Set: []string{"a=2", "a=1"}}, "a=2,a=1"},
+		{plan.Overrides{Only: []string{"method=" + strings.Repeat("x", 300)}}, ""},
+		{plan.Overrides{Only: []string{"method=" + strings.Repeat("x", 301)}}, ""},
 	} {
 		got := settings(&tt.o)
 		if tt.want != "" && got != tt.want {

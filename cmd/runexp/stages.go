@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -42,7 +42,7 @@ func stagesVerb() *verb {
 			}
 			switch {
 			case len(list) == 0:
-				return &usageError{verb: "stages", err: fmt.Errorf("unknown stage %q", name), hint: pipeline.SuggestStage(name, set.Names())}
+				return &usageError{verb: "stages", err: fmt.Errorf("unknown stage %q", name), hint: plan.SuggestStage(name, set.Names())}
 			case *variants:
 				return registry.Variants(u.out, list)
 			case ok:

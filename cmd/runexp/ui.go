@@ -17,9 +17,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"golang.org/x/term"
-
-	"github.com/runexp/runexp/pipeline"
 )
 
 type ui struct {
@@ -98,9 +97,9 @@ func (u *ui) end(err error) int {
 	code := exitCode(err)
 	var (
 		usage *usageError
-		diags pipeline.Diags
+		diags plan.Diags
 		exit  *exitError
-		bug   *pipeline.BugError
+		bug   *plan.BugError
 	)
 	switch {
 	case err == nil:
@@ -123,13 +122,13 @@ func (u *ui) end(err error) int {
 }
 
 // warnings writes what isn't wrong and is probably not meant.
-func (u *ui) warnings(list pipeline.Diags) {
+func (u *ui) warnings(list plan.Diags) {
 	for _, d := range list {
 		u.warn(d.String())
 	}
 }
 
-func (u *ui) diags(list pipeline.Diags) {
+func (u *ui) diags(list plan.Diags) {
 	for _, d := range list {
 		text := d.String()
 		if first, rest, ok := strings.Cut(text, "\n"); u.color && ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
@@ -28,7 +29,7 @@ func verifyVerb() *verb {
 			if len(args) == 0 || len(args) > 2 {
 				return misuse("verify", "verify needs an experiment file, and perhaps a review folder")
 			}
-			plan, err := load(args[0], &pipeline.Overrides{})
+			plan, err := load(args[0], &plan.Overrides{})
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,7 @@ func verifyVerb() *verb {
 
 // complete executes what is missing of plan, and tells only what went wrong. A
 // failed cell is an error.
-func (s *session) complete(ctx context.Context, u *ui, plan *pipeline.Plan) (*pipeline.Result, error) {
+func (s *session) complete(ctx context.Context, u *ui, plan *plan.Plan) (*pipeline.Result, error) {
 	display := progress.Quiet(u.err)
 	result, err := s.run(ctx, plan, display.Show)
 	display.Close()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 const whyHelp = `usage: runexp why FILE CELL [FLAGS]
@@ -53,7 +54,7 @@ func whyVerb() *verb {
 }
 
 // loadCells takes an experiment file and a name that fits some of its cells.
-func loadCells(verb string, args []string, narrow *pipeline.Overrides) (*pipeline.Plan, []*pipeline.Cell, error) {
+func loadCells(verb string, args []string, narrow *plan.Overrides) (*plan.Plan, []*plan.Cell, error) {
 	if len(args) != 2 {
 		return nil, nil, misuse(verb, "%s needs an experiment file and a cell", verb)
 	}

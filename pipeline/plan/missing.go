@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A fileParam is a file or folder that a parameter names, and where it does so first.
+type fileParam struct {
+	path string
+	at   Diag // without a message
+}
+
+// noteFiles remembers the files and folders that c's parameters name.
+func (x *expander) noteFiles(c *Cell, rec *recipe, r *relation, code uint64, at combination) {
+	for _, f := range x.types.of(c.Stage).files {
+		for _, path := range filesOf(c, f.Field) {
+			if path == "" || x.noted[path] {
+				continue
+			}
+			x.noted[path] = true
+			n := rec.uses
+			if a := x.assigned(rec, r, code, f.Name); a != nil {
+				if v := x.value(a.value, at, new(yamlNode)); v != nil {
+					n = v
+				}
+			}
+			x.plan.files = append(x.plan.files, fileParam{path, diagAt(n, "", "")})
+		}
+	}
+}
+
+// filesOf returns the paths that a parameter holds.
+func filesOf(c *Cell, f stages.Field) []string {
+	v := reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index)
+	if v.Kind() == reflect.String {
+		return []string{v.String()}
+	}
+	return v.Interface().([]string)
+}
+
+// Missing looks for the files and folders that parameters name, and returns a diagnostic
+// for each that can't be read. Nothing else of a plan looks at them.
+func (p *Plan) Missing() Diags {
+	var c complaints
+	for _, f := range p.files {
+		_, err := os.Stat(f.path)
+		if err == nil {
+			continue
+		}
+		d := f.at
+		switch {
+		case !errors.Is(err, fs.ErrNotExist):
+			d.Msg = plainError(err)
+		case !exists(filepath.Dir(f.path)):
+			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", f.path, filepath.Dir(f.path))
+		default:
+			d.Msg = fmt.Sprintf("there is no file or folder %q", f.path)
+			d.Hint = beside(f.path)
+		}
+		if d.Hint == "" && !filepath.IsAbs(f.path) && d.Line > 0 {
+			d.Hint = "paths are relative to the experiment's folder"
+		}
+		c.put(d)
+	}
+	return c.sorted()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// beside suggests what lies in the folder of a path and is called like it.
+func beside(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if hint := didYouMean(filepath.Base(path), "", names); strings.HasPrefix(hint, "did") {
+		return hint
+	}
+	return ""
+}
+
+// plainError is an error of the system without what was asked of it.
+func plainError(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return fmt.Sprintf("%q: %v", at.Path, at.Err)
+	}
+	return err.Error()
+}
+
+// Unreadable returns the error that listing the sources of c gives, nil if it has none.
+// It is nil too where a file that a parameter names doesn't exist, which Missing reports.
+func (c *Cell) Unreadable() error {
+	if c.Stage.Sources == nil || c.Stage.Primary() >= 0 {
+		return nil
+	}
+	for _, f := range stages.Fields(c.Params) {
+		if !f.File {
+			continue
+		}
+		for _, path := range filesOf(c, f) {
+			if path != "" && !exists(path) {
+				return nil
+			}
+		}
+	}
+	list, err := c.Sources(nil)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if _, err := os.Stat(list[i].File); list[i].File != "" && err != nil {
+			return fmt.Errorf("%s", plainError(err))
+		}
+	}
+	if len(list) == 0 && c.Stage.Relation != stages.Whole {
+		return ErrNoItem
+	}
+	return nil
+}
+
+// ErrNoItem is the error of a data set without a single item.
+var ErrNoItem = errors.New("there is nothing to read: no item at all")
+
+// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic
+// into an error.
+func (c *Cell) Sources(ids []string) (s []stages.Source, err error) {
+	defer Catch(&err)
+	return c.Stage.Sources(c.Params, ids)
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"github.com/runexp/runexp/stages"
+)
+
+// A Plan is an experiment expanded into cells: checked, with every parameter
+// decoded and every edge resolved. It's immutable.
+type Plan struct {
+	Name, Title string
+	File        string // the experiment file, as the user named it
+	Seed        uint64
+	Steps       []*Step // in topological order, implied steps included
+	Cells       []*Cell // in topological order; Cell.Index is the position
+	Publish     []*Step
+	Order       stages.Order // of every axis: the ids as the experiment writes them
+	Limit       int          // at most so many sources a cell; 0 for all
+	Narrowed    []string     // in words, what --only, --limit and --set changed; empty for the file as it stands
+	Warnings    Diags        // what isn't wrong and is probably not meant
+
+	decl    *experimentDecl   // as it was written
+	written map[string]string // by path that a parameter holds: as the experiment has it
+	files   []fileParam       // each once
+}
+
+// A Step is one stage of an experiment: a name, and a cell for every
+// combination of its axes that exists.
+type Step struct {
+	Name     string
+	Implied  bool     // put in by the engine, for a port's Via or Else
+	Axes     []string // sorted
+	Cells    []*Cell
+	Possible int      // combinations before only, exclude and what doesn't exist upstream
+	Keep     bool     // store: keep; otherwise item payloads live until their consumers have them
+	Drop     bool     // missing: drop
+	Over     []string // collapsed axes, sorted
+	Line     int
+}
+
+// A Cell is one stage at one combination of axes: the unit of explanation,
+// retry and review.
+type Cell struct {
+	Index  int
+	Step   *Step
+	Coord  []stages.Coord // sorted by axis
+	Stage  *stages.Stage
+	Params any     // what Stage.NewParams returns, decoded and validated
+	Inputs []Input // in the order of Stage.Inputs
+}
+
+// An Input is what's wired to one port: nothing, one edge, or one for every
+// combination of the collapsed and stacked axes, sorted by coordinate.
+type Input struct{ Edges []Edge }
+
+// An Edge hands one output port of a cell to an input port.
+type Edge struct {
+	Coord []stages.Coord // place on the collapsed and stacked axes, sorted by axis
+	From  *Cell
+	Port  int // index into From.Stage.Outputs
+}
+
+// String returns the cell's name, maps[method=ig,model=vgg].
+func (c *Cell) String() string {
+	if len(c.Coord) == 0 {
+		return c.Step.Name
+	}
+	b := append(make([]byte, 0, 128), c.Step.Name...)
+	return string(append(appendCoord(append(b, '['), c.Coord), ']'))
+}
+
+// CoordString writes coordinates as method=ig,model=vgg.
+func CoordString(coord []stages.Coord) string {
+	return string(appendCoord(make([]byte, 0, 128), coord))
+}
+
+func appendCoord(b []byte, coord []stages.Coord) []byte {
+	for i, c := range coord {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, c.Axis...), '='), c.ID...)
+	}
+	return b
+}
