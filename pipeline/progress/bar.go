@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -12,88 +11,57 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// steps is the resolution of the bar, finer than cells so that a long cell moves it.
-const steps = 10_000
+const (
+	steps  = 10_000                 // resolution of the bar, finer than cells so that a long cell moves it
+	redraw = 100 * time.Millisecond // the bar isn't drawn more often
+	frame  = 32                     // letters of a line that percent, borders and blanks of the bar take
+)
 
-// The bar isn't drawn more often than this.
-const redraw = 100 * time.Millisecond
-
+// A bar is the bottom line of a terminal. All methods of a nil bar do nothing.
 type bar struct {
-	mu    sync.Mutex // guards everything below
 	w     io.Writer
-	tally tally
-	bar   *progressbar.ProgressBar // nil before there's something to run, and when closed
 	width func() int
+	bar   *progressbar.ProgressBar // nil while nothing runs
 	drawn time.Time
 }
 
-// Bar returns a display for a terminal: one bar for the whole run, with the
-// cells that are finished, items a second, time left and device. What stays is
-// written above it: failures, warnings, the end. width returns how many letters
-// fit in a line of the terminal.
-func Bar(w io.Writer, width func() int, now Clock) Display {
-	return &bar{w: w, tally: newTally(now), width: width}
+// show follows an event that t has counted.
+func (b *bar) show(t *tally, k pipeline.EventKind) {
+	if b == nil {
+		return
+	}
+	switch {
+	case k == pipeline.Planned && t.total == t.done:
+		b.close()
+	case k == pipeline.Planned, k == pipeline.CellCompiling && b.bar == nil:
+		b.close()
+		b.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(b.w), progressbar.OptionSetWidth(20),
+			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetPredictTime(false),
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true))
+	}
+	if now := t.now(); b.bar != nil && now.Sub(b.drawn) >= redraw {
+		b.drawn = now
+		b.bar.Describe(cut(status(t), b.width()-frame))
+		b.bar.Set(min(int(t.share()*steps), steps-1)) // a full bar would be taken for a finished one
+	}
 }
 
-func (b *bar) Show(e pipeline.Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	device := b.tally.where(e)
-	b.tally.add(e)
-	switch {
-	case e.Kind == pipeline.Planned && e.Total == e.Done:
-		b.close()
-	case e.Kind == pipeline.Planned || e.Kind == pipeline.CellCompiling && b.bar == nil:
-		b.close()
-		b.bar = progressbar.NewOptions(steps,
-			progressbar.OptionSetWriter(b.w),
-			progressbar.OptionSetWidth(20),
-			progressbar.OptionShowDescriptionAtLineEnd(),
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionSetRenderBlankState(true),
-		)
-	case e.Kind == pipeline.Finished:
-		b.close()
-		if text := line(&b.tally, e, device); text != "" {
-			fmt.Fprintln(b.w, text)
-		}
-	case bad(e.Kind):
-		if b.bar != nil {
-			b.bar.Clear()
-		}
-		fmt.Fprintln(b.w, line(&b.tally, e, device))
+// clear makes room for a line above the bar, which the next event draws again.
+func (b *bar) clear() {
+	if b != nil && b.bar != nil {
+		b.bar.Clear()
 		b.drawn = time.Time{}
 	}
-	b.draw()
-}
-
-func (b *bar) Close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.close()
 }
 
 func (b *bar) close() {
-	if b.bar != nil {
-		b.bar.Clear()
+	if b != nil {
+		b.clear()
 		b.bar = nil
 	}
 }
 
-func (b *bar) draw() {
-	now := b.tally.now()
-	if b.bar == nil || now.Sub(b.drawn) < redraw {
-		return
-	}
-	b.drawn = now
-	// Percent, borders and blanks of the bar take about 32 letters.
-	b.bar.Describe(cut(status(&b.tally), b.width()-32))
-	// A full bar would be taken for a finished one.
-	b.bar.Set(min(int(b.tally.share()*steps), steps-1))
-}
-
-// status says how far the run is, what matters most first.
+// status tells how far the run is, what matters most first.
 func status(t *tally) string {
 	if !t.planned {
 		return compiling(t)
@@ -105,11 +73,10 @@ func status(t *tally) string {
 	if d, ok := t.left(); ok {
 		parts = append(parts, short(d)+" left")
 	}
-	if t.device != "" {
-		parts = append(parts, t.device)
-	}
-	if t.last != "" {
-		parts = append(parts, t.last)
+	for _, s := range []string{t.device, t.last} {
+		if s != "" {
+			parts = append(parts, s)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

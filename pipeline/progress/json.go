@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A record is an event as one line of JSON. Fields that mean nothing for an
-// event are left out.
+// A record is an event as one line of JSON. Fields that mean nothing for an event are left out.
 type record struct {
 	Event   string  `json:"event"`
 	Cell    string  `json:"cell,omitempty"`
@@ -35,12 +34,8 @@ func JSON(w io.Writer) Display {
 }
 
 func (s *stream) Show(e pipeline.Event) {
-	r := record{
-		Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device,
-		Reason: e.Reason, Seconds: e.Took.Seconds(),
-	}
-	switch e.Kind {
-	case pipeline.Planned, pipeline.Items, pipeline.Finished:
+	r := record{Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device, Reason: e.Reason, Seconds: e.Took.Seconds()}
+	if e.Kind == pipeline.Planned || e.Kind == pipeline.Items || e.Kind == pipeline.Finished {
 		r.Done, r.Total = &e.Done, &e.Total
 	}
 	if e.Err != nil {
@@ -48,8 +43,7 @@ func (s *stream) Show(e pipeline.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A reader that went away must not stop the run.
-	_ = s.w.Encode(r)
+	_ = s.w.Encode(r) // a reader that went away must not stop the run
 }
 
 func (s *stream) Close() {}

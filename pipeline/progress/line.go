@@ -2,9 +2,7 @@ package progress
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
@@ -13,53 +11,18 @@ import (
 // A cell that takes longer is mentioned this often.
 const heartbeat = 30 * time.Second
 
-type lines struct {
-	mu    sync.Mutex // guards everything below
-	w     io.Writer
-	quiet bool
-	tally tally
-}
-
-func newLines(w io.Writer, now Clock, quiet bool) *lines {
-	return &lines{w: w, quiet: quiet, tally: newTally(now)}
-}
-
-func (l *lines) Show(e pipeline.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	device := l.tally.where(e)
-	l.tally.add(e)
-	if l.quiet && !bad(e.Kind) {
-		return
-	}
-	if text := line(&l.tally, e, device); text != "" {
-		io.WriteString(l.w, text+"\n")
-	}
-}
-
-func (l *lines) Close() {}
-
-// bad reports whether an event is one that a person must not miss.
-func bad(k pipeline.EventKind) bool {
-	switch k {
-	case pipeline.CellFailed, pipeline.CellBlocked, pipeline.Warning, pipeline.Draining:
-		return true
-	}
-	return false
-}
-
-// line says an event in a line, or "" if it isn't worth one. device is where the
-// event's cell was computed.
+// line returns the sentence for an event, or "" if it isn't worth one. device is where the event's cell
+// was computed.
 func line(t *tally, e pipeline.Event, device string) string {
 	if !t.planned && !bad(e.Kind) && e.Kind != pipeline.CellCompiling {
 		return "" // one of the cells that planning finds cached
 	}
-	count := fmt.Sprintf("[%d/%d] ", t.done, t.total)
+	cell := fmt.Sprintf("[%d/%d] %s: ", t.done, t.total, e.Cell)
 	switch e.Kind {
 	case pipeline.Planned:
 		switch {
 		case e.Total == e.Done:
-			return fmt.Sprintf("%s, nothing to run", cells(e.Total))
+			return cells(e.Total) + ", nothing to run"
 		case e.Done == 0:
 			return cells(e.Total) + " to run"
 		}
@@ -72,13 +35,13 @@ func line(t *tally, e pipeline.Event, device string) string {
 	case pipeline.Items:
 		return beat(t, e)
 	case pipeline.CellDone:
-		return count + e.Cell + ": done" + took(e, device) + because(e.Reason)
+		return cell + "done" + took(e, device) + because(e.Reason)
 	case pipeline.CellCached:
-		return count + e.Cell + ": cached" + because(e.Reason)
+		return cell + "cached" + because(e.Reason)
 	case pipeline.CellFailed:
-		return count + e.Cell + ": failed" + took(e, device) + ": " + errText(e.Err)
+		return cell + "failed" + took(e, device) + ": " + e.Err.Error()
 	case pipeline.CellBlocked:
-		return count + e.Cell + ": blocked by " + e.Reason
+		return cell + "blocked by " + e.Reason
 	case pipeline.Warning:
 		if e.Cell == "" {
 			return "warning: " + e.Reason
@@ -88,7 +51,7 @@ func line(t *tally, e pipeline.Event, device string) string {
 		return "stopping once what runs is finished; interrupt again to stop at once"
 	case pipeline.Finished:
 		if t.cached == e.Total {
-			return "" // the beginning said so
+			return "" // the first line said so
 		}
 		text := fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
 		if n := t.cached + t.spared; n > 0 {
@@ -99,15 +62,14 @@ func line(t *tally, e pipeline.Event, device string) string {
 	return ""
 }
 
-// compiling says that programs are compiled, and why.
+// compiling tells how many programs were compiled, and why.
 func compiling(t *tally) string {
 	return fmt.Sprintf("compiling programs, to learn what changed: %d, %s", t.compile, t.last)
 }
 
-// beat says how far a cell is if nothing was said of it for a while.
+// beat tells how far a cell is, unless a line about it was written within the last heartbeat.
 func beat(t *tally, e pipeline.Event) string {
-	c := t.cells[e.Cell]
-	now := t.now()
+	c, now := t.cells[e.Cell], t.now()
 	if now.Sub(c.spoke) < heartbeat {
 		return ""
 	}
@@ -145,16 +107,25 @@ func because(reason string) string {
 	return " (" + reason + ")"
 }
 
-func errText(err error) string {
-	if err == nil {
-		return "no reason is known"
-	}
-	return err.Error()
-}
-
 func cells(n int) string {
 	if n == 1 {
 		return "1 cell"
 	}
 	return fmt.Sprintf("%d cells", n)
+}
+
+// short writes a duration with two figures that matter.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	d = d.Round(time.Minute)
+	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 }

@@ -1,10 +1,11 @@
-// Package progress shows the events of a run to a person or a program: a bar on
-// a terminal, plain lines where there is none, JSON for other programs. The
-// engine knows nothing of it.
+// Package progress shows the events of a run to a person or a program. An event goes through a tally
+// (tally.go), which knows how far the run is, into a sentence (line.go), and with others of its kind
+// into a bar (bar.go); or into a line of JSON (json.go). The engine knows nothing of this package.
 package progress
 
 import (
 	"io"
+	"sync"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
@@ -18,12 +19,59 @@ type Display interface {
 	Close()
 }
 
-// A Clock tells the time, time.Now but in tests.
+// A Clock returns the current time: time.Now but in tests.
 type Clock func() time.Time
 
 // Quiet returns a display that shows only failures, blocked cells and warnings.
-func Quiet(w io.Writer) Display { return newLines(w, time.Now, true) }
+func Quiet(w io.Writer) Display { return &text{w: w, tally: newTally(time.Now), shows: bad} }
 
-// Lines returns a display that writes one line for every finished cell, and now
-// and then one for a cell that takes long.
-func Lines(w io.Writer, now Clock) Display { return newLines(w, now, false) }
+// Lines returns a display that writes a line for every finished cell, and one every half minute for a
+// cell that takes longer.
+func Lines(w io.Writer, now Clock) Display {
+	return &text{w: w, tally: newTally(now), shows: func(pipeline.EventKind) bool { return true }}
+}
+
+// Bar returns a display for a terminal: one bar for the whole run, with the number of finished cells,
+// items a second, time left and device. Failures, warnings and the last line stand above it and stay.
+// width returns how many letters fit in a line of the terminal.
+func Bar(w io.Writer, width func() int, now Clock) Display {
+	shows := func(k pipeline.EventKind) bool { return bad(k) || k == pipeline.Finished }
+	return &text{w: w, tally: newTally(now), shows: shows, bar: &bar{w: w, width: width}}
+}
+
+// bad reports whether an event is one that a person must not miss.
+func bad(k pipeline.EventKind) bool {
+	return k == pipeline.CellFailed || k == pipeline.CellBlocked || k == pipeline.Warning || k == pipeline.Draining
+}
+
+// A text display writes events as lines, above a bar where it has one.
+type text struct {
+	mu    sync.Mutex // guards everything below
+	w     io.Writer
+	tally tally
+	shows func(pipeline.EventKind) bool
+	bar   *bar // nil without a terminal
+}
+
+func (d *text) Show(e pipeline.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	device := d.tally.where(e)
+	d.tally.add(e)
+	if e.Kind == pipeline.Finished {
+		d.bar.close()
+	}
+	if d.shows(e.Kind) {
+		if s := line(&d.tally, e, device); s != "" {
+			d.bar.clear()
+			io.WriteString(d.w, s+"\n")
+		}
+	}
+	d.bar.show(&d.tally, e.Kind)
+}
+
+func (d *text) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bar.close()
+}

@@ -1,37 +1,37 @@
 package progress
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A tally counts what the events say.
+// A tally counts what the events report.
 type tally struct {
 	now     Clock
 	begin   time.Time
-	planned bool // the run's beginning was heard of
-	cached  int  // cells that were done when the run began
-	spared  int  // cells found cached since
-	done    int  // cells that are finished by now, whatever became of them
-	total   int
+	planned bool                 // the run has begun
+	cached  int                  // cells that were done when the run began
+	spared  int                  // cells found cached since
+	done    int                  // cells that are finished by now, whatever became of them
+	total   int                  // cells
 	cells   map[string]cellTally // that have begun and aren't finished
-	last    string               // the cell heard of last
+	last    string               // the cell of the last event
+	device  string               // of the last event
 	compile int                  // programs compiled
 	spoke   time.Time            // when a line about these was last written
-	device  string               // where that was
-	samples []sample             // the last few seconds
-	items   int
-	end     time.Time // when the run is expected to end, smoothed; zero before a first guess
-	guessed time.Time // when that was
+	samples []sample             // of the last rateWindow
+	items   int                  // finished
+	end     time.Time            // when the run is expected to end, smoothed; zero before a first guess
+	guessed time.Time            // when that was guessed
 }
 
 type cellTally struct {
-	done, total int
-	device      string    // of the last items
-	spoke       time.Time // when a line about it was last written
+	done   int
+	share  float64
+	device string    // of the last items
+	spoke  time.Time // when a line about it was last written
 }
 
 type sample struct {
@@ -55,7 +55,7 @@ func (t *tally) add(e pipeline.Event) {
 		t.compile++
 		t.last, t.device = e.Cell, ""
 	case pipeline.CellStarted:
-		t.cells[e.Cell] = cellTally{total: e.Total, spoke: at}
+		t.cells[e.Cell] = cellTally{spoke: at}
 		t.last, t.device = e.Cell, e.Device
 	case pipeline.Items:
 		c, begun := t.cells[e.Cell]
@@ -63,7 +63,7 @@ func (t *tally) add(e pipeline.Event) {
 			c.spoke = at
 		}
 		t.items += e.Done - c.done
-		c.done, c.total, c.device = e.Done, e.Total, e.Device
+		c.done, c.share, c.device = e.Done, float64(e.Done)/float64(max(e.Total, 1)), e.Device
 		t.cells[e.Cell] = c
 		t.last, t.device = e.Cell, e.Device
 		t.samples = append(t.samples, sample{at, t.items})
@@ -84,8 +84,8 @@ func (t *tally) add(e pipeline.Event) {
 	}
 }
 
-// where returns the device of an event's cell, "" if it isn't known. Ask before
-// the event is added, which may be the cell's last.
+// where returns the device of an event's cell, "" if it isn't known. It is asked before the event is
+// added, which may be the cell's last.
 func (t *tally) where(e pipeline.Event) string {
 	if e.Device != "" {
 		return e.Device
@@ -106,30 +106,27 @@ func (t *tally) rate() float64 {
 	return float64(last.items-first.items) / took
 }
 
-// share returns how much of the run's own work is done, counting every cell
-// alike and cells under way by their items.
+// share returns how much of the run's own work is done: every cell counts alike, cells under way count
+// by their items.
 func (t *tally) share() float64 {
 	if t.total == t.cached {
 		return 1
 	}
 	done := float64(t.done - t.cached)
 	for _, c := range t.cells {
-		if c.total > 0 {
-			done += float64(c.done) / float64(c.total)
-		}
+		done += c.share
 	}
 	return done / float64(t.total-t.cached)
 }
 
-// The expected end follows a new guess in about this share of the time left, and never
-// faster than in smoothing: cells are counted alike and take unlike times, so that a
-// single guess is worth little.
+// The expected end follows a new guess in about this share of the time left, and never faster than in
+// smoothing: cells count alike and take unlike times, so that a single guess is worth little.
 const (
 	smoothing      = 15 * time.Second
 	smoothingShare = 0.25
 )
 
-// left guesses how long the rest takes; it's false before a guess makes sense.
+// left estimates how long the rest takes; it's false before an estimate makes sense.
 func (t *tally) left() (time.Duration, bool) {
 	now, share := t.now(), t.share()
 	spent := now.Sub(t.begin)
@@ -146,20 +143,4 @@ func (t *tally) left() (time.Duration, bool) {
 	}
 	t.guessed = now
 	return max(t.end.Sub(now), time.Second), true
-}
-
-// short writes a duration with two figures that matter.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	d = d.Round(time.Minute)
-	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 }
