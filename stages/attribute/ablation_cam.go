@@ -17,7 +17,7 @@ type AblationCAMParams struct {
 
 // AblationCAM is the stage of class activation maps weighted by what the answer
 // loses with a channel.
-var AblationCAM = program.Stage(stages.Def[AblationCAMParams]{
+var AblationCAM = method(stages.Def[AblationCAMParams]{
 	Name: "attribute/ablation-cam",
 	Doc: `channels, weighted by what the answer loses without them
 
@@ -27,30 +27,22 @@ gradient, but one pass through the rest of the model for every channel. The map,
 max(Σₖ wₖAₖ, 0), is made at the layer and enlarged to the image's size; it isn't
 normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
 Explanations for Deep Convolutional Network via Gradient-free Localization", WACV 2020.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "what takes a channel's place", Default: "paper",
 		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value is exactly 0; that code also stretches its maps to [0,1], which no variant does",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},
 	Defaults: AblationCAMParams{CAM: cams(), Variant: "paper"},
-	Check:    func(p AblationCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p AblationCAMParams, e *stages.Env) error {
-		return p.ablated(ctx, e, p.channelWeights)
-	},
 })
+
+func (p AblationCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	return p.ablated(ctx, e, n, p.channelWeights)
+}
 
 // ablated makes the maps of a method that tries the channels one after the other:
 // weights returns how much each counts.
-func (p CAM) ablated(ctx context.Context, e *stages.Env, weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error)) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net, weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error)) error {
 	return p.values(ctx, e, n, func(at layerValue) error {
 		w, err := weights(ctx, e, n, at)
 		if err != nil {

@@ -33,7 +33,7 @@ func (p AbsLRPParams) Validate() error {
 }
 
 // AbsLRP is the stage of relative absolute magnitude propagation.
-var AbsLRP = program.Stage(stages.Def[AbsLRPParams]{
+var AbsLRP = backwardMethod(stages.Def[AbsLRPParams]{
 	Name: "attribute/abslrp",
 	Doc: `positive shares relative to each neuron's magnitude
 
@@ -60,15 +60,8 @@ Models of any operators are explained. Where a batch is mixed up with other axes
 way that can't be followed, the official variants, which scale or conserve relevance
 image by image, say so instead.`,
 	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
 	Variants: absLRPVariants(),
 	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto", Ablation: "none"},
-	Check:    func(p AbsLRPParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runAbsLRP,
 })
 
 func absLRPVariants() []stages.Variant {
@@ -97,72 +90,40 @@ func absLRPVariants() []stages.Variant {
 	}
 }
 
-func runAbsLRP(ctx context.Context, p AbsLRPParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
-	_, passes, err := p.plan(ctx, e, n)
-	if err != nil {
-		return err
-	}
-	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
-		var m []float64
-		for k, start := range passes {
-			m = start.add(m, d[k].Gradient)
-		}
-		if slices.Max(m) <= 0 {
-			e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; contrast: two-passes counts both sides alike")
-		}
-		return p.hand(e, i, n, m, d[0].Shape)
-	})
-}
-
-func (p AbsLRPParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
-	q, passes, err := p.plan(ctx, e, n)
-	if err != nil {
-		return nil, err
-	}
-	var ways []wayBack
-	for _, start := range passes {
-		q.Counts = start.name()
-		ways = append(ways, wayBack{p.Common, q, start.from})
-	}
-	return ways, nil
-}
-
-// plan returns what the model is asked for, and from where relevance starts.
-func (p AbsLRPParams) plan(ctx context.Context, e *stages.Env, n *program.Net) (program.Question, []pass, error) {
+func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
 	rules := relevance.AbsLRP{Variant: relevance.AbsLRPVariant(p.Variant), MaxPool: relevance.MaxPoolRule(p.MaxPool), Ablation: relevance.Ablation(p.Ablation)}
 	if p.Ablation == "patch" {
 		rules.Ablation = relevance.AblationNone
 	}
 	q, err := p.question(ctx, e, n, rules.Policy())
 	if err != nil {
-		return q, nil, err
+		return nil, err
 	}
 	attention, patches, err := n.Patches(ctx, e.Slot)
 	if err != nil {
-		return q, nil, err
+		return nil, err
 	}
 	switch {
 	case p.Ablation == "patch":
 		if q.Layer = patches; q.Layer == "" {
-			return q, nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
+			return nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
 		}
 	case p.Ablation != "none" && !attention:
-		return q, nil, stages.BadField("ablation", "ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
+		return nil, stages.BadField("ablation", "ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
 	}
-	return q, p.passes(attention), nil
+	return backwardPass{Common: p.Common, question: q}.from(p.starts(attention)), nil
 }
 
-// hand hands over the map of item i: at the patch embedding each patch's score for
-// all of its pixels.
-func (p AbsLRPParams) hand(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
-	if p.Ablation != "patch" {
-		return p.put(e, i, n, values, shape)
+// combine puts the map of item i: at the patch embedding each patch's score for all of its pixels.
+func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	values := summed(results)
+	if slices.Max(values) <= 0 {
+		e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; contrast: two-passes counts both sides alike")
 	}
-	at, err := planesOf(values, shape)
+	if p.Ablation != "patch" {
+		return p.put(e, i, n, values, results[0].Shape)
+	}
+	at, err := planesOf(values, results[0].Shape)
 	if err != nil {
 		return fmt.Errorf("ablation patch: %w", err)
 	}

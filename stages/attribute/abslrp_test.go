@@ -43,12 +43,12 @@ func TestAbsLRPContrast(t *testing.T) {
 	} {
 		var starts [][]float32
 		var signs []float64
-		for _, p := range absLRP(tt.variant, tt.contrast).passes(tt.attention) {
+		for _, p := range absLRP(tt.variant, tt.contrast).starts(tt.attention) {
 			row := make([]float32, 5)
-			if err := p.from(row, program.Target{Class: 1, Minus: tt.minus}); err != nil {
+			if err := p.counts(row, program.Target{Class: 1, Minus: tt.minus}); err != nil {
 				t.Fatal(err)
 			}
-			starts, signs = append(starts, row), append(signs, p.sign)
+			starts, signs = append(starts, row), append(signs, math.Copysign(1, p.factor([]float32{1})))
 		}
 		for _, row := range starts {
 			for i := range row {

@@ -19,7 +19,7 @@ type AGIParams struct {
 }
 
 // AGI is the stage of adversarial gradient integration.
-var AGI = program.Stage(stages.Def[AGIParams]{
+var AGI = method(stages.Def[AGIParams]{
 	Name: "attribute/agi",
 	Doc: `what the answer loses on the way to false classes
 
@@ -29,26 +29,16 @@ takes from the explained number, as its derivative tells, is added up over the s
 the false classes; there is no baseline. By default it explains the probability. Pan,
 Li and Zhu, "Explaining Deep Neural Network Models with Adversarial Gradient
 Integration", IJCAI 2021.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "where steps begin, and false classes", Default: "paper",
 		Differs: "official begins every step at the image itself, so that only derivatives are taken elsewhere; the paper draws false classes at random, the authors' code takes every 66th of 1,000 (classes: 15, steps: 15), that of MAS class 0 alone (classes: 1, steps: 20), so that an image of class 0 has a map of zeros",
 		Golden:  "ig_family",
 	}},
 	Defaults: AGIParams{Common: probable().Common, Variant: "paper", Classes: 15, Steps: 15, Step: 0.05},
-	Check:    func(p AGIParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runAGI,
 })
 
-func runAGI(ctx context.Context, p AGIParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	if n.Classes < 2 {
 		return errOneClass
 	}
@@ -81,7 +71,7 @@ func runAGI(ctx context.Context, p AGIParams, e *stages.Env) error {
 				sum[k] += v
 			}
 		}
-		give(e, i, p.reduced(sum, n.Channels, n.Height, n.Width))
+		putMap(e, i, p.reduced(sum, n.Channels, n.Height, n.Width))
 	}
 	return nil
 }

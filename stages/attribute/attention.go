@@ -8,17 +8,6 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// classFree returns the ports of methods that look at a model's attention alone. They
-// take the edges of those that explain a class, so that both can be members of one axis.
-func classFree() []stages.Port {
-	return []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
-		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "not asked: the map is the same for all classes", Optional: true},
-		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
-	}
-}
-
 // tokens are rows of numbers, one for each token, that become the relevance of
 // patches: one row for each token that the answer is read off.
 type tokens [][]float64
@@ -83,7 +72,7 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 			if err != nil {
 				return err
 			}
-			give(e, i, m)
+			putMap(e, i, m)
 		}
 	}
 	return nil

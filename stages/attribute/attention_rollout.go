@@ -17,7 +17,7 @@ type AttentionRolloutParams struct {
 }
 
 // AttentionRollout is the stage of attention rollout.
-var AttentionRollout = program.Stage(stages.Def[AttentionRolloutParams]{
+var AttentionRollout = classFreeMethod(stages.Def[AttentionRolloutParams]{
 	Name: "attribute/attention-rollout",
 	Doc: `a transformer's attention, multiplied through its blocks
 
@@ -28,46 +28,39 @@ class token at the patches, enlarged bilinearly to the image's size, and the sam
 classes. Where the answer is read off several tokens it is the mean of their rows.
 
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, section 3.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   classFree(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "rows and order", Default: "normalise: true, order: last-first",
 		Differs: "equation 6 of the absLRP paper has neither the division (normalise: false) nor this order (order: first-last); the code of Chefer et al. divides for rollout and not for its own method",
 		Golden:  "vit_attention",
 	}},
 	Defaults: AttentionRolloutParams{Common: common(), Normalise: true, Order: "last-first"},
-	Run: func(ctx context.Context, p AttentionRolloutParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
-		if err != nil {
-			return err
-		}
-		if err := startsWithin(a, p.Start); err != nil {
-			return err
-		}
-		order := blocks(a, p.Start)
-		if p.Order == "first-last" {
-			slices.Reverse(order)
-		}
-		return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
-			rows := readers(a)
-			for _, k := range order {
-				matrix := a.Matrices(k, row)
-				if p.Normalise {
-					rows = rows.perSum(matrix)
-				}
-				rows = rows.through(matrix, 1)
-			}
-			return p.patches(n, a, rows), nil
-		})
-	},
 })
+
+func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	if err := startsWithin(a, p.Start); err != nil {
+		return err
+	}
+	order := blocks(a, p.Start)
+	if p.Order == "first-last" {
+		slices.Reverse(order)
+	}
+	return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+		rows := readers(a)
+		for _, k := range order {
+			matrix := a.Matrices(k, row)
+			if p.Normalise {
+				rows = rows.perSum(matrix)
+			}
+			rows = rows.through(matrix, 1)
+		}
+		return p.patches(n, a, rows), nil
+	})
+}
 
 // perSum returns the rows with each number divided by the sum of the row of I + the
 // matrix that it is multiplied with.

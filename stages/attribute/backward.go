@@ -73,59 +73,90 @@ func (p Tapped) Remark(g *onnx.Graph) string {
 	return ""
 }
 
-// A wayBack is one way that a method goes back: what it asks of a model, and of which
-// class.
-type wayBack struct {
+// A backwardPass is one backward pass of a method: the question for the model, and the class that it is of.
+type backwardPass struct {
 	Common
 	question program.Question
-	// counts writes how much each class counts for a target where the way begins, for
-	// questions that have a name for that.
-	counts func(classes []float32, t program.Target) error
+	passStart
 }
 
-// A backer is a method that goes back. It says which ways.
-type backer interface {
-	waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error)
+// A passStart says where a backward pass starts and how its result counts; the zero value starts at the target.
+type passStart struct {
+	name   string                                          // the same for equal counts
+	counts func(classes []float32, t program.Target) error // writes how much each class counts for a target
+	factor func(result []float32) float64                  // of the result in a sum of passes; nil for 1
 }
 
-// waysBack returns the ways of a method that follows the derivative; others say so
-// themselves.
-func (p Tapped) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
-	return p.oneWay(ctx, e, n, relevance.Derivative())
+// from returns the pass from each of some starts.
+func (b backwardPass) from(starts []passStart) []backwardPass {
+	passes := slices.Repeat([]backwardPass{b}, len(starts))
+	for k, s := range starts {
+		passes[k].passStart, passes[k].question.Counts = s, s.name
+	}
+	return passes
 }
 
-// oneWay returns the way of a method that follows some rules from what is explained.
-func (p Tapped) oneWay(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]wayBack, error) {
-	q, err := p.question(ctx, e, n, rules)
-	return []wayBack{{Common: p.Common, question: q}}, err
-}
-
-// A derivative is what the way back brings for one image. Its slices are
-// overwritten by the next ones.
-type derivative struct {
+// A passResult is the result of a backward pass for one image. The next one overwrites its slices.
+type passResult struct {
 	program.Arrival
 	response float64 // the explained number
+	factor   func(result []float32) float64
 }
 
-// backward runs a method that needs one way back an image: fill writes the elements of
-// the map, which are as many as the layer's.
-func (p Tapped) backward(ctx context.Context, e *stages.Env, method backer, fill func(elements []float64, d derivative)) error {
+// summed returns the sum of results, each times its factor.
+func summed(results []passResult) []float64 {
+	values := make([]float64, len(results[0].Gradient))
+	for _, r := range results {
+		factor := 1.0
+		if r.factor != nil {
+			factor = r.factor(r.Gradient)
+		}
+		for i, v := range r.Gradient {
+			values[i] += float64(factor * float64(v))
+		}
+	}
+	return values
+}
+
+// backwardParams are the parameters of a method whose map is made of the results of backward passes. Its passes are
+// apart from what is made of them, so that several methods can share a forward pass.
+type backwardParams interface {
+	checked
+	backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error)
+	// combine puts the map of item i, given the result of each of the passes.
+	combine(e *stages.Env, i int, n *program.Net, results []passResult) error
+}
+
+// backward makes the maps of a method with the model on the port model.
+func backward(ctx context.Context, e *stages.Env, method backwardParams) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
 	}
-	var elements []float64 // of one image after another
-	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
-		elements = slices.Grow(elements[:0], len(d[0].Gradient))[:len(d[0].Gradient)]
-		fill(elements, d[0])
-		return p.put(e, i, n, elements, d[0].Shape)
+	passes, err := method.backwardPasses(ctx, e, n)
+	if err != nil {
+		return err
+	}
+	return runBackward(ctx, e, n, passes, func(i int, results []passResult) error {
+		return method.combine(e, i, n, results)
 	})
+}
+
+// backwardPasses returns the pass of a method that takes the derivative.
+func (p Tapped) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+	return p.onePass(ctx, e, n, relevance.Derivative())
+}
+
+// onePass returns the pass of a method that follows some rules, from the explained number.
+func (p Tapped) onePass(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]backwardPass, error) {
+	q, err := p.question(ctx, e, n, rules)
+	return []backwardPass{{Common: p.Common, question: q}}, err
 }
 
 // put hands over the map of item i, given values of the layer's shape.
 func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
 	if p.Layer == "input" {
-		give(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
+		putMap(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 		return nil
 	}
 	planes, err := p.planesOf(values, shape)
@@ -133,7 +164,7 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 		return err
 	}
 	if p.Reduce == "none" { // at the layer's size
-		give(e, i, stages.NewTensor(singles(planes.values), planes.channels, planes.height, planes.width))
+		putMap(e, i, stages.NewTensor(singles(planes.values), planes.channels, planes.height, planes.width))
 		return nil
 	}
 	p.putPlane(e, i, n, p.flat(planes.values, planes.pixels()), planes, "bilinear")
@@ -152,7 +183,7 @@ func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, 
 		shape = []int{1, height, width}
 	}
 	large := resized(plane, at.height, at.width, height, width, how)
-	give(e, i, stages.NewTensor(singles(large), shape...))
+	putMap(e, i, stages.NewTensor(singles(large), shape...))
 }
 
 // planes are the values of a layer as channels of places on a grid that covers

@@ -7,16 +7,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// compared returns the ports of methods that compare images with baselines.
-func compared() []stages.Port {
-	return append(inputs(), stages.Port{
-		Name: "baselines", Type: stages.Images, Optional: true,
-		Doc: "the image that each is compared with, of the same size; the parameter baseline's if unwired",
-	})
-}
-
-// checkBaseline refuses a baseline that what is wired to baselines replaces.
-func checkBaseline(baseline string, wired func(string) bool) error {
+// checkCompared refuses what check does, and a baseline that what is wired to baselines replaces.
+func (c Common) checkCompared(baseline string, wired func(string) bool) error {
+	if err := c.check(wired); err != nil {
+		return err
+	}
 	if baseline != "zero" && wired("baselines") {
 		return stages.BadField("baseline", "baseline is %s, and what is wired to baselines says already which images are the baselines: leave baseline out", baseline)
 	}

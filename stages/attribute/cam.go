@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -30,24 +28,18 @@ func cams() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"
 // values and derivatives there.
 type weighing func(value, gradient, weights []float64, response float64)
 
-// run makes the maps of a method that knows the weights from one way back.
-func (p CAM) run(ctx context.Context, e *stages.Env, rule weighing) error {
-	n, err := program.Load(e)
+// putCAM puts the map of item i of a method whose weights are made of one backward pass.
+func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weighing) error {
+	cam, at, err := p.cam(result, rule, p.ReLU)
 	if err != nil {
 		return err
 	}
-	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
-		cam, at, err := p.cam(d[0], rule, p.ReLU)
-		if err != nil {
-			return err
-		}
-		p.putPlane(e, i, n, p.flat(cam, len(cam)), at, p.Upsample)
-		return nil
-	})
+	p.putPlane(e, i, n, p.flat(cam, len(cam)), at, p.Upsample)
+	return nil
 }
 
 // cam returns the class activation map at the layer, and the layer's places.
-func (p Tapped) cam(d derivative, rule weighing, relu bool) ([]float64, planes, error) {
+func (p Tapped) cam(d passResult, rule weighing, relu bool) ([]float64, planes, error) {
 	gradient, err := p.planesOf(doubles(d.Gradient), d.Shape)
 	if err != nil {
 		return nil, planes{}, err

@@ -42,7 +42,11 @@ func TestOfficialCAM(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = goBack(context.Background(), e, n, p, func(_ int, d []derivative) error {
+			passes, err := p.backwardPasses(t.Context(), e, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = runBackward(t.Context(), e, n, passes, func(_ int, d []passResult) error {
 				near(t, file+" acts", d[0].Value, a["acts"].Float32s(), gradient32)
 				near(t, file+" grads_"+prefix, d[0].Gradient, a["grads_"+prefix].Float32s(), gradient32)
 				for method, rule := range map[string]weighing{

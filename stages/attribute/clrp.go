@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -53,7 +52,7 @@ func (r NamedRules) refuseTwo(p Relevant) error {
 }
 
 // CLRP is the stage of contrastive layer-wise relevance.
-var CLRP = program.Stage(stages.Def[CLRPParams]{
+var CLRP = conservingMethod(stages.Def[CLRPParams]{
 	Name: "attribute/clrp",
 	Doc: `layer-wise relevance of a class compared with all others
 
@@ -63,12 +62,7 @@ what they carry, so that both are one walk that starts with 1 at the class and â
 at each other one, times the explained logit (start: logit). Gu, Yang and Tresp,
 "Understanding Individual Decisions of CNNs via Contrastive Backpropagation", ACCV 2018,
 section 3.2.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "other classes", Default: "variant: paper",
 		Differs: "with absLRP they count âˆ’1/N (variant: abslrp)",
@@ -79,11 +73,6 @@ section 3.2.`,
 		Golden:  "",
 	}},
 	Defaults: CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "z-plus"}, Variant: "paper"},
-	Check:    func(p CLRPParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(CLRPParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p CLRPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p CLRPParams) propagation(n *program.Net) propagation {
@@ -91,14 +80,14 @@ func (p CLRPParams) propagation(n *program.Net) propagation {
 	if p.Start == "logit" {
 		start = program.StartTarget
 	}
-	return propagation{
-		rules: p.rules(n).Policy(), start: start, passes: []descent{{name: "clrp " + p.Variant, counts: p.contrast}}, positive: p.Positive, conserved: true,
+	others := n.Classes - 1
+	if p.Variant == "abslrp" {
+		others++
 	}
-}
-
-// rules returns the composite of the parameters for a net.
-func (p CLRPParams) rules(n *program.Net) relevance.LRP {
-	return p.named(n, p.Rules, p.FirstLayer)
+	return propagation{
+		rules: p.named(n, p.Rules, p.FirstLayer).Policy(), start: start, positive: p.Positive,
+		starts: []passStart{{name: "clrp " + p.Variant, counts: against(1, -1/float64(others))}},
+	}
 }
 
 // named returns the composite of a rule for all layers, but perhaps the first, or the
@@ -125,23 +114,16 @@ func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance
 	return p.composite(rule, rule, first.rule(n, s))
 }
 
-// contrast writes how much each class counts for a target.
-func (p CLRPParams) contrast(classes []float32, t program.Target) error {
-	others := len(classes) - 1
-	if p.Variant == "abslrp" {
-		others++
+// against returns what writes how much a target's class and each of the others count.
+func against(target, others float64) func(classes []float32, t program.Target) error {
+	return func(classes []float32, t program.Target) error {
+		if t.Minus >= 0 {
+			return fmt.Errorf("the target is a difference of classes, which has no others to be compared with")
+		}
+		for i := range classes {
+			classes[i] = float32(others)
+		}
+		classes[t.Class] = float32(target)
+		return nil
 	}
-	return against(classes, t, 1, -1/float64(others))
-}
-
-// against writes what counts of a target's class and of each of the others.
-func against(classes []float32, t program.Target, target, others float64) error {
-	if t.Minus >= 0 {
-		return fmt.Errorf("the target is a difference of classes, which has no others to be compared with")
-	}
-	for i := range classes {
-		classes[i] = float32(others)
-	}
-	classes[t.Class] = float32(target)
-	return nil
 }

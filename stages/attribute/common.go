@@ -34,6 +34,9 @@ func (c Common) Validate() error {
 	return nil
 }
 
+// unit returns the unit of the explained number.
+func (c Common) unit() string { return c.Output }
+
 // check refuses a target that the wired ports can't tell.
 func (c Common) check(wired func(string) bool) error {
 	e, err := program.ParseExpression(c.Target)
@@ -46,21 +49,6 @@ func (c Common) check(wired func(string) bool) error {
 		return stages.BadField("target", "target is %s, and what is wired to targets says already which class is explained", c.Target)
 	}
 	return nil
-}
-
-// inputs returns the ports that attribution methods of a model have.
-func inputs() []stages.Port {
-	return []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the explained model"},
-		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; the prediction for the original image if unwired", Optional: true, Else: "model/predict"},
-		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},
-	}
-}
-
-// outputs returns the port of the maps.
-func outputs() []stages.Port {
-	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "one map an image, of the image's size unless a parameter says otherwise"}}
 }
 
 // target returns the class to explain for item i. What has to be asked of the
@@ -107,9 +95,9 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 	return n.Logit(row, t)
 }
 
-// give hands over the map of item i, and tells of values in it that aren't numbers: what
-// divides by the explained number has them where that is 0.
-func give(e *stages.Env, i int, m stages.Tensor) {
+// putMap puts the map of item i, and warns of values in it that aren't numbers: methods that divide by the explained
+// number have them where that is 0.
+func putMap(e *stages.Env, i int, m stages.Tensor) {
 	if undefined := m.Undefined(); undefined > 0 {
 		e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, m.Len())
 	}

@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -22,7 +20,7 @@ func (p CRAPParams) Validate() error {
 }
 
 // CRAP is the stage of contrastive relative attributing propagation.
-var CRAP = program.Stage(stages.Def[CRAPParams]{
+var CRAP = propagationMethod(stages.Def[CRAPParams]{
 	Name: "attribute/crap",
 	Doc: `attribute/rap of a class compared with all others
 
@@ -31,33 +29,24 @@ classes in equal parts, as contrastive layer-wise relevance does it (Gu, Yang an
 ACCV 2018). Vukadin et al., "Advancing Attribution-Based Neural Network Explainability
 through Relative Absolute Magnitude Layer-Wise Relevance Propagation", ACM TIST 2024, name
 it and publish no code.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: append(rapVariants(), stages.Variant{
 		Item: "contrast", Default: "contrast: two-passes",
 		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), which is not the same, as the rules treat relevance of either sign differently",
 		Golden:  "rap",
 	}),
 	Defaults: CRAPParams{RAPParams{Tapped: tapped(), Variant: "official"}, "two-passes"},
-	Check:    func(p CRAPParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      func(ctx context.Context, p CRAPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p CRAPParams) propagation(n *program.Net) propagation {
-	passes := []descent{{name: "target", counts: func(c []float32, t program.Target) error { return against(c, t, 1, 0) }}, {
+	starts := []passStart{{name: "target", counts: against(1, 0)}, {
 		// As large as in the first pass, where float32 has the same digits.
 		name:   "others",
-		counts: func(c []float32, t program.Target) error { return against(c, t, 0, 1) },
-		weight: func(classes int) float64 { return -1 / float64(classes-1) },
+		counts: against(0, 1),
+		factor: func([]float32) float64 { return -1 / float64(n.Classes-1) },
 	}}
 	if p.Contrast == "single-pass" {
-		passes = []descent{{name: "target against others", counts: func(c []float32, t program.Target) error {
-			return against(c, t, 1, -1/float64(len(c)))
-		}}}
+		starts = []passStart{{name: "target against others", counts: against(1, -1/float64(n.Classes))}}
 	}
-	return propagation{rules: p.policy(), start: program.StartOnes, passes: passes}
+	return propagation{rules: p.policy(), start: program.StartOnes, starts: starts}
 }

@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -17,7 +16,7 @@ type DeepLIFTParams struct {
 }
 
 // DeepLIFT is the stage of DeepLIFT with the Rescale rule.
-var DeepLIFT = program.Stage(stages.Def[DeepLIFTParams]{
+var DeepLIFT = comparisonMethod("reference", 0, stages.Def[DeepLIFTParams]{
 	Name: "attribute/deeplift",
 	Doc: `how differences from a reference add up to the answer
 
@@ -36,45 +35,24 @@ InstanceNormalization or the larger of two values, are refused. With t = max(y, 
 pool gives t − y_ref to its largest element and y − t to that of the reference, over Δx; the
 port completeness has what sums to more than the answers' difference, above all where
 |Δx| is small there.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   compared(),
-	Outputs: append(outputs(), stages.Port{
-		Name: "completeness", Type: stages.Scores,
-		Doc: "the sum of the attributions minus the difference of the answers to image and reference",
-	}),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "pools and Softmax", Default: "variant: paper",
 		Differs: "official is captum as it runs: its rule for pools takes part only where no activation that it knows feeds the pool, which otherwise has the plain derivative, and Softmax multiplies by Δy/Δx minus the mean of the line. What captum does to batches, whose images it mixes up in pools, isn't followed",
 		Golden:  "captum",
 	}},
 	Defaults: DeepLIFTParams{Tapped: tapped(), Variant: "paper", Baseline: "zero"},
-	Check: func(p DeepLIFTParams, wired func(string) bool) error {
-		if err := p.check(wired); err != nil {
-			return err
-		}
-		return checkBaseline(p.Baseline, wired)
-	},
-	Facts: func(p DeepLIFTParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
-		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
-	},
-	Run: func(ctx context.Context, p DeepLIFTParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		references, err := baselinesOf(e, n, p.Baseline)
-		if err != nil {
-			return err
-		}
-		return p.run(ctx, e, n, references)
-	},
 })
 
-// run compares every item with its reference. Items of a batch have the same one.
-func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net, references baselines) error {
+func (p DeepLIFTParams) check(wired func(string) bool) error {
+	return p.checkCompared(p.Baseline, wired)
+}
+
+func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	references, err := baselinesOf(e, n, p.Baseline)
+	if err != nil {
+		return err
+	}
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
 		return err

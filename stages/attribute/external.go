@@ -23,16 +23,13 @@ func (p ExternalParams) Validate() error {
 }
 
 // External is the stage of maps that another program made.
-var External = stages.New(stages.Def[ExternalParams]{
+var External = modelFreeMethod(stages.Def[ExternalParams]{
 	Name: "attribute/external",
 	Doc: `maps made by another program
 
 Reads one array an item, [height, width] or [channels, height, width] of the image's
 size, and sums channels as reduce says. Float64 maps stay float64.`,
 	Version:  1,
-	Relation: stages.Each,
-	Inputs:   modelFree(),
-	Outputs:  outputs(),
 	Defaults: ExternalParams{Common: common()},
 	Sources: func(p ExternalParams, ids []string) ([]stages.Source, error) {
 		return externalSources(p.Path, ids)
@@ -40,25 +37,17 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 	Run: func(ctx context.Context, p ExternalParams, e *stages.Env) error {
 		var r mapReader
 		defer r.close()
-		for i := range e.Len() {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			_, height, width, err := imageSize(e, i)
-			if err != nil {
-				return err
-			}
+		return mapImages(ctx, e, func(i, _, height, width int) (stages.Tensor, error) {
 			a, err := r.read(e.Source(i))
 			if err != nil {
-				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+				return stages.Tensor{}, err
 			}
 			m, err := p.adopt(a, height, width)
 			if err != nil {
-				return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, e.Source(i).File, err)
+				err = fmt.Errorf("%s: %w", e.Source(i).File, err)
 			}
-			give(e, i, m)
-		}
-		return nil
+			return m, err
+		})
 	},
 })
 

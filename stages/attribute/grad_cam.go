@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -11,7 +9,7 @@ import (
 type GradCAMParams struct{ CAM }
 
 // GradCAM is the stage of gradient-weighted class activation maps.
-var GradCAM = program.Stage(stages.Def[GradCAMParams]{
+var GradCAM = backwardMethod(stages.Def[GradCAMParams]{
 	Name: "attribute/grad-cam",
 	Doc: `channels of a layer, weighted by their mean derivative
 
@@ -20,20 +18,15 @@ The map is made at the layer and enlarged to the image's size; it isn't normalis
 a vision transformer the layer's tokens are the places. Selvaraju et al., "Grad-CAM:
 Visual Explanations from Deep Networks via Gradient-based Localization", ICCV 2017,
 equations 1 and 2.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "range", Default: "paper",
 		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges it, which changes neither order nor sheets",
 		Golden:  "cam",
 	}},
 	Defaults: GradCAMParams{cams()},
-	Check:    func(p GradCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p GradCAMParams, e *stages.Env) error {
-		return p.run(ctx, e, meanGradient)
-	},
 })
+
+func (p GradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	return p.putCAM(e, i, n, results[0], meanGradient)
+}

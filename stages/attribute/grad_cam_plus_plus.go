@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -15,7 +14,7 @@ type GradCAMPlusPlusParams struct {
 }
 
 // GradCAMPlusPlus is the stage of class activation maps weighted by place.
-var GradCAMPlusPlus = program.Stage(stages.Def[GradCAMPlusPlusParams]{
+var GradCAMPlusPlus = backwardMethod(stages.Def[GradCAMPlusPlusParams]{
 	Name: "attribute/grad-cam-plus-plus",
 	Doc: `channels, weighted by the places that speak for the class
 
@@ -24,23 +23,18 @@ A channel's weight is the sum of its positive derivatives, each counted by
 0/0 counts nothing. The map is made at the layer and enlarged to the image's size; it
 isn't normalised. Chattopadhay et al., "Grad-CAM++: Improved Visual Explanations for
 Deep Convolutional Networks", WACV 2018, section 3.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "factor and division", Default: "paper",
 		Differs: "the paper explains exp of the logit, which multiplies a whole map by it: official-rao does that (logits above 88 overflow), and puts 1 in the place of denominators of 0; official-gildenblat adds 1e-6 to denominators; that code also stretches each map to [0,1], which no variant does, for it changes neither order nor sheets",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},
 	Defaults: GradCAMPlusPlusParams{CAM: cams(), Variant: "paper"},
-	Check:    func(p GradCAMPlusPlusParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p GradCAMPlusPlusParams, e *stages.Env) error {
-		return p.run(ctx, e, p.weigh)
-	},
 })
+
+func (p GradCAMPlusPlusParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	return p.putCAM(e, i, n, results[0], p.weigh)
+}
 
 // weigh is the weighing of the parameters' variant.
 func (p GradCAMPlusPlusParams) weigh(value, gradient, weights []float64, response float64) {

@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -133,8 +134,9 @@ func TestOfficialSmoothGrad(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := SmoothGradParams{Tapped: unreduced(), Copies: Copies{Samples: 10}, Mean: mean}
-			err = p.run(context.Background(), e, captumNoise(a))
-			if err != nil {
+			if err := loaded(t.Context(), e, func(ctx context.Context, e *stages.Env, n *program.Net) error {
+				return p.runNoise(ctx, e, n, captumNoise(a))
+			}); err != nil {
 				t.Fatal(err)
 			}
 			near(t, file+" "+key, tensor(t, e.Outputs[0].Data), a[key].Float32s(), gradient32)

@@ -26,12 +26,12 @@ func (p GuidedGradCAMParams) Validate() error {
 	return layer.Validate()
 }
 
-func (p GuidedGradCAMParams) waysBack(ctx context.Context, e *stages.Env, n *program.Net) ([]wayBack, error) {
-	cam, err := p.Tapped.waysBack(ctx, e, n)
+func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+	cam, err := p.Tapped.backwardPasses(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}
-	guided, err := p.atInput().rectifiedWay(ctx, e, n, relevance.Guided())
+	guided, err := p.atInput().rectifiedPass(ctx, e, n, relevance.Guided())
 	return append(cam, guided...), err
 }
 
@@ -47,7 +47,7 @@ func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, 
 
 // GuidedGradCAM is the stage of guided backpropagation within the class
 // activation map.
-var GuidedGradCAM = program.Stage(stages.Def[GuidedGradCAMParams]{
+var GuidedGradCAM = backwardMethod(stages.Def[GuidedGradCAMParams]{
 	Name: "attribute/guided-grad-cam",
 	Doc: `guided backpropagation times the class activation map
 
@@ -55,37 +55,24 @@ The map of attribute/guided-backprop at the input, each pixel multiplied by the
 positive part of attribute/grad-cam at the layer. Selvaraju et al., "Grad-CAM: Visual
 Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, section
 3.2.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "enlarging", Default: "nearest",
 		Differs: "the paper enlarges bilinearly, captum repeats the nearest value unless told otherwise",
 		Golden:  "captum",
 	}},
 	Defaults: GuidedGradCAMParams{Tapped: atFinal(), Upsample: "nearest"},
-	Check:    func(p GuidedGradCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runGuidedGradCAM,
 })
 
-func runGuidedGradCAM(ctx context.Context, p GuidedGradCAMParams, e *stages.Env) error {
-	n, err := program.Load(e)
+func (p GuidedGradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	cam, at, err := p.cam(results[0], meanGradient, true)
 	if err != nil {
 		return err
 	}
-	return goBack(ctx, e, n, p, func(i int, d []derivative) error {
-		cam, at, err := p.cam(d[0], meanGradient, true)
-		if err != nil {
-			return err
-		}
-		large := resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
-		values := doubles(d[1].Gradient)
-		for k := range values {
-			values[k] *= large[k%len(large)]
-		}
-		return p.atInput().put(e, i, n, values, d[1].Shape)
-	})
+	large := resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
+	values := doubles(results[1].Gradient)
+	for k := range values {
+		values[k] *= large[k%len(large)]
+	}
+	return p.atInput().put(e, i, n, values, results[1].Shape)
 }

@@ -20,7 +20,7 @@ type GuidedIGParams struct {
 
 // GuidedIG is the stage of integrated gradients along a path that the gradient
 // chooses.
-var GuidedIG = program.Stage(stages.Def[GuidedIGParams]{
+var GuidedIG = method(stages.Def[GuidedIGParams]{
 	Name: "attribute/guided-ig",
 	Doc: `integrated gradients on a path that avoids large gradients
 
@@ -31,19 +31,13 @@ the probability, as both codes do. Which values move hangs on the last digit of
 derivatives, so that maps of other runtimes differ visibly. Kapishnikov et al., "Guided
 Integrated Gradients: An Adaptive Path Method for Removing Noise", CVPR 2021,
 algorithm 1.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "precision and steps", Default: "paper",
 		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which does in float32; its experiments take 50 steps, fraction 0.5 and max_distance 1",
 		Golden:  "ig_family",
 	}},
 	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25, MaxDistance: 0.02, Baseline: "zero"},
-	Check:    func(p GuidedIGParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runGuidedIG,
 })
 
 // probable returns the parameters of methods that explain the probability unless
@@ -64,11 +58,7 @@ type walker interface {
 	gathered() []float64
 }
 
-func runGuidedIG(ctx context.Context, p GuidedIGParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err

@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -11,7 +9,7 @@ import (
 type HiResCAMParams struct{ CAM }
 
 // HiResCAM is the stage of class activation maps weighted by the derivative of every place.
-var HiResCAM = program.Stage(stages.Def[HiResCAMParams]{
+var HiResCAM = backwardMethod(stages.Def[HiResCAMParams]{
 	Name: "attribute/hires-cam",
 	Doc: `channels, weighted by the derivative at each place
 
@@ -20,21 +18,18 @@ For a model that ends in one linear layer behind this one it is each place's sha
 the answer, bias apart. The map is made at the layer and enlarged to the image's size;
 it isn't normalised. Draelos and Carin, "Use HiResCAM instead of Grad-CAM for faithful
 explanations of convolutional neural networks", 2020.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "sign and range", Default: "relu: true",
 		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is positive and stretches each map to [0,1]",
 		Golden:  "cam",
 	}},
 	Defaults: HiResCAMParams{cams()},
-	Check:    func(p HiResCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      func(ctx context.Context, p HiResCAMParams, e *stages.Env) error { return p.run(ctx, e, byPlace) },
 })
+
+func (p HiResCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	return p.putCAM(e, i, n, results[0], byPlace)
+}
 
 // byPlace counts each place of a channel as much as its derivative.
 func byPlace(_, gradient, weights []float64, _ float64) { copy(weights, gradient) }

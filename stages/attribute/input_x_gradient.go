@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -11,7 +9,7 @@ import (
 type InputXGradientParams struct{ Tapped }
 
 // InputXGradient is the stage of derivatives times what they are taken at.
-var InputXGradient = program.Stage(stages.Def[InputXGradientParams]{
+var InputXGradient = backwardMethod(stages.Def[InputXGradientParams]{
 	Name: "attribute/input-x-gradient",
 	Doc: `the normalised image times the derivative there
 
@@ -20,18 +18,13 @@ Zero is the mean colour for most normalisations, not black. Shrikumar et al., "N
 Just a Black Box: Learning Important Features Through Propagating Activation
 Differences", 2016.`,
 	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
 	Defaults: InputXGradientParams{tapped()},
-	Check:    func(p InputXGradientParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p InputXGradientParams, e *stages.Env) error {
-		return p.backward(ctx, e, p, func(elements []float64, d derivative) {
-			for k, g := range d.Gradient {
-				elements[k] = float64(g) * float64(d.Value[k])
-			}
-		})
-	},
 })
+
+func (p InputXGradientParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	values := doubles(results[0].Gradient)
+	for k, v := range results[0].Value {
+		values[k] *= float64(v)
+	}
+	return p.put(e, i, n, values, results[0].Shape)
+}

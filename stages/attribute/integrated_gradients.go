@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -26,7 +25,7 @@ func (p IntegratedGradientsParams) Validate() error {
 }
 
 // IntegratedGradients is the stage of integrated gradients.
-var IntegratedGradients = program.Stage(stages.Def[IntegratedGradientsParams]{
+var IntegratedGradients = comparisonMethod("baseline", 1e-2, stages.Def[IntegratedGradientsParams]{
 	Name: "attribute/integrated-gradients",
 	Doc: `the mean gradient between a baseline and the image
 
@@ -35,38 +34,20 @@ of a map with all its channels sum to the difference of the answers, as far as t
 steps suffice; the port completeness has what is left over. The derivatives are added
 up inside the model's graph, so memory doesn't grow with the steps. Sundararajan, Taly
 and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   compared(),
-	Outputs: append(outputs(), stages.Port{
-		Name: "completeness", Type: stages.Scores,
-		Doc: "the sum of the attributions minus the difference of the answers to image and baseline",
-	}),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "quadrature", Default: "rule: gauss-legendre",
 		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to (n−1)/n (captum-trapezoid); the code of MAS and of PAIR averages samples that include both ends (linspace-mean)",
 		Golden:  "captum, ig_family",
 	}},
 	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre", Baseline: "zero"},
-	Check: func(p IntegratedGradientsParams, wired func(string) bool) error {
-		if err := p.check(wired); err != nil {
-			return err
-		}
-		return checkBaseline(p.Baseline, wired)
-	},
-	Facts: func(p IntegratedGradientsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: p.Output, Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3, ItemTolerance: 1e-2}
-		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
-	},
-	Run: runIntegratedGradients,
 })
 
-func runIntegratedGradients(ctx context.Context, p IntegratedGradientsParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p IntegratedGradientsParams) check(wired func(string) bool) error {
+	return p.checkCompared(p.Baseline, wired)
+}
+
+func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err

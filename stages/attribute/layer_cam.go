@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
@@ -11,7 +9,7 @@ import (
 type LayerCAMParams struct{ CAM }
 
 // LayerCAM is the stage of class activation maps weighted by the positive derivatives.
-var LayerCAM = program.Stage(stages.Def[LayerCAMParams]{
+var LayerCAM = backwardMethod(stages.Def[LayerCAMParams]{
 	Name: "attribute/layer-cam",
 	Doc: `channels, weighted by the positive derivatives at each place
 
@@ -19,21 +17,18 @@ The sum over the channels of value times what is positive of the derivative, max
 max(∂f/∂Aₖ, 0)·Aₖ, 0) at each place. The map is made at the layer and enlarged to the
 image's size; it isn't normalised. Jiang et al., "LayerCAM: Exploring Hierarchical Class
 Activation Maps for Localization", IEEE Transactions on Image Processing 30, 2021.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "range", Default: "paper",
 		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges it; the paper's tanh, which brings maps of early layers to one scale, is left out",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},
 	Defaults: LayerCAMParams{cams()},
-	Check:    func(p LayerCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      func(ctx context.Context, p LayerCAMParams, e *stages.Env) error { return p.run(ctx, e, byPositive) },
 })
+
+func (p LayerCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	return p.putCAM(e, i, n, results[0], byPositive)
+}
 
 // byPositive counts each place of a channel as much as its derivative, if positive.
 func byPositive(_, gradient, weights []float64, _ float64) {

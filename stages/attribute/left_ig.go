@@ -19,7 +19,7 @@ type LeftIGParams struct {
 
 // LeftIG is the stage of integrated gradients up to where the answer is nearly
 // what it is going to be.
-var LeftIG = program.Stage(stages.Def[LeftIGParams]{
+var LeftIG = method(stages.Def[LeftIGParams]{
 	Name: "attribute/left-ig",
 	Doc: `the mean gradient on the path before the answer saturates
 
@@ -29,26 +29,16 @@ least of one, times the difference of image and baseline. Beyond, the net is sat
 and derivatives say little about the decision. Miglani et al., "Investigating Saturation
 Effects in Integrated Gradients", ICML 2020 workshop on human interpretability, as the
 code of MAS computes it.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "division and cut", Default: "official",
 		Differs: "the paper integrates, which would divide by all steps rather than by those that count, and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, a single derivative counts, that at the baseline",
 		Golden:  "ig_family",
 	}},
 	Defaults: LeftIGParams{Tapped: tapped(), Steps: 50, Alpha: 0.9, Baseline: "zero"},
-	Check:    func(p LeftIGParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runLeftIG,
 })
 
-func runLeftIG(ctx context.Context, p LeftIGParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p LeftIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -27,19 +26,14 @@ func (p LRPAlphaBetaParams) Validate() error {
 }
 
 // LRPAlphaBeta is the stage of the αβ-rule.
-var LRPAlphaBeta = program.Stage(stages.Def[LRPAlphaBetaParams]{
+var LRPAlphaBeta = conservingMethod(stages.Def[LRPAlphaBetaParams]{
 	Name: "attribute/lrp-alpha-beta",
 	Doc: `layer-wise relevance by the αβ-rule
 
 As attribute/lrp-epsilon, where positive and negative products share apart:
 α·(xᵢwᵢⱼ)⁺/Σ(xw)⁺ − β·(xᵢwᵢⱼ)⁻/Σ(xw)⁻ of the relevance of output j goes to input i. Bach et al.,
 PLOS ONE 2015, equation 60.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "biases", Default: "bias: true",
 		Differs: "Zennit leaves the part of a bias with the sum's sign a share of it; papers give it nothing (bias: false)",
@@ -50,11 +44,6 @@ PLOS ONE 2015, equation 60.`,
 		Golden:  "rap",
 	}},
 	Defaults: LRPAlphaBetaParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Alpha: 2, Beta: 1},
-	Check:    func(p LRPAlphaBetaParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(LRPAlphaBetaParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p LRPAlphaBetaParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p LRPAlphaBetaParams) propagation(n *program.Net) propagation {

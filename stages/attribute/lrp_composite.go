@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -17,7 +15,7 @@ type LRPCompositeParams struct {
 }
 
 // LRPComposite is the stage of composites of rules.
-var LRPComposite = program.Stage(stages.Def[LRPCompositeParams]{
+var LRPComposite = conservingMethod(stages.Def[LRPCompositeParams]{
 	Name: "attribute/lrp-composite",
 	Doc: `layer-wise relevance by different rules for different layers
 
@@ -26,28 +24,18 @@ Fully connected layers follow the ε-rule, Conv layers that of the preset: z⁺ 
 knows that pixels lie between black and white. Montavon et al., "Layer-Wise Relevance
 Propagation: An Overview", 2019, section 10.3; Kohlbrenner et al., "Towards Best Practice
 in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
 		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule along the depth, and take ε relative to the mean activation",
 		Golden:  "zennit_lrp",
 	}},
 	Defaults: LRPCompositeParams{Relevant: relevant(), Preset: "epsilon-plus-flat", Epsilon: 1e-6, Gamma: 0.25},
-	Check:    func(p LRPCompositeParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(LRPCompositeParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p LRPCompositeParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p LRPCompositeParams) propagation(n *program.Net) propagation {
 	c := p.preset(n, p.Preset, p.Epsilon, p.Gamma)
-	return propagation{rules: c.Policy(), start: p.start(), conserved: true}
+	return propagation{rules: c.Policy(), start: p.start()}
 }
 
 // preset returns the composite called name for a net.

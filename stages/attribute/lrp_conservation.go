@@ -69,7 +69,7 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		if err != nil {
 			return err
 		}
-		if err := put(one, 0, n, a.Gradient, 0, []wayBack{{Common: p.Common}}); err != nil {
+		if err := put(one, 0, n, a.Gradient, 0, []backwardPass{{Common: p.Common}}); err != nil {
 			return fmt.Errorf("item %q: %w", item.ID, err)
 		}
 		if err := a.Run(ctx); err != nil {

@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -16,7 +14,7 @@ type LRPEpsilonParams struct {
 }
 
 // LRPEpsilon is the stage of the ε-rule.
-var LRPEpsilon = program.Stage(stages.Def[LRPEpsilonParams]{
+var LRPEpsilon = conservingMethod(stages.Def[LRPEpsilonParams]{
 	Name: "attribute/lrp-epsilon",
 	Doc: `layer-wise relevance by the ε-rule
 
@@ -26,12 +24,7 @@ pass relevance on, maxima give it to where they were, pools and sums of branches
 by activation. Without biases and with ε = 0 (LRP-0) a net of Relus gives its input times
 its gradient. Bach et al., "On Pixel-Wise Explanations for Non-Linear Classifier
 Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "ε", Default: "epsilon: 1e-6, stabiliser: 1e-6",
 		Differs: "Zennit's default is 1e-6, captum's 1e-9, for pools too (stabiliser: 1e-9); others take 0.25 times the mean activation",
@@ -42,11 +35,6 @@ Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
 		Golden:  "zennit_lrp, captum",
 	}},
 	Defaults: LRPEpsilonParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Epsilon: 1e-6},
-	Check:    func(p LRPEpsilonParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(LRPEpsilonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p LRPEpsilonParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p LRPEpsilonParams) propagation(n *program.Net) propagation {
@@ -57,5 +45,5 @@ func (p LRPEpsilonParams) propagation(n *program.Net) propagation {
 // with weights, but perhaps for the first.
 func (p Relevant) oneRule(n *program.Net, first FirstLayer, rule relevance.LayerRule) propagation {
 	c := p.composite(rule, rule, first.rule(n, float32(p.Stabiliser)))
-	return propagation{rules: c.Policy(), start: p.start(), conserved: true}
+	return propagation{rules: c.Policy(), start: p.start()}
 }

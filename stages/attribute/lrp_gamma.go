@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -16,7 +14,7 @@ type LRPGammaParams struct {
 }
 
 // LRPGamma is the stage of the γ-rule.
-var LRPGamma = program.Stage(stages.Def[LRPGammaParams]{
+var LRPGamma = conservingMethod(stages.Def[LRPGammaParams]{
 	Name: "attribute/lrp-gamma",
 	Doc: `layer-wise relevance by the γ-rule
 
@@ -24,23 +22,13 @@ As attribute/lrp-epsilon, where inputs share what an output zⱼ > 0 has by xᵢ
 γ·(xᵢwᵢⱼ)⁺, and what one < 0 has by xᵢwᵢⱼ + γ·(xᵢwᵢⱼ)⁻: γ = 0 is LRP-0, a large γ the z⁺-rule.
 Montavon et al., "Layer-Wise Relevance Propagation: An Overview", 2019, section 10.2.3,
 with the signs of Zennit for data and outputs below 0.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "signs", Default: "those of Zennit",
 		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either sign; Zennit distinguishes the signs of data and outputs, as here",
 		Golden:  "zennit_lrp",
 	}},
 	Defaults: LRPGammaParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Gamma: 0.25},
-	Check:    func(p LRPGammaParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(LRPGammaParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p LRPGammaParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p LRPGammaParams) propagation(n *program.Net) propagation {

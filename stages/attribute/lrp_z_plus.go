@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -16,7 +14,7 @@ type LRPZPlusParams struct {
 }
 
 // LRPZPlus is the stage of the z⁺-rule.
-var LRPZPlus = program.Stage(stages.Def[LRPZPlusParams]{
+var LRPZPlus = conservingMethod(stages.Def[LRPZPlusParams]{
 	Name: "attribute/lrp-z-plus",
 	Doc: `layer-wise relevance by the z⁺-rule
 
@@ -25,23 +23,13 @@ their products with the weights, (xᵢwᵢⱼ)⁺/Σ(xw)⁺: the αβ-rule with 
 of relevance changes on the way. Montavon et al., "Explaining Nonlinear Classification
 Decisions with Deep Taylor Decomposition", Pattern Recognition 2017, equation 15; Bach et
 al., PLOS ONE 2015, equation 60.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  relevantOutputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "what is positive", Default: "variant: paper, bias: true",
 		Differs: "Zennit leaves the positive part of a bias its share (bias: true), papers give it nothing (bias: false); captum's Alpha1_Beta0_Rule clamps weights only, so that negative data add negative shares, and leaves the whole bias its share (variant: captum, stabiliser: 1e-9)",
 		Golden:  "zennit_lrp, captum",
 	}},
 	Defaults: LRPZPlusParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Variant: "paper"},
-	Check:    func(p LRPZPlusParams, wired func(string) bool) error { return p.check(wired) },
-	Facts: func(LRPZPlusParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return relevantFacts()
-	},
-	Run: func(ctx context.Context, p LRPZPlusParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p LRPZPlusParams) propagation(n *program.Net) propagation {

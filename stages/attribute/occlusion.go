@@ -35,7 +35,7 @@ func (p OcclusionParams) Validate() error {
 }
 
 // Occlusion is the stage of Zeiler and Fergus' occlusion maps.
-var Occlusion = program.Stage(stages.Def[OcclusionParams]{
+var Occlusion = method(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
 	Doc: `how much the answer falls when a window hides a pixel
 
@@ -44,19 +44,13 @@ explained number over the windows that cover it. Windows that reach beyond the
 border are cut off. At an inner layer the window hides places of its value. Zeiler
 and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
 4.2.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "weight and place of the windows", Default: "paper",
 		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
 		Golden:  "gridpg_difull_dipart",
 	}},
 	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8), Stride: picture.Square(4), Baseline: "zero"},
-	Check:    func(p OcclusionParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runOcclusion,
 })
 
 // A window is a rectangle of hidden pixels: rows top ≤ y < bottom, columns
@@ -65,11 +59,7 @@ type window struct{ top, left, bottom, right int }
 
 func (w window) pixels() int { return (w.bottom - w.top) * (w.right - w.left) }
 
-func runOcclusion(ctx context.Context, p OcclusionParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	var windows []window
 	m, err := p.view(ctx, e, n, p.Baseline, func(height, width int) int {
 		windows = p.windows(height, width)

@@ -156,7 +156,9 @@ func TestOfficialVarGrad(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := VarGradParams{unreduced(), Copies{Samples: 10}}
-		if err := p.run(context.Background(), e, captumNoise(a)); err != nil {
+		if err := loaded(t.Context(), e, func(ctx context.Context, e *stages.Env, n *program.Net) error {
+			return p.runNoise(ctx, e, n, captumNoise(a))
+		}); err != nil {
 			t.Fatal(err)
 		}
 		mean, want := a["t_smoothgrad"].Float32s(), a["t_smoothgrad_sq"].Float32s()

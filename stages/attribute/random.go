@@ -13,42 +13,31 @@ type RandomParams struct {
 }
 
 // Random is the stage of maps of noise.
-var Random = stages.New(stages.Def[RandomParams]{
+var Random = modelFreeMethod(stages.Def[RandomParams]{
 	Name: "attribute/random",
 	Doc: `independent noise in every pixel
 
 A baseline: what it scores is what a metric gives for guessing. Every image has
 noise of its own, which depends on the experiment's seed and the image alone.`,
 	Version:  1,
-	Relation: stages.Each,
 	Seeded:   true,
-	Inputs:   modelFree(),
-	Outputs:  outputs(),
 	Defaults: RandomParams{Common: common(), Distribution: "uniform"},
 	Variants: []stages.Variant{{
 		Item: "distribution", Default: "uniform",
 		Differs: "the MAS authors draw uniformly in three channels and take the magnitude of their sum (reduce: abs-sum); the absLRP paper draws from a normal distribution",
 	}},
 	Run: func(ctx context.Context, p RandomParams, e *stages.Env) error {
-		for i := range e.Len() {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			channels, height, width, err := imageSize(e, i)
-			if err != nil {
-				return err
-			}
+		return mapImages(ctx, e, func(i, channels, height, width int) (stages.Tensor, error) {
 			r := e.Rand("map", i)
+			draw := r.Float64
+			if p.Distribution == "normal" {
+				draw = r.NormFloat64
+			}
 			values := make([]float64, channels*height*width)
 			for k := range values {
-				if p.Distribution == "normal" {
-					values[k] = r.NormFloat64()
-				} else {
-					values[k] = r.Float64()
-				}
+				values[k] = draw()
 			}
-			give(e, i, p.reduced(values, channels, height, width))
-		}
-		return nil
+			return p.reduced(values, channels, height, width), nil
+		})
 	},
 })

@@ -1,8 +1,6 @@
 package attribute
 
 import (
-	"context"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -33,7 +31,7 @@ func (p RAPParams) policy() relevance.Policy {
 }
 
 // RAP is the stage of relative attributing propagation.
-var RAP = program.Stage(stages.Def[RAPParams]{
+var RAP = propagationMethod(stages.Def[RAPParams]{
 	Name: "attribute/rap",
 	Doc: `relevance by magnitude, shifted so that its sum stays
 
@@ -48,15 +46,8 @@ in Deep Neural Networks", AAAI 2020, equations 4 to 9.
 Layers whose input has both signs, as behind other activations than Relu, count either
 half with the whole sum, as the authors' code does, so that sums double there.`,
 	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
 	Variants: rapVariants(),
 	Defaults: RAPParams{Tapped: tapped(), Variant: "official"},
-	Check:    func(p RAPParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      func(ctx context.Context, p RAPParams, e *stages.Env) error { return propagate(ctx, e, p) },
 })
 
 func (p RAPParams) propagation(n *program.Net) propagation {

@@ -11,7 +11,7 @@ import (
 type RawAttentionParams struct{ Common }
 
 // RawAttention is the stage of the last block's attention.
-var RawAttention = program.Stage(stages.Def[RawAttentionParams]{
+var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
 	Name: "attribute/raw-attention",
 	Doc: `where the class token looks in a transformer's last block
 
@@ -25,22 +25,15 @@ the image, and is refused.
 The baseline of Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention
 Visualization", CVPR 2021, section 4.`,
 	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   classFree(),
-	Outputs:  outputs(),
 	Defaults: RawAttentionParams{Common: common()},
-	Run: func(ctx context.Context, p RawAttentionParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
-		if err != nil {
-			return err
-		}
-		return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
-			return p.patches(n, a, rowsRead(a, a.Matrices(len(a.Blocks)-1, row))), nil
-		})
-	},
 })
+
+func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+		return p.patches(n, a, rowsRead(a, a.Matrices(len(a.Blocks)-1, row))), nil
+	})
+}

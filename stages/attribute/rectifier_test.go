@@ -69,16 +69,16 @@ func TestNoRectifiers(t *testing.T) {
 	for net, plain := range map[string]bool{"timm_vit_op17": true, "smallcnn": false} {
 		n := modeltest.Net(t, modeltest.Official(t, net, 0))
 		e := &stages.Env{Slot: stagetest.NewSlot()}
-		ask := func(b backer) string {
+		ask := func(b backwardParams) string {
 			t.Helper()
-			ways, err := b.waysBack(t.Context(), e, n)
+			passes, err := b.backwardPasses(t.Context(), e, n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ways[len(ways)-1].question.String()
+			return passes[len(passes)-1].question.String()
 		}
 		want := ask(SaliencyParams{tapped(), false})
-		for name, b := range map[string]backer{
+		for name, b := range map[string]backwardParams{
 			"guided-backprop": GuidedBackpropParams{tapped(), false}, "deconvolution": DeconvolutionParams{tapped()},
 			"guided-grad-cam": GuidedGradCAMParams{atFinal(), "nearest"},
 		} {

@@ -3,6 +3,7 @@ package attribute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -56,19 +57,6 @@ func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LR
 // than this part of its magnitude.
 const cancelled = 1e-6
 
-// relevantOutputs returns the ports of the map and of what is kept of relevance.
-func relevantOutputs() []stages.Port {
-	return append(outputs(), stages.Port{
-		Name: "conservation", Type: stages.Scores,
-		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that sums to 0",
-	})
-}
-
-func relevantFacts() (map[string]stages.Facts, error) {
-	m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
-	return map[string]stages.Facts{"conservation": m.Facts(nil)}, nil
-}
-
 // start returns how the program begins.
 func (p Relevant) start() program.Start {
 	if p.Start == "logit" {
@@ -77,27 +65,17 @@ func (p Relevant) start() program.Start {
 	return program.StartOnes
 }
 
-// A propagation is how a method carries relevance back.
+// A propagation is how a method propagates relevance through a net.
 type propagation struct {
-	rules  relevance.Policy
-	start  program.Start
-	passes []descent // which are added up; nil for one from the target
-	// positive keeps what is positive of what arrives.
-	positive bool
-	// conserved says that the sum of what arrives is compared with what it started as.
-	conserved bool
+	rules    relevance.Policy
+	start    program.Start
+	starts   []passStart // of passes whose results are added up; nil for one from the target
+	positive bool        // keeps the positive part of the sum
 }
 
-// A descent is one walk backwards of several.
-type descent struct {
-	name string // the same for equal counts
-	// counts writes how much each class counts for a target.
-	counts func(classes []float32, t program.Target) error
-	weight func(classes int) float64 // of what arrives; nil for 1
-}
-
-// A propagator is a method that carries relevance back. It says how for a net.
-type propagator interface {
+// propagationParams are the parameters of a method that propagates relevance.
+type propagationParams interface {
+	checked
 	tap() Tapped
 	propagation(n *program.Net) propagation
 }
@@ -106,60 +84,51 @@ func (p Tapped) tap() Tapped { return p }
 
 var errOneClass = errors.New("the model has one class, and no others to compare it with")
 
-// waysOf returns the ways back of a propagation.
-func (p Tapped) waysOf(ctx context.Context, e *stages.Env, n *program.Net, how propagation) ([]wayBack, error) {
-	one, err := p.oneWay(ctx, e, n, how.rules)
+// A propagated method has the backward passes of its propagation.
+type propagated struct{ propagationParams }
+
+// backwardOf returns the method of a stage that [backwardMethod] or [propagationMethod] declares, given its parameters.
+func backwardOf(params any) (backwardParams, error) {
+	switch p := params.(type) {
+	case propagationParams:
+		return propagated{p}, nil
+	case backwardParams:
+		return p, nil
+	}
+	return nil, fmt.Errorf("%T are not the parameters of a method with backward passes", params)
+}
+
+func (m propagated) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+	how := m.propagation(n)
+	one, err := m.tap().onePass(ctx, e, n, how.rules)
 	if err != nil {
 		return nil, err
 	}
-	if len(how.passes) > 0 && n.Classes < 2 {
-		return nil, errOneClass
-	}
 	one[0].question.Start = how.start
-	var ways []wayBack
-	for _, pass := range how.passes {
-		w := one[0]
-		w.question.Counts, w.counts = pass.name, pass.counts
-		ways = append(ways, w)
-	}
-	if ways == nil {
+	if how.starts == nil {
 		return one, nil
 	}
-	return ways, nil
+	if n.Classes < 2 {
+		return nil, errOneClass
+	}
+	return one[0].from(how.starts), nil
 }
 
-// propagate runs a method that carries relevance back, for every image.
-func propagate(ctx context.Context, e *stages.Env, method propagator) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
+func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	values := summed(results)
+	if e.Stage.Output("conservation") != nil {
+		share := kept(values, doubles(results[0].Began))
+		if lost(share) {
+			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes", share)
+		}
+		e.Put("conservation", i, stages.Scalar(share))
 	}
-	p, how := method.tap(), method.propagation(n)
-	return goBack(ctx, e, n, method, func(i int, d []derivative) error {
-		values := make([]float64, len(d[0].Gradient))
-		for k, arrived := range d {
-			weight := 1.0
-			if how.passes != nil && how.passes[k].weight != nil {
-				weight = how.passes[k].weight(n.Classes)
-			}
-			for j, v := range arrived.Gradient {
-				values[j] += float64(weight * float64(v))
-			}
+	if m.propagation(n).positive {
+		for k, x := range values {
+			values[k] = max(x, 0)
 		}
-		if how.conserved {
-			share := kept(values, doubles(d[0].Began))
-			if lost(share) {
-				e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes", share)
-			}
-			e.Put("conservation", i, stages.Scalar(share))
-		}
-		if how.positive {
-			for k, x := range values {
-				values[k] = max(x, 0)
-			}
-		}
-		return p.put(e, i, n, values, d[0].Shape)
-	})
+	}
+	return m.tap().put(e, i, n, values, results[0].Shape)
 }
 
 // lost reports whether less than a tenth, or more than ten times, of the relevance that a

@@ -17,7 +17,7 @@ type RISEParams struct {
 
 // RISE is the stage of randomised input sampling for explanation. By default it
 // explains the probability, as its paper does.
-var RISE = program.Stage(stages.Def[RISEParams]{
+var RISE = method(stages.Def[RISEParams]{
 	Name: "attribute/rise",
 	Doc: `mean of random masks, weighted by the answer under each
 
@@ -27,21 +27,11 @@ is the sum of masks times responses, divided by the number of masks and by p:
 its value. Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling for Explanation of
 Black-box Models", BMVC 2018, section 3.`,
 	Version:  1,
-	Relation: stages.Each,
 	Seeded:   true,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
 	Defaults: RISEParams{Tapped: probable(), Masks: 4000, Cells: 7, P: 0.5},
-	Check:    func(p RISEParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runRISE,
 })
 
-func runRISE(ctx context.Context, p RISEParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p RISEParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	v, err := p.view(ctx, e, n, "zero", func(int, int) int { return p.Masks })
 	if err != nil {
 		return err

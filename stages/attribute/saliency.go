@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -15,43 +14,33 @@ type SaliencyParams struct {
 }
 
 // Saliency is the stage of gradient maps.
-var Saliency = program.Stage(stages.Def[SaliencyParams]{
+var Saliency = backwardMethod(stages.Def[SaliencyParams]{
 	Name: "attribute/saliency",
 	Doc: `how fast the answer changes with each pixel
 
 The derivative ∂f/∂x of the explained number with respect to the normalised image, or
 its magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
 ICLR 2014 workshop, section 3.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Together: oneWayForward,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "sign and channels", Default: "abs: true, reduce: sum",
 		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
 		Golden:  "captum",
 	}},
 	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
-	Check:    func(p SaliencyParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p SaliencyParams, e *stages.Env) error {
-		return p.backward(ctx, e, p, magnitude(p.Abs))
-	},
 })
 
-// magnitude returns what fills a map with the derivatives, or with their magnitudes.
-func magnitude(abs bool) func(elements []float64, d derivative) {
-	if !abs {
-		return func(elements []float64, d derivative) {
-			for k, g := range d.Gradient {
-				elements[k] = float64(g)
-			}
+func (p SaliencyParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
+	return p.putGradient(e, i, n, results[0], p.Abs)
+}
+
+// putGradient puts the map of item i that has the elements of a result, or their magnitudes.
+func (p Tapped) putGradient(e *stages.Env, i int, n *program.Net, result passResult, abs bool) error {
+	values := doubles(result.Gradient)
+	if abs {
+		for k, v := range values {
+			values[k] = math.Abs(v)
 		}
 	}
-	return func(elements []float64, d derivative) {
-		for k, g := range d.Gradient {
-			elements[k] = math.Abs(float64(g))
-		}
-	}
+	return p.put(e, i, n, values, result.Shape)
 }

@@ -17,7 +17,7 @@ type ScoreCAMParams struct {
 
 // ScoreCAM is the stage of class activation maps weighted by the answer to what
 // channels show of the image.
-var ScoreCAM = program.Stage(stages.Def[ScoreCAMParams]{
+var ScoreCAM = method(stages.Def[ScoreCAMParams]{
 	Name: "attribute/score-cam",
 	Doc: `channels, weighted by the answer to what they show
 
@@ -27,22 +27,18 @@ images weighs the channels; a constant channel shows nothing. It needs no gradie
 one pass through the model for every channel. The map isn't normalised. Wang et al.,
 "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks", CVPR
 2020 workshops, algorithm 1.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "weights and enlarging", Default: "paper",
 		Differs: "official-gildenblat enlarges channels so that corners stay in the corners (that code also stretches its maps to [0,1], which no variant does); official-rao weighs by the class's probability itself, and a constant channel makes its map undefined",
 		Golden:  "cam, gridpg_difull_dipart",
 	}},
 	Defaults: ScoreCAMParams{CAM: cams(), Variant: "paper"},
-	Check:    func(p ScoreCAMParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p ScoreCAMParams, e *stages.Env) error {
-		return p.ablated(ctx, e, p.channelWeights)
-	},
 })
+
+func (p ScoreCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	return p.ablated(ctx, e, n, p.channelWeights)
+}
 
 // channelWeights asks for the answer to what each channel shows of the image.
 func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error) {

@@ -24,7 +24,7 @@ type Copies struct {
 }
 
 // SmoothGrad is the stage of gradients averaged over noise.
-var SmoothGrad = program.Stage(stages.Def[SmoothGradParams]{
+var SmoothGrad = method(stages.Def[SmoothGradParams]{
 	Name: "attribute/smoothgrad",
 	Doc: `the mean gradient of noisy copies of the image
 
@@ -33,23 +33,19 @@ image has noise of its own, which depends on the experiment's seed and the image
 The derivatives are added up inside the model's graph, so memory doesn't grow with the
 samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
 workshop.`,
-	Version:  2,
-	Relation: stages.Each,
-	Seeded:   true,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
+	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of PAIR averages squares when it is asked for magnitudes (mean: square)",
 		Golden:  "captum",
 	}},
 	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}, Mean: "derivative"},
-	Check:    func(p SmoothGradParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p SmoothGradParams, e *stages.Env) error {
-		return p.run(ctx, e, p.draw(e))
-	},
 })
+
+func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	return p.runNoise(ctx, e, n, p.draw(e))
+}
 
 // A draw returns, for an item and its normalised image, what writes the noise of one
 // copy after the other.
@@ -75,12 +71,8 @@ func (p Copies) deviation(x []float32) float64 {
 	return p.Noise * (float64(slices.Max(x)) - float64(slices.Min(x)))
 }
 
-// run makes the maps.
-func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, noise draw) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+// runNoise makes the maps.
+func (p SmoothGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.Net, noise draw) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (p TIBAVParams) Validate() error {
 }
 
 // TIBAV is the stage of transformer attribution.
-var TIBAV = program.Stage(stages.Def[TIBAVParams]{
+var TIBAV = method(stages.Def[TIBAVParams]{
 	Name: "attribute/tibav",
 	Doc: `attention weighted by its relevance and its gradient
 
@@ -48,53 +48,45 @@ queries and keys, has is halved between them; residual sums share by their branc
 total relevance (equations 3 to 11, with what the authors' code adds). Convolutions between
 blocks, which the authors' models don't have, flow like linear maps; layers that read the
 image have the zB-rule, between its least and largest value.`,
-	Version:  2,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "rule and rows", Default: "official",
 		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't divided by their sums in either",
 		Golden:  "vit_attention",
 	}},
 	Defaults: TIBAVParams{Common: common(), Form: "attribution"},
-	Check:    func(p TIBAVParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p TIBAVParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		a, err := n.Attention(ctx, e.Slot, p.glance(), false, n.Fit(e.Len(), e.Batch))
-		if err != nil {
-			return err
-		}
-		if err := startsWithin(a, p.Start); err != nil {
-			return err
-		}
-		explain := func(i, row int) error {
-			t, err := p.target(e, i, n)
-			if err != nil {
-				return err
-			}
-			a.Explain(row, t)
-			return nil
-		}
-		return p.look(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
-			switch p.Form {
-			case "full":
-				return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil
-			case "last-layer":
-				return p.patches(n, a, rowsRead(a, a.Matrices(0, row))), nil
-			}
-			rows := readers(a)
-			for _, k := range blocks(a, p.Start) {
-				rows = rows.through(a.Matrices(k, row), 1)
-			}
-			return p.patches(n, a, rows), nil
-		})
-	},
 })
+
+func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	a, err := n.Attention(ctx, e.Slot, p.glance(), false, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	if err := startsWithin(a, p.Start); err != nil {
+		return err
+	}
+	explain := func(i, row int) error {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		a.Explain(row, t)
+		return nil
+	}
+	return p.look(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
+		switch p.Form {
+		case "full":
+			return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil
+		case "last-layer":
+			return p.patches(n, a, rowsRead(a, a.Matrices(0, row))), nil
+		}
+		rows := readers(a)
+		for _, k := range blocks(a, p.Start) {
+			rows = rows.through(a.Matrices(k, row), 1)
+		}
+		return p.patches(n, a, rows), nil
+	})
+}
 
 // glance returns what a form looks at.
 func (p TIBAVParams) glance() program.Glance {

@@ -15,13 +15,9 @@ import (
 // the questions of those beside it too, and leaves the answers on the slot.
 const oneWayForward = "one way forward"
 
-// goBack goes a method's ways back from every item and calls use with what arrives, way
-// by way. What the stages beside will ask of the same items is answered too.
-func goBack(ctx context.Context, e *stages.Env, n *program.Net, method any, use func(i int, d []derivative) error) error {
-	ways, err := waysBack(ctx, e, n, method)
-	if err != nil {
-		return err
-	}
+// runBackward runs a method's backward passes for every item and calls use with the results.
+// What the stages beside will ask of the same items is answered too.
+func runBackward(ctx context.Context, e *stages.Env, n *program.Net, ways []backwardPass, use func(i int, d []passResult) error) error {
 	left, err := leftoversOf(e, n)
 	if err != nil {
 		return err
@@ -31,7 +27,7 @@ func goBack(ctx context.Context, e *stages.Env, n *program.Net, method any, use 
 		return err
 	}
 	told := func(i int) error {
-		d := make([]derivative, len(ways))
+		d := make([]passResult, len(ways))
 		for k, way := range ways {
 			var err error
 			if d[k], err = left.fetch(e, n, i, way); err != nil {
@@ -60,21 +56,10 @@ func goBack(ctx context.Context, e *stages.Env, n *program.Net, method any, use 
 	return nil
 }
 
-// waysBack returns the ways back of a method, given its parameters.
-func waysBack(ctx context.Context, e *stages.Env, n *program.Net, method any) ([]wayBack, error) {
-	switch m := method.(type) {
-	case propagator:
-		return m.tap().waysOf(ctx, e, n, m.propagation(n))
-	case backer:
-		return m.waysBack(ctx, e, n)
-	}
-	return nil, fmt.Errorf("%T goes no way back", method)
-}
-
 // descend goes some ways back from every item, a batch at a time, and those beside that
 // may share the way forward. told is called for each item when its
 // answers are there, and fetches the first ones; if it is nil they stay.
-func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack, left *leftovers, told func(i int) error) error {
+func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []backwardPass, left *leftovers, told func(i int) error) error {
 	wanted := map[string]int{} // how often each answer will be fetched
 	for _, w := range ways {
 		wanted[w.question.String()]++
@@ -125,7 +110,7 @@ func descend(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack,
 }
 
 // put puts item i into a row of the program that answers some ways back.
-func put(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, asked []wayBack) error {
+func put(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, asked []backwardPass) error {
 	t, err := asked[0].target(e, i, n)
 	if err != nil {
 		return err
@@ -144,7 +129,7 @@ func put(e *stages.Env, i int, n *program.Net, g program.Gradient, row int, aske
 
 // answering returns the program that answers some ways back, and those beside if it can
 // be made, and all whom it answers.
-func answering(ctx context.Context, e *stages.Env, n *program.Net, ways, beside []wayBack) (program.Gradient, []wayBack, error) {
+func answering(ctx context.Context, e *stages.Env, n *program.Net, ways, beside []backwardPass) (program.Gradient, []backwardPass, error) {
 	all := slices.Concat(ways, beside)
 	var also []program.Question
 	for _, w := range all[1:] {
@@ -177,7 +162,7 @@ type leftover struct {
 
 // keep returns a leftover that outlives the next run. At the input the value is the
 // image, which everybody has.
-func (a leftover) keep(w wayBack) leftover {
+func (a leftover) keep(w backwardPass) leftover {
 	a.Gradient, a.Began, a.row = slices.Clone(a.Gradient), slices.Clone(a.Began), slices.Clone(a.row)
 	if a.Value = slices.Clone(a.Value); w.question.Layer == "" {
 		a.Value = nil
@@ -209,13 +194,13 @@ func leftoversOf(e *stages.Env, n *program.Net) (*leftovers, error) {
 	return left, nil
 }
 
-func keyOf(e *stages.Env, n *program.Net, i int, w wayBack) (leftoverKey, error) {
+func keyOf(e *stages.Env, n *program.Net, i int, w backwardPass) (leftoverKey, error) {
 	t, err := w.target(e, i, n)
 	return leftoverKey{w.question.String(), e.Calls[i].Digest, t}, err
 }
 
 // have reports whether the answers of a way back are there, for all items.
-func (l *leftovers) have(e *stages.Env, n *program.Net, w wayBack) (bool, error) {
+func (l *leftovers) have(e *stages.Env, n *program.Net, w backwardPass) (bool, error) {
 	times := map[leftoverKey]int{} // more than one where images are equal
 	for i := range e.Len() {
 		key, err := keyOf(e, n, i, w)
@@ -231,7 +216,7 @@ func (l *leftovers) have(e *stages.Env, n *program.Net, w wayBack) (bool, error)
 
 // missing returns the ways back whose answers aren't there, those side by side that may
 // share the way forward.
-func (l *leftovers) missing(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack) (groups [][]wayBack, err error) {
+func (l *leftovers) missing(ctx context.Context, e *stages.Env, n *program.Net, ways []backwardPass) (groups [][]backwardPass, err error) {
 	for _, w := range ways {
 		if have, err := l.have(e, n, w); have || err != nil {
 			if err != nil {
@@ -239,7 +224,7 @@ func (l *leftovers) missing(ctx context.Context, e *stages.Env, n *program.Net, 
 			}
 			continue
 		}
-		k := slices.IndexFunc(groups, func(g []wayBack) bool { return together(ctx, e, n, g, w) })
+		k := slices.IndexFunc(groups, func(g []backwardPass) bool { return together(ctx, e, n, g, w) })
 		if k < 0 {
 			groups = append(groups, nil)
 			k = len(groups) - 1
@@ -250,8 +235,8 @@ func (l *leftovers) missing(ctx context.Context, e *stages.Env, n *program.Net, 
 }
 
 // together reports whether one more way back may share the way forward of a group.
-func together(ctx context.Context, e *stages.Env, n *program.Net, group []wayBack, w wayBack) bool {
-	return !slices.ContainsFunc(group, func(o wayBack) bool {
+func together(ctx context.Context, e *stages.Env, n *program.Net, group []backwardPass, w backwardPass) bool {
+	return !slices.ContainsFunc(group, func(o backwardPass) bool {
 		return o.Target != w.Target || !n.Together(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, w.question)
 	})
 }
@@ -259,9 +244,13 @@ func together(ctx context.Context, e *stages.Env, n *program.Net, group []wayBac
 // beside returns the ways back of the stages beside that may share the way forward of
 // ways and ask something else, and whose answers aren't there yet. It counts in wanted
 // how often they will be fetched.
-func (l *leftovers) beside(ctx context.Context, e *stages.Env, n *program.Net, ways []wayBack, wanted map[string]int) (also []wayBack, _ error) {
+func (l *leftovers) beside(ctx context.Context, e *stages.Env, n *program.Net, ways []backwardPass, wanted map[string]int) (also []backwardPass, _ error) {
 	for _, b := range e.Beside {
-		theirs, err := waysBack(ctx, e, n, b.Params)
+		method, err := backwardOf(b.Params)
+		if err != nil {
+			return nil, err
+		}
+		theirs, err := method.backwardPasses(ctx, e, n)
 		if err != nil {
 			continue // its own stage will say so
 		}
@@ -285,16 +274,16 @@ func (l *leftovers) beside(ctx context.Context, e *stages.Env, n *program.Net, w
 
 // fetch hands over the answer of a way back for item i, and forgets it if nobody else
 // wants it.
-func (l *leftovers) fetch(e *stages.Env, n *program.Net, i int, w wayBack) (derivative, error) {
+func (l *leftovers) fetch(e *stages.Env, n *program.Net, i int, w backwardPass) (passResult, error) {
 	key, err := keyOf(e, n, i, w)
 	if err != nil {
-		return derivative{}, err
+		return passResult{}, err
 	}
 	a, ok := l.found[key]
 	if !ok {
-		return derivative{}, fmt.Errorf("the answer for %q was fetched already", e.Calls[i].ID)
+		return passResult{}, fmt.Errorf("the answer for %q was fetched already", e.Calls[i].ID)
 	}
-	d := derivative{a.Arrival, w.response(n, a.row, key.target)}
+	d := passResult{a.Arrival, w.response(n, a.row, key.target), w.factor}
 	if d.Value == nil {
 		d.Value = make([]float32, n.Size())
 		if err := image(e, i, n, d.Value); err != nil {

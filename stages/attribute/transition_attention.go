@@ -15,7 +15,7 @@ type TransitionAttentionParams struct {
 }
 
 // TransitionAttention is the stage of transition attention maps.
-var TransitionAttention = program.Stage(stages.Def[TransitionAttentionParams]{
+var TransitionAttention = method(stages.Def[TransitionAttentionParams]{
 	Name: "attribute/transition-attention",
 	Doc: `attention as a Markov chain, weighted by gradients
 
@@ -28,61 +28,53 @@ several tokens it is the mean of what each gives.
 
 Yuan, Li, Xiong, Cao and Dou, "Explaining Information Flow Inside Vision Transformers
 Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
-	Version:  1,
-	Relation: stages.Each,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "first block", Default: "start: 0, steps: 20",
 		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told otherwise (start: 4)",
 		Golden:  "vit_attention",
 	}},
 	Defaults: TransitionAttentionParams{Common: common(), Steps: 20},
-	Check:    func(p TransitionAttentionParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p TransitionAttentionParams, e *stages.Env) error {
-		n, err := program.Load(e)
-		if err != nil {
-			return err
-		}
-		a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
-		if err != nil {
-			return err
-		}
-		if err := startsWithin(a, p.Start); err != nil {
-			return err
-		}
-		d, err := n.Attention(ctx, e.Slot, program.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
-		if err != nil {
-			return err
-		}
-		x := make([]float32, n.Size())
-		return p.look(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
-			t, err := p.target(e, i, n)
-			if err == nil {
-				err = image(e, i, n, x)
-			}
-			if err != nil {
-				return stages.Tensor{}, err
-			}
-			last := len(a.Blocks) - 1
-			rows := rowsRead(a, a.Matrices(last, row))
-			for k := last - 1; k >= p.Start; k-- {
-				rows = rows.through(a.Matrices(k, row), 1)
-			}
-			weights, err := p.integrated(ctx, d, x, t)
-			if err != nil {
-				return stages.Tensor{}, err
-			}
-			for k, row := range rows {
-				for j := range row {
-					row[j] *= weights[k][j]
-				}
-			}
-			return p.patches(n, a, rows), nil
-		})
-	},
 })
+
+func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	if err := startsWithin(a, p.Start); err != nil {
+		return err
+	}
+	d, err := n.Attention(ctx, e.Slot, program.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
+	if err != nil {
+		return err
+	}
+	x := make([]float32, n.Size())
+	return p.look(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
+		t, err := p.target(e, i, n)
+		if err == nil {
+			err = image(e, i, n, x)
+		}
+		if err != nil {
+			return stages.Tensor{}, err
+		}
+		last := len(a.Blocks) - 1
+		rows := rowsRead(a, a.Matrices(last, row))
+		for k := last - 1; k >= p.Start; k-- {
+			rows = rows.through(a.Matrices(k, row), 1)
+		}
+		weights, err := p.integrated(ctx, d, x, t)
+		if err != nil {
+			return stages.Tensor{}, err
+		}
+		for k, row := range rows {
+			for j := range row {
+				row[j] *= weights[k][j]
+			}
+		}
+		return p.patches(n, a, rows), nil
+	})
+}
 
 // integrated returns the rows of W, of the tokens that the answer is read off.
 func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32, t program.Target) (tokens, error) {

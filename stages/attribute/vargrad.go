@@ -15,38 +15,30 @@ type VarGradParams struct {
 }
 
 // VarGrad is the stage of the gradient's variance over noise.
-var VarGrad = program.Stage(stages.Def[VarGradParams]{
+var VarGrad = method(stages.Def[VarGradParams]{
 	Name: "attribute/vargrad",
 	Doc: `the variance of the gradient over noisy copies of the image
 
 Noise is added as attribute/smoothgrad adds it; the map has the mean of the squared
 derivatives minus the square of their mean. Adebayo et al., "Local Explanation Methods
 for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 workshop.`,
-	Version:  1,
-	Relation: stages.Each,
-	Seeded:   true,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
+	Version: 1,
+	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise", Default: "samples: 25, noise: 0.15, scale: range",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by the number of copies too, not by one less",
 		Golden:  "captum",
 	}},
 	Defaults: VarGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}},
-	Check:    func(p VarGradParams, wired func(string) bool) error { return p.check(wired) },
-	Run: func(ctx context.Context, p VarGradParams, e *stages.Env) error {
-		return p.run(ctx, e, p.draw(e))
-	},
 })
 
-// run makes the maps. What is added up needs float64, so it is added up outside the
+func (p VarGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	return p.runNoise(ctx, e, n, p.draw(e))
+}
+
+// runNoise makes the maps. What is added up needs float64, so it is added up outside the
 // graph.
-func (p VarGradParams) run(ctx context.Context, e *stages.Env, noise draw) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
+func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.Net, noise draw) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func placeMask(value []int) []int {
 // putSeen hands over the map of item i, given a value for each place of a view.
 func (p Tapped) putSeen(e *stages.Env, i int, n *program.Net, values []float64, v view) {
 	if p.Layer == "input" {
-		give(e, i, p.reduced(values, 1, v.height, v.width))
+		putMap(e, i, p.reduced(values, 1, v.height, v.width))
 		return
 	}
 	p.putPlane(e, i, n, p.flat(values, len(values)), planes{height: v.height, width: v.width}, "bilinear")

@@ -1,0 +1,73 @@
+package attribute
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// starts returns where the passes of the contrast start; attention says whether the model has any.
+func (p AbsLRPParams) starts(attention bool) []passStart {
+	contrast := p.Contrast
+	if contrast == "variant" {
+		contrast = "single-pass"
+		if p.Variant == "official" || p.Variant == "official-2024-01" && attention {
+			contrast = "two-passes"
+		}
+	}
+	// The official code's modules scale by themselves; relevance of January keeps its sums.
+	toOne := p.Variant == "paper" || p.Variant == "official-2024-01" && contrast == "two-passes"
+	switch contrast {
+	case "single-pass":
+		return []passStart{absLRPStart{target: 1, others: -1, shared: true}.pass(1, toOne)}
+	case "two-passes":
+		return []passStart{absLRPStart{target: 1}.pass(1, toOne), absLRPStart{others: 1}.pass(-1, toOne)}
+	}
+	return []passStart{absLRPStart{target: 1}.pass(1, toOne)}
+}
+
+// An absLRPStart is the relevance that classes start with.
+type absLRPStart struct {
+	target, others float64 // of the explained class, and of all others together, at most
+	shared         bool    // the others divide by the number of all classes, not by their own
+}
+
+// pass returns the start of a pass that counts with a sign; toOne scales it to magnitudes that sum to 1.
+func (s absLRPStart) pass(sign float64, toOne bool) passStart {
+	return passStart{
+		name:   fmt.Sprintf("%g, others %g, shared %t", s.target, s.others, s.shared),
+		counts: s.counts,
+		factor: func(result []float32) float64 {
+			if !toOne {
+				return sign
+			}
+			total := 1e-9
+			for _, v := range result {
+				total += math.Abs(float64(v))
+			}
+			return sign / total
+		},
+	}
+}
+
+// counts writes the relevance of each class. A target that is set against one class, as 7-3, has that one for all others.
+func (s absLRPStart) counts(classes []float32, t program.Target) error {
+	each := 0.0
+	if n := len(classes); s.shared {
+		each = s.others / float64(n)
+	} else if n > 1 {
+		each = s.others / float64(n-1)
+	}
+	for i := range classes {
+		classes[i] = float32(each)
+		if t.Minus >= 0 {
+			classes[i] = 0
+		}
+	}
+	if t.Minus >= 0 {
+		classes[t.Minus] = float32(s.others)
+	}
+	classes[t.Class] = float32(s.target)
+	return nil
+}

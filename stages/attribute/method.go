@@ -1,0 +1,176 @@
+package attribute
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// The functions below declare the stages of methods: a method's file states what is its own, they add what methods of
+// its kind have in common, which is ports, relation, device, the check of the target and the loading of the model.
+
+// checked are parameters that may not fit the wired ports.
+type checked interface {
+	check(wired func(port string) bool) error
+}
+
+// methodParams are the parameters of a method that explains a class of a model.
+type methodParams interface {
+	checked
+	run(ctx context.Context, e *stages.Env, n *program.Net) error // makes the maps of all items
+}
+
+// method declares a method that explains a class of a model.
+func method[P methodParams](d stages.Def[P]) stages.Stage {
+	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
+	return explaining(d)
+}
+
+// backwardMethod declares a method whose map is made of the results of backward passes, which may share a forward pass
+// with those of other methods.
+func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
+	d.Together = oneWayForward
+	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return backward(ctx, e, p) }
+	return explaining(d)
+}
+
+// propagationMethod declares a method that propagates relevance backwards.
+func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
+	d.Together = oneWayForward
+	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return backward(ctx, e, propagated{p}) }
+	return explaining(d)
+}
+
+// conservingMethod declares a method that propagates relevance by rules that keep its sum, but for what biases and
+// stabilisers take: a further port tells how much of it arrives.
+func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
+	d.Outputs = append(outputs(), stages.Port{
+		Name: "conservation", Type: stages.Scores,
+		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that sums to 0",
+	})
+	d.Facts = func(P, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+		return map[string]stages.Facts{"conservation": m.Facts(nil)}, nil
+	}
+	return propagationMethod(d)
+}
+
+// comparisonMethod declares a method that compares images with baselines: the values of a map sum to the difference of
+// the two responses, and a further port tells how far they are from it. what names the baseline and tolerance is the
+// port's for an item.
+func comparisonMethod[P interface {
+	methodParams
+	unit() string // of the explained number
+}](what string, tolerance float64, d stages.Def[P]) stages.Stage {
+	d.Inputs = append(inputs(), stages.Port{
+		Name: "baselines", Type: stages.Images, Optional: true,
+		Doc: "the image that each is compared with, of the same size; the parameter baseline's if unwired",
+	})
+	d.Outputs = append(outputs(), stages.Port{
+		Name: "completeness", Type: stages.Scores,
+		Doc: "the sum of the attributions minus the difference of the answers to image and " + what,
+	})
+	d.Facts = func(p P, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{
+			Unit: p.unit(), Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1),
+			Tolerance: 1e-3, ItemTolerance: tolerance,
+		}
+		return map[string]stages.Facts{"completeness": m.Facts(nil)}, nil
+	}
+	return method(d)
+}
+
+// explaining adds the rest to the declaration of a method that explains a class.
+func explaining[P checked](d stages.Def[P]) stages.Stage {
+	if d.Inputs == nil {
+		d.Inputs = inputs()
+	}
+	d.Check = func(p P, wired func(string) bool) error { return p.check(wired) }
+	return itemwise(d)
+}
+
+// classFreeMethod declares a method whose map is the same for all classes. It has the ports of those that explain one,
+// so that both can be members of one axis.
+func classFreeMethod[P interface {
+	run(ctx context.Context, e *stages.Env, n *program.Net) error
+}](d stages.Def[P]) stages.Stage {
+	d.Inputs = []stages.Port{
+		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
+		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
+		{Name: "targets", Type: stages.Targets, Doc: "not asked: the map is the same for all classes", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
+	}
+	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
+	return itemwise(d)
+}
+
+// itemwise declares a stage that runs a model and makes one map an image.
+func itemwise[P any](d stages.Def[P]) stages.Stage {
+	d.Relation, d.Device = stages.Each, true
+	if d.Outputs == nil {
+		d.Outputs = outputs()
+	}
+	return program.Stage(d)
+}
+
+// modelFreeMethod declares a method that doesn't read the model. It has the ports of those that do, so that both can be
+// members of one axis. run calls make, which it may prepare first, through mapImages.
+func modelFreeMethod[P any](d stages.Def[P]) stages.Stage {
+	d.Relation, d.Outputs = stages.Each, outputs()
+	d.Inputs = []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: "images of the maps' size"},
+		{Name: "model", Type: stages.Model, Doc: "not asked", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "not asked", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
+	}
+	return stages.New(d)
+}
+
+// mapImages puts the map that newMap returns for each item, given the shape of its image.
+func mapImages(ctx context.Context, e *stages.Env, newMap func(i, channels, height, width int) (stages.Tensor, error)) error {
+	for i := range e.Len() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		t, err := stages.DecodeTensor(e.In("images", i))
+		if err == nil && len(t.Shape) != 3 {
+			err = fmt.Errorf("an image has shape [channels, height, width], not %v", t.Shape)
+		}
+		var m stages.Tensor
+		if err == nil {
+			m, err = newMap(i, t.Shape[0], t.Shape[1], t.Shape[2])
+		}
+		if err != nil {
+			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+		}
+		putMap(e, i, m)
+	}
+	return nil
+}
+
+// loaded calls run with the model on the port model.
+func loaded(ctx context.Context, e *stages.Env, run func(context.Context, *stages.Env, *program.Net) error) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	return run(ctx, e, n)
+}
+
+// inputs returns the ports of methods that explain a class of a model.
+func inputs() []stages.Port {
+	return []stages.Port{
+		{Name: "model", Type: stages.Model, Doc: "the explained model"},
+		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
+		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; the prediction for the original image if unwired", Optional: true, Else: "model/predict"},
+		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},
+	}
+}
+
+// outputs returns the port of the maps.
+func outputs() []stages.Port {
+	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "one map an image, of the image's size unless a parameter says otherwise"}}
+}
