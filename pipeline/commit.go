@@ -48,11 +48,7 @@ func (r *run) commit(m *member, calls []int, keys []stages.Digest, outs []callOu
 		return err
 	}
 	for i, call := range calls {
-		row, err := m.items.Add(records[i].Key, records[i].ItemOutcome)
-		if err != nil {
-			return err
-		}
-		m.known[call] = int32(row + 1)
+		m.known[call] = int32(m.items.Add(records[i].ItemOutcome) + 1)
 	}
 	r.count(func(s *Summary) { s.Items += len(calls) })
 	return nil
@@ -81,21 +77,16 @@ func (r *run) close(m *member) error {
 	}
 	listings := make([]*store.Listing, len(n.Stage.Outputs))
 	for port := range listings {
-		listings[port] = r.store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts)
+		listings[port] = store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts)
 	}
 	for call := range m.count {
-		o, ok, err := m.outcome(call)
-		if err != nil {
-			return err
-		}
+		o, ok := m.outcome(call)
 		if !ok {
 			return plan.Bug("%s has no result for item %d", n.Cell, call)
 		}
 		for port, l := range listings {
 			for _, p := range o.Ports[port] {
-				if err := l.Append(store.Entry{Ref: p.Ref, Parent: int32(call), ID: p.ID}); err != nil {
-					return err
-				}
+				l.Append(store.Entry{Ref: p.Ref, Parent: int32(call), ID: p.ID})
 			}
 		}
 	}

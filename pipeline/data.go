@@ -62,10 +62,7 @@ func (r *run) load(ctx context.Context, slot *device.Slot, n *node, port int, at
 			if out[i] != nil {
 				continue
 			}
-			e, err := l.At(int(k))
-			if err != nil {
-				return err
-			}
+			e := l.At(int(k))
 			b, err := r.store.Load(e.Ref)
 			var miss *store.Miss
 			switch {
@@ -181,9 +178,7 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 	for _, k := range at {
 		c := k
 		if l.HasParents() {
-			if c, k, err = family(l, k); err != nil {
-				return nil, err
-			}
+			c, k = family(l, k)
 		}
 		if len(calls) == 0 || calls[len(calls)-1] != int(c) {
 			calls, first = append(calls, int(c)), append(first, k)
@@ -201,11 +196,7 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 	}
 	for _, k := range at {
 		b, ok := found[k]
-		want, err := l.PayloadDigest(int(k))
-		if err != nil {
-			return nil, err
-		}
-		if !ok || stages.Sum(b) != want {
+		if !ok || stages.Sum(b) != l.PayloadDigest(int(k)) {
 			return nil, fmt.Errorf("%s: an item of port %q came out different from what was recorded; run again with --force %s", n.Cell, n.Stage.Outputs[port].Name, n.Cell)
 		}
 	}
@@ -213,14 +204,10 @@ func (r *run) regenerate(ctx context.Context, slot *device.Slot, n *node, port i
 }
 
 // family returns the call that item k came out of, and the first item that did.
-func family(l *store.Listing, k int32) (call, first int32, err error) {
-	e, err := l.At(int(k))
-	for err == nil && k > 0 {
-		var before store.Entry
-		if before, err = l.At(int(k - 1)); before.Parent != e.Parent {
-			break
-		}
+func family(l *store.Listing, k int32) (call, first int32) {
+	call = l.At(int(k)).Parent
+	for k > 0 && l.At(int(k-1)).Parent == call {
 		k--
 	}
-	return e.Parent, k, err
+	return call, k
 }

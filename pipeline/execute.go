@@ -32,15 +32,11 @@ func (r *run) execute(ctx context.Context, slot *device.Slot, m *member, calls [
 		c := &e.Calls[i]
 		c.Members = make([][]stages.Member, len(n.Inputs))
 		if m.sources != nil {
-			row, err := m.sources.row(call)
-			if err != nil {
-				return nil, err
-			}
-			s := row.source()
+			s := m.sources.list[call]
 			c.Source = &s
 			c.ID, c.Origin = s.ID, s.ID
 			if s.File != "" {
-				c.Digest = row.digest()
+				c.Digest = m.sources.digest(call)
 			}
 		}
 	}
@@ -84,9 +80,7 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 		members := make([]stages.Member, len(positions))
 		e.Calls[i].Members[p] = members
 		for k, pos := range positions {
-			if members[k].ID, members[k].Origin, err = ids.at(int(pos)); err != nil {
-				return err
-			}
+			members[k].ID, members[k].Origin = ids.ids[pos], ids.origin(int(pos))
 			at = append(at, pos)
 			into = append(into, &members[k])
 		}
@@ -104,9 +98,7 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 	}
 	for i, mm := range into {
 		mm.Data = data[i]
-		if mm.Digest, err = l.PayloadDigest(int(at[i])); err != nil {
-			return err
-		}
+		mm.Digest = l.PayloadDigest(int(at[i]))
 	}
 	return nil
 }
@@ -117,10 +109,7 @@ func (r *run) fill(ctx context.Context, slot *device.Slot, m *member, p int, cal
 func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, port int, calls []int32, into []*stages.Member, bytes inFlight) error {
 	var again []int
 	for i, mm := range into {
-		o, ok, err := m.outcome(int(calls[i]))
-		if err != nil {
-			return err
-		}
+		o, ok := m.outcome(int(calls[i]))
 		if !ok {
 			return plan.Bug("%s has no result for the item %q", m.Cell, mm.ID)
 		}
@@ -130,6 +119,7 @@ func (r *run) fillInFlight(ctx context.Context, slot *device.Slot, m *member, po
 			continue
 		}
 		var miss *store.Miss
+		var err error
 		switch mm.Data, err = r.store.Load(ref); {
 		case err == nil:
 		case errors.As(err, &miss):
@@ -270,9 +260,9 @@ func portIndex(ports []stages.Port, name string) int {
 
 // all executes a Whole stage and records its results.
 func (r *run) all(ctx context.Context, slot *device.Slot, n *node) error {
-	read, err := n.sources.all()
-	if err != nil {
-		return err
+	var read []stages.Source
+	if n.sources != nil {
+		read = n.sources.list
 	}
 	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Order: r.orderOf(n), Read: read}
 	facts := map[string]stages.Facts{}
@@ -340,12 +330,9 @@ func (r *run) keepWhole(n *node, e *stages.Env, facts map[string]stages.Facts) e
 		if err != nil {
 			return err
 		}
-		listings[p] = r.store.NewListing(facts[port.Name], store.IDs|store.Origins)
+		listings[p] = store.NewListing(facts[port.Name], store.IDs|store.Origins)
 		for i, ref := range refs {
-			e := store.Entry{Ref: ref, ID: from[i].ID, Origin: cmp.Or(from[i].Origin, from[i].ID)}
-			if err := listings[p].Append(e); err != nil {
-				return err
-			}
+			listings[p].Append(store.Entry{Ref: ref, ID: from[i].ID, Origin: cmp.Or(from[i].Origin, from[i].ID)})
 		}
 	}
 	r.count(func(s *Summary) { s.Items++ })

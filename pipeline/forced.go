@@ -70,15 +70,7 @@ func (r *run) compare(f *Forced, n *node, port int) {
 		return
 	}
 	for i := range is.Len() {
-		before, err := was.At(i)
-		var now store.Entry
-		if err == nil {
-			now, err = is.At(i)
-		}
-		if err != nil {
-			note(math.NaN(), ": %v", err)
-			return
-		}
+		before, now := was.At(i), is.At(i)
 		if before.Digest == now.Digest {
 			continue
 		}

@@ -1,105 +1,58 @@
 package pipeline
 
 import (
-	"encoding/binary"
-	"hash/maphash"
+	"slices"
 	"sync"
 
-	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// An idList names the items of a port. Lists are shared by all the cells that
-// give their items one by one from the same place.
+// An idList names the items of a port. Lists are shared by all the cells that give their items one by one from the
+// same place. They stay in memory, so an id takes at most 100 bytes.
 type idList struct {
-	rows  *store.Rows // the length of the id, the id, and the origin if that's another
-	plain bool        // every item is its own origin
+	ids     []string
+	origins []string // nil while every item is its own origin
 
-	once  sync.Once
-	seed  maphash.Seed
-	index store.RowIndex
-	err   error // of making the index
+	once      sync.Once
+	positions map[string]int32 // by id
 }
 
-func (r *resolver) newIDs() *idList { return &idList{rows: r.store.NewRows(), plain: true} }
-
-func (l *idList) add(id, origin string) error {
-	b := binary.AppendUvarint(make([]byte, 0, 64), uint64(len(id)))
-	b = append(b, id...)
-	if origin != id {
-		l.plain = false
-		b = append(append(b, 0), origin...)
+func (l *idList) add(id, origin string) {
+	if l.origins == nil && origin != id {
+		l.origins = append([]string{}, l.ids...)
 	}
-	return l.rows.Append(b)
+	if l.ids = append(l.ids, id); l.origins != nil {
+		l.origins = append(l.origins, origin)
+	}
 }
 
-func (l *idList) len() int { return l.rows.Len() }
+func (l *idList) len() int { return len(l.ids) }
 
-// at returns the id of item i, and its origin.
-func (l *idList) at(i int) (id, origin string, err error) {
-	b, err := l.rows.At(i)
-	if err != nil {
-		return "", "", err
+// origin returns the id of the item that item i was made from, or its own.
+func (l *idList) origin(i int) string {
+	if l.origins != nil {
+		return l.origins[i]
 	}
-	n, w := binary.Uvarint(b)
-	id, b = string(b[w:w+int(n)]), b[w+int(n):]
-	if len(b) > 0 {
-		return id, string(b[1:]), nil
-	}
-	return id, id, nil
-}
-
-// texts returns all ids.
-func (l *idList) texts() ([]string, error) {
-	ids := make([]string, l.len())
-	var err error
-	for i := range ids {
-		if ids[i], _, err = l.at(i); err != nil {
-			return nil, err
-		}
-	}
-	return ids, nil
+	return l.ids[i]
 }
 
 // equal reports whether both lists have the same ids, all their own origins.
-func (l *idList) equal(m *idList) (bool, error) {
-	if !l.plain || !m.plain || l.len() != m.len() {
-		return false, nil
-	}
-	for i := 0; l != m && i < l.len(); i++ {
-		a, err := l.rows.At(i)
-		if err != nil {
-			return false, err
-		}
-		b, err := m.rows.At(i)
-		if err != nil || string(a) != string(b) {
-			return false, err
-		}
-	}
-	return true, nil
+func (l *idList) equal(m *idList) bool {
+	return l.origins == nil && m.origins == nil && slices.Equal(l.ids, m.ids)
 }
 
 // find returns the position of the item called id, or -1.
-func (l *idList) find(id string) (int, error) {
-	is := func(id string) func(int) (bool, error) {
-		return func(row int) (bool, error) {
-			other, _, err := l.at(row)
-			return other == id, err
-		}
-	}
+func (l *idList) find(id string) int {
 	l.once.Do(func() {
-		l.seed = maphash.MakeSeed()
-		for i := 0; i < l.len() && l.err == nil; i++ {
-			var id string
-			if id, _, l.err = l.at(i); l.err == nil {
-				l.err = l.index.Set(uint32(maphash.String(l.seed, id)), i, is(id))
-			}
+		l.positions = make(map[string]int32, len(l.ids))
+		for i, id := range l.ids {
+			l.positions[id] = int32(i)
 		}
 	})
-	if l.err != nil {
-		return -1, l.err
+	if i, ok := l.positions[id]; ok {
+		return int(i)
 	}
-	return l.index.Find(uint32(maphash.String(l.seed, id)), is(id))
+	return -1
 }
 
 // idsOf returns the names of the items of n's port; n must have finished well.
@@ -111,104 +64,74 @@ func (r *resolver) idsOf(n *node, port int) (*idList, error) {
 	if n.ids == nil {
 		n.ids = make([]*idList, len(n.Stage.Outputs))
 	}
-	if n.ids[port] != nil {
-		return n.ids[port], nil
+	if n.ids[port] == nil {
+		l, err := r.makeIDs(n, port)
+		if err != nil {
+			return nil, err
+		}
+		n.ids[port] = l
 	}
-	l := r.newIDs()
-	if err := r.makeIDs(l, n, port); err != nil {
-		return nil, err
-	}
-	n.ids[port] = l
-	return l, nil
+	return n.ids[port], nil
 }
 
-func (r *resolver) makeIDs(l *idList, n *node, port int) error {
+func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 	switch n.Stage.Relation {
 	case stages.Each:
-		return r.sourceIDs(l, n)
+		return n.sourceIDs(), nil
 	case stages.Group:
-		return r.originIDs(l, n)
+		return r.originIDs(n)
 	}
 	listing, err := r.listingLocked(n, port)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var parents *idList
 	if n.Stage.Relation == stages.Expand {
 		if n.Stage.Primary() < 0 {
-			parents = r.newIDs()
-			err = r.sourceIDs(parents, n)
-		} else {
-			parents, err = r.primaryIDs(n)
-		}
-		if err != nil {
-			return err
+			parents = n.sourceIDs()
+		} else if parents, err = r.primaryIDs(n); err != nil {
+			return nil, err
 		}
 	}
+	l := &idList{}
 	for i := range listing.Len() {
-		e, err := listing.At(i)
-		if err != nil {
-			return err
-		}
+		e := listing.At(i)
 		id, origin := e.ID, e.Origin
 		if parents != nil {
-			if id, origin, err = parents.at(int(e.Parent)); err != nil {
-				return err
-			}
+			id, origin = parents.ids[e.Parent], parents.origin(int(e.Parent))
 			if e.ID != "" {
 				id += "/" + e.ID
 			}
 		}
-		if err := l.add(id, origin); err != nil {
-			return err
-		}
+		l.add(id, origin)
 	}
-	return nil
+	return l, nil
 }
 
-func (r *resolver) sourceIDs(l *idList, n *node) error {
-	for i := range n.sources.len() {
-		row, err := n.sources.row(i)
-		if err == nil {
-			err = l.add(string(row.id), string(row.id))
-		}
-		if err != nil {
-			return err
-		}
+// sourceIDs returns the names of a stage's sources.
+func (n *node) sourceIDs() *idList {
+	l := &idList{ids: make([]string, n.sources.len())}
+	for i := range l.ids {
+		l.ids[i] = n.sources.list[i].ID
 	}
-	return nil
+	return l
 }
 
-// originIDs names the items of a Group stage: the origins of what it takes, in
-// order.
-func (r *resolver) originIDs(l *idList, n *node) error {
+// originIDs names the items of a Group stage: the origins of what it takes, in order.
+func (r *resolver) originIDs(n *node) (*idList, error) {
 	in, err := r.primaryIDs(n)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	seed := maphash.MakeSeed()
-	var seen store.RowIndex // of in
+	l := &idList{}
+	seen := map[string]bool{}
 	for i := range in.len() {
-		_, origin, err := in.at(i)
-		if err != nil {
-			return err
-		}
-		same := func(row int) (bool, error) {
-			_, other, err := in.at(row)
-			return other == origin, err
-		}
-		hash := uint32(maphash.String(seed, origin))
-		first, err := seen.Find(hash, same)
-		if err == nil && first < 0 {
-			if err = l.add(origin, origin); err == nil {
-				err = seen.Set(hash, i, same)
-			}
-		}
-		if err != nil {
-			return err
+		if origin := in.origin(i); !seen[origin] {
+			seen[origin] = true
+			l.add(origin, origin)
 		}
 	}
-	return nil
+	return l, nil
 }
 
 func (r *resolver) primaryIDs(n *node) (*idList, error) {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,13 +63,9 @@ func (m *member) membersOf(port, call int) []int32 {
 func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call int) (stages.Digest, bool, error) {
 	h := newHasher("item")
 	if m.sources != nil {
-		row, err := m.sources.row(call)
-		if err != nil {
-			return stages.Digest{}, false, err
-		}
-		h.digest(row.digest())
+		h.digest(m.sources.digest(call))
 		if m.Stage.Named {
-			h.bytes(row.id)
+			h.text(m.sources.list[call].ID)
 		}
 	}
 	for p := range m.Inputs {
@@ -83,9 +78,9 @@ func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call in
 		h.num(len(at))
 		for _, k := range at {
 			if before := m.in[from]; before != nil {
-				o, ok, err := before.outcome(int(k))
-				if err != nil || !ok {
-					return stages.Digest{}, false, err
+				o, ok := before.outcome(int(k))
+				if !ok {
+					return stages.Digest{}, false, nil
 				}
 				h.digest(o.Ports[e.Port][0].Ref.Digest)
 			} else {
@@ -93,23 +88,15 @@ func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call in
 				if err != nil {
 					return stages.Digest{}, false, err
 				}
-				d, err := l.PayloadDigest(int(k))
-				if err != nil {
-					return stages.Digest{}, false, err
-				}
-				h.digest(d)
+				h.digest(l.PayloadDigest(int(k)))
 			}
 			if m.Stage.Named {
 				ids, err := r.mustIDs(ctx, slot, from, e.Port)
 				if err != nil {
 					return stages.Digest{}, false, err
 				}
-				id, origin, err := ids.at(int(k))
-				if err != nil {
-					return stages.Digest{}, false, err
-				}
-				h.text(id)
-				h.text(origin)
+				h.text(ids.ids[k])
+				h.text(ids.origin(int(k)))
 			}
 		}
 	}
@@ -117,37 +104,31 @@ func (r *run) itemKey(ctx context.Context, slot *device.Slot, m *member, call in
 }
 
 // outcome returns what find has found of a call.
-func (m *member) outcome(call int) (o store.ItemOutcome, ok bool, err error) {
+func (m *member) outcome(call int) (o store.ItemOutcome, ok bool) {
 	switch row := int(m.known[call]); {
 	case row > 0:
-		o, err = m.items.At(row - 1)
+		return m.items.At(row - 1), true
 	case row < 0:
-		o, err = m.stored.At(-row - 1)
-	default:
-		return o, false, nil
+		return m.stored.At(-row - 1), true
 	}
-	return o, err == nil, err
+	return o, false
 }
 
 // find looks for what is known of a call with a key: what earlier runs recorded if
 // it is of use.
-func (r *run) find(m *member, call int, key stages.Digest) (bool, error) {
+func (r *run) find(m *member, call int, key stages.Digest) bool {
 	if m.known[call] != 0 {
-		return true, nil
+		return true
 	}
 	if m.stored == nil {
-		return false, nil
+		return false
 	}
-	row, err := m.stored.Find(key)
-	if err != nil || row < 0 {
-		return false, err
-	}
-	o, err := m.stored.At(row)
-	if err != nil || !r.usable(m, o) {
-		return false, err
+	row := m.stored.Find(key)
+	if row < 0 || !r.usable(m, m.stored.At(row)) {
+		return false
 	}
 	m.known[call] = int32(-row - 1)
-	return true, nil
+	return true
 }
 
 // usable reports whether an outcome was made by the class of device in use, and
@@ -212,7 +193,7 @@ func (r *run) open(ctx context.Context, slot *device.Slot, j *job) error {
 // chunk cuts the calls that aren't known into chunks, equal ones together.
 func (r *run) chunk(ctx context.Context, slot *device.Slot, j *job, lead *member) error {
 	var todo []int32
-	var seen store.RowIndex // of calls, by lead's key
+	seen := map[stages.Digest]int32{} // calls by lead's key
 	twins := map[int32]int32{}
 	for call := range lead.count {
 		key, known, err := r.allKnown(ctx, slot, j, call)
@@ -223,20 +204,10 @@ func (r *run) chunk(ctx context.Context, slot *device.Slot, j *job, lead *member
 			continue
 		}
 		todo = append(todo, int32(call))
-		same := func(other int) (bool, error) {
-			k, _, err := r.itemKey(ctx, slot, lead, other)
-			return k == key, err
-		}
-		hash := binary.LittleEndian.Uint32(key[:])
-		switch first, err := seen.Find(hash, same); {
-		case err != nil:
-			return err
-		case first >= 0:
-			twins[int32(call)] = int32(first)
-		default:
-			if err := seen.Set(hash, call, same); err != nil {
-				return err
-			}
+		if first, ok := seen[key]; ok {
+			twins[int32(call)] = first
+		} else {
+			seen[key] = int32(call)
 		}
 	}
 	first := func(call int32) int32 {
@@ -282,8 +253,8 @@ func (r *run) allKnown(ctx context.Context, slot *device.Slot, j *job, call int)
 		if err != nil || !ok {
 			return first, false, err
 		}
-		if ok, err := r.find(m, call, key); err != nil || !ok {
-			return first, false, err
+		if !r.find(m, call, key) {
+			return first, false, nil
 		}
 	}
 	return first, true, nil
@@ -378,9 +349,7 @@ func (r *run) step(ctx context.Context, slot *device.Slot, m *member, chunk []in
 		if !ok {
 			return plan.Bug("%s has no key for item %d", m.Cell, call)
 		}
-		if ok, err := r.find(m, call, key); err != nil {
-			return err
-		} else if ok {
+		if r.find(m, call, key) {
 			continue
 		}
 		if twin, ok := first[key]; ok {

@@ -41,21 +41,15 @@ func (r *resolver) writeJoin(h *hasher, n *node) error {
 // writeNames writes the ids of n's sources and items, and the origins that differ
 // from them.
 func (r *resolver) writeNames(h *hasher, n *node) error {
-	if err := n.sourceNames(h); err != nil {
-		return err
-	}
+	n.sourceNames(h)
 	for from, err := range r.itemPorts(n) {
 		if err != nil {
 			return err
 		}
 		h.num(from.len())
 		for i := range from.len() {
-			id, origin, err := from.at(i)
-			if err != nil {
-				return err
-			}
-			h.text(id)
-			if origin != id {
+			h.text(from.ids[i])
+			if origin := from.origin(i); origin != from.ids[i] {
 				h.num(-1)
 				h.text(origin)
 			}
@@ -75,11 +69,7 @@ func (r *resolver) writeLikeness(h *hasher, n *node) error {
 			return err
 		}
 		lists = append(lists, l)
-		if plain {
-			if plain, err = l.equal(lists[0]); err != nil {
-				return err
-			}
-		}
+		plain = plain && l.equal(lists[0])
 	}
 	if plain {
 		return nil
@@ -102,12 +92,8 @@ func (r *resolver) writeLikeness(h *hasher, n *node) error {
 		written[l] = len(written)
 		h.num(l.len())
 		for i := range l.len() {
-			id, origin, err := l.at(i)
-			if err != nil {
-				return err
-			}
-			number(id)
-			number(origin)
+			number(l.ids[i])
+			number(l.origin(i))
 		}
 	}
 	return nil
@@ -189,39 +175,24 @@ func (r *resolver) joins(n *node) ([]*join, error) {
 
 func makeJoin(n *node, port int, calls, items *idList) (*join, error) {
 	j := &join{ends: make([]int32, calls.len())}
-	var err error
 	if n.Stage.Relation == stages.Group {
-		err = j.group(calls, items)
+		j.group(calls, items)
 	} else {
-		err = j.each(calls, items)
-	}
-	if err != nil {
-		return nil, err
+		j.each(calls, items)
 	}
 	for i := range j.ends {
 		if len(j.of(i)) == 0 {
-			id, _, err := calls.at(i)
-			if err != nil {
-				return nil, err
-			}
-			return nil, fmt.Errorf("input %q has nothing for the item %q", n.Stage.Inputs[port].Name, id)
+			return nil, fmt.Errorf("input %q has nothing for the item %q", n.Stage.Inputs[port].Name, calls.ids[i])
 		}
 	}
 	return j, nil
 }
 
 // group gives every call the items that have it as their origin.
-func (j *join) group(calls, items *idList) error {
+func (j *join) group(calls, items *idList) {
 	callOf := make([]int32, items.len())
 	for i := range callOf {
-		_, origin, err := items.at(i)
-		if err != nil {
-			return err
-		}
-		k, err := calls.find(origin)
-		if err != nil {
-			return err
-		}
+		k := calls.find(items.origin(i))
 		if callOf[i] = int32(k); k >= 0 {
 			j.ends[k]++ // how many they are, for now
 		}
@@ -240,27 +211,18 @@ func (j *join) group(calls, items *idList) error {
 			next[k]++
 		}
 	}
-	return nil
 }
 
 // each gives every call the item that has its id or, failing that, its origin.
-func (j *join) each(calls, items *idList) error {
+func (j *join) each(calls, items *idList) {
 	for i := range j.ends {
-		id, origin, err := calls.at(i)
-		if err != nil {
-			return err
-		}
-		k, err := items.find(id)
-		if err == nil && k < 0 {
-			k, err = items.find(origin)
-		}
-		if err != nil {
-			return err
+		k := items.find(calls.ids[i])
+		if k < 0 {
+			k = items.find(calls.origin(i))
 		}
 		if k >= 0 {
 			j.members = append(j.members, int32(k))
 		}
 		j.ends[i] = int32(len(j.members))
 	}
-	return nil
 }

@@ -66,12 +66,6 @@ func (h *hasher) text(s string) {
 	h.b = append(h.b, s...)
 }
 
-// bytes is text.
-func (h *hasher) bytes(b []byte) {
-	h.num(len(b))
-	h.b = append(h.b, b...)
-}
-
 func (h *hasher) digest(d stages.Digest) {
 	h.room()
 	h.b = append(h.b, d[:]...)

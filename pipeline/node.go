@@ -127,10 +127,8 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 	}
 	if n.listings[port] == nil {
 		l, err := r.store.Listing(n.hit, port)
-		if errors.As(err, new(*store.Miss)) {
+		if err != nil {
 			return nil, &lostError{n, n.restored, err}
-		} else if err != nil {
-			return nil, err
 		}
 		n.listings[port] = l
 	}

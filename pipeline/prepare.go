@@ -42,9 +42,9 @@ func (r *run) tryPrepare(ctx context.Context, m *member, in map[*node]*member) (
 		return err
 	}
 	m.known = make([]int32, m.count)
-	m.items = r.store.NewOutcomes()
-	m.stored, err = r.store.Items(m.group, r.madeBy(n))
-	return err
+	m.items = &store.Outcomes{}
+	m.stored = r.store.Items(m.group, r.madeBy(n))
+	return nil
 }
 
 // gather fills in m's ports and the key of its group, and returns the facts of
@@ -71,10 +71,7 @@ func (r *run) gather(m *member, recipe stages.Digest) (map[string]stages.Facts, 
 				}
 				d.Facts = l.Facts
 				if !port.Type.Items {
-					digest, err := l.PayloadDigest(0)
-					if err != nil {
-						return nil, err
-					}
+					digest := l.PayloadDigest(0)
 					d.Items = stages.ItemSlice{{Digest: digest}}
 					h.digest(digest)
 				}
@@ -148,9 +145,8 @@ func (r *run) data(ctx context.Context, slot *device.Slot, from *node, e plan.Ed
 	}
 	d := stages.Data{Coord: e.Coord, Facts: l.Facts, Load: r.loader(ctx, slot, from, e.Port)}
 	if !from.Stage.Outputs[e.Port].Type.Items {
-		digest, err := l.PayloadDigest(0)
-		d.Items = stages.ItemSlice{{Digest: digest}}
-		return d, err
+		d.Items = stages.ItemSlice{{Digest: l.PayloadDigest(0)}}
+		return d, nil
 	}
 	ids, err := r.mustIDs(ctx, slot, from, e.Port)
 	d.Items = &portItems{l, ids}
@@ -163,11 +159,8 @@ type portItems struct {
 	ids *idList
 }
 
-func (p *portItems) At(i int) (item stages.Item, err error) {
-	if item.ID, item.Origin, err = p.ids.at(i); err == nil {
-		item.Digest, err = p.PayloadDigest(i)
-	}
-	return item, err
+func (p *portItems) At(i int) (stages.Item, error) {
+	return stages.Item{ID: p.ids.ids[i], Origin: p.ids.origin(i), Digest: p.PayloadDigest(i)}, nil
 }
 
 // loader returns a function that loads payloads of a port, and computes what's

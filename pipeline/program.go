@@ -145,10 +145,7 @@ func (r *resolver) stored(_ context.Context, _ *device.Slot, from *node, e plan.
 	if err != nil {
 		return stages.Data{}, err
 	}
-	item, err := l.At(0)
-	if err != nil {
-		return stages.Data{}, err
-	}
+	item := l.At(0)
 	return stages.Data{
 		Coord: e.Coord, Facts: l.Facts, Items: stages.ItemSlice{{Digest: item.Ref.Digest}},
 		Load: func(int) ([]byte, error) {

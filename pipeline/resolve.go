@@ -216,9 +216,7 @@ func (r *resolver) makeKey(ctx context.Context, n *node) error {
 	h := newHasher("cell")
 	h.digest(recipe)
 	h.num(n.sources.len())
-	if err := n.sourceDigests(h); err != nil {
-		return err
-	}
+	n.sourceDigests(h)
 	for p := range n.Stage.Inputs {
 		edges := r.live(n, p)
 		h.num(len(edges))
@@ -286,9 +284,7 @@ func (r *resolver) definition(n *node) (stages.Digest, error) {
 		h.num(int(r.plan.Seed))
 	}
 	h.num(n.sources.len())
-	if err := n.sourceDigests(h); err != nil {
-		return stages.Digest{}, err
-	}
+	n.sourceDigests(h)
 	for p := range n.Inputs {
 		edges := r.live(n, p)
 		h.num(len(edges))

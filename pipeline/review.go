@@ -71,9 +71,7 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 		h.num(boolInt(n.state.ok()))
 		h.digest(n.key)
 		h.num(n.sources.len())
-		if err := n.sourceNames(h); err != nil {
-			return stages.Digest{}, err
-		}
+		n.sourceNames(h)
 	}
 	return h.sum(), nil
 }
@@ -196,7 +194,7 @@ func named(definition stages.Digest, items stages.Items) (stages.Digest, error) 
 	return h.sum(), nil
 }
 
-// scored are the scores of a port: a number each in memory, the ids in the spool.
+// scored are the scores of a port.
 type scored struct {
 	ids    *idList
 	values []float64
@@ -205,10 +203,7 @@ type scored struct {
 func (s *scored) Len() int            { return len(s.values) }
 func (s *scored) Value(i int) float64 { return s.values[i] }
 
-func (s *scored) ID(i int) (string, error) {
-	id, _, err := s.ids.at(i)
-	return id, err
-}
+func (s *scored) ID(i int) (string, error) { return s.ids.ids[i], nil }
 
 // addOutput adds what a port holds to the cell that is published.
 func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {

@@ -62,10 +62,7 @@ func (r *run) beside(ctx context.Context, slot *device.Slot, m *member, calls []
 	for _, o := range others {
 		known := slices.ContainsFunc(calls, func(call int) bool {
 			key, ok, err := r.itemKey(ctx, slot, o, call)
-			if err == nil && ok {
-				ok, err = r.find(o, call, key)
-			}
-			return err != nil || ok
+			return err != nil || ok && r.find(o, call, key)
 		})
 		if !known {
 			out = append(out, stages.Beside{Stage: o.Stage, Params: o.Params})

@@ -59,17 +59,11 @@ func (r *resolver) recipeIngredients(n *node) ([]store.Ingredient, error) {
 	}
 	if n.sources != nil {
 		h := newHasher("sources")
-		if err := n.sourceDigests(h); err != nil {
-			return nil, err
-		}
+		n.sourceDigests(h)
 		count := n.sources.len()
 		if count <= listedSources {
 			for i := range count {
-				row, err := n.sources.row(i)
-				if err != nil {
-					return nil, err
-				}
-				add("source "+string(row.id), row.digest().Short())
+				add("source "+n.sources.list[i].ID, n.sources.digest(i).Short())
 			}
 		}
 		add("sources", fmt.Sprintf("%d items, %s", count, h.sum().Short()))

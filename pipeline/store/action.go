@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,35 +85,27 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 // putListing makes l the listing of o, as a part of the action or as an object, and
 // adds the objects that o needs.
 func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
-	f, err := l.form(o.Dropped)
-	if err != nil {
-		return err
+	if o.Dropped {
+		l = l.dropped()
 	}
-	o.Listing, o.Items = f.digest, l.Len()
-	for _, p := range f.packs.packs {
-		needed.add(p)
+	o.Listing, o.Items = l.digest(), l.Len()
+	for _, p := range l.packs.packs {
+		needed.number(p)
 	}
-	// An object's name and size are known before it's written, so the listing is
-	// gone through twice rather than held in memory.
+	parts := l.encode()
 	h := sha256.New()
-	o.inline, o.object = []byte{}, PackRef{}
-	err = f.encode(func(b []byte) error {
+	o.object = PackRef{}
+	for _, b := range parts {
 		h.Write(b)
-		if o.object.Size += int64(len(b)); o.object.Size <= inlineListing {
-			o.inline = append(o.inline, b...)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case o.object.Size <= inlineListing:
-		o.object = PackRef{}
+		o.object.Size += int64(len(b))
+	}
+	if o.object.Size <= inlineListing {
+		o.inline, o.object = slices.Concat(parts...), PackRef{}
 		return nil
 	}
 	o.inline, o.object.Digest = nil, stages.Digest(h.Sum(nil))
-	needed.add(o.object)
-	return s.putPack(o.object, f.encode)
+	needed.number(o.object)
+	return s.putPack(o.object, parts)
 }
 
 // Action reads the record behind a hit. The error is a [*Miss].
@@ -175,27 +168,8 @@ func (h Hit) describes(a *Action) bool {
 	return true
 }
 
-// Listing reads the items of a hit's output port, by its position. The error is
-// a [*Miss], but for one of the disk when the items can't be put into the spool.
+// Listing reads the items of a hit's output port, by its position. The error is a [*Miss].
 func (s *Store) Listing(h Hit, port int) (*Listing, error) {
-	l, err := s.listed(h, port)
-	if err != nil {
-		return nil, err
-	}
-	return l.listing(s)
-}
-
-// PayloadBytes returns how long the payloads of a hit's output port are, kept or
-// not. The error is a [*Miss].
-func (s *Store) PayloadBytes(h Hit, port int) (int64, error) {
-	l, err := s.listed(h, port)
-	if err != nil {
-		return 0, err
-	}
-	return l.bytes, nil
-}
-
-func (s *Store) listed(h Hit, port int) (*encodedListing, error) {
 	if port < 0 || port >= h.Outputs() {
 		return nil, miss("action %s has no output %d", h.key.Short(), port)
 	}
@@ -203,11 +177,20 @@ func (s *Store) listed(h Hit, port int) (*encodedListing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.encodedListing(&a.Outputs[port])
+	return s.listing(&a.Outputs[port])
 }
 
-// encodedListing reads the listing of o. The error is a [*Miss].
-func (s *Store) encodedListing(o *Output) (*encodedListing, error) {
+// PayloadBytes returns how long the payloads of a hit's output port are, kept or not. The error is a [*Miss].
+func (s *Store) PayloadBytes(h Hit, port int) (int64, error) {
+	l, err := s.Listing(h, port)
+	if err != nil {
+		return 0, err
+	}
+	return l.payloadBytes(), nil
+}
+
+// listing reads the listing of o. The error is a [*Miss].
+func (s *Store) listing(o *Output) (*Listing, error) {
 	b := o.inline
 	if b == nil {
 		var err error
@@ -215,8 +198,8 @@ func (s *Store) encodedListing(o *Output) (*encodedListing, error) {
 			return nil, err
 		}
 	}
-	l, err := parseListing(b)
-	if err != nil || l.digest != o.Listing || l.items != o.Items {
+	l, err := decodeListing(b)
+	if err != nil || l.digest() != o.Listing || l.Len() != o.Items {
 		return nil, miss("listing %s of port %q is damaged", o.Listing.Short(), o.Port)
 	}
 	return l, nil

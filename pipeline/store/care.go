@@ -105,7 +105,7 @@ func (s *Store) rewriteLog(path string, kind logKind, keep func(off int, key sta
 	if len(kept) == len(b) {
 		return nil
 	}
-	if err := s.writeFile(path, 0o666, inPieces(kept)); err != nil {
+	if err := s.writeFile(path, 0o666, kept); err != nil {
 		return err
 	}
 	// A frame that was just being written is whole by now, or will be written again.
@@ -139,7 +139,7 @@ func (s *Store) rebuildIndex() error {
 	if err != nil {
 		return err
 	}
-	return s.writeFile(s.indexPath(), 0o666, inPieces(frames))
+	return s.writeFile(s.indexPath(), 0o666, frames)
 }
 
 // forgetPacks makes Check look again.

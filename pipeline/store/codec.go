@@ -14,7 +14,9 @@ var errMalformed = errors.New("malformed record")
 
 func appendUint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
 
-func appendText(b []byte, s string) []byte { return append(appendUint(b, uint64(len(s))), s...) }
+func appendText[T string | []byte](b []byte, s T) []byte {
+	return append(appendUint(b, uint64(len(s))), s...)
+}
 
 // A decoder reads what the append functions wrote. After the first error every
 // read returns zero.
@@ -71,7 +73,18 @@ func (d *decoder) bytes(n int) []byte {
 	return v
 }
 
-func (d *decoder) text() string { return string(d.bytes(d.count(1))) }
+// text returns what appendText wrote. It shares the input's memory, and is never nil.
+func (d *decoder) text() []byte {
+	if b := d.bytes(d.count(1)); b != nil {
+		return b
+	}
+	return []byte{}
+}
+
+func (d *decoder) skipText() { d.bytes(d.count(1)) }
+func (d *decoder) skipUint() { d.uint() }
+
+func (d *decoder) string() string { return string(d.text()) }
 
 func (d *decoder) digest() (v stages.Digest) {
 	copy(v[:], d.bytes(keyLen))

@@ -194,7 +194,7 @@ func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.
 		log := w.log(path, len(b))
 		groups := map[stages.Digest]bool{}
 		scanLog(b, itemLog, func(off int, group stages.Digest, payload []byte) {
-			_, packs, err := walkItems(payload, func(stages.Digest, int) {})
+			_, packs, _, err := decodeItems(payload)
 			if err != nil {
 				return
 			}
@@ -205,7 +205,7 @@ func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.
 				log.stay[off] = true
 				into = keep
 			}
-			for _, p := range packs {
+			for _, p := range packs.packs {
 				into[p.Digest] = true
 			}
 		})

@@ -43,8 +43,8 @@ const buckets = 256
 // An index is the index in memory.
 type index struct {
 	rows   []row    // oldest first
-	newest RowIndex // entries by key
-	latest RowIndex // rows by the hash of the cell's name
+	newest rowIndex // entries by key
+	latest rowIndex // rows by the hash of the cell's name
 	packs  int      // that entries name
 	logs   [buckets]coverage
 }
@@ -157,8 +157,8 @@ func validEntry(rec []byte) bool {
 func (x *index) parse(b []byte) logScan {
 	n := len(b) / (frameLen + 100)
 	x.rows = make([]row, 0, n)
-	x.newest.Grow(n)
-	x.latest.Grow(n)
+	x.newest.grow(n)
+	x.latest.grow(n)
 	return scanLog(b, indexLog, func(off int, key stages.Digest, rec []byte) {
 		frame := b[off+frameLen-keyLen:][:keyLen+len(rec)]
 		switch {
@@ -187,7 +187,7 @@ func (x *index) put(frame []byte) {
 	}
 	x.packs += h.packs()
 	x.append(row{frame, int32(x.find(key))})
-	_ = x.newest.Set(keyHash(h.key), len(x.rows)-1, x.is(key))
+	x.newest.set(keyHash(h.key), len(x.rows)-1, x.is(key))
 }
 
 // see notes that the cell called name had a key.
@@ -200,29 +200,27 @@ func (x *index) see(name uint64, key stages.Digest) {
 func (x *index) append(r row) {
 	name := r.name()
 	x.rows = append(x.rows, r)
-	_ = x.latest.Set(uint32(name), len(x.rows)-1, x.named(name))
+	x.latest.set(uint32(name), len(x.rows)-1, x.named(name))
 }
 
-// named returns a function that reports whether a row is about the cell called
-// name. Its error is nil.
-func (x *index) named(name uint64) func(int) (bool, error) {
-	return func(i int) (bool, error) { return x.rows[i].name() == name, nil }
+// named returns a function that reports whether a row is about the cell called name.
+func (x *index) named(name uint64) func(int) bool {
+	return func(i int) bool { return x.rows[i].name() == name }
 }
 
-// is returns a function that reports whether a row is about key. Its error is nil.
-func (x *index) is(key []byte) func(int) (bool, error) {
-	return func(i int) (bool, error) { return string(x.rows[i].frame[:keyLen]) == string(key), nil }
+// is returns a function that reports whether a row is about key.
+func (x *index) is(key []byte) func(int) bool {
+	return func(i int) bool { return string(x.rows[i].frame[:keyLen]) == string(key) }
 }
 
 // find returns the row of the newest entry of key, or -1.
 func (x *index) find(key []byte) int {
-	i, _ := x.newest.Find(binary.LittleEndian.Uint32(key), x.is(key))
-	return i
+	return x.newest.find(binary.LittleEndian.Uint32(key), x.is(key))
 }
 
 // last returns the key that the cell called name last had.
 func (x *index) last(name uint64) (stages.Digest, bool) {
-	i, _ := x.latest.Find(uint32(name), x.named(name))
+	i := x.latest.find(uint32(name), x.named(name))
 	if i < 0 {
 		return stages.Digest{}, false
 	}

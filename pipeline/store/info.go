@@ -35,7 +35,7 @@ func (s *Store) Info() (Info, error) {
 		return in, err
 	}
 	s.indexMu.RLock()
-	in.Actions = s.index.newest.Len()
+	in.Actions = s.index.newest.n
 	s.indexMu.RUnlock()
 	size := func(path string) {
 		if n, err := s.size(path); err == nil {
@@ -57,7 +57,11 @@ func (s *Store) Info() (Info, error) {
 			if groups[group] == nil {
 				groups[group] = map[stages.Digest]bool{}
 			}
-			walkItems(payload, func(key stages.Digest, _ int) { groups[group][key] = true })
+			if _, _, items, err := decodeItems(payload); err == nil {
+				for _, it := range items {
+					groups[group][it.Key] = true
+				}
+			}
 		})
 		in.Groups += len(groups)
 		for _, g := range groups {

@@ -46,42 +46,44 @@ const (
 	frameMemory = 64
 )
 
-// Items returns what's known of a group's items: the newest outcome of each, of
-// those made by prefer if there are any. Damaged records are left out. What is
-// recorded later may or may not show.
-func (s *Store) Items(group stages.Digest, prefer string) (*Items, error) {
-	items, held, err := s.itemFileOf(group[0]).items(s, group, prefer)
+// Items returns what's known of a group's items: the newest outcome of each, of those made by prefer if there are
+// any. Records that are damaged or can't be read are left out. What is recorded later may or may not show.
+func (s *Store) Items(group stages.Digest, prefer string) *Items {
+	items, held := s.itemFileOf(group[0]).items(s, group, prefer)
 	s.holdItems(held)
-	return items, err
+	return items
 }
 
 // items is Items, and returns how many more bytes the file holds now.
-func (l *itemFile) items(s *Store, group stages.Digest, prefer string) (items *Items, held int64, err error) {
+func (l *itemFile) items(s *Store, group stages.Digest, prefer string) (items *Items, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.close()
 	path := s.itemPath(group[0])
-	if held, err = l.update(s, path); err != nil {
+	held, err := l.update(s, path)
+	if err != nil {
 		s.warn("item records can't be read: %v", err)
 	}
 	g := l.groups[group]
 	if g == nil {
-		return s.newItems(), held, nil
+		return &Items{}, held
 	}
 	v := g.views[prefer]
 	if v == nil {
-		v = &itemView{items: s.newItems()}
+		v = &itemView{items: &Items{}}
 		g.views[prefer] = v
 	}
-	before := v.items.rows.held()
+	before := v.items.bytes()
 	if v.taken < len(g.frames) && l.file == nil {
-		if err = l.open(s, path); err != nil {
-			s.warn("item records can't be read: %v", err)
-			return v.items, held, nil
-		}
+		err = l.open(s, path)
 	}
-	err = v.take(l.file, group, g.frames, prefer)
-	return v.items, held + int64(v.items.rows.held()-before), err
+	if err == nil {
+		err = v.take(l.file, group, g.frames, prefer)
+	}
+	if err != nil {
+		s.warn("item records can't be read: %v", err)
+	}
+	return v.items, held + v.items.bytes() - before
 }
 
 // holdItems accounts for memory, and gives up all of it when it's too much.
@@ -204,9 +206,7 @@ func (v *itemView) take(file *os.File, group stages.Digest, frames []itemFrame, 
 		}
 		// Checked once more: the bytes may have been altered since.
 		if key, payload, _, ok := frameAt(b, itemLog); ok && key == group {
-			if err := v.items.add(payload, prefer); err != nil {
-				return err
-			}
+			v.items.take(payload, prefer)
 		}
 	}
 	return nil

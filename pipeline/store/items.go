@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/runexp/runexp/stages"
@@ -28,151 +29,101 @@ type SubItem struct {
 	ID string // what Expand calls it; "" otherwise
 }
 
-// Kept reports whether all payloads of the outcome are somewhere.
-func (o ItemOutcome) Kept() bool {
-	for _, p := range o.Ports {
-		for _, v := range p {
-			if !v.Kept() {
-				return false
-			}
-		}
-	}
-	return true
+// Outcomes are a growing list of outcomes of items, as they stand in item records: some fifty bytes an outcome.
+// They may be used concurrently.
+type Outcomes struct {
+	mu     sync.Mutex // guards what follows
+	packs  packTable
+	madeBy []string // classes of device, by number
+	rows   column   // of texts: the number of made_by, then the ports
 }
 
-// Outcomes are a growing list of outcomes of items. They're decoded when asked for.
-type Outcomes struct{ rows *Rows }
-
-// NewOutcomes returns an empty list.
-func (s *Store) NewOutcomes() *Outcomes { return &Outcomes{s.NewRows()} }
-
 // Add appends the outcome of an item and returns its row.
-func (v *Outcomes) Add(key stages.Digest, o ItemOutcome) (row int, err error) {
-	return v.rows.append(appendOutcome(make([]byte, 0, 2<<10), key, o))
+func (v *Outcomes) Add(o ItemOutcome) (row int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.add(o)
+}
+
+func (v *Outcomes) add(o ItemOutcome) int {
+	class := slices.Index(v.madeBy, o.MadeBy)
+	if class < 0 {
+		class = len(v.madeBy)
+		v.madeBy = append(v.madeBy, o.MadeBy)
+	}
+	v.rows.next()
+	v.rows.b = appendText(v.rows.b, v.packs.appendPorts(appendUint(make([]byte, 0, 128), uint64(class)), o.Ports))
+	return v.rows.n - 1
 }
 
 // At returns the outcome in a row. Its packs may have gone: see [Store.Check].
-func (v *Outcomes) At(row int) (ItemOutcome, error) {
-	b, err := v.rows.At(row)
-	if err != nil {
-		return ItemOutcome{}, err
-	}
-	return decodeOutcome(b), nil
+func (v *Outcomes) At(row int) ItemOutcome {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.at(row)
+}
+
+func (v *Outcomes) at(row int) ItemOutcome {
+	d := &decoder{b: slices.Clone(v.rows.at(row, (*decoder).skipText).text())}
+	return ItemOutcome{v.madeBy[d.uint()], v.packs.ports(d)}
 }
 
 // Items are the known outcomes of a group, found by the items' keys.
 type Items struct {
 	Outcomes
-	mu     sync.Mutex // guards what follows
-	newest RowIndex   // of a key's rows
+	keys   []stages.Digest // by row
+	newest rowIndex        // of a key's rows
 }
-
-func (s *Store) newItems() *Items { return &Items{Outcomes: Outcomes{s.NewRows()}} }
 
 // Len returns the number of items whose outcome is known.
 func (v *Items) Len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.newest.Len()
+	return v.newest.n
+}
+
+// bytes returns how much memory the outcomes take.
+func (v *Items) bytes() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return int64(cap(v.rows.b) + 8*cap(v.rows.marks) + keyLen*cap(v.keys) + 8*cap(v.newest.slots))
 }
 
 func keyHash(key stages.Digest) uint32 { return binary.LittleEndian.Uint32(key[:]) }
 
 // is returns a function that reports whether a row is about key.
-func (v *Items) is(key stages.Digest) func(int) (bool, error) {
-	return func(row int) (bool, error) {
-		b, err := v.rows.At(row)
-		return err == nil && string(b[:keyLen]) == string(key[:]), err
-	}
+func (v *Items) is(key stages.Digest) func(int) bool {
+	return func(row int) bool { return v.keys[row] == key }
 }
 
 // Find returns the row of an item's newest outcome, -1 if none is known.
-func (v *Items) Find(key stages.Digest) (row int, err error) {
+func (v *Items) Find(key stages.Digest) (row int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.newest.Find(keyHash(key), v.is(key))
+	return v.newest.find(keyHash(key), v.is(key))
 }
 
-// put makes o the outcome of an item.
-func (v *Items) put(key stages.Digest, o ItemOutcome) error {
-	row, err := v.Add(key, o)
+// take adds the outcomes of a frame's payload, all or, when it's malformed, none. An outcome that isn't made by
+// prefer doesn't replace one that is.
+func (v *Items) take(payload []byte, prefer string) {
+	_, _, items, err := decodeItems(payload)
 	if err != nil {
-		return err
+		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.newest.Set(keyHash(key), row, v.is(key))
-}
-
-// A row: the item's key, made_by, the number of ports; for each the number of
-// sub-items; for each id and ref, with its pack spelled out.
-func appendOutcome(b []byte, key stages.Digest, o ItemOutcome) []byte {
-	b = append(b, key[:]...)
-	b = appendText(b, o.MadeBy)
-	b = appendUint(b, uint64(len(o.Ports)))
-	for _, port := range o.Ports {
-		b = appendUint(b, uint64(len(port)))
-		for _, sub := range port {
-			b = appendText(b, sub.ID)
-			b = appendRef(b, sub.Ref)
+	for _, it := range items {
+		old := v.newest.find(keyHash(it.Key), v.is(it.Key))
+		if it.MadeBy != prefer && old >= 0 && v.at(old).MadeBy == prefer {
+			continue
 		}
+		v.keys = append(v.keys, it.Key)
+		v.newest.set(keyHash(it.Key), v.add(it.ItemOutcome), v.is(it.Key))
 	}
-	return b
-}
-
-func decodeOutcome(row []byte) ItemOutcome {
-	d := &decoder{b: row[keyLen:]}
-	o := ItemOutcome{MadeBy: d.text()}
-	o.Ports = make([][]SubItem, d.count(1))
-	for p := range o.Ports {
-		o.Ports[p] = make([]SubItem, d.count(1))
-		for i := range o.Ports[p] {
-			id := d.text()
-			o.Ports[p][i] = SubItem{readRef(d), id}
-		}
-	}
-	return o
 }
 
 func (s *Store) itemPath(bucket byte) string {
 	return filepath.Join(s.dir, "items", fmt.Sprintf("%02x.log", bucket))
-}
-
-// add takes in a frame's payload, all of it or, when it's malformed, nothing. An
-// outcome that isn't made by prefer doesn't replace one that is.
-func (v *Items) add(payload []byte, prefer string) error {
-	madeBy, packs, err := walkItems(payload, func(stages.Digest, int) {})
-	if err != nil {
-		return nil
-	}
-	walkItems(payload, func(key stages.Digest, off int) {
-		if err != nil {
-			return
-		}
-		if madeBy != prefer {
-			var row int
-			if row, err = v.Find(key); err != nil {
-				return
-			}
-			if row >= 0 {
-				var old ItemOutcome
-				if old, err = v.At(row); err != nil || old.MadeBy == prefer {
-					return
-				}
-			}
-		}
-		o := ItemOutcome{MadeBy: madeBy}
-		walkItem(&decoder{b: payload[off:]}, packs, func(port int, id []byte, r Ref) {
-			for len(o.Ports) <= port {
-				o.Ports = append(o.Ports, nil)
-			}
-			if id != nil {
-				o.Ports[port] = append(o.Ports[port], SubItem{r, string(id)})
-			}
-		})
-		err = v.put(key, o)
-	})
-	return err
 }
 
 // RecordItems stores outcomes of a group's items, whose payloads are already put.
@@ -192,63 +143,48 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 	return err
 }
 
-// A frame's payload: made_by, packs, the number of items; for each its key and
-// the number of ports; for each the number of sub-items; for each id and ref.
+// encodeItems returns a frame's payload: made_by, packs, the number of items; for each its key and its ports.
 func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	var t packTable
+	items := appendUint(nil, uint64(len(rs)))
 	for _, r := range rs {
-		for _, port := range r.Ports {
-			for _, sub := range port {
-				t.add(sub.Pack)
-			}
-		}
+		items = t.appendPorts(append(items, r.Key[:]...), r.Ports)
 	}
-	b := appendText(nil, madeBy)
-	b = t.encode(b)
-	b = appendUint(b, uint64(len(rs)))
-	for _, r := range rs {
-		b = append(b, r.Key[:]...)
-		b = appendUint(b, uint64(len(r.Ports)))
-		for _, port := range r.Ports {
-			b = appendUint(b, uint64(len(port)))
-			for _, sub := range port {
-				b = appendText(b, sub.ID)
-				b = t.encodeRef(b, sub.Ref)
-			}
+	return append(t.appendPacks(appendText(nil, madeBy)), items...)
+}
+
+func decodeItems(payload []byte) (madeBy string, packs packTable, items []ItemRecord, err error) {
+	d := &decoder{b: payload}
+	madeBy = d.string()
+	packs = decodePacks(d)
+	n := d.count(keyLen + 1)
+	for len(items) < n && !d.bad {
+		items = append(items, ItemRecord{d.digest(), ItemOutcome{madeBy, packs.ports(d)}})
+	}
+	return madeBy, packs, items, d.done()
+}
+
+// appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id and ref.
+func (t *packTable) appendPorts(b []byte, ports [][]SubItem) []byte {
+	b = appendUint(b, uint64(len(ports)))
+	for _, port := range ports {
+		b = appendUint(b, uint64(len(port)))
+		for _, sub := range port {
+			b = t.appendRef(appendText(b, sub.ID), sub.Ref)
 		}
 	}
 	return b
 }
 
-// walkItems reads a frame's payload: fn is called with each item's key and where
-// what follows the key begins.
-func walkItems(payload []byte, fn func(key stages.Digest, off int)) (madeBy string, packs []PackRef, err error) {
-	d := &decoder{b: payload}
-	madeBy = d.text()
-	packs = decodePacks(d)
-	for range d.count(keyLen + 1) {
-		key := d.digest()
-		if d.bad {
-			break
-		}
-		fn(key, len(payload)-len(d.b))
-		walkItem(d, packs, func(int, []byte, Ref) {})
-	}
-	return madeBy, packs, d.done()
-}
-
-// walkItem reads an item's ports. fn is called once a port with a nil id, then
-// with each of its sub-items.
-func walkItem(d *decoder, packs []PackRef, fn func(port int, id []byte, r Ref)) {
-	for port := range d.count(1) {
-		fn(port, nil, Ref{})
-		for range d.count(3) {
-			id := d.bytes(d.count(1))
-			r := decodeRef(d, packs)
-			if d.bad {
-				return
-			}
-			fn(port, id[:len(id):len(id)], r)
+// ports decodes what appendPorts wrote. Inline payloads share the input's memory.
+func (t *packTable) ports(d *decoder) [][]SubItem {
+	ports := make([][]SubItem, d.count(1))
+	for p := range ports {
+		ports[p] = make([]SubItem, d.count(3))
+		for i := range ports[p] {
+			id := d.string()
+			ports[p][i] = SubItem{t.summed(d), id}
 		}
 	}
+	return ports
 }

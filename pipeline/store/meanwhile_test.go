@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -227,11 +228,11 @@ func TestMalformed(t *testing.T) {
 	good := Ref{Digest: number(6), Len: 9, Off: 11, Pack: pack}
 	text := func(r Ref) []byte {
 		var packs packTable
-		packs.add(r.Pack)
-		b := packs.encode([]byte{listingVersion, 0, 0})
-		return packs.encodeRef(appendUint(b, 1), r)
+		packs.number(r.Pack)
+		b := packs.appendPacks([]byte{listingVersion, 0, 0})
+		return packs.appendRef(appendUint(b, 1), r)
 	}
-	if _, err := parseListing(text(good)); err != nil {
+	if _, err := decodeListing(text(good)); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Ref){
@@ -242,7 +243,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		r := good
 		change(&r)
-		if _, err := parseListing(text(r)); err == nil {
+		if _, err := decodeListing(text(r)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -258,19 +259,20 @@ func TestMalformed(t *testing.T) {
 		"origins twice":     {listingVersion, byte(IDs | Origins | sameOrigins), 0, 0, 0},
 		"another part":      {listingVersion, byte(sameOrigins << 1), 0, 0, 0},
 	} {
-		if _, err := parseListing(b); err == nil {
+		if _, err := decodeListing(b); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	// A listing that isn't the one its action names.
 	s := open(t, scratch(t), Options{})
 	o := Output{Port: "maps", Items: 1}
-	o.Listing, o.inline = encoded(t, listingOf(t, s, nil, 0, Entry{Ref: good}), false)
-	if _, err := s.encodedListing(&o); err != nil {
+	l := listingOf(nil, 0, Entry{Ref: good})
+	o.Listing, o.inline = l.digest(), slices.Concat(l.encode()...)
+	if _, err := s.listing(&o); err != nil {
 		t.Fatal(err)
 	}
 	o.Listing = number(1)
-	if _, err := s.encodedListing(&o); err == nil {
+	if _, err := s.listing(&o); err == nil {
 		t.Error("another listing is taken")
 	}
 }

@@ -88,7 +88,7 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		inlineMax = smallPack
 	} else {
 		pack.Digest = stages.Digest(h.Sum(nil))
-		if err := s.putPack(pack, inPieces(parts...)); err != nil {
+		if err := s.putPack(pack, parts); err != nil {
 			return nil, err
 		}
 	}
@@ -104,10 +104,10 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 }
 
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.
-func (s *Store) putPack(pack PackRef, all pieces) error {
+func (s *Store) putPack(pack PackRef, parts [][]byte) error {
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
-		if err := s.writeFile(path, 0o444, all); err != nil {
+		if err := s.writeFile(path, 0o444, parts...); err != nil {
 			return err
 		}
 	}

@@ -99,8 +99,6 @@ type Store struct {
 	unwritten sync.Once // warns that memos can't be written
 
 	files statIndex
-
-	spool spool
 }
 
 // ErrUnwritable is the cause of an error about a store whose disk is read-only, or
@@ -143,7 +141,6 @@ func Open(dir string, o Options) (*Store, error) {
 // Close ends the use of the store. What was written is handed to the disk with
 // one sync; a store that only read doesn't touch the disk.
 func (s *Store) Close() error {
-	s.closeSpool()
 	s.closeItems()
 	err := errors.Join(s.files.flush(s), s.closeIndex(), s.closeLogs())
 	if s.written.Swap(false) {
@@ -203,7 +200,7 @@ func (s *Store) setUp() error {
 		if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {
 			return
 		}
-		s.ready = s.writeFile(path, 0o666, inPieces([]byte(formatLine(format))))
+		s.ready = s.writeFile(path, 0o666, []byte(formatLine(format)))
 	})
 	return s.ready
 }

@@ -225,7 +225,7 @@ func (v *verification) actions() error {
 				return "", false
 			}
 			for i := range a.Outputs {
-				if _, err := v.s.encodedListing(&a.Outputs[i]); err != nil {
+				if _, err := v.s.listing(&a.Outputs[i]); err != nil {
 					return fmt.Sprintf("cell %q: %v", a.cellName(), err), false
 				}
 			}
@@ -238,11 +238,11 @@ func (v *verification) actions() error {
 func (v *verification) items() error {
 	return v.s.eachLog("items", func(path string, bucket byte) error {
 		return v.log(path, itemLog, func(_ int, group stages.Digest, payload []byte) (string, bool) {
-			_, packs, err := walkItems(payload, func(stages.Digest, int) {})
+			_, packs, _, err := decodeItems(payload)
 			if err != nil || group[0] != bucket {
 				return "item records are malformed", false
 			}
-			return "", v.usable(packs, "")
+			return "", v.usable(packs.packs, "")
 		})
 	})
 }

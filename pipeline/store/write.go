@@ -85,23 +85,9 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 	}
 }
 
-// pieces calls write with what a file is to hold, a piece at a time.
-type pieces func(write func([]byte) error) error
-
-func inPieces(parts ...[]byte) pieces {
-	return func(write func([]byte) error) error {
-		for _, p := range parts {
-			if err := write(p); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// writeFile puts all into the file at path, which appears complete or not at
-// all: a temporary file beside is renamed.
-func (s *Store) writeFile(path string, mode fs.FileMode, all pieces) (err error) {
+// writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a
+// temporary file in the same folder is renamed.
+func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
 	if filepath.Base(path) != formatName {
 		if err := s.setUp(); err != nil {
 			return err
@@ -122,8 +108,13 @@ func (s *Store) writeFile(path string, mode fs.FileMode, all pieces) (err error)
 	if err != nil {
 		return err
 	}
-	if err := all(func(b []byte) error { return s.write(f, b) }); err != nil {
-		return err
+	for _, b := range parts {
+		if len(b) == 0 {
+			continue
+		}
+		if err := s.write(f, b); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return s.writeErr(err)
