@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -65,18 +66,22 @@ func TestSizesAreNumbersOrPairs(t *testing.T) {
 	experiment := func(size string) []byte {
 		return []byte("name: x\naxes: {of: {one: {size: " + size + "}}}\nstages:\n  images: {uses: dataset/folder, matrix: [of], with: {path: a, size: \"${of.size}\"}}\n  model: {uses: model/onnx, with: {path: a.onnx, size: " + size + "}}\npublish: [model]\n")
 	}
-	var first []byte
+	var first string
 	for _, size := range []string{"48x192", "[48, 192]", `["48", 192]`} {
 		p, err := plan.Parse("x.yaml", experiment(size), ".", registry.Builtin(), plan.Overrides{})
 		if err != nil {
 			t.Errorf("%s: %v", size, err)
 			continue
 		}
-		if first == nil {
-			first = p.Resolved()
+		var params string
+		for _, c := range p.Cells {
+			params += fmt.Sprintf("%s %+v\n", c, c.Params)
 		}
-		if string(p.Resolved()) != string(first) {
-			t.Errorf("%s is resolved to\n%s", size, p.Resolved())
+		if first == "" {
+			first = params
+		}
+		if params != first {
+			t.Errorf("%s is read as\n%swant\n%s", size, params, first)
 		}
 	}
 	for _, size := range []string{"[48]", "[48, 192, 3]", "[[1, 2]]", "{h: 1}", "0"} {

@@ -221,27 +221,17 @@ func (l *loader) decodeString(f *paramField, dst reflect.Value, n *yamlNode, d d
 		return false
 	}
 	if f.File && text != "" {
-		text = l.resolvePath(n.src, text)
+		text = resolvePath(n.src, text)
 	}
 	dst.SetString(text)
 	return true
 }
 
-// resolvePath makes a path relative to the folder of the text it stands in, and
-// remembers how it was written.
-func (l *loader) resolvePath(src *sourceText, text string) string {
+// resolvePath makes a path relative to the folder of the text it stands in.
+func resolvePath(src *sourceText, text string) string {
 	path := filepath.Clean(filepath.FromSlash(text))
-	written := filepath.ToSlash(path)
-	if filepath.IsAbs(path) {
-		written = filepath.Base(path) // where things lie on a machine is nobody's business
-	} else if src.dir != "" {
+	if !filepath.IsAbs(path) && src.dir != "" {
 		path = filepath.Join(src.dir, path)
-	}
-	if was, ok := l.written[path]; !ok || written < was {
-		if l.written == nil {
-			l.written = map[string]string{}
-		}
-		l.written[path] = written
 	}
 	return path
 }

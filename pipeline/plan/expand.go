@@ -68,7 +68,6 @@ func (l *loader) expand() *Plan {
 	}
 	x.number()
 	x.warn()
-	x.plan.written = l.written
 	x.plan.decl = l.exp
 	return x.plan
 }

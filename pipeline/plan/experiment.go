@@ -9,6 +9,7 @@ import (
 // An experimentDecl is an experiment as it's written: names are looked up, but
 // nothing is expanded.
 type experimentDecl struct {
+	root        *yamlNode // with extends and --set applied, but for parameters of stages
 	name, title string
 	seed        uint64
 	axes        []*axisDecl // as written, then those that only stacks have
@@ -120,7 +121,7 @@ func (l *loader) fields(n *yamlNode, what string, known map[string]func(key, val
 }
 
 func (l *loader) experiment(root *yamlNode, sets map[string][]setDecl) *experimentDecl {
-	e := &experimentDecl{axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
+	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e
 	var axes, stageMap, publish *yamlNode
 	l.fields(root, "an experiment", map[string]func(k, v *yamlNode){

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,10 +144,5 @@ func FuzzParse(f *testing.F) {
 // absolutePaths reports whether the plan reads absolute paths, of which the
 // resolved experiment holds no more than the end.
 func absolutePaths(p *Plan) bool {
-	for path := range p.written {
-		if filepath.IsAbs(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.files, func(f fileParam) bool { return filepath.IsAbs(f.path) })
 }

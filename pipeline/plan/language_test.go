@@ -290,7 +290,7 @@ publish: [images]
 	if strings.Contains(string(text), dir) || strings.Contains(string(text), "/abs") {
 		t.Errorf("absolute paths in\n%s", text)
 	}
-	for _, want := range []string{"path: given.onnx", "path: ../nets/two.onnx", "path: three.onnx", "path: in/base"} {
+	for _, want := range []string{"path: given.onnx", "path: ../nets/./two.onnx", "path: three.onnx", "path: in/base"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -432,7 +432,7 @@ func TestOverrides(t *testing.T) {
 	if d := cmp.Diff(narrowed, p.Narrowed); d != "" {
 		t.Error(d)
 	}
-	checkReadBack(t, p, "")
+	checkReadBack(t, p, "", "method=s,r", "model=a", "k=aic")
 	if p := mustParse(t, paperCatalog(), text, Overrides{Set: []string{"model.with.path=/home/me/secret/x.onnx"}}); strings.Contains(strings.Join(p.Narrowed, " "), "secret") {
 		t.Errorf("a private path in %q", p.Narrowed)
 	}

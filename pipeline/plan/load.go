@@ -58,8 +58,7 @@ type loader struct {
 	o       Overrides
 	limit   int // of cells
 	exp     *experimentDecl
-	names   []string          // of the catalog, once needed
-	written map[string]string // by path: as it may be shown
+	names   []string // of the catalog, once needed
 }
 
 func newLoader(cat Catalog, o Overrides) *loader {

@@ -109,11 +109,11 @@ func TestPapersResolvedReadBack(t *testing.T) {
 	}
 }
 
-// checkReadBack makes sure that a plan's resolved experiment gives the same plan.
-func checkReadBack(t testing.TB, p *Plan, dir string) {
+// checkReadBack tests that a plan's resolved experiment gives the same plan, under the same --limit and --only.
+func checkReadBack(t testing.TB, p *Plan, dir string, only ...string) {
 	t.Helper()
 	text := p.Resolved()
-	q, err := Parse("resolved.yaml", text, dir, paperCatalog(), Overrides{Limit: p.Limit})
+	q, err := Parse("resolved.yaml", text, dir, paperCatalog(), Overrides{Limit: p.Limit, Only: only})
 	if err != nil {
 		t.Errorf("%v\nin\n%s", err, text)
 		return

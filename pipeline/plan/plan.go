@@ -18,9 +18,8 @@ type Plan struct {
 	Narrowed    []string     // in words, what --only, --limit and --set changed; empty for the file as it stands
 	Warnings    Diags        // what isn't wrong and is probably not meant
 
-	decl    *experimentDecl   // as it was written
-	written map[string]string // by path that a parameter holds: as the experiment has it
-	files   []fileParam       // each once
+	decl  *experimentDecl
+	files []fileParam // each once
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every

@@ -126,9 +126,9 @@ func openReview(dir string) (*review, error) {
 		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, filepath.Join(dir, "cells"))
 	}
 	var top struct {
-		Seed any `yaml:"seed"`
+		Seed uint64 `yaml:"seed"`
 	}
-	if yaml.Unmarshal(files["experiment.yaml"], &top) == nil && top.Seed != nil {
+	if text, ok := files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
 		r.seed = fmt.Sprint(top.Seed)
 	}
 	return r, nil

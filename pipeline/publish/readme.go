@@ -304,7 +304,7 @@ func (m *merge) reproduce(p printer) {
 	if m.r.Command != "" {
 		p("    %s\n\n", visible(oneLine.Replace(m.r.Command)))
 	}
-	p("Parameters with their defaults, and digests of models and data, are in [experiment.yaml](experiment.yaml).\n")
+	p("[experiment.yaml](experiment.yaml) is the experiment as it ran; cells/ has the parameters of each cell, with their defaults.\n")
 	makers := map[string]int{}
 	for _, l := range m.lines {
 		if l.madeBy != "" {
