@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 )
 
 // A DType is the type of a tensor's elements.
@@ -30,9 +32,6 @@ func (d DType) String() string { return dtypes[d].name }
 
 // Size returns the bytes of one element, 0 for an unknown type.
 func (d DType) Size() int { return dtypes[d].size }
-
-// NPY returns the type's name in NumPy's file format.
-func (d DType) NPY() string { return dtypes[d].npy }
 
 // A Tensor is a dense array in C order. Its encoding is one byte of type, one of rank, the dimensions as
 // little-endian uint32, and the elements, little-endian.
@@ -211,4 +210,17 @@ func ScalarOf(b []byte) (float64, error) {
 		return 0, fmt.Errorf("a tensor of shape %v is not a single number", t.Shape)
 	}
 	return t.Float64s()[0], nil
+}
+
+// NPYHeader returns what stands before the elements of an array in NumPy's file format, version 1.0. A
+// stack of tensors is streamed behind it as their Raw bytes, one after another.
+func NPYHeader(d DType, shape ...int) []byte {
+	dims := make([]string, len(shape))
+	for i, n := range shape {
+		dims[i] = strconv.Itoa(n) + ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtypes[d].npy, strings.Join(dims, " "))
+	const lead = 10                                            // bytes: the magic, the version, the text's length
+	text += strings.Repeat(" ", 63-(lead+len(text))%64) + "\n" // the elements can be mapped from a multiple of 64 bytes
+	return append(binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(text))), text...)
 }

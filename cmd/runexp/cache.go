@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -12,53 +11,42 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-const cacheHelp = `usage: runexp cache info | gc [FILE…] | verify
-
-  info     how much the store holds
+func cacheVerb() *verb {
+	f := newFlags()
+	var c collection
+	f.toggle(&c.apply, "apply", "gc: remove")
+	f.toggle(&c.each, "v", "gc: name the cells whose results go")
+	f.toggle(&c.items, "items", "gc: with experiments, forget single items too: an image\nadded later then runs the others of its cell again")
+	engine := f.engine()
+	return &verb{
+		name: "cache", args: "info | gc [FILE…] | verify", short: "info, gc, verify: the space that results take", flags: f,
+		least: 1, most: anyNumber, needs: "a verb of its own: info, gc or verify", example: "cache gc experiments/*.yaml --apply",
+		about: `  info     how much the store holds
   gc       what could go: results that nothing refers to any more, and, if
            experiments are named, all that these don't use; removes it only with
            --apply
-  verify   reads every object and says which aren't what their name says; these
-           are set aside, and computed again when needed. Exit code 6 if any
-
-  --apply              gc: remove
-  -v                   gc: name the cells whose results go
-  --items              gc: with experiments, forget single items too: an image
-                       added later then runs the others of its cell again
-  --store DIR          $RUNEXP_STORE, or .runexp/store in the repository's folder
-
-example:
-  runexp cache gc experiments/*.yaml --apply
-`
-
-func cacheVerb() *verb {
-	f := newFlags("cache")
-	engine := newEngineFlags(f)
-	apply, items, each := f.Bool("apply", false, ""), f.Bool("items", false, ""), f.Bool("v", false, "")
-	return &verb{
-		name: "cache", short: "info, gc, verify: the space that results take", help: cacheHelp, flags: f,
-		run: func(ctx context.Context, u *ui, args []string) (err error) {
-			if len(args) == 0 {
-				return misuse("cache", "cache needs a verb of its own: info, gc or verify")
-			}
+  verify   reads every object and names those whose bytes have another digest than
+           their name; these are set aside, and computed again when needed. Exit
+           code 6 if any
+`,
+		run: func(ctx context.Context, u *ui, args []string) error {
 			what, files := args[0], args[1:]
 			if what != "gc" && len(files) > 0 {
-				return misuse("cache", "cache %s takes no argument: %q", what, files[0])
+				return misuse("cache %s takes no argument: %q", what, files[0])
 			}
-			s, err := engine.open(u, what == "info" || what == "gc" && !*apply)
+			s, err := engine.open(u, what == "info" || what == "gc" && !c.apply)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.store.Close()) }()
 			switch what {
 			case "info":
 				return cacheInfo(u.out, s.store)
 			case "gc":
-				return s.collect(ctx, u, files, *apply, *items, *each)
+				return s.collect(ctx, u, files, c)
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
-			return &usageError{verb: "cache", err: fmt.Errorf("unknown verb %q of cache", what), hint: nearest(what, []string{"info", "gc", "verify"})}
+			return &usageError{err: fmt.Errorf("unknown verb %q of cache", what), hint: nearest(what, []string{"info", "gc", "verify"})}
 		},
 	}
 }
@@ -79,47 +67,64 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	return t.Flush()
 }
 
-// collect removes what the experiments in files don't use, or for none what
-// nothing refers to. each names the cells whose results go.
-func (s *session) collect(ctx context.Context, u *ui, files []string, apply, items, each bool) error {
+// A collection is how garbage is collected: whether it is removed, and single items too, and whether the
+// cells are named whose results go.
+type collection struct{ apply, items, each bool }
+
+// collect removes what the experiments in files don't use, or for none what nothing refers to.
+func (s *session) collect(ctx context.Context, u *ui, files []string, c collection) error {
 	var roots store.Roots
 	if len(files) > 0 {
 		keys := map[stages.Digest]bool{}
 		for _, file := range files {
-			plan, err := load(file, &plan.Overrides{})
+			p, err := load(file, &plan.Overrides{})
 			if err != nil {
 				return err
 			}
-			outlook, err := s.outlook(ctx, u, plan)
+			outlook, err := s.outlook(ctx, u, p)
 			if err != nil {
 				return err
 			}
 			outlook.Keys(keys)
 		}
 		roots.Action = func(key stages.Digest) bool { return keys[key] }
-		if items {
+		if c.items {
 			roots.Items = func(stages.Digest) bool { return false }
 		}
 	}
-	r, err := s.store.GC(roots, apply)
+	r, err := s.store.GC(roots, c.apply)
 	if err != nil {
 		return err
 	}
-	if each {
+	if c.each {
 		for _, c := range r.Cells {
 			fmt.Fprintln(u.out, c)
 		}
 	}
 	verb := "would remove"
-	if apply {
+	if c.apply {
 		verb = "removed"
 	}
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
 		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
-	if !apply && r.Actions+r.Objects+r.Leftovers > 0 {
-		u.hint("--apply removes it" + map[bool]string{false: ", -v names the cells"}[each || len(r.Cells) == 0])
+	if !c.apply && r.Actions+r.Objects+r.Leftovers > 0 {
+		u.hint("--apply removes it" + map[bool]string{false: ", -v names the cells"}[c.each || len(r.Cells) == 0])
 	}
 	return nil
+}
+
+func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
+	problems, err := s.Verify(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintln(u.out, p)
+	}
+	if len(problems) == 0 {
+		fmt.Fprintln(u.out, "every object has the digest that its name is")
+	}
+	return differs(len(problems) > 0)
 }
 
 // size writes a size with a unit that people read.
@@ -133,19 +138,4 @@ func size(n int64) string {
 		x /= 1000
 	}
 	return fmt.Sprintf("%.1f %cB", x, units[u])
-}
-
-func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
-	problems, err := s.Verify(ctx, nil)
-	if err != nil {
-		return err
-	}
-	for _, p := range problems {
-		fmt.Fprintln(u.out, p)
-	}
-	if len(problems) > 0 {
-		return &exitError{code: exitDiffers}
-	}
-	fmt.Fprintln(u.out, "everything is what its name says")
-	return nil
 }

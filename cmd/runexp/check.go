@@ -2,52 +2,36 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
 
-const checkHelp = `usage: runexp check FILE…
-
-Finds everything in experiments that run would complain about, without running
-anything: all complaints at once, each with its file, line and column. What check
-accepts, run doesn't refuse. Files and folders that don't exist are errors.
-Models are looked into: methods that don't fit them are complaints too, and
-classes, layers, blocks and sizes that they don't have. A method that fits and is
-another one on such a model, or an unsteady one, is a warning.
-
-  --set A.with.P=V     also check this override; may be repeated
-  --only AXIS=ID,…     keep only these ids of an axis; may be repeated
-  --json               errors and warnings as lines of JSON on stdout
-  --onnxruntime PATH   the library, or a folder that has it
-
-example:
-  runexp check experiments/*.yaml
-`
-
 func checkVerb() *verb {
-	f := newFlags("check")
+	f := newFlags()
 	var o plan.Overrides
-	f.list(&o.Set, "set", "")
-	f.list(&o.Only, "only", "")
-	runtime := f.String("onnxruntime", "", "")
-	asJSON := f.Bool("json", false, "")
+	f.list(&o.Set, "set", "A.with.P=V", "also check this override; may be repeated")
+	f.list(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
+	var asJSON bool
+	var runtime string
+	f.toggle(&asJSON, "json", "errors and warnings as lines of JSON on stdout")
+	f.library(&runtime)
 	return &verb{
-		name: "check", short: "every complaint about experiments, at once", help: checkHelp, flags: f,
+		name: "check", args: "FILE…", short: "every error of experiments, at once", flags: f,
+		least: 1, most: anyNumber, needs: "an experiment file", example: "check experiments/*.yaml",
+		about: `Finds everything in experiments that run would report as an error, without running
+anything: all errors at once, each with its file, line and column. What check
+accepts, run doesn't refuse. Files and folders that don't exist are errors. Models
+are loaded: methods that don't fit them are errors too, and classes, layers, blocks
+and sizes that they don't have. A method that fits and is another one on such a
+model, or a batch-dependent one, is a warning.
+`,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			if len(args) == 0 {
-				return misuse("check", "check needs an experiment file")
-			}
-			registry.UseRuntime(*runtime)
-			var show reporter = &plainReport{ui: u}
-			if *asJSON {
-				e := json.NewEncoder(u.out)
-				e.SetEscapeHTML(false)
-				show = &jsonReport{w: e}
-			}
+			registry.UseRuntime(runtime)
+			report := u.findings(asJSON)
 			var models registry.Models
 			o.Fits = func(c *plan.Cell) error {
 				if err := models.Unfit(ctx, used(c)); err != nil {
@@ -55,7 +39,7 @@ func checkVerb() *verb {
 				}
 				return c.Unreadable()
 			}
-			good := true
+			var errs plan.Diags // for people they come last, where eyes rest
 			for _, file := range args {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -69,28 +53,62 @@ func checkVerb() *verb {
 					diags = append(diags, p.Missing()...)
 					diags.Sort()
 				}
+				report("error", diags...)
 				if len(diags) > 0 {
-					good = false
-					show.errors(diags)
+					errs = append(errs, diags...)
 					continue
 				}
-				show.warnings(p.Warnings)
-				show.good(p)
+				report("warning", p.Warnings...)
+				n := len(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Implied }))
+				if asJSON {
+					u.json().Encode(finding{Event: "checked", File: file, Cells: len(p.Cells), Stages: n})
+				} else {
+					fmt.Fprintf(u.out, "%s: %s in %d stages\n", p.File, cells(len(p.Cells)), n)
+				}
 			}
 			if models.NoRuntime != nil {
-				show.remark("no method was tried on its model: " + models.NoRuntime.Error())
+				report("warning", plan.Diag{Msg: "no method was tried on its model: " + models.NoRuntime.Error()})
 			}
 			for _, r := range models.Remarks {
-				show.remark(r)
+				report("warning", plan.Diag{Msg: r})
 			}
-			if err := show.end(); err != nil {
-				return environment(err)
-			}
-			if !good {
+			switch {
+			case len(errs) == 0 || u.out.failure() != nil:
+				return nil
+			case asJSON:
 				return &exitError{code: exitUsage}
 			}
-			return nil
+			return errs
 		},
+	}
+}
+
+// A finding is a line of JSON. Fields that mean nothing for an event are left out.
+type finding struct {
+	Event   string `json:"event"` // error, warning or checked
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	Cells   int    `json:"cells,omitempty"`
+	Stages  int    `json:"stages,omitempty"`
+}
+
+// findings returns a function that writes errors and warnings as lines of JSON, or warnings for people.
+func (u *ui) findings(asJSON bool) func(event string, list ...plan.Diag) {
+	return func(event string, list ...plan.Diag) {
+		for _, d := range list {
+			switch {
+			case asJSON:
+				u.json().Encode(finding{Event: event, File: d.File, Line: d.Line, Column: d.Col, Path: d.Path, Message: d.Msg, Hint: d.Hint})
+			case event == "warning" && d.File == "":
+				u.warn(d.Msg)
+			case event == "warning":
+				u.warn(d.String())
+			}
+		}
 	}
 }
 
@@ -109,22 +127,4 @@ func used(c *plan.Cell) registry.Use {
 			return wires
 		},
 	}
-}
-
-// declared counts the stages that stand in the experiment.
-func declared(p *plan.Plan) int {
-	n := 0
-	for _, s := range p.Steps {
-		if !s.Implied {
-			n++
-		}
-	}
-	return n
-}
-
-func cells(n int) string {
-	if n == 1 {
-		return "1 cell"
-	}
-	return fmt.Sprintf("%d cells", n)
 }

@@ -11,73 +11,53 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-const doctorHelp = `usage: runexp doctor
-
-Says what runexp finds on this machine: ONNX Runtime and how it was found, devices,
-the store. Exit code 3 if experiments can't run.
-
-  --onnxruntime PATH   the library, or a folder that has it
-  --store DIR          where results are kept
-
-example:
-  runexp doctor
-`
-
 func doctorVerb() *verb {
-	f := newFlags("doctor")
-	engine := newEngineFlags(f)
+	f := newFlags()
+	engine := f.engine()
 	return &verb{
-		name: "doctor", short: "runtime, devices, store: found where, or what to do", help: doctorHelp, flags: f,
+		name: "doctor", short: "runtime, devices, store: found where, or what to do", flags: f, example: "doctor",
+		about: `Reports what runexp finds on this machine: ONNX Runtime and how it was found,
+devices, the store. Exit code 3 if experiments can't run.
+`,
 		run: func(_ context.Context, u *ui, args []string) error {
-			if err := none("doctor", args); err != nil {
+			t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
+			defer t.Flush()
+			fmt.Fprintf(t, "runexp\t%s\n", build())
+			registry.UseRuntime(engine.runtime)
+			rt, missing := registry.OpenRuntime()
+			if missing != nil {
+				fmt.Fprintf(t, "runtime\t%v\n", missing)
+				fmt.Fprintf(t, "\trun \"make deps\" in a clone of runexp, or install ONNX Runtime\n")
+			} else {
+				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Path, rt.How)
+			}
+			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
+			if missing == nil {
+				fmt.Fprintf(t, "cuda\t%s\n", cuda(rt))
+			}
+			p, err := here()
+			if err != nil {
 				return err
 			}
-			return doctor(u, engine)
+			dir := engine.store
+			if dir == "" {
+				dir = p.store()
+				err = p.real(dir)
+			}
+			text := ""
+			if err == nil {
+				text, err = writable(dir)
+			}
+			if err != nil {
+				text = "not usable: " + err.Error()
+			}
+			fmt.Fprintf(t, "store\t%s, %s\n", dir, text)
+			if missing != nil || err != nil {
+				return &exitError{code: exitEnvironment}
+			}
+			return nil
 		},
 	}
-}
-
-func doctor(u *ui, engine *engineFlags) error {
-	t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "runexp\t%s\n", build())
-	registry.UseRuntime(engine.runtime)
-	rt, err := registry.OpenRuntime()
-	ill := err != nil
-	if ill {
-		fmt.Fprintf(t, "runtime\t%v\n", err)
-		fmt.Fprintf(t, "\trun \"make deps\" in a clone of runexp, or install ONNX Runtime\n")
-	} else {
-		fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Path, rt.How)
-	}
-	fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
-	if !ill {
-		fmt.Fprintf(t, "cuda\t%s\n", cuda(rt))
-	}
-	p, err := here()
-	if err != nil {
-		return err
-	}
-	dir := engine.store
-	if dir == "" {
-		dir = p.store()
-	}
-	var text string
-	if engine.store == "" {
-		err = p.real(dir)
-	}
-	if err != nil {
-		text = "not usable: " + err.Error()
-	} else {
-		text, err = writable(dir)
-	}
-	fmt.Fprintf(t, "store\t%s, %s\n", dir, text)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if ill || err != nil {
-		return &exitError{code: exitEnvironment}
-	}
-	return nil
 }
 
 func cuda(rt registry.Runtime) string {
@@ -91,8 +71,7 @@ func cuda(rt registry.Runtime) string {
 	return fmt.Sprintf("usable, device 0 … %d", n-1)
 }
 
-// writable tries whether files can be made in dir, or in the folder that it would
-// be made in.
+// writable tries whether files can be made in dir, or in the folder that it would be made in.
 func writable(dir string) (string, error) {
 	at, text := dir, "writable"
 	for {
@@ -103,7 +82,7 @@ func writable(dir string) (string, error) {
 	}
 	f, err := os.CreateTemp(at, ".doctor-*")
 	if err != nil {
-		return "not writable: " + err.Error(), err
+		return "", err
 	}
 	f.Close()
 	return text, os.Remove(f.Name())

@@ -24,7 +24,7 @@ const (
 
 // A usageError is a command that makes no sense.
 type usageError struct {
-	verb string // whose help tells more, "" for the command's
+	verb string // whose help tells more
 	err  error
 	hint string
 }
@@ -33,9 +33,7 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 // misuse returns a usageError.
-func misuse(verb, format string, args ...any) error {
-	return &usageError{verb: verb, err: fmt.Errorf(format, args...)}
-}
+func misuse(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
 // An exitError ends the command with a code; err is nil when all is said.
 type exitError struct {
@@ -54,6 +52,14 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // environment marks an error as one of the machine, not of the command.
 func environment(err error) error { return &exitError{exitEnvironment, err} }
+
+// differs returns the error for a comparison that finds differences, nil where it finds none.
+func differs(yes bool) error {
+	if yes {
+		return &exitError{code: exitDiffers}
+	}
+	return nil
+}
 
 // A signalError is the cause of a context that a signal ended.
 type signalError struct{ syscall.Signal }

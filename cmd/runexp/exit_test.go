@@ -19,7 +19,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0},
 		{errors.New("a cell failed"), 1},
-		{misuse("run", "no file"), 2},
+		{misuse("no file"), 2},
 		{fmt.Errorf("wrapped: %w", plan.Diags{{Msg: "wrong"}}), 2},
 		{environment(errors.New("no device")), 3},
 		{&exitError{code: exitOutdated}, 5},
@@ -75,22 +75,25 @@ func TestNoColor(t *testing.T) {
 // something about every flag.
 func TestHelp(t *testing.T) {
 	for _, v := range verbs() {
-		if !strings.HasPrefix(v.help, "usage: runexp "+v.name) {
+		if !strings.HasPrefix(v.help(), "usage: runexp "+v.name) {
 			t.Errorf("%s: help doesn't begin with its usage", v.name)
 		}
-		if _, after, ok := strings.Cut(v.help, "\nexample:\n"); !ok || strings.Count(after, "\n") != 1 {
+		if _, after, ok := strings.Cut(v.help(), "\nexample:\n"); !ok || strings.Count(after, "\n") != 1 {
 			t.Errorf("%s: help doesn't end with an example", v.name)
 		}
-		for line := range strings.Lines(v.help) {
+		for line := range strings.Lines(v.help()) {
 			if len([]rune(line)) > 84 {
 				t.Errorf("%s: %d letters in the line %q", v.name, len(line), line)
 			}
 		}
 	}
 	for _, name := range []string{"run", "plan", "why", "get"} {
-		v := findVerb(name)
+		v, err := findVerb(name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, f := range v.flags.names() {
-			if !strings.Contains(v.help, strings.TrimPrefix(f, "-")) {
+			if !strings.Contains(v.help(), f) {
 				t.Errorf("%s: help doesn't mention %s", name, f)
 			}
 		}

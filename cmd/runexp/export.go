@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
@@ -118,18 +117,9 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	return names, nil
 }
 
-// npy writes n tensors one after another as one array in NumPy's format,
-// version 1.0.
+// npy writes n tensors one after another as one array.
 func npy(w io.Writer, dtype stages.DType, shape []int, n int, tensor func(int) (stages.Tensor, error)) error {
-	var dims strings.Builder
-	for _, d := range shape {
-		fmt.Fprintf(&dims, "%d, ", d)
-	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtype.NPY(), strings.TrimSuffix(dims.String(), " "))
-	const before = 10 // bytes: the magic, the version, the header's length
-	pad := (64 - (before+len(header)+1)%64) % 64
-	header += strings.Repeat(" ", pad) + "\n"
-	if _, err := fmt.Fprintf(w, "\x93NUMPY\x01\x00%c%c%s", len(header)&0xff, len(header)>>8, header); err != nil {
+	if _, err := w.Write(stages.NPYHeader(dtype, shape...)); err != nil {
 		return err
 	}
 	for i := range n {

@@ -5,24 +5,131 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/registry"
 )
 
-// flags are a verb's flags. Unlike a plain flag.FlagSet they may follow
-// arguments, and an unknown one gets the nearest known one as a hint.
-type flags struct{ flag.FlagSet }
+// flags are a verb's flags. Unlike those of a plain flag.FlagSet they may follow arguments, an unknown
+// one gets the nearest known one as a hint, and each is declared together with its lines of the help.
+type flags struct {
+	flag.FlagSet
+	help strings.Builder
+}
 
-func newFlags(verb string) *flags {
-	f := &flags{*flag.NewFlagSet(verb, flag.ContinueOnError)}
+func newFlags() *flags {
+	f := &flags{}
+	f.Init("", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	return f
 }
 
-var errHelp = errors.New("help is wanted")
+// document adds a flag's lines to the help, in the order of declaration. value names what the flag takes.
+func (f *flags) document(name, value, doc string) {
+	const column = 23
+	indented := strings.ReplaceAll(doc, "\n", "\n"+strings.Repeat(" ", column))
+	fmt.Fprintf(&f.help, "%-*s%s\n", column, "  "+dashed(name)+" "+value, indented)
+}
 
-// parse sets flags and returns the arguments that aren't flags. After "--"
-// nothing is a flag.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// toggle declares a flag that takes no value.
+func (f *flags) toggle(to *bool, name, doc string) {
+	f.document(name, "", doc)
+	f.BoolVar(to, name, false, "")
+}
+
+// text declares a flag that takes a value; left out, to keeps what it holds.
+func (f *flags) text(to *string, name, value, doc string) {
+	f.document(name, value, doc)
+	f.StringVar(to, name, *to, "")
+}
+
+// list declares a flag that may be given several times.
+func (f *flags) list(to *[]string, name, value, doc string) {
+	f.document(name, value, doc)
+	f.Func(name, "", func(s string) error {
+		*to = append(*to, s)
+		return nil
+	})
+}
+
+// count declares a flag that takes a whole number from 1, and is 0 when left out.
+func (f *flags) count(to *int, name, doc string) {
+	f.document(name, "N", doc)
+	f.Func(name, "", func(s string) error {
+		n, err := strconv.Atoi(s)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return fmt.Errorf("%s is out of range", s)
+		case err != nil:
+			return fmt.Errorf("%q is not a whole number", s)
+		case n < 1:
+			return fmt.Errorf("%d is less than 1; leave the flag out for the default", n)
+		}
+		*to = n
+		return nil
+	})
+}
+
+// The groups of flags that several verbs have. Each begins a paragraph of the help.
+
+// narrow declares the flags that override or narrow an experiment.
+func (f *flags) narrow() *plan.Overrides {
+	o := &plan.Overrides{}
+	f.help.WriteString("\n")
+	f.list(&o.Set, "set", "A.with.P=V", "override a parameter (also axes.…, seed=N); may be repeated")
+	f.list(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
+	f.count(&o.Limit, "limit", "at most N sources a data set")
+	return o
+}
+
+// look declares the flags that choose a model's input, output and size.
+func (f *flags) look() *registry.Look {
+	l := &registry.Look{}
+	f.text(&l.Size, "size", "N, --size HxW", "height and width, for a model that leaves them open")
+	f.text(&l.Input, "input", "NAME", "the input that takes images, if there are several")
+	f.text(&l.Output, "output", "NAME", "the output with the classes, if it isn't the first")
+	return l
+}
+
+// library declares the flag that names ONNX Runtime.
+func (f *flags) library(to *string) {
+	f.text(to, "onnxruntime", "PATH", "the library, or a folder that has it: $ONNXRUNTIME_LIB, lib/\n"+
+		"beside the program, the user's cache folder, the system")
+}
+
+// engineFlags are those of every verb that looks into the store or computes.
+type engineFlags struct {
+	store, devices, runtime string
+	batch, chunk            int
+	same                    bool
+}
+
+func (f *flags) engine() *engineFlags {
+	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu"}
+	f.help.WriteString("\n")
+	f.text(&e.store, "store", "DIR", "where results are kept: $RUNEXP_STORE, or .runexp/store in\nthe repository's folder")
+	f.text(&e.devices, "devices", "LIST", "cpu: a worker for each core; cpu:0: one with all cores;\n"+
+		"cpu:0,cpu:1: two that share them; cuda:0,cuda:1")
+	f.count(&e.batch, "batch", "passes handed to a device at once (16), or fewer: a\nprocessor has no more than its cache holds")
+	f.count(&e.chunk, "chunk", "items of one piece of work")
+	f.toggle(&e.same, "same-device", "take only stored results that the same kind of device made")
+	f.library(&e.runtime)
+	return e
+}
+
+var errHelp = errors.New("the user asks for help")
+
+// parse sets flags and returns the arguments that aren't flags. After "--" nothing is a flag.
 func (f *flags) parse(args []string) (rest []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -39,19 +146,24 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 		name, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		known := f.Lookup(name)
 		if known == nil {
-			return nil, &usageError{verb: f.Name(), err: fmt.Errorf("unknown flag --%s", name), hint: nearest("--"+name, f.names())}
+			return nil, &usageError{err: fmt.Errorf("unknown flag --%s", name), hint: nearest("--"+name, f.names())}
 		}
-		if b, ok := known.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() && !given {
-			value, given = "true", true
-		}
-		if !given {
-			if len(args) == 0 {
-				return nil, misuse(f.Name(), "flag --%s needs a value", name)
-			}
+		b, ok := known.Value.(interface{ IsBoolFlag() bool })
+		isBool := ok && b.IsBoolFlag()
+		switch {
+		case given:
+		case isBool:
+			value = "true"
+		case len(args) == 0:
+			return nil, misuse("flag --%s needs a value", name)
+		default:
 			value, args = args[0], args[1:]
 		}
 		if err := f.Set(name, value); err != nil {
-			return nil, misuse(f.Name(), "flag --%s: %w", name, readable(known, value, err))
+			if isBool {
+				err = fmt.Errorf("%q is neither true nor false", value)
+			}
+			return nil, misuse("flag --%s: %w", name, err)
 		}
 	}
 	return rest, nil
@@ -59,99 +171,14 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 
 func (f *flags) names() []string {
 	var names []string
-	f.VisitAll(func(g *flag.Flag) { names = append(names, "--"+g.Name) })
+	f.VisitAll(func(g *flag.Flag) { names = append(names, dashed(g.Name)) })
 	return names
 }
 
-// readable says what package flag calls a parse error.
-func readable(f *flag.Flag, value string, err error) error {
-	if g, ok := f.Value.(flag.Getter); ok {
-		switch g.Get().(type) {
-		case int:
-			return fmt.Errorf("%q is not a whole number", value)
-		case bool:
-			return fmt.Errorf("%q is neither true nor false", value)
-		}
-	}
-	return err
-}
-
-// list adds a flag that may be given several times.
-func (f *flags) list(to *[]string, name, doc string) {
-	f.Func(name, doc, func(s string) error {
-		*to = append(*to, s)
-		return nil
-	})
-}
-
-// count adds a flag that takes a whole number from 1. Left out, to keeps what it holds.
-func (f *flags) count(to *int, name, doc string) {
-	f.Func(name, doc, func(s string) error {
-		n, err := strconv.Atoi(s)
-		switch {
-		case errors.Is(err, strconv.ErrRange):
-			return fmt.Errorf("%s is out of range", s)
-		case err != nil:
-			return fmt.Errorf("%q is not a whole number", s)
-		case n < 1:
-			return fmt.Errorf("%d is less than 1; leave the flag out for the default", n)
-		}
-		*to = n
-		return nil
-	})
-}
-
-// one returns the single argument that a verb takes.
-func one(verb, what string, args []string) (string, error) {
-	switch len(args) {
-	case 0:
-		return "", misuse(verb, "%s needs %s", verb, what)
-	case 1:
-		return args[0], nil
-	}
-	return "", misuse(verb, "%s takes one argument, %s, not %d", verb, what, len(args))
-}
-
-// none refuses arguments.
-func none(verb string, args []string) error {
-	if len(args) > 0 {
-		return misuse(verb, "%s takes no argument: %q", verb, args[0])
-	}
-	return nil
-}
-
-// nearest returns a question with the known name that is most like name, or ""
-// if none is.
+// nearest returns a question with the known name that is most like name, or "" if none is.
 func nearest(name string, known []string) string {
-	best, found := (len(name)+2)/3+1, ""
-	for _, k := range known {
-		if d := distance(name, k); d < best {
-			best, found = d, k
-		}
+	if k := plan.Nearest(name, known); k != "" {
+		return fmt.Sprintf("did you mean %q?", k)
 	}
-	if found == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", found)
-}
-
-// distance counts the letters to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }

@@ -10,70 +10,61 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-const graphHelp = `usage: runexp graph FILE
-
-Prints the experiment as a graph, one node a stage with its implementations,
-axes and number of cells: Mermaid, which Markdown viewers draw, or DOT.
-
-  --dot                write DOT instead of Mermaid
-  --set, --only        as in run
-
-example:
-  runexp graph experiments/quickstart.yaml --dot | dot -Tsvg > quickstart.svg
-`
-
 func graphVerb() *verb {
-	f := newFlags("graph")
-	dot := f.Bool("dot", false, "")
-	o := narrowFlags(f)
+	f := newFlags()
+	var dot bool
+	f.toggle(&dot, "dot", "write DOT instead of Mermaid")
+	o := f.narrow()
 	return &verb{
-		name: "graph", short: "the experiment as a picture, Mermaid or DOT", help: graphHelp, flags: f,
+		name: "graph", args: "FILE", short: "the experiment as a picture, Mermaid or DOT", flags: f,
+		least: 1, most: 1, needs: "an experiment file",
+		example: "graph experiments/quickstart.yaml --dot | dot -Tsvg > quickstart.svg",
+		about: `Prints the experiment as a graph, one node a stage with its implementations,
+axes and number of cells: Mermaid, which Markdown viewers draw, or DOT.
+`,
 		run: func(_ context.Context, u *ui, args []string) error {
-			plan, err := loadPlan("graph", args, o)
+			p, err := load(args[0], o)
 			if err != nil {
 				return err
 			}
-			g := newGraph(plan)
-			if *dot {
-				return g.dot(u.out)
+			if dot {
+				head := fmt.Sprintf("digraph %q {\n  rankdir=LR\n  node [shape=box]\n", p.Name)
+				writeGraph(u.out, p, head, "  n%d [label=%q]\n", "\n", "  n%d -> n%d\n", "}\n")
+			} else {
+				writeGraph(u.out, p, "flowchart LR\n", "  n%d[\"%s\"]\n", "<br/>", "  n%d --> n%d\n", "")
 			}
-			return g.mermaid(u.out)
+			return nil
 		},
 	}
 }
 
-// A graph has the declared stages of a plan; what the engine puts between two of
-// them is an edge.
-type graph struct {
-	name  string
-	steps []*plan.Step
-	edges [][2]int
-}
-
-func newGraph(p *plan.Plan) *graph {
-	g := &graph{name: p.Name}
+// writeGraph writes the declared stages of a plan as nodes, whose lines are joined by lineBreak. What the
+// engine puts between two of them is an edge.
+func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end string) {
+	io.WriteString(w, head)
 	index := map[*plan.Step]int{}
+	var declared []*plan.Step
 	for _, s := range p.Steps {
 		if !s.Implied {
-			index[s] = len(g.steps)
-			g.steps = append(g.steps, s)
+			index[s] = len(declared)
+			fmt.Fprintf(w, node, len(declared), strings.Join(label(s), lineBreak))
+			declared = append(declared, s)
 		}
 	}
-	for _, s := range g.steps {
-		from := map[*plan.Step]bool{}
-		sources(s, from)
-		var edges [][2]int
-		for f := range from {
-			edges = append(edges, [2]int{index[f], index[s]})
+	for i, s := range declared {
+		from := map[int]bool{}
+		sources(s, func(f *plan.Step) { from[index[f]] = true })
+		for j := range declared {
+			if from[j] {
+				fmt.Fprintf(w, edge, j, i)
+			}
 		}
-		slices.SortFunc(edges, func(a, b [2]int) int { return a[0] - b[0] })
-		g.edges = append(g.edges, edges...)
 	}
-	return g
+	io.WriteString(w, end)
 }
 
-// sources collects the declared stages that s reads, through implied ones too.
-func sources(s *plan.Step, into map[*plan.Step]bool) {
+// sources yields the declared stages that s reads, through implied ones too.
+func sources(s *plan.Step, yield func(*plan.Step)) {
 	seen := map[*plan.Step]bool{}
 	for _, c := range s.Cells {
 		for _, in := range c.Inputs {
@@ -81,9 +72,9 @@ func sources(s *plan.Step, into map[*plan.Step]bool) {
 				switch from := e.From.Step; {
 				case seen[from]:
 				case from.Implied:
-					sources(from, into)
+					sources(from, yield)
 				default:
-					into[from] = true
+					yield(from)
 				}
 				seen[e.From.Step] = true
 			}
@@ -91,7 +82,7 @@ func sources(s *plan.Step, into map[*plan.Step]bool) {
 	}
 }
 
-// label says what a stage is in up to four lines.
+// label describes a stage in up to four lines.
 func label(s *plan.Step) []string {
 	lines := []string{s.Name}
 	var uses []string
@@ -110,31 +101,4 @@ func label(s *plan.Step) []string {
 		lines = append(lines, strings.Join(s.Axes, " × "))
 	}
 	return append(lines, cells(len(s.Cells)))
-}
-
-func (g *graph) mermaid(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("flowchart LR\n")
-	for i, s := range g.steps {
-		fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, strings.Join(label(s), "<br/>"))
-	}
-	for _, e := range g.edges {
-		fmt.Fprintf(&b, "  n%d --> n%d\n", e[0], e[1])
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (g *graph) dot(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR\n  node [shape=box]\n", g.name)
-	for i, s := range g.steps {
-		fmt.Fprintf(&b, "  n%d [label=%q]\n", i, strings.Join(label(s), "\n"))
-	}
-	for _, e := range g.edges {
-		fmt.Fprintf(&b, "  n%d -> n%d\n", e[0], e[1])
-	}
-	b.WriteString("}\n")
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -14,68 +15,51 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-const inspectHelp = `usage: runexp inspect MODEL.onnx
-
-Says what a model is: inputs, outputs, classes, who wrote it; its operators, and
+func inspectVerb() *verb {
+	f := newFlags()
+	look := f.look()
+	var asJSON bool
+	f.toggle(&asJSON, "json", "all of it as JSON")
+	var runtime string
+	f.library(&runtime)
+	return &verb{
+		name: "inspect", args: "MODEL.onnx", short: "what a model is, and which methods fit it", flags: f,
+		least: 1, most: 1, needs: "an ONNX file", example: "inspect experiments/quickstart/resnet.onnx",
+		about: `Describes a model: inputs, outputs, classes, who wrote it; its operators, and
 whether gradients are known for them; batch normalisation, layers, batch and size;
 which attribution methods fit it, and why others don't; and the lines that read it
-in an experiment. The model is run once, to see what its file doesn't say.
-
-  --size N, --size HxW height and width, for a model that leaves them open
-  --input NAME         the input that takes images, if there are several
-  --output NAME        the output with the classes, if it isn't the first
-  --json               all of it as JSON
-  --onnxruntime PATH   the library, or a folder that has it
-
-example:
-  runexp inspect experiments/quickstart/resnet.onnx
-`
-
-func inspectVerb() *verb {
-	f := newFlags("inspect")
-	var look registry.Look
-	f.StringVar(&look.Size, "size", "", "")
-	f.StringVar(&look.Input, "input", "", "")
-	f.StringVar(&look.Output, "output", "", "")
-	asJSON := f.Bool("json", false, "")
-	runtime := f.String("onnxruntime", "", "")
-	return &verb{
-		name: "inspect", short: "what a model is, and which methods fit it", help: inspectHelp, flags: f,
+in an experiment. The model is run once, for what its file leaves open.
+`,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			file, err := one("inspect", "an ONNX file", args)
+			registry.UseRuntime(runtime)
+			x, err := inspected(ctx, args[0], look)
 			if err != nil {
 				return err
 			}
-			registry.UseRuntime(*runtime)
-			x, err := inspected(ctx, "inspect", file, look)
-			if err != nil {
-				return err
-			}
-			if *asJSON {
-				e := json.NewEncoder(u.out)
-				e.SetEscapeHTML(false)
+			if asJSON {
+				e := u.json()
 				e.SetIndent("", "  ")
 				return e.Encode(x)
 			}
-			return writeInspection(u.out, &x)
+			writeInspection(u.out, &x)
+			return nil
 		},
 	}
 }
 
 // inspected inspects a file; one that isn't there is the machine's fault.
-func inspected(ctx context.Context, verb, file string, look registry.Look) (registry.Inspection, error) {
-	x, err := registry.Inspect(ctx, file, look)
+func inspected(ctx context.Context, file string, look *registry.Look) (registry.Inspection, error) {
+	x, err := registry.Inspect(ctx, file, *look)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return x, environment(err)
 	}
-	var field *stages.FieldError
-	if errors.As(err, &field) {
-		return x, &usageError{verb: verb, err: fmt.Errorf("--%s: %w", field.Field, err), hint: nearest(field.Name, field.Names)}
+	if field := (*stages.FieldError)(nil); errors.As(err, &field) {
+		return x, &usageError{err: fmt.Errorf("--%s: %w", field.Field, err), hint: nearest(field.Name, field.Names)}
 	}
 	return x, err
 }
 
-func writeInspection(w io.Writer, x *registry.Inspection) error {
+func writeInspection(w io.Writer, x *registry.Inspection) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		for i, line := range strings.Split(fmt.Sprintf(format, args...), "\n") {
@@ -86,11 +70,7 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 		}
 	}
 	row("file", "%s, %s", x.File, size(x.Bytes))
-	by := x.Producer
-	if by == "" {
-		by = "an unnamed program"
-	}
-	row("written by", "%s: opset %d, IR version %d", by, x.Opset, x.IR)
+	row("written by", "%s: opset %d, IR version %d", cmp.Or(x.Producer, "an unnamed program"), x.Opset, x.IR)
 	for _, v := range x.Inputs {
 		row("input", "%s", v)
 	}
@@ -111,21 +91,16 @@ func writeInspection(w io.Writer, x *registry.Inspection) error {
 	} else {
 		writeRun(row, x)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	if x.Stanza == "" {
-		return nil
+		return
 	}
 	fmt.Fprintf(w, "\nThe file doesn't tell how pixels are fed. The presets, of pixels in [0,1]:\n\n")
 	for _, p := range x.Presets {
 		fmt.Fprintf(t, "  %s\t%s\n", p.Name, p.Doc)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nIn an experiment, with the preset that it was trained with:\n\n%s", indent(x.Stanza, "  "))
-	return err
+	t.Flush()
+	fmt.Fprintf(w, "\nIn an experiment, with the preset that it was trained with:\n\n%s", indent(x.Stanza, "  "))
 }
 
 // writeRun writes what was seen by running the model.
@@ -158,49 +133,42 @@ func writeRun(row func(name, format string, args ...any), x *registry.Inspection
 	if x.Simplified != nil {
 		row("simplified", "%s", operators(x.Simplified, true))
 	}
-	switch {
-	case x.Gradient != "":
+	if x.Gradient != "" {
 		row("gradient", "none: %s", x.Gradient)
-	default:
+	} else {
 		row("gradient", "known for all that the answer passes through")
 	}
-	switch {
-	case x.Final == nil:
+	if x.Final == nil {
 		row("layers", "input; no inner value has places that everything passes through")
-	default:
+	} else {
 		row("layers", "input\nmiddle: %s\nfinal: %s", x.Middle, x.Final)
 		if len(x.Final.Shape) == 3 {
 			row("", "their places are tokens: patches, row by row, behind a class token if there is one")
 		}
 	}
-	var plainly []string
-	for _, m := range x.Methods {
-		if m.Fits && m.Why == "" {
-			plainly = append(plainly, m.Method)
-		}
-	}
-	row("fits", "%s", wrap(plainly))
-	// The others by what is said of them, in the order of the first that it is said of.
+	// Methods by what is remarked of them, in the order of the first that it is remarked of.
 	type remark struct {
 		fits bool
 		why  string
 	}
-	var remarks []remark
+	remarks := []remark{{fits: true}}
 	of := map[remark][]string{}
 	for _, m := range x.Methods {
-		if r := (remark{m.Fits, m.Why}); !m.Fits || m.Why != "" {
-			if of[r] == nil {
-				remarks = append(remarks, r)
-			}
-			of[r] = append(of[r], m.Method)
+		r := remark{m.Fits, m.Why}
+		if !slices.Contains(remarks, r) {
+			remarks = append(remarks, r)
 		}
+		of[r] = append(of[r], m.Method)
 	}
 	for _, r := range remarks {
-		label := "fits"
+		label, text := "fits", wrap(of[r])
 		if !r.fits {
 			label = "doesn't fit"
 		}
-		row(label, "%s:\n%s", wrap(of[r]), r.why)
+		if r.why != "" || !r.fits {
+			text += ":\n" + r.why
+		}
+		row(label, "%s", text)
 	}
 }
 
@@ -239,16 +207,14 @@ func wrap(words []string) string {
 	var b strings.Builder
 	line := 0
 	for i, w := range words {
-		if i > 0 {
-			b.WriteString(",")
-			if line += len(w) + 2; line > 64 {
-				b.WriteString("\n")
-				line = len(w)
-			} else {
-				b.WriteString(" ")
-			}
-		} else {
+		switch line += len(w) + 2; {
+		case i == 0:
 			line = len(w)
+		case line > 64:
+			b.WriteString(",\n")
+			line = len(w)
+		default:
+			b.WriteString(", ")
 		}
 		b.WriteString(w)
 	}

@@ -1,15 +1,26 @@
-// Command runexp takes an experiment file and gives a reviewed answer.
+// Command runexp takes an experiment file and gives a reviewed answer. A command line goes from main.go,
+// which finds its verb (verb.go) and its flags (flags.go), to the file of that verb. A verb that needs
+// an experiment and results opens a session (session.go): a place (place.go), a store, an engine that
+// knows this build (build.go), and a plan. What it has to report goes through ui.go, and ends as one of
+// the exit codes of exit.go.
 package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"os"
 	"runtime/debug"
 
 	"github.com/runexp/runexp/registry"
 )
+
+// workerVerb is what the command calls itself with for what might end it: see [registry.UseWorkers]. No
+// user needs it, so no help names it.
+const workerVerb = "worker"
+
+// faultText is what a fault in a library ends the command with, behind the signal's name.
+const faultText = " in ONNX Runtime: a model made it crash, or memory ran out; a run goes on with the same command, and a model's crash then costs its own cells\n"
 
 func main() {
 	os.Exit(newCommand().start(os.Args[1:]))
@@ -24,47 +35,6 @@ func newCommand() *ui {
 	return u
 }
 
-// verbs lists what the command can do, in the order of the help text.
-func verbs() []*verb {
-	return []*verb{
-		newVerb(), inspectVerb(), runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(), schemaVerb(),
-		getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(), versionVerb(), helpVerb(),
-	}
-}
-
-// A verb is one of the things that the command does.
-type verb struct {
-	name  string
-	short string // a line in the list of verbs
-	help  string // a screen, ending with an example
-	flags *flags
-	run   func(ctx context.Context, u *ui, args []string) error
-
-	drains bool // on a first signal it finishes what runs; others stop
-}
-
-const usage = `runexp: an experiment file in, a reviewed answer out
-
-usage: runexp VERB [ARGUMENTS] [FLAGS]
-
-`
-
-const usageEnd = `
-Flags may stand before or after arguments. Results go to stdout, all else to
-stderr. "runexp help VERB" tells more.
-
-example:
-  runexp run experiments/quickstart.yaml
-`
-
-func writeUsage(w io.Writer) {
-	io.WriteString(w, usage)
-	for _, v := range verbs() {
-		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.short)
-	}
-	io.WriteString(w, usageEnd)
-}
-
 // start runs one command and returns its exit code.
 func (u *ui) start(args []string) (code int) {
 	defer func() {
@@ -73,58 +43,50 @@ func (u *ui) start(args []string) (code int) {
 			code = exitBug
 		}
 	}()
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		writeUsage(u.err)
 		return exitUsage
-	}
-	if isHelp(args[0]) {
+	case isHelp(args[0]):
 		writeUsage(u.out)
 		return u.end(nil)
-	}
-	if args[0] == workerVerb {
+	case args[0] == workerVerb:
 		registry.ServeWorker(os.Stdin, os.Stdout)
 		return exitDone
 	}
-	v := findVerb(args[0])
-	if v == nil {
-		return u.end(unknownVerb(args[0]))
-	}
-	rest, err := v.flags.parse(args[1:])
-	if err == errHelp {
-		io.WriteString(u.out, v.help)
-		return u.end(nil)
-	}
+	v, err := findVerb(args[0])
 	if err != nil {
 		return u.end(err)
 	}
-	ctx, stop := withSignals(context.Background(), v.drains)
-	defer stop()
-	err = v.run(ctx, u, rest)
-	registry.Unwatch()
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	err = u.call(v, args[1:])
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		usage.verb = v.name
 	}
 	return u.end(err)
 }
 
-func findVerb(name string) *verb {
-	if name == "--version" {
-		name = "version"
+// call runs a verb with its arguments and flags, and closes what it opened.
+func (u *ui) call(v *verb, args []string) error {
+	rest, err := v.flags.parse(args)
+	if err == errHelp {
+		_, err = io.WriteString(u.out, v.help())
+		return err
 	}
-	for _, v := range verbs() {
-		if v.name == name {
-			return v
-		}
+	if err == nil {
+		err = v.accepts(rest)
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	ctx, stop := withSignals(context.Background(), v.drains)
+	defer stop()
+	err = v.run(ctx, u, rest)
+	for _, closeIt := range u.closing {
+		err = errors.Join(err, closeIt())
+	}
+	registry.Unwatch()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
-
-func unknownVerb(name string) error {
-	known := []string{"--help", "--version"}
-	for _, v := range verbs() {
-		known = append(known, v.name)
-	}
-	return &usageError{err: fmt.Errorf("unknown verb %q", name), hint: nearest(name, known)}
-}
-
-func isHelp(arg string) bool { return arg == "--help" || arg == "-help" || arg == "-h" }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -16,49 +17,27 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-const newHelp = `usage: runexp new [DIR] --model MODEL.onnx --images FOLDER
-
-Writes an experiment to start from into DIR, or the working folder: your model,
+func newVerb() *verb {
+	f := newFlags()
+	var model, images, runtime string
+	f.text(&model, "model", "FILE", "the ONNX file")
+	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\ncolumns file and label, or just images")
+	look := f.look()
+	f.library(&runtime)
+	return &verb{
+		name: "new", args: "[DIR] --model MODEL.onnx --images FOLDER", short: "a commented experiment for your model and images",
+		flags: f, most: 1, needs: "a folder", example: "new experiments --model net.onnx --images photos",
+		about: `Writes an experiment to start from into DIR, or the working folder: your model,
 your images, the methods that fit the model, two metrics and a leaderboard, with
 comments. The file is called like the model. One that exists isn't touched. If the
 images have labels, it measures on a dozen of them how the model takes pixels.
-
-  --model FILE         the ONNX file
-  --images FOLDER      photographs: one folder a class, or a labels.csv with the
-                       columns file and label, or just images
-  --size N, --size HxW height and width, for a model that leaves them open
-  --input NAME         the input that takes images, if there are several
-  --output NAME        the output with the classes, if it isn't the first
-  --onnxruntime PATH   the library, or a folder that has it
-
-example:
-  runexp new experiments --model net.onnx --images photos
-`
-
-func newVerb() *verb {
-	f := newFlags("new")
-	var look registry.Look
-	model := f.String("model", "", "")
-	images := f.String("images", "", "")
-	f.StringVar(&look.Size, "size", "", "")
-	f.StringVar(&look.Input, "input", "", "")
-	f.StringVar(&look.Output, "output", "", "")
-	runtime := f.String("onnxruntime", "", "")
-	return &verb{
-		name: "new", short: "a commented experiment for your model and images", help: newHelp, flags: f,
+`,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			dir := "."
-			if len(args) > 0 {
-				var err error
-				if dir, err = one("new", "a folder", args); err != nil {
-					return err
-				}
+			if model == "" || images == "" {
+				return misuse("new needs --model and --images")
 			}
-			if *model == "" || *images == "" {
-				return misuse("new", "new needs --model and --images")
-			}
-			registry.UseRuntime(*runtime)
-			return writeStarter(ctx, u, dir, *model, *images, look)
+			registry.UseRuntime(runtime)
+			return writeStarter(ctx, u, append(args, ".")[0], model, images, look)
 		},
 	}
 }
@@ -78,11 +57,11 @@ type starter struct {
 	Step        int // pixels
 }
 
-func writeStarter(ctx context.Context, u *ui, dir, model, images string, look registry.Look) error {
+func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
 	if _, err := registry.OpenRuntime(); err != nil {
 		return err
 	}
-	x, err := inspected(ctx, "new", model, look)
+	x, err := inspected(ctx, model, look)
 	if err != nil {
 		return err
 	}
@@ -95,7 +74,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 	}
 	var accuracies []registry.Accuracy
 	if folder.Labelled > 0 {
-		if accuracies, x.Preset, err = registry.Measure(ctx, model, look, &x, images); err != nil {
+		if accuracies, x.Preset, err = registry.Measure(ctx, model, *look, &x, images); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -103,40 +82,34 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look re
 		}
 	}
 	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
-	s := starter{Name: identifier(base), Labelled: folder.Labelled > 0}
+	s := starter{Name: cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment"), Labelled: folder.Labelled > 0}
 	s.File = filepath.Join(dir, s.Name+".yaml")
-	modelPath, err := seenFrom(dir, model)
+	if model, err = seenFrom(dir, model); err == nil {
+		images, err = seenFrom(dir, images)
+	}
 	if err != nil {
 		return environment(err)
 	}
-	imagesPath, err := seenFrom(dir, images)
-	if err != nil {
-		return environment(err)
-	}
-	s.fill(&x, look, modelPath, imagesPath, folder, accuracies)
-	t, err := template.New("starter").Parse(starterText)
-	if err != nil {
-		return err
-	}
+	s.fill(&x, *look, model, images, folder, accuracies)
 	var b bytes.Buffer
-	if err := t.Execute(&b, s); err != nil {
+	if err := template.Must(template.New("starter").Parse(starterText)).Execute(&b, s); err != nil {
 		return err
 	}
-	if err := create(s.File, dir, b.Bytes()); err != nil {
+	if err := s.create(dir, b.Bytes()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(u.out, s.File)
+	fmt.Fprintln(u.out, s.File)
 	next := fmt.Sprintf("runexp run %s --limit 4", quote(s.File))
 	if x.Preset != "" {
 		u.hint(fmt.Sprintf("with preset %s the model is right on %s; next: %s", x.Preset, right(accuracies, x.Preset), next))
 	} else {
 		u.hint("choose the model's preset in it, then: " + next)
 	}
-	return err
+	return nil
 }
 
-// create writes a file that isn't there yet.
-func create(file, dir string, b []byte) error {
+// create writes the experiment, unless its file exists.
+func (s *starter) create(dir string, b []byte) error {
 	p, err := here()
 	if err == nil {
 		err = p.realNamed(dir)
@@ -144,18 +117,13 @@ func create(file, dir string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return environment(err)
+	if err = os.MkdirAll(dir, 0o777); err == nil {
+		err = createFile(s.File, b)
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return &usageError{verb: "new", err: fmt.Errorf("%s exists", file), hint: "move it away, or name another folder"}
-	}
-	if err == nil {
-		_, err = f.Write(b)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &usageError{err: fmt.Errorf("%s exists", s.File), hint: "move it away, or name another folder"}
+	case err != nil:
 		return environment(err)
 	}
 	return nil
@@ -234,20 +202,6 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 func right(accuracies []registry.Accuracy, preset string) string {
 	i := slices.IndexFunc(accuracies, func(a registry.Accuracy) bool { return a.Preset == preset })
 	return fmt.Sprintf("%d of %d images", accuracies[i].Right, accuracies[i].Images)
-}
-
-// identifier makes an experiment's name of a text.
-func identifier(s string) string {
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
-			return r
-		}
-		return '-'
-	}, s)
-	if name = strings.TrimLeft(name, "._-"); name == "" {
-		return "experiment"
-	}
-	return name
 }
 
 // seenFrom returns path relative to dir, or as it is where it's absolute.

@@ -2,56 +2,46 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-const planHelp = `usage: runexp plan FILE [FLAGS]
-
-Says what run would do: for every stage its cells, how many of the possible
+func planVerb() *verb {
+	f := newFlags()
+	var check, each bool
+	f.toggle(&check, "check", "exit code 5 unless everything is cached")
+	f.toggle(&each, "cells", "a line for every cell, with the reason")
+	narrow, engine := f.narrow(), f.engine()
+	return &verb{
+		name: "plan", args: "FILE [FLAGS]", short: "what run would do: cached, runs, depends on", flags: f,
+		least: 1, most: 1, needs: "an experiment file", example: "plan experiments/quickstart.yaml --set images.with.count=128",
+		about: `Tells what run would do: for every stage its cells, how many of the possible
 combinations exist, how many are cached, run, or depend on others that run, and
 the bytes of its items: about what "store: keep" writes, in brackets where the
-stage says "store: none"; known once a cell of the stage has run, with --limit or
+stage has "store: none"; known once a cell of the stage has run, with --limit or
 without. Plan writes nothing.
-
-  --check              exit code 5 unless everything is cached
-  --cells              a line for every cell, with the reason
-` + narrowHelp + engineHelp + `
-example:
-  runexp plan experiments/quickstart.yaml --set images.with.count=128
-`
-
-func planVerb() *verb {
-	f := newFlags("plan")
-	narrow, engine := narrowFlags(f), newEngineFlags(f)
-	check, each := f.Bool("check", false, ""), f.Bool("cells", false, "")
-	return &verb{
-		name: "plan", short: "what run would do: cached, runs, depends on", help: planHelp, flags: f,
-		run: func(ctx context.Context, u *ui, args []string) (err error) {
-			plan, s, err := engine.loadAndOpen(u, args, narrow, true)
+`,
+		run: func(ctx context.Context, u *ui, args []string) error {
+			p, s, err := engine.loadAndOpen(u, args[0], narrow, true)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.store.Close()) }()
-			outlook, err := s.outlook(ctx, u, plan)
+			o, err := s.outlook(ctx, u, p)
 			if err != nil {
 				return err
 			}
-			if *each {
-				err = writeCells(u.out, plan, outlook)
+			if each {
+				for _, c := range p.Cells {
+					fmt.Fprintf(u.out, "%s: %s\n", c, o.State(c))
+				}
 			} else {
-				err = writePlan(u.out, plan, outlook)
+				writePlan(u.out, p, o)
 			}
-			if err != nil {
-				return err
-			}
-			if *check && !outlook.Complete() {
+			if check && !o.Complete() && u.out.failure() == nil {
 				return &exitError{code: exitOutdated}
 			}
 			return nil
@@ -59,20 +49,11 @@ func planVerb() *verb {
 	}
 }
 
-func writeCells(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
-	var b strings.Builder
-	for _, c := range plan.Cells {
-		fmt.Fprintf(&b, "%s: %s\n", c, o.State(c))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func writePlan(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
+func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\tbytes\t\n")
 	var total [4]int
-	for _, s := range plan.Steps {
+	for _, s := range p.Steps {
 		counts := o.Counts(s)
 		for i, n := range counts {
 			total[i] += n
@@ -81,14 +62,12 @@ func writePlan(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
 		if s.Implied {
 			name += " (implied)"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible,
-			counts[pipeline.IsCached], counts[pipeline.Runs], counts[pipeline.DependsOn], counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible, counts[pipeline.IsCached],
+			counts[pipeline.Runs], counts[pipeline.DependsOn], counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	blocked := total[pipeline.Broken]
-	for _, c := range plan.Cells {
+	for _, c := range p.Cells {
 		if a := o.State(c); a.Kind == pipeline.Broken && !inherited(c, o) {
 			fmt.Fprintf(w, "%s: %s\n", c, a)
 			blocked--
@@ -97,12 +76,11 @@ func writePlan(w io.Writer, plan *plan.Plan, o *pipeline.Outlook) error {
 	if blocked > 0 {
 		fmt.Fprintf(w, "%s more can't run, because of that\n", cells(blocked))
 	}
-	for _, n := range plan.Narrowed {
+	for _, n := range p.Narrowed {
 		fmt.Fprintf(w, "narrowed: %s\n", n)
 	}
-	_, err := fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", cells(len(plan.Cells)),
+	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
-	return err
 }
 
 // inherited reports whether c can't run because of a cell that it reads.

@@ -13,31 +13,28 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-// A runLog keeps the events of a run that executes something, with what mustn't
-// stand in a review folder: when, where and how the command was called.
+// A runLog keeps the events of a run that executes something, with what mustn't stand in a review
+// folder: when, where and how the command was called. That it can't be written is no reason to stop a
+// run.
 type runLog struct {
 	place   place
 	plan    *plan.Plan
+	planned pipeline.Event
+
+	// All nil before the first cell starts.
 	file    *os.File
 	buffer  *bufio.Writer
 	display progress.Display
-	planned pipeline.Event
 }
 
-func newRunLog(p place, plan *plan.Plan) *runLog { return &runLog{place: p, plan: plan} }
-
-// show takes an event. The log is made when the first cell starts; that it can't
-// be written is no reason to stop a run.
 func (l *runLog) show(e pipeline.Event) {
-	switch e.Kind {
-	case pipeline.Planned:
+	switch {
+	case e.Kind == pipeline.Planned:
 		l.planned = e
-	case pipeline.CellStarted:
-		if l.display == nil {
-			l.begin()
-		}
+	case e.Kind == pipeline.CellStarted && l.file == nil:
+		l.begin()
 	}
-	if l.display == nil {
+	if l.file == nil {
 		return
 	}
 	l.display.Show(e)
@@ -47,18 +44,18 @@ func (l *runLog) show(e pipeline.Event) {
 }
 
 func (l *runLog) begin() {
-	now := time.Now()
-	host, _ := os.Hostname()
-	if l.place.real(l.place.runs()) != nil || os.MkdirAll(l.place.runs(), 0o777) != nil {
+	now, dir := time.Now(), l.place.runs()
+	if l.place.real(dir) != nil || os.MkdirAll(dir, 0o777) != nil {
 		return
 	}
 	name := fmt.Sprintf("%s-%d.jsonl", now.UTC().Format("20060102T150405.000"), os.Getpid())
-	f, err := os.OpenFile(filepath.Join(l.place.runs(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return
 	}
 	l.file, l.buffer = f, bufio.NewWriter(f)
 	l.display = progress.JSON(l.buffer)
+	host, _ := os.Hostname()
 	_ = json.NewEncoder(l.buffer).Encode(map[string]any{
 		"event": "run", "experiment": l.plan.Name, "file": l.plan.File, "args": os.Args[1:],
 		"began": now.Format(time.RFC3339), "host": host, "build": build(),

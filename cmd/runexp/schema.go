@@ -6,23 +6,15 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-const schemaHelp = `usage: runexp schema
-
-Prints the JSON schema (draft 2020-12) of the experiment language. An editor that
-knows JSON schema completes and checks experiments that begin with the line
-  # yaml-language-server: $schema=schema.json
-
-example:
-  runexp schema > experiments/schema.json
-`
-
 func schemaVerb() *verb {
 	return &verb{
-		name: "schema", short: "the JSON schema of the experiment language", help: schemaHelp, flags: newFlags("schema"),
-		run: func(_ context.Context, u *ui, args []string) error {
-			if err := none("schema", args); err != nil {
-				return err
-			}
+		name: "schema", short: "the JSON schema of the experiment language", flags: newFlags(),
+		example: "schema > experiments/schema.json",
+		about: `Prints the JSON schema (draft 2020-12) of the experiment language. An editor that
+knows JSON schema completes and checks experiments that begin with the line
+  # yaml-language-server: $schema=schema.json
+`,
+		run: func(_ context.Context, u *ui, _ []string) error {
 			_, err := u.out.Write(registry.Builtin().Schema())
 			return err
 		},

@@ -10,6 +10,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,8 @@ type ui struct {
 	width    func() int
 	working  func() // called when the first cell starts
 
-	hook func(point string) error // of the store, for tests that kill the process there
+	closing []func() error           // called when the verb has ended
+	hook    func(point string) error // of the store, for tests that kill the process there
 }
 
 func newUI(out, err io.Writer) *ui {
@@ -76,6 +78,13 @@ func (o *output) failure() error {
 	return environment(fmt.Errorf("the results can't be written: %w", o.err))
 }
 
+// json returns an encoder that writes results as JSON.
+func (u *ui) json() *json.Encoder {
+	e := json.NewEncoder(u.out)
+	e.SetEscapeHTML(false)
+	return e
+}
+
 // say writes a line for the user to stderr.
 func (u *ui) say(format string, args ...any) { fmt.Fprintf(u.err, format+"\n", args...) }
 
@@ -107,11 +116,7 @@ func (u *ui) end(err error) int {
 		u.diags(diags)
 	case errors.As(err, &usage):
 		u.say("%s %v", u.bold("runexp:"), usage)
-		if usage.hint != "" {
-			u.hint(usage.hint)
-			break
-		}
-		u.hint(fmt.Sprintf("%q tells more", strings.TrimSpace("runexp help "+usage.verb)))
+		u.hint(cmp.Or(usage.hint, fmt.Sprintf("%q tells more", "runexp help "+usage.verb)))
 	case errors.As(err, &exit) && exit.err == nil:
 	case errors.As(err, &bug):
 		u.bug(bug.Err, nil)
@@ -153,4 +158,11 @@ func (u *ui) bold(s string) string {
 		return s
 	}
 	return "\x1b[1m" + s + "\x1b[0m"
+}
+
+func cells(n int) string {
+	if n == 1 {
+		return "1 cell"
+	}
+	return fmt.Sprintf("%d cells", n)
 }

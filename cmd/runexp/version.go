@@ -7,28 +7,18 @@ import (
 	"runtime/debug"
 )
 
-const versionHelp = `usage: runexp version
-
-Prints which build of runexp this is, and of which Go.
-
-example:
-  runexp version
-`
-
 func versionVerb() *verb {
 	return &verb{
-		name: "version", short: "which build this is", help: versionHelp, flags: newFlags("version"),
-		run: func(_ context.Context, u *ui, args []string) error {
-			if err := none("version", args); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(u.out, "runexp", build())
-			return err
+		name: "version", short: "which build this is", flags: newFlags(), example: "version",
+		about: "Prints which build of runexp this is, and of which Go.\n",
+		run: func(_ context.Context, u *ui, _ []string) error {
+			fmt.Fprintln(u.out, "runexp", build())
+			return nil
 		},
 	}
 }
 
-// build says what the Go tool wrote into the program about its origin.
+// build returns what the Go tool wrote into the program about its origin.
 func build() string {
 	version := "of unknown version"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -15,7 +15,7 @@ func SuggestStage(name string, known []string) string {
 			_, own[i], _ = strings.Cut(k, "/")
 			of[own[i]] = k
 		}
-		if k := nearest(name, own); k != "" {
+		if k := Nearest(name, own); k != "" {
 			return "did you mean " + strconv.Quote(of[k]) + "?"
 		}
 	}
@@ -28,7 +28,7 @@ func SuggestStage(name string, known []string) string {
 // didYouMean suggests the known name nearest to a mistyped one; without a near
 // one it lists them, as long as they fit a line.
 func didYouMean(name, what string, known []string) string {
-	if k := nearest(name, known); k != "" {
+	if k := Nearest(name, known); k != "" {
 		return "did you mean " + strconv.Quote(k) + "?"
 	}
 	if list := strings.Join(known, ", "); list != "" && len(list) <= 200 {
@@ -37,8 +37,8 @@ func didYouMean(name, what string, known []string) string {
 	return ""
 }
 
-// nearest returns the known name that is most like a mistyped one, "" if none is.
-func nearest(name string, known []string) string {
+// Nearest returns the known name that is most like a mistyped one, "" if none is.
+func Nearest(name string, known []string) string {
 	best, at := len([]rune(name))/3+2, ""
 	for _, k := range known {
 		if d := editDistance(name, k, best); d < best {

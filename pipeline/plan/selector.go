@@ -105,7 +105,7 @@ func (p *Plan) Fitting(name string) ([]*Cell, error) {
 		return fit, nil
 	}
 	text := fmt.Sprintf("no stage is called %q", step)
-	if near := nearest(step, names); near != "" {
+	if near := Nearest(step, names); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return nil, errors.New(text)

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+)
+
+// compiler returns the function that names what compiles programs: this build of the command, and the
+// ONNX Runtime that simplifies models for it. Where there is none, it is the one that this build had
+// last: nothing can be computed, and what was stays known.
+func compiler(s *store.Store, runtime string) func() string {
+	return sync.OnceValue(func() string {
+		build, version := buildID(), runtimeVersion(s, runtime)
+		last := stages.Sum([]byte("last runtime of build " + build))
+		if version != noRuntime {
+			_ = s.SetMemo(last, []byte(version))
+		} else if b, ok := s.Memo(last); ok {
+			version = string(b)
+		}
+		return "build " + build + ", " + version
+	})
+}
+
+// buildID returns what tells this build of the command from others: the ID that Go's linker has written,
+// or the digest of the file where none is found. A build that can't be told from others is taken for
+// another each time.
+func buildID() string {
+	unknown := fmt.Sprint("at ", time.Now().UnixNano())
+	path, err := os.Executable()
+	if err != nil {
+		return unknown
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return unknown
+	}
+	defer f.Close()
+	if id := elfBuildID(f); id != "" {
+		return id
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return unknown
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// elfBuildID reads the note in which ELF files have the ID: without it every command would hash tens of
+// megabytes.
+func elfBuildID(f io.ReaderAt) string {
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return ""
+	}
+	note := file.Section(".note.go.buildid")
+	if note == nil {
+		return ""
+	}
+	b, err := note.Data()
+	if err != nil || len(b) < 16 { // sizes of name and text, a type, the name
+		return ""
+	}
+	text := b[16:]
+	return string(text[:min(len(text), int(file.ByteOrder.Uint32(b[4:])))])
+}
+
+// madeBy returns the function that names what makes the results of a device class: only what can move
+// the last bits of a number, which is the instructions that the kernels use and the runtime.
+func madeBy(s *store.Store, path string) func(class string) string {
+	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
+	return func(class string) string {
+		if class == "cpu" {
+			class += " " + instructions()
+		}
+		return class + ", " + version()
+	}
+}
+
+const noRuntime = "no ONNX Runtime"
+
+// runtimeVersion names the ONNX Runtime that would be used. To open it costs more than a run that has
+// nothing to do, so the store remembers the version of a library file.
+func runtimeVersion(s *store.Store, path string) string {
+	file, err := registry.FindRuntime(path)
+	if err != nil {
+		return noRuntime
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return noRuntime
+	}
+	key := stages.Sum(fmt.Appendf(nil, "runtime version\x00%s\x00%d\x00%d", file, info.Size(), info.ModTime().UnixNano()))
+	if b, ok := s.Memo(key); ok {
+		return string(b)
+	}
+	r, err := registry.OpenRuntime()
+	if err != nil {
+		return noRuntime
+	}
+	version := "ONNX Runtime " + r.Version
+	_ = s.SetMemo(key, []byte(version)) // without it the library is asked again next time
+	return version
+}
+
+// instructions names the CPU's family as numeric kernels see it.
+func instructions() string {
+	switch {
+	case cpu.X86.HasAVX512F:
+		return "x86-64 AVX-512"
+	case cpu.X86.HasAVX2:
+		return "x86-64 AVX2"
+	}
+	return runtime.GOARCH
+}
