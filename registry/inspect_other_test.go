@@ -15,7 +15,7 @@ func TestInspectOthers(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"texts":    `input "ids" takes INT64`,
-		"detector": "the output has the shape [1 5 4]: one number for every image and class is needed",
+		"detector": "the output has shape [1 5 4]: one number per image and class is needed",
 	} {
 		x, err := Inspect(t.Context(), "testdata/"+name+".onnx", Look{})
 		if err != nil {

@@ -70,7 +70,7 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("best is %q of %+v, %v", best, all, err)
 	}
 	for _, a := range all {
-		if a.Images != measured || a.Preset == "half" && a.Right < measured || a.Preset == "raw" && a.Right > measured/2 {
+		if a.Images != measured || a.Preset == "half" && a.Correct < measured || a.Preset == "raw" && a.Correct > measured/2 {
 			t.Errorf("%+v", a)
 		}
 	}

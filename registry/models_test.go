@@ -96,7 +96,7 @@ func TestUnfit(t *testing.T) {
 		{"no such output", "output", `the model has no output "logit"; it has "logits"`, onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" })},
 		{"no such input", "input", `no input "images"`, onnx("vgg", func(p *model.ONNXParams) { p.Input = "images" })},
 		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
-		{"another size", "size", "size is 32, and the model takes images of [3 64 64] alone", onnx("vgg", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 32, 32 })},
+		{"another size", "size", "size is 32, but the model only takes images of [3 64 64]", onnx("vgg", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 32, 32 })},
 		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
 		{"maps of another program", "", "", use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
 		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},

@@ -46,7 +46,7 @@ func Unwatch() { model.Unwatch() }
 func CatchFaults(sentence string, code int) { model.CatchFaults(sentence, code) }
 
 // A Folder is what a folder of images holds.
-type Folder = dataset.Look
+type Folder = dataset.Content
 
 // LookInto looks for images in a folder, as dataset/folder would.
-func LookInto(folder string) (Folder, error) { return dataset.LookInto(folder) }
+func LookInto(folder string) (Folder, error) { return dataset.Inspect(folder) }

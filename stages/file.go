@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the cause of an error of [OpenFile] for a folder, a pipe, a device or a socket.
+// ErrNotRegular is the cause of [OpenFile]'s error for a folder, a pipe, a device or a socket.
 var ErrNotRegular = errors.New("not a regular file")
 
-// OpenFile opens a regular file for reading; links are followed. Every file that an experiment names is
-// opened by it or by [ReadFile]: a pipe would block forever, a device may never end, and opening either may
-// do something.
+// OpenFile opens a regular file for reading, following links. Every file named by an experiment is opened by
+// OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening either may
+// have side effects.
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -24,7 +24,7 @@ func OpenFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What stands there may be another file by now, hence O_NONBLOCK and the second look.
+	// The file may have been replaced since Stat: hence O_NONBLOCK and the second check.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func OpenFile(path string) (*os.File, error) {
 	return Regular(f)
 }
 
-// Regular returns f if it is a regular file, else it closes it. A caller that opens by other means than
-// [OpenFile] must do so with O_NONBLOCK.
+// Regular returns f if it is a regular file, and closes it otherwise. Callers that open files without
+// [OpenFile] must use O_NONBLOCK.
 func Regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -50,7 +50,7 @@ func notRegular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%s, %w", Kind(info.Mode()), ErrNotRegular)}
 }
 
-// Kind names the kind of a file for people.
+// Kind describes the kind of a file in words.
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
@@ -79,7 +79,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return ReadAll(f, limit)
 }
 
-// ReadAll reads an open file of at most limit bytes from its beginning.
+// ReadAll reads an open file of at most limit bytes from its start.
 func ReadAll(f *os.File, limit int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -90,7 +90,7 @@ func ReadAll(f *os.File, limit int64) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead)
-	// A file may grow meanwhile, or not know its size.
+	// A file may have grown since Stat, or report size 0 as those of /proc do.
 	n, err := b.ReadFrom(io.NewSectionReader(f, 0, limit+1))
 	if err == nil && n > limit {
 		err = tooLarge(f, n, limit)
@@ -100,5 +100,5 @@ func ReadAll(f *os.File, limit int64) ([]byte, error) {
 
 func tooLarge(f *os.File, n, limit int64) error {
 	return &fs.PathError{Op: "read", Path: f.Name(),
-		Err: fmt.Errorf("%d bytes are more than the %d that are read", n, limit)}
+		Err: fmt.Errorf("%d bytes exceed the limit of %d", n, limit)}
 }

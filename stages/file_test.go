@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestOpenFile: only regular files are opened, whatever leads to them, and none of the others blocks.
+// TestOpenFile checks that only regular files are opened, directly or through links, and that no other kind
+// blocks.
 func TestOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -37,7 +38,7 @@ func TestOpenFile(t *testing.T) {
 		}
 	}
 	if _, err := ReadFile(at("file"), 3); err == nil ||
-		!strings.Contains(err.Error(), "4 bytes are more than the 3") {
+		!strings.Contains(err.Error(), "4 bytes exceed the limit of 3") {
 		t.Errorf("a file that's too large: %v", err)
 	}
 	if b, err := ReadFile("/proc/self/status", 1<<20); err == nil && len(b) < 100 {

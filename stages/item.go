@@ -3,12 +3,13 @@ package stages
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 )
 
-// A Digest is the SHA-256 of some bytes, or a key made like one.
+// A Digest is a SHA-256: of a payload, or of a key's ingredients.
 type Digest [sha256.Size]byte
 
 // Sum returns the digest of b.
@@ -16,23 +17,23 @@ func Sum(b []byte) Digest { return sha256.Sum256(b) }
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Short returns the first 16 hexadecimal digits, for people.
+// Short returns the first 16 hexadecimal digits, for display.
 func (d Digest) Short() string { return hex.EncodeToString(d[:8]) }
 
-// An Item names a payload. Items keep the origin they were made from: the id of the item of the data set.
+// An Item names a payload. Its origin is the id of the data set's item that it was derived from.
 type Item struct {
 	ID     string
-	Origin string // ID itself, for an item made from a source
+	Origin string // equals ID for an item made from a source
 	Digest Digest // of the payload
 }
 
-// Items are a list of items that may be too long for memory: they are read one by one, best in order.
+// Items is a list of items that need not fit in memory; sequential access is fastest.
 type Items interface {
 	Len() int
 	At(i int) (Item, error)
 }
 
-// ItemSlice are items in memory.
+// ItemSlice implements [Items] in memory.
 type ItemSlice []Item
 
 // Len returns the number of items.
@@ -41,17 +42,18 @@ func (s ItemSlice) Len() int { return len(s) }
 // At returns item i. The error is always nil.
 func (s ItemSlice) At(i int) (Item, error) { return s[i], nil }
 
-// A Source is one thing outside the experiment: a file, a number to draw an image from.
+// A Source is one input from outside the experiment: a file, or the seed of a drawn image.
 type Source struct {
-	ID   string // becomes the id of the items made from it; unique within a cell
-	File string // path of a file whose bytes matter, or ""
-	Note string // what else decides the payloads made from it: a label, a seed
+	ID   string // becomes the id of items made from it; unique within a cell
+	File string // path of a file whose bytes determine the payload, or ""
+	Note string // everything else that determines the payload: a label, a seed
 }
 
-// Facts hold for all items of a port. They travel with the items and enter the keys of whatever reads them.
+// Facts are properties shared by all items of a port. They travel with the items and enter the keys of every
+// stage that reads them.
 type Facts map[string]string
 
-// A Direction says which scores are better.
+// A Direction is the order in which scores are better.
 type Direction string
 
 const (
@@ -60,24 +62,23 @@ const (
 	None   Direction = "none"
 )
 
-// A Measure tells what a score's number means. It travels as [Facts].
+// A Measure defines what a score means. It travels as [Facts].
 type Measure struct {
-	Unit      string    // "probability", "share", "" for a plain number
-	Direction Direction // which is better
-	Low, High float64   // the closed range of possible values; infinite where open
-	Tolerance float64   // absolute difference of a mean that counts as reproduced elsewhere
-	Variant   string    // "" for the default definition, else the variant's name
+	Unit      string // "probability", "share", or "" for a plain number
+	Direction Direction
+	Low, High float64 // the closed range of possible values; infinite where unbounded
+	Tolerance float64 // the absolute difference within which a mean counts as reproduced on another machine
+	Variant   string  // "" for the default definition, otherwise the variant's name
 
-	// Chance is the mean that guessing gives, 0 where that isn't known.
+	// Chance is the expected mean of random guessing, or 0 if unknown.
 	Chance float64
 
-	// ItemTolerance is that of the score of one item, where it's larger: a score that depends on the order of
-	// pixels jumps when two of nearly the same relevance change places, which rounding on another processor
-	// does. 0 stands for Tolerance.
+	// ItemTolerance replaces Tolerance for the score of a single item, if it is larger. A score that depends
+	// on the order of pixels jumps when rounding on another processor swaps two of almost equal relevance.
 	ItemTolerance float64
 }
 
-// Facts returns m as facts, with those of more added.
+// Facts encodes m and adds more.
 func (m Measure) Facts(more Facts) Facts {
 	f := Facts{
 		"unit": m.Unit, "direction": string(m.Direction), "variant": m.Variant,
@@ -89,13 +90,11 @@ func (m Measure) Facts(more Facts) Facts {
 	if m.Chance != 0 {
 		f["chance"] = number(m.Chance)
 	}
-	for k, v := range more {
-		f[k] = v
-	}
+	maps.Copy(f, more)
 	return f
 }
 
-// MeasureOf reads the measure in f. What f doesn't say has the widest meaning: no direction, no range, no
+// MeasureOf decodes the measure in f. Missing facts have the widest meaning: no direction, no range, no
 // tolerance.
 func MeasureOf(f Facts) Measure {
 	m := Measure{Unit: f["unit"], Direction: Direction(f["direction"]), Variant: f["variant"],
@@ -115,15 +114,8 @@ func MeasureOf(f Facts) Measure {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Names returns the names of f, sorted.
-func (f Facts) Names() []string {
-	names := make([]string, 0, len(f))
-	for k := range f {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	return names
-}
+// Names returns the sorted names of f.
+func (f Facts) Names() []string { return slices.Sorted(maps.Keys(f)) }
 
 // A Coord places a cell on one axis.
 type Coord struct{ Axis, ID string }

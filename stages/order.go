@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// An Order holds, by axis, ids in the order in which an experiment writes them.
+// An Order maps an axis to its ids, in the order in which the experiment lists them.
 type Order map[string][]string
 
-// Compare orders two ids of an axis as the experiment writes them. Ids that it doesn't write come last,
-// sorted as text; so are all ids of an unknown axis.
+// Compare orders two ids of an axis as the experiment lists them. Unlisted ids come last, sorted as text; on
+// an unknown axis all ids are unlisted.
 func (o Order) Compare(axis, a, b string) int {
 	i, j := slices.Index(o[axis], a), slices.Index(o[axis], b)
 	if i < 0 && j < 0 {

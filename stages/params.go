@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A Field describes one parameter, read from a struct field such as
+// A Field describes one parameter, parsed from a struct field such as
 //
 //	Steps int `yaml:"steps" doc:"how many steps" min:"1" max:"1000"`
 //
-// Tags: yaml, its name in an experiment file (required); doc, one line; choices:"a|b", the only texts
-// allowed; min and max, the closed range of a number; file:"read", a path, taken relative to the experiment
-// file and never part of a key (the digest of what it names is); key:"-", a parameter that only steers which
-// items there are, and so isn't part of a key either; axis:"scores", the name of an axis, or a list of them,
-// that over collapses on the input scores. An axis left empty is the only collapsed one; with
-// axis:"maps,optional" there may be none.
+// Tags: yaml, the parameter's name in an experiment (required); doc, one line (required); choices:"a|b", the
+// only strings allowed; min and max, the closed range of a number; file:"read", a path relative to the
+// experiment file, whose file's digest enters the key instead of the path; key:"-", a parameter that only
+// selects items and is therefore not part of a key; axis:"scores", the name of an axis, or a list of them,
+// that over collapses on the input scores: if empty, it defaults to the only collapsed axis, and
+// axis:"maps,optional" also allows none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
-// pointer, encoding.TextUnmarshaler (written as one plain scalar in YAML, or as a list of scalars, which they
-// read as "[a, b]").
+// pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
+// b]").
 type Field struct {
 	Name    string
 	Doc     string
@@ -30,19 +30,18 @@ type Field struct {
 	Max     string
 	File    bool
 	Keyed   bool
-	Axis    string // the input whose collapsed axes it names, or ""
-	NoAxis  bool   // that input may have none
+	Axis    string // the input whose collapsed axes the parameter names, or ""
+	NoAxis  bool   // that input may have no collapsed axis
 	Index   []int  // for reflect.Value.FieldByIndex
 }
 
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 
-// IsText reports whether the parameter is written as one scalar that its type itself reads.
+// IsText reports whether the parameter's type parses itself from a scalar.
 func (f Field) IsText() bool { return f.Type.Implements(textMarshaler) }
 
-// Fields describes the parameters in the struct that params is or points to, in the order of their
-// declaration. Embedded structs are part of it. It panics on a malformed declaration, which is a bug in this
-// program.
+// Fields describes the parameters in the struct that params is or points to, embedded structs included, in
+// order of declaration. It panics on a malformed declaration, which is a bug in this program.
 func Fields(params any) []Field {
 	t := reflect.TypeOf(params)
 	if t.Kind() == reflect.Pointer {

@@ -1,10 +1,10 @@
 package stages
 
-// A Type is what may travel through a port. The engine refuses an edge whose ends differ.
+// A Type is the type of the data that a port carries. The engine rejects an edge whose ends differ in type.
 type Type struct {
 	Name  string
-	Items bool // a sequence of items, rather than one value
-	Form  Form // how its payloads are encoded, and so how they're exported
+	Items bool // a sequence of items rather than one value
+	Form  Form // how its payloads are encoded, and therefore exported
 }
 
 // A Form is an encoding of payloads.
@@ -13,23 +13,29 @@ type Form int
 const (
 	FormTensor Form = iota // [Tensor]
 	FormTable              // [Table]
-	FormFile               // a file's bytes; the fact "ext" says of which kind
+	FormFile               // a file's bytes; the fact "ext" is its extension
 )
 
-// The types of ports. An item's payload is a tensor of the stated kind and shape.
+// The types of ports. An item's payload is a tensor of the given element type and shape.
 var (
-	Images  = Type{"images", true, FormTensor} // u8 or f32 [3,H,W], RGB; f32 in [0,1], u8 means v/255
-	Targets = Type{"targets", true,
-		FormTensor} // i64 [1], the explained class; [2] explains class 0 minus class 1
-	Labels = Type{"labels", true, FormTensor} // i64 [1]
-	Masks  = Type{"masks", true, FormTensor}  // u8 [H,W], 1 on the object
-	Boxes  = Type{"boxes", true, FormTensor}  // f32 [n,4], left, top, right, bottom in pixels
-	Maps   = Type{"maps", true, FormTensor}   // f32 or f64 [H,W] or [C,H,W], signed
-	Ranks  = Type{"ranks", true,
-		FormTensor} // u32 [H,W], a permutation: 0 is removed first; [0,0] where a map has no order
-	Curves = Type{"curves", true,
-		FormTensor} // f64 [responses, steps+1], responses named by the fact "responses", NaN where undefined
-	Scores = Type{"scores", true, FormTensor} // f64 [1], NaN where undefined
+	// u8 or f32 [3,H,W], RGB; f32 in [0,1], u8 means v/255.
+	Images = Type{"images", true, FormTensor}
+	// i64 [1], the explained class; [2] explains class 0 minus class 1.
+	Targets = Type{"targets", true, FormTensor}
+	// i64 [1].
+	Labels = Type{"labels", true, FormTensor}
+	// u8 [H,W], 1 on the object.
+	Masks = Type{"masks", true, FormTensor}
+	// f32 [n,4]: left, top, right, bottom in pixels.
+	Boxes = Type{"boxes", true, FormTensor}
+	// f32 or f64 [H,W] or [C,H,W], signed.
+	Maps = Type{"maps", true, FormTensor}
+	// u32 [H,W], a permutation: 0 is removed first; [0,0] if the map has no order.
+	Ranks = Type{"ranks", true, FormTensor}
+	// f64 [responses, steps+1], NaN where undefined; the fact "responses" names the first axis.
+	Curves = Type{"curves", true, FormTensor}
+	// f64 [1], NaN where undefined.
+	Scores = Type{"scores", true, FormTensor}
 
 	Model     = Type{"model", false, FormFile}
 	TableType = Type{"table", false, FormTable}
@@ -48,25 +54,24 @@ type Port struct {
 	Name     string
 	Type     Type
 	Doc      string
-	Optional bool // inputs: may stay unwired
+	Optional bool // inputs: may be left unwired
 
-	// Via names a stage that the engine puts between the edge and this input: the input gets what that stage
-	// makes of the wired output. The stage in between has one input of the edge's type, and one output of
-	// this port's type. Its parameters of the same names as the consumer's take their values. Equal results
-	// of it are one input to whatever comes after.
+	// Via names a stage that the engine inserts between the edge and this input. It has one input of the
+	// edge's type and one output of this port's type; its parameters take the values of the consumer's
+	// parameters of the same name. Equal results of it count as one input downstream.
 	Via string
 
-	// Else names a stage that fills this input when it isn't wired. That stage's inputs get the consumer's
-	// edges of the same names; item edges are followed upstream to the stage that made the items from
-	// sources, so that what it says of an item holds for everything derived from that item.
+	// Else names a stage that feeds this input if it isn't wired. That stage's inputs get the consumer's
+	// edges of the same name. Item edges are followed upstream to the stage that made the items from sources,
+	// so that one result holds for everything derived from an item.
 	Else string
 
-	// Accepts is the type that may be wired when Via is set: the type the stage in between takes. It is Type
-	// otherwise.
+	// Accepts is the type that may be wired if Via is set: the input type of the inserted stage. Otherwise it
+	// is nil and Type applies.
 	Accepts *Type
 }
 
-// Wire returns the type that an edge to this input must have.
+// Wire returns the type required of an edge to this input.
 func (p *Port) Wire() Type {
 	if p.Accepts != nil {
 		return *p.Accepts

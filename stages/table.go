@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// A Table holds results in long form: key columns say what a row is about, number columns what was found. Its
-// stage orders the rows.
+// A Table holds results in long form: key columns identify a row, number columns hold its results. The stage
+// that makes it orders the rows.
 type Table struct {
 	Title   string   `json:"title"`
-	Keys    []string `json:"keys"`    // names of the key columns: axes, "item"
-	Numbers []Column `json:"numbers"` // the number columns
+	Keys    []string `json:"keys"` // names of the key columns: axes, "item"
+	Numbers []Column `json:"numbers"`
 	Rows    []Row    `json:"rows"`
 
-	// Ranked says that the order of the rows is a result: best first. Rows of other tables may be stored
-	// sorted, and shown as the experiment orders their ids.
+	// Ranked means that the order of the rows is a result, best first. Rows of other tables may be stored
+	// sorted, and displayed in the experiment's order of ids.
 	Ranked bool `json:"ranked,omitempty"`
 }
 
-// A Column describes numbers.
+// A Column describes a column of numbers.
 type Column struct {
 	Name      string    `json:"name"`
 	Unit      string    `json:"unit,omitempty"`
@@ -28,11 +28,11 @@ type Column struct {
 	Variant   string    `json:"variant,omitempty"`
 	// Tolerance is the absolute difference within which a number counts as reproduced on another machine.
 	Tolerance float64 `json:"tolerance"`
-	// Digits is how many digits follow the point where people read the number.
+	// Digits is the number of decimals to display.
 	Digits int `json:"digits"`
 }
 
-// A Row is one line: a text for every key column, a number for every number column.
+// A Row has a text for every key column and a number for every number column.
 type Row struct {
 	Keys    []string `json:"keys"`
 	Numbers []Number `json:"numbers"`
@@ -73,7 +73,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 func (t Table) Encode() []byte {
 	b, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // there is nothing in a Table that JSON can't hold
+		panic(err) // unreachable: JSON can represent every Table
 	}
 	return b
 }
@@ -82,11 +82,11 @@ func (t Table) Encode() []byte {
 func DecodeTable(b []byte) (Table, error) {
 	var t Table
 	if err := json.Unmarshal(b, &t); err != nil {
-		return t, fmt.Errorf("a damaged table: %w", err)
+		return t, fmt.Errorf("damaged table: %w", err)
 	}
 	for i, r := range t.Rows {
 		if len(r.Keys) != len(t.Keys) || len(r.Numbers) != len(t.Numbers) {
-			return t, fmt.Errorf("row %d of a table doesn't fit its columns", i)
+			return t, fmt.Errorf("damaged table: row %d doesn't match the columns", i)
 		}
 	}
 	return t, nil

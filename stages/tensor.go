@@ -33,15 +33,15 @@ func (d DType) String() string { return dtypes[d].name }
 // Size returns the bytes of one element, 0 for an unknown type.
 func (d DType) Size() int { return dtypes[d].size }
 
-// A Tensor is a dense array in C order. Its encoding is one byte of type, one of rank, the dimensions as
-// little-endian uint32, and the elements, little-endian.
+// A Tensor is a dense array in C order. Its encoding is one byte for the type, one for the rank, the
+// dimensions as little-endian uint32, and the elements, little-endian.
 type Tensor struct {
 	DType DType
 	Shape []int
 	Raw   []byte // the elements, little-endian
 }
 
-// NewTensor returns a tensor whose elements are those of v, which isn't kept.
+// NewTensor returns a tensor with a copy of the elements v.
 func NewTensor[T uint8 | uint32 | int64 | float32 | float64](v []T, shape ...int) Tensor {
 	n := 1
 	for _, d := range shape {
@@ -78,8 +78,8 @@ func NewTensor[T uint8 | uint32 | int64 | float32 | float64](v []T, shape ...int
 	return t
 }
 
-// Scalar returns the encoding of a single f64, the payload of a score. Every NaN gives the same bytes,
-// whatever processor and operation it came from.
+// Scalar returns the encoding of a single f64, the payload of a score. All NaNs have the same bytes,
+// independent of the processor and operation that produced them.
 func Scalar(x float64) []byte {
 	if math.IsNaN(x) {
 		x = math.NaN()
@@ -96,7 +96,7 @@ func (t Tensor) Len() int {
 	return n
 }
 
-// Encode returns the payload that holds t.
+// Encode returns t as a payload.
 func (t Tensor) Encode() []byte {
 	b := make([]byte, 0, 2+4*len(t.Shape)+len(t.Raw))
 	b = append(b, byte(t.DType), byte(len(t.Shape)))
@@ -106,7 +106,7 @@ func (t Tensor) Encode() []byte {
 	return append(b, t.Raw...)
 }
 
-// DecodeTensor reads a payload written by Encode. The result shares its memory.
+// DecodeTensor decodes a payload written by Encode. The result shares its memory.
 func DecodeTensor(b []byte) (Tensor, error) {
 	if len(b) < 2 {
 		return Tensor{}, fmt.Errorf("a tensor of %d bytes is cut off", len(b))
@@ -135,25 +135,25 @@ func DecodeTensor(b []byte) (Tensor, error) {
 	return t, nil
 }
 
-// Float32s returns the elements as float32, whatever their type; u8 isn't scaled.
+// Float32s returns the elements converted to float32; u8 isn't scaled.
 func (t Tensor) Float32s() []float32 { return convert[float32](t) }
 
-// Float64s returns the elements as float64, whatever their type.
+// Float64s returns the elements converted to float64.
 func (t Tensor) Float64s() []float64 { return convert[float64](t) }
 
-// Int64s returns the elements as int64, whatever their type.
+// Int64s returns the elements converted to int64.
 func (t Tensor) Int64s() []int64 { return convert[int64](t) }
 
-// Uint32s returns the elements as uint32, whatever their type.
+// Uint32s returns the elements converted to uint32.
 func (t Tensor) Uint32s() []uint32 { return convert[uint32](t) }
 
-// NaN and infinities are the numbers all of whose bits of the exponent are set.
+// NaN and infinities are the values with all exponent bits set.
 const (
 	exponent32 = 0xff << 23
 	exponent64 = 0x7ff << 52
 )
 
-// Undefined returns how many elements are NaN or infinite.
+// Undefined returns the number of elements that are NaN or infinite.
 func (t Tensor) Undefined() int {
 	n := 0
 	switch t.DType {
@@ -200,7 +200,7 @@ func convert[T uint32 | int64 | float32 | float64](t Tensor) []T {
 	return out
 }
 
-// ScalarOf reads a payload that holds a single number, such as a score or a label.
+// ScalarOf decodes a payload that holds a single number, such as a score or a label.
 func ScalarOf(b []byte) (float64, error) {
 	t, err := DecodeTensor(b)
 	if err != nil {

@@ -1,11 +1,10 @@
 package stages
 
-// A Variant is one place where the paper that defines a stage and the authors' own code disagree, or where a
-// choice between published definitions had to be made. Parameters choose between them; this is what the
-// reference says of it.
+// A Variant documents where the paper that defines a stage and its authors' code disagree, or where published
+// definitions differ. A parameter chooses between them.
 type Variant struct {
-	Item    string // what is concerned: "normalisation of the curve"
-	Default string // the value of the parameter variant that is taken unasked: "paper", "official"
+	Item    string // what differs: "normalisation of the curve"
+	Default string // the default of the parameter variant: "paper", "official"
 	Differs string // one sentence: what the other values compute instead
-	Golden  string // the test data that pins it down, "" if there is none
+	Golden  string // the test data that verifies it, or ""
 }

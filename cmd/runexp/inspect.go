@@ -224,10 +224,10 @@ func wrap(words []string) string {
 func normalisation(x *registry.Inspection) string {
 	switch {
 	case x.Norm.Training > 0:
-		return fmt.Sprintf("%d of %d nodes normalise by the batch, as in training: export the model in evaluation mode", x.Norm.Training, x.Norm.Apart)
-	case x.Norm.Apart > 0:
-		return fmt.Sprintf("%d nodes apart: rules of their own, such as absLRP's, can see them; LRP merges them into convolutions", x.Norm.Apart)
-	case x.Norm.Merged:
+		return fmt.Sprintf("%d of %d nodes normalise by the batch, as in training: export the model in evaluation mode", x.Norm.Training, x.Norm.Separate)
+	case x.Norm.Separate > 0:
+		return fmt.Sprintf("%d nodes apart: rules of their own, such as absLRP's, can see them; LRP merges them into convolutions", x.Norm.Separate)
+	case x.Norm.Folded:
 		return "merged into convolutions by the exporter, as LRP wants it; rules of its own, such as absLRP's, can't see it\nREADME.md says how to export a model with it apart"
 	}
 	return "none in the file: there was none, or the exporter merged it without a trace"

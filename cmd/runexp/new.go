@@ -201,7 +201,7 @@ func (s *starter) fill(x *registry.Inspection, look registry.Look, model, images
 // right says how often a model is right that is fed by a preset.
 func right(accuracies []registry.Accuracy, preset string) string {
 	i := slices.IndexFunc(accuracies, func(a registry.Accuracy) bool { return a.Preset == preset })
-	return fmt.Sprintf("%d of %d images", accuracies[i].Right, accuracies[i].Images)
+	return fmt.Sprintf("%d of %d images", accuracies[i].Correct, accuracies[i].Images)
 }
 
 // seenFrom returns path relative to dir, or as it is where it's absolute.

@@ -96,7 +96,7 @@ func TestAbsLRPRefuses(t *testing.T) {
 	}
 }
 
-// TestAbsLRPOfProbabilities holds that the map is the same for a model that ends with
+// TestAbsLRPOfProbabilities checks that the map is the same for a model that ends with
 // a softmax, where relevance starts behind it, and the scale of the paper's map.
 func TestAbsLRPOfProbabilities(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))

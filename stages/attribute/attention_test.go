@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestAttentionBits holds that maps don't depend on batches and threads.
+// TestAttentionBits checks that maps don't depend on batches and threads.
 func TestAttentionBits(t *testing.T) {
 	in := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
 	modeltest.InvariantStage(t, RawAttention, RawAttention.NewParams(), "maps", in)
@@ -79,7 +79,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestRolloutOrders holds that both orders differ, and that they don't with one block.
+// TestRolloutOrders checks that both orders differ, and that they don't with one block.
 func TestRolloutOrders(t *testing.T) {
 	in := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
 	for start, same := range map[int]bool{0: false, 2: true} {
@@ -99,7 +99,7 @@ func TestRolloutOrders(t *testing.T) {
 	}
 }
 
-// TestAttentionRefuses holds that methods of attention say why a model doesn't fit.
+// TestAttentionRefuses checks that methods of attention say why a model doesn't fit.
 func TestAttentionRefuses(t *testing.T) {
 	cnn := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	if _, err := stagetest.Try(RawAttention, RawAttention.NewParams(), cnn); err == nil || !strings.Contains(err.Error(), "no attention of tokens to tokens") {

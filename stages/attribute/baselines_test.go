@@ -37,7 +37,7 @@ func baselineItems(images ...[]float32) []stages.Data {
 	return []stages.Data{stagetest.Items(nil, payloads...)}
 }
 
-// TestBaselinesOfParameters holds that images on the port give the bytes of the baseline
+// TestBaselinesOfParameters checks that images on the port give the bytes of the baseline
 // that the parameter names, where they are that baseline.
 func TestBaselinesOfParameters(t *testing.T) {
 	const size = 3 * 32 * 32
@@ -67,7 +67,7 @@ func TestBaselinesOfParameters(t *testing.T) {
 	}
 }
 
-// TestBaselinesComplete holds that maps sum to the difference of the answers to each image
+// TestBaselinesComplete checks that maps sum to the difference of the answers to each image
 // and its own baseline, and that the port completeness has what is left over.
 func TestBaselinesComplete(t *testing.T) {
 	in := officialInput(t, "gapcnn", "smallcnn_io", "unit")
@@ -115,7 +115,7 @@ func TestBaselinesComplete(t *testing.T) {
 	}
 }
 
-// TestBaselinesBits holds that an item's bytes don't depend on the baselines of those that
+// TestBaselinesBits checks that an item's bytes don't depend on the baselines of those that
 // it is computed with.
 func TestBaselinesBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {

@@ -260,7 +260,7 @@ func TestPlusPlusDivides(t *testing.T) {
 	}
 }
 
-// TestAblationOfNothing holds that a map whose weights are shares of 0 is undefined, and
+// TestAblationOfNothing checks that a map whose weights are shares of 0 is undefined, and
 // that its values are counted.
 func TestAblationOfNothing(t *testing.T) {
 	m, err := onnx.ReadFile(modeltest.OfficialPath(t, "gapcnn"))

@@ -44,7 +44,7 @@ func TestOfficialDeepLIFT(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTIsComplete holds that attributions sum to the difference of the answers
+// TestDeepLIFTIsComplete checks that attributions sum to the difference of the answers
 // on nets of every kind, at layers, for either reference and output, where no pool
 // takes part.
 func TestDeepLIFTIsComplete(t *testing.T) {
@@ -71,7 +71,7 @@ func TestDeepLIFTIsComplete(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTOfPools holds that its rule for pools leaves less over than derivatives.
+// TestDeepLIFTOfPools checks that its rule for pools leaves less over than derivatives.
 func TestDeepLIFTOfPools(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	total := map[string]float64{}
@@ -90,7 +90,7 @@ func TestDeepLIFTOfPools(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTBits holds that maps don't depend on batches and threads, nor on who is
+// TestDeepLIFTBits checks that maps don't depend on batches and threads, nor on who is
 // beside. The last net is so large that there are numbers in places in which
 // kernels treat them otherwise.
 func TestDeepLIFTBits(t *testing.T) {

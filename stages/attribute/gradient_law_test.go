@@ -55,7 +55,7 @@ func tappedAt(layer string) Tapped {
 	return p
 }
 
-// TestGradientBits holds that maps don't depend on batches and threads.
+// TestGradientBits checks that maps don't depend on batches and threads.
 func TestGradientBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")
@@ -129,7 +129,7 @@ func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []fl
 	return mapsOf(t, Occlusion, o, one)[0][0]
 }
 
-// TestIntegratedGradientsAreComplete holds that attributions sum to the fall of
+// TestIntegratedGradientsAreComplete checks that attributions sum to the fall of
 // the answer, at the input and at inner layers, for any baseline and output.
 func TestIntegratedGradientsAreComplete(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
@@ -164,7 +164,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 	}
 }
 
-// TestSmoothGradWithoutNoise holds that it is the gradient.
+// TestSmoothGradWithoutNoise checks that it is the gradient.
 func TestSmoothGradWithoutNoise(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for mean, of := range map[string]func(float64) float64{
@@ -185,7 +185,7 @@ func TestSmoothGradWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseIsOfTheImage holds that noise depends on the seed and the image, and
+// TestNoiseIsOfTheImage checks that noise depends on the seed and the image, and
 // not on which images come before it.
 func TestNoiseIsOfTheImage(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")

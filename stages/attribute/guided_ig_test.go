@@ -61,7 +61,7 @@ func sum(values []float64) float64 {
 	return s
 }
 
-// TestGuidedIGWithoutLeeway holds that a path that may not leave the straight line
+// TestGuidedIGWithoutLeeway checks that a path that may not leave the straight line
 // gives integrated gradients by the left rule.
 func TestGuidedIGWithoutLeeway(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
@@ -76,7 +76,7 @@ func TestGuidedIGWithoutLeeway(t *testing.T) {
 	}
 }
 
-// TestGuidedPathIsComplete holds that what many short steps gather sums to the
+// TestGuidedPathIsComplete checks that what many short steps gather sums to the
 // difference of a function's values at the ends, whatever way they take.
 func TestGuidedPathIsComplete(t *testing.T) {
 	from, to := []float32{0, -1, 2, 0.5}, []float32{1, 3, -2, 0.5}

@@ -27,7 +27,7 @@ func behind(t *testing.T, name string, end func(f *onnx.Fragment, m *onnx.Model,
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
 
-// TestHeads holds that a method explains the same logit whatever makes probabilities of
+// TestHeads checks that a method explains the same logit whatever makes probabilities of
 // it: LRP and DeepLIFT too, which know no way back through a logarithm of a softmax.
 func TestHeads(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
@@ -65,7 +65,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestOneOutput holds that a single Sigmoid is explained by its logit: where its
+// TestOneOutput checks that a single Sigmoid is explained by its logit: where its
 // probability is 1 in float32, and where it is below ½, relevance too; and that the
 // probability's derivative is p(1 − p) of the logit's.
 func TestOneOutput(t *testing.T) {

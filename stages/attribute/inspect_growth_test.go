@@ -78,7 +78,7 @@ func chained(t testing.TB, pattern []byte, n int) string {
 	return modeltest.File(t, m)
 }
 
-// FuzzInspectGrowth holds that an inspection, which tries every method, takes time in
+// FuzzInspectGrowth checks that an inspection, which tries every method, takes time in
 // proportion to a net's nodes: of four times as many, at most eight times as long, where
 // what grows with their square would take sixteen times.
 func FuzzInspectGrowth(f *testing.F) {

@@ -37,7 +37,7 @@ func convolved(t *testing.T, strides [][]int64, behind func(i int, x string) []*
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
 
-// TestFinalLayer holds that the final layer of a net whose strides shorten one axis is its
+// TestFinalLayer checks that the final layer of a net whose strides shorten one axis is its
 // last, and that one which most of the net comes behind is told of.
 func TestFinalLayer(t *testing.T) {
 	modeltest.Runtime(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLayerNames holds that values are offered for a wrong layer and weights aren't, and
+// TestLayerNames checks that values are offered for a wrong layer and weights aren't, and
 // that what a softmax of tokens makes isn't taken for feature maps.
 func TestLayerNames(t *testing.T) {
 	modeltest.Runtime(t)

@@ -40,7 +40,7 @@ func atLayers(layer string) map[string]struct {
 	}
 }
 
-// TestMapsAtLayers holds that maps of all layers have the image's size, and say that
+// TestMapsAtLayers checks that maps of all layers have the image's size, and say that
 // places differ.
 func TestMapsAtLayers(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
@@ -60,7 +60,7 @@ func TestMapsAtLayers(t *testing.T) {
 	}
 }
 
-// TestMapsOfLayersSize holds that a map of the layer's size becomes, enlarged, the
+// TestMapsOfLayersSize checks that a map of the layer's size becomes, enlarged, the
 // one of the image's.
 func TestMapsOfLayersSize(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
@@ -75,7 +75,7 @@ func TestMapsOfLayersSize(t *testing.T) {
 	}
 }
 
-// TestHiResCAMIsComplete holds that, for a net that averages the last layer's places
+// TestHiResCAMIsComplete checks that, for a net that averages the last layer's places
 // and has one linear layer behind, the maps of two classes differ in sum by the
 // difference of the logits, biases apart.
 func TestHiResCAMIsComplete(t *testing.T) {
@@ -112,7 +112,7 @@ func TestPlanes(t *testing.T) {
 	}
 }
 
-// TestChannelsOfLayers holds that maps may keep the channels of an inner layer, at its own
+// TestChannelsOfLayers checks that maps may keep the channels of an inner layer, at its own
 // size, and sum to the maps that don't; methods that see places alone have one channel.
 func TestChannelsOfLayers(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")

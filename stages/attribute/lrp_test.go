@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLRPConservationTable holds that the accounts begin with the logit, that every
+// TestLRPConservationTable checks that the accounts begin with the logit, that every
 // line adds up, and that what reaches the image is what its map sums to.
 func TestLRPConservationTable(t *testing.T) {
 	a := read(t, "zennit_lrp", "smallcnn_img0.npz")
@@ -54,7 +54,7 @@ func TestLRPConservationTable(t *testing.T) {
 	}
 }
 
-// TestRelevanceAtLayers holds that methods of relevance make maps at every layer, of a
+// TestRelevanceAtLayers checks that methods of relevance make maps at every layer, of a
 // net of convolutions and of a transformer.
 func TestRelevanceAtLayers(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
@@ -103,7 +103,7 @@ func TestRelevanceRefuses(t *testing.T) {
 	}
 }
 
-// TestFirstOfPresets holds that a preset without a rule for first layers takes one, and
+// TestFirstOfPresets checks that a preset without a rule for first layers takes one, and
 // that one which has its own refuses another.
 func TestFirstOfPresets(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
@@ -124,7 +124,7 @@ func TestFirstOfPresets(t *testing.T) {
 	}
 }
 
-// TestRelevanceLost holds that maps that have lost most of the relevance that they started
+// TestRelevanceLost checks that maps that have lost most of the relevance that they started
 // with give a warning, of one reason, and that default parameters keep it on nets
 // with and without attention.
 func TestRelevanceLost(t *testing.T) {

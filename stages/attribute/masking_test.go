@@ -97,7 +97,7 @@ func officialInput(t *testing.T, net, io, preset string) map[string][]stages.Dat
 	}
 }
 
-// TestBatchAndThreads holds that maps don't depend on how they're computed.
+// TestBatchAndThreads checks that maps don't depend on how they're computed.
 func TestBatchAndThreads(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")
@@ -123,7 +123,7 @@ func mapsOf(t *testing.T, s stages.Stage, params any, in map[string][]stages.Dat
 	return out
 }
 
-// TestWholeWindow holds that a window over everything gives the fall from the
+// TestWholeWindow checks that a window over everything gives the fall from the
 // image to the baseline, for every target and output.
 func TestWholeWindow(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
@@ -172,7 +172,7 @@ func TestWholeWindow(t *testing.T) {
 	}
 }
 
-// TestTargetDifference holds that a target of two classes explains the difference
+// TestTargetDifference checks that a target of two classes explains the difference
 // of their logits.
 func TestTargetDifference(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
@@ -231,7 +231,7 @@ func TestCommonRefuses(t *testing.T) {
 	}
 }
 
-// TestRISEMasksAreFair holds that masks show a share p of the image on average
+// TestRISEMasksAreFair checks that masks show a share p of the image on average
 // everywhere, which the division by p relies on, and stay in [0,1].
 func TestRISEMasksAreFair(t *testing.T) {
 	const n, h, w, p = 4000, 9, 14, 0.3
@@ -254,7 +254,7 @@ func TestRISEMasksAreFair(t *testing.T) {
 	}
 }
 
-// TestRISEOfOneCell holds that a grid of one cell shows all or nothing.
+// TestRISEOfOneCell checks that a grid of one cell shows all or nothing.
 func TestRISEOfOneCell(t *testing.T) {
 	m := drawMasks(rand.New(rand.NewPCG(1, 2)), 20, 1, 0.5, 3, 3)
 	mask := make([]float32, 9)

@@ -91,7 +91,7 @@ func begins(variant string, side, stride, size int) (at []int) {
 	return at
 }
 
-// TestOcclusionOfSquares holds that one number is the same window as two equal ones.
+// TestOcclusionOfSquares checks that one number is the same window as two equal ones.
 func TestOcclusionOfSquares(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	var sums []stages.Digest

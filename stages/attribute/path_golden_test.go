@@ -89,7 +89,7 @@ func TestOfficialAGI(t *testing.T) {
 	}
 }
 
-// TestAGIAddsUp holds that steps that go on lose, in sum, what the answer loses
+// TestAGIAddsUp checks that steps that go on lose, in sum, what the answer loses
 // from the image to where they end.
 func TestAGIAddsUp(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")

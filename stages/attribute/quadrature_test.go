@@ -34,7 +34,7 @@ func TestQuadrature(t *testing.T) {
 	}
 }
 
-// TestGaussLegendreIsExact holds that n samples integrate powers below 2n, and
+// TestGaussLegendreIsExact checks that n samples integrate powers below 2n, and
 // not the next.
 func TestGaussLegendreIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 20, 32, 50, 101} {
@@ -57,7 +57,7 @@ func TestGaussLegendreIsExact(t *testing.T) {
 	}
 }
 
-// TestQuadratureOfOne holds that one sample is allowed where it makes sense.
+// TestQuadratureOfOne checks that one sample is allowed where it makes sense.
 func TestQuadratureOfOne(t *testing.T) {
 	for rule, want := range map[string]float64{"gauss-legendre": 0.5, "left": 0, "right": 1, "middle": 0.5, "linspace-mean": 0} {
 		at, weights := quadrature(rule, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-// TestShelf holds that slots that share programs, and lose them to one another because
+// TestShelf checks that slots that share programs, and lose them to one another because
 // there's room for hardly any, make the bytes that a slot alone makes.
 func TestShelf(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")

@@ -32,7 +32,7 @@ func (s *asked) Share(key string, weight int64, make func() (io.Closer, error)) 
 	return s.Keep(key, weight, make)
 }
 
-// TestTogether holds that methods side by side on one slot make the outputs, byte for
+// TestTogether checks that methods side by side on one slot make the outputs, byte for
 // byte, that each makes alone; that few programs answer all their questions; and that no
 // answer is left lying.
 func TestTogether(t *testing.T) {
@@ -119,7 +119,7 @@ func sideBySide(t *testing.T, in map[string][]stages.Data, cells []stages.Beside
 	}
 }
 
-// TestLeftLying holds that answers for a stage that never came do no harm to what comes
+// TestLeftLying checks that answers for a stage that never came do no harm to what comes
 // later: of the same image, of it twice, and of others between.
 func TestLeftLying(t *testing.T) {
 	all := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")

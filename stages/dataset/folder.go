@@ -15,46 +15,45 @@ import (
 
 // FolderParams are the parameters of [Folder].
 type FolderParams struct {
-	Path        string       `yaml:"path" doc:"the folder that holds the images" file:"read"`
-	List        string       `yaml:"list" doc:"a CSV file with the columns file and label; labels.csv in the folder is taken unasked" file:"read"`
-	Names       string       `yaml:"names" doc:"a text file with one class name a line; line i, from 0, names class i" file:"read"`
-	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the shape; 0 leaves it as it is" min:"0" max:"16384"`
-	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square or height and width as 240x320 or [240, 320]; none leaves it as it is"`
-	Crop        picture.Size `yaml:"crop" doc:"what is cut from the middle, after resizing; written as size is"`
-	Orientation string       `yaml:"orientation" doc:"which way up photographs are: as their EXIF block says and every viewer shows them, or as the sensor stored them and Pillow's open gives them" choices:"exif|sensor"`
-	Filter      string       `yaml:"filter" doc:"how pixels are interpolated; both average when shrinking" choices:"bilinear|bicubic"`
-	Corrupt     string       `yaml:"corrupt" doc:"what to do about files that can't be decoded: fail, naming them, or go on without them, saying which" choices:"fail|skip"`
+	Path        string       `yaml:"path" doc:"the folder of the images" file:"read"`
+	List        string       `yaml:"list" doc:"a CSV file with the columns file and label; default: labels.csv in the folder, if it exists" file:"read"`
+	Names       string       `yaml:"names" doc:"a text file with one class name per line; line i, from 0, names class i" file:"read"`
+	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the aspect ratio; 0: no resizing" min:"0" max:"16384"`
+	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square, or height and width as 240x320 or [240, 320]; default: no resizing"`
+	Crop        picture.Size `yaml:"crop" doc:"centre crop after resizing, in the format of size; default: no crop"`
+	Orientation string       `yaml:"orientation" doc:"exif: rotate by the EXIF orientation, as image viewers do; sensor: ignore it, as Pillow's open does" choices:"exif|sensor"`
+	Filter      string       `yaml:"filter" doc:"interpolation; both filters antialias when downsampling" choices:"bilinear|bicubic"`
+	Corrupt     string       `yaml:"corrupt" doc:"files that can't be decoded: fail reports an error that names them, skip leaves them out with a warning" choices:"fail|skip"`
 }
 
-// Validate refuses two sizes at once, and a missing path.
+// Validate rejects a missing path, and resize together with size.
 func (p *FolderParams) Validate() error {
 	if p.Path == "" {
-		return stages.BadField("path", "path is missing: the folder that holds the images")
+		return stages.BadField("path", "path is required: the folder of the images")
 	}
 	if p.Resize > 0 && !p.Size.IsZero() {
 		return stages.BadField("resize",
-			"resize and size exclude each other: resize keeps the shape, size gives it")
+			"resize and size are mutually exclusive: resize keeps the aspect ratio, size sets it")
 	}
 	return nil
 }
 
-// Folder reads photographs. It makes 8-bit RGB images with the very pixels that Pillow and torchvision's
-// Resize and CenterCrop give, turned as Pillow's exif_transpose turns them. An item's id is the file's path
-// in the folder, with slashes. A file that is skipped makes no item on any port; without classes there are no
-// labels.
+// Folder reads photographs into 8-bit RGB images, bit-identical to Pillow with torchvision's Resize and
+// CenterCrop, after Pillow's exif_transpose. An item's id is the file's path relative to the folder, with
+// slashes. A skipped file has no item on any port; without classes there are no labels.
 //
-// Facts: height and width on images where size or crop fixes them; classes and labels (newline-separated
-// names) on labels where names, class folders or a list of class names tell them.
+// Facts: height and width on images if size or crop fixes them; classes and labels (newline-separated names)
+// on labels if names, class folders or a CSV list with names define them.
 var Folder = stages.New(stages.Def[FolderParams]{
 	Name: "dataset/folder",
 	Doc: `labelled photographs from a folder
 
-Classes come from a CSV list with the columns file and label (a number, or a name;
-names are numbered in sorted order), or from one folder a class, in sorted order,
-or, where names is given, from the line that begins with the folder's name. Images
-that lie in the folder itself have no label. Reads JPEG, PNG, WebP and BMP, known by
-their content; grey is repeated, transparency dropped, and the EXIF
-orientation applied before images are resized.`,
+Classes are defined by a CSV list with the columns file and label (a number, or a
+name; names are numbered in sorted order), or by one folder per class, numbered in
+sorted order or, if names is given, by the line that starts with the folder's name.
+Images in the folder itself are unlabelled. Reads JPEG, PNG, WebP and BMP, detected
+by content; grey images become RGB, the alpha channel is dropped, and the EXIF
+orientation is applied before resizing.`,
 	Version:  2,
 	Relation: stages.Expand,
 	Outputs: []stages.Port{
@@ -92,7 +91,7 @@ func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.F
 	return map[string]stages.Facts{"images": images, "labels": labels}, nil
 }
 
-// named is how many files an error lists before it counts the rest.
+// named is the number of files that an error lists before it counts the rest.
 const named = 10
 
 func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
@@ -131,19 +130,19 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 			list = fmt.Sprintf("%s; and %d more", list, len(bad)-named)
 		}
 		if p.Corrupt == "fail" {
-			return fmt.Errorf("of %d files %d can't be read (corrupt: skip goes on without them): %s",
-				e.Len(), len(bad), list)
+			return fmt.Errorf("%d of %d files can't be read (corrupt: skip leaves them out): %s",
+				len(bad), e.Len(), list)
 		}
-		e.Warn("of %d files %d are skipped: %s", e.Len(), len(bad), list)
+		e.Warn("%d of %d files are skipped: %s", len(bad), e.Len(), list)
 	}
 	e.Done(e.Len())
 	return nil
 }
 
-// maxImage bounds the file of an image.
+// maxImage limits the size of an image file.
 const maxImage = 1 << 28
 
-// readImage returns the payload made from a file.
+// readImage decodes a file and returns its payload.
 func readImage(p FolderParams, file string) ([]byte, error) {
 	b, err := stages.ReadFile(file, maxImage)
 	if err != nil {
@@ -178,7 +177,7 @@ func readImage(p FolderParams, file string) ([]byte, error) {
 	return stages.NewTensor(m.Planes(), 3, m.H, m.W).Encode(), nil
 }
 
-// A source's note is its label, so that a changed label makes another payload.
+// A source's note is its label, so that the payloads change with the label.
 const unlabelled = "unlabelled"
 
 func noteOf(label int) string {
@@ -188,7 +187,7 @@ func noteOf(label int) string {
 	return "label=" + strconv.Itoa(label)
 }
 
-// noteLabel reads what noteOf wrote; -1 for none.
+// noteLabel parses a note written by noteOf; -1 means unlabelled.
 func noteLabel(s stages.Source) (int64, error) {
 	if s.Note == unlabelled {
 		return -1, nil

@@ -17,16 +17,16 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A listing is what a folder holds.
+// A listing is the content of a folder.
 type listing struct {
 	sources []stages.Source
-	classes []string // names by number; nil where nothing tells them
+	classes []string // names by class number; nil if there are none
 }
 
-// maxLabel bounds class numbers, so that a slip in a list is noticed.
+// maxLabel limits class numbers, so that typing errors in a list are detected.
 const maxLabel = 1 << 24
 
-// listFolder lists images in a fixed order: that of the CSV file, else sorted by path.
+// listFolder lists images in a deterministic order: that of the CSV file, otherwise sorted by path.
 func listFolder(p FolderParams) (*listing, error) {
 	info, err := os.Stat(p.Path)
 	if err != nil {
@@ -54,7 +54,7 @@ func listFolder(p FolderParams) (*listing, error) {
 	return walkFolder(p.Path, names)
 }
 
-// readNames reads one class name a line. Line breaks at the end don't count.
+// readNames reads one class name per line. Trailing line breaks are ignored.
 func readNames(file string) ([]string, error) {
 	b, err := readText(file)
 	if err != nil {
@@ -62,19 +62,19 @@ func readNames(file string) ([]string, error) {
 	}
 	text := strings.TrimRight(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n")
 	if text == "" {
-		return nil, fmt.Errorf("%q names no class", file)
+		return nil, fmt.Errorf("%q is empty: one class name per line is needed", file)
 	}
 	names := strings.Split(text, "\n")
 	for i, n := range names {
 		names[i] = strings.TrimSpace(n)
 		if names[i] == "" {
-			return nil, fmt.Errorf("%s:%d: a class without a name", file, i+1)
+			return nil, fmt.Errorf("%s:%d: empty line: one class name per line is needed", file, i+1)
 		}
 	}
 	return names, nil
 }
 
-// maxText bounds lists and names: ImageNet's list has 50 MB.
+// maxText limits lists and names; ImageNet's list has 50 MB.
 const maxText = 1 << 28
 
 func readText(file string) ([]byte, error) {
@@ -84,7 +84,7 @@ func readText(file string) ([]byte, error) {
 	}
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
-		return nil, fmt.Errorf("%q isn't text in UTF-8", file)
+		return nil, fmt.Errorf("%q isn't UTF-8 text", file)
 	}
 	return b, nil
 }
@@ -112,31 +112,29 @@ func readList(folder, list string, names []string) (*listing, error) {
 		}
 		id := path.Clean(e.file)
 		if first := seen[id]; first > 0 {
-			return nil, fmt.Errorf("%s:%d: the file %q stands on line %d already", list, e.line, e.file,
-				first)
+			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", list, e.line, e.file, first)
 		}
 		seen[id] = e.line
 		label, err := strconv.Atoi(e.label)
 		switch {
 		case err != nil && number:
-			return nil, fmt.Errorf("%s:%d: the label %q isn't a number, as others in the file are", list,
-				e.line, e.label)
+			return nil, fmt.Errorf("%s:%d: label %q isn't a number, unlike the first label",
+				list, e.line, e.label)
 		case err != nil || !number && names == nil:
 			if label = classNamed(classes, e.label); label < 0 {
-				return nil, fmt.Errorf("%s:%d: no class is called %q", list, e.line, e.label)
+				return nil, fmt.Errorf("%s:%d: unknown class %q", list, e.line, e.label)
 			}
 		case label < 0 || label > maxLabel:
-			return nil, fmt.Errorf("%s:%d: the label %d isn't between 0 and %d", list, e.line, label,
-				maxLabel)
+			return nil, fmt.Errorf("%s:%d: label %d isn't between 0 and %d", list, e.line, label, maxLabel)
 		case names != nil && label >= len(names):
-			return nil, fmt.Errorf("%s:%d: the label %d has no name: there are %d", list, e.line, label,
-				len(names))
+			return nil, fmt.Errorf("%s:%d: label %d has no name: there are %d names",
+				list, e.line, label, len(names))
 		}
 		file := filepath.Join(folder, filepath.FromSlash(id))
 		if info, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("%s:%d: the file %q: %w", list, e.line, e.file, plain(err))
+			return nil, fmt.Errorf("%s:%d: file %q: %w", list, e.line, e.file, plain(err))
 		} else if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s:%d: %q isn't a file", list, e.line, e.file)
+			return nil, fmt.Errorf("%s:%d: %q isn't a regular file", list, e.line, e.file)
 		}
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
 	}
@@ -146,7 +144,7 @@ func readList(folder, list string, names []string) (*listing, error) {
 	return l, nil
 }
 
-// classesOf returns the sorted names where labels are names. Labels are numbers if the first of them is one.
+// classesOf returns the sorted class names, or number = true if labels are numbers. The first label decides.
 func classesOf(entries []entry) (classes []string, number bool) {
 	if len(entries) > 0 {
 		if _, err := strconv.Atoi(entries[0].label); err == nil {
@@ -160,8 +158,8 @@ func classesOf(entries []entry) (classes []string, number bool) {
 	return slices.Compact(classes), false
 }
 
-// classNamed finds a class by its name, or by the first word of it: lists of class names often begin with the
-// name of the class's folder.
+// classNamed finds a class by its name or by the first word of its name: lists of class names often start
+// each line with the name of the class's folder.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
@@ -190,7 +188,7 @@ func readCSV(file string) ([]entry, error) {
 	}
 	for _, name := range []string{"file", "label"} {
 		if _, ok := at[name]; !ok {
-			return nil, fmt.Errorf("%s:1: there is no column %q, only %q: the first line names the columns",
+			return nil, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns",
 				file, name, head)
 		}
 	}
@@ -205,16 +203,16 @@ func readCSV(file string) ([]entry, error) {
 		}
 		line, _ := r.FieldPos(0)
 		if len(record) != len(head) {
-			return nil, fmt.Errorf("%s:%d: %d fields where the first line has %d", file, line, len(record),
-				len(head))
+			return nil, fmt.Errorf("%s:%d: %d fields, the first line has %d",
+				file, line, len(record), len(head))
 		}
 		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]),
 			line: line}
 		if e.file == "" || e.label == "" {
-			return nil, fmt.Errorf("%s:%d: a line without a file or without a label", file, line)
+			return nil, fmt.Errorf("%s:%d: missing file or label", file, line)
 		}
 		if strings.ContainsAny(e.label+e.file, "\n\r") {
-			return nil, fmt.Errorf("%s:%d: a line break inside a field", file, line)
+			return nil, fmt.Errorf("%s:%d: line break inside a field", file, line)
 		}
 		entries = append(entries, e)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestFolderOrientation holds that photographs are turned as viewers turn them, before anything is cut off,
-// unless the sensor's rows are asked for.
+// TestFolderOrientation checks that photographs are rotated by their EXIF orientation before cropping, unless
+// orientation is sensor.
 func TestFolderOrientation(t *testing.T) {
-	const header = 8 + 25 // the signature, and IHDR
+	const header = 8 + 25 // the signature and IHDR
 	file := dot(4, 2, color.White)
 	chunk :=
 		"eXIfMM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"

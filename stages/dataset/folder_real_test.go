@@ -12,9 +12,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Real nets get exactly as many of real photographs right as with the tools that their manifest's numbers
-// were found with. Decoding JPEG with the standard library's arithmetic, which is a few levels off, changes
-// one of the 250.
+// TestFolderTopOne checks that published nets classify exactly as many photographs correctly as in the run
+// that made their manifest. Decoding JPEG with the standard library, which is a few levels off, changes one
+// of the 250.
 func TestFolderTopOne(t *testing.T) {
 	data := modeltest.Data(t)
 	at224 := picture.Size{H: 224, W: 224}

@@ -31,7 +31,7 @@ func dot(w, h int, c color.Color) string {
 	return b.String()
 }
 
-// folderOf writes files, named by their path, and returns their folder.
+// folderOf writes files given by path and returns their folder.
 func folderOf(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func defaults(path string) *FolderParams {
 	return p
 }
 
-// sourceLines writes sources as "id note".
+// sourceLines formats sources as "id note".
 func sourceLines(t testing.TB, p *FolderParams) []string {
 	t.Helper()
 	sources, err := Folder.Sources(p, nil)
@@ -158,7 +158,7 @@ func TestFolderFollowsLinks(t *testing.T) {
 	}
 	link(dir, "cat/loop")
 	if _, err := Folder.Sources(defaults(dir), nil); err == nil ||
-		!strings.Contains(err.Error(), "leads back") {
+		!strings.Contains(err.Error(), "points to a folder that contains it") {
 		t.Errorf("a loop of links gives the error %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "cat/loop")); err != nil {
@@ -177,38 +177,38 @@ func TestFolderErrors(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"empty":          {nil, "holds no JPEG, PNG, WebP or BMP file, but 0 others"},
-		"other files":    {map[string]string{"a.txt": "", "b.gif": ""}, "but 2 others"},
-		"an empty class": {map[string]string{"cat/a.png": px, "dog/a.txt": ""}, `dog" holds no JPEG`},
+		"empty":          {nil, "contains no JPEG, PNG, WebP or BMP file (other files: 0)"},
+		"other files":    {map[string]string{"a.txt": "", "b.gif": ""}, "(other files: 2)"},
+		"an empty class": {map[string]string{"cat/a.png": px, "dog/a.txt": ""}, `dog" contains no JPEG`},
 		"loose images": {map[string]string{"cat/a.png": px, "a.png": px},
-			"1 images beside its class folders"},
+			"1 images next to class folders"},
 		"an empty list": {map[string]string{"labels.csv": ""}, `labels.csv" is empty`},
 		"a header only": {map[string]string{"labels.csv": "file,label\n"}, "lists no files"},
 		"no header": {map[string]string{"labels.csv": "a.png,1\n"},
-			`labels.csv:1: there is no column "file", only ["a.png" "1"]`},
+			`labels.csv:1: no column "file" among ["a.png" "1"]`},
 		"no label": {map[string]string{"labels.csv": "file,class\na.png,1\n"},
-			`there is no column "label"`},
+			`no column "label"`},
 		"a short line": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,1\na.png\n"},
-			"labels.csv:3: 1 fields where the first line has 2"},
+			"labels.csv:3: 1 fields, the first line has 2"},
 		"an empty field": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,\n"},
-			"labels.csv:2: a line without a file or without a label"},
+			"labels.csv:2: missing file or label"},
 		"a file twice": {map[string]string{"a.png": px,
 			"labels.csv": "file,label\na.png,1\n\n./a.png,2\n"},
-			`labels.csv:4: the file "./a.png" stands on line 2 already`},
+			`labels.csv:4: duplicate file "./a.png": first on line 2`},
 		"no such file": {map[string]string{"labels.csv": "file,label\nb.png,1\n"},
-			`labels.csv:2: the file "b.png": no such file`},
+			`labels.csv:2: file "b.png": no such file`},
 		"a folder": {map[string]string{"b/a.png": px, "labels.csv": "file,label\nb,1\n"},
-			`"b" isn't a file`},
+			`"b" isn't a regular file`},
 		"outside": {map[string]string{"labels.csv": "file,label\n../b.png,1\n"},
 			"isn't inside the folder"},
 		"a name amid numbers": {map[string]string{"a.png": px, "b.png": px,
 			"labels.csv": "file,label\na.png,1\nb.png,cat\n"},
-			`labels.csv:3: the label "cat" isn't a number`},
+			`labels.csv:3: label "cat" isn't a number`},
 		"a negative number": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,-1\n"},
-			"the label -1 isn't between 0"},
+			"label -1 isn't between 0"},
 		"a stray quote": {map[string]string{"labels.csv": "file,label\na\"b.png,1\n"}, "labels.csv:2:2: "},
 		"an open quote": {map[string]string{"labels.csv": "file,label\n\"a.png,1\n"}, "labels.csv:"},
-		"UTF-16":        {map[string]string{"labels.csv": "\xff\xfef\x00i\x00"}, "isn't text in UTF-8"},
+		"UTF-16":        {map[string]string{"labels.csv": "\xff\xfef\x00i\x00"}, "isn't UTF-8 text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Folder.Sources(defaults(folderOf(t, tc.files)), nil)
@@ -227,9 +227,9 @@ func TestFolderErrors(t *testing.T) {
 		"no such folder": {func(p *FolderParams) { p.Path += "x" }, "no such file"},
 		"not a folder":   {func(p *FolderParams) { p.Path += "/a.png" }, "isn't a folder"},
 		"a label past names": {func(p *FolderParams) { p.Names = dir + "/names" },
-			"labels.csv:2: the label 5 has no name: there are 2"},
+			"labels.csv:2: label 5 has no name: there are 2 names"},
 		"a nameless class": {func(p *FolderParams) { p.Names = dir + "/gap" },
-			"gap:2: a class without a name"},
+			"gap:2: empty line"},
 		"no such list":        {func(p *FolderParams) { p.List = dir + "/none.csv" }, "no such file"},
 		"no such class names": {func(p *FolderParams) { p.Names = dir + "/none" }, "no such file"},
 	} {
@@ -291,7 +291,7 @@ func TestFolderCorruptFiles(t *testing.T) {
 		"b/text.webp": "hello", "b/z.jpg": good}
 	p := defaults(folderOf(t, files))
 	_, err := stagetest.Try(Folder, p, nil)
-	for _, want := range []string{"of 5 files 3 can't be read", "corrupt: skip",
+	for _, want := range []string{"3 of 5 files can't be read", "corrupt: skip",
 		`"a/cut.png": a truncated PNG file`, `"b/empty.jpg": an empty file`,
 		`"b/text.webp": neither JPEG, PNG, WebP nor BMP`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -303,12 +303,12 @@ func TestFolderCorruptFiles(t *testing.T) {
 	if len(r.Payloads["images"]) != 2 || len(r.Payloads["labels"]) != 2 {
 		t.Errorf("%d images and %d labels are left", len(r.Payloads["images"]), len(r.Payloads["labels"]))
 	}
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "of 5 files 3 are skipped") {
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "3 of 5 files are skipped") {
 		t.Errorf("warned %q", r.Warnings)
 	}
 }
 
-// What each file becomes doesn't depend on what else is in the chunk.
+// TestFolderChunks checks that a file's payloads don't depend on the other files of its chunk.
 func TestFolderChunks(t *testing.T) {
 	files := map[string]string{}
 	for i := range 12 {

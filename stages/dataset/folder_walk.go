@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// walkFolder lists one folder a class, or, where images lie in the folder itself, images without labels.
+// walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
 func walkFolder(folder string, names []string) (*listing, error) {
 	w := walker{}
 	top, err := w.entries(folder)
@@ -35,7 +35,7 @@ func walkFolder(folder string, names []string) (*listing, error) {
 		label := len(classes)
 		if names != nil {
 			if label = classNamed(names, e.name); label < 0 {
-				return nil, fmt.Errorf("no class is called like the folder %q", e.file)
+				return nil, fmt.Errorf("names has no class for the folder %q", e.file)
 			}
 		}
 		before := len(found)
@@ -43,16 +43,16 @@ func walkFolder(folder string, names []string) (*listing, error) {
 			return nil, err
 		}
 		if len(found) == before && names == nil {
-			return nil, fmt.Errorf("the class folder %q holds no JPEG, PNG, WebP or BMP file", e.file)
+			return nil, fmt.Errorf("the class folder %q contains no JPEG, PNG, WebP or BMP file", e.file)
 		}
 		classes = append(classes, e.name)
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("the folder %q holds no JPEG, PNG, WebP or BMP file, but %d others", folder,
-			w.others)
+		return nil, fmt.Errorf("the folder %q contains no JPEG, PNG, WebP or BMP file (other files: %d)",
+			folder, w.others)
 	case loose > 0 && loose < len(found):
-		return nil, fmt.Errorf("%q holds %d images beside its class folders: move them into one, or list "+
+		return nil, fmt.Errorf("%q contains %d images next to class folders: move them into one, or list "+
 			"them in a CSV file", folder, loose)
 	case names != nil:
 		classes = names
@@ -71,13 +71,13 @@ type found struct {
 	label    int
 }
 
-// A walker lists folders, following links.
+// A walker lists folders recursively, following links.
 type walker struct {
-	others int      // files that aren't images
-	inside []string // the real paths of the folders above, to notice loops
+	others int      // number of files that aren't images
+	inside []string // the real paths of the enclosing folders, to detect loops
 }
 
-// A node is a file or folder; id is its path from the top, with slashes.
+// A node is a file or folder; id is its path relative to the top, with slashes.
 type node struct {
 	name, id, file string
 	dir            bool
@@ -85,7 +85,7 @@ type node struct {
 
 func (n node) at(label int) found { return found{n.id, n.file, label} }
 
-// entries lists a folder, sorted. Hidden files are left out.
+// entries returns the sorted entries of a folder, without hidden files.
 func (w *walker) entries(folder string) ([]node, error) {
 	list, err := os.ReadDir(folder)
 	if err != nil {
@@ -109,14 +109,14 @@ func (w *walker) entries(folder string) ([]node, error) {
 	return out, nil
 }
 
-// below adds the images in the folder n and in its folders.
+// below appends the images in the folder n and its subfolders.
 func (w *walker) below(to []found, n node, label int) ([]found, error) {
 	real, err := filepath.EvalSymlinks(n.file)
 	if err != nil {
 		return nil, fmt.Errorf("folder %q: %w", n.file, plain(err))
 	}
 	if slices.Contains(w.inside, real) {
-		return nil, fmt.Errorf("the link %q leads back to a folder it lies in", n.file)
+		return nil, fmt.Errorf("the link %q points to a folder that contains it", n.file)
 	}
 	w.inside = append(w.inside, real)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
@@ -148,8 +148,7 @@ func isImage(name string) bool {
 	return false
 }
 
-// plain drops the operation and the path from an error of the file system: the messages here name the file
-// themselves.
+// plain strips the operation and the path from a file system error: messages here name the file already.
 func plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

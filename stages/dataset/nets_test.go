@@ -11,10 +11,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// quickstart holds the nets trained on these draws.
+// quickstart is the folder of the nets trained on these draws.
 const quickstart = "../../experiments/quickstart"
 
-// parts says which nets there are and how many nodes of what makes each its kind.
+// parts lists the nets, with the number of nodes that characterise each architecture.
 var parts = map[string]map[string]int{
 	"vgg":        {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 0},
 	"vgg-b":      {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 0},
@@ -29,7 +29,7 @@ var parts = map[string]map[string]int{
 		"BatchNormalization": 0},
 }
 
-// TestNetsSize keeps the nets small enough to live in the repository, and the list in README.md true.
+// TestNetsSize keeps the nets small enough for the repository, and their list in README.md up to date.
 func TestNetsSize(t *testing.T) {
 	files, err := filepath.Glob(quickstart + "/*.onnx")
 	if err != nil {
@@ -64,8 +64,8 @@ func TestNetsSize(t *testing.T) {
 	}
 }
 
-// TestNetsParts checks that the files hold the parts that attribution methods treat specially, not folded
-// into others by the exporter.
+// TestNetsParts checks that the exporter hasn't folded away the operators that attribution methods treat
+// specially.
 func TestNetsParts(t *testing.T) {
 	for name, want := range parts {
 		t.Run(name, func(t *testing.T) {

@@ -2,8 +2,8 @@ package dataset
 
 import "github.com/runexp/runexp/stages/internal/picture"
 
-// Sample returns up to n of the labelled photographs of a folder, and their labels: at even distances in the
-// list, so that they are of many classes. What can't be read is left out.
+// Sample returns up to n labelled photographs of a folder and their labels, evenly spaced in its list so that
+// they cover many classes. Unreadable files are left out.
 func Sample(folder string, height, width, n int) (images [][]byte, labels []int64, err error) {
 	p := *Folder.NewParams().(*FolderParams)
 	p.Path = folder

@@ -1,4 +1,6 @@
-// Package dataset holds the stages that bring images into an experiment.
+// Package dataset has the stages that load or draw images. dataset/folder lists a folder (folder_list.go,
+// folder_walk.go) and decodes its files (folder.go); dataset/shapes draws a scene (shapes_scene.go) in one of
+// two domains (shapes_domain.go) on a canvas (shapes_canvas.go), in integer arithmetic (shapes_integer.go).
 package dataset
 
 import (
@@ -16,26 +18,27 @@ import (
 // ShapesParams are the parameters of [Shapes].
 type ShapesParams struct {
 	Count  int    `yaml:"count" doc:"how many images" key:"-" min:"1" max:"10000000"`
-	First  int    `yaml:"first" doc:"number of the first draw" key:"-" min:"0" max:"1000000000"`
+	First  int    `yaml:"first" doc:"index of the first draw" key:"-" min:"0" max:"1000000000"`
 	Size   int    `yaml:"size" doc:"width and height in pixels" min:"16" max:"1024"`
-	Seed   int    `yaml:"seed" doc:"which sequence of draws; the nets of the quickstart were trained on seeds below 1000000" min:"0" max:"1000000000"`
-	Domain string `yaml:"domain" doc:"which of two looks of the same scenes" choices:"a|b"`
+	Seed   int    `yaml:"seed" doc:"seed of the sequence of draws; the quickstart's nets were trained on seeds below 1000000" min:"0" max:"1000000000"`
+	Domain string `yaml:"domain" doc:"one of two styles of the same scenes" choices:"a|b"`
 }
 
 // Shapes draws labelled images: one object of 12 classes, 4 outlines × 3 textures, on a cluttered background.
-// Draw number i of a seed, a size and a domain is the same on every machine, bit for bit, forever: nets were
-// trained on them. Domains a and b show the same scenes, so also the same labels and masks, in two looks. Any
-// 12 draws that start at a multiple of 12 hold every class once.
+// A draw is identified by its number, seed, size and domain, and is bit-identical on every machine and in
+// every version, because nets were trained on these images. Domains a and b render the same scenes, with the
+// same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every class
+// once.
 //
 // Facts: height, width, classes and labels (newline-separated names), on every port.
 var Shapes = stages.New(stages.Def[ShapesParams]{
 	Name: "dataset/shapes",
-	Doc: `labelled images of textured shapes, drawn on the spot
+	Doc: `synthetic labelled images of textured shapes
 
 Twelve classes: a disc, square, triangle or cross, striped, checked or dotted, of
-varied position, size, rotation and colour, before soft ovals and strokes. The mask
-is 1 on the object. Draws are numbered: count and first only say which of them are
-wanted, so more images cost just the new ones.`,
+varied position, size, rotation and colour, in front of soft ellipses and strokes. The
+mask is 1 on the object. Draws are numbered; count and first only select draws, so
+that more images cost only the new ones.`,
 	Version:  1,
 	Relation: stages.Each,
 	Outputs: []stages.Port{
@@ -49,12 +52,12 @@ wanted, so more images cost just the new ones.`,
 	Run:      runShapes,
 })
 
-// shapesNote is what decides the pixels of one draw.
+// shapesNote identifies the pixels of one draw.
 const shapesNote = "domain=%s seed=%d size=%d index=%d"
 
 func shapesSources(p ShapesParams, _ []string) ([]stages.Source, error) {
 	sources := make([]stages.Source, p.Count)
-	// By hand, and in one piece: planning asks for the sources of every cell.
+	// Built without fmt and with one allocation per source: planning lists the sources of every cell.
 	common := append(make([]byte, 0, 64), "domain="+p.Domain+" seed="...)
 	common = append(strconv.AppendInt(common, int64(p.Seed), 10), " size="...)
 	common = append(strconv.AppendInt(common, int64(p.Size), 10), " index="...)
@@ -82,7 +85,7 @@ func shapesFacts(p ShapesParams, _ map[string]stages.Facts) (map[string]stages.F
 	return map[string]stages.Facts{"images": f, "labels": f, "masks": f}, nil
 }
 
-// A drawn is the payloads of one draw.
+// A drawn holds the payloads of one draw.
 type drawn struct {
 	image, label, mask []byte
 	err                error
@@ -111,7 +114,7 @@ func runShapes(ctx context.Context, _ ShapesParams, e *stages.Env) error {
 	return nil
 }
 
-// draw makes what a note of shapesSources describes.
+// draw makes the image identified by a note of shapesSources.
 func draw(note string) drawn {
 	var domain string
 	var seed, size, index int

@@ -13,7 +13,7 @@ const (
 
 var shapeNames = [shapeCount]string{"disc", "square", "triangle", "cross"}
 
-// A texture is what fills the outline.
+// A texture is the pattern inside the outline.
 type texture int
 
 const (
@@ -25,17 +25,16 @@ const (
 
 var textureNames = [textureCount]string{"striped", "checked", "dotted"}
 
-// classCount is the number of classes, shapes times textures.
 const classCount = int(shapeCount) * int(textureCount)
 
-// className names a class: 0 is a striped disc, 1 a checked disc, 2 a dotted disc, 3 a striped square and so
-// on.
+// className returns the name of a class: 0 is a striped disc, 1 a checked disc, 2 a dotted disc, 3 a striped
+// square and so on.
 func className(label int) string {
 	return textureNames[label%int(textureCount)] + " " + shapeNames[label/int(textureCount)]
 }
 
-// labelOf returns the class of one draw. Each run of classCount draws, counted from draw 0, holds every class
-// once, in random order.
+// labelOf returns the class of a draw. Each block of classCount draws, counted from draw 0, contains every
+// class once, in random order.
 func labelOf(seed, index int) int {
 	var order [classCount]int
 	s := newStream(uint64(seed), uint64(index/classCount), 'l')
@@ -46,13 +45,13 @@ func labelOf(seed, index int) int {
 	return order[index%classCount]
 }
 
-// A scene is one object: what, where and how. Both domains show the same scenes.
+// A scene describes one object. Both domains render the same scenes.
 type scene struct {
 	label   int
 	shape   shape
 	texture texture
 	x, y    int64 // the object's centre
-	radius  int64 // of a disc; the other shapes have about its area
+	radius  int64 // of a disc; the other shapes have about the same area
 	tilt    turn  // of the outline
 	grain   turn  // of the texture
 	period  int64 // of the texture
@@ -73,7 +72,7 @@ func newScene(seed, index int) scene {
 	return c
 }
 
-// reach returns how far from its centre the object can extend.
+// reach returns an upper bound of the object's extent from its centre.
 func (c *scene) reach() int64 {
 	switch c.shape {
 	case square:
@@ -87,8 +86,8 @@ func (c *scene) reach() int64 {
 	}
 }
 
-// outside returns how far (x, y), counted from the centre, lies outside the outline; inside it's negative. It
-// is exact to first order near the outline.
+// outside returns the signed distance of (x, y), relative to the centre, to the outline: negative inside, and
+// exact to first order near the outline.
 func (c *scene) outside(x, y int64) int64 {
 	u, v := c.tilt.apply(x, y)
 	switch c.shape {
@@ -105,7 +104,7 @@ func (c *scene) outside(x, y int64) int64 {
 	}
 }
 
-// shade returns how much of the texture's second colour (x, y) has, of 256, with edges softened by cover.
+// shade returns the share of the texture's second colour at (x, y), in 1/256, with edges smoothed by cover.
 func (c *scene) shade(x, y int64, cover func(outside int64) int64) int64 {
 	u, v := c.grain.apply(x, y)
 	u, v = modulo(u+c.u, c.period)-c.period/2, modulo(v+c.v, c.period)-c.period/2

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestShapesFrozen holds the pixels still: nets were trained on them, and every published number of the
-// quickstart was found on them.
+// TestShapesFrozen freezes the pixels: the nets were trained on them, and all published numbers of the
+// quickstart depend on them.
 func TestShapesFrozen(t *testing.T) {
 	const golden = "testdata/shapes.golden"
 	var got strings.Builder
@@ -60,7 +60,7 @@ func TestShapesFrozen(t *testing.T) {
 	}
 }
 
-// TestShapesLayout checks what the ports promise.
+// TestShapesLayout checks the types and shapes of the ports.
 func TestShapesLayout(t *testing.T) {
 	p := ShapesParams{Count: 3, First: 5, Size: 48, Seed: 9, Domain: "b"}
 	r := stagetest.Run(t, Shapes, &p, nil)
@@ -91,7 +91,7 @@ func TestShapesLayout(t *testing.T) {
 	}
 }
 
-// TestShapesStable checks that a draw depends on its number alone, not on which other draws are wanted.
+// TestShapesStable checks that a draw depends on its number alone, not on the other draws of the experiment.
 func TestShapesStable(t *testing.T) {
 	all := stagetest.Run(t, Shapes, &ShapesParams{Count: 30, Size: 32, Seed: 4, Domain: "a"}, nil)
 	some := stagetest.Run(t, Shapes, &ShapesParams{Count: 5, First: 20, Size: 32, Seed: 4, Domain: "a"}, nil)
@@ -104,7 +104,7 @@ func TestShapesStable(t *testing.T) {
 	}
 }
 
-// TestShapesDomains checks that the domains show the same scenes differently, and that seeds and draws
+// TestShapesDomains checks that the domains render the same scenes differently, and that seeds and draws
 // differ.
 func TestShapesDomains(t *testing.T) {
 	run := func(seed int, domain string) stagetest.Result {
@@ -141,7 +141,7 @@ func brightness(t *testing.T, image []byte) float64 {
 	return float64(sum) / float64(len(x.Raw))
 }
 
-// TestShapesBalance checks that every aligned dozen of draws holds each class.
+// TestShapesBalance checks that every aligned block of twelve draws contains each class.
 func TestShapesBalance(t *testing.T) {
 	orders := map[string]bool{}
 	for block := range 200 {
@@ -162,8 +162,8 @@ func TestShapesBalance(t *testing.T) {
 	}
 }
 
-// TestShapesMasks checks that an object is neither tiny nor cut off, and that all outlines have about the
-// same area, so that size doesn't give the class away.
+// TestShapesMasks checks that objects are neither tiny nor clipped, and that all outlines have about the same
+// area, so that size doesn't reveal the class.
 func TestShapesMasks(t *testing.T) {
 	const size, n = 64, 1200
 	var mean [shapeCount]float64
@@ -189,7 +189,7 @@ func TestShapesMasks(t *testing.T) {
 	}
 }
 
-// TestShapesReach checks that no outline extends beyond its reach, which paint doesn't look past.
+// TestShapesReach checks that no outline extends beyond reach, which bounds what paint draws.
 func TestShapesReach(t *testing.T) {
 	for i := range 240 {
 		s := newScene(12, i)

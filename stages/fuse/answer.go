@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// mentioned is how many cases a sentence names before it counts the rest.
+// mentioned is the number of cases that a sentence names before it counts the rest.
 const mentioned = 5
 
-// answer says in words what the tables hold.
+// answer summarises the tables in words.
 func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string {
 	if len(c.methods) == 1 {
 		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.methods[0], notRanked(c))
@@ -22,8 +22,8 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		}
 	}
 	first := order[0]
-	duels := len(c.kept) * (len(c.methods) - 1)
-	where := fmt.Sprintf("in %s, %s", cases(c), images(c))
+	duels := len(c.complete) * (len(c.methods) - 1)
+	where := fmt.Sprintf("in %s, %s", casesText(c), imagesText(c))
 
 	var s []string
 	switch {
@@ -43,11 +43,11 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 			s = append(s, "Log-odds reward beating one rival every time more than winning more duels.")
 		}
 	}
-	if len(c.kept) > 1 && len(best) == 1 {
+	if len(c.complete) > 1 && len(best) == 1 {
 		s = append(s, dissent(c, first))
 	}
 	if rho, pairs := stat.Agreement(quality); pairs > 0 {
-		// The bounds are those of Duan et al., figure 3.
+		// The thresholds are those of Duan et al., figure 3.
 		word := "weakly"
 		if rho > 0.8 {
 			word = "strongly"
@@ -57,18 +57,18 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		if pairs == 1 {
 			s = append(s, fmt.Sprintf("Two cases agree %s on the order (Spearman ρ = %.2f).", word, rho))
 		} else {
-			s = append(s,
-				fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs of cases).", word, rho, pairs))
+			s = append(s, fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs "+
+				"of cases).", word, rho, pairs))
 		}
 	}
 	return strings.Join(s, " ") + remarks(c) + "\n"
 }
 
-// dissent names the cases in which others than the winner have the best mean.
+// dissent names the cases in which other methods than the winner have the best mean.
 func dissent(c *contest, winner int) string {
 	var others []string
 	shared := 0
-	for _, m := range c.kept {
+	for _, m := range c.complete {
 		var best []string
 		for i := range c.methods {
 			if m.rank(i) == 1 {
@@ -84,21 +84,21 @@ func dissent(c *contest, winner int) string {
 	}
 	switch {
 	case len(others) > 0:
-		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.kept),
+		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.complete),
 			some(others))
 	case shared > 0:
 		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared,
-			len(c.kept))
+			len(c.complete))
 	}
 	return "It has the best mean in every case."
 }
 
-// remarks tells what didn't count.
+// remarks lists what was excluded.
 func remarks(c *contest) string {
 	var s strings.Builder
 	undefined := 0
-	for _, m := range c.kept {
-		for _, n := range m.nans {
+	for _, m := range c.complete {
+		for _, n := range m.undefined {
 			undefined += n
 		}
 	}
@@ -112,10 +112,10 @@ func remarks(c *contest) string {
 			" %d of %d scores are undefined; an image counts in a case only if every method has a score "+
 				"there.", undefined, c.scores)
 	}
-	if len(c.left) > 0 {
+	if len(c.incomplete) > 0 {
 		var names []string
-		for _, m := range c.left {
-			names = append(names, m.name()+" ("+m.why+")")
+		for _, m := range c.incomplete {
+			names = append(names, m.name()+" ("+m.reason+")")
 		}
 		fmt.Fprintf(&s, " Left out: %s.", some(names))
 	}
@@ -124,41 +124,41 @@ func remarks(c *contest) string {
 
 // notRanked names the methods without a defined score.
 func notRanked(c *contest) string {
-	if len(c.silent) == 0 {
+	if len(c.unscored) == 0 {
 		return ""
 	}
 	var names []string
-	for _, s := range c.silent {
+	for _, s := range c.unscored {
 		names = append(names, fmt.Sprintf("**%s** (all %d scores are undefined)", s.method, s.scores))
 	}
 	return " Not ranked: " + some(names) + "."
 }
 
-// cases says how many cases there are, and of what.
-func cases(c *contest) string {
+// casesText describes the number of cases and their axes.
+func casesText(c *contest) string {
 	switch {
 	case len(c.axes) == 0:
 		return "one case"
-	case len(c.kept) == 1:
-		return "one case (" + c.kept[0].name() + ")"
+	case len(c.complete) == 1:
+		return "one case (" + c.complete[0].name() + ")"
 	}
-	return fmt.Sprintf("%d cases (%s)", len(c.kept), strings.Join(c.axes, " × "))
+	return fmt.Sprintf("%d cases (%s)", len(c.complete), strings.Join(c.axes, " × "))
 }
 
-// images says how many images each case compares.
-func images(c *contest) string {
-	low, high := c.kept[0].n, c.kept[0].n
-	for _, m := range c.kept {
+// imagesText describes the number of images per case.
+func imagesText(c *contest) string {
+	low, high := c.complete[0].n, c.complete[0].n
+	for _, m := range c.complete {
 		low, high = min(low, m.n), max(high, m.n)
 	}
 	switch {
 	case low != high:
 		return fmt.Sprintf("each over %d to %d images", low, high)
-	case len(c.kept) > 1 && low == 1:
+	case len(c.complete) > 1 && low == 1:
 		return "each over 1 image"
 	case low == 1:
 		return "over 1 image"
-	case len(c.kept) > 1:
+	case len(c.complete) > 1:
 		return fmt.Sprintf("each over %d images", low)
 	}
 	return fmt.Sprintf("over %d images", low)

@@ -1,4 +1,6 @@
-// Package fuse holds the stages that make one answer of many scores.
+// Package fuse has the stage that combines many scores into one answer. fuse/meta-rank (metarank.go) groups
+// cells into cases (cases.go), compares the methods in each, and writes tables (tables.go) and a text
+// (answer.go).
 package fuse
 
 import (
@@ -14,14 +16,14 @@ import (
 
 // MetaRankParams are the parameters of [MetaRank].
 type MetaRankParams struct {
-	Rank string  `yaml:"rank" axis:"scores" doc:"the axis whose members compete, usually method; it must be collapsed by over"`
-	Clip float64 `yaml:"clip" doc:"how far from 0 and 1 the share of cases won is kept, so that a method that always wins gets a finite score" min:"1e-9" max:"0.25"`
+	Rank string  `yaml:"rank" axis:"scores" doc:"the axis to compare, usually method; over must collapse it"`
+	Clip float64 `yaml:"clip" doc:"the share of cases won is clipped to [clip, 1-clip], so that a method that always wins has a finite score" min:"1e-9" max:"0.25"`
 }
 
-// Validate asks for the axis.
+// Validate requires the axis.
 func (p MetaRankParams) Validate() error {
 	if p.Rank == "" {
-		return stages.BadField("rank", "which axis competes isn't said")
+		return stages.BadField("rank", "rank is required: name the axis to compare")
 	}
 	return nil
 }
@@ -30,22 +32,23 @@ func (p MetaRankParams) Validate() error {
 // Attribution-based Explanations", ECCV 2024.
 var MetaRank = stages.New(stages.Def[MetaRankParams]{
 	Name: "fuse/meta-rank",
-	Doc: `one ranking made of many
+	Doc: `one ranking combined from many
 
-Every combination of the other collapsed axes is a case. In each case the methods
-are compared by their mean over the images for which all of them have a score;
-whether a large or a small mean is better comes from the scores. A method's κ is
-the mean log-odds of beating another one, the least-squares solution of the
-paper's equation 6. Cases in which a method is missing are named and left out, and
-so is a method that no image has a defined score of.
+Every combination of the other collapsed axes is a case. In each case the methods are
+compared by their mean over the images for which all of them have a score; whether a
+large or a small mean is better is a property of the scores. A method's κ is the mean
+log-odds of beating another one, the least-squares solution of the paper's equation 6.
+Cases in which a method is missing are reported and excluded, and so is a method
+without a defined score.
 Duan et al., ECCV 2024.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
-			Doc: "the methods, best first: κ, duels won, cases, images"},
-		{Name: "pairs", Type: stages.TableType, Doc: "for every two methods, how often one beats the other"},
+			Doc: "the methods, best first: κ, pairwise comparisons won, cases, images"},
+		{Name: "pairs", Type: stages.TableType,
+			Doc: "for every pair of methods, how often one beats the other"},
 		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
@@ -60,18 +63,18 @@ Duan et al., ECCV 2024.`,
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
-		c, err := gather(ctx, p.Rank, e.Ports["scores"])
+		c, err := groupCases(ctx, p.Rank, e.Ports["scores"])
 		if err != nil {
 			return err
 		}
-		for _, l := range c.left {
-			e.Warn("case %s is left out: %s", l.name(), l.why)
+		for _, l := range c.incomplete {
+			e.Warn("case %s is left out: %s", l.name(), l.reason)
 		}
-		for _, s := range c.silent {
-			e.Warn("%s isn't ranked: none of its %d scores is defined", s.method, s.scores)
+		for _, s := range c.unscored {
+			e.Warn("%s isn't ranked: all of its %d scores are undefined", s.method, s.scores)
 		}
-		quality := make([][]float64, len(c.kept))
-		for i, k := range c.kept {
+		quality := make([][]float64, len(c.complete))
+		for i, k := range c.complete {
 			quality[i] = k.quality()
 		}
 		f := stat.Fuse(quality, p.Clip)
@@ -84,34 +87,34 @@ Duan et al., ECCV 2024.`,
 	},
 })
 
-// A contest is what the cells say: who competes, and where.
+// A contest holds the methods and the cases in which they are compared.
 type contest struct {
-	methods []string // sorted
-	kept    []*match // cases with a mean of every method, in the order of the cells
-	left    []*match // the others
-	axes    []string // of the cases, sorted
-	scores  int      // how many scores there are
-	silent  []silence
+	methods    []string     // sorted
+	complete   []*scoreCase // complete cases, with a mean of every method, in the order of the cells
+	incomplete []*scoreCase // incomplete cases
+	axes       []string     // of the cases, sorted
+	scores     int          // number of all scores
+	unscored   []unscored
 }
 
-// A silence is a method that isn't ranked, since none of its scores is defined.
-type silence struct {
+// An unscored is a method that isn't ranked because none of its scores is defined.
+type unscored struct {
 	method string
 	scores int
 }
 
-// A match is one case.
-type match struct {
-	coord   []stages.Coord
-	measure stages.Measure
-	cells   []*stages.Data // by method; nil where missing
-	mean    []float64      // by method, over the n images
-	n       int            // images for which every method has a score
-	nans    []int          // by method: undefined scores
-	why     string         // it's left out
+// A scoreCase is one case.
+type scoreCase struct {
+	coord     []stages.Coord
+	measure   stages.Measure
+	cells     []*stages.Data // by method; nil if missing
+	mean      []float64      // by method, over the n images
+	n         int            // number of images with a score of every method
+	undefined []int          // by method: number of undefined scores
+	reason    string         // reason why it is incomplete
 }
 
-func (m *match) name() string {
+func (m *scoreCase) name() string {
 	if len(m.coord) == 0 {
 		return "(the only one)"
 	}
@@ -122,8 +125,8 @@ func (m *match) name() string {
 	return strings.Join(parts, " ")
 }
 
-// quality returns the means so that larger is better.
-func (m *match) quality() []float64 {
+// quality returns the means, negated if lower is better.
+func (m *scoreCase) quality() []float64 {
 	q := make([]float64, len(m.mean))
 	for i, x := range m.mean {
 		q[i] = x
@@ -134,8 +137,8 @@ func (m *match) quality() []float64 {
 	return q
 }
 
-// rank returns the rank of a method in the case: 1 for the best, shared by equals.
-func (m *match) rank(method int) int {
+// rank returns the rank of a method in the case: 1 for the best, shared by ties.
+func (m *scoreCase) rank(method int) int {
 	q := m.quality()
 	rank := 1
 	for _, x := range q {
@@ -146,10 +149,10 @@ func (m *match) rank(method int) int {
 	return rank
 }
 
-// pair finds the images with a score of every method, and the methods' means over them.
-func (m *match) pair(ctx context.Context, methods []string) error {
+// pair finds the images with a score of every method, and computes the methods' means over them.
+func (m *scoreCase) pair(ctx context.Context, methods []string) error {
 	m.mean = make([]float64, len(methods))
-	m.nans = make([]int, len(methods))
+	m.undefined = make([]int, len(methods))
 	lists := make([]*scores.List, len(methods))
 	var last *scores.List
 	for p, cell := range m.cells {
@@ -160,11 +163,11 @@ func (m *match) pair(ctx context.Context, methods []string) error {
 		lists[p] = last
 		for _, x := range last.Values {
 			if math.IsNaN(x) {
-				m.nans[p]++
+				m.undefined[p]++
 			}
 		}
 	}
-	// One order for all methods: equal scores, equal sums.
+	// All methods are summed in the same order: equal scores give equal sums.
 	for p, shared := range scores.Shared(lists) {
 		sum := 0.0
 		for _, x := range shared {
@@ -174,7 +177,7 @@ func (m *match) pair(ctx context.Context, methods []string) error {
 			m.mean[p] = sum / float64(m.n)
 		}
 		if math.IsInf(m.mean[p], 0) || math.IsNaN(m.mean[p]) {
-			return fmt.Errorf("the mean of %s over %d images is not finite", methods[p], len(lists[p].Values))
+			return fmt.Errorf("the mean of %s over %d images isn't finite", methods[p], len(lists[p].Values))
 		}
 	}
 	return nil

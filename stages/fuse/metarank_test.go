@@ -13,7 +13,7 @@ import (
 
 var nan = math.NaN()
 
-// cell is one cell of scores.
+// cell returns one cell of scores.
 func cell(d stages.Direction, scores []float64, coord ...string) stages.Data {
 	var payloads [][]byte
 	for _, x := range scores {
@@ -41,7 +41,7 @@ func table(t *testing.T, r stagetest.Result, port string) stages.Table {
 	return tab
 }
 
-// text writes rows as "keys | numbers".
+// text formats rows as "keys | numbers".
 func text(t stages.Table) string {
 	var b strings.Builder
 	for _, r := range t.Rows {
@@ -155,7 +155,7 @@ func TestMetaRankSmall(t *testing.T) {
 			" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
 }
 
-// TestMetaRankOrder: the order in which cells arrive doesn't matter.
+// TestMetaRankOrder checks that the order of the cells doesn't matter.
 func TestMetaRankOrder(t *testing.T) {
 	var cells []stages.Data
 	for _, model := range []string{"x", "y"} {
@@ -182,13 +182,13 @@ func TestMetaRankRefuses(t *testing.T) {
 		part  string
 	}{
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")},
-			`the axis "method" isn't collapsed here, only ["model"]`},
-		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `direction is "none"`},
+			`the axis "method" isn't collapsed, only ["model"]`},
+		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `the direction "none"`},
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"),
 			cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
 		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"),
 			cell(stages.Higher, []float64{nan}, "method", "y")}, "no case with every method"},
-		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "not finite"},
+		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "isn't finite"},
 	} {
 		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3},
 			map[string][]stages.Data{"scores": c.cells})
@@ -201,8 +201,8 @@ func TestMetaRankRefuses(t *testing.T) {
 	}
 }
 
-// TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, a cell a number, and compares κ
-// and P.
+// TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, one cell per number, and compares
+// κ and P.
 func TestGoldenFusion(t *testing.T) {
 	arrays, err := npy.ReadFile("../internal/stat/testdata/meta_rank_reference.npz")
 	if err != nil {
@@ -249,7 +249,7 @@ func TestGoldenFusion(t *testing.T) {
 	}
 }
 
-// A tie isn't called won.
+// TestMetaRankTies checks that a tie isn't reported as a win.
 func TestMetaRankTies(t *testing.T) {
 	var cells []stages.Data
 	for order, values := range map[string][3]float64{"lerf": {1, 1, 0}, "morf": {1, 0.5, 0}} {

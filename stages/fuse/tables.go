@@ -9,10 +9,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// κ comes from whole numbers of wins; only the logarithm may differ elsewhere.
+// κ is computed from integer numbers of wins; only the logarithm may differ between machines.
 const kappaTolerance = 1e-9
 
-// byRank returns the indices of the methods, best first, equals by name.
+// byRank returns the indices of the methods, best first, ties by name.
 func byRank(f stat.Fusion, methods []string) []int {
 	order := make([]int, len(methods))
 	for i := range order {
@@ -22,7 +22,7 @@ func byRank(f stat.Fusion, methods []string) []int {
 	return order
 }
 
-// won returns how many duels a method won, in all cases against all others.
+// won returns the number of pairwise comparisons that a method won, over all cases and opponents.
 func won(f stat.Fusion, p int) float64 {
 	sum := 0.0
 	for _, w := range f.Wins[p] {
@@ -46,24 +46,24 @@ func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stag
 		},
 	}
 	images := 0
-	for _, m := range c.kept {
+	for _, m := range c.complete {
 		images += m.n
 	}
 	for _, i := range order {
 		undefined := 0
-		for _, m := range c.kept {
-			undefined += m.nans[i]
+		for _, m := range c.complete {
+			undefined += m.undefined[i]
 		}
 		t.Rows = append(t.Rows, stages.Row{
 			Keys: []string{c.methods[i]},
 			Numbers: []stages.Number{
 				stages.Number(f.Rank[i]), stages.Number(f.Kappa[i]), stages.Number(won(f, i)),
-				stages.Number(len(c.kept) * (len(c.methods) - 1)), stages.Number(len(c.kept)),
+				stages.Number(len(c.complete) * (len(c.methods) - 1)), stages.Number(len(c.complete)),
 				stages.Number(images), stages.Number(undefined),
 			},
 		})
 	}
-	for _, s := range c.silent {
+	for _, s := range c.unscored {
 		none := stages.Number(math.NaN())
 		t.Rows = append(t.Rows,
 			stages.Row{Keys: []string{s.method},
@@ -97,9 +97,10 @@ func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages
 }
 
 func casesTable(p MetaRankParams, c *contest) stages.Table {
-	mean := stages.Column{Name: "mean", Unit: c.kept[0].measure.Unit, Direction: c.kept[0].measure.Direction,
-		Variant: c.kept[0].measure.Variant, Digits: 4}
-	for _, m := range c.kept {
+	mean := stages.Column{Name: "mean", Unit: c.complete[0].measure.Unit,
+		Direction: c.complete[0].measure.Direction,
+		Variant:   c.complete[0].measure.Variant, Digits: 4}
+	for _, m := range c.complete {
 		mean.Tolerance = math.Max(mean.Tolerance, m.measure.Tolerance)
 		if m.measure.Unit != mean.Unit {
 			mean.Unit = ""
@@ -121,7 +122,7 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 			{Name: "undefined", Unit: "scores"},
 		},
 	}
-	for _, m := range c.kept {
+	for _, m := range c.complete {
 		for i, method := range c.methods {
 			var keys []string
 			for _, co := range m.coord {
@@ -130,7 +131,7 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 			t.Rows = append(t.Rows, stages.Row{
 				Keys: append(keys, method),
 				Numbers: []stages.Number{stages.Number(m.mean[i]), stages.Number(m.rank(i)),
-					stages.Number(m.n), stages.Number(m.nans[i])},
+					stages.Number(m.n), stages.Number(m.undefined[i])},
 			})
 		}
 	}

@@ -173,7 +173,7 @@ func TestOfficialVariations(t *testing.T) {
 	}
 }
 
-// TestOffsetKeepsTheOrder holds that offsets change neither order nor differences.
+// TestOffsetKeepsTheOrder checks that offsets change neither order nor differences.
 func TestOffsetKeepsTheOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	v := make([]float32, 500)

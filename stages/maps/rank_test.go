@@ -57,7 +57,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestRankWarns holds that maps without an order don't stop the others, and give warnings.
+// TestRankWarns checks that maps without an order don't stop the others, and give warnings.
 func TestRankWarns(t *testing.T) {
 	good := stages.NewTensor([]float32{1, 2}, 1, 2).Encode()
 	bad := stages.NewTensor([]float32{1, float32(math.NaN())}, 1, 2).Encode()
@@ -113,7 +113,7 @@ func TestRankLaws(t *testing.T) {
 	}
 }
 
-// TestRankTies holds that ties that are drawn are in any order, the same for equal maps
+// TestRankTies checks that ties that are drawn are in any order, the same for equal maps
 // and another for others, that nothing else moves, and that a constant map has one.
 func TestRankTies(t *testing.T) {
 	const n = 64

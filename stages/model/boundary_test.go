@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// begins returns what puts nodes before a net, which make its pixels of the input "fed".
+// begins returns a change of a net that puts nodes between a new input "fed" and its pixels.
 func begins(elem onnxpb.TensorProto_DataType, shape []int, ops ...endOp) func(m *onnx.Model) {
 	return func(m *onnx.Model) {
 		f := m.Fragment()
@@ -29,7 +29,7 @@ func begins(elem onnxpb.TensorProto_DataType, shape []int, ops ...endOp) func(m 
 	}
 }
 
-// dequantised makes floats of integers by a scale and a zero.
+// dequantised converts integers to floats by a scale and a zero point.
 func dequantised(scale float32, zero byte, elem onnxpb.TensorProto_DataType) endOp {
 	return func(f *onnx.Fragment, m *onnx.Model, x string) string {
 		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
@@ -38,7 +38,7 @@ func dequantised(scale float32, zero byte, elem onnxpb.TensorProto_DataType) end
 	}
 }
 
-// TestBoundaries holds what a net is taken for by the shape of its input.
+// TestBoundaries checks the Spec derived from a net's input.
 func TestBoundaries(t *testing.T) {
 	modeltest.Runtime(t)
 	net, grey := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, tiny{channels: 1,
@@ -105,8 +105,8 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// recurrent reads the rows of a net's feature maps by an LSTM, which ONNX Runtime runs on rows of any height,
-// beyond its weights.
+// recurrent reads the rows of a net's feature maps with an LSTM. ONNX Runtime runs it on rows of any height,
+// reading beyond its weights.
 func recurrent(m *onnx.Model) {
 	f := m.Fragment()
 	rows := f.Op("ReduceMean", []string{"r"}, onnx.Attr{Name: "axes", Value: []int64{1}},
@@ -125,8 +125,8 @@ func recurrent(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "answer", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// TestBoundariesRefused holds that what no image or no answer can be is refused at its parameter, before
-// anything runs.
+// TestBoundariesRefused checks that inputs that can't be images and outputs that can't be answers are
+// rejected at their parameter before the model runs.
 func TestBoundariesRefused(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
@@ -145,22 +145,23 @@ func TestBoundariesRefused(t *testing.T) {
 		params            model.ONNXParams
 	}{
 		{"ArgMax", "output",
-			`holds INT64, which ArgMax "runexp_ArgMax" makes: a number of a floating-point type for every ` +
+			`has the type INT64, made by ArgMax "runexp_ArgMax": a floating-point number per ` +
 				`class is needed`,
 			typed(onnxpb.TensorProto_INT64, ends(op("ArgMax", onnx.Attr{Name: "axis", Value: 1}))),
 			model.ONNXParams{}},
-		{"whole labels", "output", "holds INT64", typed(onnxpb.TensorProto_INT64, ends(op("Cast", whole))),
+		{"whole labels", "output", "has the type INT64",
+			typed(onnxpb.TensorProto_INT64, ends(op("Cast", whole))),
 			model.ONNXParams{}},
-		{"no size", "size", "the model leaves the size of its input open",
+		{"no size", "size", "the model's input has an open height and width",
 			begins(float, []int{free, 3, free, free}), model.ONNXParams{}},
-		{"no width", "size", "fixes the height of its input at 6 and leaves the width open",
+		{"no width", "size", "has height 6 and an open width",
 			begins(float, []int{free, 3, 6, free}), model.ONNXParams{}},
-		{"no height", "size", "leaves the height of its input open and fixes the width at 9",
+		{"no height", "size", "has an open height and width 9",
 			begins(float, []int{free, free, 9, 3}), model.ONNXParams{}},
-		{"another height", "size", "size is 8x9, and the model fixes the height of its input at 6",
+		{"another height", "size", "size is 8x9, but the model's input has height 6",
 			begins(float, []int{free, 3, 6, free}), model.ONNXParams{Size: picture.Size{H: 8, W: 9}}},
 		{"another size for a recurrent layer", "size",
-			`size is 12, and the model takes images of 6x9 alone: its LSTM "runexp_LSTM" reads places as a ` +
+			`size is 12, but the model only takes images of 6x9: its LSTM "runexp_LSTM" reads places as a ` +
 				`sequence`, recurrent, model.ONNXParams{Size: picture.Size{H: 12, W: 12}}},
 	} {
 		m := net.model(free)
@@ -183,7 +184,7 @@ func TestBoundariesRefused(t *testing.T) {
 	}
 }
 
-// TestOpenAxes holds that inspection tells which of height and width a file fixes.
+// TestOpenAxes checks that inspection reports which of height and width are open.
 func TestOpenAxes(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}

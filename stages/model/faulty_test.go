@@ -22,7 +22,7 @@ const (
 	truth = onnxpb.TensorProto_BOOL
 )
 
-// A graph is one that is being written.
+// A graph is a graph under construction.
 type graph struct{ *onnxpb.GraphProto }
 
 // op adds a node and returns its output.
@@ -32,7 +32,7 @@ func (g graph) op(op string, in []string, attrs ...onnx.Attr) string {
 	return out
 }
 
-// with adds a body to the last node.
+// with adds a subgraph to the last node.
 func (g graph) with(name string, body *onnxpb.GraphProto) {
 	n := g.Node[len(g.Node)-1]
 	n.Attribute = append(n.Attribute,
@@ -51,13 +51,13 @@ func (g graph) ints(v ...int64) string {
 	return t.Name
 }
 
-// brightest adds the largest number of the images.
+// brightest adds the maximum of the images.
 func (g graph) brightest() string {
 	return g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "keepdims", Value: 0})
 }
 
-// quotient adds −2⁶³ / (2v − 1) of integers, which faults where v is 0: its result is no integer of 64 bits.
-// (Divisions by zero are refused by newer releases of ONNX Runtime.)
+// quotient adds −2⁶³ / (2v − 1) of integers, which faults if v is 0, because the result overflows int64.
+// (Newer releases of ONNX Runtime reject divisions by zero.)
 func (g graph) quotient(v string) string {
 	whole := func(v string) string {
 		return g.op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(long)})
@@ -73,21 +73,21 @@ func value(name string, elem onnxpb.TensorProto_DataType, shape ...int) *onnxpb.
 	return m.Proto.Graph.Output[0]
 }
 
-// faulty are nets that end the process which runs them, or never end: their classes are means of channels,
-// and a number times zero more. Scripts of the command meet them as files.
+// faulty has nets that crash the process which runs them, or never end: their classes are channel means plus
+// zero times a number. The command's scripts use them as files.
 var faulty = map[string]func(g graph) (number string){
 	"good": func(g graph) string { return g.number(0) },
-	// A division of integers that faults, at every forward pass.
+	// An integer division that faults in every forward pass.
 	"divide": func(g graph) string { return g.quotient(g.op("Mul", []string{g.brightest(), g.number(0)})) },
-	// It faults where an image is dark, as none is but near the baselines of paths.
+	// Faults on a dark image, which occurs only near the baselines of path methods.
 	"dark": func(g graph) string {
 		most := g.op("ReduceMax", []string{"image"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}},
 			onnx.Attr{Name: "keepdims", Value: 0})
 		most = g.op("ReduceMax", []string{most}, onnx.Attr{Name: "axes", Value: []int64{1}})
 		return g.quotient(g.op("Mul", []string{most, g.number(16)}))
 	},
-	// A division of constants that faults, which tells the branch of an If: ONNX Runtime computes them when
-	// it loads the net.
+	// A constant integer division that faults, in the condition of an If: ONNX Runtime evaluates it when it
+	// loads the net.
 	"branch": func(g graph) string {
 		yes := g.op("Greater", []string{g.quotient(g.number(0)), g.number(0)})
 		out := g.op("If", []string{yes})
@@ -101,7 +101,7 @@ var faulty = map[string]func(g graph) (number string){
 		}
 		return out
 	},
-	// A Loop without an end.
+	// An infinite Loop.
 	"loop": func(g graph) string {
 		yes := g.op("Not", []string{g.op("IsNaN", []string{g.brightest()})})
 		out := g.op("Loop", []string{"", yes, g.brightest()})
@@ -117,7 +117,7 @@ var faulty = map[string]func(g graph) (number string){
 		})
 		return out
 	},
-	// It takes more and more memory: 2 GB, and then 68.
+	// Needs more and more memory: 2 GB, then 68 GB.
 	"memory": func(g graph) string {
 		v := g.brightest()
 		for _, n := range []int64{1 << 24, 1 << 27, 1 << 29, 1 << 34} {
@@ -128,7 +128,7 @@ var faulty = map[string]func(g graph) (number string){
 	},
 }
 
-// TestFaultyFiles holds that the scripts' files are these nets.
+// TestFaultyFiles checks that the scripts' files contain these nets.
 func TestFaultyFiles(t *testing.T) {
 	for name, add := range faulty {
 		g := graph{&onnxpb.GraphProto{Name: name}}

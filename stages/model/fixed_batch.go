@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// mostFixed is the largest batch that is run because a file says so, if others can be: each image would
-	// take the memory and the time of all.
-	mostFixed = 64
-	// largestFixed is the largest that is run at all.
-	largestFixed = 1024
+	// largeBatch is the largest fixed batch that is kept even if the model takes others: every image costs
+	// the memory and time of a whole batch.
+	largeBatch = 64
+	// maxBatch is the largest fixed batch that is supported.
+	maxBatch = 1024
 )
 
-// opened is [probe] of a model whose file fixes a large batch, as if it left it open. It isn't ok where the
-// model doesn't run so, or answers an image among others differently.
-func opened(ctx context.Context, m *modelfile.Model) (answers []float32, ok bool, err error) {
+// probeOpenBatch runs [probe] on a model whose file fixes a large batch, as if the batch were open. ok is
+// false if the model doesn't run that way, or an image's answer depends on the rest of its batch.
+func probeOpenBatch(ctx context.Context, m *modelfile.Model) (answers []float32, ok bool, err error) {
 	free := *m
 	free.Spec.Batch = 0
 	answers, err = probe(ctx, &free)
@@ -27,10 +27,10 @@ func opened(ctx context.Context, m *modelfile.Model) (answers []float32, ok bool
 	case err == nil && free.Spec.Batch == 0:
 		*m = free
 		return answers, true, nil
-	case m.Spec.Batch > largestFixed:
-		return nil, false, fmt.Errorf("the file fixes a batch of %d images, and the model takes no other: "+
-			"each image would take the memory and the time of %d, and %d are the most: export it with an "+
-			"open batch", m.Spec.Batch, m.Spec.Batch, largestFixed)
+	case m.Spec.Batch > maxBatch:
+		return nil, false, fmt.Errorf("the model only runs with its fixed batch of %d images, and the "+
+			"maximum "+
+			"is %d: export it with a dynamic batch dimension", m.Spec.Batch, maxBatch)
 	}
 	return nil, false, nil
 }

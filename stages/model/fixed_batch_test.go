@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A large batch that a file fixes is left open where the model takes any, and stays where it takes that one
-// alone, if that can be run.
+// TestLargeFixedBatch checks that a large fixed batch is opened if the model takes any batch, and otherwise
+// kept if it can be run.
 func TestLargeFixedBatch(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -23,7 +23,7 @@ func TestLargeFixedBatch(t *testing.T) {
 		{"any, by a Reshape", 10_000, 0, []int64{-1, 3}, ""},
 		{"that one, by a Reshape", 100, 100, []int64{100, 3}, ""},
 		{"that one, which is too large", 10_000, 0, []int64{10_000, 3},
-			"a batch of 10000 images, and the model takes no other"},
+			"its fixed batch of 10000 images"},
 		{"a small one", 16, 16, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

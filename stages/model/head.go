@@ -13,19 +13,19 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A head is what turns logits into a model's output.
+// A head is the part of a model that converts logits into its output.
 type head struct {
-	op string // the activation: Softmax, LogSoftmax, Sigmoid …; "" if none is known
+	op string // the activation: Softmax, LogSoftmax, Sigmoid …; "" if unknown
 
-	// logits is the value that the activation takes, "" where that isn't of floating-point numbers.
+	// logits is the activation's input, or "" if that isn't floating-point.
 	logits string
 
-	// independent says that every class has a probability of its own.
+	// independent means that every class has a probability of its own, as with Sigmoid.
 	independent bool
 }
 
-// headOf follows a model's output back to the activation that makes it, through all that keeps probabilities:
-// their shape, order and type, rounding, bounds and the logarithm.
+// headOf traces a model's output back to the activation that computes it, through operators that preserve
+// probabilities: reshapes, permutations, type conversions, rounding, clipping and logarithms.
 func headOf(m *onnx.Model, output string) head {
 	makers := map[string]*onnxpb.NodeProto{}
 	for _, n := range m.Proto.Graph.Node {
@@ -33,7 +33,7 @@ func headOf(m *onnx.Model, output string) head {
 			makers[v] = n
 		}
 	}
-	logs := 0 // how many more logarithms than exponentials lie behind
+	logs := 0 // number of logarithms minus number of exponentials so far
 	for range len(m.Proto.Graph.Node) {
 		proto := makers[output]
 		if proto == nil || len(proto.Input) == 0 || proto.Output[0] != output {
@@ -61,7 +61,7 @@ func headOf(m *onnx.Model, output string) head {
 			logs++
 		case "Exp":
 			logs--
-		case "Div": // Exp over its sum, as exporters write a softmax that has no operator
+		case "Div": // Exp divided by its sum: a softmax written without the operator
 			e, sum := onnx.Node{NodeProto: makers[output]}, onnx.Node{NodeProto: makers[n.In(1)]}
 			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 ||
 				logs > 1 {
@@ -75,7 +75,8 @@ func headOf(m *onnx.Model, output string) head {
 				return head{}
 			}
 		case "Clip":
-			if low, high := bounds(m, n, makers); !(low <= rounded && high >= 1-rounded) {
+			low, high := clipBounds(m, n, makers)
+			if !(low <= probabilityTolerance && high >= 1-probabilityTolerance) {
 				return head{}
 			}
 		default:
@@ -85,8 +86,8 @@ func headOf(m *onnx.Model, output string) head {
 	return head{}
 }
 
-// bounds returns the bounds of a Clip, NaN for one that isn't constant.
-func bounds(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) (low, high float64) {
+// clipBounds returns the bounds of a Clip, NaN for a bound that isn't constant.
+func clipBounds(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) (low, high float64) {
 	bound := func(i int, attr string, none float64) float64 {
 		name := n.In(i)
 		if name == "" {
@@ -106,7 +107,7 @@ func bounds(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) (lo
 	return bound(1, "min", math.Inf(-1)), bound(2, "max", math.Inf(1))
 }
 
-// scalarOf returns the number that a constant of single precision holds, else NaN.
+// scalarOf returns the value of a constant of one float32, or NaN for other constants.
 func scalarOf(t *onnxpb.TensorProto) float64 {
 	v, err := onnx.Float32s(t)
 	if err != nil || len(v) != 1 {
@@ -115,7 +116,7 @@ func scalarOf(t *onnxpb.TensorProto) float64 {
 	return float64(v[0])
 }
 
-// floating reports whether values of a type are floating-point numbers, as far as that is known.
+// floating reports whether a type is floating-point or unknown.
 func floating(t onnxpb.TensorProto_DataType) bool {
 	switch t {
 	case onnxpb.TensorProto_UNDEFINED, onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16,
@@ -125,16 +126,16 @@ func floating(t onnxpb.TensorProto_DataType) bool {
 	return false
 }
 
-// findHead runs a model whose head is looked for, and completes its specification: what it answers with is
-// the logits if the head proves to make of these what the model returns.
+// findHead probes a model with output_kind auto and completes its Spec. The Spec's output becomes the logits
+// if applying the head to them reproduces the model's output.
 func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 	if h.logits != "" {
 		cut := *m
 		cut.Spec.Output, cut.Spec.Independent = h.logits, h.independent
 		logits, err := probe(ctx, &cut)
 		if err == nil {
-			single(&cut.Spec)
-			err = explains(ctx, cut.Spec, logits, *m)
+			singleClass(&cut.Spec)
+			err = matchesHead(ctx, cut.Spec, logits, *m)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			*m = cut
@@ -146,42 +147,42 @@ func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 		return err
 	}
 	s := &m.Spec
-	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, impossible) ||
+	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, notProbability) ||
 		distributions(answers, s.Classes)
 	s.Independent = h.independent && s.Probabilities
-	single(s)
+	singleClass(s)
 	return nil
 }
 
-// said runs a model of which the parameters say what it answers with, and refuses what can't be.
-func said(ctx context.Context, m *modelfile.Model) error {
+// declaredHead probes a model whose output_kind is given, and rejects a kind that contradicts the outputs.
+func declaredHead(ctx context.Context, m *modelfile.Model) error {
 	answers, err := probe(ctx, m)
 	if err != nil {
 		return err
 	}
-	single(&m.Spec)
-	if i := slices.IndexFunc(answers, impossible); m.Spec.Probabilities && i >= 0 {
+	singleClass(&m.Spec)
+	if i := slices.IndexFunc(answers, notProbability); m.Spec.Probabilities && i >= 0 {
 		return stages.BadField("output_kind",
-			"output_kind is probabilities, and the model answers with numbers outside [0,1], such as %.4g: "+
+			"output_kind is probabilities, but the model's output has values outside [0,1], such as %.4g: "+
 				"these are logits", answers[i])
 	}
 	return nil
 }
 
-// single gives a single class a probability of its own: a softmax of one logit is 1 whatever the image.
-func single(s *modelfile.Spec) { s.Independent = s.Independent || s.Classes == 1 }
+// singleClass makes a single class independent: a softmax of one logit is always 1.
+func singleClass(s *modelfile.Spec) { s.Independent = s.Independent || s.Classes == 1 }
 
-// impossible reports whether a number can't be a probability. What isn't a number tells nothing.
-func impossible(v float32) bool { return v < -rounded || v > 1+rounded }
+// notProbability reports whether v can't be a probability. NaN can.
+func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+probabilityTolerance }
 
-// quantised is how far the probabilities that logits stand for may lie from those that a model returns, which
-// may have steps of 1/127.
-const quantised = 0.01
+// quantisationTolerance is the largest allowed difference between the probabilities computed from logits and
+// those returned by the model, which may be quantised in steps of 1/127.
+const quantisationTolerance = 0.01
 
-// explains returns nil if the probabilities of logits are what a model returns for the same images, or the
-// logarithms of these.
-func explains(ctx context.Context, s modelfile.Spec, logits []float32, returned modelfile.Model) error {
-	answers, _, err := answer(ctx, returned, probed(returned.Spec), max(1, returned.Spec.Batch))
+// matchesHead returns nil if the probabilities computed from logits, or their logarithms, equal the model's
+// output on the same images.
+func matchesHead(ctx context.Context, s modelfile.Spec, logits []float32, returned modelfile.Model) error {
+	answers, _, err := answer(ctx, returned, probeImages(returned.Spec), max(1, returned.Spec.Batch))
 	if err != nil {
 		return err
 	}
@@ -193,14 +194,14 @@ func explains(ctx context.Context, s modelfile.Spec, logits []float32, returned 
 		for i, v := range answers {
 			row := logits[i/s.Classes*s.Classes:][:s.Classes]
 			p := net.Probability(row, program.Target{Class: i % s.Classes, Minus: -1})
-			if math.Abs(p-value(float64(v))) > quantised {
+			if math.Abs(p-value(float64(v))) > quantisationTolerance {
 				return false
 			}
 		}
 		return true
 	}
 	if !near(func(v float64) float64 { return v }) && !near(math.Exp) {
-		return errors.New("the model returns other probabilities")
+		return errors.New("the head doesn't reproduce the model's output")
 	}
 	return nil
 }

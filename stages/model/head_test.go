@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A tiny net is one convolution of 3×3, a ReLU, the mean over all places, and a linear layer: small enough to
-// be differentiated by hand.
+// A tiny net is one convolution of 3×3, a ReLU, global average pooling and a linear layer: small enough to be
+// differentiated by hand.
 type tiny struct {
 	channels, filters, classes int
 	height, width              int
@@ -32,7 +32,7 @@ func (n tiny) weight(k, f int) float64 {
 }
 func (n tiny) offset(k int) float64 { return n.number(k, 4) }
 
-// model returns the net up to the value "logits" [N,classes], fed by "pixels" [batch,channels,height,width].
+// model returns the net from "pixels" [batch,channels,height,width] to the value "logits" [N,classes].
 func (n tiny) model(batch int) *onnx.Model {
 	floats := func(name string, count int, v func(i int) float64, shape ...int) *onnxpb.TensorProto {
 		out := make([]float32, count)
@@ -71,7 +71,7 @@ func (n tiny) model(batch int) *onnx.Model {
 	return m
 }
 
-// reference returns the logits of an image [C,H,W] and the gradient of one of them, in double precision.
+// reference computes the logits of an image [C,H,W] and the gradient of one of them, in double precision.
 func (n tiny) reference(x []float32, class int) (logits, gradient []float64) {
 	pixels := n.height * n.width
 	gradient = make([]float64, n.channels*pixels)
@@ -130,8 +130,8 @@ func sigmoidOf(z []float64) []float64 {
 	return p
 }
 
-// check holds that the stage takes a file for what spec says, that the probability it finds for the largest
-// logit is the reference's and that the gradient of that logit is.
+// check checks that the stage derives spec from a file, and that the probability of the largest logit and its
+// gradient match the reference.
 func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelfile.Spec,
 	probabilities func([]float64) []float64) {
 	t.Helper()
@@ -164,7 +164,7 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 	for i := range image {
 		image[i] = byte(i*i*7 + i)
 		if n.channels == 1 {
-			image[i] = image[i%pixels] // grey
+			image[i] = image[i%pixels] // greyscale
 		}
 		if i < len(x) {
 			x[i] = float32(image[i]) / 255
@@ -223,8 +223,7 @@ func encoded(t *testing.T, s modelfile.Spec) string {
 	return string(b)
 }
 
-// ends returns what appends nodes to a net: each takes what the one before made, and the last makes the
-// output.
+// ends returns a change of a net that appends a chain of nodes, the last of which makes the output.
 func ends(ops ...func(f *onnx.Fragment, m *onnx.Model, x string) string) func(m *onnx.Model) {
 	return func(m *onnx.Model) {
 		f := m.Fragment()
@@ -255,7 +254,7 @@ func clipped(low, high float32) endOp {
 	}
 }
 
-// roundedTo rounds to 255 steps, and makes floats of them again.
+// roundedTo quantises in 255 steps and dequantises.
 func roundedTo(step float32) endOp {
 	return func(f *onnx.Fragment, m *onnx.Model, x string) string {
 		zero := m.Fresh("zero")
@@ -266,13 +265,13 @@ func roundedTo(step float32) endOp {
 	}
 }
 
-// expOverSum writes a softmax in simpler operators.
+// expOverSum writes a softmax without the operator.
 func expOverSum(f *onnx.Fragment, _ *onnx.Model, x string) string {
 	e := f.Op("Exp", []string{x})
 	return f.Op("Div", []string{e, f.Op("ReduceSum", []string{e, f.Ints("axes", []int64{1}, 1)})})
 }
 
-// TestHeads holds what a net is taken for by the shape of its head.
+// TestHeads checks the Spec derived from a net's head.
 func TestHeads(t *testing.T) {
 	modeltest.Runtime(t)
 	axis := onnx.Attr{Name: "axis", Value: 1}
@@ -348,8 +347,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestHeadsKept holds that an activation which isn't over all classes, or is bounded, isn't taken off: what
-// the model returns wouldn't be explained by what enters it.
+// TestHeadsKept checks that an activation isn't removed if it doesn't cover all classes or is clipped:
+// explaining its input wouldn't explain the model's output.
 func TestHeadsKept(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 6, height: 6, width: 9, gain: 6}
@@ -379,8 +378,7 @@ func TestHeadsKept(t *testing.T) {
 	}
 }
 
-// TestBrokenNodes holds that nodes without inputs or outputs, which ONNX Runtime refuses, end nothing before
-// it does.
+// TestBrokenNodes checks that nodes without inputs or outputs, which ONNX Runtime rejects, cause no panic.
 func TestBrokenNodes(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}

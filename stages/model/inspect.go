@@ -15,10 +15,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// An Inspection is what an ONNX file says of itself, and what a run of it shows.
+// An Inspection is what an ONNX file declares and what running it shows.
 type Inspection struct {
 	File     string      `json:"file"`
-	Bytes    int64       `json:"bytes"` // with the weights in other files
+	Bytes    int64       `json:"bytes"` // including external weights
 	Producer string      `json:"producer"`
 	IR       int         `json:"ir"`
 	Opset    int         `json:"opset"`
@@ -28,32 +28,32 @@ type Inspection struct {
 	Norm     Norm        `json:"batch_normalization"`
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
-	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't tell
-	Range    []float64   `json:"range,omitempty"` // what the least and the largest byte stand for at an input of these
+	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't define one
+	Range    []float64   `json:"range,omitempty"` // values of the least and largest byte, if any
 
-	// Problem says why the model couldn't be run; what follows is empty then.
+	// Problem is the reason why the model can't be run; the fields below are then empty.
 	Problem      string `json:"problem,omitempty"`
-	NoClassifier bool   `json:"no_classifier,omitempty"` // that is because it doesn't classify images
+	NoClassifier bool   `json:"no_classifier,omitempty"` // Problem is that the model doesn't classify images
 
-	Feed       modelfile.Spec `json:"feed"`      // with the default preset
+	Feed       modelfile.Spec `json:"feed"`      // assuming the default preset
 	OpenSize   bool           `json:"open_size"` // the file leaves height or width open
 	OpenHeight bool           `json:"open_height"`
 	OpenWidth  bool           `json:"open_width"`
-	OtherSize  int            `json:"other_size,omitempty"` // it also runs on images of this height
-	Cut        string         `json:"cut,omitempty"`        // the operator that makes its probabilities, whose input is explained
-	Simplified []NodeCount    `json:"simplified"`           // what it comes down to
+	OtherSize  int            `json:"other_size,omitempty"` // another height on which the model runs
+	Cut        string         `json:"cut,omitempty"`        // the activation whose input is explained
+	Simplified []NodeCount    `json:"simplified"`           // operators after rewriting
 	Rectifiers int            `json:"rectifiers"`
 	Middle     *Value         `json:"middle,omitempty"`
 	Final      *Value         `json:"final,omitempty"`
-	Gradient   string         `json:"no_gradient,omitempty"` // why there is none
+	Gradient   string         `json:"no_gradient,omitempty"` // why there is no gradient
 
-	Trial *Trial `json:"-"` // what methods may be tried on; nil where the model couldn't be run
+	Trial *Trial `json:"-"` // for checking which methods fit; nil if the model can't be run
 }
 
-// Inspect looks into an ONNX file, as [ONNX] with these parameters would read it. A model that can't be run,
-// or classifies no images, is no error: Problem says why, and the rest what the file shows. An input, output
-// or size in p that the model doesn't have is one. Where it leaves its size open and p doesn't say it, usual
-// ones are tried.
+// Inspect examines an ONNX file as [ONNX] with these parameters would read it. A model that can't be run, or
+// doesn't classify images, isn't an error: Problem holds the reason, and the other fields what the file
+// declares. An input, output or size in p that the model doesn't have is an error. If the model leaves its
+// size open and p doesn't set it, Inspect tries common sizes.
 func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	x := Inspection{File: p.Path}
 	files, err := onnx.ExternalFiles(p.Path)
@@ -100,26 +100,26 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	return x, nil
 }
 
-// notClassifier says what a detector or a model of texts is not.
+// notClassifier records that the model isn't an image classifier.
 func (x *Inspection) notClassifier(err error) {
 	x.NoClassifier, x.Problem = true, "this isn't an image classifier: "+err.Error()
 }
 
-// noImages says why none of a model's inputs takes images, nil if one does. An input that is asked for is
-// looked at by those who asked.
+// noImages returns why none of a model's inputs takes images, or nil if one does. A requested input is
+// checked later, with an error at its parameter.
 func noImages(inputs []onnx.Value, asked string) error {
 	if asked != "" || len(inputs) == 0 {
 		return nil
 	}
 	for _, in := range inputs {
-		if !in.Known || len(in.Shape) == 4 { // of numbers that aren't floating-point perhaps
+		if !in.Known || len(in.Shape) == 4 { // its element type may not be floating-point
 			return nil
 		}
 	}
 	return takesImages(inputs[0])
 }
 
-// try runs the model and looks at the graph that gradients are made from.
+// try runs the model and examines the graph that gradients are compiled from.
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
@@ -133,7 +133,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		if !asked.IsZero() {
 			sizes = append(sizes, asked)
 		}
-		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // the usual ones
+		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // common sizes
 			sizes = append(sizes, picture.Size{H: side, W: side})
 		}
 	}
@@ -141,8 +141,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	var failed error
 	for _, p.Size = range sizes {
 		var err error
-		if out, err = read(ctx, m, p); err == nil && !asked.IsZero() && p.Size != asked {
-			return stages.BadField("size", "size is %v, and the model takes others, such as %v: %w", asked,
+		if out, err = readModel(ctx, m, p); err == nil && !asked.IsZero() && p.Size != asked {
+			return stages.BadField("size", "size is %v, but the model takes others, such as %v: %w", asked,
 				p.Size, failed)
 		}
 		if err == nil || ctx.Err() != nil {
@@ -157,10 +157,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return failed
 	}
 	x.Feed = out.Spec
-	if declared, err := classesOf(m, p.Output); err == nil && declared != out.Spec.Output {
+	if declared, err := classesOutput(m, p.Output); err == nil && declared != out.Spec.Output {
 		x.Cut = headOf(m, declared).op
 	}
-	if other := out.Spec.Height * 2; !x.OpenSize && sequential(m) == nil &&
+	if other := out.Spec.Height * 2; !x.OpenSize && recurrentNode(m) == nil &&
 		runsAt(ctx, out, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
@@ -185,7 +185,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	return nil
 }
 
-// runsAt reports whether a model gives as many answers for images of another size.
+// runsAt reports whether a model has as many classes on images of another size.
 func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 	m.Spec.Height, m.Spec.Width = height, width
 	rows := max(1, m.Spec.Batch)
@@ -203,7 +203,7 @@ func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 	return n == rows*m.Spec.Classes && len(shape) > 0 && shape[0] == rows
 }
 
-// layer returns a value as attributions are made for it, its channels first if it is of feature maps.
+// layer describes a value as attribution methods see it, with channels first if it is a feature map.
 func layer(g *onnx.Graph, name string) *Value {
 	if name == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// hardened puts an operator at the model's end that nobody knows a gradient of.
+// hardened appends an operator without a known gradient to the model.
 func hardened(m *onnx.Model) {
 	f := m.Fragment()
 	f.OpTo("hard", "Hardmax", []string{"logits"}, onnx.Attr{Name: "axis", Value: 1})
@@ -26,7 +26,7 @@ func hardened(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "hard", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// rounded rounds the answer to steps of a quarter; fused takes their sigmoid too.
+// rounded rounds the answer to steps of a quarter; fused also takes its sigmoid.
 func rounded(fused bool) func(m *onnx.Model) {
 	return func(m *onnx.Model) {
 		f := m.Fragment()
@@ -50,7 +50,7 @@ func rounded(fused bool) func(m *onnx.Model) {
 	}
 }
 
-// whitened lets the model normalise its input itself.
+// whitened lets the model normalise its own input.
 func whitened(m *onnx.Model) {
 	f := m.Fragment()
 	x := f.Op("Sub", []string{"pixels", f.Floats("mean", []float32{127.5})})
@@ -60,7 +60,7 @@ func whitened(m *onnx.Model) {
 		Known: true})
 }
 
-// renamed calls a convolution's weight as PyTorch's exporter calls what it made.
+// renamed names a convolution's weight as PyTorch's exporter names computed weights.
 func renamed(m *onnx.Model) {
 	for _, t := range m.Proto.Graph.Initializer {
 		if t.Name == "conv1.weight" {
@@ -105,11 +105,11 @@ func TestInspect(t *testing.T) {
 			}},
 		{"batch normalisation apart", model.ONNXParams{Path: file("timm_resnet_basic_bn")},
 			func(x *model.Inspection) bool {
-				return x.Norm == (model.Norm{Apart: 13})
+				return x.Norm == (model.Norm{Separate: 13})
 			}},
 		{"batch normalisation merged", model.ONNXParams{Path: altered(t, "smallcnn", renamed)},
 			func(x *model.Inspection) bool {
-				return x.Norm == (model.Norm{Merged: true})
+				return x.Norm == (model.Norm{Folded: true})
 			}},
 		{"no rectifier, and tokens", model.ONNXParams{Path: file("timm_vit_op17")},
 			func(x *model.Inspection) bool {
@@ -172,26 +172,25 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// integers makes the net's input one that can't take images.
+// integers makes the net's input unable to take images.
 func integers(m *onnx.Model) {
 	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_UINT8, Shape: []int{1, 3, 32, 32},
 		Known: true})
 }
 
-// opened leaves the size open of a net that takes no other than its own.
+// opened leaves the size open, of a net that takes only its own size.
 func opened(m *onnx.Model) {
 	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT,
 		Shape: []int{onnx.Free, 3, onnx.Free, onnx.Free}, Known: true})
 }
 
-// featured returns the feature maps too.
+// featured also returns the feature maps.
 func featured(m *onnx.Model) {
 	m.SetOutputs(append(m.Outputs(),
 		onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})...)
 }
 
-// TestInspectRefuses holds that what is asked for and isn't the model's is an error, which names the
-// parameter.
+// TestInspectRefuses checks that requests for what the model doesn't have are errors that name the parameter.
 func TestInspectRefuses(t *testing.T) {
 	modeltest.Runtime(t)
 	plain := filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")
@@ -199,15 +198,15 @@ func TestInspectRefuses(t *testing.T) {
 		field, want string
 		params      model.ONNXParams
 	}{
-		{"size", "size is 48, and the model takes images of [3 32 32] alone",
+		{"size", "size is 48, but the model only takes images of [3 32 32]",
 			model.ONNXParams{Path: plain, Size: picture.Size{H: 48, W: 48}}},
-		{"size", "size is 48, and the model takes others, such as 32",
+		{"size", "size is 48, but the model takes others, such as 32",
 			model.ONNXParams{Path: altered(t, "smallcnn", opened), Size: picture.Size{H: 48, W: 48}}},
 		{"input", `no input "pixels"`, model.ONNXParams{Path: plain, Input: "pixels"}},
 		{"input", "floating-point inputs",
 			model.ONNXParams{Path: altered(t, "smallcnn", integers), Input: "input"}},
 		{"output", `no output "x"`, model.ONNXParams{Path: plain, Output: "x"}},
-		{"output", "one number for every image and class",
+		{"output", "one number per image and class",
 			model.ONNXParams{Path: altered(t, "smallcnn", featured), Output: "/relu3/Relu_output_0"}},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)
@@ -220,7 +219,7 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
-// TestInspectTraining: batch normalisation that was exported in training mode is seen without a run.
+// TestInspectTraining checks that batch normalisation exported in training mode is detected without a run.
 func TestInspectTraining(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "timm_resnet_basic_bn.onnx"))
 	if err != nil {
@@ -246,7 +245,7 @@ func TestInspectTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Norm != (model.Norm{Apart: 13, Training: 1}) {
+	if x.Norm != (model.Norm{Separate: 13, Training: 1}) {
 		t.Errorf("batch normalisation %+v", x.Norm)
 	}
 	if strings.Contains(x.Producer, "\x1b") {

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// integers reports whether values of a type are whole numbers that an image may have.
+// integers reports whether a type is an integer type supported for images.
 func integers(t onnxpb.TensorProto_DataType) bool {
 	switch t {
 	case onnxpb.TensorProto_INT8, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT16,
@@ -20,12 +20,12 @@ func integers(t onnxpb.TensorProto_DataType) bool {
 	return false
 }
 
-// readersOf returns the nodes that read an input or a copy of it in another form, and those that make such
-// copies in wider integers.
+// readersOf returns the nodes that read an input, directly or through reshapes and casts to wider integers,
+// and these casts.
 func readersOf(m *onnx.Model, input string) []onnx.Node {
 	copies := map[string]bool{input: true}
 	var out []onnx.Node
-	for _, proto := range m.Proto.Graph.Node { // a model's nodes are sorted: producers first
+	for _, proto := range m.Proto.Graph.Node { // nodes are in topological order
 		n := onnx.Node{NodeProto: proto}
 		if !slices.ContainsFunc(onnx.Taken(proto), func(v string) bool { return copies[v] }) {
 			continue
@@ -45,16 +45,16 @@ func readersOf(m *onnx.Model, input string) []onnx.Node {
 	return out
 }
 
-// widened reports whether a node makes integers of integers that hold every pixel.
+// widened reports whether a node casts integers to a type that can represent every pixel.
 func widened(n onnx.Node) bool {
 	to := onnxpb.TensorProto_DataType(n.Int("to", 0))
 	return n.OpType == "Cast" && (to == onnxpb.TensorProto_INT32 || to == onnxpb.TensorProto_INT64)
 }
 
-// continuous has an input of integers take floating-point numbers, so that there is something to
-// differentiate with respect to: those that a Cast makes of the integers, through wider ones perhaps, or
-// those that the integers stand for by the scale of a DequantizeLinear or QLinearConv. Only the last rounds
-// what it is fed.
+// continuous changes an integer input to floating point, so that the model can be differentiated with respect
+// to it. The new input takes the values that a Cast makes of the integers, possibly through wider integers,
+// or those that the scale of a DequantizeLinear or QLinearConv assigns to them. Only QLinearConv rounds the
+// new input.
 func continuous(m *onnx.Model, in onnx.Value) error {
 	if !integers(in.Elem) {
 		return nil
@@ -72,9 +72,10 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 			g.Node = slices.Insert(g.Node, slices.Index(g.Node, n.NodeProto), round)
 			n.Input[0] = q
 		default:
-			return fmt.Errorf("input %q takes %s, and %s reads it: only floating-point inputs are "+
-				"supported, and integers that a Cast, a DequantizeLinear or a QLinearConv makes real "+
-				"numbers of", in.Name, in.Elem, n.Label())
+			return fmt.Errorf("input %q takes %s and is read by %s: only floating-point inputs are "+
+				"supported, "+
+				"and integers that are read by Cast, DequantizeLinear or QLinearConv",
+				in.Name, in.Elem, n.Label())
 		}
 	}
 	for _, v := range g.Input {
@@ -86,8 +87,8 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 	return nil
 }
 
-// rangeOf returns the real numbers that bytes from 0 to 255, or from -128 to 127, stand for at an input, nil
-// where the file doesn't say.
+// rangeOf returns the real numbers that bytes from 0 to 255, or from -128 to 127, represent at an input, or
+// nil if the file doesn't define them.
 func rangeOf(m *onnx.Model, in onnx.Value) []float64 {
 	least := 0.0
 	switch in.Elem {

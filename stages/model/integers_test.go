@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// whole computes with integers from its input on, which it rounds itself or takes as bytes.
+// whole computes with integers, from an input that it rounds itself or takes as bytes.
 func whole(bytes bool) *onnx.Model {
 	u8 := func(name string, shape []int64, v ...byte) *onnxpb.TensorProto {
 		return &onnxpb.TensorProto{Name: name, Dims: shape, DataType: int32(onnxpb.TensorProto_UINT8),
@@ -51,8 +51,8 @@ func whole(bytes bool) *onnx.Model {
 	return m
 }
 
-// TestBytesOfConvolutions holds that a net whose first convolution reads bytes answers as the one that rounds
-// its input to these.
+// TestBytesOfConvolutions checks that a net whose first convolution reads bytes answers like one that rounds
+// its input.
 func TestBytesOfConvolutions(t *testing.T) {
 	modeltest.Runtime(t)
 	image := make([]byte, 3*6*9)
@@ -71,8 +71,8 @@ func TestBytesOfConvolutions(t *testing.T) {
 	}
 }
 
-// TestNoRemark holds that there is nothing to say of a method on a net that has no graph and that it fits:
-// the net computes with integers.
+// TestNoRemark checks that methods that fit a net without a graph get no remark: the net computes with
+// integers.
 func TestNoRemark(t *testing.T) {
 	modeltest.Runtime(t)
 	p := *model.ONNX.NewParams().(*model.ONNXParams)
@@ -92,7 +92,7 @@ type remarking struct{}
 
 func (remarking) Remark(*onnx.Graph) string { return "a remark" }
 
-// TestRanges holds what bytes stand for, and the presets that this goes with.
+// TestRanges checks the range of an integer input and the preset derived from it.
 func TestRanges(t *testing.T) {
 	modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestOfficialLogits holds the logits of the nets in models, read and altered as model/onnx does, against
-// those that PyTorch computed for the same images.
+// TestOfficialLogits compares the logits of the nets in models, read and rewritten as by model/onnx, with
+// PyTorch's for the same images.
 func TestOfficialLogits(t *testing.T) {
 	for net, file := range map[string]string{
 		"smallcnn": "smallcnn_io.npz", "gapcnn": "gapcnn_io.npz", "gapcnn_dyn": "gapcnn_io64.npz",

@@ -21,53 +21,53 @@ import (
 
 // ONNXParams are the parameters of [ONNX].
 type ONNXParams struct {
-	Path   string       `yaml:"path" doc:"the .onnx file; weights in files beside it are found" file:"read"`
-	Preset string       `yaml:"preset" doc:"how pixels are normalised and ordered, unless the parameters below say otherwise" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
-	Layout string       `yaml:"layout" doc:"the input's axes; auto looks where the 1 or 3 channels are" choices:"auto|nchw|nhwc"`
-	Order  string       `yaml:"order" doc:"the order of the channels; auto is the preset's" choices:"auto|rgb|bgr"`
-	Scale  float64      `yaml:"scale" doc:"the value of a white pixel before mean and std; 0 is the preset's" min:"0" max:"65535"`
-	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number for all, none for the preset's"`
-	Std    []float64    `yaml:"std" doc:"what red, green, blue are divided by; one number for all, none for the preset's"`
-	Input  string       `yaml:"input" doc:"the input that takes the images; empty if there is only one"`
-	Output string       `yaml:"output" doc:"the output with the classes; empty is the first of floating-point numbers"`
-	Size   picture.Size `yaml:"size" doc:"height and width where the file leaves them open, one number for both or [height, width]; a file that fixes both can have another size if the model pools all places before its last layer"`
-	Kind   string       `yaml:"output_kind" doc:"what the output holds; auto looks for the Softmax, LogSoftmax or Sigmoid that makes it and takes what enters that, the logits; other outputs are probabilities if they sum to 1. A Softmax makes probabilities of logits, a Sigmoid of sigmoid-logits and of a single logit" choices:"auto|logits|sigmoid-logits|probabilities"`
-	Labels string       `yaml:"labels" doc:"a text file with a class name a line; empty for none" file:"read"`
+	Path   string       `yaml:"path" doc:"the .onnx file; external weights are read from the files that it names" file:"read"`
+	Preset string       `yaml:"preset" doc:"normalisation and channel order of pixels; the parameters below override it" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
+	Layout string       `yaml:"layout" doc:"axes of the input; auto: detected from the axis of size 1 or 3" choices:"auto|nchw|nhwc"`
+	Order  string       `yaml:"order" doc:"channel order; auto: the preset's" choices:"auto|rgb|bgr"`
+	Scale  float64      `yaml:"scale" doc:"value of a white pixel before mean and std; 0: the preset's" min:"0" max:"65535"`
+	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
+	Std    []float64    `yaml:"std" doc:"divisor of red, green, blue after subtracting mean; one number applies to all; default: the preset's"`
+	Input  string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
+	Output string       `yaml:"output" doc:"name of the output with the classes; default: the first floating-point output"`
+	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
+	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: the logits in front of the final Softmax, LogSoftmax or Sigmoid are explained, and without one the output is probabilities if it sums to 1. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits and a single logit" choices:"auto|logits|sigmoid-logits|probabilities"`
+	Labels string       `yaml:"labels" doc:"a text file with one class name per line; default: none" file:"read"`
 }
 
-// Validate refuses numbers that don't normalise anything.
+// Validate rejects parameters that define no normalisation.
 func (p ONNXParams) Validate() error {
 	if p.Path == "" {
-		return stages.BadField("path", "path names no model")
+		return stages.BadField("path", "path is required: an .onnx file")
 	}
 	for _, f := range []struct {
 		name   string
 		values []float64
 	}{{"mean", p.Mean}, {"std", p.Std}} {
 		if n := len(f.values); n > 1 && n != 3 {
-			return stages.BadField(f.name, "%s has %d numbers: 1 or 3 are possible", f.name, n)
+			return stages.BadField(f.name, "%s has %d numbers: 1 or 3 are needed", f.name, n)
 		}
 	}
 	if slices.Contains(p.Std, 0) {
-		return stages.BadField("std", "std contains 0, and pixels are divided by it")
+		return stages.BadField("std", "std contains 0: pixels are divided by std")
 	}
 	return nil
 }
 
-// ONNX is the stage that reads an ONNX classifier. Its output holds the model with its weights and with all
-// that is needed to feed it; its facts say its size, the number of classes and, where known, their names.
+// ONNX is the stage that loads an ONNX classifier. Its output is the model with its weights and its
+// preprocessing; its facts are the image size, the number of classes and, if known, their names.
 var ONNX = stages.New(stages.Def[ONNXParams]{
 	Name: "model/onnx",
 	Doc: `an image classifier from an ONNX file
 
-The model takes one batch of images with 1 or 3 channels and returns a number for
-every class. It owns how pixels are fed: layout, order of the channels, range, mean
-and deviation. It is loaded once, to learn its classes and whether it takes more
-than one image at a time. Attributions are with respect to the normalised input.
+The model takes a batch of images with 1 or 3 channels and returns a number per class.
+Its preprocessing is part of it: layout, channel order, range, mean and standard
+deviation. It is run once, to determine its classes and whether it takes more than one
+image at a time. Attributions are with respect to the normalised input.
 
-An input of integers takes the real numbers that the model makes of them: 0 to 255 where
-a Cast does (preset raw), those that its scale stands for where a DequantizeLinear or a
-QLinearConv reads it (the preset of the net that was quantised).`,
+An integer input becomes the real numbers that the model converts it to: 0 to 255 for a
+Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinearConv
+(the preset of the net before quantisation).`,
 	Version:  3,
 	Relation: stages.Whole,
 	Outputs: []stages.Port{{Name: "model", Type: stages.Model,
@@ -97,7 +97,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	out, err := read(ctx, m, p)
+	out, err := readModel(ctx, m, p)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return err
@@ -124,8 +124,8 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	return nil
 }
 
-// read brings a model into the form that travels, which takes a run of it.
-func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model, err error) {
+// readModel converts a file into a model payload, which takes a run of the model.
+func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model, err error) {
 	defer onnx.Sound(&err)
 	if err = rewrite.Order(m); err != nil {
 		return out, err
@@ -138,19 +138,19 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model
 		return out, err
 	}
 	if _, err := OpenRuntime(); err != nil {
-		return out, err // which says nothing of the model
+		return out, err // not an error of the model
 	}
 	if p.Kind == "auto" {
 		err = findHead(ctx, &out, headOf(m, out.Spec.Output))
 	} else {
-		err = said(ctx, &out)
+		err = declaredHead(ctx, &out)
 	}
 	var field *stages.FieldError
 	in, _ := pick(m.Inputs(), p.Input, "input", false)
 	switch {
 	case err == nil || errors.As(err, &field):
 	case !p.Size.IsZero() && !slices.Contains(in.Shape[1:], onnx.Free):
-		err = stages.BadField("size", "size is %v, and the model takes images of %v alone: %w", p.Size,
+		err = stages.BadField("size", "size is %v, but the model only takes images of %v: %w", p.Size,
 			in.Shape[1:], err)
 	case p.Output != "" && errors.Is(err, errNoClasses):
 		err = stages.BadField("output", "%w", err)
@@ -158,11 +158,11 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model
 	return out, err
 }
 
-// specOf derives all that the model's graph and the parameters say.
+// specOf derives what the graph and the parameters determine without running the model.
 func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	var s modelfile.Spec
 	if v := m.Opset(); v < 7 {
-		return s, fmt.Errorf("the model uses opset %d: 7 is the oldest that is supported", v)
+		return s, fmt.Errorf("the model uses opset %d: the oldest supported is 7", v)
 	}
 	in, err := pick(m.Inputs(), p.Input, "input", false)
 	if err != nil {
@@ -178,29 +178,29 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 		}
 		return s, err
 	}
-	out, err := classesOf(m, p.Output)
+	out, err := classesOutput(m, p.Output)
 	if err != nil {
 		return s, err
 	}
 	s.Input, s.Output = in.Name, out
-	if err := frame(&s, in, p); err != nil {
+	if err := setInputShape(&s, in, p); err != nil {
 		return s, err
 	}
-	if err := resizable(m, s, in); err != nil {
+	if err := checkResizable(m, s, in); err != nil {
 		return s, err
 	}
-	if err := fill(&s, p); err != nil {
+	if err := setPreprocessing(&s, p); err != nil {
 		return s, err
 	}
 	s.Probabilities, s.Independent = p.Kind == "probabilities", p.Kind == "sigmoid-logits"
 	return s, nil
 }
 
-// fill says how pixels are fed to a model of known channels.
-func fill(s *modelfile.Spec, p ONNXParams) (err error) {
+// setPreprocessing sets how pixels become the input of a model whose number of channels is known.
+func setPreprocessing(s *modelfile.Spec, p ONNXParams) (err error) {
 	preset, ok := modelfile.PresetNamed(p.Preset)
 	if !ok {
-		return fmt.Errorf("there is no preset %q", p.Preset)
+		return fmt.Errorf("unknown preset %q", p.Preset)
 	}
 	s.Order, s.Scale = preset.Order, preset.Scale
 	if p.Order != "auto" {
@@ -221,7 +221,7 @@ func fill(s *modelfile.Spec, p ONNXParams) (err error) {
 	return nil
 }
 
-// pick returns the value called name, or the only or first one.
+// pick returns the value called name; if name is empty, the only value, or the first one.
 func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error) {
 	var names, quoted []string
 	for _, v := range values {
@@ -237,15 +237,15 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 		return onnx.Value{}, stages.BadName(what, name, names, "the model has no %s %q; it has %s", what,
 			name, strings.Join(quoted, ", "))
 	case len(values) > 1 && !first:
-		return onnx.Value{}, fmt.Errorf("the model has the inputs %s and takes images alone only if there "+
-			"is one", strings.Join(quoted, ", "))
+		return onnx.Value{}, fmt.Errorf("the model has the inputs %s: only classifiers with one "+
+			"input are supported", strings.Join(quoted, ", "))
 	}
 	return values[0], nil
 }
 
-// classesOf returns the value that holds the answer: the output of that name, or the first of floating-point
-// numbers. What a QuantizeLinear rounds is such.
-func classesOf(m *onnx.Model, name string) (string, error) {
+// classesOutput returns the value with the classes: the output of that name, or by default the first
+// floating-point output. For an output of QuantizeLinear it is the value before rounding.
+func classesOutput(m *onnx.Model, name string) (string, error) {
 	outputs := m.Outputs()
 	if name == "" {
 		if i := slices.IndexFunc(outputs, func(v onnx.Value) bool { return floating(v.Elem) }); i >= 0 {
@@ -262,32 +262,32 @@ func classesOf(m *onnx.Model, name string) (string, error) {
 	}
 	made := ""
 	if n != nil {
-		made = fmt.Sprintf(", which %s makes", onnx.Node{NodeProto: n}.Label())
+		made = fmt.Sprintf(", made by %s", onnx.Node{NodeProto: n}.Label())
 	}
 	return "", stages.BadField("output",
-		"output %q holds %s%s: a number of a floating-point type for every class is needed, so name "+
-			"another output or export the model without what picks the class", out.Name, out.Elem, made)
+		"output %q has the type %s%s: a floating-point number per class is needed; name "+
+			"another output, or export the model without the selection of a class", out.Name, out.Elem, made)
 }
 
-// takesImages refuses an input that can't take images, whatever the parameters say.
+// takesImages returns an error if no parameters can make an input take images.
 func takesImages(in onnx.Value) error {
 	switch in.Elem {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
 	default:
 		if !integers(in.Elem) {
-			return fmt.Errorf("input %q takes %s: only floating-point inputs are supported, and integers",
+			return fmt.Errorf("input %q takes %s: floating-point and integer inputs are supported",
 				in.Name, in.Elem)
 		}
 	}
 	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q takes %s of the shape %v: images have 4 dimensions", in.Name, in.Elem,
+		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions", in.Name, in.Elem,
 			in.Shape)
 	}
 	return nil
 }
 
-// frame derives batch, layout and size from the shape of an input that takes images.
-func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
+// setInputShape derives batch, layout and size from the shape of an image input.
+func setInputShape(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 	s.Batch = max(0, in.Shape[0])
 	isCount := func(d int) bool { return d == 1 || d == 3 }
 	switch {
@@ -310,19 +310,19 @@ func frame(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 			"input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name,
 			in.Shape)
 	}
-	h, w, err := sized(in.Shape[y], in.Shape[x], p.Size)
+	h, w, err := inputSize(in.Shape[y], in.Shape[x], p.Size)
 	if err != nil {
 		return err
 	}
 	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
-		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: %d pixels are the most", in.Name,
-			rows, h, w, picture.MaxPixels)
+		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: the maximum is %d pixels",
+			in.Name, rows, h, w, picture.MaxPixels)
 	}
 	s.Height, s.Width, s.Channels = h, w, c
 	return nil
 }
 
-// channels returns given, or else the preset's numbers, for n channels.
+// channels returns given, or the preset's numbers by default, for n channels.
 func channels(given, preset []float64, n int) ([]float64, error) {
 	switch {
 	case len(given) == n:
@@ -334,7 +334,7 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 	case n == len(preset):
 		return preset, nil
 	}
-	// A grey model: presets are of colours, and for greys their average is meant.
+	// A greyscale model takes the mean over the preset's colours.
 	sum := 0.0
 	for _, v := range preset {
 		sum += v
@@ -342,7 +342,7 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 	return []float64{sum / float64(len(preset))}, nil
 }
 
-// maxLabels bounds the file with the classes' names.
+// maxLabels limits the file of class names.
 const maxLabels = 1 << 26
 
 func readLabels(path string, classes int) (string, error) {
@@ -362,7 +362,7 @@ func readLabels(path string, classes int) (string, error) {
 			break
 		}
 		if !utf8.Valid(s.Bytes()) {
-			return "", fmt.Errorf("%s:%d: not a text", path, len(names)+1)
+			return "", fmt.Errorf("%s:%d: not UTF-8 text", path, len(names)+1)
 		}
 		names = append(names, strings.TrimSpace(s.Text()))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// altered writes an official net, changed, to a file.
+// altered writes a modified official net to a file.
 func altered(t *testing.T, name string, change func(m *onnx.Model)) string {
 	t.Helper()
 	m, err := onnx.ReadFile(filepath.Join(golden.Dir(t), "models", name+".onnx"))
@@ -86,7 +86,7 @@ func halved(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "answer", Elem: onnxpb.TensorProto_FLOAT16})
 }
 
-// baked makes the net fail for any batch but 1, though its file says otherwise.
+// baked makes the net fail for any batch but 1, although its file declares otherwise.
 func baked(m *onnx.Model) {
 	f := m.Fragment()
 	f.OpTo("one", "Reshape", []string{"logits", f.Ints("shape", []int64{1, 10}, 2)})
@@ -94,7 +94,7 @@ func baked(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "one", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// mixed makes the answer to an image depend on its neighbours.
+// mixed makes the answer to an image depend on its batch.
 func mixed(m *onnx.Model) {
 	f := m.Fragment()
 	mean := f.Op("ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{0}},
@@ -125,7 +125,7 @@ func predict(t *testing.T, m stages.Data) (class, probability float64) {
 	return class, probability
 }
 
-// TestForms holds that a net answers the same in whatever form it comes.
+// TestForms checks that a net gives the same answers in all equivalent forms.
 func TestForms(t *testing.T) {
 	plain := filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")
 	class, probability := predict(t, modeltest.Model(t, model.ONNXParams{Path: plain}))
@@ -173,8 +173,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestSigmoid holds that a net which ends in a Sigmoid has the probabilities that it returns, of several
-// classes and of one, and that a Softmax behind it takes these for logits.
+// TestSigmoid checks that a net ending in a Sigmoid has the probabilities that it returns, of several classes
+// and of one, and that a Softmax after it treats these as logits.
 func TestSigmoid(t *testing.T) {
 	for name, change := range map[string]func(*onnx.Model){
 		"classes": multilabel,
@@ -210,8 +210,7 @@ func TestSigmoid(t *testing.T) {
 	}
 }
 
-// TestNoProbabilities holds that logits which are said to be probabilities are refused, at the parameter that
-// says so.
+// TestNoProbabilities checks that logits declared as probabilities are rejected at output_kind.
 func TestNoProbabilities(t *testing.T) {
 	modeltest.Runtime(t)
 	p := model.ONNX.NewParams().(*model.ONNXParams)
@@ -219,7 +218,7 @@ func TestNoProbabilities(t *testing.T) {
 	_, err := stagetest.Try(model.ONNX, p, nil)
 	var field *stages.FieldError
 	if !errors.As(err, &field) || field.Field != "output_kind" ||
-		!strings.Contains(err.Error(), "numbers outside [0,1]") {
+		!strings.Contains(err.Error(), "values outside [0,1]") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -242,8 +241,8 @@ func TestFactsAndLabels(t *testing.T) {
 	}
 }
 
-// TestAnotherSize holds that a net which pools all places takes other sizes than its file says, with the
-// answers of the same net whose file leaves the size open.
+// TestAnotherSize checks that a net with global pooling takes other sizes than its file fixes, with the
+// answers of the same net with an open size.
 func TestAnotherSize(t *testing.T) {
 	fixed := filepath.Join(golden.Dir(t), "models", "gapcnn.onnx")
 	open := filepath.Join(golden.Dir(t), "models", "gapcnn_dyn.onnx")
@@ -275,8 +274,8 @@ func first(m *onnx.Model) (onnx.Node, *onnxpb.TensorProto) {
 		func(w *onnxpb.TensorProto) bool { return w.Name == n.Input[1] })]
 }
 
-// emptied takes the numbers from the weights of a net's first Conv, which a BatchNormalization reads. ONNX
-// Runtime, were it to merge the two, would divide by zero, and end the process.
+// emptied removes the data from the weights of a net's first Conv, which a BatchNormalization follows. Fusing
+// the two would make ONNX Runtime divide by zero and crash.
 func emptied(m *onnx.Model) {
 	n, w := first(m)
 	w.Dims[1], w.RawData = 0, []byte{}
@@ -324,15 +323,15 @@ func TestONNXRefuses(t *testing.T) {
 			`no input "pixels"; it has "input"`},
 		{"an output that isn't there", model.ONNXParams{Path: plain, Output: "x"},
 			`no output "x"; it has "logits"`},
-		{"no size", model.ONNXParams{Path: free}, "give the parameter size"},
+		{"no size", model.ONNXParams{Path: free}, "set the parameter size"},
 		{"another size", model.ONNXParams{Path: plain, Size: picture.Size{H: 64, W: 64}},
-			"size is 64, and the model takes images of [3 32 32] alone"},
+			"size is 64, but the model only takes images of [3 32 32]"},
 		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))},
 			"1 or 3 channels"},
 		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
 		{"a size that doesn't run",
 			model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))},
-			"doesn't run on a batch of 1"},
+			"fails on a batch of 1"},
 		{"an old opset",
 			model.ONNXParams{Path: altered(t, "smallcnn",
 				func(m *onnx.Model) { m.Proto.OpsetImport[0].Version = 6 })}, "opset 6"},
@@ -342,7 +341,7 @@ func TestONNXRefuses(t *testing.T) {
 		})}, "floating-point inputs"},
 		{"an inner value", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
-		})}, "one number for every image and class"},
+		})}, "one number per image and class"},
 		{"weights without numbers", model.ONNXParams{Path: altered(t, "smallcnn", emptied)}, "Conv"},
 		{"a window that goes on for years",
 			model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
@@ -369,7 +368,7 @@ func TestONNXRefuses(t *testing.T) {
 			model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("a\nb\n"))},
 			"names 2 classes, the model has 10"},
 		{"labels that are no text",
-			model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("\xff\xfe"))}, "not a text"},
+			model.ONNXParams{Path: plain, Labels: write(t, "l.txt", []byte("\xff\xfe"))}, "not UTF-8 text"},
 	}
 	for _, tt := range tests {
 		p := *model.ONNX.NewParams().(*model.ONNXParams)

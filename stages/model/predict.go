@@ -13,10 +13,10 @@ import (
 
 // PredictParams are the parameters of [Predict].
 type PredictParams struct {
-	Target string `yaml:"target" doc:"which class: predicted, predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
+	Target string `yaml:"target" doc:"the class: predicted, predicted:2 for the second best, label, a class number, or a difference such as 7-3, predicted-predicted:2 or, if all images are misclassified, predicted-label"`
 }
 
-// Validate refuses a target that is no class.
+// Validate rejects a target that doesn't parse.
 func (p PredictParams) Validate() error {
 	if _, err := program.ParseExpression(p.Target); err != nil {
 		return stages.BadField("target", "target: %w", err)
@@ -24,23 +24,23 @@ func (p PredictParams) Validate() error {
 	return nil
 }
 
-// Predict is the stage that asks a model for its classes, one for every image. Other stages have it put
-// before them to learn which class to explain.
+// Predict is the stage that runs a model and selects a class for every image. The engine inserts it in front
+// of stages that need to know which class to explain.
 var Predict = program.Stage(stages.Def[PredictParams]{
 	Name: "model/predict",
 	Doc: `the class that a model predicts for every image
 
-Of equal answers the class with the smaller number counts. Its probability is
-computed from the logits in double precision. Methods that explain another class
-than the predicted one have this stage find it: theirs is the parameter target. A
-difference of two classes is two numbers on the port targets.`,
+Ties go to the class with the smaller number. The probability is computed from the
+logits in double precision. This stage also selects the class that a method explains,
+by the method's parameter target. A difference of two classes is two numbers on the
+port targets.`,
 	Version:  1,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
 		{Name: "images", Type: stages.Images, Doc: "images of the model's size"},
-		{Name: "labels", Type: stages.Labels, Doc: "the labels, for a target that is one", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "the labels, if target contains label", Optional: true},
 	},
 	Outputs: []stages.Port{
 		{Name: "targets", Type: stages.Targets, Doc: "the class, or two whose difference is explained"},
@@ -49,7 +49,7 @@ difference of two classes is two numbers on the port targets.`,
 	Defaults: PredictParams{Target: program.PredictedClass},
 	Check: func(p PredictParams, wired func(string) bool) error {
 		if x, err := program.ParseExpression(p.Target); err == nil && x.Labelled() && !wired("labels") {
-			return stages.BadField("target", "target is %s, and nothing is wired to labels", p.Target)
+			return stages.BadField("target", "target is %s, but labels isn't wired", p.Target)
 		}
 		return nil
 	},
@@ -73,11 +73,11 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 			return stages.BadField("target", "target: %w", err)
 		}
 		if slices.ContainsFunc(row, func(v float32) bool { return math.IsNaN(float64(v)) }) {
-			return fmt.Errorf("item %q: the model's answer is not a number", e.Calls[i].ID)
+			return fmt.Errorf("item %q: the model's output contains NaN", e.Calls[i].ID)
 		}
 		label := e.In("labels", i)
 		if x.Labelled() && label == nil {
-			return fmt.Errorf("item %q: target is %s, and nothing on port labels says which class that is",
+			return fmt.Errorf("item %q: target is %s, but port labels has no item for it",
 				e.Calls[i].ID, p.Target)
 		}
 		t, err := x.Target(row, label, n.Classes)
@@ -90,8 +90,7 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 	})
 }
 
-// eachAnswer classifies the items of the port images, a batch at a time, and calls use with the model's
-// answer to each.
+// eachAnswer runs the model on the port images, batch by batch, and calls use with its answer to each image.
 func eachAnswer(ctx context.Context, e *stages.Env,
 	use func(n *program.Net, i int, row []float32) error) error {
 	n, err := program.Load(e)

@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestPredictTargets asks for every rank of an image, which must give every class once, with falling
-// probabilities, and for differences of them.
+// TestPredictTargets checks that the ranks of an image give every class once, with falling probabilities, and
+// checks their differences.
 func TestPredictTargets(t *testing.T) {
 	net := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", "smallcnn.onnx")})
 	image := make([]byte, 3*32*32)
@@ -75,7 +75,7 @@ func TestPredictRefuses(t *testing.T) {
 		"images": {stagetest.Items(nil, stages.NewTensor(make([]byte, 3*32*32), 3, 32, 32).Encode())},
 	}
 	for target, want := range map[string]string{
-		"label":        `item "item-0": target is label, and nothing on port labels`,
+		"label":        `item "item-0": target is label, but port labels has no item`,
 		"10":           "target: class 10 is not one of the model's 10, which are 0 to 9",
 		"predicted:11": "the model has 10 classes",
 	} {

@@ -12,33 +12,33 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// rebatched is how far the answers to an image alone and among others may lie apart, relative to the largest
-// answer. Kernels differ by the batch's shape, in the last bits.
-const rebatched = 1e-3
+// batchTolerance is the largest allowed difference between the answers to an image alone and in a batch,
+// relative to the largest answer. Kernels may depend on the batch size, in the last bits.
+const batchTolerance = 1e-3
 
-var errNoClasses = errors.New("one number for every image and class is needed")
+var errNoClasses = errors.New("one number per image and class is needed")
 
-// probe runs the model and completes its specification: the number of classes, and whether the model, though
-// its file says so, really takes any batch. It returns the answers that it saw.
+// probe runs the model and completes its Spec: the number of classes, and whether the model really takes any
+// batch size, as its file declares. It returns the model's answers.
 func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
-	if m.Spec.Batch > mostFixed {
-		if answers, ok, err := opened(ctx, m); ok || err != nil {
+	if m.Spec.Batch > largeBatch {
+		if answers, ok, err := probeOpenBatch(ctx, m); ok || err != nil {
 			return answers, err
 		}
 	}
 	free := m.Spec.Batch == 0
 	rows := max(1, m.Spec.Batch)
-	images := probed(m.Spec)
+	images := probeImages(m.Spec)
 	answers, shape, err := answer(ctx, *m, images, rows)
 	if err != nil {
-		return nil, fmt.Errorf("the model doesn't run on a batch of %d: %w", rows, err)
+		return nil, fmt.Errorf("the model fails on a batch of %d: %w", rows, err)
 	}
 	n := 1
 	for _, v := range shape {
 		n *= v
 	}
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return nil, fmt.Errorf("the output has the shape %v: %w", shape, errNoClasses)
+		return nil, fmt.Errorf("the output has shape %v: %w", shape, errNoClasses)
 	}
 	m.Spec.Classes = n / rows
 	if free {
@@ -47,8 +47,8 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, stages.ErrOutOfMemory):
-			// What the model is taken for mustn't hang on the machine, and no smaller batch would help.
-			return nil, fmt.Errorf("the model runs on one image, and on two at once it doesn't: %v", err)
+			// The result must not depend on the machine's memory, and no smaller batch would help.
+			return nil, fmt.Errorf("the model accepts batch 1 but not batch 2: %v", err)
 		case err != nil || len(both) != len(answers) || !near(answers[:n], both[:n]) ||
 			!near(answers[n:], both[n:]):
 			m.Spec.Batch = 1
@@ -57,25 +57,24 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 	return answers, nil
 }
 
-// probed returns the images that a model is run on, two at least where it takes any batch.
-func probed(s modelfile.Spec) []float32 {
+// probeImages returns the images that a model is probed with: at least two if it takes any batch size.
+func probeImages(s modelfile.Spec) []float32 {
 	rows := s.Batch
 	if rows == 0 {
 		rows = 2
 	}
 	images := make([]float32, s.Size()*rows)
 	for i := range images {
-		// Anything uneven will do: a wave of normalised values around 0.
+		// Any non-constant input will do: waves of normalised values around 0.
 		images[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
 	}
 	return images
 }
 
-// rounded is how far outside [0,1] a probability may lie.
-const rounded = 1e-3
+// probabilityTolerance is how far outside [0,1] a probability may be.
+const probabilityTolerance = 1e-3
 
-// answer returns what the model answers to images, in batches of so many, one after the other, and the shape
-// of one answer.
+// answer runs the model on images, batch by batch, and returns all answers and the shape of one batch's.
 func answer(ctx context.Context, m modelfile.Model, images []float32,
 	batch int) (answers []float32, shape []int, err error) {
 	p, err := program.NewProbe(m, batch)
@@ -89,7 +88,7 @@ func answer(ctx context.Context, m modelfile.Model, images []float32,
 			return nil, nil, err
 		}
 		if answers != nil && !slices.Equal(a.Shape, shape) {
-			return nil, nil, fmt.Errorf("the output has the shape %v for one image and %v for another", shape,
+			return nil, nil, fmt.Errorf("the output has shape %v for one image and %v for another", shape,
 				a.Shape)
 		}
 		answers, shape = append(answers, a.Data...), a.Shape
@@ -103,10 +102,10 @@ func near(a, b []float32) bool {
 		largest = math.Max(largest, math.Abs(float64(a[i])))
 		apart = math.Max(apart, math.Abs(float64(a[i])-float64(b[i])))
 	}
-	return apart <= rebatched*largest
+	return apart <= batchTolerance*largest
 }
 
-// distributions reports whether every row is one of probabilities.
+// distributions reports whether every row is a probability distribution.
 func distributions(answer []float32, classes int) bool {
 	if classes < 2 {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// late is a context that is cancelled when it has been asked so often.
+// late is a context that is cancelled after a number of calls.
 type late struct {
 	context.Context
 	left int
@@ -25,9 +25,8 @@ func (l *late) Err() error {
 	return nil
 }
 
-// TestCancelledProbe holds that a model is never taken for what it isn't because somebody cancelled
-// meanwhile: one that takes any batch, and one whose answers hang on the other images, so that it takes one
-// at a time.
+// TestCancelledProbe checks that cancelling never changes what a model is taken for: one that takes any
+// batch, and a batch-dependent one that takes one image at a time.
 func TestCancelledProbe(t *testing.T) {
 	modeltest.Runtime(t)
 	for want, change := range []func(m *onnx.Model){
@@ -61,8 +60,7 @@ func TestCancelledProbe(t *testing.T) {
 	}
 }
 
-// TestAnswersDiffer holds that a model whose number of answers hangs on the image isn't taken for a
-// classifier.
+// TestAnswersDiffer checks that a model whose number of answers depends on the image is rejected.
 func TestAnswersDiffer(t *testing.T) {
 	modeltest.Runtime(t)
 	path := altered(t, "gapcnn", func(m *onnx.Model) {

@@ -16,11 +16,11 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// netCase is a real net and what its manifest says of it.
+// netCase is a published net and its entry in the manifest.
 type netCase struct {
-	params model.ONNXParams // Path relative to the folder of nets
-	images string           // a folder of images of the net's size, "" for none
-	right  int              // how many of them it gets right
+	params model.ONNXParams // Path is relative to the folder of nets
+	images string           // a folder of images of the net's size, or ""
+	right  int              // number of images classified correctly
 	batch  int              // Spec.Batch
 }
 
@@ -37,8 +37,8 @@ var netCases = []netCase{
 	{model.ONNXParams{Path: "imagenet_vit_tiny_patch16_224.onnx", Preset: "half"}, "", 0, 0},
 }
 
-// TestTopOneOfRealNets holds the share of right answers against the manifest. Those of ImageNet's nets, whose
-// pictures need resizing, are among the tests of dataset/folder.
+// TestTopOneOfRealNets compares accuracies with the manifest. ImageNet's nets, whose images need resizing,
+// are tested in dataset/folder.
 func TestTopOneOfRealNets(t *testing.T) {
 	data := modeltest.Data(t)
 	for _, tt := range netCases {
@@ -68,8 +68,8 @@ func TestTopOneOfRealNets(t *testing.T) {
 	}
 }
 
-// TestBatchAndThreads holds that a net's answers to an image are the same to the last bit whatever stands
-// beside it in a batch of whatever size, for one thread and for three.
+// TestBatchAndThreads checks that a net's answer to an image is bit-identical for all batch sizes and
+// positions, with one thread and with three.
 func TestBatchAndThreads(t *testing.T) {
 	data := modeltest.Data(t)
 	cases := slices.Clone(netCases)

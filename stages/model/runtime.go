@@ -7,25 +7,24 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Runtime tells what ONNX Runtime was found, and what led to it.
+// A Runtime describes the ONNX Runtime library in use and how it was found.
 type Runtime struct {
 	Version, Path, How string
 
 	runtime *ort.Runtime
 }
 
-// UseRuntime says where the library of ONNX Runtime is: a file, or a folder that has it. It has no effect
-// once the library is open.
+// UseRuntime sets the path of the ONNX Runtime library: a file, or a folder that contains it. It has no
+// effect once the library is open.
 func UseRuntime(path string) { ort.Use(path) }
 
-// FindRuntime returns the library's path, where path is what [UseRuntime] was told. It doesn't open the
-// library.
+// FindRuntime returns the path of the library, given that of [UseRuntime], without opening it.
 func FindRuntime(path string) (string, error) {
 	lib, err := ort.Find(path)
 	return lib.Path, err
 }
 
-// OpenRuntime opens the library unless it's open.
+// OpenRuntime opens the library if it isn't open yet.
 func OpenRuntime() (Runtime, error) {
 	r, err := ort.Default()
 	if err != nil {
@@ -34,34 +33,32 @@ func OpenRuntime() (Runtime, error) {
 	return Runtime{Version: r.Version, Path: r.Library.Path, How: r.Library.How, runtime: r}, nil
 }
 
-// CUDA returns nil if r can compute on that CUDA device, else why not.
+// CUDA returns nil if r can compute on that CUDA device, otherwise the reason.
 func (r Runtime) CUDA(index int) error { return r.runtime.HasCUDA(index) }
 
-// NoRuntime reports whether err is about a library that's missing or doesn't fit, which is for the user to
-// mend.
+// NoRuntime reports whether err is caused by a missing or incompatible library, which the user has to fix.
 func NoRuntime(err error) bool {
-	if err == nil { // as for most of what a run tells
+	if err == nil { // the common case
 		return false
 	}
 	var missing *ort.ErrNoRuntime
 	return errors.As(err, &missing)
 }
 
-// UseWorkers says which command starts a process that calls [Serve]: what a model's file is to do for the
-// first time it does there.
+// UseWorkers sets the command that starts a worker, a process that calls [Serve]. Model files are first
+// loaded and run in a worker, because they may crash the process.
 func UseWorkers(command ...string) { ort.UseWorkers(command...) }
 
-// Serve makes this process one that [UseWorkers] is about.
+// Serve runs this process as a worker of [UseWorkers].
 func Serve(in io.Reader, out io.Writer) { ort.Serve(in, out) }
 
-// Watch has this process note in a folder which models it uses, until [Unwatch]: where it ends before, the
-// next one runs their programs in processes of their own. build names all that decides what a program does,
-// but for its model.
+// Watch records the models in use in a folder, until [Unwatch]. If the process ends before Unwatch, the next
+// one runs the programs of these models in workers. build identifies everything but the model that determines
+// a program's behaviour.
 func Watch(dir string, build func() string) { ort.Watch(dir, build) }
 
-// Unwatch says that what [Watch] began went well.
+// Unwatch ends [Watch] after a run without a crash.
 func Unwatch() { ort.Unwatch() }
 
-// CatchFaults has this process end with a sentence, behind the signal's name, and an exit code where a fault
-// in a library ends it.
+// CatchFaults makes a fault in a library end the process with the signal's name, a sentence and an exit code.
 func CatchFaults(sentence string, code int) { ort.CatchFaults(sentence, code) }

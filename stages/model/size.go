@@ -9,31 +9,29 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// sized returns the height and width of a model's images, given those that its file has and the size that the
-// parameters ask for. One number for both fills what is open; where the file fixes both, the size is another
-// than the file's, see [resizable].
-func sized(height, width int, asked picture.Size) (int, int, error) {
+// inputSize returns the height and width of a model's images, given those in its file and the requested size.
+// One number for both sets whichever is open; if the file fixes both, the requested size replaces them, see
+// [checkResizable].
+func inputSize(height, width int, asked picture.Size) (int, int, error) {
 	open := func(d int) bool { return d == onnx.Free }
 	switch {
 	case asked.IsZero() && open(height) && open(width):
 		return 0, 0, stages.BadField("size",
-			"the model leaves the size of its input open: give the parameter size")
+			"the model's input has an open height and width: set the parameter size")
 	case asked.IsZero() && open(height):
 		return 0, 0, stages.BadField("size",
-			"the model leaves the height of its input open and fixes the width at %d: give the parameter size", width)
+			"the model's input has an open height and width %d: set the parameter size", width)
 	case asked.IsZero() && open(width):
 		return 0, 0, stages.BadField("size",
-			"the model fixes the height of its input at %d and leaves the width open: give the parameter size", height)
+			"the model's input has height %d and an open width: set the parameter size", height)
 	case asked.IsZero():
 		return height, width, nil
 	case open(height) == open(width):
 		return asked.H, asked.W, nil
 	case open(height) && asked.H != asked.W && asked.W != width:
-		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the width of its input at %d",
-			asked, width)
+		return 0, 0, stages.BadField("size", "size is %v, but the model's input has width %d", asked, width)
 	case open(width) && asked.H != asked.W && asked.H != height:
-		return 0, 0, stages.BadField("size", "size is %v, and the model fixes the height of its input at %d",
-			asked, height)
+		return 0, 0, stages.BadField("size", "size is %v, but the model's input has height %d", asked, height)
 	case open(height):
 		return asked.H, width, nil
 	}
@@ -46,12 +44,12 @@ func openSize(in onnx.Value, p ONNXParams) (height, width bool) {
 		return false, false
 	}
 	var s modelfile.Spec
-	_ = frame(&s, in, p) // which finds the layout before it looks at sizes
+	_ = setInputShape(&s, in, p) // it sets the layout before it checks sizes
 	_, h, w := axes(s.Layout)
 	return in.Shape[h] == onnx.Free, in.Shape[w] == onnx.Free
 }
 
-// axes returns which dimensions of an input are its channels, height and width.
+// axes returns the dimensions of an input that are its channels, height and width.
 func axes(layout string) (channels, height, width int) {
 	if layout == modelfile.NHWC {
 		return 3, 1, 2
@@ -59,26 +57,25 @@ func axes(layout string) (channels, height, width int) {
 	return 1, 2, 3
 }
 
-// resizable refuses images of another size than the file fixes for a model that reads its places as a
-// sequence: a recurrent layer has weights for places of one number of values, and ONNX Runtime takes others
-// without looking.
-func resizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
+// checkResizable rejects a size other than the file's for a model that reads places as a sequence: the
+// weights of a recurrent layer fix the length of its vectors, and ONNX Runtime doesn't check it.
+func checkResizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 	_, h, w := axes(s.Layout)
 	fixed := picture.Size{H: in.Shape[h], W: in.Shape[w]}
 	asked := picture.Size{H: s.Height, W: s.Width}
 	if fixed.H == onnx.Free || fixed.W == onnx.Free || fixed == asked {
 		return nil
 	}
-	if n := sequential(m); n != nil {
+	if n := recurrentNode(m); n != nil {
 		return stages.BadField("size",
-			"size is %v, and the model takes images of %v alone: its %s reads places as a sequence", asked,
+			"size is %v, but the model only takes images of %v: its %s reads places as a sequence", asked,
 			fixed, n.Label())
 	}
 	return nil
 }
 
-// sequential returns a recurrent node of a model, nil if there is none.
-func sequential(m *onnx.Model) *onnx.Node {
+// recurrentNode returns a recurrent node of a model, or nil.
+func recurrentNode(m *onnx.Model) *onnx.Node {
 	for _, n := range m.Proto.Graph.Node {
 		if slices.Contains([]string{"GRU", "LSTM", "Loop", "RNN", "Scan"}, n.OpType) {
 			return &onnx.Node{NodeProto: n}

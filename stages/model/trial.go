@@ -11,8 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A Trial is a model that stages are tried on: all that they do before the model answers is done, and no
-// answer is computed.
+// A Trial checks stages against a model: it does everything that a run does before the model's first answer.
 type Trial struct {
 	Spec modelfile.Spec
 
@@ -21,14 +20,14 @@ type Trial struct {
 	slot    program.Rehearsal
 }
 
-// NewTrial returns a trial of the model that [ONNX] with these parameters reads. The error is what that stage
-// would say, but for labels whose file isn't there.
+// NewTrial returns a trial of the model that [ONNX] with these parameters reads, or the error that ONNX would
+// return, ignoring a missing file of labels.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	m, err := onnx.ReadFile(p.Path)
 	if err != nil {
 		return nil, err
 	}
-	out, err := read(ctx, m, p)
+	out, err := readModel(ctx, m, p)
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +42,15 @@ func trialOf(m modelfile.Model) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = modelfile.Decode(payload); err != nil { // which shares its memory
+	if m, err = modelfile.Decode(payload); err != nil { // shares the payload's memory
 		return nil, err
 	}
 	net, err := program.NewNet(m)
 	return &Trial{Spec: m.Spec, payload: payload, net: net}, err
 }
 
-// Unfit says why a stage with these parameters can't work on the model, nil if it can or has no part in a
-// rehearsal. wired reports which of its optional ports are connected.
+// Unfit returns why a stage with these parameters can't work on the model; nil if it can or isn't part of a
+// trial. wired reports which optional ports are connected.
 func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) error {
 	err := t.slot.Rehearse(ctx, s, params,
 		program.Subject{Spec: t.Spec, Payload: t.payload, Digest: t.net.Digest()}, wired)
@@ -61,8 +60,8 @@ func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired fu
 	return err
 }
 
-// Remark says what there is to know of a stage with these parameters on the model, "" if nothing, and of a
-// model that has no graph.
+// Remark returns what a user should know about a stage with these parameters on the model, or "" if there is
+// nothing, or the model has no graph.
 func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	r, ok := params.(program.Remarker)
 	if !ok {
@@ -78,10 +77,10 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	return r.Remark(g), nil
 }
 
-// graph returns the model's graph, which the caller may change.
+// graph returns the model's graph, which the caller may modify.
 func (t *Trial) graph(ctx context.Context) (*onnx.Graph, error) {
 	return t.net.Graph(ctx, &t.slot, t.net.Fit(2, 2))
 }
 
-// Close lets go of the model.
+// Close releases the model.
 func (t *Trial) Close() error { return t.slot.Close() }

@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// shortened divides the answer by its length.
+// shortened divides the answer by its norm.
 func shortened(m *onnx.Model) {
 	f := m.Fragment()
 	length := f.Op("ReduceL2", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{1}})
@@ -33,8 +33,8 @@ func summed(m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "sum", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// TestTrial holds that a trial refuses what a run refuses, in the same words, and nothing else: methods on
-// nets that some of them don't fit.
+// TestTrial checks that a trial and a run reject the same methods with the same words, on nets that some
+// methods don't fit.
 func TestTrial(t *testing.T) {
 	modeltest.Runtime(t)
 	dir := filepath.Join(golden.Dir(t), "models")

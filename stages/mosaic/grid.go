@@ -12,29 +12,29 @@ import (
 // GridParams are the parameters of [Grid].
 type GridParams struct {
 	N       int    `yaml:"n" doc:"cells along a side" min:"2" max:"8"`
-	Classes string `yaml:"classes" doc:"distinct: a class a cell; corners-repeat: the last cell, bottom right, has the class of the first, top left" choices:"distinct|corners-repeat"`
-	Explain string `yaml:"explain" doc:"the cells whose class is explained: every one, or the first and the last" choices:"every|corners"`
-	Count   int    `yaml:"count" doc:"at most so many grids; 0 for as many as the images allow" min:"0" max:"1000000"`
+	Classes string `yaml:"classes" doc:"distinct: every cell has another class; corners-repeat: the last cell, bottom right, has the class of the first, top left" choices:"distinct|corners-repeat"`
+	Explain string `yaml:"explain" doc:"the cells whose class is explained: all of them, or the first and the last" choices:"every|corners"`
+	Count   int    `yaml:"count" doc:"maximum number of grids; 0: as many as the images allow" min:"0" max:"1000000"`
 }
 
 // Grid builds the grids of the grid pointing game of Böhle, Fritz and Schiele, "Convolutional Dynamic
-// Alignment Networks for Interpretable Classifications", CVPR 2021, as Rao, Böhle and Schiele, "Towards
-// Better Understanding Attribution Methods", CVPR 2022, section 3.1, set them up.
+// Alignment Networks for Interpretable Classifications", CVPR 2021, in the settings of Rao, Böhle and
+// Schiele, "Towards Better Understanding Attribution Methods", CVPR 2022, section 3.1.
 //
-// A grid of n×n images of H×W pixels is an image of nH×nW. There is an item for every explained cell of every
-// grid, grid-0003/cell-2, with cells counted row by row from 0; its origin is the image in that cell. Facts:
+// A grid of n×n images of H×W pixels is an image of nH×nW. Every explained cell of every grid is an item,
+// grid-0003/cell-2, with cells numbered row by row from 0; its origin is the image in that cell. Facts:
 // height and width of the grids on images and cells; grid, the n, on cells.
 var Grid = stages.New(stages.Def[GridParams]{
 	Name: "mosaic/grid",
 	Doc: `grids of images of different classes
 
-Each grid has n×n images, and an item for each explained cell: the grid, the class
-of that cell, and its box. Classes take turns in random order until the images are
-used up, each of them at most once. The class of an image is its label, or what is
-wired to targets; with both wired, images on which the two differ are left out.
+Each grid has n×n images, and an item per explained cell: the grid, the class of that
+cell, and its box. Classes are used in turn, in random order, until the images are used
+up, each of them at most once. The class of an image is its label, or its target if
+targets is wired; if both are wired, images on which they differ are excluded.
 
 A grid is n times as large as its images, so it needs a model that takes such
-images: one with global pooling before its last layer, read with another size. Maps
+images: one with global pooling before its last layer, loaded with another size. Maps
 need the targets of the grid:
 
   model: {uses: model/onnx, with: {path: net.onnx}}
@@ -46,15 +46,15 @@ need the targets of the grid:
   maps:  {uses: attribute/occlusion, in: {model: wide, images: grids, targets: grids.targets}}
   game:  {uses: score/grid-pointing, in: {maps: maps, cells: grids.cells}}
 
-With classes: distinct and explain: every this is GridPG; DiFull and DiPart take
-corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
+GridPG is classes: distinct with explain: every; DiFull and DiPart are corners-repeat
+with corners. Rao, Böhle and Schiele, CVPR 2022.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Seeded:   true,
 	Inputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "images of one size"},
 		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
-		{Name: "targets", Type: stages.Targets, Doc: "what a model takes them for", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "the classes that a model predicts", Optional: true},
 	},
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "the grid"},
@@ -64,7 +64,7 @@ corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
 	Defaults: GridParams{N: 2, Classes: "distinct", Explain: "every"},
 	Check: func(_ GridParams, wired func(string) bool) error {
 		if !wired("labels") && !wired("targets") {
-			return fmt.Errorf("nothing says the classes of the images: wire labels, targets, or both")
+			return fmt.Errorf("the classes of the images are unknown: wire labels, targets, or both")
 		}
 		return nil
 	},
@@ -72,14 +72,14 @@ corners-repeat and corners. Rao, Böhle and Schiele, CVPR 2022.`,
 		height, errH := strconv.Atoi(in["images"]["height"])
 		width, errW := strconv.Atoi(in["images"]["width"])
 		if errH != nil || errW != nil {
-			return map[string]stages.Facts{}, nil // known once there are images
+			return map[string]stages.Facts{}, nil // known once the images are
 		}
 		return p.facts(height, width), nil
 	},
 	Run: runGrid,
 })
 
-// facts are those of grids of images of a size.
+// facts returns the facts of grids of images of the given size.
 func (p GridParams) facts(height, width int) map[string]stages.Facts {
 	h, w := strconv.Itoa(p.N*height), strconv.Itoa(p.N*width)
 	return map[string]stages.Facts{
@@ -93,10 +93,10 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	draw := newGridDraw(p, classes, e.SharedRand("grids"))
+	draw := newSampler(p, classes, e.SharedRand("grids"))
 	images := &e.Ports["images"][0]
 	built := 0
-	var shape []int // of a cell's image
+	var shape []int // of the image of a cell
 	for ; p.Count == 0 || built < p.Count; built++ {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -126,11 +126,11 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 		e.Done(1)
 	}
 	if built == 0 {
-		return fmt.Errorf("no grid can be made: %d images of %d classes are left, and a grid needs %s",
+		return fmt.Errorf("too few images for a grid: there are %d images of %d classes, a grid needs %s",
 			draw.images, len(draw.pools), draw.needs())
 	}
 	if built < p.Count {
-		e.Warn("%d grids instead of %d: there are no more images", built, p.Count)
+		e.Warn("%d grids instead of %d: the images are used up", built, p.Count)
 	}
 	for port, f := range p.facts(shape[1], shape[2]) {
 		e.SetFacts(port, f)
@@ -138,7 +138,7 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 	return nil
 }
 
-// classesOf returns the class of every image, -1 for those that are left out.
+// classesOf returns the class of every image, -1 for excluded images.
 func classesOf(ctx context.Context, e *stages.Env) ([]int64, error) {
 	items := e.Ports["images"][0].Items
 	classes := make([]int64, items.Len())
@@ -162,9 +162,9 @@ func classesOf(ctx context.Context, e *stages.Env) ([]int64, error) {
 			}
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("item %q: nothing on port %s says its class", item.ID, port)
+				return nil, fmt.Errorf("item %q: port %s has no item for it", item.ID, port)
 			case class < 0:
-				return nil, fmt.Errorf("item %q: port %s: %d is no class", item.ID, port, class)
+				return nil, fmt.Errorf("item %q: port %s: %d isn't a class", item.ID, port, class)
 			case first:
 				classes[i] = class
 			case classes[i] != class:
@@ -187,16 +187,16 @@ func byItem(ctx context.Context, d stages.Data) (map[string]int64, error) {
 			return nil, fmt.Errorf("item %q: %w", m.ID, err)
 		}
 		if t.DType != stages.I64 || t.Len() != 1 {
-			return nil, fmt.Errorf("item %q: %s of shape %v is not one class", m.ID, t.DType, t.Shape)
+			return nil, fmt.Errorf("item %q: %s of shape %v isn't one class", m.ID, t.DType, t.Shape)
 		}
 		of[m.ID] = t.Int64s()[0]
 	}
 	return of, nil
 }
 
-// paste puts images side by side, row by row, n a row. They have the type and the shape of the first: want,
-// if that is known.
-func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, shape []int, err error) {
+// paste arranges images in rows of n. All must have the type and shape of the first, and the shape expected
+// if it isn't nil.
+func paste(images *stages.Data, members []int, n int, expected []int) (grid []byte, shape []int, err error) {
 	var out stages.Tensor
 	for k, member := range members {
 		b, err := images.Load(member)
@@ -207,12 +207,11 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 		if err == nil && (len(t.Shape) != 3 || t.Len() == 0) {
 			err = fmt.Errorf("an image of shape %v is not [channels, height, width]", t.Shape)
 		}
-		if err == nil && want != nil && !slices.Equal(t.Shape, want) {
-			err = fmt.Errorf("an image of shape %v doesn't fit beside one of %v: images of a grid have one "+
-				"size", t.Shape, want)
+		if err == nil && expected != nil && !slices.Equal(t.Shape, expected) {
+			err = fmt.Errorf("the images of a grid differ in shape: %v and %v", expected, t.Shape)
 		}
 		if err == nil && k > 0 && t.DType != out.DType {
-			err = fmt.Errorf("an image of type %s doesn't fit beside one of %s", t.DType, out.DType)
+			err = fmt.Errorf("the images of a grid differ in type: %s and %s", t.DType, out.DType)
 		}
 		if err != nil {
 			if item, bad := images.Items.At(member); bad == nil {
@@ -220,8 +219,8 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 			}
 			return nil, nil, err
 		}
-		want = t.Shape
-		c, h, w := want[0], want[1], want[2]
+		expected = t.Shape
+		c, h, w := expected[0], expected[1], expected[2]
 		if k == 0 {
 			out = stages.Tensor{DType: t.DType, Shape: []int{c, n * h, n * w},
 				Raw: make([]byte, n*n*len(t.Raw))}
@@ -233,7 +232,7 @@ func paste(images *stages.Data, members []int, n int, want []int) (grid []byte, 
 			copy(out.Raw[at:at+row], t.Raw[y*row:])
 		}
 	}
-	return out.Encode(), want, nil
+	return out.Encode(), expected, nil
 }
 
 // box returns the payload of cell k's box: left, top, right, bottom.

@@ -15,7 +15,7 @@ import (
 
 const height, width = 3, 2
 
-// photo is image number i: its pixels tell which it is and where they were.
+// photo returns image i: its pixels encode i and their position.
 func photo(i int) []byte {
 	v := make([]byte, 3*height*width)
 	for k := range v {
@@ -36,7 +36,7 @@ func set(classes ...int64) map[string][]stages.Data {
 		"labels": {stagetest.Items(nil, labels...)}}
 }
 
-// turns returns count classes, 0 to of-1 in turn.
+// turns returns count classes, cycling through 0 to of-1.
 func turns(count, of int) []int64 {
 	out := make([]int64, count)
 	for i := range out {
@@ -45,7 +45,7 @@ func turns(count, of int) []int64 {
 	return out
 }
 
-// A result is an item that the stage made.
+// A result is an item of the stage's output.
 type result struct {
 	id, origin string
 	image      stages.Tensor
@@ -86,7 +86,7 @@ func run(t *testing.T, p GridParams, in map[string][]stages.Data, seed uint64) (
 	return out, e
 }
 
-// members finds the images in a grid of bytes made by photo, by their pixels.
+// members identifies the images in a grid made of photo, by their pixels.
 func members(t *testing.T, grid stages.Tensor, n int) []int {
 	t.Helper()
 	if !slices.Equal(grid.Shape, []int{3, n * height, n * width}) {
@@ -180,7 +180,7 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestGridTurns holds that no class has its second turn before all had their first.
+// TestGridTurns checks that no class is used a second time before all have been used once.
 func TestGridTurns(t *testing.T) {
 	for n := range uint64(5) {
 		out, _ := run(t, GridParams{N: 2, Classes: "distinct", Explain: "every"}, set(turns(80, 10)...), n)
@@ -217,11 +217,11 @@ func TestGridIsRandomFromTheSeed(t *testing.T) {
 	}
 }
 
-// TestGridTellsGuessesApart: with labels and targets, only images on which they agree take part; either of
-// them alone says the class.
+// TestGridTellsGuessesApart checks that with labels and targets only images on which they agree are used, and
+// that either of them alone defines the class.
 func TestGridTellsGuessesApart(t *testing.T) {
 	in := set(0, 1, 2, 3, 0, 1)
-	in["targets"] = set(3, 1, 2, 3, 0, 0)["labels"] // images 0 and 5 are misjudged
+	in["targets"] = set(3, 1, 2, 3, 0, 0)["labels"] // images 0 and 5 are misclassified
 	p := GridParams{N: 2, Classes: "distinct", Explain: "every"}
 	out, _ := run(t, p, in, 1)
 	got := members(t, out[0].image, 2)
@@ -248,7 +248,7 @@ func TestGridCount(t *testing.T) {
 	}
 	r = stagetest.Run(t, Grid, &GridParams{N: 2, Classes: "distinct", Explain: "every", Count: 9},
 		set(turns(12, 4)...))
-	if d := cmp.Diff([]string{"3 grids instead of 9: there are no more images"}, r.Warnings); d != "" {
+	if d := cmp.Diff([]string{"3 grids instead of 9: the images are used up"}, r.Warnings); d != "" {
 		t.Error(d)
 	}
 }
@@ -264,23 +264,23 @@ func TestGridRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", name, err, want)
 		}
 	}
-	try("three classes", "6 images of 3 classes are left, and a grid needs 4 classes", p,
+	try("three classes", "there are 6 images of 3 classes, a grid needs 4 classes", p,
 		set(0, 1, 2, 0, 1, 2))
 	try("no pair", "a grid needs 3 classes, one of them with two images",
 		GridParams{N: 2, Classes: "corners-repeat", Explain: "every"}, set(0, 1, 2, 3))
 
 	in := set(0, 1, 2, 3)
 	in["labels"] = []stages.Data{stagetest.Items(nil, class(0), class(1))}
-	try("a label is missing", `item "item-2": nothing on port labels says its class`, p, in)
+	try("a label is missing", `item "item-2": port labels has no item for it`, p, in)
 	in["labels"] = []stages.Data{stagetest.Items(nil, class(0), class(1), class(-2), class(3))}
-	try("no class", `item "item-2": port labels: -2 is no class`, p, in)
+	try("no class", `item "item-2": port labels: -2 isn't a class`, p, in)
 	pair := stages.NewTensor([]int64{1, 2}, 2).Encode()
 	in["labels"] = []stages.Data{stagetest.Items(nil, class(0), pair, class(2), class(3))}
-	try("two classes", "port labels: item \"item-1\": i64 of shape [2] is not one class", p, in)
+	try("two classes", "port labels: item \"item-1\": i64 of shape [2] isn't one class", p, in)
 
 	for want, odd := range map[string]stages.Tensor{
-		"doesn't fit beside one of":        stages.NewTensor(make([]byte, 12), 3, 2, 2),
-		"an image of type":                 stages.NewTensor(make([]float32, 18), 3, height, width),
+		"differ in shape":                  stages.NewTensor(make([]byte, 12), 3, 2, 2),
+		"differ in type":                   stages.NewTensor(make([]float32, 18), 3, height, width),
 		"is not [channels, height, width]": stages.NewTensor(make([]byte, 6), height, width),
 	} {
 		in = set(0, 1, 2, 3)

@@ -1,2 +1,3 @@
-// Package mosaic holds the stages that put several images into one.
+// Package mosaic has the stages that compose one image from several: mosaic/grid (grid.go) draws images
+// (sampler.go) and pastes them into a grid.
 package mosaic

@@ -13,15 +13,16 @@ type AblationParams struct {
 	Order string `yaml:"order" doc:"morf removes the most relevant pixels first, lerf the least relevant" choices:"morf|lerf"`
 }
 
-// Ablation is the stage of feature ablation by shares of the pixels.
+// Ablation removes shares of the pixels (feature ablation).
 var Ablation = program.Stage(stages.Def[AblationParams]{
 	Name: "perturb/ablation",
-	Doc: `the model's answer while shares of pixels are removed
+	Doc: `the model's response while shares of pixels are removed
 
-By default in ten steps, each pixel set to zero after normalisation in all channels
-at once. A good map makes the answer fall early when the most relevant pixels go
-first (morf) and late when they go last (lerf). The grid and the fill are the usual
-ones; the Meta-Rank paper, which ranks methods by such curves, doesn't state its own.`,
+By default in ten steps, setting pixels to zero after normalisation in all channels at
+once. With a good map the response falls early if the most relevant pixels are removed
+first (morf), and late if they are removed last (lerf). Steps and substrate are the
+common ones; the Meta-Rank paper, which ranks methods by such curves, doesn't state its
+own.`,
 	Version:  1,
 	Relation: stages.Each,
 	Seeded:   true,

@@ -10,12 +10,12 @@ import (
 // DeletionParams are the parameters of [Deletion].
 type DeletionParams struct{ Params }
 
-// Deletion is the stage of RISE's deletion game.
+// Deletion is RISE's deletion metric.
 var Deletion = program.Stage(stages.Def[DeletionParams]{
 	Name: "perturb/deletion",
-	Doc: `the model's answer while relevant pixels vanish
+	Doc: `the model's response while relevant pixels are deleted
 
-A curve begins at the image and ends at the substrate, by default zero after
+A curve starts at the image and ends at the substrate, by default zero after
 normalisation. Petsiuk, Das and Saenko, "RISE", BMVC 2018.`,
 	Version:  1,
 	Relation: stages.Each,

@@ -56,7 +56,7 @@ func input(m stages.Data, x npy.Array) map[string][]stages.Data {
 		images = append(images, stages.NewTensor(v, 3, 32, 32).Encode())
 		place := make([]uint32, 1024)
 		for i := range place {
-			place[i] = uint32((i*37 + 11*k) % 1024) // 37 and 1024 have no common factor
+			place[i] = uint32((i*37 + 11*k) % 1024) // a permutation: 37 and 1024 are coprime
 		}
 		ranks = append(ranks, stages.NewTensor(place, 32, 32).Encode())
 		targets = append(targets, stages.NewTensor([]int64{int64(3 * k)}, 1).Encode())
@@ -116,7 +116,7 @@ func curveWith(t *testing.T, m stages.Data, x npy.Array, order []int64, d direct
 	} else {
 		c.Set(x.Float32s(), other, ranks)
 	}
-	curve, err := respond(context.Background(), e, 0, n, c, points)
+	curve, err := responses(context.Background(), e, 0, n, c, points)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// normalised32 is the tolerance of curves of the official code that were divided by the distance between
-// their ends, which is about 0.2.
+// normalised32 is the tolerance for curves that the official code divides by the difference of their ends,
+// about 0.2.
 const normalised32 = 1e-5
 
-// official32 is how far a probability may be from one that the official code computed in float32, on other
-// convolution kernels. A sum of K terms in some order is off by √K·u of their size, u = 2⁻²⁴; smallcnn's
-// layers have 27, 72, 108, 1024 and 32, which together make √1263·u = 36·u, and two codes differ by √2 times
-// that, 50·u. That is what to expect of one logit; twice of it is what the worst of thousands of points may
-// have. A softmax has the slope p·(1 − p), with either sign for the other logits, and rounds its exponential,
-// its sum and its quotient. So near 0 and 1 less is allowed than between.
+// official32 is the tolerance for a probability that the official code computed in float32, with other
+// convolution kernels. The rounding error of a sum of K terms is about √K·u of its size, u = 2⁻²⁴; smallcnn's
+// layers have 27, 72, 108, 1024 and 32 terms, together √1263·u = 36·u, and the difference of two codes √2
+// times that, 50·u. This is the expected error of one logit; the maximum over thousands of points may be
+// twice as large. A softmax has the slope p·(1 − p), with either sign for the other logits, and rounds its
+// exponential, its sum and its quotient. The tolerance is therefore smaller near 0 and 1.
 func official32(p, logit float64) float64 {
 	const u = 0x1p-24
 	return 2*p*(1-p)*2*50*u*(1+math.Abs(logit)) + 8*u*p
 }
 
-// TestOfficialRISECurves holds insertion and deletion against the raw curves of the official code, pixel
-// orders taken from the files.
+// TestOfficialRISECurves compares insertion and deletion with the raw curves of the official code, for the
+// pixel orders in its files.
 func TestOfficialRISECurves(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(golden.Dir(t), "mas_rise", "*_step*.npz"))
 	if err != nil || len(files) == 0 {
@@ -71,7 +71,7 @@ func TestOfficialRISECurves(t *testing.T) {
 				for k := range tolerance {
 					tolerance[k] = normalised32
 				}
-				// The larger net's files hold what MAS makes of the curve only: normalised between its ends,
+				// The larger net's files contain only the curves after MAS: normalised between their ends,
 				// clipped, and made monotone.
 				got, want = monotone(got, tt.key == "ins"), a[tt.key+"_mr"].Float64s()
 			}
@@ -100,7 +100,7 @@ func with(p Params, step int) Params {
 	return p
 }
 
-// monotone is step 3 of MAS' definition.
+// monotone is step 3 of the definition of MAS.
 func monotone(raw []float64, insert bool) []float64 {
 	out := make([]float64, len(raw))
 	base, orig := raw[len(raw)-1], raw[0]
@@ -113,7 +113,7 @@ func monotone(raw []float64, insert bool) []float64 {
 	}
 	for k, v := range raw {
 		v = (v - base) / (orig - base)
-		// A value that isn't a number, where the ends are equal, changes nothing.
+		// NaN, which occurs if the ends are equal, changes nothing.
 		if insert && v > best {
 			best = math.Min(v, 1)
 		}
@@ -126,7 +126,7 @@ func monotone(raw []float64, insert bool) []float64 {
 }
 
 // run runs a perturbation stage on one image, replacing pixels in the given order. The target is the
-// prediction; label is given if it isn't negative.
+// prediction; label is wired if it isn't negative.
 func run(t *testing.T, s stages.Stage, params any, model stages.Data, x npy.Array, order []int64,
 	label int) stagetest.Result {
 	t.Helper()

@@ -10,12 +10,12 @@ import (
 // InsertionParams are the parameters of [Insertion].
 type InsertionParams struct{ Params }
 
-// Insertion is the stage of RISE's insertion game.
+// Insertion is RISE's insertion metric.
 var Insertion = program.Stage(stages.Def[InsertionParams]{
 	Name: "perturb/insertion",
-	Doc: `the model's answer while relevant pixels emerge
+	Doc: `the model's response while relevant pixels are inserted
 
-A curve begins at the substrate, by default the image blurred as in the code of
+A curve starts at the substrate, by default the image blurred as in the code of
 Magnitude-Aligned Scoring, and ends at the image. Petsiuk, Das and Saenko, "RISE",
 BMVC 2018.`,
 	Version:  1,

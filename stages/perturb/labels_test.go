@@ -8,7 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A label that isn't one of the model's classes gives a warning: no answer is correct.
+// TestWarnsOfOtherLabels checks the warning for a label outside the model's classes, for which no answer is
+// correct.
 func TestWarnsOfOtherLabels(t *testing.T) {
 	is := func(v int64) []byte { return stages.NewTensor([]int64{v}, 1).Encode() }
 	in := officialInput(t, "smallcnn")
@@ -16,7 +17,7 @@ func TestWarnsOfOtherLabels(t *testing.T) {
 	r := stagetest.Run(t, Deletion,
 		&DeletionParams{Params{Substrate: "black", Kernel: 11, Sigma: 11, Steps: 2, Values: "magnitude"}}, in)
 	if len(r.Warnings) != 1 ||
-		!strings.HasPrefix(r.Warnings[0], `item "item-1": its label is 1000, and the model has 10 classes`) {
+		!strings.HasPrefix(r.Warnings[0], `item "item-1": its label is 1000, but the model has 10 classes`) {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }

@@ -1,5 +1,6 @@
-// Package perturb holds the stages that replace the pixels of an image step by step, in the order of a map,
-// and watch the model's answer. They are presets of one implementation.
+// Package perturb has the stages that replace the pixels of an image step by step, in the order of a map's
+// ranks, and record the model's response. Each stage (insertion.go, deletion.go, ablation.go) is a preset of
+// one implementation (perturb.go); substrate.go makes the replacing pixels.
 package perturb
 
 import (
@@ -13,35 +14,35 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// Params are the parameters that all perturbation stages have.
+// Params are the parameters common to all perturbation stages.
 type Params struct {
-	Substrate string  `yaml:"substrate" doc:"what stands where the image's pixels don't: the image blurred, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, or uniform noise in [0,1) as normalised values" choices:"blur|zero|black|mean|random"`
+	Substrate string  `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, or uniform noise in [0,1) as normalised values" choices:"blur|zero|black|mean|random"`
 	Kernel    int     `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64 `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
-	Step      int     `yaml:"step" doc:"pixels replaced a step; 0 leaves it to steps" min:"0"`
-	Steps     int     `yaml:"steps" doc:"number of steps of equal size, unless step is given; 0 replaces as many pixels a step as the longer side of the image has" min:"0"`
-	Values    string  `yaml:"values" doc:"what pixels are ordered by: magnitude or signed value of the channels' sum" choices:"magnitude|signed"`
-	Ties      string  `yaml:"ties" doc:"how pixels of equal value are ordered: row by row, which favours the top left and gives a constant map no order, or at random, drawn for each map" choices:"index|random"`
+	Step      int     `yaml:"step" doc:"pixels replaced per step; 0: see steps" min:"0"`
+	Steps     int     `yaml:"steps" doc:"number of steps of equal size, unless step is given; 0: as many pixels per step as the image's longer side has" min:"0"`
+	Values    string  `yaml:"values" doc:"the order of pixels: by the magnitude or the signed value of the sum over channels" choices:"magnitude|signed"`
+	Ties      string  `yaml:"ties" doc:"the order of pixels of equal value: row by row, which favours the top left and leaves a constant map without an order, or random, drawn for each map" choices:"index|random"`
 }
 
 func defaults(substrate string) Params {
 	return Params{Substrate: substrate, Kernel: 11, Sigma: 11, Values: "magnitude", Ties: "index"}
 }
 
-// Validate refuses kernels without a centre.
+// Validate rejects kernels without a centre.
 func (p Params) Validate() error {
 	if p.Kernel%2 == 0 {
-		return stages.BadField("kernel", "kernel is %d, and only odd sides have a centre", p.Kernel)
+		return stages.BadField("kernel", "kernel is %d: its side must be odd to have a centre", p.Kernel)
 	}
 	return nil
 }
 
-// A direction is how a curve is drawn.
+// A direction defines how a curve is traced.
 type direction struct {
-	name   string           // the fact "order"
-	better stages.Direction // what is better of the area under it
-	insert bool             // from the substrate to the image, rather than back
-	least  bool             // least relevant pixels first
+	name       string           // the fact "order"
+	better     stages.Direction // which area under the curve is better
+	insert     bool             // from the substrate to the image rather than the reverse
+	leastFirst bool             // the least relevant pixels first
 }
 
 var (
@@ -53,24 +54,24 @@ var (
 
 func inputs() []stages.Port {
 	return []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the model that answers"},
+		{Name: "model", Type: stages.Model, Doc: "the classifier"},
 		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
 		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank",
-			Doc: "maps that say which pixels are relevant"},
+			Doc: "attribution maps"},
 		{Name: "targets", Type: stages.Targets,
-			Doc:      "the class whose response is drawn; the prediction for the original image if unwired",
+			Doc:      "the class whose response is recorded; default: the prediction for the original image",
 			Optional: true, Else: "model/predict"},
 		{Name: "labels", Type: stages.Labels,
-			Doc: "the right class, which correctness is about; the target if unwired", Optional: true},
+			Doc: "the class for correctness; default: the target", Optional: true},
 	}
 }
 
 func outputs() []stages.Port {
 	return []stages.Port{{Name: "curves", Type: stages.Curves,
-		Doc: "probability, logit and correctness of the class after every step"}}
+		Doc: "probability, logit and correctness of the class at every step"}}
 }
 
-// points returns how many pixels are replaced at each point of a curve over n pixels; longest is the image's
+// points returns the number of replaced pixels at each point of a curve over n pixels; longest is the image's
 // longer side.
 func (p Params) points(n, longest int) []int {
 	var out []int
@@ -101,7 +102,7 @@ func (p Params) facts(d direction, in map[string]stages.Facts) (map[string]stage
 	height, errH := strconv.Atoi(in["model"]["height"])
 	width, errW := strconv.Atoi(in["model"]["width"])
 	if errH != nil || errW != nil {
-		return nil, fmt.Errorf("the model's facts don't say its size")
+		return nil, fmt.Errorf("the model's facts have no height or width")
 	}
 	f := stages.Facts{
 		"responses": "probability,logit,correct",
@@ -139,11 +140,11 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 		if err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
-		ranks, err := ranksOf(e.In("maps", i), n.Height, n.Width, d.least)
+		ranks, err := ranksOf(e.In("maps", i), n.Height, n.Width, d.leastFirst)
 		if err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
-		curve := undefined(3 * len(points))
+		curve := undefinedCurve(3 * len(points))
 		if ranks != nil {
 			s.fill(e, i, image, other)
 			if d.insert {
@@ -151,7 +152,7 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 			} else {
 				c.Set(image, other, ranks)
 			}
-			if curve, err = respond(ctx, e, i, n, c, points); err != nil {
+			if curve, err = responses(ctx, e, i, n, c, points); err != nil {
 				return err
 			}
 		}
@@ -161,31 +162,31 @@ func (p Params) run(ctx context.Context, d direction, e *stages.Env) error {
 	return nil
 }
 
-// respond runs the steps of item i and returns the three responses, one after the other.
-func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c program.Curve,
+// responses runs the steps of item i and returns its three responses, concatenated.
+func responses(ctx context.Context, e *stages.Env, i int, n *program.Net, c program.Curve,
 	points []int) ([]float64, error) {
 	b := e.In("targets", i)
 	if b == nil {
-		return nil, fmt.Errorf("item %q: nothing on port targets says which class to watch", e.Calls[i].ID)
+		return nil, fmt.Errorf("item %q: port targets has no item for it", e.Calls[i].ID)
 	}
 	target, err := program.TargetOf(b, n.Classes)
 	if err != nil {
 		return nil, fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
 	}
-	right := target.Class
+	correct := target.Class
 	if n.Independent && n.Classes == 1 {
-		right = 1 // the label of the single class
+		correct = 1 // the label that the single output stands for
 	}
 	if b := e.In("labels", i); b != nil {
-		// A label may be of a class that the model doesn't know: never right.
+		// The label may be a class that the model doesn't have: then no answer is correct.
 		label, err := stages.ScalarOf(b)
 		if err != nil {
 			return nil, fmt.Errorf("item %q: port labels: %w", e.Calls[i].ID, err)
 		}
-		right = int(label)
-		if right < 0 || right >= max(n.Classes, 2) {
-			e.WarnItem(i, "its label is %d, and the model has %d classes, so that no answer is correct",
-				right, n.Classes)
+		correct = int(label)
+		if correct < 0 || correct >= max(n.Classes, 2) {
+			e.WarnItem(i, "its label is %d, but the model has %d classes: no prediction is correct",
+				correct, n.Classes)
 		}
 	}
 	curve := make([]float64, 3*len(points))
@@ -198,7 +199,7 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 			row := c.Row(k - from)
 			curve[k] = n.Probability(row, target)
 			curve[len(points)+k] = n.Logit(row, target)
-			if n.Label(row) == right {
+			if n.Label(row) == correct {
 				curve[2*len(points)+k] = 1
 			}
 		}
@@ -206,8 +207,8 @@ func respond(ctx context.Context, e *stages.Env, i int, n *program.Net, c progra
 	return curve, nil
 }
 
-// undefined returns the n numbers of a curve that no order leads along.
-func undefined(n int) []float64 {
+// undefinedCurve returns n NaNs, the curve of a map without an order.
+func undefinedCurve(n int) []float64 {
 	curve := make([]float64, n)
 	for k := range curve {
 		curve[k] = math.NaN()
@@ -215,9 +216,9 @@ func undefined(n int) []float64 {
 	return curve
 }
 
-// ranksOf reads a rank map, turned round if the least relevant pixel is to come first. It is nil where the
-// map that was to be ranked has no order.
-func ranksOf(payload []byte, height, width int, least bool) ([]float32, error) {
+// ranksOf decodes a rank map, reversed if the least relevant pixel comes first. It returns nil if the ranked
+// map has no order.
+func ranksOf(payload []byte, height, width int, leastFirst bool) ([]float32, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
 		return nil, err
@@ -226,10 +227,10 @@ func ranksOf(payload []byte, height, width int, least bool) ([]float32, error) {
 		return nil, nil
 	}
 	if t.DType != stages.U32 || len(t.Shape) != 2 || t.Shape[0] != height || t.Shape[1] != width {
-		return nil, fmt.Errorf("a map of %v pixels doesn't fit the model's %d×%d", t.Shape, height, width)
+		return nil, fmt.Errorf("a map of %v pixels doesn't match the model's %d×%d", t.Shape, height, width)
 	}
 	ranks := t.Float32s()
-	if least {
+	if leastFirst {
 		for i := range ranks {
 			ranks[i] = float32(height*width-1) - ranks[i]
 		}

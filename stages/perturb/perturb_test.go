@@ -77,8 +77,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestBlurOfUnevenSizes holds blur against the plain definition where the image is smaller than the kernel
-// and not square.
+// TestBlurOfUnevenSizes compares blur with its definition on an image that is smaller than the kernel and not
+// square.
 func TestBlurOfUnevenSizes(t *testing.T) {
 	const h, w = 5, 13
 	x := make([]float32, h*w)
@@ -105,11 +105,11 @@ func TestBlurOfUnevenSizes(t *testing.T) {
 	}
 }
 
-// TestOfficialBaselines holds constant substrates against the official monotone curves. The image is
-// normalised already, and a model that leaves it as it is has mean 0, so the constants are given here.
+// TestOfficialBaselines compares constant substrates with the official monotone curves. The image is
+// normalised already, and a model without normalisation has mean 0, so the constants are set here.
 //
-// The curves of the random baseline can't be tested: the official code writes into it, and what the file
-// holds as rand_baseline is the image itself.
+// The curves of the random baseline can't be tested: the official code overwrites it, and rand_baseline in
+// the file is the image itself.
 func TestOfficialBaselines(t *testing.T) {
 	a := read(t, "mas_rise", "baselines_smallcnn_img2.npz")
 	if !slices.Equal(a["rand_baseline"].Float32s(), a["x"].Float32s()) {
@@ -130,7 +130,7 @@ func TestOfficialBaselines(t *testing.T) {
 	}
 }
 
-// TestSubstrateValues holds the constants against their definitions.
+// TestSubstrateValues compares constant substrates with their definitions.
 func TestSubstrateValues(t *testing.T) {
 	in := shapesInput(t, "imagenet")
 	spec := modeltest.Spec(t, in["model"][0])
@@ -159,7 +159,7 @@ func TestSubstrateValues(t *testing.T) {
 	}
 }
 
-// TestOfficialAblation holds both orders against the reference curves, over images with labels.
+// TestOfficialAblation compares both orders with the reference curves, on images with labels.
 func TestOfficialAblation(t *testing.T) {
 	a := read(t, "perturbation_reference", "morf_lerf.npz")
 	model := modeltest.Official(t, "smallcnn", 0)
@@ -189,7 +189,7 @@ func TestOfficialAblation(t *testing.T) {
 	}
 }
 
-// TestBatchAndThreads holds that curves don't depend on how they're computed.
+// TestBatchAndThreads checks that curves don't depend on batch size and threads.
 func TestBatchAndThreads(t *testing.T) {
 	for _, net := range []string{"smallcnn", "timm_vit_op17", "timm_resnet_basic_bn"} {
 		in := officialInput(t, net)
@@ -202,8 +202,7 @@ func TestBatchAndThreads(t *testing.T) {
 	}
 }
 
-// TestEnds holds that curves begin and end where they should: at the image and at the substrate, whatever the
-// order.
+// TestEnds checks that curves start and end at the image and the substrate, for every order.
 func TestEnds(t *testing.T) {
 	in := officialInput(t, "smallcnn")
 	whole := func(s stages.Stage, params any) []float64 {
@@ -223,8 +222,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestNoOrder holds that a map without an order has an undefined curve, of the length of the others, and
-// leaves the others theirs.
+// TestNoOrder checks that the curve of a map without an order is undefined and as long as the others, and
+// doesn't affect these.
 func TestNoOrder(t *testing.T) {
 	in := officialInput(t, "smallcnn")
 	for _, s := range []stages.Stage{Insertion, Deletion, Ablation} {
@@ -264,11 +263,11 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		{"a small map", with("maps", stages.NewTensor(make([]uint32, 4), 2, 2).Encode()),
-			"doesn't fit the model's 32×32"},
+			"the model's 32×32"},
 		{"a class too many", with("targets", stages.NewTensor([]int64{10}, 1).Encode()),
 			"class 10 is not one of the model's 10"},
 		{"a small image", with("images", stages.NewTensor(make([]uint8, 12), 3, 2, 2).Encode()),
-			"doesn't fit the model's 32×32"},
+			"the model's 32×32"},
 		{"a damaged image", with("images", []byte("no tensor")), "item \"item-0\""},
 	}
 	for _, tt := range tests {

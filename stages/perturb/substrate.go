@@ -7,11 +7,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A substrate makes what an image is mixed with, in normalised values.
+// A substrate makes the image that replaces the pixels, in normalised values.
 type substrate struct {
 	kind   string
 	net    *program.Net
-	kernel []float64 // one axis of the blur's kernel, which is a product
+	kernel []float64 // the blur kernel along one axis; the kernel is separable
 }
 
 func newSubstrate(p Params, n *program.Net) substrate {
@@ -22,7 +22,7 @@ func newSubstrate(p Params, n *program.Net) substrate {
 	return s
 }
 
-// fill writes the substrate of item i, whose image is x, into dst.
+// fill writes the substrate of item i, whose normalised image is x, to dst.
 func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
 	n := s.net.Height * s.net.Width
 	switch s.kind {
@@ -52,9 +52,9 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
 	}
 }
 
-// kernel returns one axis of the kernel of the MAS and RISE code: a single 1 in the middle of size pixels,
-// smoothed by a Gaussian that reaches 4σ and is folded back at the ends. It is nearly flat when σ is as large
-// as the kernel.
+// kernel returns the blur kernel of the MAS and RISE code along one axis: a unit impulse in the middle of
+// size pixels, smoothed by a Gaussian that is truncated at 4σ and reflected at the ends. It is nearly flat if
+// σ is as large as the kernel.
 func kernel(size int, sigma float64) []float64 {
 	radius := int(4*sigma + 0.5)
 	weights := make([]float64, 2*radius+1)
@@ -67,7 +67,7 @@ func kernel(size int, sigma float64) []float64 {
 	out := make([]float64, size)
 	for i := range out {
 		for k, w := range weights {
-			if fold(i+k-radius, size) == size/2 {
+			if mirror(i+k-radius, size) == size/2 {
 				out[i] += w / sum
 			}
 		}
@@ -75,8 +75,8 @@ func kernel(size int, sigma float64) []float64 {
 	return out
 }
 
-// fold mirrors an index into 0 … n−1, the ends repeated: … 1 0 | 0 1 2 …
-func fold(i, n int) int {
+// mirror reflects an index into 0 … n−1, repeating the ends: … 1 0 | 0 1 2 …
+func mirror(i, n int) int {
 	i %= 2 * n
 	if i < 0 {
 		i += 2 * n
@@ -87,7 +87,7 @@ func fold(i, n int) int {
 	return i
 }
 
-// blur convolves one channel with the product of the kernel and its transpose; beyond the border are zeros.
+// blur convolves one channel with the separable kernel, with zeros outside the image.
 func blur(x, dst []float32, height, width int, kernel []float64) {
 	half := len(kernel) / 2
 	rows := make([]float64, len(x))

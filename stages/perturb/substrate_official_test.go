@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// TestOfficialBlur holds the kernel against gkern of the official code, with the sigmas of the MAS and the
-// RISE authors, and the blurred image against theirs: blur_kernel.npz.
+// TestOfficialBlur compares the kernel with gkern of the official code, for the sigmas of the MAS and the
+// RISE authors, and the blurred image with theirs: blur_kernel.npz.
 func TestOfficialBlur(t *testing.T) {
 	a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "mas_rise", "blur_kernel.npz"))
 	if err != nil {
@@ -44,9 +44,8 @@ func TestOfficialBlur(t *testing.T) {
 	}
 }
 
-// TestOfficialMeanSubstrate runs insertion and deletion with the mean of the model's channel means as
-// substrate, from pixels, and compares with the official monotone curves: mean_R101 of
-// baselines_smallcnn_img2.npz.
+// TestOfficialMeanSubstrate runs insertion and deletion from pixels with the substrate mean, and compares
+// with the official monotone curves: mean_R101 of baselines_smallcnn_img2.npz.
 func TestOfficialMeanSubstrate(t *testing.T) {
 	dir := golden.Dir(t)
 	a, err := npy.ReadFile(filepath.Join(dir, "mas_rise", "baselines_smallcnn_img2.npz"))

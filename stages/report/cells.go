@@ -1,6 +1,7 @@
-// Package report holds the stages that people read: tables, leaderboards, sheets of maps and plots of curves.
-// They see the cells of whole axes at once and show them in the order in which the experiment writes their
-// ids.
+// Package report has the stages that make figures, tables and texts: table.go, leaderboard.go with its text
+// in leaderboard_answer.go, sheet.go and curves.go with their drawing in sheet_draw.go and curves_draw.go;
+// cells.go has what they share. A report combines the cells of whole axes and shows them in the order in
+// which the experiment lists their ids.
 package report
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/scores"
 )
 
-// A cell is one upstream cell's scores.
+// A cell holds the scores of one upstream cell.
 type cell struct {
 	coord   []stages.Coord
 	measure stages.Measure
@@ -35,7 +36,7 @@ func load(ctx context.Context, data []stages.Data) ([]cell, error) {
 	return cells, nil
 }
 
-// defined returns the defined scores, in the order of the items, and how many aren't.
+// defined returns the defined scores in the order of the items, and the number of undefined ones.
 func (c *cell) defined() (v []float64, undefined int) {
 	for _, x := range c.scores.Values {
 		if math.IsNaN(x) {
@@ -68,7 +69,7 @@ func axesOf(data []stages.Data) []string {
 	return axes
 }
 
-// oneAxis checks the parameter that names an axis. An empty one means the only axis there is.
+// oneAxis validates a parameter that names an axis. If empty, it defaults to the only axis.
 func oneAxis(param, axis string, axes []string) (string, error) {
 	switch {
 	case slices.Contains(axes, axis):
@@ -76,16 +77,16 @@ func oneAxis(param, axis string, axes []string) (string, error) {
 	case axis == "" && len(axes) == 1:
 		return axes[0], nil
 	case len(axes) == 0:
-		return "", stages.BadField(param, "no axis is collapsed here: name some in over")
+		return "", stages.BadField(param, "no axis is collapsed: list axes in over")
 	case axis == "":
-		return "", stages.BadField(param, "%s must say which of the axes %s is meant", param,
+		return "", stages.BadField(param, "%s is required: name one of the axes %s", param,
 			strings.Join(axes, ", "))
 	}
-	return "", stages.BadField(param, "the axis %q isn't collapsed here, only %s: name it in over", axis,
+	return "", stages.BadField(param, "the axis %q isn't collapsed, only %s: list it in over", axis,
 		strings.Join(axes, ", "))
 }
 
-// without returns axes less those in drop.
+// without returns axes except those in drop.
 func without(axes []string, drop ...string) []string {
 	var out []string
 	for _, a := range axes {
@@ -96,7 +97,7 @@ func without(axes []string, drop ...string) []string {
 	return out
 }
 
-// idOn returns the place on an axis, "" for none.
+// idOn returns the id on an axis, or "".
 func idOn(coord []stages.Coord, axis string) string {
 	for _, c := range coord {
 		if c.Axis == axis {
@@ -106,7 +107,7 @@ func idOn(coord []stages.Coord, axis string) string {
 	return ""
 }
 
-// pick returns the places on several axes.
+// pick returns the ids on several axes.
 func pick(coord []stages.Coord, axes []string) []string {
 	ids := make([]string, len(axes))
 	for i, a := range axes {
@@ -115,7 +116,7 @@ func pick(coord []stages.Coord, axes []string) []string {
 	return ids
 }
 
-// places returns the distinct places on some axes, in the order in which the experiment writes the ids.
+// places returns the distinct ids on some axes, in the experiment's order.
 func places(order stages.Order, data []stages.Data, axes []string) [][]string {
 	var out [][]string
 	for _, d := range data {
@@ -135,7 +136,7 @@ func places(order stages.Order, data []stages.Data, axes []string) [][]string {
 	return out
 }
 
-// agree reports whether two places are equal on the axes they share.
+// agree reports whether two coordinates are equal on the axes that they share.
 func agree(a, b []stages.Coord) bool {
 	for _, c := range a {
 		if id := idOn(b, c.Axis); id != "" && id != c.ID {
@@ -145,7 +146,7 @@ func agree(a, b []stages.Coord) bool {
 	return true
 }
 
-// count writes a number with its noun.
+// count formats a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

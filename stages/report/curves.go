@@ -13,46 +13,45 @@ import (
 
 // CurvesParams are the parameters of [Curves].
 type CurvesParams struct {
-	Line     string `yaml:"line" axis:"curves,optional" doc:"the axis whose places are lines; may stay unsaid if there's only one"`
-	Response string `yaml:"response" doc:"which response of the curves is shown"`
-	Band     string `yaml:"band" doc:"the band around a line: the mean's standard error; the same without the differences between images that all lines share; none" choices:"se|paired|none"`
-	Columns  int    `yaml:"columns" doc:"panels side by side" min:"1" max:"6"`
-	Title    string `yaml:"title" doc:"a line to describe the figure"`
+	Line     string `yaml:"line" axis:"curves,optional" doc:"the axis whose ids are lines; default: the only axis"`
+	Response string `yaml:"response" doc:"the response to plot"`
+	Band     string `yaml:"band" doc:"the band around a line: the mean's standard error (se), or without the differences between images common to all lines (paired)" choices:"se|paired|none"`
+	Columns  int    `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
+	Title    string `yaml:"title" doc:"a title"`
 }
 
-// Curves plots mean curves with a band, one panel a combination of the axes that aren't lines, all on one
-// scale. An image whose curve isn't finite is left out of its line. The band "paired" removes each image's
-// own level (Cousineau 2005, with Morey's correction of 2008), which comparisons between lines don't depend
-// on.
+// Curves plots mean curves with a band, in one panel per combination of the axes that aren't lines, all with
+// the same scale. An image whose curve isn't finite is excluded from its line. The band "paired" removes each
+// image's own level, on which comparisons between lines don't depend (Cousineau 2005, with Morey's correction
+// of 2008).
 var Curves = stages.New(stages.Def[CurvesParams]{
 	Name: "report/curves",
 	Doc: `mean curves of a response as pixels are removed or inserted
 
-One line a place on the axis line, a panel for every combination of the other
-axes, all with the same scales. Lines are means over the images; the table points
-has the numbers.`,
+One line per id of the axis line, one panel per combination of the other axes, all with
+the same scales. Lines are means over the images; the table points has the numbers.`,
 	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
 	Outputs: []stages.Port{
 		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
-		{Name: "points", Type: stages.TableType, Doc: "one row a line and point"},
+		{Name: "points", Type: stages.TableType, Doc: "one row per line and point"},
 	},
 	Defaults: CurvesParams{Response: "probability", Band: "se", Columns: 3},
 	Run:      runCurves,
 })
 
-// A strand is one line of the figure.
-type strand struct {
+// A plotLine is one line of the figure.
+type plotLine struct {
 	coord  []stages.Coord
 	facts  stages.Facts
 	curves map[string][]float64 // by item
-	items  []string             // those that count, in order
+	items  []string             // the items included, in order
 
-	centred  map[string][]float64 // by item: the curve less the mean of all lines, or nil
+	centred  map[string][]float64 // by item: the curve minus the mean over all lines, or nil
 	mean, se []float64            // by point
-	skipped  int                  // curves that aren't finite
+	skipped  int                  // number of curves that aren't finite
 }
 
 func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
@@ -65,25 +64,27 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 			return err
 		}
 	}
-	strands := make([]*strand, len(data))
+	strands := make([]*plotLine, len(data))
 	for i, d := range data {
-		s, err := readStrand(ctx, d, p.Response)
+		s, err := readLine(ctx, d, p.Response)
 		if err != nil {
 			return err
 		}
 		strands[i] = s
 	}
 	facets := without(axes, line)
-	var panels [][]*strand
+	var panels [][]*plotLine
 	for _, ids := range places(e.Order, data, facets) {
-		var panel []*strand
+		var panel []*plotLine
 		for _, s := range strands {
 			if slices.Equal(pick(s.coord, facets), ids) {
 				panel = append(panel, s)
 			}
 		}
 		slices.SortStableFunc(panel,
-			func(a, b *strand) int { return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line)) })
+			func(a, b *plotLine) int {
+				return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line))
+			})
 		if p.Band == "paired" {
 			pair(panel)
 		}
@@ -98,8 +99,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	return nil
 }
 
-func readStrand(ctx context.Context, d stages.Data, response string) (*strand, error) {
-	s := &strand{coord: d.Coord, facts: d.Facts, curves: map[string][]float64{}}
+func readLine(ctx context.Context, d stages.Data, response string) (*plotLine, error) {
+	s := &plotLine{coord: d.Coord, facts: d.Facts, curves: map[string][]float64{}}
 	names := strings.Split(d.Facts["responses"], ",")
 	at := slices.Index(names, response)
 	if at < 0 {
@@ -117,7 +118,7 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 		}
 		if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 ||
 			length > 0 && t.Shape[1] != length {
-			return nil, fmt.Errorf("the curve of %q has the shape %v, which doesn't fit the others or the "+
+			return nil, fmt.Errorf("the curve of %q has shape %v, which doesn't match the others or the "+
 				"responses %q", m.ID, t.Shape, d.Facts["responses"])
 		}
 		length = t.Shape[1]
@@ -132,9 +133,8 @@ func readStrand(ctx context.Context, d stages.Data, response string) (*strand, e
 	return s, nil
 }
 
-// pair keeps the images that all lines have, with curves of equal lengths, and takes off what the lines have
-// in common.
-func pair(panel []*strand) {
+// pair keeps the images that all lines have, with curves of equal lengths, and centres them over the lines.
+func pair(panel []*plotLine) {
 	for _, s := range panel {
 		s.items = slices.DeleteFunc(s.items, func(id string) bool {
 			for _, o := range panel {
@@ -169,8 +169,8 @@ func pair(panel []*strand) {
 	}
 }
 
-// summarise takes the mean and its standard error at every point, in a panel of so many lines.
-func (s *strand) summarise(lines int) {
+// summarise computes the mean and its standard error at every point, in a panel of the given number of lines.
+func (s *plotLine) summarise(lines int) {
 	if len(s.items) == 0 {
 		s.mean, s.se = []float64{math.NaN(), math.NaN()}, nil
 		return
@@ -201,9 +201,9 @@ func (s *strand) summarise(lines int) {
 	}
 }
 
-func curvesTable(p CurvesParams, panels [][]*strand, axes []string) stages.Table {
-	// The mean of a point moves by less than this from machine to machine. It's more than an area's, which is
-	// a mean over points.
+func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Table {
+	// The mean at a point differs by less than this between machines; the difference is larger than an
+	// area's, which is a mean over points.
 	const tolerance = 5e-3
 	t := stages.Table{
 		Title: "Mean curves of " + p.Response,

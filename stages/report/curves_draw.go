@@ -20,7 +20,8 @@ const (
 	captionGap  = 10
 )
 
-func drawCurves(p CurvesParams, panels [][]*strand, order stages.Order, line string, facets []string) []byte {
+func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line string,
+	facets []string) []byte {
 	keys := legend(panels, order, line)
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, panel := range panels {
@@ -86,8 +87,8 @@ func drawCurves(p CurvesParams, panels [][]*strand, order stages.Order, line str
 	return c.PNG(keep)
 }
 
-// legend gives every place on the line axis a colour; when colours run out, dashes tell lines apart.
-func legend(panels [][]*strand, order stages.Order, line string) []chart.Key {
+// legend assigns a colour to every id of the line axis, and dashes when colours are used up.
+func legend(panels [][]*plotLine, order stages.Order, line string) []chart.Key {
 	var names []string
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -108,7 +109,7 @@ func legend(panels [][]*strand, order stages.Order, line string) []chart.Key {
 
 func bounded(response string) bool { return response == "probability" || response == "correct" }
 
-// share says what the horizontal axis counts.
+// share labels the horizontal axis.
 func share(order string) string {
 	switch order {
 	case "insertion":
@@ -123,7 +124,7 @@ func share(order string) string {
 	return "share of pixels"
 }
 
-func curvesCaption(p CurvesParams, panels [][]*strand) string {
+func curvesCaption(p CurvesParams, panels [][]*plotLine) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {

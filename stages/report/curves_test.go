@@ -57,7 +57,7 @@ func TestCurvesFigure(t *testing.T) {
 	}
 }
 
-// twoLines is two lines over three images, the third undefined in one of them.
+// twoLines returns two lines over three images, one of them undefined in the third.
 func twoLines() []stages.Data {
 	facts := stages.Facts{"responses": "probability,logit,correct", "order": "deletion"}
 	line := func(id string, y ...[]float64) stages.Data {
@@ -86,8 +86,8 @@ func TestCurvesPoints(t *testing.T) {
 		!strings.Contains(c, "1 curve not finite left out") {
 		t.Errorf("the caption is %q", c)
 	}
-	// Paired, the two images that both have. Less the image's mean of both lines: a: 0, −0.1 | −0.1, −0.1. se
-	// = 0.05 and 0, times √2 for two lines.
+	// Paired, over the two images that both have. Minus the image's mean over both lines: a: 0, −0.1 | −0.1,
+	// −0.1. se = 0.05 and 0, times √2 for two lines.
 	r = stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: "paired", Columns: 1}, in)
 	want = "method|share|mean|standard " +
 		"error|n\na|0.0000|0.8|0.07071|2\na|1.0000|0.3|0|2\nb|0.0000|0.9|0.07071|2\nb|1.0000|0.5|0|2\n"
@@ -104,16 +104,16 @@ func TestCurvesPoints(t *testing.T) {
 
 func TestCurvesRefuses(t *testing.T) {
 	in := map[string][]stages.Data{"curves": manyCurves()}
-	refuses(t, Curves, nil, in, "line must say which of the axes method, model, order is meant")
+	refuses(t, Curves, nil, in, "line is required: name one of the axes method, model, order")
 	refuses(t, Curves, &CurvesParams{Line: "metric"}, in, `the axis "metric" isn't collapsed`)
 	refuses(t, Curves, &CurvesParams{Line: "method", Response: "top-1"}, in,
 		`no response "top-1", only probability, logit, correct`)
 	bad := []stages.Data{stagetest.Items(stages.Facts{"responses": "probability"}, stages.Scalar(1))}
 	refuses(t, Curves, nil, map[string][]stages.Data{"curves": bad},
-		`the curve of "item-0" has the shape [1]`)
+		`the curve of "item-0" has shape [1]`)
 }
 
-// A line without a single finite curve leaves the figure standing.
+// TestCurvesWithoutValues checks that a figure is drawn if a line has no finite curve.
 func TestCurvesWithoutValues(t *testing.T) {
 	facts := stages.Facts{"responses": "probability"}
 	gone := stagetest.At(stagetest.Items(facts, stages.NewTensor([]float64{nan, 1}, 1, 2).Encode()), "method",
@@ -128,14 +128,14 @@ func TestCurvesWithoutValues(t *testing.T) {
 	}
 }
 
-// Every line of a crowded figure has a look of its own.
+// TestCurvesLegend checks that all lines of a crowded figure look different.
 func TestCurvesLegend(t *testing.T) {
-	var panel []*strand
+	var panel []*plotLine
 	for i := range 30 {
-		panel = append(panel, &strand{coord: []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", i)}}})
+		panel = append(panel, &plotLine{coord: []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", i)}}})
 	}
 	looks := map[string]string{}
-	for _, k := range legend([][]*strand{panel, panel[:3]}, nil, "method") {
+	for _, k := range legend([][]*plotLine{panel, panel[:3]}, nil, "method") {
 		look := fmt.Sprint(k.Colour, k.Dash)
 		if other := looks[look]; other != "" {
 			t.Errorf("%s looks like %s", k.Name, other)

@@ -14,25 +14,25 @@ import (
 
 // LeaderboardParams are the parameters of [Leaderboard].
 type LeaderboardParams struct {
-	Rank  string `yaml:"rank" axis:"scores" doc:"the axis whose places compete"`
-	Title string `yaml:"title" doc:"a heading for the table"`
+	Rank  string `yaml:"rank" axis:"scores" doc:"the axis to compare"`
+	Title string `yaml:"title" doc:"a title"`
 }
 
-// confidence of all intervals.
+// confidence is the level of all intervals.
 const confidence = 0.95
 
-// Leaderboard ranks the places of one axis. Every combination of the other axes is a case with ranks of its
-// own, by the mean over the images whose score is defined for every competitor; the mean rank over the cases
-// orders the table. Intervals are Student's, at 95 %; those of differences are paired by image.
+// Leaderboard ranks the ids of one axis. Every combination of the other axes is a case with its own ranks, by
+// the mean over the images whose score is defined for every competitor; the mean rank over the cases orders
+// the table. Intervals are Student's, at 95 %; those of differences are paired by image.
 var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
 	Name: "report/leaderboard",
-	Doc: `who scores best, in every case and over all of them
+	Doc: `ranking of methods, in every case and over all cases
 
-A case is a combination of the other axes. Competitors are ranked by their mean
-over the images that have a score of every competitor (1 is best, ties share),
-cases without a direction or with a competitor missing are shown and not ranked.
-details has, for every case and competitor, the mean over all its defined scores
-with a 95 % interval, and how far it lies behind the best, paired by image.`,
+A case is a combination of the other axes. Competitors are ranked by their mean over
+the images that have a score of every competitor (1 is best, ties share a rank); cases
+without a direction or with a missing competitor are shown but not ranked. details has,
+for every case and competitor, the mean over all its defined scores with a 95 %
+interval, and its distance to the best, paired by image.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -40,36 +40,36 @@ with a 95 % interval, and how far it lies behind the best, paired by image.`,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
-			Doc: "one row a competitor, best first; one column a case"},
-		{Name: "details", Type: stages.TableType, Doc: "one row a case and competitor"},
+			Doc: "one row per competitor, best first; one column per case"},
+		{Name: "details", Type: stages.TableType, Doc: "one row per case and competitor"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: LeaderboardParams{Rank: "method"},
 	Run:      runLeaderboard,
 })
 
-// A match is one case: the competitors' scores side by side.
-type match struct {
+// A scoreCase is one case with the scores of all competitors.
+type scoreCase struct {
 	ids     []string
-	cells   []*cell // by competitor; nil for one that's missing
+	cells   []*cell // by competitor; nil if missing
 	measure stages.Measure
 	ranked  bool
 	shared  [][]float64 // by competitor: scores of the images that all have
-	rank    []float64   // by competitor; NaN where not ranked
+	rank    []float64   // by competitor; NaN if not ranked
 }
 
-func (m *match) name() string { return strings.Join(m.ids, " ") }
+func (m *scoreCase) name() string { return strings.Join(m.ids, " ") }
 
-// board is everything that the outputs tell.
+// A board holds everything that the outputs show.
 type board struct {
-	axis    string
-	others  []string // the other axes
-	players []string
-	matches []match
-	mean    []float64 // mean rank by competitor, NaN if no case is ranked
-	first   []int     // in how many cases nobody ranks before it
-	order   []int     // competitors, best first
-	ranked  int       // cases with ranks
+	axis        string
+	others      []string
+	competitors []string
+	cases       []scoreCase
+	mean        []float64 // mean rank by competitor, NaN if no case is ranked
+	first       []int     // number of cases in which no competitor ranks better
+	order       []int     // competitors, best first
+	ranked      int       // number of ranked cases
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
@@ -84,19 +84,19 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	}
 	b := &board{axis: axis, others: without(axesOf(data), axis)}
 	for _, ids := range places(e.Order, data, []string{axis}) {
-		b.players = append(b.players, ids[0])
+		b.competitors = append(b.competitors, ids[0])
 	}
 	for _, ids := range places(e.Order, data, b.others) {
-		m := match{ids: ids, cells: make([]*cell, len(b.players))}
+		m := scoreCase{ids: ids, cells: make([]*cell, len(b.competitors))}
 		for i := range cells {
 			if slices.Equal(pick(cells[i].coord, b.others), ids) {
-				m.cells[slices.Index(b.players, idOn(cells[i].coord, axis))] = &cells[i]
+				m.cells[slices.Index(b.competitors, idOn(cells[i].coord, axis))] = &cells[i]
 			}
 		}
-		m.judge()
-		b.matches = append(b.matches, m)
+		m.rankCompetitors()
+		b.cases = append(b.cases, m)
 	}
-	b.tally()
+	b.meanRanks()
 	e.Set("leaderboard", b.table(p.Title).Encode())
 	e.Set("details", b.details().Encode())
 	e.Set("answer", []byte(b.answer()))
@@ -104,8 +104,8 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	return nil
 }
 
-// judge ranks the competitors of one case.
-func (m *match) judge() {
+// rankCompetitors ranks the competitors of one case.
+func (m *scoreCase) rankCompetitors() {
 	m.rank = make([]float64, len(m.cells))
 	for i := range m.rank {
 		m.rank[i] = math.NaN()
@@ -146,8 +146,8 @@ func (m *match) judge() {
 	m.rank = stat.Ranks(quality)
 }
 
-// best returns the competitor that ranks first, of equals the one written first, and the next.
-func (m *match) best() (first, second int) {
+// best returns the competitor that ranks first, ties in the experiment's order, and the second.
+func (m *scoreCase) best() (first, second int) {
 	order := make([]int, len(m.rank))
 	for i := range order {
 		order[i] = i
@@ -157,7 +157,7 @@ func (m *match) best() (first, second int) {
 }
 
 // lead returns how much better a is than b, over the images that all competitors share, with its interval.
-func (m *match) lead(a, b int) (mean, low, high float64) {
+func (m *scoreCase) lead(a, b int) (mean, low, high float64) {
 	d := make([]float64, len(m.shared[a]))
 	for i := range d {
 		d[i] = m.shared[a][i] - m.shared[b][i]
@@ -168,13 +168,13 @@ func (m *match) lead(a, b int) (mean, low, high float64) {
 	return stat.MeanInterval(d, confidence)
 }
 
-func (b *board) tally() {
-	b.mean, b.first = make([]float64, len(b.players)), make([]int, len(b.players))
-	for p := range b.players {
+func (b *board) meanRanks() {
+	b.mean, b.first = make([]float64, len(b.competitors)), make([]int, len(b.competitors))
+	for p := range b.competitors {
 		b.order = append(b.order, p)
 	}
-	for i := range b.matches {
-		m := &b.matches[i]
+	for i := range b.cases {
+		m := &b.cases[i]
 		if !m.ranked {
 			continue
 		}
@@ -187,7 +187,7 @@ func (b *board) tally() {
 		}
 	}
 	for p := range b.mean {
-		b.mean[p] /= float64(b.ranked) // NaN if none is ranked
+		b.mean[p] /= float64(b.ranked) // NaN if no case is ranked
 	}
 	slices.SortStableFunc(b.order, func(p, q int) int { return cmp.Compare(b.mean[p], b.mean[q]) })
 }
@@ -200,8 +200,8 @@ func (b *board) table(title string) stages.Table {
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
 		{Name: "first", Unit: "cases", Direction: stages.Higher},
 	}}
-	for i := range b.matches {
-		m := &b.matches[i]
+	for i := range b.cases {
+		m := &b.cases[i]
 		name := m.name()
 		if name == "" {
 			name = "mean"
@@ -217,11 +217,11 @@ func (b *board) table(title string) stages.Table {
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	for _, p := range b.order {
-		row := stages.Row{Keys: []string{b.players[p]},
+		row := stages.Row{Keys: []string{b.competitors[p]},
 			Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
 		least, undefined := -1, 0
-		for i := range b.matches {
-			c := b.matches[i].cells[p]
+		for i := range b.cases {
+			c := b.cases[i].cells[p]
 			if c == nil {
 				row.Numbers = append(row.Numbers, stages.Number(math.NaN()))
 				continue
@@ -240,13 +240,13 @@ func (b *board) table(title string) stages.Table {
 	return t
 }
 
-// details has every case and competitor.
+// details returns the table of all cases and competitors.
 func (b *board) details() stages.Table {
 	tolerance := 0.0
-	for i := range b.matches {
-		tolerance = max(tolerance, b.matches[i].measure.Tolerance)
+	for i := range b.cases {
+		tolerance = max(tolerance, b.cases[i].measure.Tolerance)
 	}
-	// The ends of an interval move with the scores' spread too.
+	// The ends of an interval also depend on the scores' spread.
 	wide := 4 * tolerance
 	t := stages.Table{Title: "All cases", Keys: append(slices.Clone(b.others), b.axis),
 		Numbers: []stages.Column{
@@ -261,8 +261,8 @@ func (b *board) details() stages.Table {
 			{Name: "behind high", Tolerance: wide, Digits: meanDigits},
 			{Name: "paired n", Unit: "images"},
 		}}
-	for i := range b.matches {
-		m := &b.matches[i]
+	for i := range b.cases {
+		m := &b.cases[i]
 		for p, c := range m.cells {
 			if c == nil {
 				continue
@@ -278,7 +278,7 @@ func (b *board) details() stages.Table {
 					behind, from, to = m.lead(first, p)
 				}
 			}
-			row := stages.Row{Keys: append(slices.Clone(m.ids), b.players[p])}
+			row := stages.Row{Keys: append(slices.Clone(m.ids), b.competitors[p])}
 			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p],
 				behind, from, to, float64(n)} {
 				row.Numbers = append(row.Numbers, stages.Number(x))

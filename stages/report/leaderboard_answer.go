@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// answer says in words what the tables hold.
+// answer summarises the tables in words.
 func (b *board) answer() string {
-	if len(b.players) < 2 {
-		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.players[0])
+	if len(b.competitors) < 2 {
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.competitors[0])
 	}
 	if b.ranked == 0 {
 		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
-			"direction for the same images.\n", count(len(b.matches), "case"), len(b.players))
+			"direction for the same images.\n", count(len(b.cases), "case"), len(b.competitors))
 	}
 	var s []string
 	first, second := b.order[0], b.order[1]
@@ -24,21 +24,22 @@ func (b *board) answer() string {
 	}
 	switch {
 	case slices.Max(b.mean) == b.mean[first]:
-		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(b.players), where))
+		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(b.competitors), where))
 	case b.mean[second] == b.mean[first] && b.ranked == 1:
-		s = append(s, fmt.Sprintf("%s tie first of %d.", b.tied(b.mean), len(b.players)))
+		s = append(s, fmt.Sprintf("%s tie first of %d.", b.tied(b.mean), len(b.competitors)))
 	case b.mean[second] == b.mean[first]:
 		s = append(s,
-			fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.players),
+			fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.competitors),
 				b.mean[first], where))
 	case b.ranked == 1:
 		s = append(s,
-			fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.players[first], len(b.players),
-				b.players[second]))
+			fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.competitors[first], len(b.competitors),
+				b.competitors[second]))
 	default:
 		s = append(s,
 			fmt.Sprintf("**%s** has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.",
-				b.players[first], len(b.players), b.mean[first], where, b.players[second], b.mean[second]))
+				b.competitors[first], len(b.competitors), b.mean[first], where, b.competitors[second],
+				b.mean[second]))
 	}
 	s = append(s, b.leads()...)
 	if rest := b.remarks(); rest != "" {
@@ -47,26 +48,26 @@ func (b *board) answer() string {
 	return strings.Join(s, " ") + "\n"
 }
 
-// tied names the competitors with the least rank.
+// tied names the competitors with the best rank.
 func (b *board) tied(rank []float64) string {
 	var names []string
-	for p := range b.players {
+	for p := range b.competitors {
 		if rank[p] == slices.Min(rank) {
-			names = append(names, "**"+b.players[p]+"**")
+			names = append(names, "**"+b.competitors[p]+"**")
 		}
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// told is how many cases the answer tells one by one.
-const told = 3
+// detailed is the number of cases up to which the answer describes each.
+const detailed = 3
 
-// leads says by how much the best of each case leads and whether that is more than chance.
+// leads describes by how much the best of each case leads, and whether chance explains it.
 func (b *board) leads() []string {
 	var s []string
 	clear, cases := 0, 0
-	for i := range b.matches {
-		m := &b.matches[i]
+	for i := range b.cases {
+		m := &b.cases[i]
 		if !m.ranked {
 			continue
 		}
@@ -76,15 +77,15 @@ func (b *board) leads() []string {
 		if low > 0 {
 			clear++
 		}
-		if b.ranked > told {
+		if b.ranked > detailed {
 			continue
 		}
 		in := "It"
 		if m.name() != "" {
-			in = "In " + m.name() + ", **" + b.players[first] + "**"
+			in = "In " + m.name() + ", **" + b.competitors[first] + "**"
 		}
 		if m.rank[first] == m.rank[second] {
-			if b.ranked > 1 { // of the only case it was said
+			if b.ranked > 1 { // the only case was described above
 				s = append(s, fmt.Sprintf("In %s, %s tie first.", m.name(), b.tied(m.rank)))
 			}
 			continue
@@ -94,14 +95,15 @@ func (b *board) leads() []string {
 			verdict = "more than chance explains"
 		}
 		if math.IsNaN(low) {
-			s = append(s, fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.players[second], lead))
+			s = append(s,
+				fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.competitors[second], lead))
 			continue
 		}
 		s = append(s,
 			fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
-				in, b.players[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
+				in, b.competitors[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
 	}
-	if b.ranked > told {
+	if b.ranked > detailed {
 		s = append(s,
 			fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d "+
 				"cases (95 %% intervals, paired by image).", clear, cases))
@@ -109,13 +111,13 @@ func (b *board) leads() []string {
 	return s
 }
 
-// remarks tells what didn't count.
+// remarks lists what was excluded.
 func (b *board) remarks() string {
 	var s []string
 	undefined, scores := 0, 0
 	var left []string
-	for i := range b.matches {
-		m := &b.matches[i]
+	for i := range b.cases {
+		m := &b.cases[i]
 		if !m.ranked {
 			left = append(left, m.name())
 		}

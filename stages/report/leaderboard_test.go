@@ -67,7 +67,8 @@ time|rise|9|-|-|1|0|-|-|-|-|0
 	}
 }
 
-// Ranks don't depend on the order of cells or on constant offsets of all scores.
+// TestLeaderboardLaws checks that ranks don't depend on the order of cells or on constant offsets of all
+// scores.
 func TestLeaderboardLaws(t *testing.T) {
 	cells := contest()
 	want := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": cells})
@@ -120,5 +121,5 @@ func TestLeaderboardAnswers(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	refuses(t, Leaderboard, &LeaderboardParams{Rank: "model"}, map[string][]stages.Data{"scores": contest()},
-		`the axis "model" isn't collapsed here, only method, metric`)
+		`the axis "model" isn't collapsed, only method, metric`)
 }

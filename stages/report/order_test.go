@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// shownIn runs a stage that is told the order of ids, and returns one of its outputs.
+// shownIn runs a stage with a given order of ids, and returns one of its outputs.
 func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in map[string][]stages.Data,
 	port string) []byte {
 	t.Helper()
@@ -29,8 +29,8 @@ func shownIn(t *testing.T, order stages.Order, s stages.Stage, params any, in ma
 	return e.Outputs[at].Data
 }
 
-// Rows, columns, lines and panels stand as the experiment writes their ids, also where the first of them has
-// gaps, and ties go to who is written first.
+// TestShownAsWritten checks that rows, columns, lines and panels follow the experiment's order of ids, even
+// if the first of them has gaps, and that ties are broken by it.
 func TestShownAsWritten(t *testing.T) {
 	order := stages.Order{"model": {"vit", "vgg"}, "method": {"rise", "ig"},
 		"metric": {"insertion", "deletion", "time"}}
@@ -59,17 +59,17 @@ func TestShownAsWritten(t *testing.T) {
 		"method|mean rank|first|insertion|deletion|time|n|undefined\nrise|1.25|") {
 		t.Errorf("cases:\n%s", got)
 	}
-	if got := string(shownIn(t, order, Leaderboard, nil, scores,
-		"answer")); !regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`).MatchString(got) {
+	answer := regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`)
+	if got := string(shownIn(t, order, Leaderboard, nil, scores, "answer")); !answer.MatchString(got) {
 		t.Errorf("the answer is %s", got)
 	}
 
-	var panel []*strand
+	var panel []*plotLine
 	for _, id := range []string{"a", "b", "c"} {
-		panel = append(panel, &strand{coord: []stages.Coord{{Axis: "method", ID: id}}})
+		panel = append(panel, &plotLine{coord: []stages.Coord{{Axis: "method", ID: id}}})
 	}
 	var names []string
-	for _, k := range legend([][]*strand{panel}, stages.Order{"method": {"c", "a"}}, "method") {
+	for _, k := range legend([][]*plotLine{panel}, stages.Order{"method": {"c", "a"}}, "method") {
 		names = append(names, k.Name)
 	}
 	if want := []string{"c", "a", "b"}; !slices.Equal(names, want) {

@@ -30,7 +30,7 @@ func shapes(t testing.TB, n, size int) map[string]stages.Data {
 	return out
 }
 
-// blurred returns a soft map of the mask, as a good method might.
+// blurred returns a soft version of the mask, like the map of a good method.
 func blurred(mask []byte, size int, r *rand.Rand, noise float64) []byte {
 	m, err := stages.DecodeTensor(mask)
 	if err != nil {
@@ -53,7 +53,7 @@ func blurred(mask []byte, size int, r *rand.Rand, noise float64) []byte {
 	return stages.NewTensor(out, size, size).Encode()
 }
 
-// mapsOf returns made-up maps of several methods: soft, noisy, zero, and one with an undefined value.
+// mapsOf returns synthetic maps of several methods: soft, noisy, zero, and one with an undefined value.
 func mapsOf(masks stages.Data, size int) []stages.Data {
 	r := rand.New(rand.NewPCG(5, 6))
 	var out []stages.Data
@@ -91,7 +91,7 @@ func mapsOf(masks stages.Data, size int) []stages.Data {
 	return out
 }
 
-// scoresOf returns cells of scores, a line each: coordinates, then values.
+// scoresOf returns a cell of scores.
 func scoresOf(facts stages.Facts, coord []string, values ...float64) stages.Data {
 	var payloads [][]byte
 	for _, v := range values {
@@ -132,7 +132,7 @@ func decodeTable(t testing.TB, r stagetest.Result, port string) stages.Table {
 	return table
 }
 
-// text writes a table's rows, one a line, undefined numbers as "-".
+// text formats a table's rows, one per line, undefined numbers as "-".
 func text(table stages.Table) string {
 	var b strings.Builder
 	head := slices.Clone(table.Keys)
@@ -156,7 +156,7 @@ func text(table stages.Table) string {
 
 func look(t testing.TB, name string, b []byte) image.Image {
 	t.Helper()
-	if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // where to keep figures, for people
+	if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // a folder to write the figures to, for inspection
 		if err := os.WriteFile(filepath.Join(dir, name+".png"), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func look(t testing.TB, name string, b []byte) image.Image {
 	return m
 }
 
-// figureBudget is how large a figure may be, in bytes.
+// figureBudget is the maximum size of a figure in bytes.
 const figureBudget = 200_000
 
 func refuses(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, want string) {

@@ -14,27 +14,26 @@ import (
 
 // SheetParams are the parameters of [Sheet].
 type SheetParams struct {
-	Items   int    `yaml:"items" doc:"how many images, the first ones" min:"1" max:"64"`
-	Columns string `yaml:"columns" axis:"maps,optional" doc:"the axis whose places are columns"`
-	Overlay bool   `yaml:"overlay" doc:"lay the colours over the image in grey"`
-	Title   string `yaml:"title" doc:"a line to describe the figure"`
+	Items   int    `yaml:"items" doc:"number of images, from the first" min:"1" max:"64"`
+	Columns string `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
+	Overlay bool   `yaml:"overlay" doc:"blend the colours with the image in grey"`
+	Title   string `yaml:"title" doc:"a title"`
 }
 
-// Sheet shows maps side by side, one row an image (and place on the other axes), one column a method. A
-// column is coloured in red and blue around a white 0 if one of its maps has a negative value, and each map's
-// colours end at the 99.5th percentile of the absolute values shown. Else they go from the 0.5th to the
-// 99.5th percentile of the values. The ends are printed below each map. Maps with channels are summed over
-// them.
+// Sheet shows maps in a grid, one row per image (and ids on the other axes), one column per method. If one of
+// a column's maps has negative values, the column is coloured in red and blue around white at 0, and each
+// map's scale ends at the 99.5th percentile of the absolute values shown. Otherwise the scale runs from the
+// 0.5th to the 99.5th percentile of the values. The ends are printed below each map. Channels are summed.
 var Sheet = stages.New(stages.Def[SheetParams]{
 	Name: "report/sheet",
-	Doc: `maps of the first images, side by side with the images
+	Doc: `maps of the first images, next to the images
 
-One row an image, and, if more axes than columns are collapsed, a place on them;
-one column a place on the axis columns. Where a map of a column has negative values,
-red speaks for the class and blue against it, and each map's colours end at the 99.5th
-percentile of the absolute values shown; else they go from white at the 0.5th to dark
-at the 99.5th percentile of the values. The ends are printed below each map. Constant
-maps and maps with undefined values say so.`,
+One row per image and, if more axes than columns are collapsed, per combination of
+these; one column per id of the axis columns. If a map of a column has negative values,
+red is evidence for the class and blue against it, and each map's scale ends at the
+99.5th percentile of the absolute values shown; otherwise it runs from white at the
+0.5th to dark at the 99.5th percentile of the values. The ends are printed below each
+map. Constant maps and maps with undefined values are labelled as such.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -42,7 +41,7 @@ maps and maps with undefined values say so.`,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "maps of all columns and rows"},
 		{Name: "images", Type: stages.Images, Doc: "the images they explain"},
-		{Name: "labels", Type: stages.Labels, Doc: "classes, to be named beside the images", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "classes, named next to the images", Optional: true},
 	},
 	Outputs:  []stages.Port{{Name: "figure", Type: stages.Figure, Doc: "PNG"}},
 	Defaults: SheetParams{Items: 6, Columns: "method"},
@@ -52,12 +51,12 @@ maps and maps with undefined values say so.`,
 // A tile is one map of the sheet, at the size at which it's drawn.
 type tile struct {
 	values    []float64
-	state     string  // "", or in a word why there's nothing to see
-	low, high float64 // where the colours end if nothing is negative
-	scale     float64 // and where they do on both sides of 0 else
+	state     string  // "", or a word displayed instead of the map
+	low, high float64 // the ends of the scale if no value is negative
+	scale     float64 // the end of the scale on both sides of 0 otherwise
 }
 
-// level returns a value's place on a colour map, from 0 to 1; 0 itself is in the middle if the map is signed.
+// level returns a value's position on a colour map, from 0 to 1; 0.5 is 0 if the map is signed.
 func (t *tile) level(v float64, signed bool) float64 {
 	if signed {
 		v = (v/t.scale + 1) / 2
@@ -67,17 +66,17 @@ func (t *tile) level(v float64, signed bool) float64 {
 	return min(max(v, 0), 1)
 }
 
-// A sheetRow is an image with its maps by column; nil for one that isn't there.
+// A sheetRow is an image with its maps by column; nil for a missing map.
 type sheetRow struct {
-	labels []string // lines of text beside the image
+	labels []string // lines of text next to the image
 	photo  *picture.RGB
 	tiles  []*tile
 }
 
-// A sheet is everything that is drawn.
+// A sheet is the content of the figure.
 type sheet struct {
 	side    int // of a tile, in pixels
-	lines   int // of text below a tile
+	lines   int // number of text lines below a tile
 	columns []string
 	signed  []bool // by column
 	rows    []sheetRow
@@ -121,7 +120,7 @@ func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 		}
 	}
 	if len(s.rows) == 0 {
-		return fmt.Errorf("no map belongs to any of the first %s", count(len(origins), "image"))
+		return fmt.Errorf("none of the maps is of the first %s", count(len(origins), "image"))
 	}
 	e.Set("figure", s.draw())
 	caption := fmt.Sprintf("Maps of the first %s; the numbers below a map are the ends of its colours, the "+
@@ -150,9 +149,9 @@ func firstOrigins(images []stages.Data, n int) ([]string, error) {
 	return ids, nil
 }
 
-// sideFor returns the side of a tile such that so many of them make a figure that is still light to load.
+// sideFor returns the largest side of a tile for which a figure of that many tiles stays small.
 func sideFor(tiles int) int {
-	const budget = 300_000 // pixels of tiles; noise takes some 5 bits each
+	const budget = 300_000 // pixels of tiles; noise compresses to about 5 bits each
 	for _, side := range []int{112, 104, 96, 88, 80, 72, 64, 56} {
 		if tiles*side*side <= budget {
 			return side
@@ -161,7 +160,7 @@ func sideFor(tiles int) int {
 	return 48
 }
 
-// row gathers one image and its maps, or nil if it has none.
+// row returns one image with its maps, or nil if it has none.
 func (s *sheet) row(e *stages.Env, id string, others, ids []string, column string) (*sheetRow, error) {
 	var place []stages.Coord
 	for i, a := range others {
@@ -238,7 +237,8 @@ func className(names string, i int) string {
 	return "class " + strconv.Itoa(i)
 }
 
-// payload returns what a port has of an image: the item of that id, else the first one made from it.
+// payload returns the payload of an image on a port: of the item with that id, otherwise of the first derived
+// from it.
 func payload(d stages.Data, id string) ([]byte, error) {
 	first := -1
 	for i := range d.Items.Len() {
@@ -259,21 +259,21 @@ func payload(d stages.Data, id string) ([]byte, error) {
 	return d.Load(first)
 }
 
-// photo decodes an image and brings it to the size of a tile.
+// photo decodes an image and resizes it to a tile.
 func (s *sheet) photo(b []byte) (*picture.RGB, error) {
 	t, err := stages.DecodeTensor(b)
 	if err != nil {
 		return nil, err
 	}
 	if len(t.Shape) != 3 || t.Shape[0] != 3 || t.Len() == 0 {
-		return nil, fmt.Errorf("the shape %v isn't that of an image", t.Shape)
+		return nil, fmt.Errorf("shape %v isn't that of an image", t.Shape)
 	}
 	h, w := t.Shape[1], t.Shape[2]
 	pixels := t.Raw
 	if t.DType != stages.U8 {
 		pixels = make([]uint8, t.Len())
 		for i, v := range t.Float64s() {
-			if v > 0 { // NaN isn't
+			if v > 0 { // false for NaN
 				pixels[i] = uint8(math.Round(255 * min(v, 1)))
 			}
 		}
@@ -282,14 +282,14 @@ func (s *sheet) photo(b []byte) (*picture.RGB, error) {
 	return m.Resize(s.side, s.side, picture.Bicubic())
 }
 
-// tile decodes a map and brings it to the size of a tile. It tells, too, whether the map has negative values.
+// tile decodes a map and resizes it to a tile. negative reports whether the map has negative values.
 func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
 	m, err := stages.DecodeTensor(b)
 	if err != nil {
 		return nil, false, err
 	}
 	if n := len(m.Shape); n < 2 || n > 3 || m.Len() == 0 {
-		return nil, false, fmt.Errorf("the shape %v isn't that of a map", m.Shape)
+		return nil, false, fmt.Errorf("shape %v isn't that of a map", m.Shape)
 	}
 	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
 	sum := make([]float64, h*w)
@@ -305,7 +305,7 @@ func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
 	t = &tile{values: picture.ResizePlane(sum, w, h, s.side, s.side, picture.Bilinear())}
 	v := slices.Sorted(slices.Values(t.values))
 	if t.low, t.high = percentile(v, 0.5), percentile(v, 99.5); t.low == t.high {
-		t.low, t.high = v[0], v[len(v)-1] // fewer than one pixel in two hundred differs
+		t.low, t.high = v[0], v[len(v)-1] // fewer than one pixel in 200 differs
 	}
 	for i := range v {
 		v[i] = math.Abs(v[i])

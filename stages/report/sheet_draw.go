@@ -13,19 +13,19 @@ import (
 
 // Sizes of the sheet in pixels.
 const (
-	labelWidth  = 132 // text beside an image
+	labelWidth  = 132 // text next to an image
 	tileGap     = 8
-	scaleHeight = 14 // a line of numbers below a tile
-	headHeight  = 26 // above the first row; a second line of a column's name takes nameHeight
+	scaleHeight = 14 // per line of numbers below a tile
+	headHeight  = 26 // above the first row; each further line of a column's name adds nameHeight
 	nameHeight  = 13
 	barWidth    = 120
 	barHeight   = 10
-	minWidth    = 600 // room for both colour bars with their texts
-	wideWidth   = 720 // the same, beginning below the images
+	minWidth    = 600 // fits both colour bars and their texts
+	wideWidth   = 720 // the same, if they start below the images
 )
 
-// Colours of a sheet are at most 256, so that it's a small file: so many for each colour map, some for text,
-// and the rest for photographs.
+// A sheet has at most 256 colours, so that it is a small file: a fixed number for each colour map, some for
+// text, and the rest for photographs.
 const (
 	mapColours   = 49
 	overHeat     = 11 // overlay: steps of the map …
@@ -36,8 +36,8 @@ const (
 
 var blank = color.RGBA{240, 240, 240, 255}
 
-// heads returns the lines of the columns' names, the images' first, and where the first row begins. A name
-// too wide for its column is broken at a hyphen.
+// heads returns the lines of the columns' names, starting with the images', and the top of the first row. A
+// name wider than its column is broken at a hyphen.
 func (s *sheet) heads() (heads [][]string, top int) {
 	c := chart.NewCanvas(1, 1)
 	top = headHeight
@@ -107,7 +107,7 @@ func mapOf(signed bool) chart.ColourMap {
 	return chart.Sequential()
 }
 
-// stepOf returns a place on a colour map as one of n steps; with n odd, the middle of a signed one is among
+// stepOf quantises a position on a colour map to n steps; if n is odd, the middle of a signed map is one of
 // them.
 func stepOf(level float64, n int) int { return int(math.Round(level * float64(n-1))) }
 
@@ -127,7 +127,7 @@ func (s *sheet) scaleLines() int {
 	return 1
 }
 
-// ends writes the ends of a tile's colours, or the only value it has.
+// ends formats the ends of a tile's scale, or its only value.
 func (t *tile) ends(signed bool) []string {
 	switch {
 	case t.state == "constant":
@@ -182,8 +182,8 @@ func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo 
 	c.Outline(frame, chart.Rule)
 }
 
-// over returns the colour of pixel i of a tile, laid over the photograph in grey. Steps of grey are dithered
-// in a fixed pattern.
+// over returns the colour of pixel i of a tile blended with the photograph in grey. Greys are dithered in a
+// fixed pattern.
 func over(level float64, signed bool, photo *picture.RGB, i int) color.RGBA {
 	p := photo.Pix[3*i:][:3]
 	luma := (299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000
@@ -194,14 +194,13 @@ func over(level float64, signed bool, photo *picture.RGB, i int) color.RGBA {
 	return overShade(stepOf(level, overHeat), grey, signed)
 }
 
-// overShade mixes a step of a colour map with a step of grey: the further from zero, the less of the
-// photograph shows.
+// overShade blends a step of a colour map with a step of grey: the larger the value, the more opaque.
 func overShade(heat, grey int, signed bool) color.RGBA {
 	v := float64(heat) / (overHeat - 1)
 	if signed {
 		v = math.Abs(2*v - 1)
 	}
-	// The photograph is kept pale, so that colours stand out.
+	// The photograph is lightened, so that colours stand out.
 	g := 70 + 170*float64(grey)/(overGrey-1)
 	opaque := 0.85 * math.Sqrt(v)
 	col := shade(heat, overHeat, signed)
@@ -211,7 +210,7 @@ func overShade(heat, grey int, signed bool) color.RGBA {
 	return color.RGBA{mix(col.R), mix(col.G), mix(col.B), 255}
 }
 
-// key draws the colour bars at the bottom and returns the colours that the file must have exactly.
+// key draws the colour bars at the bottom and returns the colours that the palette must contain.
 func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
 	var keep []color.RGBA
 	for _, signed := range []bool{false, true} {
@@ -248,7 +247,7 @@ func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
 	return keep
 }
 
-// short writes a number in a few characters.
+// short formats a number in a few characters.
 func short(v float64) string {
 	switch {
 	case v == 0:
@@ -262,6 +261,6 @@ func short(v float64) string {
 	}
 	s := strconv.FormatFloat(v, 'e', 1, 64)
 	mantissa, exponent, _ := strings.Cut(s, "e")
-	n, _ := strconv.Atoi(exponent) // what FormatFloat wrote
+	n, _ := strconv.Atoi(exponent) // can't fail: FormatFloat wrote it
 	return mantissa + "e" + strings.Replace(strconv.Itoa(n), "-", "−", 1)
 }

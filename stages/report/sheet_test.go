@@ -34,8 +34,8 @@ func TestSheetFigure(t *testing.T) {
 	}
 }
 
-// Images of the axis model belong to the maps of that model; a method without a map there leaves its place
-// empty.
+// TestSheetRowsOfOtherAxes checks that images on the axis model are paired with the maps of that model, and
+// that a method without a map has an empty tile.
 func TestSheetRowsOfOtherAxes(t *testing.T) {
 	flat := func(v float32, shape ...int) []byte {
 		n := 1
@@ -102,7 +102,7 @@ func TestSheetRowsOfOtherAxes(t *testing.T) {
 
 func TestSheetScale(t *testing.T) {
 	s := &sheet{side: 20}
-	// One pixel in 400 is huge; it doesn't set the scale. Two in 400 do.
+	// One pixel in 400 is an outlier and doesn't set the scale; two in 400 do.
 	for outliers, want := range []float64{1, 1, 1, 1000} {
 		v := make([]float64, 400)
 		for i := range v {
@@ -111,7 +111,7 @@ func TestSheetScale(t *testing.T) {
 				v[i] = -1000
 			}
 		}
-		v[399] = 0.5 // or it would be constant
+		v[399] = 0.5 // otherwise it would be constant
 		tile, negative, err := s.tile(stages.NewTensor(v, 20, 20).Encode())
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestSheetScale(t *testing.T) {
 		!(math.Abs(tile.scale-3) <= 1e-5) || tile.low != 0 || !(math.Abs(tile.high-3) <= 1e-5) {
 		t.Errorf("a map with a single value goes from %v to %v, %v, %v", tile.low, tile.high, tile.scale, err)
 	}
-	// Values without a negative one fill the colours from end to end, wherever they lie.
+	// Non-negative values use the whole colour map, whatever their range.
 	ramp := make([]float64, 400)
 	for i := range ramp {
 		ramp[i] = 100 + float64(i)
@@ -160,11 +160,11 @@ func TestSheetRefuses(t *testing.T) {
 	s := shapes(t, 2, 16)
 	in := map[string][]stages.Data{"maps": mapsOf(s["masks"], 16), "images": {s["images"]}}
 	refuses(t, Sheet, &SheetParams{Items: 1, Columns: "model"}, in,
-		`the axis "model" isn't collapsed here, only method`)
+		`the axis "model" isn't collapsed, only method`)
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.Scalar(1))}
 	refuses(t, Sheet, nil, in, "isn't that of a map")
 	in["maps"] = []stages.Data{stagetest.Items(nil)}
-	refuses(t, Sheet, nil, in, "no map belongs to any of the first 2 images")
+	refuses(t, Sheet, nil, in, "none of the maps is of the first 2 images")
 }
 
 func TestShort(t *testing.T) {

@@ -13,44 +13,44 @@ import (
 
 // TableParams are the parameters of [Table].
 type TableParams struct {
-	Rows      []string `yaml:"rows" axis:"values" doc:"axes whose places are rows, before the axes that neither rows nor columns name"`
-	Columns   []string `yaml:"columns" axis:"values" doc:"axes whose places are columns; if rows alone are named, all others"`
-	Statistic string   `yaml:"statistic" doc:"what a cell shows of its images" choices:"mean|median"`
-	Mark      string   `yaml:"mark" doc:"the column that marks belong to"`
-	Title     string   `yaml:"title" doc:"a heading for the table"`
+	Rows      []string `yaml:"rows" axis:"values" doc:"axes whose ids are rows; axes in neither rows nor columns are appended"`
+	Columns   []string `yaml:"columns" axis:"values" doc:"axes whose ids are columns; default: if rows is set, all other axes"`
+	Statistic string   `yaml:"statistic" doc:"statistic over the images of a cell" choices:"mean|median"`
+	Mark      string   `yaml:"mark" doc:"the column of the marks"`
+	Title     string   `yaml:"title" doc:"a title"`
 }
 
-// Table arranges scores: one number a cell, the mean or median over the images whose score is defined.
-// Besides, n is the smallest number of such images in a row and undefined the number of scores left out.
+// Table arranges scores: one number per cell, the mean or median over its defined scores. The column n is the
+// smallest number of such scores in a row; undefined is the number of the others.
 var Table = stages.New(stages.Def[TableParams]{
 	Name: "report/table",
 	Doc: `a table of scores, with axes as rows and columns
 
 Every cell shows the mean or the median of its defined scores. n is the smallest
-number of images behind a number of the row, undefined counts the scores without a
-value. marks is a table with a number column "significant" and, among its key
-columns, the row axes: rows of which all entries are non-zero get a 1 in one more
-column.`,
+number of images of a cell in the row; undefined counts the undefined scores. marks is
+a table with a number column "significant" and the row axes among its key columns: rows
+whose entries are all non-zero get a 1 in an additional column.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
 		{Name: "values", Type: stages.Scores, Doc: "scores, of all cells to show"},
-		{Name: "marks", Type: stages.TableType, Doc: "which rows are marked", Optional: true},
+		{Name: "marks", Type: stages.TableType, Doc: "the rows to mark", Optional: true},
 	},
-	Outputs:  []stages.Port{{Name: "table", Type: stages.TableType, Doc: "one row a place on the row axes"}},
+	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
+		Doc: "one row per combination of the row axes"}},
 	Defaults: TableParams{Statistic: "mean"},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
-			return stages.BadField("mark", "mark needs the input marks")
+			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
 		}
 		if wired("marks") && p.Mark == "" {
-			return stages.BadField("mark", "the input marks needs mark: the column that it marks")
+			return stages.BadField("mark", "mark is required with the input marks: the column to mark")
 		}
 		all := slices.Concat(p.Rows, p.Columns)
 		for i, a := range all {
 			if slices.Contains(all[:i], a) {
-				return stages.BadField("columns", "the axis %q stands twice in rows and columns", a)
+				return stages.BadField("columns", "duplicate axis %q in rows and columns", a)
 			}
 		}
 		return nil
@@ -58,7 +58,7 @@ column.`,
 	Run: runTable,
 })
 
-// meanDigits is how many digits people see of a mean.
+// meanDigits is the number of decimals of a mean.
 const meanDigits = 4
 
 func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
@@ -127,7 +127,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	return nil
 }
 
-// layout decides which axes are rows and which are columns.
+// layout assigns the axes to rows and columns.
 func (p *TableParams) layout(axes []string) (rows, columns []string, err error) {
 	for _, a := range p.Rows {
 		if _, err := oneAxis("rows", a, axes); err != nil {
@@ -146,7 +146,7 @@ func (p *TableParams) layout(axes []string) (rows, columns []string, err error) 
 	return slices.Concat(p.Rows, rest), p.Columns, nil
 }
 
-// columnOf describes the numbers of the cells that belong to a column: what they have in common.
+// columnOf describes a column by the measures that its cells have in common.
 func columnOf(name string, cells []cell, belongs func(*cell) bool) stages.Column {
 	col := stages.Column{Name: name, Digits: meanDigits}
 	first := true
@@ -181,7 +181,7 @@ func summary(statistic string, v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// readMarks returns the marks by the row's places, joined by line breaks.
+// readMarks returns the marks by the row's ids, joined by line breaks.
 func readMarks(p TableParams, e *stages.Env, rows, columns []string) (map[string]stages.Number, error) {
 	marks := map[string]stages.Number{}
 	for _, d := range e.Ports["marks"] {

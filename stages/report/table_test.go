@@ -12,7 +12,7 @@ import (
 
 var nan = math.NaN()
 
-// grid is scores over two axes, with one cell missing and some undefined.
+// grid returns scores over two axes, with one cell missing and some undefined.
 func grid() []stages.Data {
 	up := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3}.Facts(nil)
 	return []stages.Data{
@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 		t.Error(diff)
 	}
 	refuses(t, Table, &TableParams{Rows: []string{"metric"}}, in,
-		`the axis "metric" isn't collapsed here, only method, model`)
+		`the axis "metric" isn't collapsed, only method, model`)
 	three := []stages.Data{stagetest.At(grid()[0], "order", "morf")}
 	third := decodeTable(t,
 		stagetest.Run(t, Table,

@@ -11,7 +11,7 @@ import (
 
 // AUCParams are the parameters of [AUC].
 type AUCParams struct {
-	Response string `yaml:"response" doc:"what is read along the curve: the class's probability or logit, or whether the prediction is right" choices:"probability|logit|top-1"`
+	Response string `yaml:"response" doc:"the response along the curve: the class's probability or logit, or whether the prediction is correct" choices:"probability|logit|top-1"`
 }
 
 // AUC is the area under perturbation curves.
@@ -19,9 +19,9 @@ var AUC = stages.New(stages.Def[AUCParams]{
 	Name: "score/auc",
 	Doc: `area under a perturbation curve
 
-The trapezoidal rule on [0,1]. Whether a large or a small area is good is a
-property of the curves: small where relevant pixels go first, large where they
-go last or come first.`,
+By the trapezoidal rule on [0,1]. Whether a large or a small area is better is a
+property of the curves: small if relevant pixels are removed first, large if they are
+removed last or inserted first.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "perturbation curves"}},
@@ -33,10 +33,10 @@ go last or come first.`,
 		case "probability":
 			m.Unit, m.High, m.Tolerance, m.ItemTolerance = "probability", 1, 1e-3, orderJump
 		case "top-1":
-			// A prediction on the edge moves one image's curve, the mean by less.
+			// A prediction at the decision boundary moves one image's curve, and the mean by less.
 			m.Unit, m.High, m.Tolerance, m.ItemTolerance = "share", 1, 1e-3, orderJump
 		default:
-			// Logits spread about ten times as wide as probabilities.
+			// The range of logits is about ten times that of probabilities.
 			m.Unit, m.Low, m.High, m.Tolerance, m.ItemTolerance =
 				"logit", math.Inf(-1), math.Inf(1), 1e-2, 10*orderJump
 		}

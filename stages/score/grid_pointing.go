@@ -17,16 +17,16 @@ type GridPointingParams struct {
 }
 
 // GridPointing is the localisation score of Rao, Böhle and Schiele, "Towards Better Understanding Attribution
-// Methods", CVPR 2022, equation 1: of the positive relevance in a grid of images the share that lies in the
-// cell whose class is explained.
+// Methods", CVPR 2022, equation 1: the share of the positive relevance in a grid that lies in the explained
+// cell.
 var GridPointing = stages.New(stages.Def[GridPointingParams]{
 	Name: "score/grid-pointing",
-	Doc: `share of the relevance that lies in the explained cell
+	Doc: `share of the relevance in the explained cell
 
 Positive relevance inside the cell divided by all positive relevance of the grid,
-after summing channels and enlarging smaller maps to the grid bilinearly. 1 is the
-best; a constant map scores 1/n² on grids of n×n cells, which is the fact
-"baseline". The cells come from mosaic/grid. Rao, Böhle and Schiele, CVPR 2022.`,
+after summing channels and upsampling smaller maps to the grid bilinearly. 1 is best;
+a constant map scores 1/n² on grids of n×n cells, which is the fact "baseline".
+mosaic/grid makes the cells. Rao, Böhle and Schiele, CVPR 2022.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
@@ -44,7 +44,7 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	Facts: func(p GridPointingParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4,
 			ItemTolerance: kinkJump, Variant: tag(p.Variant)}
-		n, err := positive(in["cells"], "grid")
+		n, err := positiveFact(in["cells"], "grid")
 		if err != nil {
 			return nil, err
 		}
@@ -53,11 +53,11 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	},
 	Run: func(_ context.Context, p GridPointingParams, e *stages.Env) error {
 		facts := e.Facts("cells")
-		height, err := positive(facts, "height")
+		height, err := positiveFact(facts, "height")
 		if err != nil {
 			return err
 		}
-		width, err := positive(facts, "width")
+		width, err := positiveFact(facts, "width")
 		if err != nil {
 			return err
 		}
@@ -73,11 +73,11 @@ best; a constant map scores 1/n² on grids of n×n cells, which is the fact
 	},
 })
 
-// positive reads a fact of the cells.
-func positive(facts stages.Facts, name string) (int, error) {
+// positiveFact reads a positive number from the facts of the cells.
+func positiveFact(facts stages.Facts, name string) (int, error) {
 	n, err := strconv.Atoi(facts[name])
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("the input \"cells\" has no fact %q: it takes the cells of mosaic/grid", name)
+		return 0, fmt.Errorf("the input \"cells\" has no fact %q: wire the cells of mosaic/grid", name)
 	}
 	return n, nil
 }
@@ -87,7 +87,7 @@ func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, 
 	if err != nil {
 		return 0, err
 	}
-	mask, err := inside(cellPayload, height, width)
+	mask, err := insideBox(cellPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
@@ -96,12 +96,12 @@ func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, 
 		return 0, err
 	}
 	if h > height || w > width || h < 1 || w < 1 {
-		return 0, fmt.Errorf("a map of %d×%d pixels is not of a grid of %d×%d", h, w, height, width)
+		return 0, fmt.Errorf("a map of %d×%d pixels doesn't match a grid of %d×%d", h, w, height, width)
 	}
 	values = metric.Enlarge(values, h, w, height, width)
 	total := 0.0
 	for i, v := range values {
-		values[i] = math.Max(0, v) // NaN stays NaN
+		values[i] = math.Max(0, v) // Max propagates NaN
 		total += values[i]
 	}
 	if p.Variant == official && total <= 1e-7 {
@@ -110,25 +110,25 @@ func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, 
 	return metric.MassAccuracy(values, mask), nil
 }
 
-// inside returns a mask of the pixels in a box.
-func inside(payload []byte, height, width int) ([]uint8, error) {
+// insideBox returns a mask of the pixels in a box.
+func insideBox(payload []byte, height, width int) ([]uint8, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Equal(t.Shape, []int{1, 4}) {
-		return nil, fmt.Errorf("boxes of shape %v aren't one box", t.Shape)
+		return nil, fmt.Errorf("boxes of shape %v: one box is needed", t.Shape)
 	}
 	var edges [4]int
 	for k, v := range t.Float64s() {
 		edges[k] = int(v)
 		if float64(edges[k]) != v {
-			return nil, fmt.Errorf("the box %v doesn't lie on pixels", t.Float64s())
+			return nil, fmt.Errorf("the box %v isn't aligned to pixels", t.Float64s())
 		}
 	}
 	left, top, right, bottom := edges[0], edges[1], edges[2], edges[3]
 	if left < 0 || top < 0 || right <= left || bottom <= top || right > width || bottom > height {
-		return nil, fmt.Errorf("the box %v is not inside a grid of %d×%d", t.Float64s(), height, width)
+		return nil, fmt.Errorf("the box %v isn't inside a grid of %d×%d", t.Float64s(), height, width)
 	}
 	mask := make([]uint8, height*width)
 	for y := top; y < bottom; y++ {

@@ -42,8 +42,8 @@ func TestGridPointing(t *testing.T) {
 			quarter(0, 4), quarter(0, 4),
 			quarter(3, 4), quarter(0, 4))},
 	}
-	// The last two are enlarged. A single 1 in a corner has 1¾ of 2 in its half of each side; the last map is
-	// the difference of two such corners.
+	// The last two maps are upsampled. A single 1 in a corner has 1¾ of 2 in its half of each side; the last
+	// map is the difference of two such corners.
 	const corner = 1.75 * 1.75 / 4
 	within, upscaled := 0.0, 0.0
 	for y, a := range []float64{1, 0.75, 0.25, 0} {
@@ -71,10 +71,10 @@ func TestGridPointingRefuses(t *testing.T) {
 	m := stages.NewTensor(make([]float32, 16), 4, 4).Encode()
 	box := func(v ...float32) []byte { return stages.NewTensor(v, 1, len(v)).Encode() }
 	for want, cell := range map[string][]byte{
-		"boxes of shape [1 3] aren't one box": box(0, 0, 2),
-		"doesn't lie on pixels":               box(0, 0, 1.5, 2),
-		"is not inside a grid of 4×4":         box(0, 0, 5, 2),
-		"[2 2 2 4] is not inside":             box(2, 2, 2, 4),
+		"boxes of shape [1 3]: one box is needed": box(0, 0, 2),
+		"isn't aligned to pixels":                 box(0, 0, 1.5, 2),
+		"isn't inside a grid of 4×4":              box(0, 0, 5, 2),
+		"[2 2 2 4] isn't inside":                  box(2, 2, 2, 4),
 	} {
 		fails(t, GridPointing, nil,
 			map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
@@ -86,15 +86,15 @@ func TestGridPointingRefuses(t *testing.T) {
 	fails(t, GridPointing, nil,
 		map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
 			"cells": {stagetest.Items(gridFacts(2), quarter(0, 2))}},
-		"a map of 4×4 pixels is not of a grid of 2×2")
+		"a map of 4×4 pixels doesn't match a grid of 2×2")
 	fails(t, GridPointing, nil,
 		map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
 			"cells": {stagetest.Items(nil, quarter(0, 4))}},
-		`has no fact "grid": it takes the cells of mosaic/grid`)
+		`has no fact "grid": wire the cells of mosaic/grid`)
 }
 
-// pointing runs the official variant on maps [N,heads,…,h,w] of 2×2 grids, whose explained cells are given,
-// and returns scores in the official order: all images of the first cell, then all of the next.
+// pointing runs the official variant on maps [N,heads,…,h,w] of 2×2 grids with the given explained cells, and
+// returns the scores in the official order: all images of the first cell, then all of the next.
 func pointing(t *testing.T, maps npy.Array, cells []int, side int) []float64 {
 	t.Helper()
 	n := maps.Shape[0]
@@ -114,8 +114,8 @@ func pointing(t *testing.T, maps npy.Array, cells []int, side int) []float64 {
 	return scalars(t, stagetest.Items(nil, r.Payloads["scores"]...))
 }
 
-// agree holds scores of maps against the official ones. A map that is undefined has 0 there, since no number
-// that isn't one is above 0, and an undefined score here.
+// agree compares scores of maps with the official ones. The official score of an undefined map is 0, because
+// NaN > 0 is false; here it is undefined.
 func agree(t *testing.T, name string, maps npy.Array, cells []int, side int, want npy.Array) {
 	t.Helper()
 	got := pointing(t, maps, cells, side)
@@ -135,8 +135,8 @@ func agree(t *testing.T, name string, maps npy.Array, cells []int, side int, wan
 	}
 }
 
-// TestGoldenGridPointing holds the score, and the enlarged maps, against the official ones, of which some
-// have no positive relevance.
+// TestGoldenGridPointing compares the score and the upsampled maps with the official ones, some of which have
+// no positive relevance.
 func TestGoldenGridPointing(t *testing.T) {
 	a, err := npy.ReadFile("testdata/localisation_arrays.npz")
 	if err != nil {
@@ -155,8 +155,8 @@ func TestGoldenGridPointing(t *testing.T) {
 	}
 }
 
-// TestGoldenGridSettings holds the score against those of every method, layer and setting of the official
-// runs whose maps are kept.
+// TestGoldenGridSettings compares the score for every method, layer and setting of the official runs whose
+// maps are stored.
 func TestGoldenGridSettings(t *testing.T) {
 	dir := filepath.Join(golden.Dir(t), "gridpg_difull_dipart")
 	for setting, cells := range map[string][]int{"GridPG": {0, 1, 2, 3}, "DiFull": {0, 3}, "DiPart": {0, 3}} {

@@ -7,14 +7,14 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// fits refuses a label that isn't one of a model's classes, if it's known how many these are: no prediction
-// is such a label, so the data set's classes aren't the model's. A single output tells two labels apart.
-func fits(label int64, model stages.Facts) error {
+// checkLabel rejects a label outside the model's classes, if their number is known: it could never be
+// predicted, so the data set's classes aren't the model's. A single output distinguishes two labels.
+func checkLabel(label int64, model stages.Facts) error {
 	classes, err := strconv.Atoi(model["classes"])
 	if err != nil || label >= 0 && label < int64(max(classes, 2)) {
 		return nil
 	}
-	return fmt.Errorf("the label is %d, and the model has %d classes, 0 to %d: the data set's classes must "+
-		"be the model's, in its order, which the parameter names of dataset/folder gives", label, classes,
+	return fmt.Errorf("the label is %d, but the model has %d classes, 0 to %d: the data set's classes must "+
+		"be the model's, in its order; the parameter names of dataset/folder sets it", label, classes,
 		classes-1)
 }

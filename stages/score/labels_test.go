@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A label that no prediction can be is refused, with the image that it is of.
+// TestTop1OfOtherLabels checks that a label outside the model's classes is an error that names its image.
 func TestTop1OfOtherLabels(t *testing.T) {
 	is := func(v int64) []byte { return stages.NewTensor([]int64{v}, 1).Encode() }
 	in := func(labels ...int64) map[string][]stages.Data {
@@ -22,6 +22,6 @@ func TestTop1OfOtherLabels(t *testing.T) {
 		}
 	}
 	check(t, stagetest.Run(t, Top1, nil, in(0, 2)), "scores", 0, 1, 0)
-	fails(t, Top1, nil, in(0, 3), `item "item-1": the label is 3, and the model has 3 classes, 0 to 2: `)
+	fails(t, Top1, nil, in(0, 3), `item "item-1": the label is 3, but the model has 3 classes, 0 to 2: `)
 	fails(t, Top1, nil, in(-1), `item "item-0": the label is -1`)
 }

@@ -12,28 +12,28 @@ import (
 
 // MASParams are the parameters of [MAS].
 type MASParams struct {
-	Variant string `yaml:"variant" doc:"what an undefined score becomes: nothing (paper), or the 0.5 of the authors' code (official)" choices:"paper|official"`
-	Values  string `yaml:"values" doc:"how a map's channels become one number a pixel, as in the stages that made the curves: magnitude is |sum|, signed the sum" choices:"magnitude|signed"`
+	Variant string `yaml:"variant" doc:"undefined scores: undefined (paper), or 0.5 as in the authors' code (official)" choices:"paper|official"`
+	Values  string `yaml:"values" doc:"how the channels of a map are reduced, which must match the stages that made the curves: magnitude is |sum|, signed the sum" choices:"magnitude|signed"`
 }
 
-// MAS scores maps by insertion and deletion with a penalty for magnitudes that don't match the model's
-// response, after Walker, Simon, Chen and Ewetz, "Attribution Quality Metrics with Magnitude Alignment",
-// IJCAI 2024.
+// MAS scores maps by insertion and deletion, with a penalty where the map's magnitudes don't match the
+// model's response, after Walker, Simon, Chen and Ewetz, "Attribution Quality Metrics with Magnitude
+// Alignment", IJCAI 2024.
 var MAS = stages.New(stages.Def[MASParams]{
 	Name: "score/mas",
 	Doc: `magnitude-aligned insertion and deletion scores
 
-Like score/rise on the normalised curve, but each point pays the distance
-between the share of the response and the share of the map's total reached so
-far. The order of steps is that of the authors' code. Walker et al., IJCAI 2024,
-equations 4 to 6. A constant map has no order and so no score, but where its curves follow
-an order that was drawn (ties: random).`,
+Like score/rise on the normalised curve, with a penalty at each point: the distance
+between the share of the response and the share of the map's total reached so far. The
+order of steps is that of the authors' code. Walker et al., IJCAI 2024, equations 4 to
+6. A constant map has no order and therefore no score, unless its curves follow a
+random order (ties: random).`,
 	Version:  3,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "insertion", Type: stages.Curves, Doc: "curves of perturb/insertion, of the same maps"},
 		{Name: "deletion", Type: stages.Curves, Doc: "curves of perturb/deletion, of the same maps"},
-		{Name: "maps", Type: stages.Maps, Doc: "the maps that the curves were made of"},
+		{Name: "maps", Type: stages.Maps, Doc: "the maps of the curves"},
 	},
 	Outputs: []stages.Port{
 		{Name: "insertion", Type: stages.Scores, Doc: "area under the penalised insertion curve"},
@@ -93,17 +93,16 @@ func aligned(p MASParams, e *stages.Env, i int) (area [2]float64, err error) {
 		if err != nil {
 			return area, fmt.Errorf("%s: %w", port, err)
 		}
-		if want := metric.Points(len(order), step); len(raw) != want {
-			return area, fmt.Errorf("%s: a curve of %d points is not of a map of %d×%d pixels, whose curve "+
-				"has %d at %d pixels a step",
-				port, len(raw), height, width, want, step)
+		if points := metric.Points(len(order), step); len(raw) != points {
+			return area, fmt.Errorf("%s: a curve of %d points doesn't match a map of %d×%d pixels: it "+
+				"needs %d at %d pixels per step", port, len(raw), height, width, points, step)
 		}
 		response, defined := metric.MonotoneOf(raw, protocol)
 		density := metric.DensityResponse(values, order, step, protocol)
 		curve, _, aligned := metric.Penalise(response, density, protocol)
 		area[protocol] = metric.Area(curve)
-		// The code orders a constant map by an unstable sort, so that nothing is known of its curve; only a
-		// map without a total has a score there whatever its curve.
+		// The official code orders a constant map by an unstable sort, so its curve is unspecified; only a
+		// map without a total has a score independent of its curve.
 		unordered := slices.ContainsFunc(raw, math.IsNaN) && !slices.ContainsFunc(density, math.IsNaN)
 		if p.Variant == paper && !(defined && aligned) || unordered {
 			area[protocol] = math.NaN()

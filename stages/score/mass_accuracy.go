@@ -11,11 +11,11 @@ import (
 
 // MassAccuracyParams are the parameters of [MassAccuracy].
 type MassAccuracyParams struct {
-	Values string `yaml:"values" doc:"which relevance counts, after summing channels: the positive part, or the magnitude of both signs" choices:"positive|magnitude"`
+	Values string `yaml:"values" doc:"the relevance that counts, after summing channels: its positive part, or its magnitude" choices:"positive|magnitude"`
 }
 
-// kinkJump is how far one image's share of relevance may be off on another processor, where rounding puts a
-// ReLU on the other side of its kink.
+// kinkJump is the item tolerance of shares of relevance: on another processor rounding may put a ReLU on the
+// other side of its kink.
 const kinkJump = 5e-3
 
 // MassAccuracy is the share of relevance on the object, the relevance mass accuracy of Arras, Osman and
@@ -23,21 +23,21 @@ const kinkJump = 5e-3
 // Information Fusion 2022.
 var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
 	Name: "score/mass-accuracy",
-	Doc: `share of the relevance that lies on the object
+	Doc: `share of the relevance on the object
 
-Relevance inside the mask divided by all relevance: 1 where all of it is on the
-object, the object's share of the image for a constant map. Undefined for a map
+Relevance inside the mask divided by all relevance: 1 if all of it is on the object,
+the object's share of the image for a constant map. Undefined for a map
 without relevance. Arras et al., Information Fusion 2022.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
-		{Name: "masks", Type: stages.Masks, Doc: "where the object is"},
+		{Name: "masks", Type: stages.Masks, Doc: "1 on the object"},
 	},
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the share, in [0,1]"}},
 	Defaults: MassAccuracyParams{Values: metric.Positive},
 	Facts: func(MassAccuracyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		// A map's float32 noise averages out over its pixels.
+		// The float32 noise of a map averages out over its pixels.
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4,
 			ItemTolerance: kinkJump}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
@@ -69,7 +69,7 @@ func massAccuracy(p MassAccuracyParams, mapPayload, maskPayload []byte) (float64
 		return 0, err
 	}
 	if mask.DType != stages.U8 || !slices.Equal(mask.Shape, []int{height, width}) {
-		return 0, fmt.Errorf("a mask of %s %v doesn't fit a map of %d×%d pixels", mask.DType, mask.Shape,
+		return 0, fmt.Errorf("a mask of %s %v doesn't match a map of %d×%d pixels", mask.DType, mask.Shape,
 			height, width)
 	}
 	return metric.MassAccuracy(values, mask.Raw), nil

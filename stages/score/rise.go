@@ -12,7 +12,7 @@ import (
 
 // RISEParams are the parameters of [RISE].
 type RISEParams struct {
-	Variant string `yaml:"variant" doc:"the area of the plain curve (paper), or of the monotone, normalised one that the MAS authors report as RISE (official)" choices:"paper|official"`
+	Variant string `yaml:"variant" doc:"the area under the raw curve (paper), or under the monotone, normalised one that the MAS authors report as RISE (official)" choices:"paper|official"`
 }
 
 // RISE scores maps by insertion and deletion, after Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling
@@ -21,8 +21,8 @@ var RISE = stages.New(stages.Def[RISEParams]{
 	Name: "score/rise",
 	Doc: `insertion and deletion scores
 
-The area under the curve of the class's probability while the most relevant
-pixels come back into a blurred image (insertion, larger is better) or leave the
+The area under the curve of the class's probability while the most relevant pixels
+are inserted into a blurred image (insertion, larger is better) or deleted from the
 image (deletion, smaller is better), and the difference of the two.
 Petsiuk et al., BMVC 2018.`,
 	Version:  2,
@@ -62,8 +62,7 @@ Petsiuk et al., BMVC 2018.`,
 				if err != nil {
 					return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, port, err)
 				}
-				// The authors' code passes over what isn't a number, and would give a number for a curve that
-				// has none.
+				// The authors' code skips NaN and would give a number even for a curve of NaNs.
 				if p.Variant == official && slices.ContainsFunc(curve, isNumber) {
 					curve, _ = metric.MonotoneOf(curve, protocol)
 				}
@@ -75,17 +74,17 @@ Petsiuk et al., BMVC 2018.`,
 	},
 })
 
-// orderJump is how far the area under one image's perturbation curve may be off on another processor: pixels
-// of nearly the same relevance change places there, and with small occluding windows whole windows of pixels
-// do. Means move by far less.
+// orderJump is the item tolerance of areas under perturbation curves: on another processor pixels of nearly
+// equal relevance change places, with small occlusion windows whole windows of pixels. Means move by far
+// less.
 const orderJump = 0.02
 
-// threeScores gives facts to the ports insertion, deletion and difference, whose areas lie in [0,1].
+// threeScores returns the facts of the ports insertion, deletion and difference, for areas in [0,1].
 func threeScores(m stages.Measure, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-	if err := expect(in, "insertion", metric.Insertion); err != nil {
+	if err := checkOrder(in, "insertion", metric.Insertion); err != nil {
 		return nil, err
 	}
-	if err := expect(in, "deletion", metric.Deletion); err != nil {
+	if err := checkOrder(in, "deletion", metric.Deletion); err != nil {
 		return nil, err
 	}
 	insertion, deletion, difference := m, m, m

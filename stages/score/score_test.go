@@ -16,7 +16,7 @@ import (
 
 var nan = math.NaN()
 
-// facts describes curves as the perturb stages do.
+// facts returns the facts of curves of the perturb stages.
 func facts(order, step string) stages.Facts {
 	direction := stages.Higher
 	if order == "deletion" || order == "morf" {
@@ -26,7 +26,7 @@ func facts(order, step string) stages.Facts {
 		"responses": "probability,logit,correct"}
 }
 
-// curve encodes a probability curve; the other responses are made of it.
+// curve encodes a probability curve; the other responses are derived from it.
 func curve(probability ...float64) []byte {
 	n := len(probability)
 	all := append([]float64(nil), probability...)
@@ -109,10 +109,11 @@ func TestAUC(t *testing.T) {
 		`"item-0": the curves have no response "correct"`)
 	bad["responses"] = "probability"
 	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
-		"don't fit their responses")
+		"don't match their responses")
 }
 
-// TestMASUndefined: what has no value has none by default, and the official 0.5 on request.
+// TestMASUndefined checks that a score without a value is undefined by default, and 0.5 in the official
+// variant.
 func TestMASUndefined(t *testing.T) {
 	in := map[string][]stages.Data{
 		"insertion": {stagetest.Items(facts("insertion", "1"), curve(0, 0.5, 1), curve(0, 0.5, 1),
@@ -130,8 +131,8 @@ func TestMASUndefined(t *testing.T) {
 	}
 
 	r = stagetest.Run(t, MAS, &MASParams{Variant: official, Values: "magnitude"}, in)
-	// The third image scores like its substrate: 0/0, ∞, 0/0 become 0, 1, 1 for insertion, less a penalty of
-	// 0, ½, 0; for deletion they stay 1 and the penalised curve, clipped, is constant.
+	// The third image scores like its substrate: 0/0, ∞, 0/0 become 0, 1, 1 for insertion, minus a penalty of
+	// 0, ½, 0; for deletion they stay 1, and the penalised curve is constant after clipping.
 	check(t, r, "insertion", 1e-6, 0.5, 0.5, 0.5, 0.7)
 	check(t, r, "deletion", 1e-6, 0.5, 0.5, 0.5, 0.3)
 	if v := r.Facts["difference"]["variant"]; v != "official" {
@@ -149,7 +150,7 @@ func TestMASRefuses(t *testing.T) {
 	}
 	ins, del := facts("insertion", "2"), facts("deletion", "2")
 	fails(t, MAS, nil, in(ins, del, pixels(1, 2)),
-		`item "item-0": insertion: a curve of 3 points is not of a map of 1×2 pixels`)
+		`item "item-0": insertion: a curve of 3 points doesn't match a map of 1×2 pixels`)
 	fails(t, MAS, nil, in(del, ins, pixels(1, 2, 3)),
 		`the input "insertion" needs curves of insertion, not of "deletion"`)
 	fails(t, MAS, nil, in(facts("insertion", ""), del, pixels(1, 2, 3)), "different numbers of pixels")
@@ -183,8 +184,8 @@ func TestRISE(t *testing.T) {
 	check(t, r, "deletion", 1e-12, 0.625) // 1, ¾, 0
 }
 
-// TestUndefinedCurves holds that a curve without numbers, that of a map without an order, has no score, and
-// leaves the others theirs.
+// TestUndefinedCurves checks that an undefined curve, that of a map without an order, has no score and
+// doesn't affect others.
 func TestUndefinedCurves(t *testing.T) {
 	in := map[string][]stages.Data{
 		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(0, 0.5, 1))},
@@ -209,9 +210,8 @@ func TestUndefinedCurves(t *testing.T) {
 	}
 }
 
-// TestMASOfConstantMaps holds that a constant map, which has no order, has no score either, whatever the
-// variant; that the code's ½ is for maps without a total alone; and that a curve along an order that was
-// drawn has a score.
+// TestMASOfConstantMaps checks that a constant map, which has no order, has no score in any variant; that the
+// official ½ is only for maps without a total; and that a curve along a random order has a score.
 func TestMASOfConstantMaps(t *testing.T) {
 	in := map[string][]stages.Data{
 		"insertion": {stagetest.Items(facts("insertion", "1"), curve(nan, nan, nan), curve(nan, nan, nan),
@@ -245,7 +245,7 @@ func TestGoldenScores(t *testing.T) {
 		all := curves.Float64s()
 		raw := func(protocol int) []float64 { return all[(protocol*5+4)*n : (protocol*5+5)*n] }
 		if math.IsNaN(raw(0)[0]) {
-			continue // the official run didn't keep it
+			continue // not stored by the official run
 		}
 		runs++
 		base, step, _ := strings.Cut(name, "_step")
@@ -299,7 +299,7 @@ func TestMassAccuracy(t *testing.T) {
 	r = stagetest.Run(t, MassAccuracy, &MassAccuracyParams{Values: "magnitude"}, in)
 	check(t, r, "scores", 1e-12, 7.0/8, 0.5, 1.0/3, 2.0/3)
 	in["masks"] = []stages.Data{stagetest.Items(nil, mask(0, 1), mask(1), mask(1), mask(1))}
-	fails(t, MassAccuracy, nil, in, `item "item-0": a mask of u8 [1 2] doesn't fit a map of 1×3 pixels`)
+	fails(t, MassAccuracy, nil, in, `item "item-0": a mask of u8 [1 2] doesn't match a map of 1×3 pixels`)
 }
 
 func TestTop1(t *testing.T) {
@@ -312,7 +312,7 @@ func TestTop1(t *testing.T) {
 	fails(t, Top1, nil, map[string][]stages.Data{
 		"labels":  {stagetest.Items(nil, is(3))},
 		"targets": {stagetest.Items(nil, is(3, 4))},
-	}, `item "item-0": prediction: i64 [2] is not one class`)
+	}, `item "item-0": prediction: i64 of shape [2] isn't one class`)
 	for classes, want := range map[string]float64{"4": 0.25, "1": 0.5, "": 0} {
 		f, err := Top1.Facts(Top1.NewParams(), map[string]stages.Facts{"model": {"classes": classes}})
 		if err != nil || stages.MeasureOf(f["scores"]).Chance != want {
@@ -321,8 +321,8 @@ func TestTop1(t *testing.T) {
 	}
 }
 
-// TestTop1OfOneOutput holds that a model with a single output predicts label 1 from the threshold on, and
-// that other labels are refused.
+// TestTop1OfOneOutput checks that a model with a single output predicts label 1 from the threshold on, and
+// that other labels are errors.
 func TestTop1OfOneOutput(t *testing.T) {
 	is := func(v ...int64) []byte { return stages.NewTensor(v, len(v)).Encode() }
 	in := map[string][]stages.Data{
@@ -339,10 +339,10 @@ func TestTop1OfOneOutput(t *testing.T) {
 	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "1"}, nil)}
 	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}
 	fails(t, Top1, nil, in,
-		`item "item-1": the label is 2, and a model with a single output tells label 1 from label 0`)
+		`item "item-1": the label is 2, but a model with a single output has the labels 0 and 1`)
 }
 
-// TestOrderIsThatOfRanks: the order in which score/mas adds up a map is the order in which the perturbation
+// TestOrderIsThatOfRanks checks that score/mas accumulates a map in the order in which the perturbation
 // stages, through maps/rank, remove its pixels.
 func TestOrderIsThatOfRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@ import (
 
 // Top1Params are the parameters of [Top1].
 type Top1Params struct {
-	Threshold float64 `yaml:"threshold" doc:"of a model with a single output, the probability from which it predicts label 1 rather than 0" min:"0" max:"1"`
+	Threshold float64 `yaml:"threshold" doc:"for a model with a single output: the probability from which it predicts label 1 rather than 0" min:"0" max:"1"`
 }
 
 // Top1 compares predictions with labels.
@@ -18,22 +18,22 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 	Name: "score/top-1",
 	Doc: `whether the prediction is the label
 
-1 where the model's first class is the label, else 0; the mean is the top-1
-accuracy. Unwired targets are what the model predicts for the original image. A model
-with a single output has one class, which every image would be of: it predicts label 1
-where the class's probability reaches the threshold, else label 0. Of classes with a
-probability each, the largest counts. A label that isn't one of the model's is an error.`,
+1 if the predicted class is the label, otherwise 0; the mean is the top-1 accuracy.
+targets defaults to the model's prediction. A model with a single output predicts label
+1 if its probability reaches the threshold, otherwise label 0. With independent classes
+the most probable one is the prediction. A label outside the model's classes is an
+error.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
-		{Name: "labels", Type: stages.Labels, Doc: "the right classes"},
-		{Name: "model", Type: stages.Model, Doc: "the model that predicts, unless targets are wired",
+		{Name: "labels", Type: stages.Labels, Doc: "the labels"},
+		{Name: "model", Type: stages.Model, Doc: "the classifier, if targets isn't wired",
 			Optional: true},
-		{Name: "images", Type: stages.Images, Doc: "the images it predicts, unless targets are wired",
+		{Name: "images", Type: stages.Images, Doc: "the images, if targets isn't wired",
 			Optional: true},
 		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true,
 			Else: "model/predict"},
-		{Name: "probability", Type: stages.Scores, Doc: "the probability of the class of a single output",
+		{Name: "probability", Type: stages.Scores, Doc: "the probability of a single output",
 			Optional: true, Else: "model/predict"},
 	},
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
@@ -41,7 +41,7 @@ probability each, the largest counts. A label that isn't one of the model's is a
 	Facts: func(_ Top1Params, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1}
 		if n, err := strconv.Atoi(in["model"]["classes"]); err == nil && n > 0 {
-			m.Chance = 1 / float64(max(n, 2)) // a single output tells two labels apart
+			m.Chance = 1 / float64(max(n, 2)) // a single output distinguishes two labels
 		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
@@ -53,33 +53,33 @@ probability each, the largest counts. A label that isn't one of the model's is a
 				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
 			}
 			if single && label != 0 && label != 1 {
-				return fmt.Errorf("item %q: the label is %d, and a model with a single output tells label "+
-					"1 from label 0", e.Calls[i].ID, label)
+				return fmt.Errorf("item %q: the label is %d, but a model with a single output has the "+
+					"labels 0 and 1", e.Calls[i].ID, label)
 			}
-			if err := fits(label, e.Facts("model")); err != nil {
+			if err := checkLabel(label, e.Facts("model")); err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
 			predict := func() (int64, error) { return class(e.In("targets", i)) }
 			if single {
-				predict = func() (int64, error) { return reached(e.In("probability", i), p.Threshold) }
+				predict = func() (int64, error) { return labelOf(e.In("probability", i), p.Threshold) }
 			}
 			target, err := predict()
 			if err != nil {
 				return fmt.Errorf("item %q: prediction: %w", e.Calls[i].ID, err)
 			}
-			right := 0.0
+			correct := 0.0
 			if label == target {
-				right = 1
+				correct = 1
 			}
-			e.Put("scores", i, stages.Scalar(right))
+			e.Put("scores", i, stages.Scalar(correct))
 			e.Done(1)
 		}
 		return nil
 	},
 })
 
-// reached returns label 1 where a payload's probability reaches a threshold, else 0.
-func reached(payload []byte, threshold float64) (int64, error) {
+// labelOf returns label 1 if a payload's probability reaches a threshold, otherwise 0.
+func labelOf(payload []byte, threshold float64) (int64, error) {
 	v, err := stages.ScalarOf(payload)
 	if err != nil || v < threshold {
 		return 0, err
@@ -87,14 +87,14 @@ func reached(payload []byte, threshold float64) (int64, error) {
 	return 1, nil
 }
 
-// class reads a payload that names one class.
+// class decodes a payload with one class.
 func class(payload []byte) (int64, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
 		return 0, err
 	}
 	if t.DType != stages.I64 || t.Len() != 1 {
-		return 0, fmt.Errorf("%s %v is not one class", t.DType, t.Shape)
+		return 0, fmt.Errorf("%s of shape %v isn't one class", t.DType, t.Shape)
 	}
 	return t.Int64s()[0], nil
 }

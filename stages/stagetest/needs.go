@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Lacks skips a test because of something that this machine lacks, and says what. RUNEXP_REQUIRE=1, as make
-// test sets it, and CI=true ask for every test: then it fails.
+// Lacks skips a test that needs something this machine doesn't have. It fails the test instead if
+// RUNEXP_REQUIRE=1, as set by make test, or CI=true require every test.
 func Lacks(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
@@ -19,9 +19,8 @@ func Lacks(t testing.TB, why string) {
 	t.Skip("skipped: " + why)
 }
 
-// Shared returns a folder of the material that lies beside the project: official numbers, real nets and
-// photographs. It is too large for the project, so without it a test is skipped, and fails only where
-// CI=true.
+// Shared returns a folder of the official numbers, real nets and photographs next to the project. They are
+// too large for the repository: without them a test is skipped, and fails only under CI=true.
 func Shared(t testing.TB, path ...string) string {
 	t.Helper()
 	root, err := Root()
@@ -39,7 +38,7 @@ func Shared(t testing.TB, path ...string) string {
 	return dir
 }
 
-// Root returns the project's folder: the nearest one above the working folder that has a go.mod.
+// Root returns the project's folder: the nearest parent of the working folder with a go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -57,7 +56,7 @@ func Root() (string, error) {
 	}
 }
 
-// Race reports whether the test runs with the race detector, under which code takes several times as long.
+// Race reports whether the test runs under the race detector, which slows code several times.
 func Race() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

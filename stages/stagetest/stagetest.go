@@ -1,4 +1,5 @@
-// Package stagetest runs a single stage on payloads held in memory, for tests.
+// Package stagetest runs a single stage on payloads in memory, for tests: stagetest.go has the harness,
+// needs.go skips tests that this machine can't run.
 package stagetest
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Items returns the data of a port of items with the ids item-0, item-1, ….
+// Items returns the data of an item port with the ids item-0, item-1, ….
 func Items(facts stages.Facts, payloads ...[]byte) stages.Data {
 	var items stages.ItemSlice
 	for i, p := range payloads {
@@ -22,7 +23,7 @@ func Items(facts stages.Facts, payloads ...[]byte) stages.Data {
 		Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
-// Value returns the data of a port that carries one value.
+// Value returns the data of a value port.
 func Value(facts stages.Facts, payload []byte) stages.Data {
 	return stages.Data{
 		Facts: facts,
@@ -31,7 +32,7 @@ func Value(facts stages.Facts, payload []byte) stages.Data {
 	}
 }
 
-// At returns d placed on axes, given as axis, id, axis, id, …
+// At returns d at coordinates given as axis, id, axis, id, …
 func At(d stages.Data, coord ...string) stages.Data {
 	for i := 0; i < len(coord); i += 2 {
 		d.Coord = append(d.Coord, stages.Coord{Axis: coord[i], ID: coord[i+1]})
@@ -39,15 +40,15 @@ func At(d stages.Data, coord ...string) stages.Data {
 	return d
 }
 
-// A Result is what a stage put on its ports.
+// A Result holds what a stage has put on its ports.
 type Result struct {
 	Payloads map[string][][]byte // by port, in order
 	Facts    map[string]stages.Facts
 	Warnings []string
 }
 
-// Env returns an environment for s with the given inputs; Each stages get one call for every item of the
-// first item port, joined by position.
+// Env returns an environment for s with the given inputs; Each stages get one call per item of the first item
+// port, joined by position.
 func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 	e := &stages.Env{Stage: s, Slot: NewSlot(), Batch: 8, Seed: 1, Ports: in}
 	primary := s.Primary()
@@ -79,8 +80,8 @@ func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 	return e, nil
 }
 
-// Run runs s with params, a value of the stage's parameter type or nil for the defaults, and fails the test
-// if the stage does.
+// Run runs s with params, a pointer to the stage's parameter struct or nil for the defaults, and fails the
+// test on error.
 func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) Result {
 	t.Helper()
 	r, err := Try(s, params, in)
@@ -90,12 +91,12 @@ func Run(t testing.TB, s stages.Stage, params any, in map[string][]stages.Data) 
 	return r
 }
 
-// Try runs s as Run does and returns its error. params is a pointer to the stage's parameter struct, or nil.
+// Try runs s as Run does and returns its error.
 func Try(s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
 	return TryOn(NewSlot(), s, params, in)
 }
 
-// TryOn is Try on a slot.
+// TryOn is Try on a given slot.
 func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.Data) (Result, error) {
 	r := Result{Payloads: map[string][][]byte{}, Facts: map[string]stages.Facts{}}
 	if params == nil {
@@ -150,7 +151,7 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 	return r, nil
 }
 
-// NewSlot returns a CPU slot that keeps everything.
+// NewSlot returns a CPU slot that never closes a kept value.
 func NewSlot() stages.Slot { return slot{} }
 
 type slot map[string]io.Closer
@@ -168,12 +169,11 @@ func (s slot) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Clos
 	return c, err
 }
 
-// Share does the same.
 func (s slot) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
 	return s.Keep(key, weight, make)
 }
 
-// Release closes what slots that NewSlot or NewWorkers returned keep.
+// Release closes the values kept by slots of NewSlot or NewWorkers.
 func Release(slots ...stages.Slot) {
 	for _, s := range slots {
 		switch s := s.(type) {
@@ -193,8 +193,8 @@ func (s slot) release() {
 	clear(s)
 }
 
-// NewWorkers returns n CPU slots of one thread each, which share what slots may share. Where two want at once
-// what isn't there yet, both make it.
+// NewWorkers returns n CPU slots of one thread each with common shared values. Slots that request the same
+// missing value concurrently both make it.
 func NewWorkers(n int) []stages.Slot {
 	all := make([]stages.Slot, n)
 	shared := &shared{slot: slot{}}

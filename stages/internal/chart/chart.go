@@ -1,6 +1,7 @@
-// Package chart draws figures: a canvas with text, lines and bands, colour maps, panels of curves, and PNG
-// files with a palette. Nothing depends on the machine: fonts are compiled in, shapes are drawn by plain
-// arithmetic in a fixed order, and colours are rounded before they're written.
+// Package chart draws figures: a canvas with text, lines and bands (chart.go), panels of curves with legends
+// (panel.go), colour maps (colour.go), quantised photographs (quantise.go), and PNG files with a palette
+// (png.go). Figures are byte-identical on all machines: fonts are embedded, shapes are drawn in a fixed order
+// by plain arithmetic, and colours are rounded.
 package chart
 
 import (
@@ -23,7 +24,7 @@ var (
 	Rule  = color.RGBA{222, 222, 222, 255}
 )
 
-// A Canvas is drawn on with pixel coordinates from the top left corner.
+// A Canvas has pixel coordinates from the top left corner.
 type Canvas struct {
 	Image *image.RGBA
 	faces map[style]font.Face
@@ -41,7 +42,7 @@ func NewCanvas(w, h int) *Canvas {
 	return c
 }
 
-// Fill paints a rectangle.
+// Fill fills a rectangle.
 func (c *Canvas) Fill(r image.Rectangle, col color.RGBA) {
 	r = r.Intersect(c.Image.Rect)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
@@ -63,7 +64,7 @@ func (c *Canvas) blend(x, y int, col color.RGBA, alpha float64) {
 	}
 }
 
-// Align says which end of a text stands at the given point.
+// Align is the horizontal alignment of a text to its position.
 type Align int
 
 const (
@@ -87,7 +88,7 @@ func (c *Canvas) face(f Font) font.Face {
 		}
 		parsed, err := opentype.Parse(ttf)
 		if err != nil {
-			panic(err) // the fonts are compiled in
+			panic(err) // the fonts are embedded
 		}
 		face, err := opentype.NewFace(parsed,
 			&opentype.FaceOptions{Size: float64(f.Size), DPI: 72, Hinting: font.HintingFull})
@@ -99,19 +100,19 @@ func (c *Canvas) face(f Font) font.Face {
 	return c.faces[key]
 }
 
-// Width returns how many pixels a text takes.
+// Width returns the width of a text in pixels.
 func (c *Canvas) Width(f Font, text string) int {
 	return font.MeasureString(c.face(f), text).Ceil()
 }
 
-// Fit shortens a text, in its middle, to at most width pixels.
+// Fit shortens a text in the middle to at most width pixels.
 func (c *Canvas) Fit(f Font, text string, width int) string {
 	if c.Width(f, text) <= width {
 		return text
 	}
 	r := []rune(text)
 	for n := len(r) - 1; n > 1; n-- {
-		// The end of a file's name tells more than its beginning.
+		// The end of a file name is more specific than its start.
 		head := n / 3
 		short := string(r[:head]) + "…" + string(r[len(r)-(n-head):])
 		if c.Width(f, short) <= width {
@@ -121,7 +122,7 @@ func (c *Canvas) Fit(f Font, text string, width int) string {
 	return "…"
 }
 
-// Text writes on the base line y.
+// Text writes a text with the base line y.
 func (c *Canvas) Text(x, y int, f Font, col color.RGBA, a Align, text string) {
 	switch a {
 	case Center:
@@ -133,7 +134,7 @@ func (c *Canvas) Text(x, y int, f Font, col color.RGBA, a Align, text string) {
 	d.DrawString(text)
 }
 
-// TextUp writes upwards, centred on y, with its base line at x.
+// TextUp writes a vertical text, upwards, centred on y, with the base line x.
 func (c *Canvas) TextUp(x, y int, f Font, col color.RGBA, text string) {
 	w, h := c.Width(f, text), 2*f.Size
 	t := NewCanvas(w, h)
@@ -149,13 +150,13 @@ func (c *Canvas) TextUp(x, y int, f Font, col color.RGBA, text string) {
 	}
 }
 
-// A Point is a place on the canvas; pixel (i, j) has its middle at (i+½, j+½).
+// A Point is a position on the canvas; the centre of pixel (i, j) is (i+½, j+½).
 type Point struct{ X, Y float64 }
 
-// Line draws a line of the given width through points. dash gives the lengths of strokes and gaps in turn,
-// nil for a solid line. Points that aren't finite break the line.
+// Line draws a polyline of the given width. dash alternates the lengths of strokes and gaps, nil for a solid
+// line. Points that aren't finite interrupt the line.
 func (c *Canvas) Line(points []Point, width float64, col color.RGBA, dash []float64) {
-	// The opacity of a pixel is that of the nearest part of the line, so joints don't show.
+	// The opacity of a pixel is the maximum over the segments, so that joints don't show.
 	cover := map[image.Point]float64{}
 	var order []image.Point
 	along := 0.0
@@ -216,7 +217,7 @@ func finite(p Point) bool {
 	return !math.IsNaN(p.X) && !math.IsNaN(p.Y) && !math.IsInf(p.X, 0) && !math.IsInf(p.Y, 0)
 }
 
-// Band fills between two lines that have the same X, in rising order.
+// Band fills the area between two lines with equal, ascending X.
 func (c *Canvas) Band(low, high []Point, col color.RGBA, alpha float64) {
 	if len(low) == 0 {
 		return

@@ -39,7 +39,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Both ends of a signed map are equally dark, and darkness grows from 0 outwards.
+// TestColourMaps checks that both ends of a signed map are equally dark, and that darkness increases with the
+// distance from 0.
 func TestColourMaps(t *testing.T) {
 	luma := func(c color.RGBA) float64 { return 0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B) }
 	seq, div := Sequential(), Diverging()
@@ -64,7 +65,7 @@ func TestColourMaps(t *testing.T) {
 func TestPNGKeepsColours(t *testing.T) {
 	c := NewCanvas(40, 40)
 	keep := color.RGBA{1, 2, 3, 255}
-	for i := range 1600 { // 1,600 colours, after rounding still more than 256
+	for i := range 1600 { // 1,600 colours, still more than 256 after rounding
 		c.Image.SetRGBA(i%40, i/40, color.RGBA{uint8(i % 40 * 6), uint8(i / 40 * 6), uint8(i % 7 * 30), 255})
 	}
 	c.Image.SetRGBA(5, 5, keep)
@@ -85,7 +86,7 @@ func TestPNGKeepsColours(t *testing.T) {
 	}
 }
 
-// Dithering keeps the mean colour and uses the palette alone.
+// TestDither checks that dithering preserves the mean colour and uses only the palette.
 func TestDither(t *testing.T) {
 	m := picture.NewRGB(40, 40)
 	for i := range m.Pix {
@@ -132,7 +133,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A line covers length × width pixels, however it lies; gaps take their share.
+// TestLineArea checks that a line covers length × width pixels in any direction, minus its gaps.
 func TestLineArea(t *testing.T) {
 	area := func(dash []float64, p ...Point) float64 {
 		c := NewCanvas(100, 100)

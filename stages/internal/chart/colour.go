@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Lines has the colours of lines, told apart by people with any colour vision (after Okabe and Ito, "Color
-// Universal Design", 2008).
+// Lines returns colours for lines that are distinguishable with any colour vision (after Okabe and Ito,
+// "Color Universal Design", 2008).
 func Lines() []color.RGBA {
 	return []color.RGBA{
 		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
@@ -14,13 +14,13 @@ func Lines() []color.RGBA {
 	}
 }
 
-// A ColourMap gives a colour for a value.
+// A ColourMap maps values to colours.
 type ColourMap struct {
-	stops  []color.RGBA // at equal distances
-	Signed bool         // values are in [−1,1] rather than [0,1]
+	stops  []color.RGBA // equidistant
+	Signed bool         // the domain is [−1,1] rather than [0,1]
 }
 
-// Sequential is for maps without negative values: white is 0, dark is much.
+// Sequential is the colour map of maps without negative values, from white at 0 to dark at 1.
 func Sequential() ColourMap {
 	return ColourMap{stops: []color.RGBA{
 		{255, 255, 255, 255}, {255, 228, 145, 255}, {250, 164, 58, 255}, {222, 76, 38, 255},
@@ -28,8 +28,8 @@ func Sequential() ColourMap {
 	}}
 }
 
-// Diverging is for signed maps: red speaks for the class, blue against it, white is 0. Both sides are equally
-// dark.
+// Diverging is the colour map of signed maps: red for evidence for the class, blue against it, white at 0.
+// Both sides are equally dark.
 func Diverging() ColourMap {
 	return ColourMap{Signed: true, stops: []color.RGBA{
 		{8, 42, 104, 255}, {33, 102, 172, 255}, {103, 166, 207, 255}, {194, 220, 236, 255},
@@ -38,7 +38,7 @@ func Diverging() ColourMap {
 	}}
 }
 
-// At returns the colour of v; values outside the range have the colour of its end.
+// At returns the colour of v, clamped to the domain.
 func (m ColourMap) At(v float64) color.RGBA {
 	if m.Signed {
 		v = (v + 1) / 2

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A Curve is a line of a [Panel], with Low and High the ends of its band, or nil.
+// A Curve is a line of a [Panel]; Low and High bound its band, or are nil.
 type Curve struct {
 	Y, Low, High []float64
 	Colour       color.RGBA
@@ -17,7 +17,7 @@ type Curve struct {
 // A Panel is a small plot of curves over [0,1].
 type Panel struct {
 	Title          string
-	XLabel, YLabel string // "" for none, in panels that share them
+	XLabel, YLabel string // "" in panels that share another's label
 	Low, High      float64
 	Ticks          []float64
 	Curves         []Curve
@@ -35,7 +35,7 @@ var (
 	SmallFont = Font{Size: 11}
 )
 
-// Draw puts the panel into r, which holds title, axes and labels.
+// Draw draws the panel with its title, axes and labels in r.
 func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 	box := image.Rect(r.Min.X+54, r.Min.Y+24, r.Max.X-14, r.Max.Y-42)
 	w, h := float64(box.Dx()), float64(box.Dy())
@@ -79,7 +79,8 @@ func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 	}
 }
 
-// Ticks returns round numbers that span low to high, about n of them; the first and the last bound the plot.
+// Ticks returns about n round numbers that span low to high; the first and the last are the limits of the
+// plot.
 func Ticks(low, high float64, n int) []float64 {
 	if !(high > low) {
 		pad := max(math.Abs(low)/10, 1e-3)
@@ -102,7 +103,7 @@ func Ticks(low, high float64, n int) []float64 {
 	return ticks
 }
 
-// TickText writes a tick with as many digits as its neighbours need.
+// TickText formats a tick with as many decimals as the step between ticks needs.
 func TickText(t float64, ticks []float64) string {
 	digits := 0
 	if len(ticks) > 1 {
@@ -129,10 +130,10 @@ type Key struct {
 	Dash   []float64
 }
 
-const keyLine = 22 // length of the sample
+const keyLine = 22 // length of the line sample
 
-// Legend draws keys in rows below each other, from (x, y) and at most width wide, and returns its height.
-// With a nil canvas c it only measures, using m.
+// Legend draws keys in rows from (x, y), at most width wide, and returns its height. If the canvas c is nil
+// it only measures, with m.
 func Legend(m, c *Canvas, x, y, width int, keys []Key) int {
 	const line = 18
 	cell := 0

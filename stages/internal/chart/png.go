@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// colourStep is what colours are rounded to in files: anti-aliased edges then share colours, and differences
-// in the last bit of a blend vanish.
+// colourStep is the quantisation of colours in files: antialiased edges then share colours, and differences
+// in the last bits of a blend vanish.
 const colourStep = 8
 
-// PNG returns the canvas as a PNG file with at most 256 colours. Colours beyond the 256 most frequent are
-// replaced by the nearest of those. The colours in keep are always there, exactly.
+// PNG encodes the canvas as a PNG file with at most 256 colours. Colours beyond the 256 most frequent become
+// the nearest of these. The colours in keep are always preserved exactly.
 func (c *Canvas) PNG(keep []color.RGBA) []byte {
 	count := map[color.RGBA]int{}
 	exact := map[color.RGBA]bool{}
@@ -67,7 +67,7 @@ func (c *Canvas) PNG(keep []color.RGBA) []byte {
 	}
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, out); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // a buffer never fails
 	}
 	return b.Bytes()
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// A bin is a cell of a colour histogram with 5 bits a channel.
+// A bin is a bin of a colour histogram with 5 bits per channel.
 type bin struct {
 	mean  [3]int
 	count int
 }
 
-// Palette chooses at most n colours for photographs by median cut (Heckbert, "Color Image Quantization for
+// Palette selects at most n colours for photographs by median cut (Heckbert, "Color Image Quantization for
 // Frame Buffer Display", SIGGRAPH 1982).
 func Palette(photos []*picture.RGB, n int) []color.RGBA {
 	sums := make([][4]int, 1<<15)
@@ -73,8 +73,8 @@ func Palette(photos []*picture.RGB, n int) []color.RGBA {
 	return out
 }
 
-// widest returns the channel in which the bins differ most, and how much that matters: the spread, weighted
-// by the eye's sensitivity and by how many pixels see it.
+// widest returns the channel with the largest spread over the bins, weighted by the eye's sensitivity and by
+// the number of pixels.
 func widest(b []bin) (channel, spread int) {
 	if len(b) < 2 {
 		return 0, 0
@@ -99,8 +99,8 @@ func widest(b []bin) (channel, spread int) {
 	return channel, spread
 }
 
-// Dither returns m in the colours of a palette. What a pixel gets wrong its neighbours make good (Floyd and
-// Steinberg, "An Adaptive Algorithm for Spatial Greyscale", 1976).
+// Dither returns m in the colours of a palette, by error diffusion (Floyd and Steinberg, "An Adaptive
+// Algorithm for Spatial Greyscale", 1976).
 func Dither(m *picture.RGB, palette []color.RGBA) *picture.RGB {
 	colours := make(color.Palette, len(palette))
 	for i, p := range palette {
@@ -113,15 +113,16 @@ func Dither(m *picture.RGB, palette []color.RGBA) *picture.RGB {
 		clear(below)
 		for x := range m.W {
 			at := 3 * (y*m.W + x)
-			var want [3]int
-			for c := range want {
-				want[c] = min(max(int(m.Pix[at+c])+here[x+1][c]/16, 0), 255)
+			var exact [3]int
+			for c := range exact {
+				exact[c] = min(max(int(m.Pix[at+c])+here[x+1][c]/16, 0), 255)
 			}
-			got := palette[nearest(colours, color.RGBA{uint8(want[0]), uint8(want[1]), uint8(want[2]), 255})]
-			for c, v := range [3]uint8{got.R, got.G, got.B} {
+			nearest := palette[nearest(colours,
+				color.RGBA{uint8(exact[0]), uint8(exact[1]), uint8(exact[2]), 255})]
+			for c, v := range [3]uint8{nearest.R, nearest.G, nearest.B} {
 				out.Pix[at+c] = v
-				// Passing on less than all of the error keeps noise out of flat areas.
-				e := (want[c] - int(v)) * 3 / 4
+				// Diffusing only part of the error keeps flat areas free of noise.
+				e := (exact[c] - int(v)) * 3 / 4
 				here[x+2][c] += 7 * e
 				below[x][c] += 3 * e
 				below[x+1][c] += 5 * e

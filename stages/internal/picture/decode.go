@@ -14,17 +14,17 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxPixels is the largest image that is decoded. The header says how large an image is, so a small file that
-// would fill the memory is refused before anything is allocated.
+// MaxPixels is the size of the largest image that is decoded. The size is checked in the header, before
+// anything is allocated: a small file may declare a size that would exhaust the memory.
 const MaxPixels = 1 << 26
 
-// A format is a kind of image file, recognised by its first bytes.
+// A format is an image file format, detected by its first bytes.
 type format struct {
 	name   string
-	magic  string // "?" stands for any byte
+	magic  string // "?" matches any byte
 	size   func(b []byte) (w, h int, err error)
 	decode func(b []byte) (*RGB, error)
-	exif   func(b []byte) []byte // the EXIF block, nil if there is none; nil for formats without
+	exif   func(b []byte) []byte // the EXIF block or nil; nil for formats without EXIF
 }
 
 func formats() []format {
@@ -52,15 +52,15 @@ func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
 		}, exif}
 }
 
-// Decode reads a JPEG, PNG, WebP or BMP file, whatever its name says, as Pillow's convert("RGB") would: grey
-// is repeated, transparency dropped without blending, CMYK multiplied out. Of 16-bit channels the high byte
-// is kept. Pixels are as they are stored: see [Orientation]. An animation gives an error.
+// Decode reads a JPEG, PNG, WebP or BMP file, whatever its extension, like Pillow's convert("RGB"): grey
+// images become RGB, alpha is dropped without blending, CMYK is multiplied out. 16-bit channels keep their
+// high byte. The EXIF orientation isn't applied, see [Orientation]. An animation is an error.
 func Decode(b []byte) (m *RGB, err error) {
 	f, err := recognise(b)
 	if err != nil {
 		return nil, err
 	}
-	// A decoder's panic on a hostile file must not take the program with it.
+	// A decoder's panic on a hostile file mustn't end the process.
 	defer func() {
 		if r := recover(); r != nil {
 			m, err = nil, fmt.Errorf("a damaged %s file: %v", f.name, r)
@@ -74,7 +74,7 @@ func Decode(b []byte) (m *RGB, err error) {
 		return nil, fmt.Errorf("a %s file of %d×%d pixels", f.name, w, h)
 	}
 	if w > MaxPixels/h {
-		return nil, fmt.Errorf("a %s file of %d×%d pixels is too large: at most %d pixels are read", f.name,
+		return nil, fmt.Errorf("a %s file of %d×%d pixels is too large: the maximum is %d pixels", f.name,
 			w, h, MaxPixels)
 	}
 	if m, err = f.decode(b); err != nil {
@@ -108,7 +108,7 @@ func hasMagic(b []byte, magic string) bool {
 }
 
 func damaged(name string, err error) error {
-	// Some decoders only say it in words.
+	// Some decoders don't wrap io.ErrUnexpectedEOF.
 	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) ||
 		strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) {
 		return fmt.Errorf("a truncated %s file", name)
@@ -116,8 +116,8 @@ func damaged(name string, err error) error {
 	return fmt.Errorf("a damaged %s file: %w", name, err)
 }
 
-// toRGB drops everything but red, green and blue. The loops over common types are there for speed, and, for
-// lossy WebP, for the exact numbers.
+// toRGB drops all channels but red, green and blue. Common types have loops of their own for speed, and lossy
+// WebP for libwebp's exact arithmetic.
 func toRGB(img image.Image) *RGB {
 	r := img.Bounds()
 	m := NewRGB(r.Dx(), r.Dy())
@@ -131,12 +131,12 @@ func toRGB(img image.Image) *RGB {
 			v := src.Pix[src.PixOffset(x, y)]
 			d[0], d[1], d[2] = v, v, v
 		})
-	case *image.RGBA: // opaque: the decoders use it for nothing else
+	case *image.RGBA: // opaque: decoders return it for nothing else
 		each(m, r, func(d []uint8, x, y int) { copy(d, src.Pix[src.PixOffset(x, y):][:3]) })
 	case *image.NRGBA:
 		each(m, r, func(d []uint8, x, y int) { copy(d, src.Pix[src.PixOffset(x, y):][:3]) })
 	case *image.Paletted:
-		// Transparent entries keep the colour that stands in the file.
+		// Transparent entries keep their colour.
 		palette := make([][3]uint8, 256)
 		for i, c := range src.Palette {
 			palette[i] = opaque(c)
@@ -151,7 +151,7 @@ func toRGB(img image.Image) *RGB {
 	return m
 }
 
-// opaque returns a colour's own red, green and blue, whatever its alpha.
+// opaque returns a colour's red, green and blue, ignoring alpha.
 func opaque(c color.Color) [3]uint8 {
 	switch c := c.(type) {
 	case color.NRGBA:
@@ -163,7 +163,7 @@ func opaque(c color.Color) [3]uint8 {
 	return [3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}
 }
 
-// each calls f for every pixel with its place in m and its position in r.
+// each calls f for every pixel of r with the pixel's values in m.
 func each(m *RGB, r image.Rectangle, f func(d []uint8, x, y int)) {
 	i := 0
 	for y := r.Min.Y; y < r.Max.Y; y++ {

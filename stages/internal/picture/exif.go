@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// tagOrientation is EXIF's tag of which way up the sensor's rows are.
+// tagOrientation is the EXIF tag Orientation.
 const tagOrientation = 0x0112
 
-// Orientation returns the orientation in the EXIF block of a JPEG, PNG or WebP file, from 1 to 8. It is 1,
-// which changes nothing, where a file has no such block or a damaged one: viewers show these too.
+// Orientation returns the EXIF orientation of a JPEG, PNG or WebP file, from 1 to 8. It is 1, the identity,
+// if the file has no EXIF block or a damaged one, as in image viewers.
 func Orientation(b []byte) int {
 	f, err := recognise(b)
 	if err != nil || f.exif == nil {
@@ -18,7 +18,7 @@ func Orientation(b []byte) int {
 	return tiffOrientation(f.exif(b))
 }
 
-// jpegEXIF returns the block in the first APP1 segment that has one.
+// jpegEXIF returns the EXIF block of the first APP1 segment that has one.
 func jpegEXIF(b []byte) []byte {
 	for b = b[2:]; len(b) >= 4 && b[0] == 0xff; {
 		switch mark := b[1]; {
@@ -43,7 +43,7 @@ func jpegEXIF(b []byte) []byte {
 	return nil
 }
 
-// pngEXIF returns what the chunk eXIf holds.
+// pngEXIF returns the content of the chunk eXIf.
 func pngEXIF(b []byte) []byte {
 	for b = b[8:]; len(b) >= 12; {
 		n := binary.BigEndian.Uint32(b)
@@ -58,7 +58,7 @@ func pngEXIF(b []byte) []byte {
 	return nil
 }
 
-// webpEXIF returns what the chunk EXIF holds; some writers begin it as JPEG does.
+// webpEXIF returns the content of the chunk EXIF, which some writers prefix as in JPEG.
 func webpEXIF(b []byte) []byte {
 	for b = b[12:]; len(b) >= 8; {
 		n := binary.LittleEndian.Uint32(b[4:])
@@ -73,7 +73,7 @@ func webpEXIF(b []byte) []byte {
 	return nil
 }
 
-// tiffOrientation reads the tag from the first directory of a TIFF block, 1 if that doesn't say it.
+// tiffOrientation reads the orientation from the first directory of a TIFF block, by default 1.
 func tiffOrientation(b []byte) int {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
@@ -108,14 +108,14 @@ func tiffOrientation(b []byte) int {
 	return 1
 }
 
-// Oriented returns the image as it is to be looked at, given the orientation that its pixels are stored in:
-// EXIF 2.32, section 4.6.4, tag 274.
+// Oriented returns the image rotated and mirrored for display, given its EXIF orientation: EXIF 2.32, section
+// 4.6.4, tag 274.
 func (m *RGB) Oriented(orientation int) *RGB {
 	if orientation < 2 || orientation > 8 {
 		return m
 	}
 	out := NewRGB(m.W, m.H)
-	if orientation >= 5 { // rows are columns
+	if orientation >= 5 { // width and height are swapped
 		out = NewRGB(m.H, m.W)
 	}
 	i := 0

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// exif returns an EXIF block that says an orientation behind another tag.
+// exif returns an EXIF block with an orientation after another tag.
 func exif(order binary.AppendByteOrder, magic string, orientation uint16) []byte {
 	b := order.AppendUint32([]byte(magic), 8)
 	b = order.AppendUint16(b, 2)
@@ -21,7 +21,7 @@ func exif(order binary.AppendByteOrder, magic string, orientation uint16) []byte
 	return order.AppendUint32(b, 0)
 }
 
-// withEXIF puts a block into a file, where writers put it.
+// withEXIF inserts an EXIF block into a file where writers put it.
 func withEXIF(file, block []byte) []byte {
 	switch {
 	case file[0] == 0xff:
@@ -31,14 +31,14 @@ func withEXIF(file, block []byte) []byte {
 	case file[0] == 0x89:
 		chunk := append([]byte("eXIf"), block...)
 		chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk))
-		const header = 8 + 25 // the signature, and IHDR
+		const header = 8 + 25 // the signature and IHDR
 		return slices.Concat(file[:header], binary.BigEndian.AppendUint32(nil, uint32(len(block))), chunk,
 			file[header:])
 	}
 	return slices.Concat(file, binary.LittleEndian.AppendUint32([]byte("EXIF"), uint32(len(block))), block)
 }
 
-// TestOriented holds for each orientation where the pixels go, as Pillow's exif_transpose has it.
+// TestOriented checks the positions of pixels for each orientation, as in Pillow's exif_transpose.
 func TestOriented(t *testing.T) {
 	m := NewRGB(3, 2)
 	for i, c := range "abcdef" {
@@ -59,7 +59,7 @@ func TestOriented(t *testing.T) {
 	}
 }
 
-// TestOrientation reads what files of every format say, and nothing from damaged blocks.
+// TestOrientation checks the orientations read from files of every format, and of damaged blocks.
 func TestOrientation(t *testing.T) {
 	for _, name := range []string{"420.jpg", "progressive.jpg", "paletted.png", "lossy.webp", "24.bmp"} {
 		file := load(t, name)
@@ -93,7 +93,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// FuzzOrientation holds that no bytes make reading the orientation panic, or give another than the eight.
+// FuzzOrientation checks that reading the orientation never panics or returns another value than 1 to 8.
 func FuzzOrientation(f *testing.F) {
 	for _, name := range []string{"1x1.jpg", "bit.png", "lossless.webp"} {
 		f.Add(withEXIF(load(f, name), exif(binary.BigEndian, "MM\x00*", 6)))

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// JPEG files are decoded here rather than by image/jpeg, for two reasons. The standard only bounds the error
-// of the inverse transform, so decoders differ by a few levels, enough to flip a classification in a hundred:
-// this one has the arithmetic of libjpeg's default, which networks are trained on. And its pixels don't
-// change with the Go release that builds the program.
+// JPEG files are decoded here rather than by image/jpeg for two reasons. First, the standard only bounds the
+// error of the inverse transform, so that decoders differ by a few levels, enough to flip about one
+// classification in a hundred; this decoder has the arithmetic of libjpeg's default, with which networks are
+// trained. Second, its pixels don't change with the Go release.
 //
 // References are to ITU-T T.81. Supported are baseline, extended sequential and progressive Huffman coding of
-// 8-bit samples, restart intervals, any sampling factors that divide, one, three or four components.
+// 8-bit samples, restart intervals, sampling factors that divide the largest, and one, three or four
+// components.
 
 const (
 	markSOF0 = 0xc0 // baseline
@@ -33,12 +34,12 @@ const (
 	markTEM  = 0x01
 )
 
-// maxScans bounds the time that a small hostile file can take; real ones have ten.
+// maxScans limits the time that a small hostile file can take; real files have about ten scans.
 const maxScans = 500
 
 var errTruncated = errors.New("it is truncated")
 
-// zigzag maps the order of coding to the place in a block, figure A.6.
+// zigzag maps coding order to positions in a block, figure A.6.
 var zigzag = [64]uint8{
 	0, 1, 8, 16, 9, 2, 3, 10,
 	17, 24, 32, 25, 18, 11, 4, 5,
@@ -55,11 +56,11 @@ type component struct {
 	id         byte
 	h, v       int // sampling factors
 	tq         int
-	w, hgt     int // in samples, without the padding to whole blocks
-	bw, bh     int // blocks that hold these samples
-	stride     int // blocks allocated in a row, a whole number of MCUs
+	w, hgt     int // in samples, without padding to whole blocks
+	bw, bh     int // number of blocks that contain these samples
+	stride     int // number of blocks allocated per row, a whole number of MCUs
 	coef       [][64]int16
-	quant      *[64]uint16 // as it stood at the component's first scan
+	quant      *[64]uint16 // the table at the component's first scan
 	dcPred     int
 	dcTab, ac  int
 	plane      []uint8
@@ -82,7 +83,7 @@ type jpegDecoder struct {
 	eobRun      int
 	scans       int
 	jfif        bool
-	adobe       int // colour transform of the Adobe marker, -1 without one
+	adobe       int // colour transform of the Adobe marker, -1 if there is none
 }
 
 // jpegSize reads the size from the frame header.
@@ -92,7 +93,7 @@ func jpegSize(b []byte) (w, h int, err error) {
 	return d.w, d.h, err
 }
 
-// decodeJPEG returns the pixels of a JPEG file.
+// decodeJPEG decodes a JPEG file.
 func decodeJPEG(b []byte) (*RGB, error) {
 	d := &jpegDecoder{b: b, adobe: -1}
 	if err := d.parse(false); err != nil {
@@ -104,7 +105,7 @@ func decodeJPEG(b []byte) (*RGB, error) {
 	return d.colours(), nil
 }
 
-// parse reads markers up to the end of the image, or the frame header if headerOnly is set.
+// parse reads markers up to the end of the image, or to the frame header if headerOnly is set.
 func (d *jpegDecoder) parse(headerOnly bool) error {
 	if len(d.b) < 2 || d.b[0] != 0xff || d.b[1] != markSOI {
 		return errors.New("it has no start marker")
@@ -141,7 +142,7 @@ func (d *jpegDecoder) parse(headerOnly bool) error {
 			return fmt.Errorf("its coding process %d (lossless, hierarchical or arithmetic) isn't supported",
 				mark-markSOF0)
 		case mark == markDNL:
-			return errors.New("its height stands after the first scan, which isn't supported")
+			return errors.New("its height follows the first scan, which isn't supported")
 		case mark == markSOS:
 			if headerOnly {
 				return errors.New("its first scan comes before the frame header")
@@ -160,8 +161,8 @@ func (d *jpegDecoder) parse(headerOnly bool) error {
 	}
 }
 
-// finish decides whether what was read is a whole image. A sequential file that lacks only its end marker is;
-// of a progressive one nobody can tell.
+// finish checks that the image is complete. A sequential file may lack its end marker; a progressive file
+// without one may lack scans.
 func (d *jpegDecoder) finish(ended bool) error {
 	if d.comps == nil {
 		return errTruncated
@@ -177,7 +178,7 @@ func (d *jpegDecoder) finish(ended bool) error {
 	return nil
 }
 
-// marker finds the next marker. Bytes between segments are skipped, as every decoder does.
+// marker finds the next marker, skipping bytes between segments as all decoders do.
 func (d *jpegDecoder) marker() (byte, bool) {
 	for d.pos+1 < len(d.b) {
 		if d.b[d.pos] == 0xff && d.b[d.pos+1] != 0 && d.b[d.pos+1] != 0xff {
@@ -236,7 +237,7 @@ func (d *jpegDecoder) readFrame(seg []byte) error {
 	d.h, d.w = int(seg[1])<<8|int(seg[2]), int(seg[3])<<8|int(seg[4])
 	n := int(seg[5])
 	if d.w == 0 || d.h == 0 {
-		return fmt.Errorf("it states a size of %d×%d pixels", d.w, d.h)
+		return fmt.Errorf("its size is %d×%d pixels", d.w, d.h)
 	}
 	if n != 1 && n != 3 && n != 4 {
 		return fmt.Errorf("%d components aren't supported", n)

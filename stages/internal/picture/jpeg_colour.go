@@ -1,6 +1,6 @@
 package picture
 
-// colours upsamples the planes and makes RGB of them.
+// colours upsamples the planes and converts them to RGB.
 func (d *jpegDecoder) colours() *RGB {
 	m := NewRGB(d.w, d.h)
 	rows := make([][]uint8, len(d.comps))
@@ -23,8 +23,8 @@ func (d *jpegDecoder) colours() *RGB {
 				fromYCbCr(p)
 			}
 			if len(rows) == 4 {
-				// Inks are stored inverted, as all known writers do, and so is what fromYCbCr makes of them:
-				// a fourth component turns its result back.
+				// Inks are stored inverted, by all known writers, and so is the result of fromYCbCr; with a
+				// fourth component it is inverted again.
 				if !luma {
 					p[0], p[1], p[2] = 255-p[0], 255-p[1], 255-p[2]
 				}
@@ -35,8 +35,8 @@ func (d *jpegDecoder) colours() *RGB {
 	return m
 }
 
-// lumaChroma tells whether the first three components are Y, Cb and Cr. The file needn't say so; the rules
-// are those that libjpeg established.
+// lumaChroma reports whether the first three components are Y, Cb and Cr. Files need not declare it; these
+// are libjpeg's rules.
 func (d *jpegDecoder) lumaChroma() bool {
 	switch {
 	case len(d.comps) == 4:
@@ -59,8 +59,8 @@ func fromYCbCr(p []uint8) {
 	p[2] = clip8(y + (116130*cb+1<<15)>>16)
 }
 
-// inks converts a pixel of cyan, magenta and yellow in place, given its black, as Pillow does: what perfect
-// inks let through.
+// inks converts a pixel of cyan, magenta and yellow in place, given its black, with Pillow's formula for
+// ideal inks.
 func inks(p []uint8, k uint8) {
 	nk := 255 - int(k)
 	for i, v := range p {
@@ -69,14 +69,14 @@ func inks(p []uint8, k uint8) {
 	}
 }
 
-// upsample writes row y of a component at full resolution. Components at half resolution are interpolated
-// with a triangle filter, horizontally only if they are more than two samples wide; all others are repeated.
-// That is what libjpeg does by default; repeating everything would move single pixels by dozens of levels.
+// upsample writes row y of a component at full resolution. Components at half resolution are interpolated by
+// a triangle filter, horizontally only if they are wider than two samples; others are replicated. This is
+// libjpeg's default; replicating all would change single pixels by dozens of levels.
 func (d *jpegDecoder) upsample(dst []uint8, c *component, y int) {
 	fx, fy := d.hMax/c.h, d.vMax/c.v
 	row := func(i int) []uint8 { return c.plane[min(max(i, 0), c.hgt-1)*c.planeWidth:][:c.w] }
 	near, last := row(y/fy), c.w-1
-	far := row(y/2 - 1 + 2*(y%2)) // the second nearest row, where fy is 2
+	next := row(y/2 - 1 + 2*(y%2)) // the second nearest row if fy is 2
 	switch {
 	case fx == 1 && fy == 1:
 		copy(dst, near)
@@ -87,10 +87,10 @@ func (d *jpegDecoder) upsample(dst []uint8, c *component, y int) {
 		}
 	case fx == 1 && fy == 2:
 		for i, v := range near {
-			dst[i] = uint8((3*int(v) + int(far[i]) + 1 + y%2) >> 2)
+			dst[i] = uint8((3*int(v) + int(next[i]) + 1 + y%2) >> 2)
 		}
 	case fx == 2 && fy == 2 && c.w > 2:
-		sum := func(i int) int { return 3*int(near[i]) + int(far[i]) }
+		sum := func(i int) int { return 3*int(near[i]) + int(next[i]) }
 		for i := range near {
 			v := 3 * sum(i)
 			dst[2*i] = uint8((v + sum(max(i-1, 0)) + 8) >> 4)

@@ -4,15 +4,15 @@ import "errors"
 
 var errEntropy = errors.New("its coded data is damaged")
 
-// lookBits is the length of codes that one table look-up resolves.
+// lookBits is the length of codes resolved by one table look-up.
 const lookBits = 9
 
-// A huffman is a table of codes, annex C and F.2.2.3.
+// A huffman is a code table, annex C and F.2.2.3.
 type huffman struct {
 	look    [1 << lookBits]uint16 // length<<8 | value, 0 for longer codes
 	values  []byte
-	maxCode [18]int // largest code of a length, -1 for none
-	offset  [18]int // index of a length's first value less its first code
+	maxCode [18]int // largest code of a length, -1 if there is none
+	offset  [18]int // index of a length's first value minus its first code
 }
 
 func (d *jpegDecoder) readHuffman(seg []byte) error {
@@ -53,14 +53,14 @@ func (d *jpegDecoder) readHuffman(seg []byte) error {
 	return nil
 }
 
-// A bitReader reads the entropy-coded bytes of a scan up to the next marker. Beyond it zeros follow, so that
-// a look-up may look ahead; using one of them is an error.
+// A bitReader reads the entropy-coded bytes of a scan up to the next marker. Zeros follow, so that look-ups
+// may read ahead; consuming one of them is an error.
 type bitReader struct {
 	b       []byte
 	pos     int
 	acc     uint64
 	n       int // bits in acc
-	phantom int // of these, zeros from beyond the end
+	phantom int // of these, zeros past the end
 }
 
 func (r *bitReader) fill() {
@@ -95,7 +95,7 @@ func (r *bitReader) take(n int) (int, error) {
 	return int(r.acc>>r.n) & (1<<n - 1), nil
 }
 
-// receive returns a signed number of n bits, F.2.2.1: those that begin with a zero are negative.
+// receive returns a signed number of n bits, F.2.2.1: a leading zero means negative.
 func (r *bitReader) receive(n int) (int, error) {
 	v, err := r.take(n)
 	if n > 0 && v < 1<<(n-1) {
@@ -126,7 +126,7 @@ func (r *bitReader) symbol(t *huffman) (int, error) {
 	return 0, errEntropy
 }
 
-// restart drops the bits left and expects the restart marker number i.
+// restart drops the remaining bits and reads restart marker number i.
 func (r *bitReader) restart(i int) error {
 	r.acc, r.n, r.phantom = 0, 0, 0
 	if r.pos+1 >= len(r.b) {

@@ -5,7 +5,7 @@ package picture
 // multiplications.
 const (
 	idctBits  = 13
-	idctExtra = 2 // bits that the first pass keeps beyond the integer
+	idctExtra = 2 // fractional bits kept by the first pass
 
 	fix0298 = 2446
 	fix0390 = 3196
@@ -21,8 +21,9 @@ const (
 	fix3072 = 25172
 )
 
-// reconstruct turns coefficients into samples. Columns are transformed first and rounded to two fractional
-// bits; the order and the rounding are libjpeg's accurate integer method's, on which the last bit depends.
+// reconstruct converts coefficients into samples. Columns are transformed first, and rounded to two
+// fractional bits; order and rounding are those of libjpeg's accurate integer method, on which the last bit
+// depends.
 func (c *component) reconstruct() {
 	c.planeWidth = 8 * c.bw
 	c.plane = make([]uint8, c.planeWidth*8*c.bh)

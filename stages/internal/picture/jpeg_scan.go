@@ -2,8 +2,8 @@ package picture
 
 import "errors"
 
-// A scan is the part of a component's coefficients that one SOS marker brings: those from start to end in
-// zigzag order, and of their bits the ones from low up, or, where high isn't 0, the bit low alone.
+// A scan is the part of a component's coefficients in one SOS segment: those from start to end in zigzag
+// order, and of these the bits from low up or, if high isn't 0, only bit low.
 type scan struct {
 	comps      []*component
 	start, end int
@@ -17,8 +17,8 @@ func (d *jpegDecoder) readScan(seg []byte) error {
 	if len(seg) < 1 || len(seg) < 4+2*int(seg[0]) {
 		return errTruncated
 	}
-	// Every MCU costs at least one bit, so a short file can't hold a large image, whatever it says: nothing
-	// is allocated for it.
+	// Every MCU takes at least one bit, so a short file can't contain a large image: nothing is allocated for
+	// its declared size.
 	if d.mcux*d.mcuy > 8*len(d.b) {
 		return errTruncated
 	}
@@ -55,14 +55,14 @@ func (d *jpegDecoder) readScan(seg []byte) error {
 			return bad
 		}
 		if s.start == 0 && s.high == 0 && d.huff[0][c.dcTab] == nil || s.end > 0 && d.huff[1][c.ac] == nil {
-			return errors.New("a scan uses a Huffman table that isn't there")
+			return errors.New("a scan uses an undefined Huffman table")
 		}
 		if c.coef == nil {
 			c.coef = make([][64]int16, c.stride*d.mcuy*c.v)
 		}
 		if c.quant == nil {
 			if c.quant = d.quant[c.tq]; c.quant == nil {
-				return errors.New("a scan uses a quantisation table that isn't there")
+				return errors.New("a scan uses an undefined quantisation table")
 			}
 		}
 		blocks += c.h * c.v
@@ -86,7 +86,7 @@ func (d *jpegDecoder) component(id byte) *component {
 	return nil
 }
 
-// units walks the minimum coded units of a scan, A.2: one block each where there is one component, else h×v
+// units decodes the minimum coded units of a scan, A.2: single blocks if it has one component, otherwise h×v
 // blocks of every component.
 func (d *jpegDecoder) units(s *scan) error {
 	nx, ny := d.mcux, d.mcuy
@@ -143,7 +143,7 @@ func (d *jpegDecoder) block(s *scan, c *component, b *[64]int16) error {
 	}
 }
 
-// dc reads the constant coefficient, F.2.2.1 and G.1.2.1.
+// dc decodes the DC coefficient, F.2.2.1 and G.1.2.1.
 func (d *jpegDecoder) dc(s *scan, c *component, b *[64]int16) error {
 	if s.high > 0 {
 		bit, err := d.bits.take(1)
@@ -163,7 +163,7 @@ func (d *jpegDecoder) dc(s *scan, c *component, b *[64]int16) error {
 	return err
 }
 
-// acFirst reads the other coefficients, F.2.2.2 and G.1.2.2.
+// acFirst decodes the AC coefficients, F.2.2.2 and G.1.2.2.
 func (d *jpegDecoder) acFirst(s *scan, t *huffman, b *[64]int16) error {
 	if d.eobRun > 0 {
 		d.eobRun--
@@ -200,7 +200,7 @@ func (d *jpegDecoder) acFirst(s *scan, t *huffman, b *[64]int16) error {
 	return nil
 }
 
-// refine adds one bit to coefficients that an earlier scan brought, and brings those that this bit makes
+// refine decodes one more bit of the coefficients of earlier scans, and the coefficients that this bit makes
 // non-zero, G.1.2.3.
 func (d *jpegDecoder) refine(s *scan, t *huffman, b *[64]int16) error {
 	k := s.start
@@ -250,8 +250,8 @@ func (d *jpegDecoder) refine(s *scan, t *huffman, b *[64]int16) error {
 	return nil
 }
 
-// correct reads a bit for every non-zero coefficient from k on, until it has passed zeros zeros and stands at
-// the next. It returns where it stopped.
+// correct reads a bit for every non-zero coefficient from k on, skips zeros zeros, and returns the index of
+// the next one.
 func (d *jpegDecoder) correct(s *scan, b *[64]int16, k, zeros int) (int, error) {
 	for ; k <= s.end; k++ {
 		v := &b[zigzag[k]]

@@ -1,6 +1,7 @@
-// Package picture reads image files and shapes them for a network: decoding to 8-bit RGB, resizing, cropping.
-// Its numbers are those of the tools with which vision networks are trained and evaluated: libjpeg's chroma
-// upsampling, libwebp's colours, Pillow's resampling. A network's top-1 doesn't survive anything else.
+// Package picture decodes image files (decode.go, jpeg*.go, webp.go), applies their orientation (exif.go),
+// resizes (resize.go) and crops them for a network. Its pixels are bit-identical to those of the tools with
+// which vision networks are trained and evaluated: libjpeg's chroma upsampling, libwebp's colours, Pillow's
+// resampling. Other arithmetic changes a network's top-1 accuracy.
 package picture
 
 import (
@@ -10,16 +11,16 @@ import (
 	"strings"
 )
 
-// An RGB is an image of 8-bit red, green and blue, interleaved, row by row.
+// An RGB is an image of interleaved 8-bit red, green and blue.
 type RGB struct {
 	W, H int
-	Pix  []uint8 // 3·W·H
+	Pix  []uint8 // 3·W·H values
 }
 
 // NewRGB returns a black image.
 func NewRGB(w, h int) *RGB { return &RGB{W: w, H: h, Pix: make([]uint8, 3*w*h)} }
 
-// Planes returns the pixels as three planes, [3,H,W], the layout of the port type Images.
+// Planes returns the pixels as three planes, [3,H,W], as on ports of type Images.
 func (m *RGB) Planes() []uint8 {
 	n := m.W * m.H
 	out := make([]uint8, 3*n)
@@ -38,8 +39,8 @@ func FromPlanes(planes []uint8, w, h int) *RGB {
 	return m
 }
 
-// Crop returns the w×h pixels in the middle. Odd margins are split as torchvision's CenterCrop does: the half
-// is rounded to the even number.
+// Crop returns the central w×h pixels. Odd margins are split as by torchvision's CenterCrop, which rounds
+// half to even.
 func (m *RGB) Crop(w, h int) (*RGB, error) {
 	if w > m.W || h > m.H {
 		return nil, fmt.Errorf("an image of %d×%d pixels is smaller than the crop of %d×%d", m.W, m.H, w, h)
@@ -54,8 +55,8 @@ func (m *RGB) Crop(w, h int) (*RGB, error) {
 	return out, nil
 }
 
-// A Size is a height and a width in pixels, written "224" when they're equal and "240x320", height first,
-// when not. The zero Size means none.
+// A Size is a height and a width in pixels, written "224" if they are equal, otherwise "240x320", height
+// first. The zero Size means none.
 type Size struct{ H, W int }
 
 // Square returns the size of a square.
@@ -64,10 +65,10 @@ func Square(side int) Size { return Size{side, side} }
 // MaxSide is the longest side of a [Size].
 const MaxSide = 1 << 14
 
-// IsZero reports whether no size is given.
+// IsZero reports whether s is none.
 func (s Size) IsZero() bool { return s == Size{} }
 
-// MarshalText writes s as it stands in an experiment file.
+// MarshalText formats s as in an experiment file.
 func (s Size) MarshalText() ([]byte, error) {
 	switch {
 	case s.IsZero():
@@ -78,13 +79,13 @@ func (s Size) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%dx%d", s.H, s.W), nil
 }
 
-// String writes s as [Size.MarshalText] does.
+// String formats s as [Size.MarshalText] does.
 func (s Size) String() string {
 	b, _ := s.MarshalText()
 	return string(b)
 }
 
-// UnmarshalText reads "none", "224", "240x320" or "[240, 320]".
+// UnmarshalText parses "none", "224", "240x320" or "[240, 320]".
 func (s *Size) UnmarshalText(b []byte) error {
 	text := string(b)
 	if text == "none" || text == "" {
@@ -103,8 +104,8 @@ func (s *Size) UnmarshalText(b []byte) error {
 	s.H, err1 = strconv.Atoi(h)
 	s.W, err2 = strconv.Atoi(w)
 	if err1 != nil || err2 != nil || s.H < 1 || s.W < 1 || s.H > MaxSide || s.W > MaxSide {
-		return fmt.Errorf("%q is not a size: write one number for a square, height and width as 240x320 or "+
-			"[240, 320], or none; a side has 1 to %d pixels", b, MaxSide)
+		return fmt.Errorf("%q isn't a size: expected one number for a square, height and width as "+
+			"240x320 or [240, 320], or none; a side has 1 to %d pixels", b, MaxSide)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func same(t *testing.T, got, want *RGB) {
 	}
 }
 
-// Every file of testdata decodes to the very pixels that Pillow gives.
+// TestDecodeLikePillow checks that every file of testdata decodes to Pillow's pixels.
 func TestDecodeLikePillow(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.rgb.png")
 	if err != nil || len(files) < 25 {
@@ -154,8 +154,8 @@ func TestPlanesAndBack(t *testing.T) {
 	same(t, FromPlanes(p, m.W, m.H), m)
 }
 
-// Every file cut off anywhere is an error or, where only the end marker is gone, the same image; it's never a
-// panic, never half an image.
+// TestTruncated checks that every truncated file is an error or, if only the end marker is missing, the same
+// image: never a panic, never part of an image.
 func TestTruncated(t *testing.T) {
 	for _, name := range []string{"420.jpg", "progressive.jpg", "restart.jpg", "cmyk.jpg", "alpha.png",
 		"lossy.webp", "lossless.webp", "24.bmp"} {
@@ -185,7 +185,7 @@ func TestRefused(t *testing.T) {
 	copy(tall[at+5:], "\x10\x00\x10\x00")
 	wide := bytes.Clone(pngFile)
 	copy(wide[16:], "\x00\x01\x00\x00\x00\x01\x00\x00")
-	// The header's checksum, so that it's the size that is refused.
+	// The header's checksum must be valid for the size to be checked.
 	copy(wide[29:], pngChecksum(wide[12:29]))
 	arithmetic := bytes.Clone(jpg)
 	arithmetic[at+1] = 0xc9
@@ -219,7 +219,8 @@ func pngChecksum(b []byte) []byte {
 	return []byte{byte(crc >> 24), byte(crc >> 16), byte(crc >> 8), byte(crc)}
 }
 
-// A second opinion: the standard library's decoder agrees to a few levels where no chroma is interpolated.
+// TestAgreesWithStandardLibrary compares with the standard library's decoder, which agrees up to a few levels
+// if no chroma is interpolated.
 func TestAgreesWithStandardLibrary(t *testing.T) {
 	for _, name := range []string{"444.jpg", "grey.jpg", "rgb.jpg"} {
 		b := load(t, name)
@@ -264,7 +265,7 @@ func TestSizeText(t *testing.T) {
 	}
 }
 
-// Damaged bytes anywhere give an error or an image of the stated size.
+// TestDamagedBytes checks that damaged bytes give an error or an image of the declared size.
 func TestDamagedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{"420.jpg", "progressive.jpg", "restart-progressive.jpg", "cmyk.jpg",

@@ -7,7 +7,7 @@ import (
 
 // A Filter is a resampling kernel.
 type Filter struct {
-	support float64 // half the kernel's width, in pixels, when enlarging
+	support float64 // half the kernel's width in pixels, when upsampling
 	weight  func(x float64) float64
 }
 
@@ -20,8 +20,7 @@ func Bilinear() Filter {
 func Bicubic() Filter {
 	const a = -0.5
 	return Filter{2, func(x float64) float64 {
-		// The products are rounded one by one, so that processors with a fused multiply-add give the same
-		// bits.
+		// Each product is rounded to float64, so that processors with fused multiply-add give the same bits.
 		x = math.Abs(x)
 		switch {
 		case x < 1: // (a+2)x³ − (a+3)x² + 1
@@ -33,21 +32,20 @@ func Bicubic() Filter {
 	}}
 }
 
-// Weights are kept as integers of this many fractional bits: 32 less the 8 of a pixel and 2 for what the
-// negative lobes may overshoot.
+// precisionBits is the number of fractional bits of a weight: 32 minus the 8 of a pixel and 2 for the
+// overshoot of negative lobes.
 const precisionBits = 32 - 8 - 2
 
-// A tap is how one output pixel is made of input pixels from, from+1, ….
+// A tap holds the weights of one output pixel for the input pixels from, from+1, ….
 type tap struct {
 	from    int
 	weights []int32
 }
 
-// Resize returns m at w×h pixels. Like Pillow's resize it widens the filter by the reduction factor, so that
-// shrinking averages, works in fixed point, first along rows, then along columns, and rounds to 8 bits after
-// each of the two. Since version 13 Pillow takes columns first where the height shrinks much more than the
-// width; networks were trained with the other order. An image that would have more than [MaxPixels] on the
-// way is an error.
+// Resize returns m at w×h pixels. As in Pillow, the filter is widened by the reduction factor, which
+// antialiases, in fixed point, first along rows, then along columns, rounding to 8 bits after each. Pillow
+// from version 13 on processes columns first if the height shrinks much more than the width; networks were
+// trained with the other order. It returns an error if an intermediate image exceeds [MaxPixels].
 func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
 	if w > MaxPixels/max(h, m.H) {
 		return nil, fmt.Errorf("an image of %d×%d pixels is too large to be resized to %d×%d", m.W, m.H, w, h)
@@ -61,8 +59,8 @@ func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
 	return m, nil
 }
 
-// ResizeShort returns m with its shorter side at n pixels and its shape kept: the longer side is rounded
-// down, as torchvision does.
+// ResizeShort resizes the shorter side of m to n pixels and keeps the aspect ratio, rounding the longer side
+// down as torchvision does.
 func (m *RGB) ResizeShort(n int, f Filter) (*RGB, error) {
 	if m.W <= m.H {
 		return m.Resize(n, n*m.H/m.W, f)
@@ -103,8 +101,9 @@ func (m *RGB) rows(taps []tap) *RGB {
 				r, g, b = r+k*int32(p[0]), g+k*int32(p[1]), b+k*int32(p[2])
 			}
 			d := out.Pix[3*(y*out.W+x):][:3]
-			d[0], d[1], d[2] = clip8(int(r>>precisionBits)), clip8(int(g>>precisionBits)), clip8(int(b>>
-				precisionBits))
+			for i, v := range [3]int32{r, g, b} {
+				d[i] = clip8(int(v >> precisionBits))
+			}
 		}
 	}
 	return out
@@ -130,7 +129,7 @@ func (m *RGB) columns(taps []tap) *RGB {
 	return out
 }
 
-// ResizePlane resizes one plane of real numbers, such as a map, with the same filters, unrounded.
+// ResizePlane resizes one plane of real numbers, such as a map, with the same filters, without rounding.
 func ResizePlane(v []float64, w, h, toW, toH int, f Filter) []float64 {
 	mid := make([]float64, toW*h)
 	for x, t := range taps(w, toW, f) {

@@ -2,8 +2,8 @@ package picture
 
 import "image"
 
-// fromVP8 converts a decoded lossy WebP with libwebp's arithmetic. VP8 stores video levels, luma from 16 to
-// 235, where JPEG uses all of 0 to 255, and its chroma at half resolution is interpolated.
+// fromVP8 converts a decoded lossy WebP with libwebp's arithmetic. VP8 has luma from 16 to 235, while JPEG
+// uses all of 0 to 255, and chroma at half resolution, which is interpolated.
 func fromVP8(m *RGB, src *image.YCbCr) {
 	w, h := m.W, m.H
 	cw, ch := (w+1)/2, (h+1)/2
@@ -12,7 +12,7 @@ func fromVP8(m *RGB, src *image.YCbCr) {
 	}
 	for y := range h {
 		luma := src.Y[src.YOffset(src.Rect.Min.X, src.Rect.Min.Y+y):]
-		y0, y1 := y/2, y/2-1+2*(y%2) // the nearer chroma row, and the farther
+		y0, y1 := y/2, y/2-1+2*(y%2) // the nearer and the farther chroma row
 		for x := range w {
 			x0, x1 := x/2, x/2-1+2*(x%2)
 			chroma := func(plane []uint8) int {

@@ -13,7 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestAbsLRPScales holds that scales which aren't written make no difference: that of the official code is
+// TestAbsLRPScales checks that scales which aren't written make no difference: that of the official code is
 // the same with every module's, and the paper's, whose scale at values that all relevance passes is nobody's
 // business, has the same map without.
 func TestAbsLRPScales(t *testing.T) {

@@ -41,7 +41,7 @@ func TestAdjoint(t *testing.T) {
 	}
 }
 
-// TestMutants holds that the adjoint test sees a VJP that is wrong by one percent, for every input of every
+// TestMutants checks that the adjoint test sees a VJP that is wrong by one percent, for every input of every
 // example.
 func TestMutants(t *testing.T) {
 	for _, op := range All() {

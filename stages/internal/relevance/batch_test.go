@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestBatch holds that what arrives at an image has the same bits in batches of 1, 2, 4 and 8, wherever in
+// TestBatch checks that what arrives at an image has the same bits in batches of 1, 2, 4 and 8, wherever in
 // the batch it is, and on two threads.
 func TestBatch(t *testing.T) {
 	for _, op := range All() {

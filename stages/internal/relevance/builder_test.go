@@ -175,7 +175,7 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// TestMasksOfNaN holds that a mask is a number even where nothing can be compared.
+// TestMasksOfNaN checks that a mask is a number even where nothing can be compared.
 func TestMasksOfNaN(t *testing.T) {
 	nan := float32(math.NaN())
 	_, got := emitted(t, []int{2}, []float32{nan, 1},
@@ -185,7 +185,7 @@ func TestMasksOfNaN(t *testing.T) {
 	}
 }
 
-// TestPhases holds that the fast form of a Conv's adjoint is the slow one, also where nothing of it is a sum
+// TestPhases checks that the fast form of a Conv's adjoint is the slow one, also where nothing of it is a sum
 // of exact numbers.
 func TestPhases(t *testing.T) {
 	w := window{

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestFold holds that a product reads what was transposed for it as it was, that numbers which scale one
+// TestFold checks that a product reads what was transposed for it as it was, that numbers which scale one
 // after the other are one, and that both leave what is computed.
 func TestFold(t *testing.T) {
 	x := make([]float32, 2*3*5)
@@ -50,7 +50,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldProduct holds that a product which is scaled and then permuted, rows becoming columns, is made
+// TestFoldProduct checks that a product which is scaled and then permuted, rows becoming columns, is made
 // scaled and exchanged, so that whole rows remain to be permuted or nothing; that one which others read too,
 // or one with weights, stays; and that all leave what is computed.
 func TestFoldProduct(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestGates holds that a factor is a gate whatever stands between the Sigmoids or the Softmax that it is made
+// TestGates checks that a factor is a gate whatever stands between the Sigmoids or the Softmax that it is made
 // of and the product: the other factor gets all relevance. Every operator stands there, as its own examples
 // have it. Layers with weights end that for Sigmoids, and one operand that no such function has seen ends it
 // for both.

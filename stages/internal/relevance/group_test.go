@@ -81,7 +81,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupCaptured holds that a value which the body of an If takes isn't hidden in a group, from where no
+// TestGroupCaptured checks that a value which the body of an If takes isn't hidden in a group, from where no
 // derivative would find the way to the If.
 func TestGroupCaptured(t *testing.T) {
 	b := newBuilder(dense(t))
@@ -100,7 +100,7 @@ func TestGroupCaptured(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutBias holds that the copy of a Linear without bias is its product alone.
+// TestCopyWithoutBias checks that the copy of a Linear without bias is its product alone.
 func TestCopyWithoutBias(t *testing.T) {
 	b := newBuilder(dense(t))
 	for _, n := range b.g.Proto.Graph.Node {
@@ -114,7 +114,7 @@ func TestCopyWithoutBias(t *testing.T) {
 	}
 }
 
-// TestElementwise holds that the derivative of a function of single elements is that of its nodes one after
+// TestElementwise checks that the derivative of a function of single elements is that of its nodes one after
 // the other: where they carry it back by quotients, signs, masks and powers, where one of them is read by
 // nobody, and where the last one adds an axis.
 func TestElementwise(t *testing.T) {
@@ -223,7 +223,7 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// TestWeighted holds that the derivative of the softmax of attention is that of any softmax, and that its sum
+// TestWeighted checks that the derivative of the softmax of attention is that of any softmax, and that its sum
 // is over a head's channels where these are fewer than the tokens; whatever else is made of the softmax.
 func TestWeighted(t *testing.T) {
 	const tokens = 5

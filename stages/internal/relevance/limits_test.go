@@ -26,7 +26,7 @@ func claimed(t *testing.T, in []int, shapes map[string][]int, nodes ...*onnxpb.N
 	return g
 }
 
-// TestLargeConstants holds that a value which the model says is large, and needn't be made to be read about,
+// TestLargeConstants checks that a value which the model says is large, and needn't be made to be read about,
 // doesn't make constants that fill the memory.
 func TestLargeConstants(t *testing.T) {
 	const large = 1 << 27
@@ -68,7 +68,7 @@ func TestLargeConstants(t *testing.T) {
 	}
 }
 
-// TestManyLargeConstants holds that the constants of all nodes count together.
+// TestManyLargeConstants checks that the constants of all nodes count together.
 func TestManyLargeConstants(t *testing.T) {
 	b := newBuilder(claimed(t, []int{1}, nil, onnx.NewNode("", "Relu", []string{"x"}, []string{"y"})))
 	defer func() {
@@ -81,7 +81,7 @@ func TestManyLargeConstants(t *testing.T) {
 	}
 }
 
-// TestBranchesThatMeet holds that nodes whose branches part and meet many times are followed once, not once
+// TestBranchesThatMeet checks that nodes whose branches part and meet many times are followed once, not once
 // for every way through them.
 func TestBranchesThatMeet(t *testing.T) {
 	hang := time.AfterFunc(time.Minute, func() { panic("every way is followed") })

@@ -208,7 +208,7 @@ func each(count, n int, value func(i, k int) float64) [][]float64 {
 	return out
 }
 
-// TestLRPRefuses holds that what has no rule is refused by name.
+// TestLRPRefuses checks that what has no rule is refused by name.
 func TestLRPRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		op   *Op

@@ -48,7 +48,7 @@ func small(t *testing.T) *onnx.Graph {
 	return g
 }
 
-// TestHalves holds that what isn't written because data can't be negative changes no bit, and that it is half
+// TestHalves checks that what isn't written because data can't be negative changes no bit, and that it is half
 // of the layer's copies.
 func TestHalves(t *testing.T) {
 	runtime := library(t)

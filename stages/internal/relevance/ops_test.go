@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestEveryOperatorIsListed holds that All returns what the files op_*.go declare, each in the file of its
+// TestEveryOperatorIsListed checks that All returns what the files op_*.go declare, each in the file of its
 // name, in sorted order.
 func TestEveryOperatorIsListed(t *testing.T) {
 	listed := map[string]*Op{}
@@ -54,7 +54,7 @@ func TestEveryOperatorIsListed(t *testing.T) {
 	}
 }
 
-// TestDeclarations holds that operators say all that the walk and the tests need.
+// TestDeclarations checks that operators say all that the walk and the tests need.
 func TestDeclarations(t *testing.T) {
 	for _, op := range All() {
 		if flows := op.Kind != Opaque; flows != (op.VJP != nil) || flows != (op.Examples != nil) {

@@ -17,7 +17,7 @@ func plainLRP() Policy {
 		Gates: GatesConstant}.Policy()
 }
 
-// TestRefused holds that what isn't known is an error that names the node, and never a wrong number.
+// TestRefused checks that what isn't known is an error that names the node, and never a wrong number.
 func TestRefused(t *testing.T) {
 	library(t)
 	tests := []struct {
@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLRPRefused holds that layer-wise relevance refuses nodes that it has no rule for, and those whose
+// TestLRPRefused checks that layer-wise relevance refuses nodes that it has no rule for, and those whose
 // factors turn the signs of weights and bias around.
 func TestLRPRefused(t *testing.T) {
 	library(t)
@@ -100,7 +100,7 @@ func chain(t *testing.T, ops ...string) *onnx.Graph {
 	return g
 }
 
-// TestUnsupported holds that operators nobody taught us are reported all at once, and only those on the way.
+// TestUnsupported checks that operators nobody taught us are reported all at once, and only those on the way.
 func TestUnsupported(t *testing.T) {
 	g := chain(t, "Det", "Relu", "Bogus", "Mystery", "Relu", "Hardmax")
 	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, Policy{})
@@ -113,7 +113,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestQuantised holds that rounded activations are refused with what fits instead.
+// TestQuantised checks that rounded activations are refused with what fits instead.
 func TestQuantised(t *testing.T) {
 	g := chain(t, "Relu", "QuantizeLinear", "DequantizeLinear", "Relu")
 	_, err := Backward(g, map[Value]Value{"v4": "seed"}, []Value{"v1"}, Policy{})
@@ -123,7 +123,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// TestOpaque holds that nothing arrives behind an operator that stops relevance.
+// TestOpaque checks that nothing arrives behind an operator that stops relevance.
 func TestOpaque(t *testing.T) {
 	g := chain(t, "Relu", "Sign", "Relu")
 	out, err := Backward(g, map[Value]Value{"v3": "seed"}, []Value{"v0", "v2"}, Policy{})
@@ -135,7 +135,7 @@ func TestOpaque(t *testing.T) {
 	}
 }
 
-// TestMisfits holds that a node whose attributes don't fit its values is an error that says so, with the
+// TestMisfits checks that a node whose attributes don't fit its values is an error that says so, with the
 // numbers of both.
 func TestMisfits(t *testing.T) {
 	for _, tt := range []struct {

@@ -50,7 +50,7 @@ func (ex Example) otherwise(i, n int) []float32 {
 	return v
 }
 
-// TestRescaleIsComplete holds that, for every operator, multipliers times differences of the inputs sum to
+// TestRescaleIsComplete checks that, for every operator, multipliers times differences of the inputs sum to
 // multipliers times differences of the outputs; and which operators are refused.
 func TestRescaleIsComplete(t *testing.T) {
 	library(t)
@@ -246,7 +246,7 @@ func TestRescaleJoint(t *testing.T) {
 	near("MaxPool", rescaledAt(t, opMaxPool, pool, false, x, z, u), pooled)
 }
 
-// TestRescaleAtEqualInputs holds that where input and reference are equal multipliers are derivatives.
+// TestRescaleAtEqualInputs checks that where input and reference are equal multipliers are derivatives.
 func TestRescaleAtEqualInputs(t *testing.T) {
 	x := []float32{-2, -0.5, 0.5, 2}
 	u := []float32{1, 1, 1, 1}

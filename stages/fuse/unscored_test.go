@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestMetaRankSilent holds that a method none of whose scores is defined doesn't keep the others from being
-// ranked, and is counted.
-func TestMetaRankSilent(t *testing.T) {
+// TestMetaRankUnscored checks that a method without a defined score doesn't prevent the ranking of the
+// others, and is reported.
+func TestMetaRankUnscored(t *testing.T) {
 	r := run(t,
 		cell(stages.Higher, []float64{1, 0}, "method", "a", "model", "vgg"),
 		cell(stages.Higher, []float64{0, 0}, "method", "b", "model", "vgg"),

@@ -2,27 +2,28 @@ package mosaic
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 )
 
-// A gridDraw decides which images meet in a grid.
+// A sampler draws the images of each grid.
 //
-// Classes lie in a deck, shuffled; a grid takes them from its top, so that every class has its turn before
-// one has its second. A class whose images are used up leaves the game.
-type gridDraw struct {
-	pools  map[int64][]int // unused images of every class, in random order; taken from the end
-	images int             // how many there were
-	deck   []int64         // the next class is the first
+// Classes are in a shuffled deck. A grid takes classes from its top, so that no class is drawn a second time
+// before all have been drawn once. A class without unused images is removed.
+type sampler struct {
+	pools  map[int64][]int // unused images by class, in random order; taken from the end
+	images int             // number of images at the start
+	deck   []int64         // the next class comes first
 	rng    *rand.Rand
 
-	cells  int  // of a grid
-	repeat bool // the last cell has the first one's class
+	cells  int  // number of cells of a grid
+	repeat bool // the last cell has the class of the first
 }
 
-// newGridDraw starts with all images; those of class -1 take no part.
-func newGridDraw(p GridParams, classes []int64, rng *rand.Rand) *gridDraw {
-	d := &gridDraw{pools: map[int64][]int{}, rng: rng, cells: p.N * p.N,
+// newSampler starts with all images except those of class -1.
+func newSampler(p GridParams, classes []int64, rng *rand.Rand) *sampler {
+	d := &sampler{pools: map[int64][]int{}, rng: rng, cells: p.N * p.N,
 		repeat: p.Classes == "corners-repeat"}
 	for i, c := range classes {
 		if c >= 0 {
@@ -37,26 +38,19 @@ func newGridDraw(p GridParams, classes []int64, rng *rand.Rand) *gridDraw {
 	return d
 }
 
-// classes returns the classes of the game, sorted.
-func (d *gridDraw) classes() []int64 {
-	var out []int64
-	for c := range d.pools {
-		out = append(out, c)
-	}
-	slices.Sort(out)
-	return out
-}
+// classes returns the remaining classes, sorted.
+func (d *sampler) classes() []int64 { return slices.Sorted(maps.Keys(d.pools)) }
 
-// needs says what a grid is made of.
-func (d *gridDraw) needs() string {
+// needs describes the images that a grid requires.
+func (d *sampler) needs() string {
 	if d.repeat {
 		return fmt.Sprintf("%d classes, one of them with two images", d.cells-1)
 	}
 	return fmt.Sprintf("%d classes", d.cells)
 }
 
-// next returns the images of the next grid, by cell; false if there aren't enough classes left.
-func (d *gridDraw) next() ([]int, bool) {
+// next returns the images of the next grid by cell, or false if too few classes remain.
+func (d *sampler) next() ([]int, bool) {
 	wanted := make([]int64, 0, d.cells)
 	for k := range d.cells {
 		if d.repeat && k == d.cells-1 {
@@ -82,9 +76,9 @@ func (d *gridDraw) next() ([]int, bool) {
 	return cells, true
 }
 
-// turn takes the first class off the deck that has at least so many images and isn't taken yet. A deck
-// without one gets all classes that it lacks under it.
-func (d *gridDraw) turn(least int, taken []int64) (int64, bool) {
+// turn takes the first class from the deck that has at least least images and isn't in taken. If there is
+// none it shuffles all classes not in the deck and adds them below, once.
+func (d *sampler) turn(least int, taken []int64) (int64, bool) {
 	for range 2 {
 		d.deck = slices.DeleteFunc(d.deck, func(c int64) bool { return len(d.pools[c]) == 0 })
 		at := slices.IndexFunc(d.deck,

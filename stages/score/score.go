@@ -1,7 +1,8 @@
-// Package score holds the stages that turn maps and curves into numbers.
+// Package score has the stages that compute scores from maps and curves: one metric per file, and in score.go
+// what they share.
 //
-// A score that has no value, such as that of a map without relevance, is NaN: undefined, counted, and never
-// averaged. Numbers that an official implementation gives in its place exist under variant: official only.
+// An undefined score, such as that of a map without relevance, is NaN: it is counted, and excluded from
+// means. Numbers that an official implementation returns instead are available by variant: official.
 package score
 
 import (
@@ -20,7 +21,7 @@ const (
 	official = "official"
 )
 
-// tag returns the variant as scores carry it: the default one has no name.
+// tag returns the variant's name as part of a measure; the default has no name.
 func tag(variant string) string {
 	if variant == paper {
 		return ""
@@ -28,7 +29,7 @@ func tag(variant string) string {
 	return variant
 }
 
-// responseOf returns one response of a curve: a number for each point.
+// responseOf returns one response of a curve: a number per point.
 func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
@@ -36,7 +37,8 @@ func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, err
 	}
 	names := strings.Split(facts["responses"], ",")
 	if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 {
-		return nil, fmt.Errorf("curves of shape %v don't fit their responses %q", t.Shape, facts["responses"])
+		return nil, fmt.Errorf("curves of shape %v don't match their responses %q", t.Shape,
+			facts["responses"])
 	}
 	for i, n := range names {
 		if n == name {
@@ -46,15 +48,15 @@ func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, err
 	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
 }
 
-// expect refuses curves that were made another way than an input needs, such as swapped edges.
-func expect(in map[string]stages.Facts, port string, p metric.Protocol) error {
-	if got := in[port]["order"]; got != p.String() {
-		return fmt.Errorf("the input %q needs curves of %s, not of %q", port, p, got)
+// checkOrder rejects curves made in another order than an input needs, as with swapped edges.
+func checkOrder(in map[string]stages.Facts, port string, p metric.Protocol) error {
+	if order := in[port]["order"]; order != p.String() {
+		return fmt.Errorf("the input %q needs curves of %s, not of %q", port, p, order)
 	}
 	return nil
 }
 
-// stepOf returns how many pixels change from one point of the curves to the next.
+// stepOf returns the number of pixels that change from one point of the curves to the next.
 func stepOf(facts stages.Facts) (int, error) {
 	n, err := strconv.Atoi(facts["step_pixels"])
 	if err != nil || n < 1 {

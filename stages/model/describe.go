@@ -14,18 +14,19 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// A Value is an input, an output or an inner value of a model.
+// A Value is an input, an output or an intermediate value of a model.
 type Value struct {
-	Name  string   `json:"name"`
-	Type  string   `json:"type"`
-	Shape []string `json:"shape"` // numbers, or names of what is open; nil if the file doesn't say it
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Shape has numbers, or names of open dimensions; it is nil if the file declares no shape.
+	Shape []string `json:"shape"`
 }
 
 func (v Value) String() string {
 	return printable(v.Name) + " " + v.Type + " [" + printable(strings.Join(v.Shape, ", ")) + "]"
 }
 
-// printable quotes what a terminal might not take for text.
+// printable quotes strings with characters unfit for a terminal.
 func printable(s string) string {
 	if q := strconv.Quote(s); q != `"`+s+`"` {
 		return q
@@ -39,27 +40,26 @@ type Weights struct {
 	Types   []string `json:"types"`
 }
 
-// Norm tells how batch normalisation stands in a file.
+// Norm describes the batch normalisation of a model.
 type Norm struct {
-	Apart    int  `json:"apart"`    // nodes
-	Training int  `json:"training"` // of these, nodes that normalise by the batch, as only training does
-	Merged   bool `json:"merged"`   // names of weights show that an exporter merged it into convolutions
+	Separate int  `json:"apart"`    // number of BatchNormalization nodes
+	Training int  `json:"training"` // of these, nodes that normalise by batch statistics, as in training
+	Folded   bool `json:"merged"`   // names of weights show that the exporter folded it into convolutions
 }
 
-// A NodeCount says how often an operator occurs.
+// A NodeCount is the number of nodes of an operator.
 type NodeCount struct {
 	Operator  string `json:"operator"`
 	Count     int    `json:"count"`
-	Supported bool   `json:"supported"` // its gradient is known, or that it has none
+	Supported bool   `json:"supported"` // its gradient is known, or known to be none
 }
 
-// A Preset is a way to feed pixels to a model.
+// A Preset is a named normalisation of pixels.
 type Preset struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
 }
 
-// presets returns the ways that have names.
 func presets() []Preset {
 	var out []Preset
 	for _, p := range modelfile.Presets() {
@@ -72,8 +72,8 @@ func presets() []Preset {
 	return out
 }
 
-// NearestPreset returns the preset whose blackest and whitest channels come closest to a range, as that of
-// bytes by a net's scale, which is one for all channels.
+// NearestPreset returns the preset whose range over all channels comes closest to [black, white]. The range
+// of quantised inputs is the same for all channels.
 func NearestPreset(black, white float64) string {
 	name, least := "", math.Inf(1)
 	for _, p := range modelfile.Presets() {
@@ -89,7 +89,7 @@ func NearestPreset(black, white float64) string {
 	return name
 }
 
-// describe fills in what the file says.
+// describe sets the fields that follow from the file alone.
 func (x *Inspection) describe(m *onnx.Model) {
 	g := m.Proto.Graph
 	x.Producer = printable(strings.TrimSpace(m.Proto.GetProducerName() + " " + m.Proto.GetProducerVersion()))
@@ -139,7 +139,7 @@ func valueOf(v *onnxpb.ValueInfoProto) Value {
 	return out
 }
 
-// typeName returns the name that NumPy has for a type.
+// typeName returns NumPy's name of a type.
 func typeName(t onnxpb.TensorProto_DataType) string {
 	switch t {
 	case onnxpb.TensorProto_FLOAT:
@@ -150,7 +150,7 @@ func typeName(t onnxpb.TensorProto_DataType) string {
 	return strings.ToLower(t.String())
 }
 
-// count counts nodes by operator: the most frequent first, then by name.
+// count counts nodes by operator, the most frequent first, then by name.
 func count(nodes []*onnxpb.NodeProto) []NodeCount {
 	at := map[string]int{}
 	var out []NodeCount
@@ -175,29 +175,29 @@ func count(nodes []*onnxpb.NodeProto) []NodeCount {
 	return out
 }
 
-// normOf counts batch normalisation. PyTorch's exporter calls weights that it computed onnx::Conv and a
-// number, and it computes those of convolutions only to merge a normalisation into them; others keep a trace
-// in the name too.
+// normOf counts batch normalisation. PyTorch's exporter names computed weights onnx::Conv_ and a number, and
+// computes those of convolutions only to fold a normalisation into them; other exporters leave a trace in the
+// name as well.
 func normOf(g *onnxpb.GraphProto) Norm {
 	var n Norm
 	for _, node := range g.Node {
 		switch node.OpType {
 		case "BatchNormalization":
-			n.Apart++
+			n.Separate++
 			if (onnx.Node{NodeProto: node}).Int("training_mode", 0) != 0 {
 				n.Training++
 			}
 		case "Conv":
 			w := (onnx.Node{NodeProto: node}).In(1)
 			low := strings.ToLower(w)
-			n.Merged = n.Merged || strings.HasPrefix(w, "onnx::Conv") || strings.Contains(low, "batchnorm") ||
+			n.Folded = n.Folded || strings.HasPrefix(w, "onnx::Conv") || strings.Contains(low, "batchnorm") ||
 				strings.Contains(low, "fusedbn")
 		}
 	}
 	return n
 }
 
-// leading returns the arithmetic that a model begins with, as normalisation of its own does.
+// leading returns the arithmetic operators at the start of a model, such as a normalisation of its own.
 func leading(g *onnxpb.GraphProto, fed map[string]bool) []string {
 	var out []string
 	at := map[string]bool{}

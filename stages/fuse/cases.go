@@ -9,11 +9,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// gather sorts the cells into cases by all axes but rank.
-func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, error) {
+// groupCases groups the cells into cases: the combinations of all axes but rank.
+func groupCases(ctx context.Context, rank string, cells []stages.Data) (*contest, error) {
 	c := &contest{}
-	matches := map[string]*match{}
-	var order []*match
+	matches := map[string]*scoreCase{}
+	var order []*scoreCase
 	for i := range cells {
 		method, rest, err := split(rank, cells[i].Coord)
 		if err != nil {
@@ -22,7 +22,7 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		if !slices.Contains(c.methods, method) {
 			c.methods = append(c.methods, method)
 		}
-		m := &match{coord: rest}
+		m := &scoreCase{coord: rest}
 		key := m.name()
 		if matches[key] == nil {
 			matches[key] = m
@@ -33,13 +33,14 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 	slices.Sort(c.methods)
 	for i := range cells {
 		method, rest, _ := split(rank, cells[i].Coord)
-		m := matches[(&match{coord: rest}).name()]
+		m := matches[(&scoreCase{coord: rest}).name()]
 		if m.cells == nil {
 			m.cells = make([]*stages.Data, len(c.methods))
 			m.measure = stages.MeasureOf(cells[i].Facts)
 		}
 		if d := stages.MeasureOf(cells[i].Facts).Direction; d == stages.None || d != m.measure.Direction {
-			return nil, fmt.Errorf("case %s: %s can't be compared: its scores' direction is %q, others' %q",
+			return nil, fmt.Errorf("case %s: %s can't be compared: its scores have the direction %q, "+
+				"others %q",
 				m.name(), method, d, m.measure.Direction)
 		}
 		p, _ := slices.BinarySearch(c.methods, method)
@@ -48,7 +49,7 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		}
 		m.cells[p] = &cells[i]
 	}
-	slices.SortStableFunc(order, func(a, b *match) int {
+	slices.SortStableFunc(order, func(a, b *scoreCase) int {
 		return slices.CompareFunc(a.coord, b.coord,
 			func(x, y stages.Coord) int { return strings.Compare(x.ID, y.ID) })
 	})
@@ -69,45 +70,45 @@ func gather(ctx context.Context, rank string, cells []stages.Data) (*contest, er
 		}
 		switch {
 		case len(missing) > 0:
-			m.why = "without " + strings.Join(missing, ", ")
+			m.reason = "without " + strings.Join(missing, ", ")
 		case m.n == 0:
-			m.why = "no image has a score of every method"
+			m.reason = "no image has a score of every method"
 		default:
-			c.kept = append(c.kept, m)
+			c.complete = append(c.complete, m)
 			continue
 		}
-		c.left = append(c.left, m)
+		c.incomplete = append(c.incomplete, m)
 	}
-	if len(c.kept) == 0 {
-		if rest, silent := c.withoutSilent(rank, cells); len(silent) > 0 && len(rest) > 0 {
-			d, err := gather(ctx, rank, rest)
+	if len(c.complete) == 0 {
+		if rest, silent := c.withoutUnscored(rank, cells); len(silent) > 0 && len(rest) > 0 {
+			d, err := groupCases(ctx, rank, rest)
 			if err == nil {
-				d.silent = append(silent, d.silent...)
+				d.unscored = append(silent, d.unscored...)
 			}
 			return d, err
 		}
 		var why []string
-		for _, m := range c.left {
-			why = append(why, m.name()+" "+m.why)
+		for _, m := range c.incomplete {
+			why = append(why, m.name()+" "+m.reason)
 		}
 		return nil, fmt.Errorf("there is no case with every method on the axis %q: %s", rank,
 			strings.Join(why, "; "))
 	}
-	for _, co := range c.kept[0].coord {
+	for _, co := range c.complete[0].coord {
 		c.axes = append(c.axes, co.Axis)
 	}
 	return c, nil
 }
 
-// withoutSilent returns the methods none of whose scores is defined in any case that every method has, and
-// the cells of the others. They would leave nothing to compare.
-func (c *contest) withoutSilent(rank string, cells []stages.Data) (rest []stages.Data, silent []silence) {
+// withoutUnscored finds the methods without a single defined score in any complete case, and returns the
+// cells of the others. The unscored methods would leave nothing to compare.
+func (c *contest) withoutUnscored(rank string, cells []stages.Data) (rest []stages.Data, silent []unscored) {
 	for p, method := range c.methods {
-		s, heard := silence{method: method}, false
-		for _, m := range c.left {
-			if m.nans != nil && m.cells[p] != nil {
-				s.scores += m.nans[p]
-				heard = heard || m.nans[p] < m.cells[p].Items.Len()
+		s, heard := unscored{method: method}, false
+		for _, m := range c.incomplete {
+			if m.undefined != nil && m.cells[p] != nil {
+				s.scores += m.undefined[p]
+				heard = heard || m.undefined[p] < m.cells[p].Items.Len()
 			}
 		}
 		if s.scores > 0 && !heard {
@@ -116,14 +117,14 @@ func (c *contest) withoutSilent(rank string, cells []stages.Data) (rest []stages
 	}
 	for _, cell := range cells {
 		method, _, _ := split(rank, cell.Coord)
-		if !slices.ContainsFunc(silent, func(s silence) bool { return s.method == method }) {
+		if !slices.ContainsFunc(silent, func(s unscored) bool { return s.method == method }) {
 			rest = append(rest, cell)
 		}
 	}
 	return rest, silent
 }
 
-// split takes the competing axis out of a cell's place.
+// split separates the competing axis from a cell's coordinates.
 func split(rank string, coord []stages.Coord) (method string, rest []stages.Coord, err error) {
 	var axes []string
 	for _, c := range coord {
@@ -137,7 +138,7 @@ func split(rank string, coord []stages.Coord) (method string, rest []stages.Coor
 		for _, c := range coord {
 			axes = append(axes, c.Axis)
 		}
-		return "", nil, fmt.Errorf("the axis %q isn't collapsed here, only %q: name it in over", rank, axes)
+		return "", nil, fmt.Errorf("the axis %q isn't collapsed, only %q: list it in over", rank, axes)
 	}
 	return method, rest, nil
 }

@@ -1,7 +1,7 @@
 package dataset
 
-// paint draws a scene in the look of a domain. It returns the picture, u8 [3, size, size], and the object's
-// mask, u8 [size, size].
+// paint renders a scene in a domain. It returns the image, u8 [3, size, size], and the object's mask, u8
+// [size, size].
 func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8) {
 	c := newCanvas(size)
 	mask = make([]uint8, size*size)
@@ -14,8 +14,8 @@ func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8
 	return c.pixels, mask
 }
 
-// day is domain a: vivid objects on a bright, smooth wash of two colours, with coloured ovals and strokes
-// around.
+// day renders domain a: vivid objects on a bright, smooth gradient of two colours, with coloured ellipses and
+// strokes around.
 func day(c *canvas, s *scene, r *stream, mask []uint8) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(15, 70), r.between(205, 255))
@@ -46,7 +46,8 @@ func day(c *canvas, s *scene, r *stream, mask []uint8) {
 	c.noise(r, 8)
 }
 
-// night is domain b: pale, greyish objects in front of dark clouds and long faint streaks, all of it grainy.
+// night renders domain b: pale, greyish objects in front of dark clouds and long faint streaks, with strong
+// noise.
 func night(c *canvas, s *scene, r *stream, mask []uint8) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(60, 170), r.between(8, 40))
@@ -76,7 +77,7 @@ func night(c *canvas, s *scene, r *stream, mask []uint8) {
 	c.noise(r, 22)
 }
 
-// clouds is a smooth random field: numbers from 0 to 256 on a grid, and between them interpolated.
+// clouds is a smooth random field: values from 0 to 256 on a grid, interpolated in between.
 type clouds struct {
 	cells  int64
 	values []int64
@@ -90,7 +91,7 @@ func newClouds(r *stream, cells int64) clouds {
 	return f
 }
 
-// at returns the field at a point of the image.
+// at returns the field's value at a point of the image.
 func (f clouds) at(x, y int64) int64 {
 	x, y = x*f.cells, y*f.cells
 	v := f.values[y/side*(f.cells+1)+x/side:]

@@ -3,7 +3,7 @@ package dataset
 // A colour is red, green and blue, 0 to 255 each.
 type colour [3]int64
 
-// hsv returns the colour of a hue from 0 to 1535, a saturation and a value from 0 to 255.
+// hsv converts a hue in 0 … 1535, a saturation and a value in 0 … 255.
 func hsv(hue, saturation, value int64) colour {
 	hue = modulo(hue, 1536)
 	low := value * (255 - saturation) / 255
@@ -15,7 +15,7 @@ func hsv(hue, saturation, value int64) colour {
 	}[hue/256]
 }
 
-// mix returns the colour between a and b, share of 256 on the way.
+// mix interpolates between a and b: share/256 of b.
 func mix(a, b colour, share int64) colour {
 	for i := range a {
 		a[i] += ((b[i]-a[i])*share + 128) >> 8
@@ -23,11 +23,11 @@ func mix(a, b colour, share int64) colour {
 	return a
 }
 
-// A canvas is a square picture and the means to paint on it.
+// A canvas is a square image and its drawing operations.
 type canvas struct {
 	size   int64
 	pixels []uint8 // [3, size, size]
-	middle []int64 // of pixel i of a row or column
+	middle []int64 // coordinate of the centre of pixel i of a row or column
 }
 
 func newCanvas(size int) *canvas {
@@ -38,18 +38,18 @@ func newCanvas(size int) *canvas {
 	return c
 }
 
-// span returns the pixels from low to high, cut to the canvas: first ≤ i < end.
+// span returns the pixels between low and high, clipped to the canvas: first ≤ i < end.
 func (c *canvas) span(low, high int64) (first, end int64) {
 	return max(low*c.size/side-1, 0), min(high*c.size/side+2, c.size)
 }
 
-// cover returns how much of a pixel, of 256, an area covers whose edge is that far outside of the pixel's
-// middle.
+// cover returns the coverage of a pixel, in 1/256, by an area whose edge has the signed distance outside to
+// the pixel's centre.
 func (c *canvas) cover(outside int64) int64 {
 	return min(max(128-outside*c.size/64, 0), 256)
 }
 
-// put paints pixel (x, y), leaving 256 − share parts of 256 of what was there.
+// put blends paint into pixel (x, y) with opacity share/256.
 func (c *canvas) put(x, y int64, paint colour, share int64) {
 	i, plane := y*c.size+x, c.size*c.size
 	for _, v := range paint {
@@ -59,7 +59,7 @@ func (c *canvas) put(x, y int64, paint colour, share int64) {
 	}
 }
 
-// fill paints every pixel in the colour that paint has at its middle.
+// fill sets every pixel to the colour of paint at its centre.
 func (c *canvas) fill(paint func(x, y int64) colour) {
 	i, plane := 0, len(c.middle)*len(c.middle)
 	for _, y := range c.middle {
@@ -71,7 +71,7 @@ func (c *canvas) fill(paint func(x, y int64) colour) {
 	}
 }
 
-// blob paints a soft oval whose share fades to nothing at its border.
+// blob draws a soft ellipse whose opacity fades to 0 at its border.
 func (c *canvas) blob(x, y, long, short int64, t turn, paint colour, share int64) {
 	x0, x1 := c.span(x-long, x+long)
 	y0, y1 := c.span(y-long, y+long)
@@ -87,7 +87,7 @@ func (c *canvas) blob(x, y, long, short int64, t turn, paint colour, share int64
 	}
 }
 
-// line paints a straight stroke of a length and a width around (x, y).
+// line draws a straight stroke centred at (x, y).
 func (c *canvas) line(x, y, length, width int64, t turn, paint colour, share int64) {
 	half := length / 2
 	reach := half*abs(t.sin)>>14 + width
@@ -95,7 +95,7 @@ func (c *canvas) line(x, y, length, width int64, t turn, paint colour, share int
 	reach = half*abs(t.cos)>>14 + width
 	steep := max(abs(t.sin), one/64)
 	for j := y0; j < y1; j++ {
-		// The row is near the stroke's axis around middle, as far as aside.
+		// The row meets the stroke's axis at middle ± aside.
 		dy := c.middle[j] - y
 		middle, aside := int64(0), reach
 		if abs(t.sin) == steep {
@@ -111,7 +111,7 @@ func (c *canvas) line(x, y, length, width int64, t turn, paint colour, share int
 	}
 }
 
-// object paints a scene's object in two colours and sets its pixels in mask, [size, size].
+// object draws a scene's object in two colours and sets its pixels in mask, [size, size].
 func (c *canvas) object(s *scene, first, second colour, mask []uint8) {
 	x0, x1 := c.span(s.x-s.reach(), s.x+s.reach())
 	y0, y1 := c.span(s.y-s.reach(), s.y+s.reach())
@@ -130,7 +130,7 @@ func (c *canvas) object(s *scene, first, second colour, mask []uint8) {
 	}
 }
 
-// noise adds to every value a number from −amount to amount.
+// noise adds a random number from −amount to amount to every value.
 func (c *canvas) noise(r *stream, amount int64) {
 	var bits uint64
 	for i, v := range c.pixels {

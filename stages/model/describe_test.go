@@ -26,7 +26,7 @@ func FuzzDescribe(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Whatever Parse lets through is described, without a panic.
+		// Describing never panics on a model that Parse accepts.
 		m, err := onnx.Parse(b)
 		if err != nil {
 			return

@@ -12,20 +12,20 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// An Accuracy says how a model does that is fed by a preset.
+// An Accuracy is the result of a model on images normalised by a preset.
 type Accuracy struct {
-	Preset string
-	Right  int // images whose label has the largest answer
-	Images int
-	Gap    float64 // the mean of how far the label's answer lies behind the largest
+	Preset  string
+	Correct int // images whose label has the largest answer
+	Images  int
+	Gap     float64 // mean difference between the largest answer and the label's
 }
 
-// Accuracies measures every preset on labelled images of the model's size. Labels that the model doesn't have
-// are an error: they are numbers of another list of classes.
+// Accuracies measures every preset on labelled images of the model's size. It returns an error for a label
+// outside the model's classes, which belongs to another list of classes.
 func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64) ([]Accuracy, error) {
 	for _, l := range labels {
 		if l < 0 || l >= int64(t.Spec.Classes) {
-			return nil, fmt.Errorf("a label is %d, and the model has the classes 0 to %d", l,
+			return nil, fmt.Errorf("label %d isn't one of the model's classes 0 to %d", l,
 				t.Spec.Classes-1)
 		}
 	}
@@ -34,7 +34,7 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 		return nil, err
 	}
 	batch := max(1, m.Spec.Batch)
-	probes := map[string]*program.Probe{} // by the order of channels, which is the graph's
+	probes := map[string]*program.Probe{} // by channel order, on which the graph depends
 	defer func() {
 		for _, p := range probes {
 			p.Close()
@@ -43,7 +43,7 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 	var out []Accuracy
 	for _, preset := range modelfile.Presets() {
 		spec := m.Spec
-		if err := fill(&spec, ONNXParams{Preset: preset.Name, Order: "auto"}); err != nil {
+		if err := setPreprocessing(&spec, ONNXParams{Preset: preset.Name, Order: "auto"}); err != nil {
 			return nil, err
 		}
 		if probes[spec.Order] == nil {
@@ -80,7 +80,7 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 	return out, nil
 }
 
-// add counts a model's answer to an image.
+// add adds a model's answer to an image.
 func (a *Accuracy) add(answer []float32, label int64) {
 	largest := float32(math.Inf(-1))
 	best := -1
@@ -90,29 +90,29 @@ func (a *Accuracy) add(answer []float32, label int64) {
 		}
 	}
 	if int64(best) == label {
-		a.Right++
+		a.Correct++
 	}
 	a.Gap += float64(largest - answer[label])
 }
 
-// fewest is how many images a model has to be right on: one or two may be luck.
-const fewest = 3
+// minCorrect is the number of images that must be classified correctly: one or two may be chance.
+const minCorrect = 3
 
-// Best returns the measured preset with which the model is right most often, of equals the one whose labels
-// lie nearest to the largest answer, and then the guess; false where none is clearly better than guessing:
-// right on a few images, and more than twice as often.
+// Best returns the preset with the most correct images, among equals the one with the smallest gap, then
+// guess. It returns false if none is clearly better than chance: at least minCorrect images, and more than
+// twice the expected number.
 func Best(measured []Accuracy, classes int, guess string) (Accuracy, bool) {
 	if len(measured) == 0 {
 		return Accuracy{}, false
 	}
 	best := slices.MinFunc(measured, func(a, b Accuracy) int {
-		return cmp.Or(cmp.Compare(b.Right, a.Right), cmp.Compare(a.Gap, b.Gap),
-			isnt(a.Preset, guess)-isnt(b.Preset, guess))
+		return cmp.Or(cmp.Compare(b.Correct, a.Correct), cmp.Compare(a.Gap, b.Gap),
+			differs(a.Preset, guess)-differs(b.Preset, guess))
 	})
-	return best, best.Right >= fewest && best.Right*classes > 2*best.Images
+	return best, best.Correct >= minCorrect && best.Correct*classes > 2*best.Images
 }
 
-func isnt(a, b string) int {
+func differs(a, b string) int {
 	if a == b {
 		return 0
 	}
