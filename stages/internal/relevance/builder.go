@@ -54,12 +54,8 @@ type Builder struct {
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	b := &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{},
-		ops: map[string]*Op{}, fixed: map[Value]bool{}, gatings: map[Value]gating{}}
-	for _, o := range All() {
-		b.ops[o.Type] = o
-	}
-	return b
+	return &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{},
+		ops: operators(), fixed: map[Value]bool{}, gatings: map[Value]gating{}}
 }
 
 // at says for which node the next nodes are emitted.

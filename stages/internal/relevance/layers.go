@@ -62,11 +62,8 @@ type path struct {
 }
 
 func newPath(g *onnx.Graph) *path {
-	p := &path{g: g, near: newNeighbours(g), ops: map[string]*Op{}, makers: map[Value]int{},
+	p := &path{g: g, near: newNeighbours(g), ops: operators(), makers: map[Value]int{},
 		on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
-	for _, o := range All() {
-		p.ops[o.Type] = o
-	}
 	from := map[Value]bool{}
 	for _, v := range g.Inputs() {
 		from[v.Name] = true

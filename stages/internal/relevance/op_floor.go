@@ -1,4 +1,0 @@
-package relevance
-
-// Floor is flat but for jumps.
-var opFloor = &Op{Type: "Floor", Kind: Opaque}

@@ -1,4 +1,0 @@
-package relevance
-
-// GreaterOrEqual is a truth value.
-var opGreaterOrEqual = &Op{Type: "GreaterOrEqual", Kind: Opaque}

@@ -1,4 +1,0 @@
-package relevance
-
-// Less is a truth value.
-var opLess = &Op{Type: "Less", Kind: Opaque}

@@ -1,4 +1,0 @@
-package relevance
-
-// LessOrEqual is a truth value.
-var opLessOrEqual = &Op{Type: "LessOrEqual", Kind: Opaque}

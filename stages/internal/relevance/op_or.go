@@ -1,4 +1,0 @@
-package relevance
-
-// Or is a truth value.
-var opOr = &Op{Type: "Or", Kind: Opaque}

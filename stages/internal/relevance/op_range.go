@@ -1,4 +1,0 @@
-package relevance
-
-// Range counts.
-var opRange = &Op{Type: "Range", Kind: Opaque}

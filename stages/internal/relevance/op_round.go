@@ -1,4 +1,0 @@
-package relevance
-
-// Round is flat but for jumps.
-var opRound = &Op{Type: "Round", Kind: Opaque}

@@ -1,4 +1,0 @@
-package relevance
-
-// Shape is the same for every image.
-var opShape = &Op{Type: "Shape", Kind: Opaque}

@@ -1,4 +1,0 @@
-package relevance
-
-// Sign is flat but for a jump.
-var opSign = &Op{Type: "Sign", Kind: Opaque}
