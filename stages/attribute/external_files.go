@@ -1,10 +1,8 @@
 package attribute
 
 import (
-	"archive/zip"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -65,41 +63,14 @@ func folderSources(root string, ids []string) ([]stages.Source, error) {
 }
 
 func archiveSources(root string, ids []string) ([]stages.Source, error) {
-	z, err := openArchive(root)
+	z, err := npy.OpenArchive(root)
 	if err != nil {
-		return nil, stages.BadField("path", "%s: not an .npz archive: %w", root, err)
+		return nil, stages.BadField("path", "%w", err)
 	}
 	defer z.Close()
-	held := map[string]bool{}
-	for _, f := range z.File {
-		held[strings.TrimSuffix(f.Name, ".npy")] = true
-	}
 	return each(root, ids, func(name string) (stages.Source, bool, error) {
-		return stages.Source{File: root, Note: name}, held[name], nil
+		return stages.Source{File: root, Note: name}, z.Has(name), nil
 	})
-}
-
-// A mapArchive is an open .npz file.
-type mapArchive struct {
-	*zip.Reader
-	io.Closer
-}
-
-func openArchive(path string) (*mapArchive, error) {
-	f, err := stages.OpenFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var z *zip.Reader
-	info, err := f.Stat()
-	if err == nil {
-		z, err = zip.NewReader(f, info.Size())
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return &mapArchive{z, f}, nil
 }
 
 // each asks find for the map of every item under its names, and sees that no two
@@ -155,8 +126,7 @@ func stackSources(root string, ids []string) ([]stages.Source, error) {
 
 // A mapReader reads the maps of one call. It keeps one file open.
 type mapReader struct {
-	archive *mapArchive
-	entries map[string]*zip.File // of the archive, by array
+	archive *npy.Archive
 	stack   *npy.Stack
 }
 
@@ -196,20 +166,12 @@ func (r *mapReader) read(s stages.Source) (npy.Array, error) {
 
 func (r *mapReader) fromArchive(s stages.Source) (a npy.Array, err error) {
 	if r.archive == nil {
-		if r.archive, err = openArchive(s.File); err != nil {
-			return a, fmt.Errorf("%s: %w", s.File, err)
-		}
-		r.entries = map[string]*zip.File{}
-		for _, f := range r.archive.File {
-			r.entries[strings.TrimSuffix(f.Name, ".npy")] = f
+		if r.archive, err = npy.OpenArchive(s.File); err != nil {
+			return a, err
 		}
 	}
-	f := r.entries[s.Note]
-	if f == nil {
-		return a, fmt.Errorf("%s: there is no array %q", s.File, s.Note)
-	}
-	if a, err = npy.ReadEntry(f); err != nil {
-		return a, fmt.Errorf("%s: array %q: %w", s.File, s.Note, err)
+	if a, err = r.archive.Read(s.Note); err != nil {
+		return a, fmt.Errorf("%s: %w", s.File, err)
 	}
 	return a, nil
 }

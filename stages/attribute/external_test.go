@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -30,7 +31,7 @@ func named(ids ...string) map[string][]stages.Data {
 
 // flat is a 2×3 map of one value.
 func flat(x float32) []byte {
-	return npy.Encode(stages.NewTensor(slices.Repeat([]float32{x}, 6), 2, 3))
+	return golden.NPY(stages.NewTensor(slices.Repeat([]float32{x}, 6), 2, 3))
 }
 
 func write(t *testing.T, path string, b []byte) {
@@ -105,7 +106,7 @@ func TestExternal(t *testing.T) {
 	for _, x := range want {
 		stack = append(stack, slices.Repeat([]float32{float32(x)}, 6)...)
 	}
-	write(t, filepath.Join(dir, "maps.npy"), npy.Encode(stages.NewTensor(stack, 3, 2, 3)))
+	write(t, filepath.Join(dir, "maps.npy"), golden.NPY(stages.NewTensor(stack, 3, 2, 3)))
 	if got := external(t, filepath.Join(dir, "maps.npy"), ids...); !slices.Equal(got, want) {
 		t.Errorf("stack: %v, want %v", got, want)
 	}
@@ -127,7 +128,7 @@ func TestExternalSources(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "stack.npy")
-	write(t, path, npy.Encode(stages.NewTensor(make([]float32, 12), 2, 2, 3)))
+	write(t, path, golden.NPY(stages.NewTensor(make([]float32, 12), 2, 2, 3)))
 	s, err = externalSources(path, []string{"b", "a"})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func TestExternalShapes(t *testing.T) {
 	} {
 		p := ExternalParams{Common: common()}
 		p.Reduce = c.reduce
-		a, err := npy.Decode(npy.Encode(c.t))
+		a, err := npy.Decode(golden.NPY(c.t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,10 +176,10 @@ func TestExternalRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write(t, path("folder/a.npy"), flat(1))
-	write(t, path("transposed/a.npy"), npy.Encode(stages.NewTensor(make([]float32, 18), 2, 3, 3)))
-	write(t, path("small/a.npy"), npy.Encode(stages.NewTensor(make([]float32, 4), 2, 2)))
+	write(t, path("transposed/a.npy"), golden.NPY(stages.NewTensor(make([]float32, 18), 2, 3, 3)))
+	write(t, path("small/a.npy"), golden.NPY(stages.NewTensor(make([]float32, 4), 2, 2)))
 	write(t, path("torn/a.npy"), flat(1)[:100])
-	write(t, path("stack.npy"), npy.Encode(stages.NewTensor(make([]float32, 12), 2, 2, 3)))
+	write(t, path("stack.npy"), golden.NPY(stages.NewTensor(make([]float32, 12), 2, 2, 3)))
 	write(t, path("text.npz"), []byte("not an archive"))
 	archive(t, path("maps.npz"), map[string][]byte{"a": flat(1)})
 	archive(t, path("more.npz"), map[string][]byte{"a": append(flat(1), make([]byte, 1<<20)...)})
@@ -216,7 +217,7 @@ func TestExternalRefuses(t *testing.T) {
 
 func TestExternalWarnsOfNaN(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.npy"), npy.Encode(stages.NewTensor([]float64{math.NaN(), 1, 1, 1, 1, math.NaN()}, 2, 3)))
+	write(t, filepath.Join(dir, "a.npy"), golden.NPY(stages.NewTensor([]float64{math.NaN(), 1, 1, 1, 1, math.NaN()}, 2, 3)))
 	p := External.NewParams().(*ExternalParams)
 	p.Path = dir
 	r := stagetest.Run(t, External, p, named("a"))

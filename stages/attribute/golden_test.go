@@ -18,10 +18,7 @@ import (
 
 func read(t *testing.T, path ...string) map[string]npy.Array {
 	t.Helper()
-	a, err := npy.ReadFile(filepath.Join(append([]string{golden.Dir(t)}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := golden.Arrays(t, filepath.Join(append([]string{golden.Dir(t)}, path...)...))
 	return a
 }
 

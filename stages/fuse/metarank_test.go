@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -204,10 +204,7 @@ func TestMetaRankRefuses(t *testing.T) {
 // TestGoldenFusion runs the stage on the tables of meta_rank_reference.npz, one cell per number, and compares
 // κ and P.
 func TestGoldenFusion(t *testing.T) {
-	arrays, err := npy.ReadFile("../internal/stat/testdata/meta_rank_reference.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays := golden.Arrays(t, "../internal/stat/testdata/meta_rank_reference.npz")
 	for set := range 5 {
 		auc := arrays[fmt.Sprintf("auc%d", set)]
 		values := auc.Float64s()

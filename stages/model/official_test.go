@@ -7,7 +7,6 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -20,10 +19,7 @@ func TestOfficialLogits(t *testing.T) {
 		"timm_resnet_basic2_bn": "timm_resnet_basic2_io.npz",
 		"timm_vit_op13":         "timm_vit_io.npz", "timm_vit_op17": "timm_vit_io.npz",
 	} {
-		a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "models", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := golden.Arrays(t, filepath.Join(golden.Dir(t), "models", file))
 		x := a["x"]
 		size := 0
 		if net == "gapcnn_dyn" {

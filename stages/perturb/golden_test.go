@@ -39,10 +39,7 @@ func TestOfficialRISECurves(t *testing.T) {
 	files = append(files, filepath.Join(golden.Dir(t), "mas_rise", "edge_zero_image_smallcnn.npz"))
 	worst := 0.0
 	for _, file := range files {
-		a, err := npy.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := golden.Arrays(t, file)
 		name := strings.TrimSuffix(filepath.Base(file), ".npz")
 		net, _, _ := strings.Cut(strings.TrimPrefix(name, "edge_zero_image_"), "_")
 		size := a["saliency"].Shape[0]

@@ -16,10 +16,7 @@ import (
 // TestOfficialBlur compares the kernel with gkern of the official code, for the sigmas of the MAS and the
 // RISE authors, and the blurred image with theirs: blur_kernel.npz.
 func TestOfficialBlur(t *testing.T) {
-	a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "mas_rise", "blur_kernel.npz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := golden.Arrays(t, filepath.Join(golden.Dir(t), "mas_rise", "blur_kernel.npz"))
 	for key, sigma := range map[string]float64{"gkern_11_11": 11, "gkern_11_5": 5} {
 		k := kernel(11, sigma)
 		for i, want := range a[key].Float64s() {
@@ -48,14 +45,8 @@ func TestOfficialBlur(t *testing.T) {
 // with the official monotone curves: mean_R101 of baselines_smallcnn_img2.npz.
 func TestOfficialMeanSubstrate(t *testing.T) {
 	dir := golden.Dir(t)
-	a, err := npy.ReadFile(filepath.Join(dir, "mas_rise", "baselines_smallcnn_img2.npz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	io, err := npy.ReadFile(filepath.Join(dir, "models", "smallcnn_io.npz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := golden.Arrays(t, filepath.Join(dir, "mas_rise", "baselines_smallcnn_img2.npz"))
+	io := golden.Arrays(t, filepath.Join(dir, "models", "smallcnn_io.npz"))
 	const n = 3 * 32 * 32
 	for i, want := range a["x"].Float32s() {
 		if io["x"].Float32s()[2*n+i] != want {

@@ -138,10 +138,7 @@ func agree(t *testing.T, name string, maps npy.Array, cells []int, side int, wan
 // TestGoldenGridPointing compares the score and the upsampled maps with the official ones, some of which have
 // no positive relevance.
 func TestGoldenGridPointing(t *testing.T) {
-	a, err := npy.ReadFile("testdata/localisation_arrays.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := golden.Arrays(t, "testdata/localisation_arrays.npz")
 	agree(t, "four cells", a["A"], []int{0, 1, 2, 3}, 64, a["scores"])
 	agree(t, "corners", a["A2"], []int{0, 3}, 64, a["scores_corners"])
 	up := a["upsampled"].Float64s()
@@ -162,10 +159,7 @@ func TestGoldenGridSettings(t *testing.T) {
 	for setting, cells := range map[string][]int{"GridPG": {0, 1, 2, 3}, "DiFull": {0, 3}, "DiPart": {0, 3}} {
 		for _, net := range []string{"gapcnn", "smallcnn"} {
 			name := net + "_" + setting
-			a, err := npy.ReadFile(filepath.Join(dir, name+".npz"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := golden.Arrays(t, filepath.Join(dir, name+".npz"))
 			compared := 0
 			for key, maps := range a {
 				if what, ok := strings.CutPrefix(key, "attr_"); ok {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/metric"
-	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -230,10 +230,7 @@ func TestMASOfConstantMaps(t *testing.T) {
 // TestGoldenScores runs the stages on the raw curves of the official runs in mas_rise, smallcnn_ and gapcnn_
 // .npz, and compares with the official scores.
 func TestGoldenScores(t *testing.T) {
-	arrays, err := npy.ReadFile("../internal/metric/testdata/mas_rise.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays := golden.Arrays(t, "../internal/metric/testdata/mas_rise.npz")
 	runs := 0
 	for key := range arrays {
 		name, ok := strings.CutSuffix(key, ".step")

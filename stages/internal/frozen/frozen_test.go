@@ -23,8 +23,8 @@ import (
 
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -352,7 +352,7 @@ func mapFiles(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)), npy.Encode(m), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)), golden.NPY(m), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
@@ -29,10 +30,7 @@ type official struct {
 
 func read(t *testing.T) official {
 	t.Helper()
-	arrays, err := npy.ReadFile("testdata/mas_rise.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays := golden.Arrays(t, "testdata/mas_rise.npz")
 	return official{t, arrays}
 }
 
@@ -227,10 +225,7 @@ func TestGoldenSummary(t *testing.T) {
 // perturbation_reference, morf_lerf.npz: of accuracy over six images, and of
 // their mean probability. (The images themselves are left out of the copy here.)
 func TestGoldenAblation(t *testing.T) {
-	arrays, err := npy.ReadFile("testdata/morf_lerf.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays := golden.Arrays(t, "testdata/morf_lerf.npz")
 	for _, order := range []string{"morf", "lerf"} {
 		probability := arrays[order+"_prob"] // points × images
 		images := probability.Shape[1]

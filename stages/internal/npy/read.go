@@ -1,67 +1,12 @@
 package npy
 
 import (
-	"archive/zip"
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
-
-	"github.com/runexp/runexp/stages"
 )
-
-// maxFile bounds the files that are read whole; a larger stack is read row by row.
-const maxFile = 4 << 30
-
-// ReadFile reads the arrays in a file: those of an .npz archive under their
-// names, the one of an .npy file under the file's name without extension.
-func ReadFile(path string) (map[string]Array, error) {
-	b, err := stages.ReadFile(path, maxFile)
-	if err != nil {
-		return nil, err
-	}
-	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	arrays, err := Parse(b, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return arrays, nil
-}
-
-// Parse reads the arrays in the bytes of an .npz archive, or the one in those of
-// an .npy file, which it calls name.
-func Parse(b []byte, name string) (map[string]Array, error) {
-	if !bytes.HasPrefix(b, []byte("PK")) {
-		a, err := Decode(b)
-		if err != nil {
-			return nil, err
-		}
-		return map[string]Array{name: a}, nil
-	}
-	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		return nil, fmt.Errorf("not an .npz archive: %w", err)
-	}
-	arrays := make(map[string]Array, len(z.File))
-	for _, f := range z.File {
-		key, ok := strings.CutSuffix(f.Name, ".npy")
-		if !ok {
-			continue
-		}
-		if _, twice := arrays[key]; twice {
-			return nil, fmt.Errorf("the archive has two arrays called %q", key)
-		}
-		a, err := ReadEntry(f)
-		if err != nil {
-			return nil, fmt.Errorf("array %q: %w", key, err)
-		}
-		arrays[key] = a
-	}
-	return arrays, nil
-}
 
 // Decode reads the bytes of an .npy file.
 func Decode(b []byte) (Array, error) {
@@ -71,23 +16,6 @@ func Decode(b []byte) (Array, error) {
 		err = fmt.Errorf("%d bytes follow the array", r.Len())
 	}
 	return a, err
-}
-
-// ReadEntry reads the array that an entry of an archive holds, and nothing else.
-func ReadEntry(f *zip.File) (a Array, err error) {
-	r, err := f.Open()
-	if err != nil {
-		return a, err
-	}
-	entry := bufio.NewReader(r)
-	if a, err = Read(entry); err == nil {
-		// The checksum of an entry is compared only at its end.
-		var more int64
-		if more, err = io.Copy(io.Discard, io.LimitReader(entry, 1)); more > 0 {
-			err = errors.New("more bytes follow the array")
-		}
-	}
-	return a, errors.Join(err, r.Close())
 }
 
 // Read reads one array in .npy form and nothing beyond it. It takes memory for

@@ -20,7 +20,7 @@ func TestStack(t *testing.T) {
 		}
 		return path
 	}
-	whole := Encode(stages.NewTensor([]float32{1, 2, 3, 4, 5, 6}, 3, 1, 2))
+	whole := encode(stages.NewTensor([]float32{1, 2, 3, 4, 5, 6}, 3, 1, 2))
 	s, err := OpenStack(write("stack.npy", whole))
 	if err != nil {
 		t.Fatal(err)

@@ -65,10 +65,7 @@ func TestOfficialAttention(t *testing.T) {
 		var images [][]float32
 		var classes []int
 		for k := range 3 {
-			a, err := npy.ReadFile(filepath.Join(golden.Dir(t), "vit_attention", fmt.Sprintf("vit_img%d.npz", k)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := golden.Arrays(t, filepath.Join(golden.Dir(t), "vit_attention", fmt.Sprintf("vit_img%d.npz", k)))
 			files = append(files, a)
 			images = append(images, a["x"].Float32s())
 			classes = append(classes, int(a[target].Int64s()[0]))

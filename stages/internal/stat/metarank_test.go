@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
@@ -16,10 +17,7 @@ import (
 // under curves, computed by a least-squares solver elsewhere.
 func reference(t testing.TB) (arrays map[string]npy.Array, sets int) {
 	t.Helper()
-	arrays, err := npy.ReadFile("testdata/meta_rank_reference.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays = golden.Arrays(t, "testdata/meta_rank_reference.npz")
 	for {
 		if _, ok := arrays[fmt.Sprintf("auc%d", sets)]; !ok {
 			return arrays, sets

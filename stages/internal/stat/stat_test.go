@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/golden"
 )
 
 var nan = math.NaN()
@@ -50,10 +50,7 @@ func TestSpearman(t *testing.T) {
 // TestGoldenSpearman compares the mean over images of Spearman's correlation
 // between two metrics with SciPy's, in the tables of the inter-rater tests.
 func TestGoldenSpearman(t *testing.T) {
-	arrays, err := npy.ReadFile("testdata/irr_icr.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrays := golden.Arrays(t, "testdata/irr_icr.npz")
 	for _, name := range []string{"0", "1", "2", "3", "4"} {
 		a, b := rows(arrays["order_a"+name]), rows(arrays["order_b"+name])
 		var rho, ranked []float64
