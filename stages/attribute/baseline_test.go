@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 func TestConstant(t *testing.T) {
-	for reduce, want := range map[string]float64{"sum": 3, "abs-sum": 3, "sum-abs": 3, "none": 1} {
+	for reduce, want := range map[metric.Reduction]float64{"sum": 3, "abs-sum": 3, "sum-abs": 3, "none": 1} {
 		p := Constant.NewParams().(*ConstantParams)
 		p.Reduce = reduce
 		r := stagetest.Run(t, Constant, p, named("a", "b"))
@@ -39,7 +40,7 @@ func TestRandom(t *testing.T) {
 	image := func(k uint8) []byte {
 		return stages.NewTensor(slices.Repeat([]uint8{k}, 3*side*side), 3, side, side).Encode()
 	}
-	draw := func(distribution, reduce string, seed uint64, images ...[]byte) [][]float64 {
+	draw := func(distribution string, reduce metric.Reduction, seed uint64, images ...[]byte) [][]float64 {
 		t.Helper()
 		p := Random.NewParams().(*RandomParams)
 		p.Distribution, p.Reduce = distribution, reduce
@@ -62,8 +63,9 @@ func TestRandom(t *testing.T) {
 		return out
 	}
 	for _, c := range []struct {
-		distribution, reduce string
-		mean, variance       float64
+		distribution   string
+		reduce         metric.Reduction
+		mean, variance float64
 	}{
 		{"uniform", "none", 0.5, 1.0 / 12},
 		{"uniform", "sum", 1.5, 3.0 / 12},

@@ -2,25 +2,24 @@ package attribute
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // Common are the parameters that all attribution methods have, so that an
 // experiment can set them for a whole axis of methods.
 type Common struct {
-	Target string `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
-	Layer  string `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
-	Output string `yaml:"output" doc:"the explained number" choices:"logit|probability"`
-	Reduce string `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
+	Target string           `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
+	Layer  string           `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
+	Output string           `yaml:"output" doc:"the explained number" choices:"logit|probability"`
+	Reduce metric.Reduction `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
 }
 
 // common returns the defaults of Common.
 func common() Common {
-	return Common{Target: "predicted", Layer: "input", Output: "logit", Reduce: "sum"}
+	return Common{Target: "predicted", Layer: "input", Output: "logit", Reduce: metric.Sum}
 }
 
 // Validate refuses a target that is no class, and inner layers.
@@ -107,33 +106,14 @@ func putMap(e *stages.Env, i int, m stages.Tensor) {
 
 // reduced returns the map with channels × height × width values.
 func (c Common) reduced(values []float64, channels, height, width int) stages.Tensor {
-	if c.Reduce == "none" {
+	if c.Reduce == metric.None {
 		return stages.NewTensor(singles(values), channels, height, width)
 	}
 	return stages.NewTensor(singles(c.flat(values, height*width)), height, width)
 }
 
-// flat makes one value of the channels of each of n places, in float64.
-func (c Common) flat(values []float64, n int) []float64 {
-	out := make([]float64, n)
-	for plane := range slices.Chunk(values, n) {
-		if c.Reduce == "sum-abs" {
-			for i, v := range plane {
-				out[i] += math.Abs(v)
-			}
-			continue
-		}
-		for i, v := range plane {
-			out[i] += v
-		}
-	}
-	if c.Reduce == "abs-sum" {
-		for i, v := range out {
-			out[i] = math.Abs(v)
-		}
-	}
-	return out
-}
+// flat makes one value of the channels of each of n places; where they aren't to be reduced, their sum.
+func (c Common) flat(values []float64, n int) []float64 { return c.Reduce.Of(values, n) }
 
 func singles(values []float64) []float32 {
 	out := make([]float32, len(values))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -142,7 +143,7 @@ func TestExternalShapes(t *testing.T) {
 	channels := []float64{1, 1, 1, 1, 1, 1, -3, -3, -3, -3, -3, 1e-17}
 	for _, c := range []struct {
 		t      stages.Tensor
-		reduce string
+		reduce metric.Reduction
 		shape  []int
 		dtype  stages.DType
 		first  float64

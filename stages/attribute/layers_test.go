@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -117,7 +118,7 @@ func TestPlanes(t *testing.T) {
 func TestChannelsOfLayers(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for name, channels := range map[string]int{"input-x-gradient": 16, "integrated-gradients": 16, "occlusion": 1, "hires-cam": 1} {
-		of := func(reduce string) []stages.Tensor {
+		of := func(reduce metric.Reduction) []stages.Tensor {
 			m := atLayers("final")[name]
 			switch p := m.params.(type) {
 			case *InputXGradientParams:

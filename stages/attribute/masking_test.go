@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -191,7 +192,7 @@ func TestTargetDifference(t *testing.T) {
 
 func TestReduce(t *testing.T) {
 	values := []float64{1, -2, -3, -4}
-	for reduce, want := range map[string][]float64{
+	for reduce, want := range map[metric.Reduction][]float64{
 		"sum": {-2, -6}, "abs-sum": {2, 6}, "sum-abs": {4, 6}, "none": {1, -2, -3, -4},
 	} {
 		m := Common{Reduce: reduce}.reduced(values, 2, 1, 2)

@@ -153,15 +153,16 @@ func (m *scoreCase) rank(method int) int {
 func (m *scoreCase) pair(ctx context.Context, methods []string) error {
 	m.mean = make([]float64, len(methods))
 	m.undefined = make([]int, len(methods))
-	lists := make([]*scores.List, len(methods))
-	var last *scores.List
+	cells := make([]stages.Data, len(m.cells))
 	for p, cell := range m.cells {
-		var err error
-		if last, err = scores.Read(ctx, *cell, last); err != nil {
-			return err
-		}
-		lists[p] = last
-		for _, x := range last.Values {
+		cells[p] = *cell
+	}
+	lists, err := scores.Read(ctx, cells)
+	if err != nil {
+		return err
+	}
+	for p, list := range lists {
+		for _, x := range list.Values {
 			if math.IsNaN(x) {
 				m.undefined[p]++
 			}

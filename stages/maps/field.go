@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // A field is a map in memory: channels of places.
@@ -89,29 +90,8 @@ func each(ctx context.Context, e *stages.Env, precision stages.DType, change fun
 }
 
 // reduced makes one value of the channels of every place.
-func (f field) reduced(how string) field {
-	n := f.pixels()
-	out := field{make([]float64, n), 1, f.height, f.width, true}
-	for i, v := range f.values {
-		at := &out.values[i%n]
-		switch how {
-		case "sum-abs":
-			*at += math.Abs(v)
-		case "max-abs":
-			*at = math.Max(*at, math.Abs(v))
-		default:
-			*at += v
-		}
-	}
-	for i, v := range out.values {
-		switch how {
-		case "abs-sum":
-			out.values[i] = math.Abs(v)
-		case "mean":
-			out.values[i] = v / float64(f.channels)
-		}
-	}
-	return out
+func (f field) reduced(how metric.Reduction) field {
+	return field{how.Of(f.values, f.pixels()), 1, f.height, f.width, true}
 }
 
 // largest returns the number that a share of a map is a share of: its largest value,
@@ -121,9 +101,9 @@ func (f field) largest(of string) float64 {
 	case "absolute":
 		return 1
 	case "max-abs":
-		f = f.reduced("max-abs")
+		f = f.reduced(metric.MaxAbs)
 	case "max-abs-sum":
-		f = f.reduced("abs-sum")
+		f = f.reduced(metric.AbsSum)
 	}
 	most := math.Inf(-1)
 	for _, v := range f.values {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -124,7 +125,7 @@ func TestSmoothRefuses(t *testing.T) {
 
 func TestReduce(t *testing.T) {
 	m := stages.NewTensor([]float32{1, -2, -3, -4}, 2, 1, 2)
-	for how, want := range map[string][]float32{
+	for how, want := range map[metric.Reduction][]float32{
 		"sum": {-2, -6}, "abs-sum": {2, 6}, "sum-abs": {4, 6}, "max-abs": {3, 4}, "mean": {-1, -3},
 	} {
 		got := changed(t, Reduce, &ReduceParams{how}, m)

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // OffsetParams are the parameters of [Offset].
 type OffsetParams struct {
-	Amount float64 `yaml:"amount" doc:"what is added to every pixel, or which share of the number that of names" min:"-1000000" max:"1000000"`
-	Of     string  `yaml:"of" doc:"amount is absolute; or a share of the map's largest value, of its largest magnitude, or of the largest magnitude of sums over channels" choices:"absolute|max|max-abs|max-abs-sum"`
-	Reduce string  `yaml:"reduce" doc:"what is made of the channels, as by maps/reduce, before the offset is added and after it is measured" choices:"none|sum|abs-sum|sum-abs|max-abs|mean"`
+	Amount float64          `yaml:"amount" doc:"what is added to every pixel, or which share of the number that of names" min:"-1000000" max:"1000000"`
+	Of     string           `yaml:"of" doc:"amount is absolute; or a share of the map's largest value, of its largest magnitude, or of the largest magnitude of sums over channels" choices:"absolute|max|max-abs|max-abs-sum"`
+	Reduce metric.Reduction `yaml:"reduce" doc:"what is made of the channels, as by maps/reduce, before the offset is added and after it is measured" choices:"none|sum|abs-sum|sum-abs|max-abs|mean"`
 }
 
 // Offset is the stage that adds a constant to maps.
@@ -31,7 +32,7 @@ magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
 		Differs: "the code of MAS measures the largest value of the signed map with its channels, and adds to the magnitude of the channels' sum, whose largest value is another",
 		Golden:  "sensitivity",
 	}},
-	Defaults: OffsetParams{Amount: 0.1, Of: "max", Reduce: "none"},
+	Defaults: OffsetParams{Amount: 0.1, Of: "max", Reduce: metric.None},
 	Run: func(ctx context.Context, p OffsetParams, e *stages.Env) error {
 		return each(ctx, e, stages.F64, func(_ int, f field) (field, error) { return p.add(f), nil })
 	},
@@ -39,7 +40,7 @@ magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
 
 func (p OffsetParams) add(f field) field {
 	offset := p.Amount * f.largest(p.Of)
-	if p.Reduce != "none" {
+	if p.Reduce != metric.None {
 		f = f.reduced(p.Reduce)
 	}
 	for i := range f.values {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // RankParams are the parameters of [Rank].
@@ -47,22 +48,15 @@ scores that follow from it would tell of the images' top and bottom. They are un
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			f, err := fieldOf(m)
+			values, height, width, err := metric.Values(m, p.Values)
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
-			}
-			f = f.reduced("sum")
-			values := f.values
-			if p.Values == "magnitude" {
-				for k, v := range values {
-					values[k] = math.Abs(v)
-				}
 			}
 			var draw *rand.Rand
 			if p.Ties == "random" {
 				draw = e.Rand("ties", i)
 			}
-			ranks, shape := rank(values, draw), f.shape()
+			ranks, shape := rank(values, draw), []int{height, width}
 			switch {
 			case ranks == nil:
 				e.WarnItem(i, "its map has pixels that are not numbers, so that their order, and the scores that follow from it, are undefined")

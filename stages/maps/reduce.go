@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // ReduceParams are the parameters of [Reduce].
 type ReduceParams struct {
-	How string `yaml:"how" doc:"what is made of the channels of a pixel: their sum, its magnitude, the sum of magnitudes, the largest magnitude, the mean" choices:"sum|abs-sum|sum-abs|max-abs|mean"`
+	How metric.Reduction `yaml:"how" doc:"what is made of the channels of a pixel: their sum, its magnitude, the sum of magnitudes, the largest magnitude, the mean" choices:"sum|abs-sum|sum-abs|max-abs|mean"`
 }
 
 // Reduce is the stage that makes one channel of several.
@@ -26,7 +27,7 @@ Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. 
 		Item: "channels", Default: "how: sum",
 		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum (of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
 	}},
-	Defaults: ReduceParams{How: "sum"},
+	Defaults: ReduceParams{How: metric.Sum},
 	Run: func(ctx context.Context, p ReduceParams, e *stages.Env) error {
 		return each(ctx, e, 0, func(_ int, f field) (field, error) { return f.reduced(p.How), nil })
 	},

@@ -23,15 +23,13 @@ type cell struct {
 }
 
 func load(ctx context.Context, data []stages.Data) ([]cell, error) {
+	lists, err := scores.Read(ctx, data)
+	if err != nil {
+		return nil, err
+	}
 	cells := make([]cell, len(data))
-	var last *scores.List
 	for i, d := range data {
-		l, err := scores.Read(ctx, d, last)
-		if err != nil {
-			return nil, err
-		}
-		cells[i] = cell{coord: d.Coord, measure: stages.MeasureOf(d.Facts), scores: l}
-		last = l
+		cells[i] = cell{coord: d.Coord, measure: stages.MeasureOf(d.Facts), scores: lists[i]}
 	}
 	return cells, nil
 }

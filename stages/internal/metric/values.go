@@ -26,18 +26,12 @@ func Values(t stages.Tensor, how string) (v []float64, height, width int, err er
 		height, width = s[0], s[1]
 	case 3:
 		height, width = s[1], s[2]
-		n := height * width
-		for c := 1; c < s[0]; c++ {
-			for i, x := range v[c*n : (c+1)*n] {
-				v[i] += x
-			}
-		}
 		if s[0] == 0 {
 			return nil, 0, 0, fmt.Errorf("a map of shape %v has no channels", s)
 		}
-		v = v[:n]
+		v = Sum.Of(v, height*width)
 	default:
-		return nil, 0, 0, fmt.Errorf("a map has shape [height, width] or [channels, height, width], not %v", s)
+		return nil, 0, 0, fmt.Errorf("a map of shape %v is neither [H,W] nor [C,H,W]", s)
 	}
 	switch how {
 	case Magnitude:
@@ -85,13 +79,4 @@ func Order(values []float64) []int {
 		return -1
 	})
 	return order
-}
-
-// Ranks returns the place of each index in order: the inverse permutation.
-func Ranks(order []int) []uint32 {
-	ranks := make([]uint32, len(order))
-	for place, i := range order {
-		ranks[i] = uint32(place)
-	}
-	return ranks
 }

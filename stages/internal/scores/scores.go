@@ -31,9 +31,22 @@ func (n *names) at(i int) []byte {
 	return n.text[first:n.ends[i]]
 }
 
-// Read reads the scores on a port. like is a list that may have the same items, or
-// nil.
-func Read(ctx context.Context, d stages.Data, like *List) (*List, error) {
+// Read reads the scores of some cells. A list may share its names with the one before.
+func Read(ctx context.Context, cells []stages.Data) ([]*List, error) {
+	lists := make([]*List, len(cells))
+	var last *List
+	for i, d := range cells {
+		var err error
+		if last, err = read(ctx, d, last); err != nil {
+			return nil, err
+		}
+		lists[i] = last
+	}
+	return lists, nil
+}
+
+// read reads the scores on a port. like is a list that may have the same items, or nil.
+func read(ctx context.Context, d stages.Data, like *List) (*List, error) {
 	l := &List{Values: make([]float64, d.Items.Len())}
 	if like != nil && len(like.Values) == len(l.Values) {
 		l.names = like.names

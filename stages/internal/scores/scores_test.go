@@ -49,7 +49,7 @@ func TestShared(t *testing.T) {
 			if k > 0 {
 				like = lists[k-1]
 			}
-			l, err := Read(context.Background(), port(ids, values), like)
+			l, err := read(context.Background(), port(ids, values), like)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,12 +85,12 @@ func TestShared(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	bad := stages.Data{Items: stages.ItemSlice{{ID: "a"}}, Load: func(int) ([]byte, error) { return []byte("x"), nil }}
-	if _, err := Read(context.Background(), bad, nil); err == nil {
+	if _, err := read(context.Background(), bad, nil); err == nil {
 		t.Error("something else is taken for a score")
 	}
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := Read(stopped, port([]string{"a"}, []float64{1}), nil); err != context.Canceled {
+	if _, err := read(stopped, port([]string{"a"}, []float64{1}), nil); err != context.Canceled {
 		t.Errorf("a stopped run gives %v", err)
 	}
 }

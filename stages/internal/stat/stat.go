@@ -1,12 +1,11 @@
 // Package stat holds the statistics that fuse and compare scores: ranks and rank
-// correlation, means with intervals, paired bootstrap, and the fusion of many
+// correlation, means with intervals, and the fusion of many
 // rankings into one. Sums are taken in the order of their terms and random draws
 // come from fixed seeds: equal inputs give equal bits.
 package stat
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -89,37 +88,4 @@ func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1 + confidence) / 2)
 	half := t * deviation / math.Sqrt(n)
 	return mean, mean - half, mean + half
-}
-
-// resamples is how often the bootstrap draws: its ends then move by about 1 % of
-// the interval's width from seed to seed.
-const resamples = 10_000
-
-// PairedInterval returns the mean difference b − a over the pairs that are
-// defined on both sides, how many those are, and the percentile bootstrap
-// interval that covers it with the given confidence. The draws have a fixed seed.
-// The ends are NaN for fewer than two pairs.
-func PairedInterval(a, b []float64, confidence float64) (mean, low, high float64, n int) {
-	var d []float64
-	for i := range min(len(a), len(b)) {
-		if x := b[i] - a[i]; !math.IsNaN(x) {
-			d = append(d, x)
-		}
-	}
-	mean, n = Mean(d)
-	if n < 2 {
-		return mean, math.NaN(), math.NaN(), n
-	}
-	r := rand.New(rand.NewPCG(uint64(n), resamples))
-	means := make([]float64, resamples)
-	for k := range means {
-		sum := 0.0
-		for range d {
-			sum += d[r.IntN(n)]
-		}
-		means[k] = sum / float64(n)
-	}
-	slices.Sort(means)
-	tail := (1 - confidence) / 2
-	return mean, stat.Quantile(tail, stat.LinInterp, means, nil), stat.Quantile(1-tail, stat.LinInterp, means, nil), n
 }

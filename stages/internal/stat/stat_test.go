@@ -2,7 +2,6 @@ package stat
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -87,38 +86,5 @@ func TestMeanInterval(t *testing.T) {
 	}
 	if mean, n := Mean([]float64{nan}); !math.IsNaN(mean) || n != 0 {
 		t.Errorf("mean of nothing: %v of %d", mean, n)
-	}
-}
-
-// TestPairedInterval holds the bootstrap against the normal interval it must
-// approach on many pairs, and against itself.
-func TestPairedInterval(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	var a, b []float64
-	for range 400 {
-		x := r.NormFloat64()
-		a, b = append(a, x), append(b, x+0.3+0.5*r.NormFloat64())
-	}
-	a[3], b[4] = nan, nan
-	mean, low, high, n := PairedInterval(a, b, 0.95)
-	if n != 398 {
-		t.Errorf("%d pairs, want 398", n)
-	}
-	var d []float64
-	for i := range a {
-		d = append(d, b[i]-a[i])
-	}
-	_, wantLow, wantHigh := MeanInterval(d, 0.95)
-	if !(math.Abs(low-wantLow) <= 0.005) || !(math.Abs(high-wantHigh) <= 0.005) || mean < low || mean > high {
-		t.Errorf("%v in [%v, %v], Student's [%v, %v]", mean, low, high, wantLow, wantHigh)
-	}
-	if _, again, _, _ := PairedInterval(a, b, 0.95); again != low {
-		t.Errorf("the same pairs give %v and %v", low, again)
-	}
-	if _, low, _, n := PairedInterval([]float64{1, nan}, []float64{2, 2}, 0.95); n != 1 || !math.IsNaN(low) {
-		t.Errorf("one pair: n %d, from %v", n, low)
-	}
-	if _, low, high, _ := PairedInterval([]float64{1, 2, 3}, []float64{1, 2, 3}, 0.95); low != 0 || high != 0 {
-		t.Errorf("equal sides: [%v, %v]", low, high)
 	}
 }
