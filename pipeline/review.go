@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,20 +13,21 @@ import (
 	"github.com/sourcegraph/conc"
 )
 
-// Publish brings the review folder dir up to date with r. command is how a reader
-// reproduces it. done is true when the folder was known to be up to date, and nothing was compared.
+// Publish brings the review folder dir up to date with r. command is how a reader reproduces it. done is true when the
+// folder was known to be up to date, and nothing was compared.
 func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Options) (v publish.Verdict, done bool, err error) {
 	var reading conc.WaitGroup
-	var before []byte
-	reading.Go(func() { before = r.folderBefore(dir) })
+	var before published
+	reading.Go(func() { before.Files, _ = publish.Files(dir) }) // where they can't be read, Write returns the error
 	key, err := r.publishKey(dir, command)
 	reading.Wait()
 	if err != nil {
 		return v, false, err
 	}
-	store := r.run.store
-	if b, ok := store.Memo(key); ok && before != nil && string(b) == string(before) {
-		return v, true, nil
+	var known published
+	if b, ok := r.run.store.Memo(key); ok && json.Unmarshal(b, &known) == nil && len(known.Files) > 0 &&
+		slices.Equal(known.Files, before.Files) {
+		return publish.Verdict{Answer: known.Answer}, true, nil
 	}
 	review, err := r.Review(ctx, command)
 	if err != nil {
@@ -39,11 +39,21 @@ func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Opt
 	if len(v.Differs) > 0 || r.Summary.Failed+r.Summary.Blocked > 0 {
 		return v, false, nil
 	}
-	b, err := r.folderState(dir)
+	files, err := publish.Files(dir)
 	if err != nil {
 		return v, false, err
 	}
-	return v, false, store.SetMemo(key, b)
+	b, err := json.Marshal(published{v.Answer, files})
+	if err != nil {
+		return v, false, err
+	}
+	return v, false, r.run.store.SetMemo(key, b)
+}
+
+// published is what is remembered of a folder that is up to date.
+type published struct {
+	Answer string
+	Files  []publish.File
 }
 
 // Verify compares the review folder dir with r and writes nothing.
@@ -68,40 +78,12 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	h.text(command)
 	h.text(string(r.run.resolved()))
 	for _, n := range r.run.nodes {
-		h.num(boolInt(n.state.ok()))
+		h.text(fmt.Sprint(n.state.ok()))
 		h.digest(n.key)
 		h.num(n.sources.len())
 		n.sourceNames(h)
 	}
 	return h.sum(), nil
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// folderState lists a review folder's files with their digests.
-func (r *Result) folderState(dir string) ([]byte, error) {
-	files, err := publish.Files(dir)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(files)
-}
-
-// folderBefore is folderState, and nil for a folder that isn't there or can't be read.
-func (r *Result) folderBefore(dir string) []byte {
-	if _, err := os.Stat(dir); err != nil {
-		return nil
-	}
-	b, err := r.folderState(dir)
-	if err != nil {
-		return nil
-	}
-	return b
 }
 
 // Review gathers what r has to publish: the scores of every stage, and the
@@ -194,31 +176,22 @@ func named(definition stages.Digest, items stages.Items) (stages.Digest, error) 
 	return h.sum(), nil
 }
 
-// scored are the scores of a port.
-type scored struct {
-	ids    *idList
-	values []float64
-}
-
-func (s *scored) Len() int            { return len(s.values) }
-func (s *scored) Value(i int) float64 { return s.values[i] }
-
-func (s *scored) ID(i int) (string, error) { return s.ids.ids[i], nil }
-
 // addOutput adds what a port holds to the cell that is published.
 func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
 	if port.Type.Name == stages.Scores.Name {
-		s := &scored{d.Items.(*portItems).ids, make([]float64, d.Items.Len())}
-		for i := range s.values {
+		ids := d.Items.(*portItems).ids.ids
+		values := make([]float64, len(ids))
+		for i := range values {
 			b, err := d.Load(i)
 			if err != nil {
 				return err
 			}
-			if s.values[i], err = stages.ScalarOf(b); err != nil {
+			if values[i], err = stages.ScalarOf(b); err != nil {
 				return err
 			}
 		}
-		c.Scores = append(c.Scores, publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: s})
+		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: publish.Items{IDs: ids, Values: values}}
+		c.Scores = append(c.Scores, s)
 		return nil
 	}
 	b, err := d.Load(0)

@@ -154,7 +154,7 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	} else {
 		fmt.Fprintf(out, "%s: %s\n", where, verdict)
 	}
-	if answer := publish.Answer(dir); answer != "" && !f.quiet {
+	if answer := verdict.Answer; answer != "" && !f.quiet {
 		fmt.Fprintf(out, "%s: %s\n", filepath.ToSlash(filepath.Join(where, "README.md")), answer)
 	}
 	if n := r.Summary.Failed; n > 0 {

@@ -2,69 +2,162 @@ package publish
 
 import (
 	"cmp"
-	"io"
-	"os"
-	"path/filepath"
+	"fmt"
+	"maps"
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/runexp/runexp/stages"
 )
 
-// readmeHead is how much of README.md may stand before the end of the answer.
-const readmeHead = 1 << 16
+// listedGuesses is how many of a stage's guesses are listed one by one.
+const listedGuesses = 6
+
+const warningMark = "> **Warning:** "
+
+// guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no answer, so
+// those that hardly do better come first, as a warning.
+func (f *Folder) guesses() []string {
+	type guess struct {
+		*Mean
+		cell string
+		n    int
+	}
+	of := map[string][]guess{} // by stage
+	for _, l := range f.Lines {
+		for i := range l.Means {
+			if m := &l.Means[i]; m.Chance > 0 && m.Direction == stages.Higher && !math.IsNaN(m.Value) {
+				of[stageOf(l.Cell)] = append(of[stageOf(l.Cell)], guess{m, l.Cell, l.N})
+			}
+		}
+	}
+	var warnings, lines []string
+	for _, stage := range slices.Sorted(maps.Keys(of)) {
+		all := of[stage]
+		var each []string
+		for _, g := range all {
+			if !(g.Value >= 2*g.Chance) {
+				warnings = append(warnings, fmt.Sprintf(warningMark+"`%s` is %s, and guessing gives %s. What follows says little.\n",
+					g.cell, brief(g.Value, 3), brief(g.Chance, 3)))
+			}
+			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
+			each = append(each, strings.TrimSpace(inline(place)+" "+brief(g.Value, 3)))
+		}
+		if len(all) > listedGuesses {
+			slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.Value, b.Value) })
+			low, high := all[0], all[len(all)-1]
+			each = []string{fmt.Sprintf("from %s (`%s`) to %s (`%s`)", brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.\n",
+			inline(stage), strings.Join(each, ", "), count(all[0].n, "item", "items"), brief(all[0].Chance, 3)))
+	}
+	if n := len(warnings) - listedGuesses; n > 0 {
+		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.\n", n))
+	}
+	return append(warnings, lines...)
+}
+
+// answers lists the texts in the order of what's published.
+func (f *Folder) answers() []*Passage {
+	return slices.SortedStableFunc(slices.Values(f.Passages), func(a, b *Passage) int {
+		return cmp.Compare(f.rank(stageOf(a.Cell)), f.rank(stageOf(b.Cell)))
+	})
+}
+
+// first names in a sentence who comes first in the first table of which a number has a direction: if that is one
+// number, of the places on one axis. Others have no single winner.
+func (f *Folder) first() string {
+	sheets := slices.SortedStableFunc(slices.Values(f.Sheets), func(a, b *Sheet) int {
+		return cmp.Compare(f.rank(a.Stage), f.rank(b.Stage))
+	})
+	for _, s := range sheets {
+		scores := slices.DeleteFunc(slices.Clone(s.Numbers), func(n stages.Column) bool { return arrows[n.Direction] == "" })
+		switch {
+		case len(scores) == 0:
+			continue
+		case len(scores) > 1 || len(s.Blocks) > 1 || len(s.Keys) != 1 || s.Keys[0] == "item":
+			return ""
+		}
+		return podium(s, scores[0])
+	}
+	return ""
+}
+
+// podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are a tie.
+func podium(s *Sheet, n stages.Column) string {
+	value := func(r *Record) float64 { x, _ := r.number(n.Name); return x }
+	rows := slices.DeleteFunc(slices.Clone(s.Records), func(r *Record) bool {
+		x, ok := r.number(n.Name)
+		return !ok || math.IsNaN(x) || r.Old
+	})
+	if len(rows) < 2 {
+		return ""
+	}
+	slices.SortStableFunc(rows, func(x, y *Record) int {
+		if n.Direction == stages.Higher {
+			x, y = y, x
+		}
+		return cmp.Compare(value(x), value(y))
+	})
+	var first, next []string
+	for i, r := range rows {
+		name := "**" + inline(r.get(s.Keys[0])) + "**"
+		switch {
+		case value(r) == value(rows[0]):
+			first = append(first, name)
+		case i < 3:
+			next = append(next, name+" ("+decimals(r.get(n.Name), n.Digits)+")")
+		}
+	}
+	by := fmt.Sprintf("By %s (%s is better),", inline(n.Name), n.Direction)
+	best := decimals(rows[0].get(n.Name), n.Digits)
+	switch last := len(first) - 1; {
+	case len(first) == len(rows):
+		return fmt.Sprintf("%s all %d tie at %s.", by, len(rows), best)
+	case last > 0:
+		by = fmt.Sprintf("%s %s and %s tie first of %d (%s)", by, some(first[:last], namedCells), first[last], len(rows), best)
+	default:
+		by = fmt.Sprintf("%s %s (%s) comes first of %d", by, first[0], best, len(rows))
+	}
+	if len(next) > 0 {
+		by += ", then " + strings.Join(next, " and ")
+	}
+	return by + "."
+}
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?](\s+[\p{Lu}*]|\s*$)`)
 	markup      = regexp.MustCompile("\\*\\*|`|\\\\([[:punct:]])")
 )
 
-// Answer returns the first sentence of the answer in a review folder's README.md, as plain
-// text, behind the first warning that it says little; "" where the folder has no answer of
-// the last run. How scores compare with guessing is no answer.
-func Answer(dir string) string {
-	file := filepath.Join(dir, "README.md")
-	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
-		return ""
+// Answer returns the first sentence of the answer as plain text, behind the first warning that it says little; "" where
+// there is no answer of this run. How scores compare with guessing is no answer.
+func (f *Folder) Answer() string {
+	text := ""
+	if len(f.Passages) == 0 {
+		text = f.first()
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, readmeHead))
-	if err != nil {
-		return ""
-	}
-	return answerIn(string(b))
-}
-
-func answerIn(readme string) string {
-	var paragraph []string
-	caution := ""
-lines:
-	for line := range strings.Lines(readme) {
-		line = strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "# "), strings.HasPrefix(line, "<!-- text "), line == "" && len(paragraph) == 0:
-		case line == "", strings.HasPrefix(line, "<!--"):
-			break lines
-		case len(paragraph) == 0 && strings.HasPrefix(line, warningMark):
-			caution = cmp.Or(caution, strings.TrimPrefix(line, "> ")+" ")
-		case len(paragraph) == 0 && (moreWarnings.MatchString(line) || guessLine.MatchString(line)):
-		case len(paragraph) == 0 && (strings.ContainsRune("#>|-<", rune(line[0])) || line[0] == '*' && !strings.HasPrefix(line, "**")):
-			return "" // a section, a mark or a table: there's no answer before them
-		default:
-			paragraph = append(paragraph, line)
+	for _, p := range f.answers() {
+		if p.Old {
+			return ""
+		}
+		if text = firstParagraph(p.Body); text != "" {
+			break
 		}
 	}
-	text := strings.Join(paragraph, " ")
 	if at := sentenceEnd.FindStringIndex(text); at != nil {
 		text = text[:at[0]+1]
 	}
 	if text == "" {
 		return ""
 	}
-	text = markup.ReplaceAllString(caution+text, "$1")
+	if g := f.guesses(); len(g) > 0 && strings.HasPrefix(g[0], warningMark) {
+		text = strings.TrimSpace(strings.TrimPrefix(g[0], "> ")) + " " + text
+	}
+	text = markup.ReplaceAllString(text, "$1")
 	text = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -72,4 +165,23 @@ lines:
 		}
 		return r
 	}, text)
+}
+
+// firstParagraph returns the first paragraph of a text on one line, "" if it begins with something else.
+func firstParagraph(body string) string {
+	var lines []string
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		if line == "" && len(lines) > 0 {
+			break
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	text := strings.Join(lines, " ")
+	if text == "" || strings.ContainsRune("#>|-<", rune(text[0])) || text[0] == '*' && !strings.HasPrefix(text, "**") {
+		return ""
+	}
+	return text
 }

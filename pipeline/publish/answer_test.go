@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,26 +56,35 @@ func TestAnswerOfATable(t *testing.T) {
 	}
 }
 
-// The first sentence of the answer is read back from README.md as plain text.
+// answer returns the answer of a folder that is made of a review.
+func answer(t *testing.T, r *Review) string {
+	t.Helper()
+	return write(t, filepath.Join(t.TempDir(), "small"), r).Answer
+}
+
+// The first sentence of the answer is told as plain text.
 func TestFirstSentence(t *testing.T) {
-	for readme, want := range map[string]string{
-		"# T\n\n<!-- text board answer 0123456789abcdef -->\n**ig** ranks first of 3 (mean 0.27). It leads **b** by 0.1.\n<!-- end of text -->\n": "ig ranks first of 3 (mean 0.27).",
-		"# T\n\nBy mean (higher is better), **a\\_b** (0.4) comes first of 2, then **c** (0.3).\n\n## board\n":                                    "By mean (higher is better), a_b (0.4) comes first of 2, then c (0.3).",
-		"# T\n\nAll 2 come out equal\nin one case":                                       "All 2 come out equal in one case",
-		"# T\n\n**a** wins. **b** loses.\n":                                              "a wins.",
-		"# T\n\nOnly \x1b[1m\u202ea\x07 competes.\n":                                     "Only [1ma competes.",
-		"# T\n\n## board\n\nSome text.\n":                                                "",
-		"# T\n\n> **Failed** (1 cell): x\n":                                              "",
-		"# T\n\n*Of an earlier run, this one didn't finish it:*\n\n**a** ranks first.\n": "",
+	for text, want := range map[string]string{
+		"**ig** ranks first of 3 (mean 0.27). It leads **b** by 0.1.\n":           "ig ranks first of 3 (mean 0.27).",
+		"By mean, **a\\_b** (0.4) comes first of 2, then **c** (0.3).\n\nMore.\n": "By mean, a_b (0.4) comes first of 2, then c (0.3).",
+		"All 2 come out equal\nin one case":                                       "All 2 come out equal in one case",
+		"**a** wins. **b** loses.\n":                                              "a wins.",
+		"Only \x1b[1m\u202ea\x07 competes.\n":                                     "Only [1ma competes.",
+		"## board\n\nSome text.\n":                                                "",
+		"> **Failed** (1 cell): x\n":                                              "",
+		"*Of an earlier run, this one didn't finish it:*\n\n**a** ranks first.\n": "",
 		"": "",
 	} {
-		if got := answerIn(readme); got != want {
-			t.Errorf("of %q: %q, want %q", readme, got, want)
+		f := &Folder{Passages: []*Passage{{Cell: "board", Port: "answer", Body: text}}}
+		if got := f.Answer(); got != want {
+			t.Errorf("of %q: %q, want %q", text, got, want)
+		}
+		f.Passages[0].Old = true
+		if got := f.Answer(); got != "" {
+			t.Errorf("of %q from an earlier run: %q", text, got)
 		}
 	}
-	w := newWorld()
-	dir, _ := fresh(t, w.review())
-	if got, want := Answer(dir), "ig ranks first of 3 (mean 0.270)."; got != want {
+	if got, want := answer(t, newWorld().review()), "ig ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 }

@@ -19,33 +19,32 @@ func TestChance(t *testing.T) {
 		}
 		r.Cells = append(r.Cells, Cell{
 			Name: "accuracy[model=" + id + "]", Stage: "accuracy", Coord: []stages.Coord{{Axis: "model", ID: id}}, N: len(right), Definition: stages.Sum([]byte(id)),
-			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25}, values}},
+			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25}, values.items()}},
 		})
 	}
 	r.Order = stages.Order{"model": {"good", "bad"}}
 	add("good", 1, 1, 1, 0)
-	dir, files := fresh(t, r)
+	_, files := fresh(t, r)
 	want := "\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n<!-- text leaderboard"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Contains(text, "Warning") {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
-	if got, want := Answer(dir), "ig ranks first of 3 (mean 0.270)."; got != want {
+	if got, want := answer(t, r), "ig ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 	add("bad", 0, 0, 0, 1)
-	dir, files = fresh(t, r)
+	_, files = fresh(t, r)
 	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
-	if got, want := Answer(dir), "Warning: accuracy[model=bad] is 0.25, and guessing gives 0.25. What follows says little. ig ranks first of 3 (mean 0.270)."; got != want {
+	if got, want := answer(t, r), "Warning: accuracy[model=bad] is 0.25, and guessing gives 0.25. What follows says little. ig ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
-	for i := range told + 3 {
+	for i := range listedGuesses + 3 {
 		add("worse-"+string(rune('a'+i)), 0, 0, 0, 1)
 	}
-	dir, _ = fresh(t, r)
-	if got, want := Answer(dir), " What follows says little. ig ranks first of 3 (mean 0.270)."; !strings.HasSuffix(got, want) || strings.Count(got, "Warning") != 1 {
+	if got, want := answer(t, r), " What follows says little. ig ranks first of 3 (mean 0.270)."; !strings.HasSuffix(got, want) || strings.Count(got, "Warning") != 1 {
 		t.Errorf("the answer is %q, which should have one warning and end with %q", got, want)
 	}
 }

@@ -135,7 +135,7 @@ func TestShownOrder(t *testing.T) {
 			coord := []stages.Coord{{Axis: "layer", ID: id}}
 			r.Cells = append(r.Cells, Cell{
 				Name: "auc[layer=" + id + "]", Stage: "auc", Coord: coord, Definition: stages.Sum([]byte(id)), N: 1,
-				Scores:  []Score{{"auc", stages.Measure{}, Values{{"a", float64(len(id))}}}},
+				Scores:  []Score{{"auc", stages.Measure{}, Values{{"a", float64(len(id))}}.items()}},
 				Figures: []Figure{{"figure", "svg", "of " + id, []byte("<svg></svg>")}},
 			})
 			for _, part := range []string{"whole", "half"} { // no axis: as the stage has them

@@ -1,17 +1,18 @@
 package publish
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/stages"
 	"gopkg.in/yaml.v3"
 )
 
@@ -50,13 +51,13 @@ type ScoreChange struct {
 	NA, NB       int     // items
 	UndefinedA   int
 	UndefinedB   int
-	Tolerance    float64 // that both declare
-	Direction    string  // which is better
-	Paired       int     // items defined in both; 0 if there's nothing to pair
-	Change       float64 // mean of the paired differences B − A, or without pairs of the means
-	Low, High    float64 // 95 % interval of Change, with Paired > 1
-	Largest      float64 // the largest paired difference
-	Unreproduced bool    // outside the tolerance: the mean, an item, or what is undefined
+	Tolerance    float64          // that both declare
+	Direction    stages.Direction // which is better
+	Paired       int              // items defined in both; 0 if there's nothing to pair
+	Change       float64          // mean of the paired differences B − A, or without pairs of the means
+	Low, High    float64          // 95 % interval of Change, with Paired > 1
+	Largest      float64          // the largest paired difference
+	Unreproduced bool             // outside the tolerance: the mean, an item, or what is undefined
 }
 
 // A RankChange is a row of a table that changed its place.
@@ -69,11 +70,11 @@ type RankChange struct {
 // Diff compares two review folders. Scores are paired by item, so that the
 // interval of a difference isn't widened by what all items have in common.
 func Diff(a, b string) (*Difference, error) {
-	x, err := openReview(a)
+	x, err := openFolder(a)
 	if err != nil {
 		return nil, err
 	}
-	y, err := openReview(b)
+	y, err := openFolder(b)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +98,15 @@ func (d *Difference) Within() bool {
 		!slices.ContainsFunc(d.Scores, func(s ScoreChange) bool { return s.Unreproduced })
 }
 
-// review is a review folder as it's read for comparison.
-type review struct {
-	lines map[string]*line
-	files map[string][]byte
+// A published folder is a review folder as it's read for comparison.
+type publishedFolder struct {
+	*disk
+	cells map[string]*Line
+	items map[string]map[at][]item // by file
 	seed  string
 }
 
-func openReview(dir string) (*review, error) {
+func openFolder(dir string) (*publishedFolder, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
@@ -114,105 +116,92 @@ func openReview(dir string) (*review, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &review{lines: map[string]*line{}, files: files}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasPrefix(name, "cells/") {
-			for _, l := range readLines(files[name]) {
-				r.lines[l.cell] = l
-			}
+	f := &publishedFolder{disk: readFiles(files), cells: map[string]*Line{}, items: map[string]map[at][]item{}}
+	for _, name := range slices.Sorted(maps.Keys(f.lines)) {
+		for _, l := range f.lines[name] {
+			f.cells[l.Cell] = l
 		}
 	}
-	if len(r.lines) == 0 {
+	if len(f.cells) == 0 {
 		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, filepath.Join(dir, "cells"))
 	}
 	var top struct {
 		Seed uint64 `yaml:"seed"`
 	}
 	if text, ok := files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
-		r.seed = fmt.Sprint(top.Seed)
+		f.seed = fmt.Sprint(top.Seed)
 	}
-	return r, nil
+	return f, nil
 }
 
 // params compares cells, definitions and parameters.
-func (d *Difference) params(x, y *review) {
+func (d *Difference) params(x, y *publishedFolder) {
 	if x.seed != y.seed {
 		d.Params = append(d.Params, ParamChange{Name: "seed", A: x.seed, B: y.seed})
 	}
 	redefined := map[string]int{}
 	changes := map[[4]string]*ParamChange{}
-	for _, cell := range slices.Sorted(maps.Keys(x.lines)) {
-		a, b := x.lines[cell], y.lines[cell]
+	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
+		a, b := x.cells[cell], y.cells[cell]
 		if b == nil {
 			d.Removed = append(d.Removed, cell)
 			continue
 		}
-		if a.definition != b.definition {
-			redefined[a.stage()]++
+		stage := stageOf(cell)
+		if a.Definition != b.Definition {
+			redefined[stage]++
 		}
-		p, q := object(a.params), object(b.params)
-		names := map[string]bool{}
-		for name := range p {
-			names[name] = true
-		}
-		for name := range q {
-			names[name] = true
-		}
+		p, q := object(a.Params), object(b.Params)
+		names := maps.Clone(p)
+		maps.Copy(names, q)
 		for name := range names {
-			if bytes.Equal(p[name], q[name]) {
+			key := [4]string{stage, name, string(p[name]), string(q[name])}
+			if key[2] == key[3] {
 				continue
 			}
-			key := [4]string{a.stage(), name, string(p[name]), string(q[name])}
 			if changes[key] == nil {
-				changes[key] = &ParamChange{Stage: key[0], Name: name, A: key[2], B: key[3]}
+				changes[key] = &ParamChange{Stage: stage, Name: name, A: key[2], B: key[3]}
 			}
 			changes[key].Cells = append(changes[key].Cells, cell)
 		}
 	}
-	for _, cell := range slices.Sorted(maps.Keys(y.lines)) {
-		if x.lines[cell] == nil {
+	for _, cell := range slices.Sorted(maps.Keys(y.cells)) {
+		if x.cells[cell] == nil {
 			d.Added = append(d.Added, cell)
 		}
 	}
 	for _, stage := range slices.Sorted(maps.Keys(redefined)) {
 		d.Redefined = append(d.Redefined, StageCount{stage, redefined[stage]})
 	}
-	for _, c := range changes {
-		d.Params = append(d.Params, *c)
+	for _, key := range slices.SortedFunc(maps.Keys(changes), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }) {
+		d.Params = append(d.Params, *changes[key])
 	}
-	slices.SortFunc(d.Params, func(a, b ParamChange) int {
-		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Name, b.Name), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
-	})
 }
 
-// object splits a JSON object, nil if it isn't one.
+// object splits a JSON object; what isn't one is empty.
 func object(b []byte) map[string]json.RawMessage {
-	var o map[string]json.RawMessage
-	if len(b) == 0 || json.Unmarshal(b, &o) != nil {
-		return nil
+	o := map[string]json.RawMessage{}
+	if json.Unmarshal(b, &o) != nil || o == nil {
+		return map[string]json.RawMessage{}
 	}
 	return o
 }
 
-// scores compares the scores of cells that both have.
-func (d *Difference) scores(x, y *review) {
-	items := map[string][2]map[string]map[string]float64{} // by score: in A and B, by cell and item
-	for _, cell := range slices.Sorted(maps.Keys(x.lines)) {
-		a, b := x.lines[cell], y.lines[cell]
+// scores compares the scores of cells that both have: B's with A's as a run's are with those that are published.
+func (d *Difference) scores(x, y *publishedFolder) {
+	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
+		a, b := x.cells[cell], y.cells[cell]
 		if b == nil {
 			continue
 		}
-		for _, s := range a.scores {
-			t := b.score(s.port)
+		for _, s := range a.Means {
+			t := b.mean(s.Port)
 			if t == nil {
 				continue
 			}
 			d.Compared++
-			key := a.stage() + "." + s.port
-			if _, ok := items[key]; !ok {
-				items[key] = [2]map[string]map[string]float64{x.items(a.stage(), s.port), y.items(a.stage(), s.port)}
-			}
-			c := compareScore(cell, s, *t, a.n, b.n, items[key][0][cell], items[key][1][cell])
+			k := baseNames(stageOf(cell), s.Port)
+			c := compareScore(a, b, s, *t, x.itemsOf(cell, k), y.itemsOf(cell, k))
 			if c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.UndefinedA != c.UndefinedB || c.Unreproduced {
 				d.Scores = append(d.Scores, c)
 			}
@@ -220,88 +209,115 @@ func (d *Difference) scores(x, y *review) {
 	}
 }
 
-func compareScore(cell string, s, t summaryScore, na, nb int, p, q map[string]float64) ScoreChange {
+// itemsOf returns the scores of a cell's items from the files that may have them.
+func (f *publishedFolder) itemsOf(cell string, names [2]string) []item {
+	for _, name := range names {
+		name = "items/" + name
+		if f.items[name] == nil {
+			f.items[name] = f.disk.items(name)
+		}
+		if rows := f.items[name][at{cell: cell}]; rows != nil {
+			return rows
+		}
+	}
+	return nil
+}
+
+// compareScore compares a mean s of cell a with t of cell b, and their items, if both folders have them.
+func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 	c := ScoreChange{
-		Cell: cell, Port: s.port, A: s.mean, B: t.mean, NA: na, NB: nb, UndefinedA: s.undefined, UndefinedB: t.undefined,
-		Tolerance: min(s.tolerance, t.tolerance), Direction: t.direction,
+		Cell: a.Cell, Port: s.Port, A: s.Value, B: t.Value, NA: a.N, NB: b.N, UndefinedA: s.Undefined, UndefinedB: t.Undefined,
+		Tolerance: min(s.Tolerance, t.Tolerance), Direction: t.Direction,
 	}
+	t.Tolerance = c.Tolerance
+	r := &report{}
+	(&Line{N: a.N, Means: []Mean{s}}).compare(&Line{N: b.N, Means: []Mean{t}}, r)
 	var diffs []float64
-	off := na != nb || s.undefined != t.undefined
-	if p == nil || q == nil {
-		p, q = nil, nil // one folder leaves them in the store
+	if p != nil && q != nil {
+		of := &itemScore{tolerance: min(s.ItemTolerance, t.ItemTolerance)}
+		for i := range q {
+			q[i].of = of
+		}
+		r.pair = func(u, v float64) {
+			if change := v - u; !math.IsNaN(change) && !math.IsInf(u, 0) && !math.IsInf(v, 0) {
+				diffs = append(diffs, change)
+				c.Largest = max(c.Largest, math.Abs(change))
+			}
+		}
+		mergeRows(claimed, r, p, q)
 	}
-	off = off || len(p) != len(q)
-	for _, id := range slices.Sorted(maps.Keys(p)) {
-		u := p[id]
-		v, both := q[id]
-		if !both {
-			off = true
-			continue
-		}
-		if _, ok := within(u, v, min(s.itemTolerance, t.itemTolerance)); !ok {
-			off = true
-		}
-		if !math.IsNaN(u) && !math.IsNaN(v) && !math.IsInf(u, 0) && !math.IsInf(v, 0) {
-			diffs = append(diffs, v-u)
-			c.Largest = max(c.Largest, math.Abs(v-u))
-		}
+	c.Unreproduced = len(r.rows) > 0
+	if c.Paired = len(diffs); c.Paired > 0 {
+		c.Change, c.Low, c.High = interval(diffs)
+	} else if s.Value != t.Value && !(math.IsNaN(s.Value) && math.IsNaN(t.Value)) { // also when one of them is undefined
+		c.Change = t.Value - s.Value
 	}
-	_, ok := within(s.mean, t.mean, c.Tolerance)
-	c.Unreproduced = off || !ok
-	c.Paired = len(diffs)
-	if c.Paired == 0 {
-		if s.mean != t.mean { // also when one of them is undefined
-			c.Change = t.mean - s.mean
-		}
-		if math.IsNaN(s.mean) && math.IsNaN(t.mean) {
-			c.Change = 0
-		}
-		return c
-	}
-	c.Change, c.Low, c.High = interval(diffs)
 	return c
 }
 
-// items reads the scores of the items of a port, by cell and item.
-func (r *review) items(stage, port string) map[string]map[string]float64 {
-	out := map[string]map[string]float64{}
-	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		file, ok := strings.CutPrefix(name, "items/")
-		if names := baseNames(stage, port); !ok || !isItemFile(file, names[0]) && !isItemFile(file, names[1]) {
-			continue
-		}
-		for _, l := range readItems(r.files[name]) {
-			if at, _, _ := strings.Cut(l.cell, "["); at != stage {
-				continue // of another output with the same name
-			}
-			if out[l.cell] == nil {
-				out[l.cell] = map[string]float64{}
-			}
-			for i, id := range l.ids {
-				if x, ok := parseItem(l.values[i]); ok {
-					out[l.cell][id] = x
-				}
+// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order of the
+// rows.
+func (d *Difference) ranks(x, y *publishedFolder) {
+	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
+		a, b := places(x.tables[name], y.tables[name])
+		for _, row := range slices.Sorted(maps.Keys(a)) {
+			if p, ok := b[row]; ok && p != a[row] {
+				d.Ranks = append(d.Ranks, RankChange{strings.TrimSuffix(path.Base(name), ".csv"), row, a[row], p})
 			}
 		}
+	}
+}
+
+// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one the place
+// among these rows. The file doesn't tell which columns are keys; they come first, so it is the fewest columns that
+// tell all rows apart.
+func places(a, b []*Record) (pa, pb map[string]string) {
+	if len(a) == 0 || len(b) == 0 {
+		return nil, nil
+	}
+	header := a[0].columns
+	for n := 1; n <= len(header) && header[n-1] != "rank"; n++ {
+		x, y := byKeys(a, header[:n]), byKeys(b, header[:n])
+		if x != nil && y != nil {
+			return placesOf(a, header[:n], y), placesOf(b, header[:n], x)
+		}
+	}
+	return nil, nil
+}
+
+// byKeys indexes rows by their keys, nil if two rows have the same.
+func byKeys(rows []*Record, keys []string) map[string]*Record {
+	out := map[string]*Record{}
+	for _, r := range rows {
+		out[r.texts(keys)] = r
+	}
+	if len(out) < len(rows) {
+		return nil
 	}
 	return out
 }
 
-// ranks compares the places of the rows of tables that both have: the column
-// "rank", or without one the order of the rows.
-func (d *Difference) ranks(x, y *review) {
-	for _, name := range slices.Sorted(maps.Keys(x.files)) {
-		if !strings.HasPrefix(name, "tables/") || y.files[name] == nil {
+// texts joins the texts in some columns.
+func (r *Record) texts(columns []string) string {
+	var texts []string
+	for _, c := range columns {
+		texts = append(texts, r.get(c))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func placesOf(rows []*Record, keys []string, shared map[string]*Record) map[string]string {
+	out := map[string]string{}
+	for _, r := range rows {
+		k := r.texts(keys)
+		if shared[k] == nil {
 			continue
 		}
-		table := strings.TrimSuffix(strings.TrimPrefix(name, "tables/"), ".csv")
-		before, header := readSheet(x.files[name])
-		after, _ := readSheet(y.files[name])
-		a, b := places(before, after, header)
-		for _, row := range slices.Sorted(maps.Keys(a)) {
-			if p, ok := b[row]; ok && p != a[row] {
-				d.Ranks = append(d.Ranks, RankChange{table, row, a[row], p})
-			}
+		rank, ok := r.lookup("rank")
+		if !ok {
+			rank = strconv.Itoa(len(out) + 1)
 		}
+		out[k] = rank
 	}
+	return out
 }

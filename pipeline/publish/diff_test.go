@@ -68,12 +68,12 @@ func TestDiffWithinTolerance(t *testing.T) {
 	}
 	// A mean within the tolerance doesn't hide an item outside of it.
 	r := newWorld().review()
-	var items Values
+	var items []float64
 	for i := range r.Cells {
 		if r.Cells[i].Name == "auc[method=rise]" {
-			items = r.Cells[i].Scores[0].Items.(Values)
-			items[0].Value += 0.01
-			items[1].Value -= 0.01
+			items = r.Cells[i].Scores[0].Items.Values
+			items[0] += 0.01
+			items[1] -= 0.01
 		}
 	}
 	e, _ := fresh(t, r)
@@ -97,8 +97,8 @@ func TestDiffWithinTolerance(t *testing.T) {
 	if v := write(t, a, r); !v.OK() {
 		t.Errorf("%s", v)
 	}
-	items[0].Value += 0.02
-	items[1].Value -= 0.02
+	items[0] += 0.02
+	items[1] -= 0.02
 	if v := write(t, a, r); v.OK() {
 		t.Errorf("%s", v)
 	}
@@ -125,14 +125,10 @@ func TestReadme(t *testing.T) {
 	golden(t, "README.md", files["README.md"])
 
 	r := w.review()
-	r.Narrowed, r.Notes = []string{"--limit 5"}, []string{"2 files can't be read"}
+	r.Narrowed = []string{"--limit 5"}
 	_, files = fresh(t, r)
-	for _, s := range []string{
-		"**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n", "- 2 files can't be read\n",
-	} {
-		if !strings.Contains(files["README.md"], s) {
-			t.Errorf("README.md has no %q:\n%s", s, files["README.md"])
-		}
+	if s := "**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n"; !strings.Contains(files["README.md"], s) {
+		t.Errorf("README.md has no %q:\n%s", s, files["README.md"])
 	}
 }
 
@@ -197,9 +193,9 @@ func TestInterval(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	a, header := readSheet([]byte("case,method,score\nx,p,1\nx,q,2\ny,p,3\n"))
-	b, _ := readSheet([]byte("case,method,score\nx,r,0\nx,q,2\nx,p,2\ny,p,3\n"))
-	x, y := places(a, b, header)
+	a := readTable([]byte("case,method,score\nx,p,1\nx,q,2\ny,p,3\n"))
+	b := readTable([]byte("case,method,score\nx,r,0\nx,q,2\nx,p,2\ny,p,3\n"))
+	x, y := places(a, b)
 	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" || x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
 		t.Errorf("places %v and %v", x, y)
 	}

@@ -57,7 +57,7 @@ func (d *Difference) tell(table func(title string, head []string, rows [][]strin
 		names []string
 	}{{"only in " + d.A, d.Removed}, {"only in " + d.B, d.Added}} {
 		if len(part.names) > 0 {
-			say(fmt.Sprintf("%s: %s: %s", part.words, count(len(part.names), "cell", "cells"), some(part.names)))
+			say(fmt.Sprintf("%s: %s: %s", part.words, count(len(part.names), "cell", "cells"), some(part.names, namedCells)))
 		}
 	}
 	if len(d.Redefined) > 0 {
@@ -65,7 +65,7 @@ func (d *Difference) tell(table func(title string, head []string, rows [][]strin
 		for _, s := range d.Redefined {
 			parts = append(parts, fmt.Sprintf("%s (%s)", s.Stage, count(s.Cells, "cell", "cells")))
 		}
-		say("other definitions: " + some(parts))
+		say("other definitions: " + some(parts, namedCells))
 	}
 	if len(d.Params) > 0 {
 		var rows [][]string

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 )
 
 const (
@@ -42,56 +41,4 @@ func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := min(int(at), len(sorted)-2)
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
-}
-
-// places returns the ranks of the rows that two versions of a table share: the
-// column "rank", or without one the place among these rows. What the file
-// doesn't say is which columns are keys; they come first, so it is the fewest
-// columns that tell all rows apart.
-func places(a, b []*record, header []string) (pa, pb map[string]string) {
-	for n := 1; n <= len(header) && header[n-1] != "rank"; n++ {
-		x, y := byKeys(a, header[:n]), byKeys(b, header[:n])
-		if x == nil || y == nil {
-			continue
-		}
-		return placesOf(a, header[:n], y), placesOf(b, header[:n], x)
-	}
-	return nil, nil
-}
-
-// byKeys indexes rows by their keys, nil if two rows have the same.
-func byKeys(rows []*record, keys []string) map[string]*record {
-	out := map[string]*record{}
-	for _, r := range rows {
-		k := joined(r, keys)
-		if out[k] != nil {
-			return nil
-		}
-		out[k] = r
-	}
-	return out
-}
-
-func joined(r *record, keys []string) string {
-	var at []string
-	for _, k := range keys {
-		at = append(at, r.fields.get(k))
-	}
-	return strings.Join(at, ", ")
-}
-
-func placesOf(rows []*record, keys []string, shared map[string]*record) map[string]string {
-	out := map[string]string{}
-	for _, r := range rows {
-		k := joined(r, keys)
-		if shared[k] == nil {
-			continue
-		}
-		rank, ok := r.fields.lookup("rank")
-		if !ok {
-			rank = format(float64(len(out) + 1))
-		}
-		out[k] = rank
-	}
-	return out
 }

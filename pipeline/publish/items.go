@@ -1,146 +1,198 @@
 package publish
 
 import (
-	"bytes"
-	"encoding/csv"
+	"cmp"
+	"maps"
 	"math"
 	"slices"
-	"strings"
-
-	"github.com/runexp/runexp/stages"
 )
 
-// itemDigits is how many significant digits of the score of an item are published.
-const itemDigits = 6
-
-// itemHeader begins the line of ids in a file of items. No cell is called so.
-const itemHeader = "cell/item"
-
-// undefinedItem stands for a score that is undefined. Without a text of its own it
-// couldn't be told from one that is missing.
-const undefinedItem = "undefined"
-
-// An itemLine is a line of a file of items: what one cell says of its items. There
-// may be as many as images, so their scores are written out only where they must be.
-type itemLine struct {
-	cell    string
-	ids     []string // sorted; lines of one file share them
-	numbers []float64
-	values  []string // by id, of lines that were read; nil for those that numbers tell
+// An item is the score of one item.
+type item struct {
+	id    string
+	value float64
+	of    *itemScore
 }
 
-func formatItem(x float64) string { return string(appendItem(nil, x)) }
-
-func appendItem(b []byte, x float64) []byte {
-	if math.IsNaN(x) {
-		return append(b, undefinedItem...)
-	}
-	return appendNumber(b, x, itemDigits)
+// An itemScore is the score of the items that one cell has at one port.
+type itemScore struct {
+	label     string
+	tolerance float64
 }
 
-// parseItem reads what formatItem wrote.
-func parseItem(s string) (x float64, ok bool) {
-	if s == undefinedItem {
-		return math.NaN(), true
+func (i item) key() string    { return i.id }
+func (i item) usable() bool   { return true }
+func (i item) String() string { return i.id + "=" + formatItem(i.value) }
+
+func (i item) compare(now item, r *report) bool {
+	ok := r.number(number{i.id, "value", now.of.label, now.of.tolerance, itemDigits}, i.value, now.value)
+	if ok && r != nil {
+		r.reproduced.Items++
 	}
-	x, ok = parse(s)
-	return x, ok && !math.IsNaN(x)
+	return ok
 }
 
-// withinItem is within, for a published score of an item: what was rounded away
-// doesn't count.
-func withinItem(published string, now, tolerance float64) (deviation float64, ok bool) {
-	x, _ := parseItem(published)
-	if published == formatItem(now) {
-		return 0, true
+func (i item) published(now item) item { return item{i.id, roundTo(i.value, itemDigits), now.of} }
+
+// mergeItems merges the scores in items/*.csv.
+func (m *merge) mergeItems() {
+	for _, o := range m.outputs {
+		if o.folder != "items" {
+			continue
+		}
+		var cells []*Cell
+		var scores []*Score
+		for _, c := range m.cells {
+			if i := slices.IndexFunc(c.Scores, func(s Score) bool { return s.Port == o.port }); c.Stage == o.stage && i >= 0 {
+				cells, scores = append(cells, c), append(scores, &c.Scores[i])
+			}
+		}
+		name, label := m.names[o], scoreName(o.stage, o.port)
+		if tooMany(scores) {
+			m.add(itemFile{ItemFile: &ItemFile{Name: name + ".csv", Score: label, Cell: cells[0].Name}, size: math.MaxInt})
+			continue
+		}
+		var now []group[item]
+		for i, c := range cells {
+			now = append(now, group[item]{at: at{cell: c.Name}, rows: itemsOf(scores[i], label)})
+		}
+		m.addItems(name, label, mergeFile(m, name+".csv", m.disk.items(name), now))
 	}
-	rounded := 0.0
-	if x != 0 {
-		rounded = math.Pow10(int(math.Floor(math.Log10(math.Abs(x))))-itemDigits+1) / 2
-	}
-	d, _ := within(x, now, 0)
-	return d, !math.IsInf(d, 0) && d <= (tolerance+rounded)*(1+1e-9)
 }
 
-// encodeItems writes lines with the same items, field by field: there may be many.
-func encodeItems(lines []*itemLine) []byte {
-	var out bytes.Buffer
-	w, field := csv.NewWriter(&out), make([]string, 1)
-	text := func(s string) {
-		field[0] = s
-		w.Write(field)
-		w.Flush()                   // a bytes.Buffer takes everything
-		out.Truncate(out.Len() - 1) // no end of a line yet
-	}
-	text(itemHeader)
-	for _, id := range lines[0].ids {
-		out.WriteByte(',')
-		text(id)
-	}
-	for _, l := range lines {
-		out.WriteByte('\n')
-		text(l.cell)
-		for i := range l.ids {
-			out.WriteByte(',')
-			if l.values != nil {
-				text(l.values[i])
-			} else {
-				out.Write(appendItem(out.AvailableBuffer(), l.numbers[i]))
+// tooMany reports whether the values alone are too many for a folder.
+func tooMany(scores []*Score) bool {
+	size := 0
+	for _, s := range scores {
+		for _, x := range s.Items.Values {
+			if size += len(formatItem(x)) + 1; size > budget {
+				return true
 			}
 		}
 	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	return false
 }
 
-// readItems reads what encodeItems wrote, skipping whatever else is there. A union of
-// two branches' files may have two headers: each holds for what follows it.
-func readItems(b []byte) []*itemLine {
-	var lines []*itemLine
-	var ids []string
-	for values := range readCSV(b) {
-		if values[0] == itemHeader {
-			if !slices.Equal(ids, values[1:]) {
-				ids = values[1:]
+// itemsOf returns the items of a finished cell, sorted.
+func itemsOf(s *Score, label string) []item {
+	of := &itemScore{label, max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
+	rows := make([]item, len(s.Items.IDs))
+	for i, id := range s.Items.IDs {
+		rows[i] = item{Field(id), s.Items.Values[i], of}
+	}
+	slices.SortFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
+	return rows
+}
+
+// An itemFile is a file of items as long as there may be room for it.
+type itemFile struct {
+	*ItemFile
+	size    int // of the file; larger than any for one that stays in the store
+	reports []*report
+}
+
+// addItems adds the files that the items of one score go to. Cells with the items of the first one share the file
+// called like the score; those with other items have files of their own, named by these.
+func (m *merge) addItems(name, label string, groups []group[item]) {
+	files := map[string]*itemFile{}
+	var ids []string // of the first cell
+	for _, g := range groups {
+		for i, l := range linesOf(g.cell, g.rows, ids) {
+			if ids == nil {
+				ids = l.IDs
 			}
-		} else if len(ids) > 0 && len(values) == len(ids)+1 {
-			lines = append(lines, &itemLine{cell: values[0], ids: ids, values: values[1:]})
+			file := name + ".csv"
+			if !slices.Equal(l.IDs, ids) {
+				file = name + "@" + itemsDigest(l.IDs) + ".csv"
+			}
+			if files[file] == nil {
+				files[file] = &itemFile{ItemFile: &ItemFile{Name: file, Score: label, Cell: g.cell}}
+			}
+			f := files[file]
+			f.Lines = append(f.Lines, l)
+			if g.report != nil && i == 0 {
+				f.reports = append(f.reports, g.report)
+			}
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		f := files[file]
+		f.size = len(encodeItems(f.Lines))
+		m.add(*f)
+	}
+}
+
+// linesOf makes lines of a cell's items: several where it has one more than once, as two branches leave it. Lines with
+// the items of known share them.
+func linesOf(cell string, rows []item, known []string) []*ItemLine {
+	slices.SortStableFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
+	var lines []*ItemLine
+	n := 0 // how often there was this item
+	for i, row := range rows {
+		if n++; i == 0 || rows[i-1].id != row.id {
+			n = 1
+		}
+		if n > len(lines) {
+			lines = append(lines, &ItemLine{Cell: cell})
+		}
+		l := lines[n-1]
+		l.IDs, l.Values = append(l.IDs, row.id), append(l.Values, row.value)
+	}
+	for _, l := range lines {
+		if slices.Equal(l.IDs, known) {
+			l.IDs = known
 		}
 	}
 	return lines
 }
 
-// itemFiles returns the files that the lines of one score go to, in the order of
-// their names. Cells with the items of the first one share the file called like the
-// score; those with other items have files of their own, named by these.
-func itemFiles(name string, lines []*itemLine) (names []string, files map[string][]*itemLine) {
-	files = map[string][]*itemLine{}
-	for _, l := range lines {
-		file := name + ".csv"
-		if !slices.Equal(l.ids, lines[0].ids) {
-			file = name + "@" + itemsDigest(l.ids) + ".csv"
+// add adds a file of items and leaves the largest in the store, so that no more than a folder's worth is in memory.
+func (m *merge) add(f itemFile) {
+	m.items = append(m.items, f)
+	m.leaveLargest(budget)
+}
+
+// leaveLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for the others
+// to fit into room.
+func (m *merge) leaveLargest(room int) {
+	slices.SortStableFunc(m.items, func(a, b itemFile) int {
+		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.Name, b.Name))
+	})
+	total := 0
+	for _, f := range m.items {
+		if f.Lines != nil {
+			total += f.size
 		}
-		if files[file] == nil {
-			names = append(names, file)
-		}
-		files[file] = append(files[file], l)
 	}
-	slices.Sort(names)
-	return names, files
+	for i := range m.items {
+		f := &m.items[i]
+		if f.Lines == nil {
+			continue
+		}
+		if total <= room {
+			return
+		}
+		total -= f.size
+		f.Lines, f.size = nil, math.MaxInt
+	}
 }
 
-func itemsDigest(ids []string) string {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	w.Write(ids)
-	w.Flush()
-	return stages.Sum(b.Bytes()).Short()[:8]
-}
-
-// isItemFile reports whether a file has lines of the score called name: escaped names
-// have no @.
-func isItemFile(file, name string) bool {
-	base, ok := strings.CutSuffix(file, ".csv")
-	base, _, _ = strings.Cut(base, "@")
-	return ok && base == name
+// fitItems decides which files of items the folder has room for.
+func (m *merge) fitItems() {
+	all := m.items
+	for _, f := range all {
+		m.out.Items = append(m.out.Items, &ItemFile{Name: f.Name, Score: f.Score, Cell: f.Cell})
+	}
+	room := budget // README.md is never longer than when it names them all
+	for _, b := range render(m.out) {
+		room -= len(b)
+	}
+	m.leaveLargest(room)
+	m.out.Items = nil
+	for _, f := range m.items {
+		m.out.Items = append(m.out.Items, f.ItemFile)
+		if f.Lines != nil {
+			m.reports = append(m.reports, f.reports...)
+		}
+	}
 }

@@ -32,7 +32,8 @@ func TestItemValues(t *testing.T) {
 		{"0.333333", 0.33333351, 1e-7, true}, {"0.333333", 0.33333371, 1e-7, false}, {"0.3333", 0.3334, 1e-4, true},
 		{"undefined", math.NaN(), 0, true}, {"undefined", 0, 9, false}, {"0", math.NaN(), 9, false}, {"+Inf", math.Inf(1), 0, true}, {"+Inf", 1, 9, false},
 	} {
-		if _, ok := withinItem(tc.published, tc.now, tc.tolerance); ok != tc.ok {
+		x, _ := parseItem(tc.published)
+		if _, ok := within(x, tc.now, tc.tolerance, itemDigits); ok != tc.ok {
 			t.Errorf("%s and %.9f, within %g: %v", tc.published, tc.now, tc.tolerance, ok)
 		}
 	}
@@ -45,7 +46,7 @@ func TestItemValues(t *testing.T) {
 
 // A line a cell and a column an item; cells with other items have a file of their own.
 func TestItemFiles(t *testing.T) {
-	score := func(values ...Value) []Score { return []Score{{"s", stages.Measure{}, Values(values)}} }
+	score := func(values ...Value) []Score { return []Score{{"s", stages.Measure{}, Values(values).items()}} }
 	cell := func(id string, scores []Score) Cell {
 		return Cell{Name: "s[data=" + id + "]", Stage: "s", Coord: []stages.Coord{{Axis: "data", ID: id}}, Definition: stages.Sum([]byte(id)), N: 2, Scores: scores}
 	}
@@ -94,7 +95,7 @@ func scoresReview(items map[string]int) *Review {
 			for i := range values {
 				values[i] = Value{fmt.Sprintf("img-%06d", i), float64(i) / 7}
 			}
-			c.Scores = []Score{{stage, stages.Measure{}, values}}
+			c.Scores = []Score{{stage, stages.Measure{}, values.items()}}
 			r.Cells = append(r.Cells, c)
 		}
 	}
@@ -149,7 +150,7 @@ func TestManyImagesFit(t *testing.T) {
 				for i := range values {
 					values[i] = Value{fmt.Sprintf("n01440764/ILSVRC2012_val_%08d", i), math.Sqrt(float64(i+method)) / 15}
 				}
-				c.Scores = []Score{{score, stages.Measure{}, values}}
+				c.Scores = []Score{{score, stages.Measure{}, values.items()}}
 				r.Cells = append(r.Cells, c)
 			}
 		}

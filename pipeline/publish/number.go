@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// digits is how many significant digits are published.
-const digits = 9
+// Significant digits that are published of a mean or a table's number, and of the score of an item.
+const (
+	digits     = 9
+	itemDigits = 6
+)
 
-// round returns x as it's published.
-func round(x float64) float64 { return roundTo(x, digits) }
-
+// roundTo returns x with so many significant digits, as it's published.
 func roundTo(x float64, digits int) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0 // -0 is written like 0
@@ -25,8 +26,8 @@ func roundTo(x float64, digits int) float64 {
 	return y
 }
 
-// format writes a number for a CSV file: nothing where it's undefined.
-func format(x float64) string { return string(appendNumber(nil, x, digits)) }
+// format writes a number with so many significant digits: nothing where it's undefined.
+func format(x float64, digits int) string { return string(appendNumber(nil, x, digits)) }
 
 func appendNumber(b []byte, x float64, digits int) []byte {
 	if math.IsNaN(x) {
@@ -45,9 +46,9 @@ func formatJSON(x float64) json.RawMessage {
 	case math.IsNaN(x):
 		return json.RawMessage("null")
 	case math.IsInf(x, 0):
-		return json.RawMessage(strconv.Quote(format(x)))
+		return json.RawMessage(strconv.Quote(format(x, digits)))
 	}
-	return json.RawMessage(format(x))
+	return json.RawMessage(format(x, digits))
 }
 
 // parse reads what format wrote.
@@ -59,28 +60,29 @@ func parse(s string) (float64, bool) {
 	return x, err == nil && !math.IsNaN(x)
 }
 
-// within reports how far a new number is from a published one, and whether
-// that's within the tolerance. Undefined and infinite equal only themselves.
-func within(published, now, tolerance float64) (deviation float64, ok bool) {
-	published, now = round(published), round(now)
+// within returns the distance of a run's number from one that was published with so many digits, and reports whether
+// it is within the tolerance. Undefined and infinite equal only themselves.
+func within(published, now, tolerance float64, digits int) (deviation float64, ok bool) {
+	published = roundTo(published, digits)
 	switch {
-	case math.IsNaN(published) && math.IsNaN(now), published == now:
+	case math.IsNaN(published) && math.IsNaN(now), published == roundTo(now, digits):
 		return 0, true
 	case math.IsNaN(published) || math.IsNaN(now):
 		return math.Inf(1), false
 	}
-	d := math.Abs(published - now)
+	d := math.Abs(published - roundTo(now, 9))
+	if digits < 9 && published != 0 { // what rounding took away doesn't count
+		tolerance += math.Pow10(int(math.Floor(math.Log10(math.Abs(published))))-digits+1) / 2
+	}
 	// The slack is for the last bit of the subtraction.
 	return d, !math.IsInf(d, 0) && d <= tolerance*(1+1e-9)
 }
 
-// mean averages the defined values. The sum is compensated (Neumaier 1974), so
-// that the order of the items can't be seen in the published digits. Without
-// defined values it is undefined.
-func mean(values Items) (mean float64, undefined int) {
+// mean averages the defined values. The sum is compensated (Neumaier 1974), so that the published digits don't depend
+// on the order of the items. Without defined values it is undefined.
+func mean(values []float64) (mean float64, undefined int) {
 	var sum, lost float64
-	for i := range values.Len() {
-		x := values.Value(i)
+	for _, x := range values {
 		if math.IsNaN(x) {
 			undefined++
 			continue
@@ -96,7 +98,7 @@ func mean(values Items) (mean float64, undefined int) {
 	if math.IsNaN(lost) { // an infinite value
 		lost = 0
 	}
-	n := values.Len() - undefined
+	n := len(values) - undefined
 	if n == 0 {
 		return math.NaN(), undefined
 	}
@@ -111,4 +113,20 @@ func brief(x float64, digits int) string {
 	s := strconv.FormatFloat(x, 'g', digits, 64)
 	s = strings.Replace(s, "e-0", "e-", 1)
 	return strings.Replace(s, "e+0", "e+", 1)
+}
+
+// decimals writes a published number with so many digits after the point: nothing where it's undefined.
+func decimals(text string, digits int) string {
+	x, ok := parse(text)
+	switch {
+	case !ok:
+		return inline(text)
+	case math.IsNaN(x):
+		return ""
+	}
+	s := strconv.FormatFloat(x, 'f', digits, 64)
+	if strings.Trim(s, "-0.") == "" {
+		s = strings.TrimPrefix(s, "-")
+	}
+	return s
 }

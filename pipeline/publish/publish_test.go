@@ -421,7 +421,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("names: %v", names)
 	}
 	put(t, dir, "tables/.publish-1", "")
-	if list, _ := List(dir); len(list) != len(names)+1 {
+	if list, _ := Files(dir); len(list) != len(names)+1 {
 		t.Errorf("what an interrupted run left isn't listed: %v", list)
 	}
 }
@@ -545,7 +545,7 @@ func TestManyCellsOfAStage(t *testing.T) {
 			Name: "t[model=" + id + "]", Stage: "t", Coord: coord, N: -1, Definition: stages.Sum([]byte(id)),
 			Tables:  []Table{{"table", table}, {"more", table}},
 			Figures: []Figure{{"figure", "svg", "", []byte("<svg></svg>")}},
-			Scores:  []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"a", math.NaN()}}}, {"q", stages.Measure{}, Values{{"b", math.Inf(-1)}, {"a", 0}}}},
+			Scores:  []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"a", math.NaN()}}.items()}, {"q", stages.Measure{}, Values{{"b", math.Inf(-1)}, {"a", 0}}.items()}},
 		})
 	}
 	dir, got := fresh(t, &r)
@@ -577,7 +577,7 @@ func BenchmarkVerify(b *testing.B) {
 	for i := range 10000 {
 		r.Cells = append(r.Cells, Cell{
 			Name: fmt.Sprintf("c[x=%d]", i), Stage: "c", Coord: []stages.Coord{{Axis: "x", ID: fmt.Sprint(i)}}, Params: []byte(`{"steps":3,"a":"b"}`),
-			Scores: []Score{{"c", stages.Measure{}, Values{{"a", 1}}}},
+			Scores: []Score{{"c", stages.Measure{}, Values{{"a", 1}}.items()}},
 		})
 	}
 	dir := b.TempDir()
@@ -595,9 +595,9 @@ func BenchmarkVerify(b *testing.B) {
 // and whatever the order of the items.
 func TestNewItems(t *testing.T) {
 	r := &Review{Name: "x", Cells: []Cell{
-		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}}}},
-		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}}, Definition: stages.Sum([]byte("t")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}}}}},
-		{Name: "t[k=0]", Stage: "t", N: 2, Coord: []stages.Coord{{Axis: "k", ID: "0"}}, Definition: stages.Sum([]byte("u")), Scores: []Score{{"p", stages.Measure{}, Values{{"a,\"", 1}, {"b", -1}}}}},
+		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}.items()}}},
+		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}}, Definition: stages.Sum([]byte("t")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}}.items()}}},
+		{Name: "t[k=0]", Stage: "t", N: 2, Coord: []stages.Coord{{Axis: "k", ID: "0"}}, Definition: stages.Sum([]byte("u")), Scores: []Score{{"p", stages.Measure{}, Values{{"a,\"", 1}, {"b", -1}}.items()}}},
 	}}
 	dir := t.TempDir()
 	v := write(t, dir, r)

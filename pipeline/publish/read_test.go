@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -14,19 +15,19 @@ func TestNumbers(t *testing.T) {
 		0: "0", 1: "1", 0.1: "0.1", 1.0 / 3: "0.333333333", 2e9 / 3: "666666667", 1e20: "1e+20", -1.5e-7: "-1.5e-07", 1e-4: "0.0001",
 		100: "100", 123456789012: "123456789000", math.Inf(1): "+Inf", math.MaxFloat64: "1.79769313e+308",
 	} {
-		if got := format(x); got != want {
+		if got := format(x, digits); got != want {
 			t.Errorf("format(%g) = %s, want %s", x, got, want)
 		}
 	}
-	if format(math.NaN()) != "" || format(math.Copysign(0, -1)) != "0" {
+	if format(math.NaN(), digits) != "" || format(math.Copysign(0, -1), digits) != "0" {
 		t.Error("undefined or minus zero is written wrongly")
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 10000 {
 		x := math.Float64frombits(rng.Uint64())
-		s := format(x)
+		s := format(x, digits)
 		y, ok := parse(s)
-		if !ok || format(y) != s {
+		if !ok || format(y, digits) != s {
 			t.Fatalf("%g is written as %s, and read as %g", x, s, y)
 		}
 		if !math.IsNaN(x) && !math.IsInf(y, 0) && !(math.Abs(x-y) <= 6e-9*math.Abs(x)) && !(math.Abs(x) <= 1e-300) {
@@ -49,24 +50,24 @@ func TestWithin(t *testing.T) {
 		{1, 1, 0, true}, {1, 1 + 1e-12, 0, true}, {1, 1 + 1e-8, 0, false}, {0.1, 0.2, 0.1, true}, {0.1, 0.2, 0.0999, false},
 		{nan, nan, 0, true}, {nan, 0, 9, false}, {0, nan, 9, false}, {inf, inf, 0, true}, {inf, -inf, inf, false}, {inf, 1, 1e9, false},
 	} {
-		if _, ok := within(c.a, c.b, c.tolerance); ok != c.ok {
+		if _, ok := within(c.a, c.b, c.tolerance, digits); ok != c.ok {
 			t.Errorf("within(%g, %g, %g) = %v", c.a, c.b, c.tolerance, ok)
 		}
 	}
 }
 
 func TestMean(t *testing.T) {
-	values := Values{{"a", 1e16}, {"b", 1}, {"c", -1e16}, {"d", math.NaN()}, {"e", 2}}
+	values := []float64{1e16, 1, -1e16, math.NaN(), 2}
 	for range 20 {
 		rand.New(rand.NewPCG(1, 1)).Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
 		if m, undefined := mean(values); m != 0.75 || undefined != 1 {
 			t.Errorf("mean %g, %d undefined", m, undefined)
 		}
 	}
-	if m, undefined := mean(Values{{"a", math.NaN()}}); !math.IsNaN(m) || undefined != 1 {
+	if m, undefined := mean([]float64{math.NaN()}); !math.IsNaN(m) || undefined != 1 {
 		t.Errorf("the mean of nothing is %g", m)
 	}
-	if m, _ := mean(Values{{"a", math.Inf(1)}, {"b", 1}}); !math.IsInf(m, 1) {
+	if m, _ := mean([]float64{math.Inf(1), 1}); !math.IsInf(m, 1) {
 		t.Errorf("the mean with an infinite value is %g", m)
 	}
 }
@@ -183,28 +184,28 @@ func FuzzRead(f *testing.F) {
 			text := want.encode()
 			again := readLines(text)
 			if len(again) != 1 || again[0].raw+"\n" != string(text) {
-				t.Fatalf("%q is read from\n%q\nand written as\n%q", l.cell, l.raw, text)
+				t.Fatalf("%q is read from\n%q\nand written as\n%q", l.Cell, l.raw, text)
 			}
 		}
-		rows, _ := readSheet(b)
-		for _, r := range rows {
-			if len(r.fields.columns) != len(r.fields.values) {
-				t.Fatalf("%q are the values of %q", r.fields.values, r.fields.columns)
+		for _, r := range readTable(b) {
+			if len(r.columns) != len(r.values) {
+				t.Fatalf("%q are the values of %q", r.values, r.columns)
 			}
 		}
 		if lines := readItems(b); len(lines) > 0 {
-			var first []*itemLine // those that one file has
+			var first []*ItemLine // those that one file has
 			for _, l := range lines {
-				if slices.Equal(l.ids, lines[0].ids) {
+				if slices.Equal(l.IDs, lines[0].IDs) {
 					first = append(first, l)
 				}
 			}
-			if again := readItems(encodeItems(first)); len(again) != len(first) || !slices.Equal(again[0].values, first[0].values) {
+			text := encodeItems(first)
+			if again := readItems(text); len(again) != len(first) || !bytes.Equal(encodeItems(again), text) {
 				t.Fatalf("%d lines of items are read again as %d", len(first), len(again))
 			}
 		}
 		for _, p := range readPassages(b) {
-			if again := readPassages([]byte(p.String())); len(again) != 1 || again[0] != p {
+			if again := readPassages([]byte(p.String())); len(again) != 1 || *again[0] != *p {
 				t.Fatalf("text %+v is read again as %+v", p, again)
 			}
 		}

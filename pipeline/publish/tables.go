@@ -2,85 +2,266 @@ package publish
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// outputs lists the outputs of a folder, in the order of the cells and, within
-// one, of its ports.
-func (m *merge) outputs(folder string) []output {
-	var out []output
-	add := func(c *Cell, port string) {
-		if o := (output{folder, c.Stage, port}); c.State == Done && !slices.Contains(out, o) {
-			out = append(out, o)
-		}
-	}
-	for _, c := range m.cells {
-		if folder == "items" {
-			for _, s := range c.Scores {
-				add(c, s.Port)
-			}
-		} else {
-			for _, t := range c.Tables {
-				add(c, t.Port)
-			}
-		}
-	}
-	return out
+// keySeparator is between the keys of a row that has several.
+const keySeparator = "\x00"
+
+// get returns the text in a column, "" for none.
+func (r *Record) get(column string) string {
+	s, _ := r.lookup(column)
+	return s
 }
 
-// mergeTables makes tables/*.csv: one file an output port, the tables of all
-// cells of the stage below each other.
+func (r *Record) lookup(column string) (string, bool) {
+	if i := slices.Index(r.columns, column); i >= 0 {
+		return r.values[i], true
+	}
+	return "", false
+}
+
+// number returns the number in a column, NaN where it's undefined.
+func (r *Record) number(column string) (float64, bool) {
+	s, ok := r.lookup(column)
+	if !ok {
+		return 0, false
+	}
+	return parse(s)
+}
+
+// String tells rows apart, whatever the order of their columns.
+func (r *Record) String() string {
+	pairs := make([]string, len(r.columns))
+	for i, c := range r.columns {
+		pairs[i] = fmt.Sprintf("%q:%q", c, r.values[i])
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, " ")
+}
+
+func (r *Record) key() string {
+	keys := make([]string, len(r.block.Keys))
+	for i, k := range r.block.Keys {
+		keys[i] = r.get(k)
+	}
+	return strings.Join(keys, keySeparator)
+}
+
+// usable reports whether there is a number, or nothing, wherever there should be one.
+func (r *Record) usable() bool {
+	return !slices.ContainsFunc(r.block.Numbers, func(n stages.Column) bool {
+		_, ok := r.number(n.Name)
+		return !ok
+	})
+}
+
+func (r *Record) compare(now *Record, p *report) bool {
+	ok := true
+	for _, n := range now.block.Numbers {
+		old, _ := r.number(n.Name)
+		new, _ := now.number(n.Name)
+		near := p.number(number{now.key(), n.Name, now.block.label + "." + n.Name, n.Tolerance, digits}, old, new)
+		ok = ok && near
+	}
+	if ok && p != nil {
+		p.reproduced.Rows++
+	}
+	return ok
+}
+
+func (r *Record) published(now *Record) *Record {
+	p := *now
+	p.pos, p.values = r.pos, slices.Clone(now.values)
+	for _, n := range now.block.Numbers {
+		x, _ := r.number(n.Name)
+		p.values[slices.Index(p.columns, n.Name)] = format(x, digits)
+	}
+	return &p
+}
+
+// mergeTables merges tables/*.csv: a file an output, the tables of all cells of the stage below each other.
 func (m *merge) mergeTables() {
-	for _, o := range m.outputs("tables") {
-		s := m.newSheet(o)
-		s.count = func(c *Counts) { c.Rows++ }
-		label := scoreName(o.stage, o.port)
-		if o.port == "table" {
-			label = o.stage
+	for _, o := range m.outputs {
+		if o.folder != "tables" {
+			continue
 		}
-		s.column = func(number string) string { return label + "." + number }
-		for _, c := range m.cells {
-			for i := range c.Tables {
-				if t := &c.Tables[i]; c.State == Done && c.Stage == o.stage && t.Port == o.port {
-					s.add(c, t.Table, m.r.Order)
+		s, now := m.sheet(o)
+		published := map[at][]*Record{}
+		for i, r := range m.disk.tables[s.File] {
+			r.pos, r.Cell = i, s.owner(r)
+			r.block = s.Blocks[r.Cell]
+			published[at{cell: r.Cell}] = append(published[at{cell: r.Cell}], r)
+		}
+		for _, g := range mergeFile(m, s.File, published, now) {
+			m.report(g.report)
+			for _, r := range g.rows {
+				if r.Old = g.old; r.Old {
+					s.Extra = append(s.Extra, r.columns...)
 				}
 			}
+			if !g.old && s.Blocks[g.cell].reordered(g.rows) {
+				slices.SortStableFunc(g.rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
+			}
+			s.Records = append(s.Records, g.rows...)
 		}
-		s.name()
-		m.mergeSheet(s)
-		m.files[s.file] = s.encode()
-		m.sheets = append(m.sheets, s)
+		s.Extra = slices.DeleteFunc(distinct(s.Extra), func(c string) bool { return slices.Contains(s.named(), c) })
+		slices.Sort(s.Extra)
+		m.out.Sheets = append(m.out.Sheets, s)
 	}
 }
 
-// add adds a table. Its rows are sorted by the ids in them, unless their order is a
-// result, so that they stay where they are when the experiment reorders an axis.
-func (s *sheet) add(c *Cell, t stages.Table, order stages.Order) {
-	b := &block{cell: c, title: t.Title, ranked: t.Ranked, keys: t.Keys, numbers: t.Numbers}
-	for _, r := range t.Rows {
-		b.rows = append(b.rows, blockRow{r.Keys, r.Numbers})
+// sheet returns the form of an output's table, and the rows that finished cells have in it.
+func (m *merge) sheet(o output) (*Sheet, []group[*Record]) {
+	s := &Sheet{File: m.names[o] + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
+	label := scoreName(o.stage, o.port)
+	if o.port == "table" {
+		label = o.stage
 	}
-	if !b.ranked {
-		slices.SortStableFunc(b.rows, func(x, y blockRow) int {
-			for i, k := range b.keys {
-				if c := cmp.Compare(x.keys[i], y.keys[i]); order[k] != nil && c != 0 {
+	var cells []*Cell
+	var tables []stages.Table
+	for _, c := range m.cells {
+		if c.Stage != o.stage {
+			continue
+		}
+		for _, at := range c.Coord {
+			s.axes = append(s.axes, at.Axis)
+		}
+		i := slices.IndexFunc(c.Tables, func(t Table) bool { return t.Port == o.port })
+		if c.State != Done || i < 0 {
+			continue
+		}
+		t := c.Tables[i].Table
+		cells, tables = append(cells, c), append(tables, t)
+		s.Blocks[c.Name] = &Block{t.Ranked, t.Keys, t.Numbers, label}
+		if t.Title != "" {
+			s.Titles = append(s.Titles, t.Title)
+		}
+		s.Keys = append(s.Keys, t.Keys...)
+		for _, n := range t.Numbers {
+			if !slices.Contains(s.named(), n.Name) {
+				s.Numbers = append(s.Numbers, n)
+			}
+		}
+	}
+	slices.Sort(s.axes)
+	s.axes, s.Keys, s.Titles = slices.Compact(s.axes), distinct(s.Keys), distinct(s.Titles)
+	for _, axis := range s.axes { // one that goes by the name of another column becomes "cell.axis"
+		for slices.Contains(s.named(), axis) {
+			axis = "cell." + axis
+		}
+		s.Axes = append(s.Axes, axis)
+	}
+	var now []group[*Record]
+	for i, c := range cells {
+		now = append(now, group[*Record]{at: at{cell: c.Name}, rows: s.records(c, tables[i], m.run.Order)})
+	}
+	return s, now
+}
+
+// named lists the columns that don't only rows of an earlier run have.
+func (s *Sheet) named() []string {
+	columns := slices.Concat(s.Axes, s.Keys)
+	for _, n := range s.Numbers {
+		columns = append(columns, n.Name)
+	}
+	return columns
+}
+
+// owner returns the name of the cell that a record belongs to, "" if it has no column for an axis.
+func (s *Sheet) owner(r *Record) string {
+	if len(s.axes) == 0 {
+		return s.Stage
+	}
+	var at []string
+	for i, column := range s.Axes {
+		id, ok := r.lookup(column)
+		if !ok {
+			return ""
+		}
+		at = append(at, s.axes[i]+"="+id)
+	}
+	return s.Stage + "[" + strings.Join(at, ",") + "]"
+}
+
+// records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a result, so
+// that they stay where they are when the experiment reorders an axis.
+func (s *Sheet) records(c *Cell, t stages.Table, order stages.Order) []*Record {
+	var columns, at []string
+	for i, axis := range s.axes {
+		if k := slices.IndexFunc(c.Coord, func(at stages.Coord) bool { return at.Axis == axis }); k >= 0 {
+			columns, at = append(columns, s.Axes[i]), append(at, c.Coord[k].ID)
+		}
+	}
+	columns = append(columns, t.Keys...)
+	for _, n := range t.Numbers {
+		columns = append(columns, n.Name)
+	}
+	rows := slices.Clone(t.Rows)
+	if !t.Ranked {
+		slices.SortStableFunc(rows, func(x, y stages.Row) int {
+			for i, k := range t.Keys {
+				if c := cmp.Compare(x.Keys[i], y.Keys[i]); order[k] != nil && c != 0 {
 					return c
 				}
 			}
 			return 0
 		})
 	}
-	for _, k := range t.Keys {
-		if !slices.Contains(s.keys, k) {
-			s.keys = append(s.keys, k)
+	var out []*Record
+	for _, row := range rows {
+		values := slices.Clone(at)
+		for _, k := range row.Keys {
+			values = append(values, Field(k))
+		}
+		for _, x := range row.Numbers {
+			values = append(values, format(float64(x), digits))
+		}
+		out = append(out, &Record{Cell: c.Name, block: s.Blocks[c.Name], columns: columns, values: values, pos: -1})
+	}
+	return out
+}
+
+// reordered reports whether rows may stand as they do on disk although the run has another order: all of them were
+// published, and what changed places is as good as equal in some column.
+func (b *Block) reordered(rows []*Record) bool {
+	inOrder := slices.IsSortedFunc(rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
+	if !b.Ranked || inOrder || len(rows) > 2000 {
+		return false
+	}
+	for i, x := range rows {
+		for _, y := range rows[i+1:] {
+			tie := slices.ContainsFunc(b.Numbers, func(n stages.Column) bool {
+				u, _ := x.number(n.Name)
+				v, _ := y.number(n.Name)
+				_, ok := within(u, v, 2*n.Tolerance, digits)
+				return ok && n.Tolerance > 0
+			})
+			if x.pos < 0 || y.pos < 0 || y.pos < x.pos && !tie {
+				return false
+			}
 		}
 	}
-	for _, n := range t.Numbers {
-		if !slices.Contains(s.keys, n.Name) && !slices.Contains(s.numbers, n.Name) {
-			s.numbers = append(s.numbers, n.Name)
+	return true
+}
+
+// Shown returns the rows as the experiment orders cells and ids, but for those whose order is a result.
+func (f *Folder) Shown(s *Sheet) []*Record {
+	rows := slices.Clone(s.Records)
+	slices.SortStableFunc(rows, func(x, y *Record) int {
+		if c := f.compareShown(x.Cell, y.Cell); c != 0 || x.block == nil || x.block.Ranked {
+			return c
 		}
-	}
-	s.blocks = append(s.blocks, b)
+		for _, k := range x.block.Keys {
+			if c := f.Order.Compare(k, x.get(k), y.get(k)); c != 0 && f.Order[k] != nil {
+				return c
+			}
+		}
+		return 0
+	})
+	return rows
 }

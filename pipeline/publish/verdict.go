@@ -3,14 +3,14 @@ package publish
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 )
 
-// A Verdict says how a run compares with what was published before it.
+// A Verdict tells how a run compares with what was published before it.
 type Verdict struct {
+	Answer     string      // the first sentence of README.md's answer; empty where there is none of this run
 	Reproduced Counts      // claims that the run confirms
 	Deviations []Deviation // of the claims, by column
 	Differs    []Row       // claims outside their tolerance
@@ -49,7 +49,7 @@ type Row struct {
 	Cell string // empty for a whole file
 	Rows int
 
-	// The rest is set for claims that differ, and then says what differs most.
+	// The rest is set for claims that differ, and is of the one that differs most.
 	Item      string // the item, or the keys of a table's row
 	Column    string
 	Old, New  string
@@ -60,16 +60,16 @@ type Row struct {
 // OK reports that nothing differs: every claim was reproduced.
 func (v Verdict) OK() bool { return len(v.Differs) == 0 }
 
-// Current reports that the folder says exactly what the run says: every claim
+// Current reports that the folder has exactly what the run has: every claim
 // was reproduced, and nothing else is or should be there.
 func (v Verdict) Current() bool {
-	return v.OK() && len(v.New) == 0 && len(v.Rewritten) == 0 && len(v.Removed) == 0 && len(v.Kept) == 0
+	return v.OK() && len(v.New)+len(v.Rewritten)+len(v.Removed)+len(v.Kept) == 0
 }
 
 // listed is how many cells or differences are spelled out.
 const listed = 20
 
-// String tells the verdict in a few lines, the last of them without a newline.
+// String returns the verdict in a few lines, the last of them without a newline.
 func (v Verdict) String() string {
 	var lines []string
 	if c := v.Reproduced.String(); c != "" {
@@ -89,7 +89,8 @@ func (v Verdict) String() string {
 		name string
 		rows []Row
 	}{
-		{"new", v.New}, {would + "rewritten", v.Rewritten}, {would + "removed", v.Removed}, {"left as they were, something failed", v.Kept},
+		{"new", v.New}, {would + "rewritten", v.Rewritten}, {would + "removed", v.Removed},
+		{"left as they were, something failed", v.Kept},
 	} {
 		if len(part.rows) > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s", part.name, summary(part.rows)))
@@ -102,37 +103,24 @@ func (v Verdict) String() string {
 		}
 		lines = append(lines, "differs: "+r.String())
 	}
-	if len(lines) == 0 {
-		return "nothing to publish"
-	}
-	return strings.Join(lines, "\n")
+	return cmp.Or(strings.Join(lines, "\n"), "nothing to publish")
 }
 
-// String tells a difference: auc[method=rise] mean 0.123 → 0.124 (tolerance 1e-4).
+// String returns a difference in words: auc[method=rise] mean 0.123 → 0.124 (tolerance 1e-4).
 func (r Row) String() string {
-	what := r.Cell
-	if r.Cell == "" {
-		what = r.File
-	}
+	s := cmp.Or(r.Cell, r.File)
 	if r.Column == "" {
-		return what
+		return s
 	}
 	if r.Item != "" {
-		what += " " + r.Item
+		s += " " + r.Item
 	}
-	s := fmt.Sprintf("%s %s %s → %s", what, r.Column, orUndefined(r.Old), orUndefined(r.New))
+	s += fmt.Sprintf(" %s %s → %s", r.Column, cmp.Or(r.Old, "undefined"), cmp.Or(r.New, "undefined"))
 	if !math.IsInf(r.Deviation, 0) {
 		s += fmt.Sprintf(" (tolerance %s)", brief(r.Tolerance, 3))
 	}
 	if r.Rows > 1 {
 		s += fmt.Sprintf(", and %d more rows in %s", r.Rows-1, r.File)
-	}
-	return s
-}
-
-func orUndefined(s string) string {
-	if s == "" {
-		return "undefined"
 	}
 	return s
 }
@@ -165,127 +153,27 @@ func count(n int, one, many string) string {
 func summary(rows []Row) string {
 	n := 0
 	var names []string
-	seen := map[string]bool{}
 	for _, r := range rows {
 		n += r.Rows
-		name := r.Cell
-		if name == "" {
-			name = r.File
-		}
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
+		names = append(names, cmp.Or(r.Cell, r.File))
 	}
-	more := ""
-	if len(names) > 3 {
-		more = fmt.Sprintf(" and %d more", len(names)-3)
-		names = names[:3]
-	}
-	return count(n, "row", "rows") + " of " + strings.Join(names, ", ") + more
+	return count(n, "row", "rows") + " of " + some(distinct(names), 3)
 }
 
-// cellsOf returns the names of the cells in rows.
-func cellsOf(rows []Row) map[string]bool {
-	names := map[string]bool{}
-	for _, r := range rows {
-		names[r.Cell] = true
-	}
-	return names
+// distinct returns the first of each name.
+func distinct(names []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(names, func(s string) bool {
+		was := seen[s]
+		seen[s] = true
+		return was
+	})
 }
 
-type outcome int
-
-const (
-	reproduced outcome = iota
-	differs
-	added
-	rewritten
-	removed
-	kept
-)
-
-// tally collects outcomes row by row.
-type tally struct {
-	counts     Counts
-	rows       [kept + 1]map[[3]string]*Row // by file, cell and column
-	deviations map[string]*Deviation
-}
-
-func newTally() *tally {
-	t := &tally{deviations: map[string]*Deviation{}}
-	for i := range t.rows {
-		t.rows[i] = map[[3]string]*Row{}
+// some joins the first n names of a list.
+func some(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
 	}
-	return t
-}
-
-// add counts one row, or r.Rows of them. Of those that differ in the same
-// column, the one farthest off is shown.
-func (t *tally) add(o outcome, r Row) {
-	r.Rows = max(r.Rows, 1)
-	key := [3]string{r.File, r.Cell, r.Column}
-	old, ok := t.rows[o][key]
-	if !ok {
-		t.rows[o][key] = &r
-		return
-	}
-	r.Rows += old.Rows
-	if r.Deviation > old.Deviation {
-		*old = r
-	} else {
-		old.Rows = r.Rows
-	}
-}
-
-// deviation notes how far a claim is off.
-func (t *tally) deviation(column string, d, tolerance float64) {
-	v, ok := t.deviations[column]
-	if !ok {
-		v = &Deviation{Column: column}
-		t.deviations[column] = v
-	}
-	v.Rows++
-	v.Largest = max(v.Largest, d)
-	v.Tolerance = max(v.Tolerance, tolerance)
-}
-
-// join adds another tally, of other files.
-func (t *tally) join(o *tally) {
-	c := o.counts
-	t.counts.Scores += c.Scores
-	t.counts.Items += c.Items
-	t.counts.Rows += c.Rows
-	t.counts.Figures += c.Figures
-	t.counts.Texts += c.Texts
-	t.counts.Cells += c.Cells
-	for i := range o.rows {
-		maps.Copy(t.rows[i], o.rows[i])
-	}
-	for column, d := range o.deviations {
-		t.deviation(column, d.Largest, d.Tolerance)
-		t.deviations[column].Rows += d.Rows - 1
-	}
-}
-
-func (t *tally) verdict() Verdict {
-	v := Verdict{Reproduced: t.counts}
-	for _, d := range t.deviations {
-		v.Deviations = append(v.Deviations, *d)
-	}
-	slices.SortFunc(v.Deviations, func(a, b Deviation) int { return cmp.Compare(a.Column, b.Column) })
-	for o, rows := range map[outcome]*[]Row{differs: &v.Differs, added: &v.New, rewritten: &v.Rewritten, removed: &v.Removed, kept: &v.Kept} {
-		for _, r := range t.rows[o] {
-			*rows = append(*rows, *r)
-		}
-		slices.SortFunc(*rows, func(a, b Row) int {
-			return cmp.Or(cmp.Compare(place(a.File), place(b.File)), cmp.Compare(a.File, b.File), cmp.Compare(a.Cell, b.Cell), cmp.Compare(a.Column, b.Column))
-		})
-	}
-	return v
-}
-
-// place puts the files in the order in which they explain each other.
-func place(file string) int {
-	return slices.IndexFunc([]string{"cells/", "items/", "tables/", "figures/", ""}, func(p string) bool { return strings.HasPrefix(file, p) })
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }

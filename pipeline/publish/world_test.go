@@ -73,7 +73,7 @@ func (w *world) review() *Review {
 			for i := range w.items {
 				values = append(values, Value{fmt.Sprintf("img-%02d", i), w.score(m, i)})
 			}
-			auc.Scores = []Score{{"auc", stages.Measure{Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: tolerance}, values}}
+			auc.Scores = []Score{{"auc", stages.Measure{Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: tolerance}, values.items()}}
 		}
 		r.Cells = append(r.Cells, maps, auc)
 	}
@@ -151,7 +151,23 @@ func (w *world) picture() []byte {
 }
 
 func (w *world) drawing() []byte {
-	return fmt.Appendf(nil, "<svg><path d=\"M0 0L10 %s\" stroke=\"#a0b1c2\"/></svg>\n", format(5+float64(w.grey)/4))
+	return fmt.Appendf(nil, "<svg><path d=\"M0 0L10 %s\" stroke=\"#a0b1c2\"/></svg>\n", format(5+float64(w.grey)/4, digits))
+}
+
+// Values are items in memory.
+type Values []Value
+
+// A Value is the score of one item, NaN where it's undefined.
+type Value struct {
+	ID    string
+	Value float64
+}
+
+func (v Values) items() (items Items) {
+	for _, x := range v {
+		items.IDs, items.Values = append(items.IDs, x.ID), append(items.Values, x.Value)
+	}
+	return items
 }
 
 // folder reads all of a folder, whatever is in it.

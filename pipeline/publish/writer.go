@@ -15,15 +15,10 @@ import (
 
 // writer changes a folder, file by file, and never what a link in it leads to.
 type writer struct {
-	dir  string
-	root *os.Root // nil until it's needed
-	step func(what string) error
-	disk disk
-}
-
-// A disk makes the files that a writer writes.
-type disk interface {
-	create(root *os.Root, name string) (file, error)
+	dir    string
+	root   *os.Root                // nil until it's needed
+	at     func(what string) error // called before each system call that changes the folder
+	create func(root *os.Root, name string) (file, error)
 }
 
 type file interface {
@@ -32,14 +27,22 @@ type file interface {
 	Close() error
 }
 
-// realDisk is the disk of every writer outside tests.
-type realDisk struct{}
-
-func (realDisk) create(root *os.Root, name string) (file, error) {
+func createFile(root *os.Root, name string) (file, error) {
 	return root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
-// open opens the folder, and makes it where it's missing and make says so.
+func newWriter(dir string, o Options) *writer {
+	w := &writer{dir: dir, at: o.step, create: o.create}
+	if w.at == nil {
+		w.at = func(string) error { return nil }
+	}
+	if w.create == nil {
+		w.create = createFile
+	}
+	return w
+}
+
+// open opens the folder. A missing one is made, or stays missing: then there is no error and no root.
 func (w *writer) open(make bool) error {
 	if w.root != nil {
 		return nil
@@ -63,11 +66,15 @@ func (w *writer) close() {
 	}
 }
 
-func (w *writer) at(what string) error {
-	if w.step == nil {
-		return nil
+// remove removes a file. Another run may have done so before.
+func (w *writer) remove(name string) error {
+	if err := w.at("remove " + name); err != nil {
+		return err
 	}
-	return w.step(what)
+	if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // sweep removes what an interrupted run left.
@@ -75,76 +82,65 @@ func (w *writer) sweep() error {
 	if err := w.open(false); w.root == nil {
 		return err
 	}
-	for _, sub := range subFolders {
-		entries, err := entriesOf(w.root, sub.name)
+	for _, dir := range subFolders() {
+		entries, err := entriesOf(w.root, dir)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			if e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) {
-				continue
-			}
-			if err := w.at("sweep " + e.Name()); err != nil {
-				return err
-			}
-			if err := w.root.Remove(path.Join(sub.name, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+			if !e.IsDir() && strings.HasPrefix(e.Name(), tempPrefix) {
+				if err := w.remove(path.Join(dir, e.Name())); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// write brings the folder to m. Lines in cells/ come last: they make claims of what is
-// in the other files, so none may speak of a file that an interrupted run left behind.
-func (w *writer) write(m *merge) error {
-	if len(m.verdict.Changed) == 0 {
+// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other files, so
+// none may speak of a file that an interrupted run left behind.
+func (w *writer) write(c *change) error {
+	if len(c.verdict.Changed) == 0 {
 		return nil
 	}
 	last := func(name string) int {
 		switch {
 		case strings.HasPrefix(name, "cells/"):
 			return 3
-		case slices.Contains(m.stale, name):
+		case slices.Contains(c.stale, name):
 			return 2
 		case name == "README.md":
 			return 1
 		}
 		return 0
 	}
-	names := slices.Clone(m.verdict.Changed)
+	names := slices.Clone(c.verdict.Changed)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(last(a), last(b)) })
 	for _, name := range names {
-		if !slices.Contains(m.stale, name) {
-			if err := w.replace(name, m.files[name]); err != nil {
-				return err
-			}
-			continue
+		var err error
+		if slices.Contains(c.stale, name) {
+			err = w.remove(name)
+		} else {
+			err = w.replace(name, c.files[name])
 		}
-		if err := w.at("remove " + name); err != nil {
-			return err
-		}
-		if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return err
 		}
 	}
-	for _, sub := range subFolders[1:] {
+	for _, dir := range subFolders()[1:] {
 		// Empty folders don't exist for git, so they shouldn't for us.
-		if _, err := w.root.Lstat(sub.name); err != nil {
-			continue
-		}
-		if entries, err := entriesOf(w.root, sub.name); err == nil && len(entries) == 0 {
-			if err := w.at("remove " + sub.name); err != nil {
+		if entries, err := entriesOf(w.root, dir); err == nil && len(entries) == 0 {
+			if err := w.at("remove " + dir); err != nil {
 				return err
 			}
-			w.root.Remove(sub.name) // another run may have put something there
+			w.root.Remove(dir) // unless it's missing, or another run has put something there
 		}
 	}
 	return nil
 }
 
-// replace writes a file beside its place and renames it. Another run may sweep
-// the file away before that, so it's tried again.
+// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried again.
 func (w *writer) replace(name string, b []byte) error {
 	for try := 1; ; try++ {
 		err := w.replaceOnce(name, b)
@@ -168,7 +164,7 @@ func (w *writer) replaceOnce(name string, b []byte) error {
 		return err
 	}
 	temp := path.Join(path.Dir(name), fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
-	f, err := w.disk.create(w.root, temp)
+	f, err := w.create(w.root, temp)
 	if err != nil {
 		return err
 	}
@@ -178,8 +174,7 @@ func (w *writer) replaceOnce(name string, b []byte) error {
 		return err
 	}
 	if _, err = f.Write(b); err == nil {
-		// Renamed before its bytes are on the disk, it could be empty after a power cut.
-		err = f.Sync()
+		err = f.Sync() // renamed before its bytes are on the disk, it could be empty after a power cut
 	}
 	if e := f.Close(); err == nil {
 		err = e

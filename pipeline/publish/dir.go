@@ -1,0 +1,222 @@
+package publish
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/runexp/runexp/stages"
+)
+
+const (
+	readLimit  = 64 << 20 // bytes of a file that may be ours
+	tempPrefix = ".publish-"
+)
+
+// openRoot opens a folder, through which nothing outside it can be reached.
+func openRoot(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is %s, not a folder", dir, stages.Kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// list returns the names of the files in a review folder that may be ours, relative to it and with slashes, sorted,
+// and those that an interrupted run left. What stands in the place of a file or folder of ours and isn't one is an
+// error: neither is anything beyond a link read or written, nor is a link replaced.
+func list(root *os.Root) ([]string, error) {
+	var names []string
+	for _, dir := range subFolders() {
+		entries, err := entriesOf(root, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			temp := isTemp(name)
+			switch {
+			case !temp && name != attributesFile && rendererOf(name) == nil:
+			case e.Type().IsRegular():
+				names = append(names, name)
+			case !temp:
+				return nil, notOurs(root, name, e.Type())
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// isTemp reports whether a file is one that an interrupted run left.
+func isTemp(name string) bool { return strings.HasPrefix(path.Base(name), tempPrefix) }
+
+// entriesOf lists one of our folders; none where it's missing.
+func entriesOf(root *os.Root, name string) ([]fs.DirEntry, error) {
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, notOurs(root, name, info.Mode())
+	}
+	return fs.ReadDir(root.FS(), name)
+}
+
+func notOurs(root *os.Root, name string, mode fs.FileMode) error {
+	return fmt.Errorf("%s is %s, which runexp didn't put there: remove it, or publish elsewhere",
+		filepath.Join(root.Name(), filepath.FromSlash(name)), stages.Kind(mode))
+}
+
+// each calls do for the files that list returns. A missing folder has none; one that is removed meanwhile is skipped.
+func each(dir string, do func(name string, f *os.File) error) error {
+	root, err := openRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer root.Close()
+	names, err := list(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := with(root, name, do); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// with opens a file of a review folder for reading.
+func with(root *os.Root, name string, do func(name string, f *os.File) error) error {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		f, err = stages.Regular(f)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return do(name, f)
+}
+
+// A File is one file of a review folder.
+type File struct {
+	Name   string // relative to the folder, with slashes
+	Digest stages.Digest
+}
+
+// Files lists the files of the review folder dir that may be ours and those that an interrupted run left. A run that
+// finds them as an earlier one left them has nothing to publish.
+func Files(dir string) ([]File, error) {
+	var files []File
+	err := each(dir, func(name string, f *os.File) error {
+		h := sha256.New()
+		_, err := io.Copy(h, f)
+		files = append(files, File{name, stages.Digest(h.Sum(nil))})
+		return err
+	})
+	return files, err
+}
+
+// readFolder reads the files of a review folder that may be ours.
+func readFolder(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := each(dir, func(name string, f *os.File) (err error) {
+		if !isTemp(name) {
+			files[name], err = read(f)
+		}
+		return err
+	})
+	return files, err
+}
+
+// read returns nil for a file that's too large to be ours: it will be rewritten, or left alone.
+func read(f *os.File) ([]byte, error) {
+	if info, err := f.Stat(); err != nil || info.Size() > readLimit {
+		return nil, err
+	}
+	return stages.ReadAll(f, readLimit)
+}
+
+// A ForeignError is the error for a folder that isn't empty and has nothing in it
+// that runexp wrote: whatever it is, it's no review folder.
+type ForeignError struct {
+	Dir  string
+	Some []string // of what is in it
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("the folder %s holds other files (%s) and nothing that runexp published: name a new or an empty one",
+		e.Dir, strings.Join(e.Some, ", "))
+}
+
+// Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark, and where
+// our files and folders go there's nothing else. Its last element must not be a link.
+func Check(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is %s, not a folder: name another", dir, stages.Kind(info.Mode()))
+	}
+	all, err := os.ReadDir(dir) // before the others, since another run may be writing the first file of ours
+	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return isTemp(e.Name()) })
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	ours := errors.New("a file of ours")
+	err = each(dir, func(name string, f *os.File) error {
+		if b, err := read(f); err == nil && !isTemp(name) && readFiles(map[string][]byte{name: b}).ours[name] {
+			return ours
+		}
+		return nil
+	})
+	if err == ours {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	e := &ForeignError{Dir: dir}
+	for _, entry := range all[:min(3, len(all))] {
+		e.Some = append(e.Some, strconv.Quote(entry.Name()))
+	}
+	if len(all) > 3 {
+		e.Some = append(e.Some, "…")
+	}
+	return e
+}
+
+// escape makes a name fit for a file: what experiments may call things stays as
+// it is.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' && i > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "~%02x", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,202 @@
+package publish
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A claim is a row, picture or text on disk, or what a run has in its place.
+type claim[T any] interface {
+	key() string                   // what tells it from the other rows that its cell has in the file
+	usable() bool                  // whether it claims anything: it can be read, and is of the run's definition
+	compare(now T, r *report) bool // whether now reproduces it
+	published(now T) T             // now, as far as it isn't the run's to say, with the values of the claim
+	String() string                // equal for equal claims
+}
+
+// A standing is what the lines on disk make of a cell's rows, figures and texts, which don't carry definitions.
+type standing int8
+
+const (
+	unclaimed standing = iota // no line has the run's definition: they are rewritten
+	contested                 // lines of two branches have different ones: what doesn't hold is rewritten
+	claimed
+)
+
+// mergeRows pairs the rows that a finished cell has in a file with those that are published there, by their keys, and
+// returns the rows to publish: a claim has the published values, whether it holds or not, anything else the run's.
+func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
+	byKey := map[string][]T{}
+	for _, p := range published {
+		byKey[p.key()] = append(byKey[p.key()], p)
+	}
+	out := make([]T, 0, len(now))
+	current := map[string]bool{}
+	for _, n := range now {
+		k := n.key()
+		current[k] = true
+		i := choose(s, byKey[k], n)
+		if i < 0 {
+			r.add(addedOr(rewritten, len(byKey[k]) > 0), Row{})
+			out = append(out, n)
+			continue
+		}
+		p := byKey[k][i]
+		p.compare(n, r)
+		out = append(out, p.published(n))
+		byKey[k] = slices.Delete(byKey[k], i, i+1) // the run may have several rows with this key
+	}
+	for _, p := range published {
+		switch k := p.key(); {
+		case current[k]: // rewritten, or a second claim about a row
+		case s != claimed || !p.usable():
+			r.add(removed, Row{})
+		default:
+			current[k] = true
+			r.gone(k)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// choose returns the index of the claim about a row: of one that holds, else of the first, and -1 for none.
+func choose[T claim[T]](s standing, published []T, now T) int {
+	if s == unclaimed {
+		return -1
+	}
+	if i := slices.IndexFunc(published, func(p T) bool { return p.usable() && p.compare(now, nil) }); i >= 0 || s == contested {
+		return i
+	}
+	return slices.IndexFunc(published, T.usable)
+}
+
+// addedOr returns o where something was there before, else added.
+func addedOr(o outcome, before bool) outcome {
+	if before {
+		return o
+	}
+	return added
+}
+
+// An at names the rows that are compared with each other: those of a cell and, in README.md, a port.
+type at struct{ cell, port string }
+
+func (a at) compare(b at) int {
+	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port))
+}
+
+// A group is what one cell has in one file.
+type group[T any] struct {
+	at
+	rows   []T
+	old    bool    // of an earlier run
+	report *report // that isn't among those of the merge yet
+}
+
+// mergeFile merges what finished cells have in a file with what is published there, and adds what of the other cells
+// stays.
+func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []group[T]) []group[T] {
+	for i := range now {
+		g := &now[i]
+		g.report = &report{file: file, cell: g.cell}
+		g.rows = mergeRows(m.standing(g.cell), g.report, published[g.at], g.rows)
+		delete(published, g.at)
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(published), at.compare) {
+		r := &report{file: file, cell: a.cell}
+		m.reports = append(m.reports, r)
+		if !m.keeps(a.cell) {
+			r.add(removed, Row{Rows: len(published[a])})
+			continue
+		}
+		seen := map[string]bool{}
+		rows := slices.DeleteFunc(published[a], func(p T) bool {
+			was := seen[p.String()]
+			seen[p.String()] = true
+			return was
+		})
+		r.add(kept, Row{Rows: len(rows)})
+		now = append(now, group[T]{at: a, rows: rows, old: true})
+	}
+	slices.SortStableFunc(now, func(a, b group[T]) int { return a.at.compare(b.at) })
+	return now
+}
+
+// merge is one comparison of a folder with a review.
+type merge struct {
+	run         *Review
+	disk        *disk
+	cells       []*Cell             // by name
+	finished    map[string]*Cell    // by name
+	forced      map[string]bool     // names of cells that have no claims
+	names       map[output]string   // of the files of outputs, without their endings
+	outputs     []output            // of finished cells
+	definitions map[string][]string // on disk, by cell
+	out         *Folder
+	items       []itemFile // the largest first
+	reports     []*report
+}
+
+// mergeFolder merges what is on disk with a review, in which the cells in forced have no claims.
+func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
+	m := &merge{run: r, disk: d, forced: forced, finished: map[string]*Cell{}, definitions: map[string][]string{}}
+	m.out = &Folder{
+		Name: r.Name, Title: r.Title, Experiment: r.Experiment, Command: r.Command, Publish: r.Publish,
+		Narrowed: r.Narrowed, Order: r.Order, place: map[string]int{},
+	}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		m.out.place[c.Name] = i
+		m.cells = append(m.cells, c)
+	}
+	slices.SortStableFunc(m.cells, func(a, b *Cell) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range m.cells {
+		switch c.State {
+		case Done:
+			m.finished[c.Name] = c
+		case Failed:
+			m.out.Failed = append(m.out.Failed, c.Name)
+		case Blocked:
+			m.out.Blocked = append(m.out.Blocked, c.Name)
+		}
+	}
+	m.names, m.outputs = outputs(m.cells)
+	for _, lines := range d.lines {
+		for _, l := range lines {
+			if !slices.Contains(m.definitions[l.Cell], l.Definition) {
+				m.definitions[l.Cell] = append(m.definitions[l.Cell], l.Definition)
+			}
+		}
+	}
+	m.mergeLines()
+	m.mergeItems()
+	m.mergeTables()
+	if err := m.mergePictures(); err != nil {
+		return nil, err
+	}
+	m.mergePassages()
+	return m, nil
+}
+
+// partial reports whether something failed: nothing is removed then.
+func (m *merge) partial() bool { return len(m.finished) < len(m.cells) }
+
+// standing returns that of a finished cell.
+func (m *merge) standing(cell string) standing {
+	definitions := m.definitions[cell]
+	switch {
+	case m.forced[cell] || !slices.Contains(definitions, m.finished[cell].Definition.Short()):
+		return unclaimed
+	case len(definitions) > 1:
+		return contested
+	}
+	return claimed
+}
+
+// keeps reports whether what is published of a cell that isn't compared stays: the cell may come back once nothing
+// fails any more. Rows whose cell has no line claim nothing.
+func (m *merge) keeps(cell string) bool {
+	return m.partial() && m.finished[cell] == nil && m.definitions[cell] != nil
+}

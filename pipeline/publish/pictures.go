@@ -1,0 +1,133 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/draw"
+	"math"
+	"path"
+	"slices"
+)
+
+func (p *Picture) key() string    { return "" }
+func (p *Picture) usable() bool   { return p.readable }
+func (p *Picture) String() string { return p.File }
+
+func (p *Picture) compare(now *Picture, r *report) bool {
+	off, d, tolerance := unlike(p.File, p.Data, now.Data)
+	switch {
+	case r == nil:
+	case off == "":
+		r.reproduced.Figures++
+	default:
+		r.add(differs, Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
+	}
+	return off == ""
+}
+
+func (p *Picture) published(now *Picture) *Picture {
+	return &Picture{File: now.File, Stage: now.Stage, Cell: now.Cell, Caption: p.Caption, Data: p.Data}
+}
+
+// mergePictures merges figures/*: one file a cell and port.
+func (m *merge) mergePictures() error {
+	for _, c := range m.cells {
+		if c.State != Done {
+			continue
+		}
+		for _, f := range c.Figures {
+			file, sep := m.names[output{"figures", c.Stage, f.Port}], "."
+			for _, at := range c.Coord {
+				file += sep + escape(at.Axis) + "=" + escape(at.ID)
+				sep = ","
+			}
+			now := &Picture{File: file + "." + f.Ext, Stage: c.Stage, Cell: c.Name, Caption: f.Caption}
+			var err error
+			if now.Data, err = addMark(now.File, f.Data, mark{f.Caption}); err != nil {
+				return fmt.Errorf("figure %q of %s: %w", f.Port, c.Name, err)
+			}
+			published := map[at][]*Picture{}
+			if p := m.disk.pictures[now.File]; p != nil {
+				published[at{cell: c.Name}] = []*Picture{p}
+			}
+			for _, g := range mergeFile(m, now.File, published, []group[*Picture]{{at: at{cell: c.Name}, rows: []*Picture{now}}}) {
+				m.report(g.report)
+				m.out.Pictures = append(m.out.Pictures, g.rows...)
+			}
+		}
+	}
+	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int { return m.out.compareShown(a.Cell, b.Cell) })
+	return nil
+}
+
+// A picture is reproduced if it has the same size, at most one pixel in a hundred is off by more than farOff in some
+// channel (of 255), and the channels are off by at most meanOff on average. That allows a colour that was rounded the
+// other way and the edge of a line, not another map.
+const (
+	farOff   = 8
+	farShare = 0.01
+	meanOff  = 1.0
+
+	// svgTolerance is how far a number in an SVG may be off: half a pixel.
+	svgTolerance = 0.5
+)
+
+// unlike returns in words how two files of a picture differ, with the size of the difference in grey levels of 255 or
+// units of an SVG and what's tolerated; "" if they don't.
+func unlike(file string, published, now []byte) (words string, deviation, tolerance float64) {
+	if bytes.Equal(published, now) {
+		return "", 0, 0
+	}
+	if path.Ext(file) == ".svg" {
+		half := func(string, string) float64 { return svgTolerance }
+		if d, ok := alike(svgNumber, svgBody(published), svgBody(now), half); ok {
+			return "", d, svgTolerance
+		}
+		return "another drawing", math.Inf(1), svgTolerance
+	}
+	a, err1 := decodePNG(published)
+	b, err2 := decodePNG(now)
+	if err1 != nil || err2 != nil {
+		return "unreadable", math.Inf(1), 0
+	}
+	if a.Bounds().Size() != b.Bounds().Size() {
+		return fmt.Sprintf("%v pixels instead of %v", b.Bounds().Size(), a.Bounds().Size()), math.Inf(1), 0
+	}
+	mean, far := pixels(a, b)
+	switch {
+	case far > farShare:
+		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", brief(100*far, 2), farOff)
+		return words, math.Inf(1), 0
+	case mean > meanOff:
+		return fmt.Sprintf("off by %s of 255 on average", brief(mean, 2)), mean, meanOff
+	}
+	return "", mean, meanOff
+}
+
+// pixels returns the mean absolute difference of the channels (red, green, blue
+// and alpha, of 255), and the share of pixels that are far off.
+func pixels(a, b image.Image) (mean, far float64) {
+	x, y := rgba(a), rgba(b)
+	sum, count := 0, 0
+	for i := 0; i+3 < len(x.Pix); i += 4 {
+		worst := 0
+		for j := i; j < i+4; j++ {
+			d := int(x.Pix[j]) - int(y.Pix[j])
+			d = max(d, -d)
+			worst = max(worst, d)
+			sum += d
+		}
+		if worst > farOff {
+			count++
+		}
+	}
+	n := max(len(x.Pix), 1)
+	return float64(sum) / float64(n), float64(count) / float64(max(n/4, 1))
+}
+
+func rgba(p image.Image) *image.RGBA {
+	out := image.NewRGBA(image.Rectangle{Max: p.Bounds().Size()})
+	draw.Draw(out, out.Rect, p, p.Bounds().Min, draw.Src)
+	return out
+}

@@ -1,0 +1,124 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A renderer writes one kind of file of a review folder. It reads nothing but the model.
+type renderer struct {
+	name   string
+	files  []pattern // that are its own
+	render func(f *Folder, add func(name string, b []byte))
+
+	// read adds what is in a file of the renderer to d, and reports whether the file shows that runexp wrote it. It is
+	// nil where nothing is read back.
+	read func(d *disk, name string, b []byte) bool
+}
+
+// A pattern names files as [path.Match] does, with git's attributes for them.
+type pattern struct{ glob, attributes string }
+
+// renderers lists all renderers by name: another one is a file render_<name>.go and a line here.
+var renderers = []renderer{
+	cellsRenderer,
+	experimentRenderer,
+	figuresRenderer,
+	itemsRenderer,
+	readmeRenderer,
+	tablesRenderer,
+}
+
+// render returns the files of a folder.
+func render(f *Folder) map[string][]byte {
+	files := map[string][]byte{attributesFile: gitattributes()}
+	for _, r := range renderers {
+		r.render(f, func(name string, b []byte) { files[name] = b })
+	}
+	return files
+}
+
+// rendererOf returns the renderer whose files are called like name, nil for none.
+func rendererOf(name string) *renderer {
+	i := slices.IndexFunc(renderers, func(r renderer) bool {
+		return slices.ContainsFunc(r.files, func(p pattern) bool {
+			ok, _ := path.Match(p.glob, name)
+			return ok
+		})
+	})
+	if i < 0 {
+		return nil
+	}
+	return &renderers[i]
+}
+
+const (
+	attributesFile = ".gitattributes"
+
+	// folderMark begins the first file of a review folder that is written.
+	folderMark = "# A merge keeps the lines of both branches"
+
+	// unionAttributes have git keep the lines of both sides. What people review, README.md and experiment.yaml, isn't marked as
+	// generated: hosts fold such files away.
+	unionAttributes = "merge=union linguist-generated"
+)
+
+// gitattributes returns the attributes of all files, those that are merged by lines first.
+func gitattributes() []byte {
+	var patterns []pattern
+	for _, r := range renderers {
+		patterns = append(patterns, r.files...)
+	}
+	slices.SortStableFunc(patterns, func(a, b pattern) int { return strings.Compare(b.attributes, a.attributes) })
+	var b bytes.Buffer
+	b.WriteString(folderMark + ", and the next run those that are right.\n")
+	for _, p := range patterns {
+		if p.attributes != "" {
+			fmt.Fprintf(&b, "%s %s\n", p.glob, p.attributes)
+		}
+	}
+	return b.Bytes()
+}
+
+// subFolders lists the folders of a review folder, itself first.
+func subFolders() []string {
+	dirs := []string{"."}
+	for _, r := range renderers {
+		for _, p := range r.files {
+			dirs = append(dirs, path.Dir(p.glob))
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps the lines
+// of both branches.
+type disk struct {
+	files     map[string][]byte
+	ours      map[string]bool // files that runexp wrote
+	lines     map[string][]*Line
+	itemLines map[string][]*ItemLine
+	tables    map[string][]*Record
+	pictures  map[string]*Picture
+	passages  []*Passage
+}
+
+// readFiles reads what the renderers wrote.
+func readFiles(files map[string][]byte) *disk {
+	d := &disk{
+		files: files, ours: map[string]bool{}, lines: map[string][]*Line{}, itemLines: map[string][]*ItemLine{},
+		tables: map[string][]*Record{}, pictures: map[string]*Picture{},
+	}
+	for name, b := range files {
+		if name == attributesFile {
+			d.ours[name] = bytes.Contains(b, []byte(folderMark))
+		} else if r := rendererOf(name); r != nil && r.read != nil && r.read(d, name, b) {
+			d.ours[name] = true
+		}
+	}
+	return d
+}

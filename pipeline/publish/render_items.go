@@ -1,0 +1,125 @@
+package publish
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// itemsRenderer writes items/<score>.csv: a line a cell and a column an item, which `diff` pairs.
+var itemsRenderer = renderer{
+	name:  "items",
+	files: []pattern{{"items/*.csv", unionAttributes}},
+	render: func(f *Folder, add func(name string, b []byte)) {
+		for _, file := range f.Items {
+			if file.Lines != nil {
+				add(file.Name, encodeItems(file.Lines))
+			}
+		}
+	},
+	read: func(d *disk, name string, b []byte) bool {
+		d.itemLines[name] = readItems(b)
+		return len(d.itemLines[name]) > 0 || isOldTable(b)
+	},
+}
+
+// itemHeader begins the line of ids in a file of items. No cell is called so.
+const itemHeader = "cell/item"
+
+// undefinedItem stands for a score that is undefined. Without a text of its own it
+// couldn't be told from one that is missing.
+const undefinedItem = "undefined"
+
+func formatItem(x float64) string {
+	if math.IsNaN(x) {
+		return undefinedItem
+	}
+	return format(x, itemDigits)
+}
+
+// parseItem reads what formatItem wrote.
+func parseItem(s string) (x float64, ok bool) {
+	if s == undefinedItem {
+		return math.NaN(), true
+	}
+	x, ok = parse(s)
+	return x, ok && !math.IsNaN(x)
+}
+
+// encodeItems writes lines with the same items.
+func encodeItems(lines []*ItemLine) []byte {
+	return encodeCSV(func(yield func([]string) bool) {
+		yield(slices.Concat([]string{itemHeader}, lines[0].IDs))
+		for _, l := range lines {
+			fields := append(make([]string, 0, len(l.Values)+1), l.Cell)
+			for _, x := range l.Values {
+				fields = append(fields, formatItem(x))
+			}
+			yield(fields)
+		}
+	})
+}
+
+// readItems reads what encodeItems wrote, skipping whatever else is there. A union of two branches' files may have two
+// headers: each holds for what follows it.
+func readItems(b []byte) []*ItemLine {
+	var lines []*ItemLine
+	var ids []string
+	for fields := range readCSV(b) {
+		if fields[0] == itemHeader {
+			if !slices.Equal(ids, fields[1:]) {
+				ids = fields[1:]
+			}
+			continue
+		}
+		if len(ids) == 0 || len(fields) != len(ids)+1 {
+			continue
+		}
+		l := &ItemLine{Cell: fields[0], IDs: ids}
+		for i, s := range fields[1:] {
+			x, ok := parseItem(s)
+			switch {
+			case !ok && len(l.Values) == i: // the first that can't be read
+				l.IDs = slices.Clone(ids[:i])
+			case ok && len(l.Values) < i:
+				l.IDs = append(l.IDs, ids[i])
+			}
+			if ok {
+				l.Values = append(l.Values, x)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// items returns the scores of the items in the files of an output called name.
+func (d *disk) items(name string) map[at][]item {
+	rows := map[at][]item{}
+	for _, file := range slices.Sorted(maps.Keys(d.itemLines)) {
+		if !isItemFile(file, name) {
+			continue
+		}
+		for _, l := range d.itemLines[file] {
+			a := at{cell: l.Cell}
+			for i, id := range l.IDs {
+				rows[a] = append(rows[a], item{id: id, value: l.Values[i]})
+			}
+		}
+	}
+	return rows
+}
+
+// isItemFile reports whether a file has lines of the score whose file is called name: escaped names have no @.
+func isItemFile(file, name string) bool {
+	base, ok := strings.CutSuffix(file, ".csv")
+	base, _, _ = strings.Cut(base, "@")
+	return ok && base == name
+}
+
+func itemsDigest(ids []string) string {
+	return stages.Sum(encodeCSV(slices.Values([][]string{ids}))).Short()[:8]
+}

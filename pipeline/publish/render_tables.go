@@ -1,0 +1,60 @@
+package publish
+
+import "slices"
+
+// tablesRenderer writes tables/*.csv: axes, keys and numbers, a row a line.
+var tablesRenderer = renderer{
+	name:  "tables",
+	files: []pattern{{"tables/*.csv", unionAttributes}},
+	render: func(f *Folder, add func(name string, b []byte)) {
+		for _, s := range f.Sheets {
+			add(s.File, encodeTable(s))
+		}
+	},
+	read: func(d *disk, name string, b []byte) bool {
+		d.tables[name] = readTable(b)
+		return isOldTable(b) // lines in cells/ name the others
+	},
+}
+
+func encodeTable(s *Sheet) []byte {
+	columns := s.Columns()
+	return encodeCSV(func(yield func([]string) bool) {
+		yield(columns)
+		for _, r := range s.Records {
+			fields := make([]string, len(columns))
+			for i, c := range columns {
+				fields[i] = r.get(c)
+			}
+			yield(fields)
+		}
+	})
+}
+
+// oldDefinition ends the header of a table as it was written when each row had its cell's definition.
+const oldDefinition = "definition"
+
+// isOldTable reports whether a CSV file was written then.
+func isOldTable(b []byte) bool {
+	for fields := range readCSV(b) {
+		return len(fields) > 1 && fields[len(fields)-1] == oldDefinition
+	}
+	return false
+}
+
+// readTable reads what encodeTable wrote, skipping whatever else is there. A union of two branches' files may have two
+// headers: each holds for what follows it.
+func readTable(b []byte) (records []*Record) {
+	var header []string
+	for fields := range readCSV(b) {
+		if _, number := parse(fields[len(fields)-1]); header == nil || fields[0] == header[0] && !number {
+			header = slices.Clip(fields)
+		} else if n := len(header); len(fields) == n {
+			if header[n-1] == oldDefinition {
+				n--
+			}
+			records = append(records, &Record{columns: header[:n], values: fields[:n]})
+		}
+	}
+	return records
+}

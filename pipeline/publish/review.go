@@ -1,0 +1,141 @@
+package publish
+
+import (
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A Review is what a run has to publish.
+type Review struct {
+	Name, Title string
+	Experiment  []byte       // experiment.yaml, resolved
+	Command     string       // how to reproduce it: "runexp run experiments/x.yaml"
+	Cells       []Cell       // every declared cell, in the order in which README.md shows them
+	Publish     []string     // names of the published stages, in the order of README.md
+	Narrowed    []string     // in words, what was left out or overridden; empty for the file as it stands
+	Order       stages.Order // of every axis: its ids as the experiment writes them
+}
+
+// A State tells how a cell ended.
+type State int
+
+const (
+	Done    State = iota
+	Failed        // it ran and gave no result
+	Blocked       // it didn't run: something it needs failed, or the run was stopped
+)
+
+// A Cell is one stage at one combination of axes, and what it has to publish.
+type Cell struct {
+	Name       string // maps[method=ig,model=vgg]
+	Stage      string // the stage's name in the experiment
+	Coord      []stages.Coord
+	State      State
+	Definition stages.Digest
+	Params     []byte // a JSON object with sorted keys; nil for none
+	N          int    // items, -1 for a cell that makes a value
+	MadeBy     string // "cpu, ONNX Runtime 1.24.1"; empty where nothing depends on it
+
+	Scores  []Score
+	Tables  []Table
+	Figures []Figure
+	Texts   []Text
+}
+
+// A Score is an output port of scores.
+type Score struct {
+	Port    string
+	Measure stages.Measure
+	Items   Items
+}
+
+// Items are the scores of all items.
+type Items struct {
+	IDs    []string
+	Values []float64 // NaN where it's undefined
+}
+
+// A Table is an output port that carries a table.
+type Table struct {
+	Port  string
+	Table stages.Table
+}
+
+// A Figure is an output port that carries a picture.
+type Figure struct {
+	Port    string
+	Ext     string // png or svg
+	Caption string // one line
+	Data    []byte
+}
+
+// A Text is an output port that carries Markdown.
+type Text struct {
+	Port     string
+	Markdown string
+}
+
+// An output names a port of a stage, and the sub-folder of its files.
+type output struct{ folder, stage, port string }
+
+// outputs returns the names of the files of all outputs, without their endings, and lists the outputs of finished
+// cells in the order of the cells and of their ports. A port called like its stage or like its type isn't spelled out.
+func outputs(cells []*Cell) (names map[output]string, finished []output) {
+	names = map[output]string{}
+	users := map[string]int{}
+	listed := map[output]bool{}
+	for _, c := range cells {
+		add := func(folder, port string) {
+			o := output{folder, c.Stage, port}
+			if _, ok := names[o]; !ok {
+				names[o] = folder + "/" + baseNames(c.Stage, port)[0]
+				users[names[o]]++
+			}
+			if c.State == Done && !listed[o] {
+				listed[o] = true
+				finished = append(finished, o)
+			}
+		}
+		for _, s := range c.Scores {
+			add("items", s.Port)
+		}
+		for _, t := range c.Tables {
+			add("tables", t.Port)
+		}
+		for _, f := range c.Figures {
+			add("figures", f.Port)
+		}
+	}
+	for o, name := range names {
+		if users[name] > 1 { // a stage "pic" with a port "sic", and a stage "pic.sic"
+			names[o] = o.folder + "/" + baseNames(o.stage, o.port)[1]
+		}
+	}
+	return names, finished
+}
+
+// baseNames returns the names that the files of an output may have, without their endings: the second is for when the
+// first belongs to another output too.
+func baseNames(stage, port string) [2]string {
+	full := escape(stage) + "." + escape(port)
+	switch port {
+	case stage, "score", "scores", "table", "figure":
+		return [2]string{escape(stage), full}
+	}
+	return [2]string{full, full}
+}
+
+// scoreName names a score for people.
+func scoreName(stage, port string) string {
+	if port == stage || port == "score" || port == "scores" {
+		return stage
+	}
+	return stage + "." + port
+}
+
+// stageOf returns the stage in the name of a cell.
+func stageOf(cell string) string {
+	stage, _, _ := strings.Cut(cell, "[")
+	return stage
+}
