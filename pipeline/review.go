@@ -13,8 +13,8 @@ import (
 	"github.com/sourcegraph/conc"
 )
 
-// Publish brings the review folder dir up to date with r. command is how a reader reproduces it. done is true when the
-// folder was known to be up to date, and nothing was compared.
+// Publish brings the review folder dir up to date with r. command is how a reader reproduces it. done is true
+// when the folder was known to be up to date, and nothing was compared.
 func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Options) (v publish.Verdict, done bool, err error) {
 	var reading conc.WaitGroup
 	var before published
@@ -65,8 +65,7 @@ func (r *Result) Verify(ctx context.Context, dir string) (publish.Verdict, error
 	return publish.Verify(dir, review)
 }
 
-// publishKey names everything that decides what a review folder holds; another build may
-// write it otherwise.
+// publishKey names everything that decides what a review folder holds; another build may write it otherwise.
 func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -86,8 +85,8 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	return h.sum(), nil
 }
 
-// Review gathers what r has to publish: the scores of every stage, and the
-// tables, figures and texts of the published ones.
+// Review gathers what r has to publish: the scores of every stage, and the tables, figures and texts of the
+// published ones.
 func (r *Result) Review(ctx context.Context, command string) (*publish.Review, error) {
 	p := r.Plan
 	v := &publish.Review{
@@ -161,8 +160,8 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 	return out, nil
 }
 
-// named returns the definition of what is published under the names of items: the
-// cell's, with the names, so that a renamed image is no other claim about the old one.
+// named returns the definition of what is published under the names of items: the cell's, with the names, so
+// that a renamed image is no other claim about the old one.
 func named(definition stages.Digest, items stages.Items) (stages.Digest, error) {
 	h := newHasher("named")
 	h.digest(definition)

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Numbers that may be off: in a text those with digits after the point, since
-// whole numbers count something; in an SVG all of them but colours.
+// Numbers that may be off: in a text those with digits after the point, since whole numbers count something;
+// in an SVG all of them but colours.
 var (
 	textNumber = regexp.MustCompile(`[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?`)
 	svgNumber  = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
 )
 
-// alike reports whether two texts are equal but for what word matches, and that
-// as numbers within a tolerance that may depend on how they're written.
+// alike reports whether two texts are equal but for what word matches, and that as numbers within a tolerance
+// that may depend on how they're written.
 func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64) (deviation float64, ok bool) {
 	x, y := word.FindAllIndex(a, -1), word.FindAllIndex(b, -1)
 	if len(x) != len(y) {
@@ -45,8 +45,8 @@ func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64
 	return deviation, string(a[i:]) == string(b[j:])
 }
 
-// lastDigit returns one unit of the last digit of the coarser of two numbers:
-// what rounding may do to numbers that are next to each other.
+// lastDigit returns one unit of the last digit of the coarser of two numbers: what rounding may do to numbers
+// that are next to each other.
 func lastDigit(a, b string) float64 { return max(unit(a), unit(b)) }
 
 func unit(s string) float64 {

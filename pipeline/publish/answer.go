@@ -18,8 +18,8 @@ const listedGuesses = 6
 
 const warningMark = "> **Warning:** "
 
-// guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no answer, so
-// those that hardly do better come first, as a warning.
+// guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no
+// answer, so those that hardly do better come first, as a warning.
 func (f *Folder) guesses() []string {
 	type guess struct {
 		*Mean
@@ -67,8 +67,8 @@ func (f *Folder) answers() []*Passage {
 	})
 }
 
-// first names in a sentence who comes first in the first table of which a number has a direction: if that is one
-// number, of the places on one axis. Others have no single winner.
+// first names in a sentence who comes first in the first table of which a number has a direction: if that is
+// one number, of the places on one axis. Others have no single winner.
 func (f *Folder) first() string {
 	sheets := slices.SortedStableFunc(slices.Values(f.Sheets), func(a, b *Sheet) int {
 		return cmp.Compare(f.rank(a.Stage), f.rank(b.Stage))
@@ -86,7 +86,8 @@ func (f *Folder) first() string {
 	return ""
 }
 
-// podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are a tie.
+// podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are
+// a tie.
 func podium(s *Sheet, n stages.Column) string {
 	value := func(r *Record) float64 { x, _ := r.number(n.Name); return x }
 	rows := slices.DeleteFunc(slices.Clone(s.Records), func(r *Record) bool {
@@ -133,8 +134,8 @@ var (
 	markup      = regexp.MustCompile("\\*\\*|`|\\\\([[:punct:]])")
 )
 
-// Answer returns the first sentence of the answer as plain text, behind the first warning that it says little; "" where
-// there is no answer of this run. How scores compare with guessing is no answer.
+// Answer returns the first sentence of the answer as plain text, behind the first warning that it says
+// little; "" where there is no answer of this run. How scores compare with guessing is no answer.
 func (f *Folder) Answer() string {
 	text := ""
 	if len(f.Passages) == 0 {

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// readCSV yields the records of a CSV file. What git and interrupted editors leave, conflict markers and half a line
-// at the end, isn't among them.
+// readCSV yields the records of a CSV file. What git and interrupted editors leave, conflict markers and half
+// a line at the end, isn't among them.
 func readCSV(b []byte) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		r := csv.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]))

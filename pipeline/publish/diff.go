@@ -21,8 +21,8 @@ type Difference struct {
 	A, B    string   // the folders, as they were named
 	Added   []string // cells of B only
 	Removed []string // cells of A only
-	// Redefined counts cells whose definition changed, by stage: what was asked
-	// is another question, be it for parameters, inputs or code.
+	// Redefined counts cells whose definition changed, by stage: what was asked is another question, be it
+	// for parameters, inputs or code.
 	Redefined []StageCount
 	Params    []ParamChange
 	Scores    []ScoreChange
@@ -67,8 +67,8 @@ type RankChange struct {
 	A, B  string // the rank, or the place in the file
 }
 
-// Diff compares two review folders. Scores are paired by item, so that the
-// interval of a difference isn't widened by what all items have in common.
+// Diff compares two review folders. Scores are paired by item, so that the interval of a difference isn't
+// widened by what all items have in common.
 func Diff(a, b string) (*Difference, error) {
 	x, err := openFolder(a)
 	if err != nil {
@@ -85,14 +85,14 @@ func Diff(a, b string) (*Difference, error) {
 	return d, nil
 }
 
-// Empty reports that the folders say the same: the same cells, parameters and
-// definitions, every score to the last published digit.
+// Empty reports that the folders say the same: the same cells, parameters and definitions, every score to the
+// last published digit.
 func (d *Difference) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Redefined)+len(d.Params)+len(d.Scores)+len(d.Ranks) == 0
 }
 
-// Within reports that the folders make the same claims, and that no score is
-// farther off than its tolerance: each reproduces the other.
+// Within reports that the folders make the same claims, and that no score is farther off than its tolerance:
+// each reproduces the other.
 func (d *Difference) Within() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Redefined) == 0 &&
 		!slices.ContainsFunc(d.Scores, func(s ScoreChange) bool { return s.Unreproduced })
@@ -187,7 +187,8 @@ func object(b []byte) map[string]json.RawMessage {
 	return o
 }
 
-// scores compares the scores of cells that both have: B's with A's as a run's are with those that are published.
+// scores compares the scores of cells that both have: B's with A's as a run's are with those that are
+// published.
 func (d *Difference) scores(x, y *publishedFolder) {
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
 		a, b := x.cells[cell], y.cells[cell]
@@ -255,8 +256,8 @@ func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 	return c
 }
 
-// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order of the
-// rows.
+// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order
+// of the rows.
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
@@ -268,9 +269,9 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 	}
 }
 
-// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one the place
-// among these rows. The file doesn't tell which columns are keys; they come first, so it is the fewest columns that
-// tell all rows apart.
+// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one
+// the place among these rows. The file doesn't tell which columns are keys; they come first, so it is the
+// fewest columns that tell all rows apart.
 func places(a, b []*Record) (pa, pb map[string]string) {
 	if len(a) == 0 || len(b) == 0 {
 		return nil, nil

@@ -34,9 +34,9 @@ func openRoot(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// list returns the names of the files in a review folder that may be ours, relative to it and with slashes, sorted,
-// and those that an interrupted run left. What stands in the place of a file or folder of ours and isn't one is an
-// error: neither is anything beyond a link read or written, nor is a link replaced.
+// list returns the names of the files in a review folder that may be ours, relative to it and with slashes,
+// sorted, and those that an interrupted run left. What stands in the place of a file or folder of ours and
+// isn't one is an error: neither is anything beyond a link read or written, nor is a link replaced.
 func list(root *os.Root) ([]string, error) {
 	var names []string
 	for _, dir := range subFolders() {
@@ -82,7 +82,8 @@ func notOurs(root *os.Root, name string, mode fs.FileMode) error {
 		filepath.Join(root.Name(), filepath.FromSlash(name)), stages.Kind(mode))
 }
 
-// each calls do for the files that list returns. A missing folder has none; one that is removed meanwhile is skipped.
+// each calls do for the files that list returns. A missing folder has none; one that is removed meanwhile is
+// skipped.
 func each(dir string, do func(name string, f *os.File) error) error {
 	root, err := openRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,8 +123,8 @@ type File struct {
 	Digest stages.Digest
 }
 
-// Files lists the files of the review folder dir that may be ours and those that an interrupted run left. A run that
-// finds them as an earlier one left them has nothing to publish.
+// Files lists the files of the review folder dir that may be ours and those that an interrupted run left. A
+// run that finds them as an earlier one left them has nothing to publish.
 func Files(dir string) ([]File, error) {
 	var files []File
 	err := each(dir, func(name string, f *os.File) error {
@@ -155,8 +156,8 @@ func read(f *os.File) ([]byte, error) {
 	return stages.ReadAll(f, readLimit)
 }
 
-// A ForeignError is the error for a folder that isn't empty and has nothing in it
-// that runexp wrote: whatever it is, it's no review folder.
+// A ForeignError is the error for a folder that isn't empty and has nothing in it that runexp wrote: whatever
+// it is, it's no review folder.
 type ForeignError struct {
 	Dir  string
 	Some []string // of what is in it
@@ -167,8 +168,8 @@ func (e *ForeignError) Error() string {
 		e.Dir, strings.Join(e.Some, ", "))
 }
 
-// Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark, and where
-// our files and folders go there's nothing else. Its last element must not be a link.
+// Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark,
+// and where our files and folders go there's nothing else. Its last element must not be a link.
 func Check(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,8 +207,7 @@ func Check(dir string) error {
 	return e
 }
 
-// escape makes a name fit for a file: what experiments may call things stays as
-// it is.
+// escape makes a name fit for a file: what experiments may call things stays as it is.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Names of images and classes, titles and captions are other people's texts. In a
-// README.md they mustn't become links, pictures or code, in a CSV file no formulas,
-// and nowhere may they move the cursor or turn the line around.
+// Names of images and classes, titles and captions are other people's texts. In a README.md they mustn't
+// become links, pictures or code, in a CSV file no formulas, and nowhere may they move the cursor or turn the
+// line around.
 
 var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 
-// hidden reports whether a character shows nothing, or changes how others show. The
-// joiners are letters' business.
+// hidden reports whether a character shows nothing, or changes how others show. The joiners are letters'
+// business.
 func hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\u200c' && r != '\u200d'
 }
@@ -41,8 +41,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// inline makes a text one of a line or a table's field in Markdown, which shows it
-// as it is.
+// inline makes a text one of a line or a table's field in Markdown, which shows it as it is.
 func inline(s string) string {
 	s = visible(oneLine.Replace(s))
 	var b strings.Builder
@@ -89,9 +88,8 @@ func target(name string) string {
 
 var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
 
-// Field makes a text a field of a CSV file: hidden characters are escapes, and what a
-// spreadsheet would take for a formula begins with an apostrophe. A number stays one.
-// Different texts stay different.
+// Field makes a text a field of a CSV file: hidden characters are escapes, and what a spreadsheet would take
+// for a formula begins with an apostrophe. A number stays one. Different texts stay different.
 func Field(s string) string {
 	lines := strings.Split(strings.ReplaceAll(s, `\`, `\\`), "\n")
 	for i, line := range lines {

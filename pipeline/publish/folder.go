@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Folder is the content of a review folder as values: what is read from one on disk, and what [merge] makes of
-// that and a run's results. It is all that a renderer reads. Numbers are as published, which another processor's may
-// slightly differ from.
+// A Folder is the content of a review folder as values: what is read from one on disk, and what [merge] makes
+// of that and a run's results. It is all that a renderer reads. Numbers are as published, which another
+// processor's may slightly differ from.
 type Folder struct {
 	Name, Title string
 	Experiment  []byte       // experiment.yaml
@@ -135,7 +135,8 @@ type Passage struct {
 	Old        bool // of an earlier run
 }
 
-// compareShown orders the names of cells as README.md shows them: as in the run, and after these those that are gone.
+// compareShown orders the names of cells as README.md shows them: as in the run, and after these those that
+// are gone.
 func (f *Folder) compareShown(a, b string) int {
 	place := func(name string) int {
 		if i, ok := f.place[name]; ok {

@@ -11,9 +11,8 @@ const (
 	confidence = 0.95
 )
 
-// interval returns the mean of paired differences and its bootstrap interval
-// (percentiles, Efron 1979). One difference has no interval: low and high are
-// NaN. The random numbers are the same every time.
+// interval returns the mean of paired differences and its bootstrap interval (percentiles, Efron 1979). One
+// difference has no interval: low and high are NaN. The random numbers are the same every time.
 func interval(diffs []float64) (mean, low, high float64) {
 	n := len(diffs)
 	for _, d := range diffs {

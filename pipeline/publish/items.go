@@ -91,8 +91,8 @@ type itemFile struct {
 	reports []*report
 }
 
-// addItems adds the files that the items of one score go to. Cells with the items of the first one share the file
-// called like the score; those with other items have files of their own, named by these.
+// addItems adds the files that the items of one score go to. Cells with the items of the first one share the
+// file called like the score; those with other items have files of their own, named by these.
 func (m *merge) addItems(name, label string, groups []group[item]) {
 	files := map[string]*itemFile{}
 	var ids []string // of the first cell
@@ -122,8 +122,8 @@ func (m *merge) addItems(name, label string, groups []group[item]) {
 	}
 }
 
-// linesOf makes lines of a cell's items: several where it has one more than once, as two branches leave it. Lines with
-// the items of known share them.
+// linesOf makes lines of a cell's items: several where it has one more than once, as two branches leave it.
+// Lines with the items of known share them.
 func linesOf(cell string, rows []item, known []string) []*ItemLine {
 	slices.SortStableFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
 	var lines []*ItemLine
@@ -146,14 +146,15 @@ func linesOf(cell string, rows []item, known []string) []*ItemLine {
 	return lines
 }
 
-// add adds a file of items and leaves the largest in the store, so that no more than a folder's worth is in memory.
+// add adds a file of items and leaves the largest in the store, so that no more than a folder's worth is in
+// memory.
 func (m *merge) add(f itemFile) {
 	m.items = append(m.items, f)
 	m.leaveLargest(budget)
 }
 
-// leaveLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for the others
-// to fit into room.
+// leaveLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for
+// the others to fit into room.
 func (m *merge) leaveLargest(room int) {
 	slices.SortStableFunc(m.items, func(a, b itemFile) int {
 		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.Name, b.Name))

@@ -15,7 +15,8 @@ type claim[T any] interface {
 	String() string                // equal for equal claims
 }
 
-// A standing is what the lines on disk make of a cell's rows, figures and texts, which don't carry definitions.
+// A standing is what the lines on disk make of a cell's rows, figures and texts, which don't carry
+// definitions.
 type standing int8
 
 const (
@@ -24,8 +25,9 @@ const (
 	claimed
 )
 
-// mergeRows pairs the rows that a finished cell has in a file with those that are published there, by their keys, and
-// returns the rows to publish: a claim has the published values, whether it holds or not, anything else the run's.
+// mergeRows pairs the rows that a finished cell has in a file with those that are published there, by their
+// keys, and returns the rows to publish: a claim has the published values, whether it holds or not, anything
+// else the run's.
 func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 	byKey := map[string][]T{}
 	for _, p := range published {
@@ -95,8 +97,8 @@ type group[T any] struct {
 	report *report // that isn't among those of the merge yet
 }
 
-// mergeFile merges what finished cells have in a file with what is published there, and adds what of the other cells
-// stays.
+// mergeFile merges what finished cells have in a file with what is published there, and adds what of the
+// other cells stays.
 func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []group[T]) []group[T] {
 	for i := range now {
 		g := &now[i]
@@ -195,8 +197,8 @@ func (m *merge) standing(cell string) standing {
 	return claimed
 }
 
-// keeps reports whether what is published of a cell that isn't compared stays: the cell may come back once nothing
-// fails any more. Rows whose cell has no line claim nothing.
+// keeps reports whether what is published of a cell that isn't compared stays: the cell may come back once
+// nothing fails any more. Rows whose cell has no line claim nothing.
 func (m *merge) keeps(cell string) bool {
 	return m.partial() && m.finished[cell] == nil && m.definitions[cell] != nil
 }

@@ -60,8 +60,8 @@ func parse(s string) (float64, bool) {
 	return x, err == nil && !math.IsNaN(x)
 }
 
-// within returns the distance of a run's number from one that was published with so many digits, and reports whether
-// it is within the tolerance. Undefined and infinite equal only themselves.
+// within returns the distance of a run's number from one that was published with so many digits, and reports
+// whether it is within the tolerance. Undefined and infinite equal only themselves.
 func within(published, now, tolerance float64, digits int) (deviation float64, ok bool) {
 	published = roundTo(published, digits)
 	switch {
@@ -78,8 +78,8 @@ func within(published, now, tolerance float64, digits int) (deviation float64, o
 	return d, !math.IsInf(d, 0) && d <= tolerance*(1+1e-9)
 }
 
-// mean averages the defined values. The sum is compensated (Neumaier 1974), so that the published digits don't depend
-// on the order of the items. Without defined values it is undefined.
+// mean averages the defined values. The sum is compensated (Neumaier 1974), so that the published digits
+// don't depend on the order of the items. Without defined values it is undefined.
 func mean(values []float64) (mean float64, undefined int) {
 	var sum, lost float64
 	for _, x := range values {

@@ -61,9 +61,9 @@ func (m *merge) mergePictures() error {
 	return nil
 }
 
-// A picture is reproduced if it has the same size, at most one pixel in a hundred is off by more than farOff in some
-// channel (of 255), and the channels are off by at most meanOff on average. That allows a colour that was rounded the
-// other way and the edge of a line, not another map.
+// A picture is reproduced if it has the same size, at most one pixel in a hundred is off by more than farOff
+// in some channel (of 255), and the channels are off by at most meanOff on average. That allows a colour that
+// was rounded the other way and the edge of a line, not another map.
 const (
 	farOff   = 8
 	farShare = 0.01
@@ -73,8 +73,8 @@ const (
 	svgTolerance = 0.5
 )
 
-// unlike returns in words how two files of a picture differ, with the size of the difference in grey levels of 255 or
-// units of an SVG and what's tolerated; "" if they don't.
+// unlike returns in words how two files of a picture differ, with the size of the difference in grey levels
+// of 255 or units of an SVG and what's tolerated; "" if they don't.
 func unlike(file string, published, now []byte) (words string, deviation, tolerance float64) {
 	if bytes.Equal(published, now) {
 		return "", 0, 0
@@ -105,8 +105,8 @@ func unlike(file string, published, now []byte) (words string, deviation, tolera
 	return "", mean, meanOff
 }
 
-// pixels returns the mean absolute difference of the channels (red, green, blue
-// and alpha, of 255), and the share of pixels that are far off.
+// pixels returns the mean absolute difference of the channels (red, green, blue and alpha, of 255), and the
+// share of pixels that are far off.
 func pixels(a, b image.Image) (mean, far float64) {
 	x, y := rgba(a), rgba(b)
 	sum, count := 0, 0

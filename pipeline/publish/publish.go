@@ -1,27 +1,28 @@
-// Package publish keeps review folders: the small, stable text and pictures of an experiment that people read in a pull
-// request. Data goes through three seams:
+// Package publish keeps review folders: the small, stable text and pictures of an experiment that people read
+// in a pull request. Data goes through three seams:
 //
-//   - The model: a run's results (review.go) and the files on disk (dir.go, and the read function of each render_*.go)
-//     become values of the same types (folder.go).
-//   - Merge: what a finished cell has in a file is paired with what is published there by one mechanism (merge.go), which
-//     lines, items, tables, pictures and texts use (cells.go, items.go, tables.go, pictures.go, passages.go; the
-//     comparisons are in number.go and alike.go). Reports of it (report.go) add up to the verdict (verdict.go).
-//   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and nothing
-//     else knows it. writer.go brings the folder up to date.
+//   - The model: a run's results (review.go) and the files on disk (dir.go, and the read function of each
+//     render_*.go) become values of the same types (folder.go).
+//   - Merge: what a finished cell has in a file is paired with what is published there by one mechanism
+//     (merge.go), which lines, items, tables, pictures and texts use (cells.go, items.go, tables.go,
+//     pictures.go, passages.go; the comparisons are in number.go and alike.go). Reports of it (report.go) add
+//     up to the verdict (verdict.go).
+//   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and
+//     nothing else knows it. writer.go brings the folder up to date.
 //
-// [Diff] pairs and compares two folders by the same mechanism (diff.go, interval.go) and writes what it finds as text
-// (diff_text.go).
+// [Diff] pairs and compares two folders by the same mechanism (diff.go, interval.go) and writes what it finds
+// as text (diff_text.go).
 //
-// A folder is rewritten by definition and compared by value. Definitions stand in cells/ alone, one a cell, so that rows
-// of the other files change only when their values do.
+// A folder is rewritten by definition and compared by value. Definitions stand in cells/ alone, one a cell,
+// so that rows of the other files change only when their values do.
 //
-//   - A claim is a row, figure or text on disk of a cell that has the same definition in cells/ as in the run. It stays
-//     as it is, and the run reproduces it, or not: then it differs.
+//   - A claim is a row, figure or text on disk of a cell that has the same definition in cells/ as in the
+//     run. It stays as it is, and the run reproduces it, or not: then it differs.
 //   - Whatever is of another definition, or can't be read, is rewritten exactly.
 //   - What belongs to no cell any more is removed, unless something failed.
 //
-// README.md is made from what ends up in the folder, never from a run's own slightly different numbers, so a colleague on
-// another processor sees no change.
+// README.md is made from what ends up in the folder, never from a run's own slightly different numbers, so a
+// colleague on another processor sees no change.
 package publish
 
 import (
@@ -44,9 +45,9 @@ type Options struct {
 	create func(root *os.Root, name string) (file, error) // for tests: of a disk that loses its power
 }
 
-// Write brings the review folder dir up to date with r and returns how the two compare. It writes only files whose
-// bytes change, each to a temporary file which is then renamed: interrupted at any moment and called again, it leaves
-// the same folder. Claims that differ stay, unless o.Accept is set.
+// Write brings the review folder dir up to date with r and returns how the two compare. It writes only files
+// whose bytes change, each to a temporary file which is then renamed: interrupted at any moment and called
+// again, it leaves the same folder. Claims that differ stay, unless o.Accept is set.
 func Write(dir string, r *Review, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
@@ -98,7 +99,8 @@ type change struct {
 	verdict Verdict
 }
 
-// compare compares a folder's files with a review. The cells in forced have no claims, whatever their definitions.
+// compare compares a folder's files with a review. The cells in forced have no claims, whatever their
+// definitions.
 func compare(files map[string][]byte, r *Review, forced map[string]bool) (*change, error) {
 	disk := readFiles(files)
 	m, err := mergeFolder(disk, r, forced)

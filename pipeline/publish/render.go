@@ -14,8 +14,8 @@ type renderer struct {
 	files  []pattern // that are its own
 	render func(f *Folder, add func(name string, b []byte))
 
-	// read adds what is in a file of the renderer to d, and reports whether the file shows that runexp wrote it. It is
-	// nil where nothing is read back.
+	// read adds what is in a file of the renderer to d, and reports whether the file shows that runexp wrote
+	// it. It is nil where nothing is read back.
 	read func(d *disk, name string, b []byte) bool
 }
 
@@ -61,8 +61,8 @@ const (
 	// folderMark begins the first file of a review folder that is written.
 	folderMark = "# A merge keeps the lines of both branches"
 
-	// unionAttributes have git keep the lines of both sides. What people review, README.md and experiment.yaml, isn't marked as
-	// generated: hosts fold such files away.
+	// unionAttributes have git keep the lines of both sides. What people review, README.md and
+	// experiment.yaml, isn't marked as generated: hosts fold such files away.
 	unionAttributes = "merge=union linguist-generated"
 )
 
@@ -95,8 +95,8 @@ func subFolders() []string {
 	return slices.Compact(dirs)
 }
 
-// A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps the lines
-// of both branches.
+// A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps
+// the lines of both branches.
 type disk struct {
 	files     map[string][]byte
 	ours      map[string]bool // files that runexp wrote

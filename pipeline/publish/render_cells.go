@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// cellsRenderer writes cells/<stage>.jsonl: a line a cell, sorted. Its definition is what makes rows, figures and
-// texts claims.
+// cellsRenderer writes cells/<stage>.jsonl: a line a cell, sorted. Its definition is what makes rows, figures
+// and texts claims.
 var cellsRenderer = renderer{
 	name:   "cells",
 	files:  []pattern{{"cells/*.jsonl", unionAttributes}},
@@ -45,8 +45,7 @@ func renderCells(f *Folder, add func(name string, b []byte)) {
 	}
 }
 
-// A score in a line: of the cell itself if it has one port of scores, else by
-// port in "scores".
+// A score in a line: of the cell itself if it has one port of scores, else by port in "scores".
 type scoreJSON struct {
 	Direction string         `json:"direction"`
 	Mean      *stages.Number `json:"mean"` // null where undefined
@@ -117,7 +116,8 @@ func (m *Mean) encode(v map[string]any) {
 	}
 }
 
-// readLines reads lines as encode writes them and skips whatever else is there: conflict markers, garbage, half a line.
+// readLines reads lines as encode writes them and skips whatever else is there: conflict markers, garbage,
+// half a line.
 func readLines(b []byte) []*Line {
 	var lines []*Line
 	for text := range strings.Lines(string(b)) {

@@ -28,8 +28,8 @@ var figuresRenderer = renderer{
 	},
 }
 
-// A mark is what a figure's file says of itself: in a PNG as an iTXt chunk with
-// the keyword "runexp", in an SVG as a comment at its end.
+// A mark is what a figure's file says of itself: in a PNG as an iTXt chunk with the keyword "runexp", in an
+// SVG as a comment at its end.
 type mark struct {
 	Caption string `json:"caption"`
 }

@@ -29,8 +29,8 @@ var itemsRenderer = renderer{
 // itemHeader begins the line of ids in a file of items. No cell is called so.
 const itemHeader = "cell/item"
 
-// undefinedItem stands for a score that is undefined. Without a text of its own it
-// couldn't be told from one that is missing.
+// undefinedItem stands for a score that is undefined. Without a text of its own it couldn't be told from one
+// that is missing.
 const undefinedItem = "undefined"
 
 func formatItem(x float64) string {
@@ -63,8 +63,8 @@ func encodeItems(lines []*ItemLine) []byte {
 	})
 }
 
-// readItems reads what encodeItems wrote, skipping whatever else is there. A union of two branches' files may have two
-// headers: each holds for what follows it.
+// readItems reads what encodeItems wrote, skipping whatever else is there. A union of two branches' files may
+// have two headers: each holds for what follows it.
 func readItems(b []byte) []*ItemLine {
 	var lines []*ItemLine
 	var ids []string
@@ -113,7 +113,8 @@ func (d *disk) items(name string) map[at][]item {
 	return rows
 }
 
-// isItemFile reports whether a file has lines of the score whose file is called name: escaped names have no @.
+// isItemFile reports whether a file has lines of the score whose file is called name: escaped names have no
+// @.
 func isItemFile(file, name string) bool {
 	base, ok := strings.CutSuffix(file, ".csv")
 	base, _, _ = strings.Cut(base, "@")

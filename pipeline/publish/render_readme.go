@@ -62,7 +62,8 @@ func (r *readme) write() {
 	r.reproduce()
 }
 
-// answer says in words what was found: the published texts, or without them who comes first in the first table.
+// answer says in words what was found: the published texts, or without them who comes first in the first
+// table.
 func (r *readme) answer() {
 	for _, p := range r.answers() {
 		if p.Old {

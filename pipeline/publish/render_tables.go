@@ -42,8 +42,8 @@ func isOldTable(b []byte) bool {
 	return false
 }
 
-// readTable reads what encodeTable wrote, skipping whatever else is there. A union of two branches' files may have two
-// headers: each holds for what follows it.
+// readTable reads what encodeTable wrote, skipping whatever else is there. A union of two branches' files may
+// have two headers: each holds for what follows it.
 func readTable(b []byte) (records []*Record) {
 	var header []string
 	for fields := range readCSV(b) {

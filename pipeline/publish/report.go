@@ -18,8 +18,8 @@ const (
 	kept
 )
 
-// A report collects, row by row, how what one cell has in one file compares with what is published there. A nil
-// report collects nothing.
+// A report collects, row by row, how what one cell has in one file compares with what is published there. A
+// nil report collects nothing.
 type report struct {
 	file, cell string
 	pair       func(published, now float64) // called for each pair of numbers; nil for nothing

@@ -79,8 +79,9 @@ type Text struct {
 // An output names a port of a stage, and the sub-folder of its files.
 type output struct{ folder, stage, port string }
 
-// outputs returns the names of the files of all outputs, without their endings, and lists the outputs of finished
-// cells in the order of the cells and of their ports. A port called like its stage or like its type isn't spelled out.
+// outputs returns the names of the files of all outputs, without their endings, and lists the outputs of
+// finished cells in the order of the cells and of their ports. A port called like its stage or like its type
+// isn't spelled out.
 func outputs(cells []*Cell) (names map[output]string, finished []output) {
 	names = map[output]string{}
 	users := map[string]int{}
@@ -115,8 +116,8 @@ func outputs(cells []*Cell) (names map[output]string, finished []output) {
 	return names, finished
 }
 
-// baseNames returns the names that the files of an output may have, without their endings: the second is for when the
-// first belongs to another output too.
+// baseNames returns the names that the files of an output may have, without their endings: the second is for
+// when the first belongs to another output too.
 func baseNames(stage, port string) [2]string {
 	full := escape(stage) + "." + escape(port)
 	switch port {

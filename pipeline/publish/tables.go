@@ -188,8 +188,8 @@ func (s *Sheet) owner(r *Record) string {
 	return s.Stage + "[" + strings.Join(at, ",") + "]"
 }
 
-// records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a result, so
-// that they stay where they are when the experiment reorders an axis.
+// records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a
+// result, so that they stay where they are when the experiment reorders an axis.
 func (s *Sheet) records(c *Cell, t stages.Table, order stages.Order) []*Record {
 	var columns, at []string
 	for i, axis := range s.axes {
@@ -226,8 +226,8 @@ func (s *Sheet) records(c *Cell, t stages.Table, order stages.Order) []*Record {
 	return out
 }
 
-// reordered reports whether rows may stand as they do on disk although the run has another order: all of them were
-// published, and what changed places is as good as equal in some column.
+// reordered reports whether rows may stand as they do on disk although the run has another order: all of them
+// were published, and what changed places is as good as equal in some column.
 func (b *Block) reordered(rows []*Record) bool {
 	inOrder := slices.IsSortedFunc(rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
 	if !b.Ranked || inOrder || len(rows) > 2000 {

@@ -34,8 +34,7 @@ type Counts struct {
 	Cells   int // cells without scores
 }
 
-// A Deviation is the largest difference found in a column, within its tolerance
-// or not.
+// A Deviation is the largest difference found in a column, within its tolerance or not.
 type Deviation struct {
 	Column    string // "auc mean", "auc" for items, "leaderboard.score" for tables
 	Rows      int
@@ -60,8 +59,8 @@ type Row struct {
 // OK reports that nothing differs: every claim was reproduced.
 func (v Verdict) OK() bool { return len(v.Differs) == 0 }
 
-// Current reports that the folder has exactly what the run has: every claim
-// was reproduced, and nothing else is or should be there.
+// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else
+// is or should be there.
 func (v Verdict) Current() bool {
 	return v.OK() && len(v.New)+len(v.Rewritten)+len(v.Removed)+len(v.Kept) == 0
 }
