@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/ort"
@@ -209,7 +210,7 @@ func layer(g *onnx.Graph, name string) *Value {
 		return nil
 	}
 	g = g.Clone()
-	program.Arrange(g, name)
+	lower.ChannelsFirst(g, name)
 	v := Value{Name: name, Type: typeName(g.Types[name].Elem)}
 	for i, d := range g.Shape(name) {
 		if i == 0 {

@@ -127,7 +127,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 // readModel converts a file into a model payload, which takes a run of the model.
 func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model, err error) {
 	defer onnx.Sound(&err)
-	if err = rewrite.Order(m); err != nil {
+	if err = rewrite.TopologicalOrder(m); err != nil {
 		return out, err
 	}
 	m.FlushSubnormals()

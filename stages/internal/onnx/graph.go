@@ -228,3 +228,20 @@ func (g *Graph) Clone() *Graph {
 	}
 	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types), weights: maps.Clone(g.weights)}
 }
+
+// ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, that is summed over.
+func (n Node) ContractedAxis() int {
+	if n.Int("transB", 0) != 0 {
+		return 1
+	}
+	return 0
+}
+
+// Size returns the number of elements of a shape.
+func Size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

@@ -115,7 +115,7 @@ func deviation(got, want []float32) float64 {
 
 // TestAttend holds what is found of attention in real nets, or why nothing is.
 func TestAttend(t *testing.T) {
-	all := nets(t, true)
+	all := modeltest.Nets(t, true)
 	for name, want := range map[string]string{
 		"timm_vit_op13":                  "3 blocks, 17 tokens, 1 read, patches 1+4×4",
 		"timm_vit_op17":                  "3 blocks, 17 tokens, 1 read, patches 1+4×4",

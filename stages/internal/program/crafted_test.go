@@ -46,7 +46,7 @@ func TestNoLength(t *testing.T) {
 		},
 		"LpNormalization": {onnx.NewNode("divide", "LpNormalization", []string{"r"}, []string{"c"}, onnx.Attr{Name: "axis", Value: 1})},
 	} {
-		weights := []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), noise("k", 0.2, 1, 3, 7, 8), onnx.FloatTensor("b", []float32{-3, -3, -3}, 3)}
+		weights := []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), modeltest.Noise("k", 0.2, 1, 3, 7, 8), onnx.FloatTensor("b", []float32{-3, -3, -3}, 3)}
 		n, _ := small3(t, 17, weights, append([]*onnxpb.NodeProto{
 			onnx.NewNode("conv", "Conv", []string{"input", "w", "b"}, []string{"f"}),
 			onnx.NewNode("relu", "Relu", []string{"f"}, []string{"r"}),
@@ -86,7 +86,7 @@ func TestCountedPadding(t *testing.T) {
 	} {
 		windows, shape := means(tt.kernel, tt.strides, tt.pads, tt.ceil != 0)
 		rows := []int64{0, 16, 72}
-		plain, _ := small3(t, 17, []*onnxpb.TensorProto{noise("w", 0.7, 16, 3, 1, 1), noise("v", 0.4, 3, 16, 2, 2),
+		plain, _ := small3(t, 17, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 16, 3, 1, 1), modeltest.Noise("v", 0.4, 3, 16, 2, 2),
 			onnx.IntTensor("rows", rows, 3), onnx.FloatTensor("windows", windows, 72, len(windows)/72), onnx.IntTensor("planes", append([]int64{0, 16}, shape...), 4)},
 			onnx.NewNode("before", "Conv", []string{"input", "w"}, []string{"b"}),
 			onnx.NewNode("long", "Reshape", []string{"b", "rows"}, []string{"l"}),
@@ -97,7 +97,7 @@ func TestCountedPadding(t *testing.T) {
 		q := program.Question{Rules: relevance.Derivative()}
 		want, slope := differentiate(t, plain, slot, q, 2, 2)
 		for _, opset := range []int64{11, 17, 19, 22} {
-			n, _ := small3(t, opset, []*onnxpb.TensorProto{noise("w", 0.7, 16, 3, 1, 1), noise("v", 0.4, 3, 16, 2, 2)},
+			n, _ := small3(t, opset, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 16, 3, 1, 1), modeltest.Noise("v", 0.4, 3, 16, 2, 2)},
 				onnx.NewNode("before", "Conv", []string{"input", "w"}, []string{"b"}),
 				onnx.NewNode("pool", "AveragePool", []string{"b"}, []string{"p"}, onnx.Attr{Name: "kernel_shape", Value: tt.kernel}, onnx.Attr{Name: "strides", Value: tt.strides},
 					onnx.Attr{Name: "pads", Value: tt.pads}, onnx.Attr{Name: "ceil_mode", Value: tt.ceil}, onnx.Attr{Name: "count_include_pad", Value: 1}),
@@ -155,7 +155,7 @@ func TestPadBeforePool(t *testing.T) {
 			{"all around, beyond the image", []int64{0, 0, 1, 1, 0, 0, 1, 1}, 1, []int64{2, 2}},
 			{"along one axis", []int64{0, 0, 1, 0, 0, 0, 1, 0}, 0, []int64{1, 2}},
 		} {
-			n, b := small3(t, opset, []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.IntTensor("pads", tt.pads, 8)},
+			n, b := small3(t, opset, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), onnx.IntTensor("pads", tt.pads, 8)},
 				onnx.NewNode("pad", "Pad", []string{"input", "pads"}, []string{"padded"}),
 				onnx.NewNode("pool", "AveragePool", []string{"padded"}, []string{"p"},
 					onnx.Attr{Name: "kernel_shape", Value: []int64{3, 3}}, onnx.Attr{Name: "strides", Value: tt.strides}, onnx.Attr{Name: "ceil_mode", Value: tt.ceil}),
@@ -196,7 +196,7 @@ func TestPadBeforePool(t *testing.T) {
 // in generalised mean pooling: guided backprop asks for it.
 func TestReluBeforeClip(t *testing.T) {
 	modeltest.Runtime(t)
-	n, _ := small3(t, 17, []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("least", []float32{1e-6})},
+	n, _ := small3(t, 17, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("least", []float32{1e-6})},
 		onnx.NewNode("conv", "Conv", []string{"input", "w"}, []string{"f"}),
 		onnx.NewNode("relu", "Relu", []string{"f"}, []string{"r"}),
 		onnx.NewNode("clip", "Clip", []string{"r", "least"}, []string{"c"}))

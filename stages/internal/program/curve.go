@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -15,16 +16,15 @@ type Curve struct{ *Program }
 // Curve returns the program that classifies up to batch steps at once. Rank maps
 // are exact up to 2²⁴ pixels.
 func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, error) {
-	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
-		name: "curve",
-		feeds: func(b bounds) []feed {
-			return []feed{
-				{"from", b.images(1)}, {"to", b.images(1)},
-				{"ranks", []int{1, 1, n.Height, n.Width}},
-				{"replaced", []int{b.batch, 1, 1, 1}},
+	p, err := n.classifier(ctx, slot, "curve", batch, lower.Request{
+		Inputs: func(s lower.Shapes) []lower.IO {
+			return []lower.IO{
+				lower.In("from", s.Images(1)...), lower.In("to", s.Images(1)...),
+				lower.In("ranks", 1, 1, n.Height, n.Width),
+				lower.In("replaced", s.Batch, 1, 1, 1),
 			}
 		},
-		images: func(f *onnx.Fragment) string {
+		Images: func(f *onnx.Fragment) string {
 			// The number k of replaced pixels minus a pixel's rank is at least 1
 			// if the pixel is replaced and at most 0 if not, so that its mask is
 			// max(k − rank, 0) − max(k − rank − 1, 0). Clip would say the same
@@ -41,9 +41,9 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 // Set takes the normalised images at the curve's ends [C,H,W], and the ranks
 // [H,W]: the pixel of rank 0 is replaced first.
 func (c Curve) Set(from, to, ranks []float32) {
-	copy(c.feeds[0].Data, from)
-	copy(c.feeds[1].Data, to)
-	copy(c.feeds[2].Data, ranks)
+	copy(c.inputs[0].Data, from)
+	copy(c.inputs[1].Data, to)
+	copy(c.inputs[2].Data, ranks)
 }
 
 // Run classifies the images with so many pixels replaced; there are at most Batch
@@ -51,7 +51,7 @@ func (c Curve) Set(from, to, ranks []float32) {
 func (c Curve) Run(ctx context.Context, replaced []int) error {
 	for i := range c.Batch {
 		k := replaced[min(i, len(replaced)-1)]
-		c.feeds[3].Data[i] = float32(k)
+		c.inputs[3].Data[i] = float32(k)
 	}
 	return c.run(ctx)
 }

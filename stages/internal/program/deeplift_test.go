@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -13,7 +14,7 @@ import (
 // run, and that images equal to it have its answer.
 func TestDeepLIFTReferences(t *testing.T) {
 	const joined = -2 // with the reference's nodes among the others
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "timm_resnet_basic_bn", "timm_vit_op17"} {
 		n := net(t, all[name])
 		var want []float32

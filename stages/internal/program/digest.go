@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -36,7 +37,8 @@ func recorderOf(slot stages.Slot) Recorder {
 // each output, what is fed, and the fusions that are left undone. Weights count by what
 // they hold, those that ONNX Runtime computed by the expressions that it computed them
 // from, so that the digest is the same on every processor.
-func digestOf(m *onnx.Model, r recipe) stages.Digest {
+func digestOf(p *lower.Lowered) stages.Digest {
+	m := p.Model
 	weights := map[string]*onnxpb.TensorProto{}
 	for _, t := range m.Proto.Graph.Initializer {
 		weights[t.Name] = t
@@ -48,7 +50,7 @@ func digestOf(m *onnx.Model, r recipe) stages.Digest {
 		return onnx.SumOf([]byte("fed"), []byte(v))
 	})
 	x.Kernels = true
-	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(r.canonical, misfused(m.Proto)...))}
+	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(p.Canonical, p.Disabled...))}
 	opsets := slices.Clone(m.Proto.OpsetImport)
 	slices.SortFunc(opsets, func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })
 	for _, o := range opsets {
@@ -57,8 +59,8 @@ func digestOf(m *onnx.Model, r recipe) stages.Digest {
 	for _, f := range m.Proto.Functions {
 		parts = append(parts, onnx.Encoded(f))
 	}
-	for _, f := range r.feeds {
-		parts = append(parts, fmt.Appendf(nil, "fed %q %v", f.name, f.shape))
+	for _, v := range p.Inputs {
+		parts = append(parts, fmt.Appendf(nil, "fed %q %v", v.Name, v.Shape))
 	}
 	for _, v := range m.Outputs() {
 		s := x.Value(v.Name)

@@ -18,8 +18,8 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	modeltest.Runtime(t)
 	build := func(seed float64, op string) *program.Net {
 		weights := []*onnxpb.TensorProto{
-			noise("w0", seed, 3, 3, 2, 2), noise("factor", 0.3, 1), noise("w2", 0.2, 3, 3, 1, 1),
-			noise("scale", 0.1, 3), noise("shift", 0.4, 3), noise("mean", 0.5, 3), onnx.FloatTensor("variance", []float32{1, 2, 3}, 3),
+			modeltest.Noise("w0", seed, 3, 3, 2, 2), modeltest.Noise("factor", 0.3, 1), modeltest.Noise("w2", 0.2, 3, 3, 1, 1),
+			modeltest.Noise("scale", 0.1, 3), modeltest.Noise("shift", 0.4, 3), modeltest.Noise("mean", 0.5, 3), onnx.FloatTensor("variance", []float32{1, 2, 3}, 3),
 		}
 		n, _ := small3(t, 17, weights,
 			onnx.NewNode("exp", op, []string{"factor"}, []string{"e"}),

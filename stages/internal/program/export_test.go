@@ -9,23 +9,22 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/relevance"
-	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // Factors is each block's relevance and derivative apart, of each head.
-const Factors = factors
+const Factors = lower.Factors
 
 // Widest returns the largest number of channels in the program of a question.
 func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
 	t.Helper()
-	g, err := n.Graph(ctx, slot, 2)
+	p, err := n.lower(ctx, slot, 2, n.gradient(q))
 	if err != nil {
 		t.Fatal(err)
 	}
-	widen(g, []Question{q})
+	g := p.Graph
 	widest := 0
 	for _, node := range g.Proto.Graph.Node {
 		node := onnx.Node{NodeProto: node}
@@ -40,15 +39,12 @@ func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Quest
 // through a mask.
 func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, layer string) []string {
 	t.Helper()
-	g, err := n.Graph(ctx, slot, 2)
+	p, err := n.lower(ctx, slot, 2, maskedLayer(layer, func(value []int) []int { return value }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.compileWalk(g, 2, n.masked(layer, "all", func(value []int) []int { return value })); err != nil {
-		t.Fatal(err)
-	}
 	var ops []string
-	for _, node := range g.Proto.Graph.Node {
+	for _, node := range p.Graph.Proto.Graph.Node {
 		ops = append(ops, node.OpType)
 	}
 	return ops
@@ -65,144 +61,41 @@ func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot)
 	return DeepLIFT{c}
 }
 
-// Narrowed returns the values of which the program of a question makes less than the
-// net does, and how many times.
-func Narrowed(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) map[string]float64 {
+// Sunk returns the values of which the program of a question computes less than the net does.
+func Sunk(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) (less []string) {
 	t.Helper()
 	g, err := n.Graph(ctx, slot, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := maps.Clone(g.Types)
-	narrow(g, []Question{q})
-	less := map[string]float64{}
+	r := n.gradient(q)
+	r.Unrun = true
+	if _, err := compile(n, g, 2, r); err != nil {
+		t.Fatal(err)
+	}
 	for v, was := range whole {
-		if shape := g.Shape(v); !slices.Equal(shape, was.Shape) {
-			less[v] = float64(size(was.Shape)) / float64(size(shape))
+		if !slices.Equal(g.Shape(v), was.Shape) {
+			less = append(less, v)
 		}
 	}
 	return less
 }
 
-// Unshape is what narrow knows of a change of shape.
-func Unshape(axis int, at, in, out []int) (fromAxis int, fromAt []int, ok bool) {
-	p, ok := unshape(pick{axis, at}, in, out)
-	return p.axis, p.at, ok
+// Compile changes a graph to the program that answers a question, as [Net.Gradient] does.
+func Compile(n *Net, g *onnx.Graph, batch int, q Question) error {
+	_, err := compile(n, g, batch, n.gradient(q))
+	return err
 }
 
-// Types returns what ONNX Runtime tells of the values of a net's model as it is read.
-func Types(t testing.TB, n *Net, batch int) map[string]onnx.Type {
-	t.Helper()
-	m, err := n.plain(batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, _, err := n.infer(t.Context(), m, batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return types
+func compile(n *Net, g *onnx.Graph, batch int, r lower.Request) (*lower.Lowered, error) {
+	return lower.Program(context.Background(), n.source(func(int) (*onnx.Graph, error) { return g, nil }), batch, r)
 }
 
-// Simplified returns a net's model as ONNX Runtime simplifies it, with all of its weights
-// or without those of so many elements at least that only multiply matrices, and how many
-// of them there are.
-func Simplified(t testing.TB, n *Net, batch, least int) (*onnx.Model, int) {
-	t.Helper()
-	m, err := n.plain(batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count, multiplies := 0, multipliers(m, least)
-	m, err = optimisedWithout(m, func(w *onnxpb.TensorProto) bool {
-		out := least > 0 && multiplies(w)
-		if out {
-			count++
-		}
-		return out
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, count
+// BatchDependent is [Net.batchDependent].
+func BatchDependent(ctx context.Context, n *Net, slot stages.Slot) (bool, error) {
+	return n.batchDependent(ctx, slot)
 }
-
-// Rewritten returns the graph of a net whose values have types that ONNX Runtime might
-// tell, and which it leaves as it is. Values made in between have none.
-func Rewritten(n *Net, batch int, types map[string]onnx.Type) (*onnx.Graph, error) {
-	m, err := n.plain(batch)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := rewrite.ToOpset(m, types); err != nil {
-		return nil, err
-	}
-	return onnx.NewGraph(m, types)
-}
-
-// Compile makes the bytes of a program that answers a question, as [Net.Gradient] does,
-// with accounts if they are asked for.
-func Compile(n *Net, g *onnx.Graph, batch int, q Question, audit bool) ([]byte, error) {
-	_, err := n.compileWalk(g, batch, walk{
-		Question: q,
-		name:     "gradient",
-		feeds: func(b bounds) []feed {
-			return []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
-		},
-		images: func(*onnx.Fragment) string { return "runexp_images" },
-		audit:  audit,
-	})
-	return encoded(g, err)
-}
-
-// CompileMasked makes the bytes of a program that looks at a layer through masks.
-func CompileMasked(n *Net, g *onnx.Graph, batch int, layer string) ([]byte, error) {
-	_, err := n.compileWalk(g, batch, n.masked(layer, "all", func(value []int) []int { return value }))
-	return encoded(g, err)
-}
-
-// CompileDeepLIFT makes the bytes of the programs of [Net.DeepLIFT].
-func CompileDeepLIFT(n *Net, g *onnx.Graph, batch int, q Question, official, once bool) (here, there []byte, err error) {
-	c, err := n.compileComparison(g, g, q, official, batch, once)
-	if err != nil {
-		return nil, nil, err
-	}
-	if here, err = c.here.Encode(); err == nil {
-		there, err = c.there.Encode()
-	}
-	return here, there, err
-}
-
-// CompileAttention makes the bytes of the program of [Net.Attention].
-func CompileAttention(n *Net, g *onnx.Graph, batch int, what Glance) ([]byte, error) {
-	_, err := n.compileAttention(g, what, false, batch)
-	return encoded(g, err)
-}
-
-// encoded returns the bytes of a graph that became a program unless that failed.
-func encoded(g *onnx.Graph, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	return g.Encode()
-}
-
-// LayerOf returns the name of a layer that experiments may ask for.
-func LayerOf(g *onnx.Graph, k int) (_ string, err error) {
-	defer onnx.Sound(&err)
-	middle, final := relevance.Layers(g)
-	relevance.Rectifiers(g)
-	relevance.HasAttention(g)
-	relevance.PatchEmbedding(g)
-	nodes := g.Proto.Graph.Node
-	if len(nodes) == 0 {
-		return "", nil // the answer is the image
-	}
-	return []string{middle, final, nodes[k%len(nodes)].Output[0]}[k%3], nil
-}
-
-// Wavers is [Net.wavers].
-func Wavers(ctx context.Context, n *Net, slot stages.Slot) (bool, error) { return n.wavers(ctx, slot) }
 
 // Begin begins the rehearsal of one more stage.
 func (r *Rehearsal) Begin() { r.act++ }
@@ -211,7 +104,7 @@ func (r *Rehearsal) Begin() { r.act++ }
 // named weights of the graph turned over, which hold floats: as if they were computed, or
 // given, otherwise.
 func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question, turned func(computed bool) bool) (stages.Digest, int, error) {
-	k, err := n.keptGraph(ctx, slot, 2)
+	k, err := n.cachedGraph(ctx, slot, 2)
 	if err != nil {
 		return stages.Digest{}, 0, err
 	}
@@ -229,6 +122,9 @@ func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question, turned f
 	if err != nil {
 		return stages.Digest{}, 0, err
 	}
-	r, err := n.compileWalk(g, 2, n.gradient(q))
-	return digestOf(g.Model, r), count, err
+	p, err := compile(n, g, 2, n.gradient(q))
+	if err != nil {
+		return stages.Digest{}, 0, err
+	}
+	return digestOf(p), count, nil
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // A Forward classifies images.
@@ -19,121 +17,100 @@ type Forward struct{ *Program }
 // Forward returns the program that classifies up to batch images at once; its Batch may
 // be smaller, as with [Net.AtOnce].
 func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward, error) {
-	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), classifying)
+	p, err := n.classifier(ctx, slot, "forward", batch, classification)
 	return Forward{p}, err
 }
 
-var classifying = walk{
-	name:   "forward",
-	feeds:  func(b bounds) []feed { return []feed{{"images", b.images(b.batch)}} },
-	images: func(*onnx.Fragment) string { return "runexp_images" },
-}
+// classification classifies images.
+var classification = lower.Request{Inputs: lower.ImagesInput, Images: lower.Images}
 
 // Image returns where row i's normalised image goes.
 func (f Forward) Image(i int) []float32 { return f.row(0, i) }
 
-// Run classifies what stands in the rows.
+// Run classifies the images in the rows.
 func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
 
-// keepForward returns the program of a walk that ends at the answer. The file runs as it
-// is written, with all that ONNX Runtime makes of it, unless its bits would hang then on
-// the row, the batch, the threads or the release: see [Net.wavers].
-func (n *Net) keepForward(ctx context.Context, slot stages.Slot, batch int, w walk) (*Program, error) {
-	wavers, err := n.wavers(ctx, slot)
-	if err != nil {
+// classifier returns the program that classifies up to batch images at once. The file runs verbatim, with all of ONNX
+// Runtime's optimisations, unless its bits would then depend on the row, the batch, the threads or the release.
+func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, batch int, r lower.Request) (*Program, error) {
+	batch = n.atOnce(ctx, slot, forwards, batch, batch)
+	dependent, err := n.batchDependent(ctx, slot)
+	switch {
+	case err != nil:
 		return nil, err
+	case dependent:
+		r.Kind, r.AnswerOnly = lower.Forward, true
+		return n.questioned(ctx, slot, name, batch, r)
 	}
-	if wavers {
-		w.forward, w.alone = true, true
-		return n.keepWalk(ctx, slot, batch, w)
-	}
-	// The weights twice, as ONNX Runtime packs them.
-	return n.keep(slot, w.name, batch, 2*n.size, func() (*onnx.Model, recipe, error) {
-		r := n.written(batch, w)
-		m, err := n.compile(r)
-		return m, r, err
-	})
+	r.Kind = lower.Verbatim
+	return n.cached(ctx, slot, name, batch, 2*n.size, r) // the weights twice, as ONNX Runtime packs them
 }
 
-// written is the recipe of a walk through the file as it is written.
-func (n *Net) written(batch int, w walk) recipe {
-	return recipe{feeds: w.feeds(bounds{batch: batch, image: []int{n.Channels, n.Height, n.Width}}), emit: w.images}
+// questioned returns the program of a request with questions.
+func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, batch int, r lower.Request) (*Program, error) {
+	key := fmt.Sprintf("%s of %v", name, r.Question)
+	for _, q := range r.Also {
+		key += ", and of " + q.String()
+	}
+	if rehearsal, ok := slot.(*Rehearsal); ok {
+		r.Unrun = !rehearsal.exact
+	}
+	// The weights twice, and transposed for each backward pass.
+	return n.cached(ctx, slot, key, batch, int64(4+2*len(r.Also))*n.size, r)
 }
 
-// wavers reports whether the model has [unsteady] or [disputed] operators and a graph in
-// which others stand for them, the same for every image and, for unsteady ones alone, of the
-// file's own precision. A file that has no such graph runs as it is; programs that go
-// backwards say why. Operators within the bodies of a Loop, or of an If that the image
-// decides, stay as they are.
-func (n *Net) wavers(ctx context.Context, slot stages.Slot) (bool, error) {
+// batchDependent reports whether the model's file has batch- or release-dependent operators, and a graph in which others
+// replace them, the same for every image and, for batch-dependent ones alone, of the file's own precision. A file that has
+// no such graph runs verbatim; programs with a backward pass report why. Operators within the body of a Loop, or of an If
+// that depends on the image, stay as they are.
+func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
-	c, err := slot.Share(fmt.Sprintf("unsteady operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
+	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
 		s, err := n.survey(slot)
-		if err != nil || !s.suspicious && !s.disputed {
-			return wavering(false), err
+		if err != nil || !s.BatchDependent && !s.ReleaseDependent {
+			return dependence(false), err
 		}
-		if !s.disputed {
-			m, err := n.parse()
-			if err != nil {
-				return nil, err
-			}
-			if single, err := rewrite.Single(m); single || err != nil {
-				return wavering(false), nil
-			}
-			if weights, err := rewrite.Dequantise(m); weights > 0 || err != nil {
-				return wavering(false), nil
+		if !s.ReleaseDependent {
+			if other, err := lower.OtherPrecision(n.onnx); other || err != nil {
+				return dependence(false), err
 			}
 		}
 		batch := n.Fit(2, 2)
-		g, err := n.keptGraph(ctx, slot, batch)
+		g, err := n.cachedGraph(ctx, slot, batch)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
 			return nil, err
 		case err != nil || g.measured:
-			return wavering(false), nil
+			return dependence(false), nil
 		}
-		return wavering(s.disputed || steady(g.Clone(), batch)), nil
+		return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch)), nil
 	})
 	if err != nil {
 		return false, err
 	}
-	return bool(c.(wavering)), nil
+	return bool(c.(dependence)), nil
 }
 
-// wavering is what slots keep of a model: whether its bits hang on more than images.
-type wavering bool
+// A dependence on a slot says whether a model's results depend on more than the image.
+type dependence bool
 
-func (wavering) Close() error { return nil }
+func (dependence) Close() error { return nil }
 
-// A survey is what a net's file tells without its shapes.
-type survey struct {
-	suspicious bool // it names an operator that is [unsteady], or one that is written with such
-	disputed   bool // it has a node that is [disputed]
-	connected  bool // it has a matrix that may be the weights of a large fully connected layer
-}
-
-func (survey) Close() error { return nil }
-
-func (n *Net) survey(slot stages.Slot) (survey, error) {
+// survey returns the survey of the net's file, which slots share.
+func (n *Net) survey(slot stages.Slot) (lower.Survey, error) {
 	c, err := slot.Share(fmt.Sprintf("survey of %s", n.digest), 0, func() (io.Closer, error) {
-		m, err := n.parse()
-		if err != nil {
-			return nil, err
-		}
-		return survey{anyNode(m.Proto, suspicious), anyNode(m.Proto, disputed), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
-			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= connection
-		})}, nil
+		s, err := lower.SurveyOf(n.onnx)
+		return surveyed{s}, err
 	})
 	if err != nil {
-		return survey{}, err
+		return lower.Survey{}, err
 	}
-	return c.(survey), nil
+	return c.(surveyed).Survey, nil
 }
 
-// suspicious reports whether a node is [unsteady], or written with nodes that are.
-func suspicious(n *onnxpb.NodeProto) bool {
-	return unsteady[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
-}
+type surveyed struct{ lower.Survey }
+
+func (surveyed) Close() error { return nil }

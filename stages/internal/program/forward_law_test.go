@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -12,7 +13,7 @@ import (
 // TestOneForwardBeside holds that programs which compare images with a reference, or
 // look at attention, give answers of the same bits as the plain gradient's.
 func TestOneForwardBeside(t *testing.T) {
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "timm_vit_op13", "timm_vit_op17", "vit"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}
@@ -53,7 +54,7 @@ func TestOneForwardBeside(t *testing.T) {
 // TestAnswersBits holds that an image's answer has the same bits in batches of 1, 2, 4
 // and 8, on one thread and on three.
 func TestAnswersBits(t *testing.T) {
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}

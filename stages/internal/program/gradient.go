@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/lower"
 )
 
 // A Gradient returns the derivative of the explained number for a batch of
@@ -18,35 +18,41 @@ type Gradient struct{ *Program }
 // images at once; its Batch may be smaller, see [Net.AtOnce]. Its bits don't depend on
 // the other questions if all of them may be asked together, see [Net.Together].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
+	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
 	return Gradient{p}, err
 }
 
-func (n *Net) gradient(q Question, also ...Question) walk {
-	return walk{
+func (n *Net) gradient(q Question, also ...Question) lower.Request {
+	return lower.Request{
+		Kind:     lower.Backward,
 		Question: q,
-		also:     also,
-		name:     "gradient",
-		feeds: func(b bounds) []feed {
-			feeds := []feed{{"targets", []int{b.batch, n.Classes}}, {"images", b.images(b.batch)}}
+		Also:     also,
+		Inputs: func(s lower.Shapes) []lower.IO {
+			inputs := n.targetsAndImages(s)
 			for _, q := range append([]Question{q}, also...) {
-				if !slices.ContainsFunc(feeds, func(f feed) bool { return f.name == q.counted() }) {
-					feeds = append(feeds, feed{q.counted(), feeds[0].shape})
+				if !slices.ContainsFunc(inputs, func(v lower.IO) bool { return v.Name == q.CountsInput() }) {
+					inputs = append(inputs, lower.In(q.CountsInput(), inputs[0].Shape...))
 				}
 			}
-			return feeds
+			return inputs
 		},
-		images: func(*onnx.Fragment) string { return "runexp_images" },
+		Images: lower.Images,
 	}
 }
 
+// targetsAndImages are the inputs of programs that explain a batch of images.
+func (n *Net) targetsAndImages(s lower.Shapes) []lower.IO {
+	return []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("images", s.Images(s.Batch)...)}
+}
+
 // Explain says what is explained of row i.
-func (g Gradient) Explain(i int, t Target) { t.weigh(g.row(0, i)) }
+func (g Gradient) Explain(i int, t Target) { t.write(g.row(0, i)) }
 
 // Counts returns where it goes how much each class counts for row i, for questions with
 // counts of that name.
 func (g Gradient) Counts(name string, i int) []float32 {
-	return g.row(slices.Index(g.fed, Question{Counts: name}.counted()), i)
+	input := Question{Counts: name}.CountsInput()
+	return g.row(slices.IndexFunc(g.signature.Inputs, func(v lower.IO) bool { return v.Name == input }), i)
 }
 
 // Image returns where row i's normalised image goes.
@@ -57,10 +63,10 @@ func (g Gradient) Run(ctx context.Context) error { return g.run(ctx) }
 
 // Gradient returns row i's derivative, of the layer's shape. It is overwritten by
 // the next run.
-func (g Gradient) Gradient(i int) []float32 { return g.part(g.returned[0], i) }
+func (g Gradient) Gradient(i int) []float32 { return g.part(g.outputs[0], i) }
 
 // Value returns the layer's value for row i.
-func (g Gradient) Value(i int) []float32 { return g.part(g.returned[1], i) }
+func (g Gradient) Value(i int) []float32 { return g.part(g.outputs[1], i) }
 
 // An Arrival is what a question has for an answer about one image. The next run
 // overwrites it.
@@ -77,7 +83,7 @@ func (g Gradient) Arrival(k, i int) Arrival {
 	if k > 0 {
 		number = strconv.Itoa(k + 1)
 	}
-	shape := g.shapes[slices.Index(g.names, "derivative"+number)][1:]
+	shape := g.signature.Outputs[g.output("derivative"+number)].Shape[1:]
 	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape), g.named("began"+number, i)}
 }
 
@@ -88,23 +94,22 @@ type Slope struct{ *Program }
 // Slope returns the program that answers q for up to batch values at once, or for
 // fewer as [Net.AtOnce] says.
 func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
+	images := lower.Images
+	if q.Layer == "" {
+		images = lower.Read("values")
+	}
+	p, err := n.questioned(ctx, slot, "slope", n.AtOnce(ctx, slot, batch), lower.Request{
+		Kind:     lower.Backward,
 		Question: q,
-		name:     "slope",
-		feeds: func(b bounds) []feed {
-			f := []feed{{"targets", []int{b.batch, n.Classes}}, {"values", b.layer(b.batch)}}
+		Inputs: func(s lower.Shapes) []lower.IO {
+			inputs := []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("values", s.Layers(s.Batch)...)}
 			if q.Layer != "" {
-				f = append(f, feed{"images", b.images(b.batch)})
+				inputs = append(inputs, lower.In("images", s.Images(s.Batch)...))
 			}
-			return f
+			return inputs
 		},
-		images: func(*onnx.Fragment) string {
-			if q.Layer != "" {
-				return "runexp_images"
-			}
-			return "runexp_values"
-		},
-		layer: func(*onnx.Fragment) string { return "runexp_values" },
+		Images:     images,
+		Substitute: lower.Read("values"),
 	})
 	return Slope{p}, err
 }
@@ -112,8 +117,8 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int
 // Set says what is explained of row i, and of which normalised image: what goes
 // around an inner layer depends on it.
 func (s Slope) Set(i int, t Target, image []float32) {
-	t.weigh(s.row(0, i))
-	if len(s.feeds) > 2 {
+	t.write(s.row(0, i))
+	if len(s.inputs) > 2 {
 		copy(s.row(2, i), image)
 	}
 }
@@ -126,4 +131,4 @@ func (s Slope) Run(ctx context.Context) error { return s.run(ctx) }
 
 // Gradient returns row i's derivative, of the layer's shape. It is overwritten by
 // the next run.
-func (s Slope) Gradient(i int) []float32 { return s.part(s.returned[0], i) }
+func (s Slope) Gradient(i int) []float32 { return s.part(s.outputs[0], i) }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -48,7 +49,7 @@ func TestReferences(t *testing.T) {
 	if err := json.Unmarshal(b, &references); err != nil {
 		t.Fatal(err)
 	}
-	all := nets(t, true)
+	all := modeltest.Nets(t, true)
 	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "lstm", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -15,7 +16,7 @@ import (
 // and activations as one node each, and where each such node, Conv and Gemm is emitted
 // once more and the way back goes through the copy.
 func TestGroups(t *testing.T) {
-	for name, p := range nets(t, false) {
+	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}

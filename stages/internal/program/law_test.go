@@ -2,44 +2,16 @@ package program_test
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
-
-// nets returns every net at hand: the embedded ones, those that the official
-// numbers were made with, and real ones; of the latter the large ones on request.
-func nets(t *testing.T, large bool) map[string]model.ONNXParams {
-	t.Helper()
-	root, err := stagetest.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]model.ONNXParams{}
-	add := func(dir string, names ...string) {
-		for _, name := range names {
-			out[name] = model.ONNXParams{Path: filepath.Join(dir, name+".onnx"), Preset: "unit"}
-		}
-	}
-	add(filepath.Join(root, "experiments", "quickstart"), "resnet", "vgg", "vit")
-	add(filepath.Join(golden.Dir(t), "models"), "gapcnn", "smallcnn", "timm_resnet_basic2_bn", "timm_resnet_basic_bn", "timm_vit_op13", "timm_vit_op17")
-	real := filepath.Join(modeltest.Data(t), "models")
-	add(real, "cifar10_cct4_3x1", "cifar10_mlperftiny_resnet8", "cifar10_resnet20", "cifar10_vnncomp_resnet_2b", "cifar10_vnncomp_vit_pgd_2_3_16", "mnist_vnncomp_convnet_maxpool")
-	if large {
-		add(real, "imagenet_mobilenet_v2_keras_1.0_224_dq", "imagenet_squeezenet1.1_caffe_227", "imagenet_vit_tiny_patch16_224")
-	}
-	return out
-}
 
 func net(t testing.TB, p model.ONNXParams) *program.Net {
 	t.Helper()
@@ -52,18 +24,6 @@ func wave(k int, dst []float32) {
 		x := float64(i)
 		dst[i] = float32(math.Sin(x*0.31+float64(k)) + math.Sin(x*0.0017*float64(k+1)) + math.Sin(x*0.013))
 	}
-}
-
-// noise returns a weight of uneven values around 0, others for other seeds.
-func noise(name string, seed float64, shape ...int) *onnxpb.TensorProto {
-	v := make([]float32, 1)
-	for _, d := range shape {
-		v = slices.Repeat(v, d)
-	}
-	for i := range v {
-		v[i] = float32(math.Sin(seed * float64(i*i+1)))
-	}
-	return onnx.FloatTensor(name, v, shape...)
 }
 
 // threaded is a CPU slot that keeps everything.
@@ -144,7 +104,7 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 // gives an answer of the same bits, whatever rules it follows and wherever to:
 // only then could programs share it.
 func TestOneForward(t *testing.T) {
-	for name, p := range nets(t, !testing.Short()) {
+	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
@@ -166,7 +126,7 @@ func TestOneForward(t *testing.T) {
 // TestDerivativesBits holds that an image's derivative has the same bits in
 // batches of 1, 2, 4 and 8, whatever stands beside it, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
-	all := nets(t, !testing.Short())
+	all := modeltest.Nets(t, !testing.Short())
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}

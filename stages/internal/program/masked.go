@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -14,12 +15,11 @@ type Masked struct{ *Program }
 // Masked returns the program that looks at an image through up to batch masks at
 // once.
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
-	p, err := n.keepForward(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
-		name: "masked",
-		feeds: func(b bounds) []feed {
-			return []feed{{"image", b.images(1)}, {"baseline", b.images(1)}, {"masks", []int{b.batch, 1, n.Height, n.Width}}}
+	p, err := n.classifier(ctx, slot, "masked", batch, lower.Request{
+		Inputs: func(s lower.Shapes) []lower.IO {
+			return []lower.IO{lower.In("image", s.Images(1)...), lower.In("baseline", s.Images(1)...), lower.In("masks", s.Batch, 1, n.Height, n.Width)}
 		},
-		images: func(f *onnx.Fragment) string {
+		Images: func(f *onnx.Fragment) string {
 			return blend(f, "runexp_baseline", "runexp_image", "runexp_masks")
 		},
 	})
@@ -28,8 +28,8 @@ func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, 
 
 // Set takes the normalised image and the baseline [C,H,W].
 func (m Masked) Set(image, baseline []float32) {
-	copy(m.feeds[0].Data, image)
-	copy(m.feeds[1].Data, baseline)
+	copy(m.inputs[0].Data, image)
+	copy(m.inputs[1].Data, baseline)
 }
 
 // Mask returns where row i's mask goes: 1 keeps a pixel, 0 replaces it.

@@ -17,7 +17,7 @@ import (
 func TestMeanVarianceNormalization(t *testing.T) {
 	modeltest.Runtime(t)
 	weights := func() []*onnxpb.TensorProto {
-		return []*onnxpb.TensorProto{noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("one", []float32{1, 1, 1}, 3), onnx.FloatTensor("zero", []float32{0, 0, 0}, 3)}
+		return []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("one", []float32{1, 1, 1}, 3), onnx.FloatTensor("zero", []float32{0, 0, 0}, 3)}
 	}
 	of := func(normalise *onnxpb.NodeProto) (answer, derivative []float32) {
 		n, _ := small3(t, 13, weights(),

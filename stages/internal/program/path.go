@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -16,15 +17,16 @@ type Path struct{ *Program }
 // Path returns the program that answers q at up to batch places of a path at
 // once; its Batch may be smaller, see [Net.AtOnce].
 func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
+	p, err := n.questioned(ctx, slot, "path", n.AtOnce(ctx, slot, batch), lower.Request{
+		Kind:     lower.Backward,
 		Question: q,
-		name:     "path",
-		feeds: func(b bounds) []feed {
-			return append(b.sum(n.Classes), b.around(q.Layer, feed{"from", b.layer(1)}, feed{"to", b.layer(1)}, feed{"at", b.column()})...)
+		Inputs: func(s lower.Shapes) []lower.IO {
+			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...), lower.In("at", s.Column()...)}
+			return withImage(s, q.Layer, append(sumInputs(s, n.Classes), ends...))
 		},
-		images: around(q.Layer, line),
-		layer:  line,
-		sum:    Plain,
+		Images:     imageOr(q.Layer, line),
+		Substitute: line,
+		Sum:        Plain,
 	})
 	return Path{p}, err
 }
@@ -40,10 +42,10 @@ func line(f *onnx.Fragment) string {
 // sum.
 func (p Path) Set(t Target, from, to, image []float32) {
 	p.begin(t)
-	copy(p.feeds[3].Data, from)
-	copy(p.feeds[4].Data, to)
-	if len(p.feeds) > 6 {
-		copy(p.feeds[6].Data, image)
+	copy(p.inputs[3].Data, from)
+	copy(p.inputs[4].Data, to)
+	if len(p.inputs) > 6 {
+		copy(p.inputs[6].Data, image)
 	}
 }
 
@@ -51,7 +53,7 @@ func (p Path) Set(t Target, from, to, image []float32) {
 // there are at most Batch. [Program.Row] has the answers there.
 func (p Path) Run(ctx context.Context, at, weights []float64) error {
 	for i := range p.Batch {
-		p.feeds[5].Data[i] = float32(at[min(i, len(at)-1)])
+		p.inputs[5].Data[i] = float32(at[min(i, len(at)-1)])
 	}
 	return p.add(ctx, weights)
 }
@@ -61,16 +63,16 @@ func (p Path) Run(ctx context.Context, at, weights []float64) error {
 type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once,
-// fewer as [Net.AtOnce] says, and adds up what s makes of the answers.
-func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, s Summand, batch int) (Noisy, error) {
-	p, err := n.keepWalk(ctx, slot, n.AtOnce(ctx, slot, batch), walk{
+// fewer as [Net.AtOnce] says, and adds up the derivatives as sum says.
+func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy, error) {
+	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
+		Kind:     lower.Backward,
 		Question: q,
-		name:     "noisy " + string(s),
-		feeds: func(b bounds) []feed {
-			return append(b.sum(n.Classes), feed{"image", b.images(1)}, feed{"noise", b.images(b.batch)})
+		Inputs: func(s lower.Shapes) []lower.IO {
+			return append(sumInputs(s, n.Classes), []lower.IO{lower.In("image", s.Images(1)...), lower.In("noise", s.Images(s.Batch)...)}...)
 		},
-		images: func(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image", "runexp_noise"}) },
-		sum:    s,
+		Images: func(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image", "runexp_noise"}) },
+		Sum:    sum,
 	})
 	return Noisy{p}, err
 }
@@ -78,7 +80,7 @@ func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, s Summand
 // Set takes what is explained and the normalised image, and empties the sum.
 func (p Noisy) Set(t Target, image []float32) {
 	p.begin(t)
-	copy(p.feeds[3].Data, image)
+	copy(p.inputs[3].Data, image)
 }
 
 // Noise returns where the noise of row i goes.
@@ -89,26 +91,26 @@ func (p Noisy) Noise(i int) []float32 { return p.row(4, i) }
 func (p Noisy) Run(ctx context.Context, weights []float64) error { return p.add(ctx, weights) }
 
 // Sum returns what was added up since the last Set, of the layer's shape.
-func (p *Program) Sum() []float32 { return p.returned[0].Data }
+func (p *Program) Sum() []float32 { return p.outputs[0].Data }
 
-// The feeds of every program that adds up, first of all.
-func (b bounds) sum(classes int) []feed {
-	return []feed{{"targets", []int{1, classes}}, {"weights", b.column()}, {"sum", b.layer(1)}}
+// sumInputs are the first inputs of every program that adds up.
+func sumInputs(s lower.Shapes, classes int) []lower.IO {
+	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.Column()...), lower.In("sum", s.Layers(1)...)}
 }
 
 // begin says what is explained and empties the sum.
 func (p *Program) begin(t Target) {
-	t.weigh(p.feeds[0].Data)
-	clear(p.feeds[2].Data)
-	clear(p.returned[0].Data)
+	t.write(p.inputs[0].Data)
+	clear(p.inputs[2].Data)
+	clear(p.outputs[0].Data)
 }
 
 // add runs a program that adds up. Rows without a weight count nothing.
 func (p *Program) add(ctx context.Context, weights []float64) error {
-	clear(p.feeds[1].Data)
+	clear(p.inputs[1].Data)
 	for i, w := range weights {
-		p.feeds[1].Data[i] = float32(w)
+		p.inputs[1].Data[i] = float32(w)
 	}
-	copy(p.feeds[2].Data, p.returned[0].Data)
+	copy(p.inputs[2].Data, p.outputs[0].Data)
 	return p.run(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -12,7 +13,7 @@ import (
 // TestPathEndsAtTheImage holds that a path's derivative at its end is that of the
 // layer itself, wherever the layer is: what goes around it is as for the image.
 func TestPathEndsAtTheImage(t *testing.T) {
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "timm_resnet_basic_bn", "timm_vit_op17", "vit"} {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, all[name])
@@ -59,7 +60,7 @@ func TestPathEndsAtTheImage(t *testing.T) {
 // TestLineAnswers holds that what a line is answered has the bits of a path's answers:
 // they are the ends of what the path's derivatives sum to.
 func TestLineAnswers(t *testing.T) {
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "resnet", "timm_resnet_basic2_bn", "timm_vit_op17", "vit", "cifar10_cct4_3x1"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/ort"
 )
@@ -20,11 +21,13 @@ type Probe struct {
 func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	n := netOf(m)
 	n.Classes = 0
-	program, err := n.compile(n.written(batch, classifying))
+	r := classification
+	r.Kind = lower.Verbatim
+	program, err := lower.Program(context.Background(), n.source(nil), batch, r)
 	if err != nil {
 		return nil, err
 	}
-	b, err := program.Encode()
+	b, err := program.Model.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +35,7 @@ func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, []string{answer})
+	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, []string{lower.Answer})
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}

@@ -196,15 +196,15 @@ func (r *Rehearsal) run(p *Program) error {
 // pretend fills what the program returns with numbers in [−1, 1), those of a row drawn from
 // the row's feeds and those that all rows share.
 func (p *Program) pretend() {
-	sizes := make([]int, len(p.feeds)) // of a row
-	for f, t := range p.feeds {
-		if sizes[f] = len(t.Data); p.recipe.feeds[f].shape[0] == p.Batch {
+	sizes := make([]int, len(p.inputs)) // of a row
+	for f, t := range p.inputs {
+		if sizes[f] = len(t.Data); p.signature.Inputs[f].Shape[0] == p.Batch {
 			sizes[f] /= p.Batch
 		}
 	}
 	draw := func(row int) *rand.Rand {
 		h := sha256.New()
-		for f, t := range p.feeds {
+		for f, t := range p.inputs {
 			from := 0
 			if sizes[f] < len(t.Data) {
 				from = row * sizes[f]
@@ -221,8 +221,8 @@ func (p *Program) pretend() {
 	for row := range p.Batch {
 		r := draw(row)
 		fill(r, p.Row(row))
-		for k, t := range p.returned {
-			if p.shapes[k][0] == p.Batch {
+		for k, t := range p.outputs {
+			if p.signature.Outputs[k].Shape[0] == p.Batch {
 				fill(r, p.part(t, row))
 			} else if row == 0 {
 				fill(r, t.Data)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -12,7 +13,7 @@ import (
 // TestRehearsal holds that a program of a rehearsal has the shapes of the program, that
 // it runs three times in each act, and that what can't be asked of a net is refused.
 func TestRehearsal(t *testing.T) {
-	n := net(t, nets(t, false)["smallcnn"])
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	var slot program.Rehearsal
 	q := program.Question{Rules: relevance.Derivative()}
 	g, err := n.Gradient(t.Context(), &slot, q, 2)

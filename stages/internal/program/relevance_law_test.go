@@ -36,7 +36,7 @@ func mixed() []relevance.Policy {
 // any size, whatever stands beside it, on one thread and on two; and, but where
 // branches meet, that the answer has the bits that it has beside the plain gradient.
 func TestRelevanceBits(t *testing.T) {
-	for name, p := range nets(t, false) {
+	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			const images = 3
@@ -69,7 +69,7 @@ func TestRelevanceBits(t *testing.T) {
 // starts with the slope of its probability there: the plain gradient is the same from
 // there as from the answer.
 func TestSigmoidStart(t *testing.T) {
-	p := nets(t, false)["smallcnn"]
+	p := modeltest.Nets(t, false)["smallcnn"]
 	m, err := onnx.ReadFile(p.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func branches(t *testing.T, n *program.Net) bool {
 // nodes add zeros.
 func unbiased(t *testing.T, name string) *program.Net {
 	t.Helper()
-	b, err := modeltest.Model(t, nets(t, true)[name]).Load(0)
+	b, err := modeltest.Model(t, modeltest.Nets(t, true)[name]).Load(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestLRP0(t *testing.T) {
 // what biases and other constants take, is what arrives, relative to the sum of
 // magnitudes; and that what starts is what arrives in the end with all that was taken.
 func TestConservation(t *testing.T) {
-	for name, p := range nets(t, !testing.Short()) {
+	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			for _, bias := range []bool{true, false} {

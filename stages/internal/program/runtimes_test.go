@@ -98,7 +98,7 @@ func moved(a, b map[string]int) string {
 func computeAll(t *testing.T) map[string]computed {
 	modeltest.Runtime(t)
 	paths := map[string]string{}
-	for name, p := range nets(t, true) {
+	for name, p := range modeltest.Nets(t, true) {
 		paths[name] = p.Path
 	}
 	patterns := []string{filepath.Join("testdata", "nets", "*.onnx"), filepath.Join(unzipped(t), "*.onnx")}

@@ -54,17 +54,13 @@ func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Questi
 	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
 	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
-		g, err := n.Graph(ctx, slot, batch)
+		r := n.gradient(q)
+		r.Plain = true
+		p, err := n.lower(ctx, slot, batch, r)
 		if err != nil {
 			return nil, err
 		}
-		w := n.gradient(q)
-		w.plain = true
-		_, forward, err := n.build(g, batch, w)
-		if err != nil {
-			return nil, err
-		}
-		return dissect(g, forward), nil
+		return dissect(p.Graph, p.Forward), nil
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func families() []program.Question {
 // forward pass gets the derivatives and the answers, bit for bit, that it gets alone;
 // and that few groups have all questions.
 func TestTogetherBits(t *testing.T) {
-	for name, p := range nets(t, !testing.Short()) {
+	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
@@ -98,7 +98,7 @@ func TestTogetherBehind(t *testing.T) {
 			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 			Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{
 				onnx.IntTensor("row", []int64{-1, 192}, 2), onnx.IntTensor("square", []int64{-1, 3, 8, 8}, 4), onnx.FloatTensor("half", []float32{0.5}),
-				noise("w", 0.3, 192, hidden), noise("v", 0.7, hidden, 192), noise("k", 0.5, 16, 3, 3, 3), noise("l", 0.9, 16, 3, 3, 3),
+				modeltest.Noise("w", 0.3, 192, hidden), modeltest.Noise("v", 0.7, hidden, 192), modeltest.Noise("k", 0.5, 16, 3, 3, 3), modeltest.Noise("l", 0.9, 16, 3, 3, 3),
 			}},
 		}}
 		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -14,12 +15,11 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	if layer == "" {
 		return images, []int{n.Channels, n.Height, n.Width}, nil
 	}
-	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, len(images), batch), walk{
+	p, err := n.questioned(ctx, slot, "values", n.atOnce(ctx, slot, forwards, len(images), batch), lower.Request{
+		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
-		name:     "values",
-		feeds:    func(b bounds) []feed { return []feed{{"images", b.images(b.batch)}} },
-		images:   func(*onnx.Fragment) string { return "runexp_images" },
-		forward:  true,
+		Inputs:   lower.ImagesInput,
+		Images:   lower.Images,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +34,7 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 			return nil, nil, err
 		}
 		for i := from; i < to; i++ {
-			out = append(out, slices.Clone(p.part(p.returned[0], i-from)))
+			out = append(out, slices.Clone(p.part(p.outputs[0], i-from)))
 		}
 	}
 	return out, p.Shape(), nil
@@ -46,15 +46,15 @@ type Line struct{ *Program }
 
 // Line returns the program that classifies up to batch places of a line at once.
 func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch int) (Line, error) {
-	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), walk{
+	p, err := n.questioned(ctx, slot, "line", n.atOnce(ctx, slot, forwards, batch, batch), lower.Request{
+		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
-		name:     "line",
-		feeds: func(b bounds) []feed {
-			return b.around(layer, feed{"from", b.layer(1)}, feed{"to", b.layer(1)}, feed{"at", b.column()})
+		Inputs: func(s lower.Shapes) []lower.IO {
+			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...), lower.In("at", s.Column()...)}
+			return withImage(s, layer, ends)
 		},
-		images:  around(layer, line),
-		layer:   line,
-		forward: true,
+		Images:     imageOr(layer, line),
+		Substitute: line,
 	})
 	return Line{p}, err
 }
@@ -65,7 +65,7 @@ func (l Line) Set(from, to, image []float32) { l.set(from, to, image) }
 // Run classifies what is at so many places; there are at most Batch.
 func (l Line) Run(ctx context.Context, at []float64) error {
 	for i := range l.Batch {
-		l.feeds[2].Data[i] = float32(at[min(i, len(at)-1)])
+		l.inputs[2].Data[i] = float32(at[min(i, len(at)-1)])
 	}
 	return l.run(ctx)
 }
@@ -78,22 +78,21 @@ type MaskedLayer struct{ *Program }
 // mask returns the shape of a mask, given the shape of the layer's value for one
 // image: dimensions of 1 are shared. name names that function.
 func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string, mask func(value []int) []int, batch int) (MaskedLayer, error) {
-	p, err := n.keepWalk(ctx, slot, n.atOnce(ctx, slot, forwards, batch, batch), n.masked(layer, name, mask))
+	p, err := n.questioned(ctx, slot, "masked "+name, n.atOnce(ctx, slot, forwards, batch, batch), maskedLayer(layer, mask))
 	return MaskedLayer{p}, err
 }
 
-func (n *Net) masked(layer, name string, mask func(value []int) []int) walk {
+func maskedLayer(layer string, mask func(value []int) []int) lower.Request {
 	seen := func(f *onnx.Fragment) string { return blend(f, "runexp_baseline", "runexp_value", "runexp_masks") }
-	return walk{
+	return lower.Request{
+		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
-		name:     "masked " + name,
-		feeds: func(b bounds) []feed {
-			masks := feed{"masks", append([]int{b.batch}, mask(b.inner)...)}
-			return b.around(layer, feed{"value", b.layer(1)}, feed{"baseline", b.layer(1)}, masks)
+		Inputs: func(s lower.Shapes) []lower.IO {
+			masks := append([]int{s.Batch}, mask(s.Layer)...)
+			return withImage(s, layer, []lower.IO{lower.In("value", s.Layers(1)...), lower.In("baseline", s.Layers(1)...), lower.In("masks", masks...)})
 		},
-		images:  around(layer, seen),
-		layer:   seen,
-		forward: true,
+		Images:     imageOr(layer, seen),
+		Substitute: seen,
 	}
 }
 
@@ -107,28 +106,28 @@ func (m MaskedLayer) Mask(i int) []float32 { return m.row(2, i) }
 // Run classifies the image under the masks that stand in the rows.
 func (m MaskedLayer) Run(ctx context.Context) error { return m.run(ctx) }
 
-// around returns feeds, and the image behind them if layer is an inner one.
-func (b bounds) around(layer string, feeds ...feed) []feed {
+// withImage returns inputs, and behind them the image if layer is an inner one: values outside the layer depend on it.
+func withImage(s lower.Shapes, layer string, inputs []lower.IO) []lower.IO {
 	if layer != "" {
-		feeds = append(feeds, feed{"image", b.images(1)})
+		inputs = append(inputs, lower.In("image", s.Images(1)...))
 	}
-	return feeds
+	return inputs
 }
 
-// around returns what emits the images of a program whose layer has what inner
-// emits: the fed image, or this itself.
-func around(layer string, inner func(f *onnx.Fragment) string) func(f *onnx.Fragment) string {
+// imageOr returns what emits the images of a program whose layer is substituted: the image of withImage if the layer is an
+// inner one, else the substitute.
+func imageOr(layer string, substitute func(f *onnx.Fragment) string) func(f *onnx.Fragment) string {
 	if layer == "" {
-		return inner
+		return substitute
 	}
-	return func(*onnx.Fragment) string { return "runexp_image" }
+	return lower.Read("image")
 }
 
-// set takes the first two feeds and the one that around may have added.
+// set takes the first two inputs, and the one that withImage may have added.
 func (p *Program) set(first, second, image []float32) {
-	copy(p.feeds[0].Data, first)
-	copy(p.feeds[1].Data, second)
-	if len(p.feeds) > 3 {
-		copy(p.feeds[3].Data, image)
+	copy(p.inputs[0].Data, first)
+	copy(p.inputs[1].Data, second)
+	if len(p.inputs) > 3 {
+		copy(p.inputs[3].Data, image)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -14,7 +15,7 @@ import (
 // the net does: with the value that an image has there they give the net's answer and
 // derivative for it, to the last bit where nothing is computed in between.
 func TestBeginningAtALayer(t *testing.T) {
-	all := nets(t, false)
+	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "timm_resnet_basic_bn", "timm_vit_op17", "vit"} {
 		t.Run(name, func(t *testing.T) {
 			n, ctx := net(t, all[name]), t.Context()
@@ -95,7 +96,7 @@ func TestBeginningAtALayer(t *testing.T) {
 // TestNothingBeforeTheLayer holds that a program that begins at a layer that
 // everything passes through doesn't compute what comes before it.
 func TestNothingBeforeTheLayer(t *testing.T) {
-	n := net(t, nets(t, false)["smallcnn"])
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	slot := threaded{1, stagetest.NewSlot()}
 	for layer, want := range map[string]int{"": 3, "/relu2/Relu_output_0": 1, "/relu3/Relu_output_0": 0} {
 		ops := program.MaskedNodes(t.Context(), t, n, slot, layer)

@@ -54,7 +54,7 @@ func TestFused(t *testing.T) {
 		{"an operator that nobody knows", fused("Other", "x"), ""},
 	}
 	for _, tt := range tests {
-		err := Order(model(17, []*onnxpb.NodeProto{tt.node}, weights...))
+		err := TopologicalOrder(model(17, []*onnxpb.NodeProto{tt.node}, weights...))
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
 		}

@@ -26,7 +26,7 @@ func TestOrder(t *testing.T) {
 		{[]string{"c=b,x", "d=x", "b=a", "a=x"}, []string{"a", "b", "c", "d"}},
 	} {
 		m := model(17, chain(tt.in...))
-		if err := Order(m); err != nil {
+		if err := TopologicalOrder(m); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -66,18 +66,18 @@ func TestOrderRefuses(t *testing.T) {
 		{"a node without outputs", model(17, []*onnxpb.NodeProto{{OpType: "Relu", Input: []string{"x"}}}), "node Relu without outputs"},
 	}
 	for _, tt := range tests {
-		if err := Order(tt.m); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := TopologicalOrder(tt.m); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
 		}
 	}
 	m := model(17, chain("a=x"))
 	m.Proto.Graph.Output = []*onnxpb.ValueInfoProto{{Name: "gone"}}
-	if err := Order(m); err == nil || !strings.Contains(err.Error(), `nothing makes the output "gone"`) {
+	if err := TopologicalOrder(m); err == nil || !strings.Contains(err.Error(), `nothing makes the output "gone"`) {
 		t.Errorf("a missing output: %v", err)
 	}
 	m = model(17, chain("a=y"))
 	m.SetInputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1 << 62, 1 << 62}, Known: true})
-	if err := Order(m); err == nil || !strings.Contains(err.Error(), `"y" has the impossible shape`) {
+	if err := TopologicalOrder(m); err == nil || !strings.Contains(err.Error(), `"y" has the impossible shape`) {
 		t.Errorf("a huge input: %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func TestWindows(t *testing.T) {
 		{"output_padding", []int64{-1}, false},
 		{"output_shape", []int64{224, 224}, true},
 	} {
-		err := Order(model(17, []*onnxpb.NodeProto{onnx.NewNode("c", "Conv", []string{"x"}, []string{"y"}, onnx.Attr{Name: tt.name, Value: tt.v})}))
+		err := TopologicalOrder(model(17, []*onnxpb.NodeProto{onnx.NewNode("c", "Conv", []string{"x"}, []string{"y"}, onnx.Attr{Name: tt.name, Value: tt.v})}))
 		if tt.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), `node Conv "c": its `+tt.name) {
 			t.Errorf("%s of %v: error %v", tt.name, tt.v, err)
 		}
@@ -114,7 +114,7 @@ func TestOrderLooksInside(t *testing.T) {
 	inner := &onnxpb.GraphProto{Node: chain("own=outer", "end=own")}
 	loop.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: inner}}
 	m := model(17, append([]*onnxpb.NodeProto{loop}, chain("outer=x")...))
-	if err := Order(m); err != nil {
+	if err := TopologicalOrder(m); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.Proto.Graph.Node[0].Name; got != "outer" {
@@ -135,7 +135,7 @@ func TestOrderOfALongChain(t *testing.T) {
 		nodes[n-1-i] = onnx.NewNode("", "Relu", []string{from}, []string{name(i)})
 	}
 	m := model(17, nodes)
-	if err := Order(m); err != nil {
+	if err := TopologicalOrder(m); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.Proto.Graph.Node[0].Output[0]; got != name(0) {

@@ -39,10 +39,10 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if Order(m) != nil {
+		if TopologicalOrder(m) != nil {
 			return
 		}
-		if _, err := Single(m); err != nil {
+		if _, err := SinglePrecision(m); err != nil {
 			return
 		}
 		m.FlushSubnormals()

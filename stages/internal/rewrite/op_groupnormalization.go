@@ -4,10 +4,28 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // mostGroups keeps what a model claims within bounds.
 const mostGroups = 1 << 16
+
+// GroupNormalization rewrites GroupNormalization before ONNX Runtime, which has no kernel of it, inlines its definition:
+// rules recognise other operators, and these round better. It needs no shapes, and leaves nodes that it can't express.
+func GroupNormalization(m *onnx.Model) {
+	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
+	version := m.Opset()
+	for _, proto := range m.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: proto}
+		i := slices.IndexFunc(groupNormalization, func(p pass) bool {
+			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version && version <= p.to
+		})
+		if i < 0 || len(n.Input) != 3 || len(n.Output) != 1 || groupNormalization[i].apply(e, n) != nil {
+			e.keep(n)
+		}
+	}
+	m.Proto.Graph.Node = e.nodes
+}
 
 // GroupNormalization came at 18: (x − μ)/√(σ² + ε) with the mean and variance of a
 // group of channels, times a scale, plus a bias (Wu & He 2018, equation 1). It is

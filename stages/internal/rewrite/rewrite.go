@@ -46,24 +46,6 @@ func passes() []pass {
 	)
 }
 
-// Ahead rewrites operators that ONNX Runtime has no kernels of, before it puts their
-// definitions in their place: what they compute is seen, and rounded, better in other
-// words. It needs no shapes, and leaves what it can't express.
-func Ahead(m *onnx.Model) {
-	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
-	version := m.Opset()
-	for _, proto := range m.Proto.Graph.Node {
-		n := onnx.Node{NodeProto: proto}
-		i := slices.IndexFunc(groupNormalization, func(p pass) bool {
-			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version && version <= p.to
-		})
-		if i < 0 || len(n.Input) != 3 || len(n.Output) != 1 || groupNormalization[i].apply(e, n) != nil {
-			e.keep(n)
-		}
-	}
-	m.Proto.Graph.Node = e.nodes
-}
-
 // newer are the operators that came after opset 17 and that no pass expresses.
 var newer = []string{
 	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "DeformConv",

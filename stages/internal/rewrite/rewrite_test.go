@@ -321,9 +321,9 @@ func foreigner(domain, op, in string, attrs ...onnx.Attr) *onnxpb.NodeProto {
 	return n
 }
 
-// TestAhead holds what stands for a normalisation of groups, and that one is left
+// TestGroupNormalizationAhead holds what stands for a normalisation of groups, and that one is left
 // whose channels nobody knows.
-func TestAhead(t *testing.T) {
+func TestGroupNormalizationAhead(t *testing.T) {
 	normalise := node("GroupNormalization", "x a b", attr("num_groups", 2))
 	scale := []*onnxpb.TensorProto{onnx.FloatTensor("a", []float32{1, 2, 3, 4}, 4), onnx.FloatTensor("b", []float32{5, 6, 7, 8}, 4)}
 	tests := []struct {
@@ -344,7 +344,7 @@ func TestAhead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := model(tt.opset, []*onnxpb.NodeProto{normalise}, tt.weights...)
-			Ahead(m)
+			GroupNormalization(m)
 			if d := cmp.Diff(tt.want, text(t, m)); d != "" {
 				t.Error(d)
 			}

@@ -1,0 +1,123 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A Glance is what a program returns of the attention of a transformer's blocks.
+type Glance string
+
+const (
+	// Heads is each block's attention, the mean over its heads.
+	Heads Glance = "heads"
+	// Slopes is the derivative of the explained number with respect to the last block's attention, of each head.
+	Slopes Glance = "slopes"
+	// Weighted is each block's relevance times its derivative, where positive, the mean over its heads:
+	// mean(max(∇A·R, 0)), R by [relevance.TIBAV].
+	Weighted Glance = "weighted"
+	// Relevances is each block's relevance alone, mean(max(R, 0)).
+	Relevances Glance = "relevances"
+	// LastRelevance is that of the last block.
+	LastRelevance Glance = "last relevance"
+	// Pixels is the relevance of the image behind all blocks, [C,H,W].
+	Pixels Glance = "pixels"
+	// Factors is each block's R and ∇A apart, of each head, for tests.
+	Factors Glance = "factors"
+)
+
+// needs returns which backward passes make it.
+func (what Glance) needs() (relevances, slopes bool) {
+	switch what {
+	case Slopes:
+		return false, true
+	case Weighted, Factors:
+		return true, true
+	}
+	return what != Heads, false
+}
+
+// findAttention finds the matrices of attention.
+func (u *unit) findAttention() (err error) {
+	u.attention, err = relevance.Attend(u.graph)
+	return err
+}
+
+// attend returns the attention of each block, or what the glance makes of it, its relevance and its derivative.
+func (u *unit) attend() error {
+	g, batch, t := u.graph, u.batch, u.attention.Tokens
+	needsRelevances, needsSlopes := u.Glance.needs()
+	f := g.Fragment()
+	slope, start := "", ""
+	if needsSlopes {
+		slope = u.derivative(f, prefix+"targets", u.Probability)
+	}
+	if needsRelevances {
+		start = u.shaped(f, prefix+"targets", g.Shape(u.Output))
+	}
+	g.After(f)
+
+	at := u.attention.Blocks
+	switch u.Glance {
+	case Slopes, LastRelevance:
+		at = at[len(at)-1:]
+	case Pixels:
+		at = []string{u.Input}
+	}
+	var relevances, slopes map[string]string
+	var err error
+	if needsRelevances {
+		// First, because rules that group nodes mustn't see those of derivatives.
+		if relevances, err = relevance.Backward(g, map[string]string{u.Output: start}, at, relevance.TIBAV()); err != nil {
+			return err
+		}
+	}
+	if needsSlopes {
+		if slopes, err = relevance.Backward(g, map[string]string{u.Output: slope}, at, relevance.Derivative()); err != nil {
+			return err
+		}
+	}
+	f = g.Fragment()
+	add := func(name, v string, shape ...int) {
+		out := IO{name, append([]int{batch}, shape...)}
+		f.OpTo(out.Value(), "Reshape", []string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
+		u.signature.Outputs = append(u.signature.Outputs, out)
+	}
+	for k, v := range at {
+		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
+			return fmt.Errorf("nothing of the answer depends on %q", v)
+		}
+		heads := size(g.Shape(v)) / (batch * t * t)
+		name := fmt.Sprintf("block%d", k)
+		switch u.Glance {
+		case Heads:
+			add(name, meanOverHeads(f, v, batch, heads, t), 1, t, t)
+		case Slopes:
+			add(name, slopes[v], heads, t, t)
+		case Weighted:
+			product := f.Op("Relu", []string{f.Op("Mul", []string{slopes[v], relevances[v]})})
+			add(name, meanOverHeads(f, product, batch, heads, t), 1, t, t)
+		case Relevances, LastRelevance:
+			add(name, meanOverHeads(f, f.Op("Relu", []string{relevances[v]}), batch, heads, t), 1, t, t)
+		case Pixels:
+			add("pixels", u.leave(f, relevances[v]), u.Channels, u.Height, u.Width)
+		case Factors:
+			add(name+"_relevance", relevances[v], heads, t, t)
+			add(name+"_slope", slopes[v], heads, t, t)
+		}
+	}
+	g.After(f)
+	return nil
+}
+
+// meanOverHeads emits the mean over heads, as a product, whose bits don't depend on the batch.
+func meanOverHeads(f *onnx.Fragment, v string, batch, heads, t int) string {
+	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(t * t)}, 3)})
+	weights := make([]float32, heads)
+	for i := range weights {
+		weights[i] = 1 / float32(heads)
+	}
+	return f.Op("MatMul", []string{f.Floats("mean", weights, 1, int64(heads)), flat})
+}

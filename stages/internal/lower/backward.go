@@ -1,0 +1,106 @@
+package lower
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// backward emits a backward pass for each question. Rules look at who reads a value; so each sees the model alone, and
+// nothing of the other backward passes.
+func (u *unit) backward() error {
+	g := u.graph
+	u.forward = slices.Clip(g.Proto.Graph.Node)
+	var emitted []*onnxpb.NodeProto
+	for k, q := range u.questions() {
+		g.Proto.Graph.Node = u.forward
+		if err := u.answerQuestion(k, q); err != nil {
+			return err
+		}
+		emitted = append(emitted, g.Proto.Graph.Node[len(u.forward):]...)
+	}
+	g.Proto.Graph.Node = append(u.forward, emitted...)
+	return nil
+}
+
+// number is what tells the outputs for question k from those for others.
+func number(k int) string {
+	if k == 0 {
+		return ""
+	}
+	return strconv.Itoa(k + 1)
+}
+
+// answerQuestion emits question k's backward pass, and adds its results to the outputs.
+func (u *unit) answerQuestion(k int, q Question) error {
+	f := u.graph.Fragment()
+	start, err := u.seed(f, k, q)
+	if err != nil {
+		return err
+	}
+	u.graph.After(f)
+	if err := u.vjp(k, q, start); err != nil {
+		return err
+	}
+	if u.Sum == "" && u.Substitute == nil {
+		u.value(k, q)
+	}
+	if q.Start != StartDerivative {
+		u.signature.Outputs = append(u.signature.Outputs, IO{"began" + number(k), []int{u.batch, u.Classes}})
+	}
+	return nil
+}
+
+// vjp emits the backward pass from a seed to question k's layer, and returns its result.
+func (u *unit) vjp(k int, q Question, start seed) error {
+	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string, p relevance.Policy) (map[string]string, []relevance.Entry, error) {
+		results, err := relevance.Backward(g, seeds, wrt, p)
+		return results, nil, err
+	}
+	if u.Audit {
+		backward = relevance.Audit
+	}
+	results, entries, err := backward(u.graph, map[string]string{start.at: start.cotangent}, []string{u.wrt[k]}, q.Rules)
+	if err != nil {
+		return err
+	}
+	derivative := results[u.wrt[k]]
+	if derivative == "" {
+		return noLayer(q.Layer, "nothing of the answer depends on it")
+	}
+	f := u.graph.Fragment()
+	if q.Layer == "" {
+		derivative = u.leave(f, derivative)
+	}
+	v := IO{"derivative" + number(k), u.shapes[k].Layers(u.batch)}
+	if u.Sum != "" {
+		derivative = addUp(f, derivative, u.batch, u.Sum)
+		v.Shape = u.shapes[k].Layers(1)
+	}
+	f.OpTo(v.Value(), "Identity", []string{derivative})
+	u.graph.After(f)
+	u.signature.Outputs = append(u.signature.Outputs, v)
+	u.signature.Entries = append(u.signature.Entries, entries...)
+	return nil
+}
+
+// addUp emits runexp_sum plus the rows of x times runexp_weights, one row after the other: the sum has the same bits
+// whatever number of rows a run has.
+func addUp(f *onnx.Fragment, x string, batch int, s Summand) string {
+	switch s {
+	case Magnitude:
+		x = f.Op("Abs", []string{x})
+	case Square:
+		x = f.Op("Mul", []string{x, x})
+	}
+	x = f.Op("Mul", []string{x, prefix + "weights"})
+	sum := prefix + "sum"
+	for i := range batch {
+		row := f.Op("Slice", []string{x, f.Ints("from", []int64{int64(i)}, 1), f.Ints("to", []int64{int64(i + 1)}, 1), f.Ints("axis", []int64{0}, 1)})
+		sum = f.Op("Add", []string{sum, row})
+	}
+	return sum
+}

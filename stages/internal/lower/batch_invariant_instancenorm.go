@@ -1,0 +1,27 @@
+package lower
+
+// instanceNormalization emits the means over positions as products with ones where an image's part of the value isn't a
+// multiple of a vector: the kernel adds up a channel from wherever it starts.
+func (s invariant) instanceNormalization() bool {
+	shape := s.shape()
+	if size(shape)/s.batch%vector == 0 || len(shape) < 3 {
+		return false
+	}
+	rows, places := size(shape[:2]), size(shape[2:])
+	all, column := []int{rows, places}, []int{rows, 1}
+	mean := func(x string) string {
+		sum := s.op("MatMul", column, []string{x, s.ones(places, 1)})
+		return s.op("Div", column, []string{sum, s.number(float32(places))})
+	}
+	x := s.reshape(s.In(0), all)
+	centred := s.op("Sub", all, []string{x, mean(x)})
+	variance := s.op("Add", column, []string{mean(s.op("Mul", all, []string{centred, centred})), s.number(s.Float("epsilon", 1e-5))})
+	normal := s.op("Div", all, []string{centred, s.op("Sqrt", column, []string{variance})})
+	channels := make([]int, len(shape)-1)
+	for i := range channels {
+		channels[i] = 1
+	}
+	channels[0] = shape[1]
+	scaled := s.each("Mul", s.reshape(normal, shape), s.reshape(s.In(1), channels))
+	return s.end("Add", scaled, s.reshape(s.In(2), channels))
+}

@@ -1,0 +1,307 @@
+// Package lower makes programs of models: it lowers an ONNX file, pass by pass, to the ONNX model that a session runs.
+//
+// The way of the data. [Graph] lowers a file to the graph that all programs of a model and a batch share: nodes in
+// order, single precision, one opset, every type and shape known. [Program] lowers that graph, or for a verbatim
+// program the file itself, to a program: nodes in front make the model's input of what a stage varies, nodes behind
+// return what the stage reads, backward passes among them. Both run the rows of one table, passes in passes.go, that
+// are for their [Kind]; constraints there has the reason for each row's place. A pass is one file with the pass's
+// name.
+//
+// The files in the order of the table: verbatim, model_interface, constant_branches, simplify (with detach_weights),
+// infer_shapes, emission_opset; channels_first, fold_batchnorm, sink_gather, gemm_alpha, pad_channels; explained_number,
+// pair_reference; declare_inputs, substitute_layer, preprocess, answer; backward (with seed), attention, audit;
+// batch_invariant (one file a family of operators); split_reference, inline_reference; seal, ort_workarounds.
+package lower
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A Kind is what a file or graph is lowered to. Every row of the table of passes is for some kinds.
+type Kind uint
+
+const (
+	shared     Kind = 1 << iota // the graph that the kinds below Verbatim start from
+	Verbatim                    // the file as it is written, up to the answer
+	Forward                     // the graph up to the answer
+	Backward                    // the graph up to the answer, and backward passes from there
+	Attention                   // the attention of a transformer's blocks, with its derivatives and relevance
+	Comparison                  // a backward pass by rules that compare the images with a reference
+	reference                   // what a comparison reads of the reference
+)
+
+// A Source is a model that programs are made of.
+type Source struct {
+	modelfile.Spec
+	File func() ([]byte, error)
+	// Graph returns what [Graph] makes of the file for a batch. The program may change it.
+	Graph func(batch int) (*onnx.Graph, error)
+}
+
+// An IO is an input or an output of a program.
+type IO struct {
+	Name  string
+	Shape []int
+}
+
+// In returns an IO.
+func In(name string, shape ...int) IO { return IO{name, shape} }
+
+// Value returns the name that the input or output has in the graph.
+func (v IO) Value() string { return prefix + v.Name }
+
+const prefix = "runexp_"
+
+// Answer is the output that every program has, the model's answer [batch, classes].
+const Answer = prefix + "answer"
+
+// A Request says which program to make.
+type Request struct {
+	Kind     Kind
+	Question            // of a Forward program only its Layer counts
+	Also     []Question // more of them, each answered by a backward pass of its own
+
+	// Inputs returns what the program is fed. The first is what is explained [rows, classes], if anything is.
+	Inputs func(Shapes) []IO
+	// Images emits the normalised images [batch or 1,C,H,W].
+	Images func(*onnx.Fragment) string
+	// Substitute, if set, emits what replaces the layer's value, which otherwise is returned unless Sum is set.
+	Substitute func(*onnx.Fragment) string
+
+	AnswerOnly bool    // a Forward program returns nothing but the answer
+	Sum        Summand // adds up the derivatives of a batch into one
+	Audit      bool    // accounts for the relevance at every node of the first backward pass
+	Glance     Glance  // what an Attention program returns
+	Official   bool    // the rules of a Comparison are those of the authors' code: see [relevance.Rescale]
+	Once       bool    // a Comparison computes what it reads of the reference once, in a program of its own
+
+	// Unrun says that the program won't run, so that passes are left out which refuse nothing.
+	Unrun bool
+	// Plain says that the program won't run and is compared with others node by node: passes that change nodes but
+	// no bits are left out.
+	Plain bool
+}
+
+// questions returns all questions of the request.
+func (r Request) questions() []Question { return append([]Question{r.Question}, r.Also...) }
+
+// derivatives reports whether all rules are those of derivatives, to which passes that keep every bit of the answer are
+// safe. Other rules look at the nodes themselves: they may divide by what counts nothing.
+func (r Request) derivatives() bool {
+	return !slices.ContainsFunc(r.questions(), func(q Question) bool { return len(q.Rules.Cases) > 0 })
+}
+
+// A Signature is what a program takes and returns, and how a session is to load it.
+type Signature struct {
+	Inputs  []IO
+	Outputs []IO // besides the answer
+	// Entries are the accounts that the last output sums up, if the program keeps any.
+	Entries []relevance.Entry
+	// Canonical says that the model's own nodes give the same bits in all canonical programs of a batch.
+	Canonical bool
+	// Disabled are fusions of ONNX Runtime that would change what the model computes.
+	Disabled []string
+}
+
+// A Lowered is a program that can be loaded.
+type Lowered struct {
+	Signature
+	Batch int
+	Model *onnx.Model
+	// Graph is the same model with its types; nil if the program is verbatim.
+	Graph *onnx.Graph
+	// Forward are the nodes of the forward pass, before batch_invariant rewrote some.
+	Forward []*onnxpb.NodeProto
+	// Reference is the program that a Comparison's inputs from the third on come from.
+	Reference *Lowered
+}
+
+// Graph lowers a model's file to the graph for a batch of that many images: simplified, in single precision, of opset
+// [rewrite.Opset], every type and shape known. Its input is the model's own, [Spec.Input], in the model's layout and
+// order; its output is [Spec.Output]. measured says that some shapes were measured on an image, and may depend on it.
+func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bool, err error) {
+	defer onnx.Sound(&err)
+	if s.Batch > 0 && batch != s.Batch {
+		return nil, false, fmt.Errorf("the model takes %d images at once, not %d", s.Batch, batch)
+	}
+	u, err := newUnit(ctx, s, batch, Request{Kind: shared})
+	if err != nil {
+		return nil, false, err
+	}
+	if err := u.lower(); err != nil {
+		return nil, false, err
+	}
+	g, err = onnx.NewGraph(u.model, u.types)
+	return g, u.measured, err
+}
+
+// Program lowers a model to a program.
+func Program(ctx context.Context, s Source, batch int, r Request) (_ *Lowered, err error) {
+	defer onnx.Sound(&err)
+	u, err := newUnit(ctx, s, batch, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Kind == Comparison {
+		return compare(u, s)
+	}
+	if err := u.lower(); err != nil {
+		return nil, err
+	}
+	return u.lowered(), nil
+}
+
+// compare lowers a comparison: the program for the images and that for the reference, which is a single image. Where
+// values for a single image don't broadcast to those for a batch, the reference fills every row instead.
+func compare(u *unit, s Source) (*Lowered, error) {
+	batch, r := u.batch, u.Request
+	for _, rows := range slices.Compact([]int{max(1, s.Batch), batch}) {
+		r.Kind, r.Inputs, r.Images = reference, referenceInputs, referenceImage
+		ref, err := newUnit(u.ctx, s, rows, r)
+		if err != nil {
+			return nil, err
+		}
+		u.reference = ref
+		if err = u.lower(); err == nil {
+			return u.lowered(), nil
+		}
+		if u.twin != nil || rows == batch {
+			return nil, err
+		}
+		if u, err = newUnit(u.ctx, s, batch, u.Request); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// A unit is what passes lower: the model, and what they have found out about it. It lasts for one call.
+type unit struct {
+	modelfile.Spec
+	Request
+	ctx   context.Context
+	batch int
+
+	model *onnx.Model // until types are known
+	types map[string]onnx.Type
+	// measured says that some of types were measured; again that the operators changed, so that types are to be
+	// inferred again.
+	measured, again bool
+	opset           int // of the file
+
+	graph     *onnx.Graph // from then on
+	shapes    []Shapes    // around each question
+	wrt       []string    // the value that each question differentiates with respect to
+	explained string      // the value that rules of comparisons start from
+	attention relevance.Attention
+	inputs    []onnx.Value // declared, and the first of the signature's
+	forward   []*onnxpb.NodeProto
+	reference *unit             // of a comparison
+	twin      map[string]string // by value of the graph: the name that the reference's value has in it
+	signature Signature
+}
+
+// newUnit returns the unit that a request begins with.
+func newUnit(ctx context.Context, s Source, batch int, r Request) (*unit, error) {
+	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch}
+	var err error
+	if r.Kind&(shared|Verbatim) != 0 {
+		u.model, err = read(s.File)
+		return u, err
+	}
+	u.signature.Canonical = true
+	u.graph, err = s.Graph(batch)
+	return u, err
+}
+
+// read reads a model's file.
+func read(file func() ([]byte, error)) (*onnx.Model, error) {
+	b, err := file()
+	if err != nil {
+		return nil, err
+	}
+	m, err := onnx.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	if m.Fresh(Answer) != Answer {
+		return nil, taken(Answer)
+	}
+	return m, nil
+}
+
+// taken is the error of a model that has a value with a name of ours.
+func taken(name string) error { return fmt.Errorf("the model already has a value called %q", name) }
+
+// lower runs the passes for the unit's kind. The reference of a comparison is lowered in step.
+func (u *unit) lower() error {
+	units := []*unit{u}
+	if u.reference != nil {
+		units = append(units, u.reference)
+	}
+	for _, p := range passes {
+		for _, u := range units {
+			if err := context.Cause(u.ctx); err != nil {
+				return err
+			}
+			if p.kinds&u.Kind == 0 || p.when != nil && !p.when(u) {
+				continue
+			}
+			if err := p.run(u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lowered returns the program that the unit became.
+func (u *unit) lowered() *Lowered {
+	l := &Lowered{Signature: u.signature, Batch: u.batch, Model: u.model, Graph: u.graph, Forward: u.forward}
+	if u.graph != nil {
+		l.Model = u.graph.Model
+	}
+	if u.reference != nil {
+		l.Reference = u.reference.lowered()
+	}
+	return l
+}
+
+// inputShape returns the shape of the model's own input.
+func (u *unit) inputShape() []int {
+	if u.Layout == modelfile.NHWC {
+		return []int{u.batch, u.Height, u.Width, u.Channels}
+	}
+	return []int{u.batch, u.Channels, u.Height, u.Width}
+}
+
+// rows returns the shape of the answer.
+func (u *unit) rows() []int64 { return []int64{int64(u.batch), int64(u.Classes)} }
+
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// noLayer is the error of a question whose layer isn't there.
+func noLayer(layer, why string) error { return stages.BadField("layer", "layer %q: %s", layer, why) }
+
+// onnx returns the model, with or without types.
+func (u *unit) onnx() *onnx.Model {
+	if u.graph != nil {
+		return u.graph.Model
+	}
+	return u.model
+}

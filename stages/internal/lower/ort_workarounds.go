@@ -1,0 +1,55 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/rewrite"
+)
+
+// ortWorkarounds disables the fusions of ONNX Runtime that would change what the program computes.
+func (u *unit) ortWorkarounds() error {
+	u.signature.Disabled = wrongFusions(u.onnx().Proto)
+	return nil
+}
+
+// wrongFusions returns the fusions of ONNX Runtime that change what a model computes: a Pad before an AveragePool becomes
+// padding that counts, so that windows which ceil_mode extends beyond it are divided by another number. Release 1.29
+// divides right.
+func wrongFusions(m *onnxpb.ModelProto) []string {
+	names := func(op string) bool {
+		return anyNode(m, func(n *onnxpb.NodeProto) bool { return n.OpType == op })
+	}
+	if names("AveragePool") && names("Pad") {
+		return []string{"Pad_Fusion"}
+	}
+	return nil
+}
+
+// releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The shared graph has other
+// nodes for it, which all compute alike.
+func releaseDependent(proto *onnxpb.NodeProto) bool {
+	n := onnx.Node{NodeProto: proto}
+	switch n.OpType {
+	case "AveragePool":
+		return rewrite.CountsBeyond(n) // right from 1.29 on
+	case "Attention":
+		// Until 1.26 the cap came behind the mask, and let through what it masks.
+		return n.Domain != "com.microsoft" && n.Float("softcap", 0) != 0 && (n.In(3) != "" || n.Int("is_causal", 0) != 0)
+	case "FusedConv":
+		return n.In(3) != "" // Until 1.26 the sum was added behind the activation.
+	}
+	return false
+}
+
+// anyNode reports whether one of a model's nodes is so, those of bodies and of functions of its own included.
+func anyNode(m *onnxpb.ModelProto, is func(*onnxpb.NodeProto) bool) bool {
+	var among func(nodes []*onnxpb.NodeProto) bool
+	among = func(nodes []*onnxpb.NodeProto) bool {
+		return slices.ContainsFunc(nodes, func(n *onnxpb.NodeProto) bool {
+			return is(n) || slices.ContainsFunc(onnx.Bodies(n), func(g *onnxpb.GraphProto) bool { return among(g.Node) })
+		})
+	}
+	return among(m.Graph.Node) || slices.ContainsFunc(m.Functions, func(f *onnxpb.FunctionProto) bool { return among(f.Node) })
+}

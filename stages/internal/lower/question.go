@@ -1,0 +1,93 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A Question says what is differentiated, with respect to what, and by which rules.
+type Question struct {
+	// Layer is the value of the graph that the derivative is taken with respect to; "" is the normalised image.
+	Layer string
+	// Rules is the policy of the backward pass.
+	Rules relevance.Policy
+	// Probability differentiates the target's probability rather than its logit.
+	Probability bool
+	// Start is what the backward pass starts with.
+	Start Start
+	// Counts names the input that says how much each class counts where the backward pass starts; "" is what is
+	// explained.
+	Counts string
+}
+
+// A Start is what a backward pass starts with.
+type Start string
+
+const (
+	// StartDerivative is the derivative of the explained number with respect to the model's answer. It is the zero
+	// Start.
+	StartDerivative Start = ""
+	// StartOnes is how much each class counts, at the logits: 1 at the target. For a probability it is the derivative
+	// of that with respect to the logits.
+	StartOnes Start = "ones"
+	// StartLogits is StartOnes times the logits.
+	StartLogits Start = "logits"
+	// StartTarget is StartOnes times the logit of the class that counts 1.
+	StartTarget Start = "target"
+)
+
+// A Summand is what is added up of derivatives.
+type Summand string
+
+const (
+	Plain     Summand = "derivative"
+	Magnitude Summand = "magnitude"
+	Square    Summand = "square"
+)
+
+// String tells questions of a model apart.
+func (q Question) String() string {
+	return fmt.Sprintf("%q by %s, probability %t, start %q, counts %q", q.Layer, q.Rules.Name, q.Probability, q.Start, q.Counts)
+}
+
+// CountsInput returns the name of the input that says how much each class counts.
+func (q Question) CountsInput() string {
+	if q.Counts == "" {
+		return "targets"
+	}
+	return "counts of " + q.Counts
+}
+
+// ImagesInput is the input of a batch of images.
+func ImagesInput(s Shapes) []IO { return []IO{{"images", s.Images(s.Batch)}} }
+
+// Images emits the images of ImagesInput.
+func Images(*onnx.Fragment) string { return prefix + "images" }
+
+// Read returns a function that emits an input.
+func Read(name string) func(*onnx.Fragment) string {
+	return func(*onnx.Fragment) string { return prefix + name }
+}
+
+// Shapes are the shapes around a question, from which those of inputs are made.
+type Shapes struct {
+	Batch        int
+	Image, Layer []int // of one image, and of the layer's value for it
+}
+
+// Images returns the shape of that many images.
+func (s Shapes) Images(rows int) []int { return append([]int{rows}, s.Image...) }
+
+// Layers returns the shape of the layer's value for that many images.
+func (s Shapes) Layers(rows int) []int { return append([]int{rows}, s.Layer...) }
+
+// Column is the shape of one number a row, which broadcasts over the layer.
+func (s Shapes) Column() []int {
+	shape := []int{s.Batch}
+	for range s.Layer {
+		shape = append(shape, 1)
+	}
+	return shape
+}

@@ -1,0 +1,129 @@
+package lower
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A seed is the value where a backward pass starts, and the cotangent there, of the same shape.
+type seed struct{ at, cotangent string }
+
+// seed emits the seed of question k.
+func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
+	switch {
+	case u.Kind == Comparison:
+		return seed{u.explained, prefix + "targets"}, nil
+	case q.Start == StartDerivative:
+		return seed{u.Output, u.derivative(f, prefix+q.CountsInput(), q.Probability)}, nil
+	}
+	at, slope, err := u.logits()
+	if err != nil {
+		return seed{}, err
+	}
+	rows := f.Ints("rows", u.rows(), 2)
+	z := f.Op("Reshape", []string{at, rows})
+	s := f.Op("Expand", []string{prefix + q.CountsInput(), rows})
+	target := s
+	if q.Probability {
+		s = slope(f, z, s)
+	}
+	switch q.Start {
+	case StartLogits:
+		s = f.Op("Mul", []string{s, z})
+	case StartTarget:
+		s = f.Op("Mul", []string{s, u.overClasses(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
+	}
+	f.OpTo(prefix+"began"+number(k), "Identity", []string{s})
+	return seed{at, u.shaped(f, s, u.graph.Shape(at))}, nil
+}
+
+// derivative emits the derivative of the explained number with respect to the model's output, given s, how much each
+// class counts for it.
+func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
+	switch {
+	case probability && !u.Probabilities:
+		s = u.slope(f, Answer, s)
+	case !probability && u.Probabilities:
+		// Of the logarithm, and 0 for an unexplained class whose probability is 0.
+		p := f.Op("Max", []string{Answer, f.Floats("smallest", []float32{smallest})})
+		s = f.Op("Div", []string{s, p})
+	default:
+		s = f.Op("Expand", []string{s, f.Ints("rows", u.rows(), 2)})
+	}
+	return u.shaped(f, s, u.graph.Shape(u.Output))
+}
+
+// smallest is about the smallest float32 that has all its digits.
+const smallest = 1.2e-38
+
+// logits returns the value of the graph that holds the logits, which is the answer or the input of the softmax or
+// sigmoid that makes it, and what emits the derivative of Σ tᵢpᵢ with respect to their rows z.
+func (u *unit) logits() (at string, slope func(f *onnx.Fragment, z, t string) string, err error) {
+	v := u.Output
+	for u.Probabilities {
+		node := u.graph.Producer(v)
+		if node == nil {
+			return "", nil, errors.New("the model answers with probabilities and has no softmax or sigmoid that makes them, so relevance has no logits to start at")
+		}
+		v = onnx.Node{NodeProto: node}.In(0)
+		switch node.OpType {
+		case "Softmax":
+			return v, u.softmaxSlope, nil
+		case "Sigmoid":
+			return v, sigmoidSlope, nil
+		case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast":
+		default:
+			return "", nil, fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax or sigmoid, so relevance has no logits to start at", node.OpType)
+		}
+	}
+	return v, u.slope, nil
+}
+
+// slope emits the derivative of Σ tᵢpᵢ with respect to the rows z, which are logits.
+func (u *unit) slope(f *onnx.Fragment, z, t string) string {
+	if u.Independent {
+		return sigmoidSlope(f, z, t)
+	}
+	return u.softmaxSlope(f, z, t)
+}
+
+// softmaxSlope emits the derivative of Σ tᵢpᵢ with respect to the rows z, where p = softmax(z): p·(t − Σ tᵢpᵢ).
+func (u *unit) softmaxSlope(f *onnx.Fragment, z, t string) string {
+	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
+	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, u.overClasses(f, f.Op("Mul", []string{p, t}))})})
+}
+
+// sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps its digits.
+func sigmoidSlope(f *onnx.Fragment, z, t string) string {
+	p, q := f.Op("Sigmoid", []string{z}), f.Op("Sigmoid", []string{f.Op("Neg", []string{z})})
+	return f.Op("Mul", []string{t, f.Op("Mul", []string{p, q})})
+}
+
+// overClasses emits the sum of each row, [rows, 1].
+func (u *unit) overClasses(f *onnx.Fragment, v string) string {
+	ones := make([]float32, u.Classes)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(u.Classes), 1)})
+}
+
+// shaped emits a cotangent in the shape of the value where a backward pass starts.
+func (u *unit) shaped(f *onnx.Fragment, v string, shape []int) string {
+	dims := int64s(shape)
+	v = f.Op("Reshape", []string{v, f.Ints("output", dims, int64(len(dims)))})
+	u.graph.Types[v] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+	return v
+}
+
+// int64s returns a shape, or other numbers, as ONNX has them.
+func int64s(shape []int) []int64 {
+	out := make([]int64, len(shape))
+	for i, d := range shape {
+		out[i] = int64(d)
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package lower
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// simplify has ONNX Runtime fold constants and remove nodes that do nothing.
+func (u *unit) simplify() (err error) {
+	// ONNX Runtime fails where it makes a Gemm of a MatMul and has given a shape this name before, in this model or in
+	// the one that the file was made from.
+	for _, t := range u.model.Proto.Graph.Initializer {
+		if strings.HasPrefix(t.Name, "gemm_input_shape") {
+			u.model.Rename(t, u.model.Fresh("known/"+t.Name))
+		}
+	}
+	u.model, err = optimise(u.model)
+	return err
+}
+
+// optimise returns what [ort.Runtime.Simplify] makes of a model; m isn't to be used any more.
+func optimise(m *onnx.Model) (*onnx.Model, error) { return optimiseDetached(m, multipliers(m, large)) }
+
+// optimiseDetached optimises with these weights detached; valid only if no optimisation reads them.
+func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*onnx.Model, error) {
+	inputs := m.Inputs()
+	disabled := wrongFusions(m.Proto)
+	nodes, weights := m.Proto.Graph.Node, m.Proto.Graph.Initializer
+	source := *m
+	detached := detachWeights(m, detach)
+	b, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := ort.Warily()
+	if err != nil {
+		return nil, err
+	}
+	defer runtime.Close()
+	if b, err = runtime.Simplify(b, disabled...); err != nil {
+		return nil, err
+	}
+	if m, err = onnx.Parse(b); err != nil {
+		return nil, err
+	}
+	m.SetInputs(inputs...)
+	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, detached...)
+	m.Prune()
+	m.Computed = computed(m, &source, nodes, weights)
+	return m, nil
+}
+
+// computed returns the digests of the expressions that ONNX Runtime computed the weights of m from, given the source of m
+// with its nodes and weights.
+func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto, weights []*onnxpb.TensorProto) map[string]onnx.Sum {
+	given, made := map[string]*onnxpb.TensorProto{}, map[string]bool{}
+	for _, t := range weights {
+		given[t.Name] = t
+	}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			made[v] = true
+		}
+	}
+	x := onnx.NewExpressions(nodes, func(v string) onnx.Sum {
+		if t := given[v]; t != nil {
+			return source.WeightSum(t)
+		}
+		return onnx.SumOf([]byte("input"), fmt.Append(nil, m.Inputs()))
+	})
+	out := map[string]onnx.Sum{}
+	for _, t := range m.Proto.Graph.Initializer {
+		switch s, before := source.Computed[t.Name]; {
+		case before:
+			out[t.Name] = s
+		case given[t.Name] != nil:
+		case made[t.Name]:
+			out[t.Name] = x.Value(t.Name)
+		case onnx.Exact(t):
+		default:
+			// A fusion's, computed from whatever it fused.
+			parts := [][]byte{[]byte("fused"), []byte(t.Name)}
+			for _, v := range m.Outputs() {
+				s := x.Value(v.Name)
+				parts = append(parts, s[:])
+			}
+			out[t.Name] = onnx.SumOf(parts...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/rewrite"
+)
+
+// A Survey is what a model's file tells without its shapes.
+type Survey struct {
+	BatchDependent   bool // it has an operator that batch_invariant may rewrite, or one that is rewritten with such
+	ReleaseDependent bool // supported releases of ONNX Runtime compute one of its nodes differently
+	Dense            bool // it has a matrix that may be the weights of a large fully connected layer
+}
+
+// LargeDense is how many weights a large fully connected layer has.
+const LargeDense = 8 << 20
+
+// SurveyOf surveys a model's file.
+func SurveyOf(file func() ([]byte, error)) (Survey, error) {
+	m, err := read(file)
+	if err != nil {
+		return Survey{}, err
+	}
+	return Survey{anyNode(m.Proto, mayBeBatchDependent), anyNode(m.Proto, releaseDependent), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+		return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= LargeDense
+	})}, nil
+}
+
+// mayBeBatchDependent reports whether a node is batch-dependent, or rewritten with nodes that are.
+func mayBeBatchDependent(n *onnxpb.NodeProto) bool {
+	return batchDependent[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
+}
+
+// OtherPrecision reports whether a model's file has numbers that aren't float32, or quantised weights, or none of the
+// passes that would tell can read it.
+func OtherPrecision(file func() ([]byte, error)) (bool, error) {
+	m, err := read(file)
+	if err != nil {
+		return false, err
+	}
+	if err := rewrite.TopologicalOrder(m); err != nil {
+		return false, err
+	}
+	if changed, err := rewrite.SinglePrecision(m); changed || err != nil {
+		return true, nil
+	}
+	weights, err := rewrite.Dequantise(m)
+	return weights > 0 || err != nil, nil
+}

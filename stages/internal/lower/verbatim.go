@@ -1,0 +1,36 @@
+package lower
+
+import (
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// verbatim makes a program of the file as it is written: nodes in front make the model's input, nodes behind the
+// answer.
+func (u *unit) verbatim() error {
+	m := u.model
+	elem := onnxpb.TensorProto_FLOAT
+	for _, v := range m.Inputs() {
+		if v.Name == u.Input {
+			elem = v.Elem
+		}
+	}
+	if err := u.declare(u.Inputs(Shapes{Batch: u.batch, Image: []int{u.Channels, u.Height, u.Width}})); err != nil {
+		return err
+	}
+	before := m.Fragment()
+	u.enter(before, u.Images(before), elem)
+	m.Before(before)
+	// ORT drops Casts of a value to its own type when it loads the program. The Reshape drops the dimensions of size
+	// 1 that some heads have; without a known number of classes there is none.
+	after := m.Fragment()
+	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
+	if u.Classes == 0 {
+		after.OpTo(Answer, "Cast", []string{u.Output}, single)
+	} else {
+		shape := after.Ints("classes", []int64{-1, int64(u.Classes)}, 2)
+		after.OpTo(Answer, "Reshape", []string{after.Op("Cast", []string{u.Output}, single), shape})
+	}
+	m.After(after)
+	return u.seal()
+}

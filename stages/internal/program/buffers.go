@@ -1,0 +1,41 @@
+package program
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/lower"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// Row returns the model's answer to row i of the last run. The next overwrites it.
+func (p *Program) Row(i int) []float32 { return p.answer.Data[i*p.classes : (i+1)*p.classes] }
+
+// row returns row i of input number f.
+func (p *Program) row(f, i int) []float32 {
+	d := p.inputs[f].Data
+	size := len(d) / p.Batch
+	return d[i*size : (i+1)*size]
+}
+
+// output returns the number of the output with a name, -1 if there is none.
+func (p *Program) output(name string) int {
+	return slices.IndexFunc(p.signature.Outputs, func(v lower.IO) bool { return v.Name == name })
+}
+
+// named returns row i of the output with a name; nil if there is none.
+func (p *Program) named(name string, i int) []float32 {
+	k := p.output(name)
+	if k < 0 {
+		return nil
+	}
+	return p.part(p.outputs[k], i)
+}
+
+// part returns row i of an output.
+func (p *Program) part(t *ort.Tensor[float32], i int) []float32 {
+	size := len(t.Data) / p.Batch
+	return t.Data[i*size : (i+1)*size]
+}
+
+// Shape returns the shape of the layer's value for one image.
+func (p *Program) Shape() []int { return slices.Clone(p.signature.Outputs[0].Shape[1:]) }

@@ -1,0 +1,117 @@
+package program
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A Target is the class that is explained.
+type Target struct {
+	Class int
+	// Minus is the class whose response is subtracted, -1 for none.
+	Minus int
+}
+
+// TargetOf reads a payload of targets or of labels.
+func TargetOf(b []byte, classes int) (Target, error) {
+	t, err := stages.DecodeTensor(b)
+	if err != nil {
+		return Target{}, err
+	}
+	v := t.Int64s()
+	if len(v) != 1 && len(v) != 2 {
+		return Target{}, fmt.Errorf("a target of shape %v is neither one class nor two", t.Shape)
+	}
+	for _, c := range v {
+		if c < 0 || c >= int64(classes) {
+			return Target{}, fmt.Errorf("class %d is not one of the model's %d", c, classes)
+		}
+	}
+	if len(v) == 2 {
+		return Target{int(v[0]), int(v[1])}, nil
+	}
+	return Target{int(v[0]), -1}, nil
+}
+
+// Probability returns the target's probability in a row of the model's answer,
+// or the difference of two.
+func (n *Net) Probability(row []float32, t Target) float64 {
+	p := n.probability(row, t.Class)
+	if t.Minus >= 0 {
+		p -= n.probability(row, t.Minus)
+	}
+	return p
+}
+
+// Logit returns the target's logit, or the difference of two. A model that
+// returns probabilities has their logarithms for logits.
+func (n *Net) Logit(row []float32, t Target) float64 {
+	l := n.logit(row, t.Class)
+	if t.Minus >= 0 {
+		l -= n.logit(row, t.Minus)
+	}
+	return l
+}
+
+func (n *Net) probability(row []float32, class int) float64 {
+	if n.Probabilities {
+		return float64(row[class])
+	}
+	if n.Independent {
+		// The smaller of p and 1 − p keeps its digits, as exp(z) does of z < 0.
+		if z := float64(row[class]); z < 0 {
+			return math.Exp(z) / (1 + math.Exp(z))
+		}
+		return 1 / (1 + math.Exp(-float64(row[class])))
+	}
+	largest := math.Inf(-1)
+	for _, v := range row {
+		largest = math.Max(largest, float64(v))
+	}
+	sum := 0.0
+	for _, v := range row {
+		sum += math.Exp(float64(v) - largest)
+	}
+	return math.Exp(float64(row[class])-largest) / sum
+}
+
+func (n *Net) logit(row []float32, class int) float64 {
+	if n.Probabilities {
+		return math.Log(float64(row[class]))
+	}
+	return float64(row[class])
+}
+
+// Label returns the label that the model predicts: the class with the largest answer; of
+// a single class 1 where its probability reaches ½, else 0.
+func (n *Net) Label(row []float32) int {
+	if !n.Independent || n.Classes > 1 {
+		return Predicted(row)
+	}
+	if n.probability(row, 0) >= 0.5 {
+		return 1
+	}
+	return 0
+}
+
+// Predicted returns the class with the largest answer, the first of equal ones.
+func Predicted(row []float32) int {
+	best := 0
+	for i, v := range row {
+		if v > row[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// write writes how much each class counts for the target.
+func (t Target) write(classes []float32) {
+	clear(classes)
+	classes[t.Class] = 1
+	if t.Minus >= 0 {
+		classes[t.Minus] = -1
+	}
+}

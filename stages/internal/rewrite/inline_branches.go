@@ -1,0 +1,113 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// Conditions returns the conditions of a model's Ifs, but for those that another If
+// has a part in.
+func Conditions(m *onnx.Model) []string {
+	var out []string
+	behind := map[string]bool{} // what an If has a part in
+	for _, n := range m.Proto.Graph.Node {
+		open := slices.ContainsFunc(onnx.Taken(n), func(v string) bool { return behind[v] })
+		if n.OpType == "If" && len(n.Input) == 1 && !behind[n.Input[0]] && !slices.Contains(out, n.Input[0]) {
+			out = append(out, n.Input[0])
+		}
+		if open || n.OpType == "If" {
+			for _, v := range n.Output {
+				behind[v] = true
+			}
+		}
+	}
+	return out
+}
+
+// InlineBranches puts the nodes of the branch that an If takes in its place, for all Ifs
+// whose conditions are known, and reports whether there was any.
+func InlineBranches(m *onnx.Model, known map[string]bool) bool {
+	e := &edit{m: m}
+	found := false
+	for _, proto := range m.Proto.Graph.Node {
+		n := onnx.Node{NodeProto: proto}
+		if g := branch(n, known); g != nil && len(g.Output) == len(n.Output) {
+			e.enter(g, n.Output)
+			found = true
+		} else {
+			e.keep(n)
+		}
+	}
+	m.Proto.Graph.Node = e.nodes
+	return found
+}
+
+// branch returns the graph that a node runs in its own place, nil if it is no If or
+// nobody knows.
+func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
+	yes, ok := known[n.In(0)]
+	if !ok || n.OpType != "If" {
+		return nil
+	}
+	for _, a := range n.Attribute {
+		if a.Name == "then_branch" && yes || a.Name == "else_branch" && !yes {
+			return a.G
+		}
+	}
+	return nil
+}
+
+// enter moves the weights and nodes of a graph into the model, under names that
+// nothing has yet, and writes its outputs under others.
+func (e *edit) enter(g *onnxpb.GraphProto, outputs []string) {
+	names := map[string]string{}
+	for _, t := range g.Initializer {
+		names[t.Name] = e.m.Fresh(t.Name)
+		t.Name = names[t.Name]
+	}
+	e.m.Proto.Graph.Initializer = append(e.m.Proto.Graph.Initializer, g.Initializer...)
+	for _, n := range g.Node {
+		for _, v := range n.Output {
+			if v != "" {
+				names[v] = e.m.Fresh(v)
+			}
+		}
+	}
+	for _, n := range g.Node {
+		rename(n, names)
+		e.keep(onnx.Node{NodeProto: n})
+	}
+	for i, v := range g.Output {
+		if outputs[i] == "" {
+			continue
+		}
+		from := v.Name
+		if to, ok := names[from]; ok {
+			from = to
+		}
+		e.to(outputs[i], "Identity", []string{from})
+	}
+}
+
+// rename gives values that a node, or a graph inside it, takes or makes other names.
+func rename(n *onnxpb.NodeProto, names map[string]string) {
+	for _, list := range [][]string{n.Input, n.Output} {
+		for i, v := range list {
+			if to, ok := names[v]; ok {
+				list[i] = to
+			}
+		}
+	}
+	for _, g := range onnx.Bodies(n) {
+		for _, v := range g.Output {
+			if to, ok := names[v.Name]; ok {
+				v.Name = to
+			}
+		}
+		for _, inner := range g.Node {
+			rename(inner, names)
+		}
+	}
+}
