@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/score"
 )
 
-// Builtin returns every stage of the program. A new stage is one line here, in
-// sorted order; a test names the line that's missing.
+// Builtin returns every stage of the program. A new stage is one line here, in sorted order;
+// TestBuiltinIsComplete names the line that is missing.
 func Builtin() *Set {
 	return New(
 		attribute.AGI,

@@ -147,7 +147,7 @@ func TestBuiltinIsWellFormed(t *testing.T) {
 			if !stageName.MatchString(s.Name) {
 				t.Error("not a name like family/kebab-case")
 			}
-			title := Title(s)
+			title, _, _ := strings.Cut(s.Doc, "\n")
 			if title == "" || len([]rune(title)) > 60 || strings.HasSuffix(title, ".") {
 				t.Errorf("the title %q isn't a line of at most 60 letters without a full stop", title)
 			}

@@ -10,17 +10,23 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A Look says which input, output and size of a model are meant; the zero Look
-// takes what there is.
+// A Look chooses the input, output and size of a model; the zero Look takes what the file declares.
 type Look struct {
 	Input, Output string
 	Size          string // as the parameter size of model/onnx; "" for none
 }
 
-// An Inspection is what an ONNX file is, and what fits it.
+func (l Look) params(path string) *model.ONNXParams {
+	p := model.ONNX.NewParams().(*model.ONNXParams)
+	p.Path, p.Input, p.Output = path, l.Input, l.Output
+	return p
+}
+
+// An Inspection describes an ONNX file, and what fits it.
 type Inspection struct {
 	model.Inspection
 	Preset  string `json:"-"` // for the stanza, where it was measured; else it's a guess
@@ -28,17 +34,16 @@ type Inspection struct {
 	Stanza  string `json:"stanza,omitempty"` // for the stages of an experiment; none for a model that no stage takes
 }
 
-// A Fit says whether an attribution method can explain a model.
+// A Fit tells whether an attribution method can explain a model.
 type Fit struct {
 	Method string `json:"method"`
 	Fits   bool   `json:"fits"`
 	Why    string `json:"why,omitempty"` // it doesn't; or what to know where it does
 }
 
-// Inspect looks into an ONNX file.
+// Inspect inspects an ONNX file.
 func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
-	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Input, p.Output = path, l.Input, l.Output
+	p := l.params(path)
 	if err := p.Size.UnmarshalText([]byte(l.Size)); err != nil {
 		return Inspection{}, &stages.FieldError{Field: "size", Err: err}
 	}
@@ -59,11 +64,11 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 	return x, nil
 }
 
-// methods tries all methods on a model, as they are by default.
+// methods tries all methods on a model, with their defaults.
 func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("attribute") {
-		if s.Output("maps") == nil { // it tells about a method, and is none
+		if s.Output("maps") == nil { // it measures a method, and is none
 			continue
 		}
 		p := s.NewParams()
@@ -82,11 +87,12 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	return out, nil
 }
 
-// StanzaAt returns the stage that reads the model, as far as it can be known,
-// with the path that the experiment has to give.
+// StanzaAt returns the stage that reads the model, as far as it is known, with the path that the
+// experiment has to give.
 func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name, Quote(filepath.ToSlash(path)), cmp.Or(x.Preset, guess(x.Inspection)))
+	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name,
+		Quote(filepath.ToSlash(path)), cmp.Or(x.Preset, guess(x.Inspection)))
 	if x.Feed.Layout == "nhwc" {
 		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
 	}
@@ -107,13 +113,13 @@ func (x *Inspection) StanzaAt(l Look, name, path string) string {
 	return b.String()
 }
 
-// guess returns the preset to begin with: the most widely used, that of pixels as they are
-// where the model does arithmetic on its input, or that with the range of its bytes.
+// guess returns the preset to begin with: the most widely used, that of unchanged pixels where the model
+// does arithmetic on its input, or that with the range of its bytes.
 func guess(x model.Inspection) string {
-	if x.Range != nil {
+	switch {
+	case x.Range != nil:
 		return model.NearestPreset(x.Range[0], x.Range[1])
-	}
-	if len(x.Leading) > 0 {
+	case len(x.Leading) > 0:
 		return "raw"
 	}
 	return "imagenet"
@@ -122,5 +128,31 @@ func guess(x model.Inspection) string {
 // Quote writes a text as YAML.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// NodeCount says how often a model has an operator.
-type NodeCount = model.NodeCount
+// measured is how many photographs presets are measured on: enough to tell them apart, and few enough for
+// seconds.
+const measured = 12
+
+// Measure measures every preset of a model on labelled photographs of a folder. Best is the preset to
+// take, "" where none makes the model right more than twice as often as guessing.
+func Measure(ctx context.Context, file string, l Look, x *Inspection, folder string) (all []Accuracy, best string, err error) {
+	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, measured)
+	if err != nil || len(images) == 0 || x.Feed.Classes < 2 {
+		return nil, "", err
+	}
+	p := l.params(file)
+	if x.OpenSize || l.Size != "" {
+		p.Size.H, p.Size.W = x.Feed.Height, x.Feed.Width
+	}
+	t, err := model.NewTrial(ctx, *p)
+	if err != nil {
+		return nil, "", err
+	}
+	defer t.Close()
+	if all, err = t.Accuracies(ctx, images, labels); err != nil {
+		return nil, "", err
+	}
+	if b, ok := model.Best(all, x.Feed.Classes, guess(x.Inspection)); ok {
+		best = b.Preset
+	}
+	return all, best, nil
+}

@@ -1,11 +1,12 @@
-// Package registry is the table of contents: [Builtin] names every stage the
-// program has, one a line. Reference text, the JSON schema of the experiment
-// language and the README's table are made here, from the same declarations
-// that parse and run.
+// Package registry is the table of contents: [Builtin] (builtin.go) names every stage of the program in
+// a [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
+// reference text and the README's table (reference.go) and the JSON schema of the experiment language
+// (schema.go). It loads models to tell which stages fit them (models.go) and what reads them
+// (inspect.go), and hands the command what it borrows from families (tools.go).
 package registry
 
 import (
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -14,23 +15,18 @@ import (
 // A Set is a list of stages, found by name. It doesn't change once made.
 type Set struct {
 	stages []stages.Stage // sorted by name
-	index  map[string]int
 }
 
-// New returns the set of the given stages. Of two with the same name it keeps
-// the last; a test makes sure that [Builtin] has no such pair.
+// New returns the set of the given stages. A test makes sure that no two of [Builtin] have one name.
 func New(list ...stages.Stage) *Set {
-	s := &Set{stages: append([]stages.Stage(nil), list...), index: make(map[string]int, len(list))}
-	sort.SliceStable(s.stages, func(i, j int) bool { return s.stages[i].Name < s.stages[j].Name })
-	for i := range s.stages {
-		s.index[s.stages[i].Name] = i
-	}
+	s := &Set{stages: slices.Clone(list)}
+	slices.SortStableFunc(s.stages, func(a, b stages.Stage) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }
 
 // Lookup returns the stage called name.
 func (s *Set) Lookup(name string) (*stages.Stage, bool) {
-	i, ok := s.index[name]
+	i, ok := slices.BinarySearchFunc(s.stages, name, func(st stages.Stage, name string) int { return strings.Compare(st.Name, name) })
 	if !ok {
 		return nil, false
 	}
@@ -46,8 +42,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Family returns the stages whose names begin with family and a slash, or all
-// for "", sorted by name.
+// Family returns the stages whose names begin with family and a slash, or all for "", sorted by name.
 func (s *Set) Family(family string) []*stages.Stage {
 	var found []*stages.Stage
 	for i := range s.stages {
@@ -56,10 +51,4 @@ func (s *Set) Family(family string) []*stages.Stage {
 		}
 	}
 	return found
-}
-
-// Title returns the first line of a stage's documentation.
-func Title(s *stages.Stage) string {
-	title, _, _ := strings.Cut(s.Doc, "\n")
-	return title
 }

@@ -1,0 +1,206 @@
+package registry
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/runexp/runexp/stages"
+)
+
+var relations = map[stages.Relation]string{
+	stages.Each:   "each: one item in, one item out",
+	stages.Expand: "expand: one item in, any number out",
+	stages.Group:  "group: all items of one origin in, one item out",
+	stages.Whole:  "whole: sees everything at once",
+}
+
+// Markdown returns the README's table: a row for each family, with its stages by name.
+func (s *Set) Markdown() string {
+	var b strings.Builder
+	b.WriteString("| family | stages |\n|---|---|\n")
+	last := ""
+	for _, full := range s.Names() {
+		family, name, _ := strings.Cut(full, "/")
+		switch {
+		case family == last:
+			b.WriteString(", " + name)
+			continue
+		case last != "":
+			b.WriteString(" |\n")
+		}
+		fmt.Fprintf(&b, "| [%s](stages/%s) | %s", family, family, name)
+		last = family
+	}
+	b.WriteString(" |\n")
+	return b.String()
+}
+
+// List writes a line for each stage: its name and title.
+func List(w io.Writer, list []*stages.Stage) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range list {
+		title, _, _ := strings.Cut(s.Doc, "\n")
+		fmt.Fprintf(t, "%s\t%s\n", s.Name, title)
+	}
+	return t.Flush()
+}
+
+// Variants writes the table of all places where papers and official code differ.
+func Variants(w io.Writer, list []*stages.Stage) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "stage\titem\tdefault\tgolden\twhat differs\n")
+	for _, s := range list {
+		for _, v := range s.Variants {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, v.Item, v.Default, v.Golden, v.Differs)
+		}
+	}
+	return t.Flush()
+}
+
+// Describe writes the reference page of a stage: what it does, its ports, its parameters with defaults
+// and ranges, and where paper and code differ.
+func Describe(w io.Writer, s *stages.Stage) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	title, prose, _ := strings.Cut(s.Doc, "\n")
+	fmt.Fprintf(t, "%s: %s\n", s.Name, title)
+	if prose = strings.TrimSpace(prose); prose != "" {
+		fmt.Fprintf(t, "\n%s\n", prose)
+	}
+	fmt.Fprintf(t, "\nrelation\n  %s", relations[s.Relation])
+	if s.Seeded {
+		fmt.Fprint(t, "; random, from the experiment's seed")
+	}
+	if s.Device {
+		fmt.Fprint(t, "; computes on a device")
+	}
+	fmt.Fprintln(t)
+	section := func(name string, rows [][]string) {
+		if len(rows) > 0 {
+			fmt.Fprintf(t, "\n%s\n", name)
+		}
+		for _, row := range rows {
+			fmt.Fprintf(t, "  %s\n", strings.Join(row, "\t"))
+		}
+	}
+	var inputs, outputs, params, variants [][]string
+	for _, p := range s.Inputs {
+		inputs = append(inputs, []string{p.Name, p.Wire().Name, inputDoc(p)})
+	}
+	for _, p := range s.Outputs {
+		outputs = append(outputs, []string{p.Name, p.Type.Name, p.Doc})
+	}
+	for _, p := range parameters(s) {
+		params = append(params, []string{p.Name, p.kind(), plain(p.value), p.Doc})
+	}
+	for _, v := range s.Variants {
+		variants = append(variants, []string{v.Item, "default " + v.Default, v.Differs})
+	}
+	section("inputs", inputs)
+	section("outputs", outputs)
+	section("parameters", params)
+	section("where paper and code differ", variants)
+	return t.Flush()
+}
+
+func inputDoc(p stages.Port) string {
+	var parts []string
+	if p.Doc != "" {
+		parts = append(parts, p.Doc)
+	}
+	switch {
+	case p.Else != "":
+		parts = append(parts, "unwired: what "+p.Else+" says")
+	case p.Optional:
+		parts = append(parts, "optional")
+	}
+	if p.Via != "" {
+		parts = append(parts, "passes through "+p.Via)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// A parameter is a field of a stage's parameter struct with its default.
+type parameter struct {
+	stages.Field
+	value reflect.Value
+}
+
+func parameters(s *stages.Stage) []parameter {
+	p := s.NewParams()
+	var list []parameter
+	for _, f := range stages.Fields(p) {
+		list = append(list, parameter{f, reflect.ValueOf(p).Elem().FieldByIndex(f.Index)})
+	}
+	return list
+}
+
+// kinds names what may stand for a parameter: for people, and in a JSON schema.
+var kinds = map[reflect.Kind]struct{ name, schema string }{
+	reflect.Bool: {"true | false", "boolean"}, reflect.Int: {"int", "integer"},
+	reflect.Float64: {"number", "number"}, reflect.String: {"text", "string"},
+}
+
+// element returns the kind of the parameter, or of its elements if it's a list.
+func (p parameter) element() (k reflect.Kind, list bool) {
+	if k = p.Type.Kind(); k == reflect.Slice && !p.IsText() {
+		return p.Type.Elem().Kind(), true
+	}
+	return k, false
+}
+
+// kind tells what may stand for the parameter: "int, 1 … 1000", "paper | official".
+func (p parameter) kind() string {
+	k, list := p.element()
+	one, several := kinds[k].name, kinds[k].name
+	switch {
+	case len(p.Choices) > 0:
+		one = strings.Join(p.Choices, " | ")
+		several = one
+	case p.File:
+		one, several = "path", "paths"
+	case p.Axis != "":
+		one, several = "axis", "axes"
+	case p.IsText():
+		one = "text"
+	}
+	if list {
+		one = "list of " + several
+	}
+	switch {
+	case p.Min != "" && p.Max != "":
+		return one + ", " + p.Min + " … " + p.Max
+	case p.Min != "":
+		return one + ", ≥ " + p.Min
+	case p.Max != "":
+		return one + ", ≤ " + p.Max
+	}
+	return one
+}
+
+// plain writes a default as it would stand in an experiment.
+func plain(v reflect.Value) string {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		b, _ := m.MarshalText() // an error leaves the text empty
+		return string(b)
+	}
+	switch v.Kind() {
+	case reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
+	case reflect.Slice:
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = plain(v.Index(i))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.String:
+		if v.String() == "" {
+			return `""`
+		}
+	}
+	return fmt.Sprint(v)
+}
