@@ -12,7 +12,7 @@ import (
 )
 
 func cacheVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var c collection
 	f.toggle(&c.apply, "apply", "gc: remove")
 	f.toggle(&c.each, "v", "gc: name the cells whose results go")
@@ -46,7 +46,7 @@ func cacheVerb() *verb {
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
-			return &usageError{err: fmt.Errorf("unknown verb %q of cache", what), hint: nearest(what, []string{"info", "gc", "verify"})}
+			return usage(fmt.Errorf("unknown verb %q of cache", what), nearest(what, []string{"info", "gc", "verify"}))
 		},
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 func checkVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var o plan.Overrides
-	f.list(&o.Set, "set", "A.with.P=V", "also check this override; may be repeated")
-	f.list(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
+	f.texts(&o.Set, "set", "A.with.P=V", "also check this override; may be repeated")
+	f.texts(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
 	var asJSON bool
 	var runtime string
 	f.toggle(&asJSON, "json", "errors and warnings as lines of JSON on stdout")

@@ -9,7 +9,7 @@ import (
 )
 
 func diffVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var md bool
 	f.toggle(&md, "md", "as Markdown, for a pull request")
 	return &verb{

@@ -12,7 +12,7 @@ import (
 )
 
 func doctorVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	engine := f.engine()
 	return &verb{
 		name: "doctor", short: "runtime, devices, store: found where, or what to do", flags: f, example: "doctor",

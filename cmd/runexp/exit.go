@@ -22,23 +22,11 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// A usageError is a command that makes no sense.
-type usageError struct {
-	verb string // whose help tells more
-	err  error
-	hint string
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// misuse returns a usageError.
-func misuse(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
-
-// An exitError ends the command with a code; err is nil when all is said.
+// An exitError ends the command with a code; err is nil when everything is reported.
 type exitError struct {
 	code int
 	err  error
+	hint string // what to do; for usage, where help is by default
 }
 
 func (e *exitError) Error() string {
@@ -50,8 +38,13 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// misuse returns the error for a command that makes no sense.
+func misuse(format string, args ...any) error { return usage(fmt.Errorf(format, args...), "") }
+
+func usage(err error, hint string) error { return &exitError{exitUsage, err, hint} }
+
 // environment marks an error as one of the machine, not of the command.
-func environment(err error) error { return &exitError{exitEnvironment, err} }
+func environment(err error) error { return &exitError{code: exitEnvironment, err: err} }
 
 // differs returns the error for a comparison that finds differences, nil where it finds none.
 func differs(yes bool) error {
@@ -69,22 +62,19 @@ func (e signalError) Error() string { return "stopped by a signal: " + e.Signal.
 // exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
 	var (
-		usage  *usageError
-		diags  plan.Diags
-		exit   *exitError
 		signal signalError
-		bug    *plan.BugError
+		exit   *exitError
 	)
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage), errors.As(err, &diags):
+	case errors.As(err, new(plan.Diags)):
 		return exitUsage
 	case errors.As(err, &signal):
 		return exitSignal + int(signal.Signal)
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &bug):
+	case errors.As(err, new(*plan.BugError)):
 		return exitBug
 	case registry.NoRuntime(err):
 		return exitEnvironment

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -13,50 +11,53 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// flags are a verb's flags. Unlike those of a plain flag.FlagSet they may follow arguments, an unknown
-// one gets the nearest known one as a hint, and each is declared together with its lines of the help.
+// flags are a verb's flags: they may follow arguments, an unknown one gets the nearest known one as a hint,
+// and each is declared together with its lines of the help.
 type flags struct {
-	flag.FlagSet
+	list []*flag
 	help strings.Builder
 }
 
-func newFlags() *flags {
-	f := &flags{}
-	f.Init("", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	return f
+// A flag, with its dashes.
+type flag struct {
+	name  string
+	takes bool // a value
+	set   func(value string) error
 }
 
-// document adds a flag's lines to the help, in the order of declaration. value names what the flag takes.
-func (f *flags) document(name, value, doc string) {
+// add declares a flag that takes a value, which its help calls so.
+func (f *flags) add(name, value, doc string, set func(value string) error) {
 	const column = 23
-	indented := strings.ReplaceAll(doc, "\n", "\n"+strings.Repeat(" ", column))
-	fmt.Fprintf(&f.help, "%-*s%s\n", column, "  "+dashed(name)+" "+value, indented)
-}
-
-func dashed(name string) string {
+	dashed := "--" + name
 	if len(name) == 1 {
-		return "-" + name
+		dashed = "-" + name
 	}
-	return "--" + name
+	f.list = append(f.list, &flag{dashed, value != "", set})
+	indented := strings.ReplaceAll(doc, "\n", "\n"+strings.Repeat(" ", column))
+	fmt.Fprintf(&f.help, "%-*s%s\n", column, "  "+dashed+" "+value, indented)
 }
 
 // toggle declares a flag that takes no value.
 func (f *flags) toggle(to *bool, name, doc string) {
-	f.document(name, "", doc)
-	f.BoolVar(to, name, false, "")
+	f.add(name, "", doc, func(s string) (err error) {
+		if *to, err = strconv.ParseBool(s); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", s)
+		}
+		return err
+	})
 }
 
 // text declares a flag that takes a value; left out, to keeps what it holds.
 func (f *flags) text(to *string, name, value, doc string) {
-	f.document(name, value, doc)
-	f.StringVar(to, name, *to, "")
+	f.add(name, value, doc, func(s string) error {
+		*to = s
+		return nil
+	})
 }
 
-// list declares a flag that may be given several times.
-func (f *flags) list(to *[]string, name, value, doc string) {
-	f.document(name, value, doc)
-	f.Func(name, "", func(s string) error {
+// texts declares a flag that may be given several times.
+func (f *flags) texts(to *[]string, name, value, doc string) {
+	f.add(name, value, doc, func(s string) error {
 		*to = append(*to, s)
 		return nil
 	})
@@ -64,8 +65,7 @@ func (f *flags) list(to *[]string, name, value, doc string) {
 
 // count declares a flag that takes a whole number from 1, and is 0 when left out.
 func (f *flags) count(to *int, name, doc string) {
-	f.document(name, "N", doc)
-	f.Func(name, "", func(s string) error {
+	f.add(name, "N", doc, func(s string) error {
 		n, err := strconv.Atoi(s)
 		switch {
 		case errors.Is(err, strconv.ErrRange):
@@ -86,8 +86,8 @@ func (f *flags) count(to *int, name, doc string) {
 func (f *flags) narrow() *plan.Overrides {
 	o := &plan.Overrides{}
 	f.help.WriteString("\n")
-	f.list(&o.Set, "set", "A.with.P=V", "override a parameter (also axes.…, seed=N); may be repeated")
-	f.list(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
+	f.texts(&o.Set, "set", "A.with.P=V", "override a parameter (also axes.…, seed=N); may be repeated")
+	f.texts(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
 	f.count(&o.Limit, "limit", "at most N sources a data set")
 	return o
 }
@@ -143,35 +143,39 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 		case isHelp(arg):
 			return nil, errHelp
 		}
-		name, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		known := f.Lookup(name)
-		if known == nil {
-			return nil, &usageError{err: fmt.Errorf("unknown flag --%s", name), hint: nearest("--"+name, f.names())}
-		}
-		b, ok := known.Value.(interface{ IsBoolFlag() bool })
-		isBool := ok && b.IsBoolFlag()
+		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		known := f.lookup(name)
 		switch {
+		case known == nil:
+			return nil, usage(fmt.Errorf("unknown flag --%s", name), nearest("--"+name, f.names()))
 		case given:
-		case isBool:
+		case !known.takes:
 			value = "true"
 		case len(args) == 0:
 			return nil, misuse("flag --%s needs a value", name)
 		default:
 			value, args = args[0], args[1:]
 		}
-		if err := f.Set(name, value); err != nil {
-			if isBool {
-				err = fmt.Errorf("%q is neither true nor false", value)
-			}
+		if err := known.set(value); err != nil {
 			return nil, misuse("flag --%s: %w", name, err)
 		}
 	}
 	return rest, nil
 }
 
-func (f *flags) names() []string {
-	var names []string
-	f.VisitAll(func(g *flag.Flag) { names = append(names, dashed(g.Name)) })
+func (f *flags) lookup(name string) *flag {
+	for _, g := range f.list {
+		if strings.TrimLeft(g.name, "-") == name {
+			return g
+		}
+	}
+	return nil
+}
+
+func (f *flags) names() (names []string) {
+	for _, g := range f.list {
+		names = append(names, g.name)
+	}
 	return names
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func getVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var out string
 	f.text(&out, "o", "DIR", "the folder, made if needed")
 	narrow, engine := f.narrow(), f.engine()

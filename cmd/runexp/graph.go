@@ -11,7 +11,7 @@ import (
 )
 
 func graphVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var dot bool
 	f.toggle(&dot, "dot", "write DOT instead of Mermaid")
 	o := f.narrow()

@@ -16,7 +16,7 @@ import (
 )
 
 func inspectVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	look := f.look()
 	var asJSON bool
 	f.toggle(&asJSON, "json", "all of it as JSON")
@@ -54,7 +54,7 @@ func inspected(ctx context.Context, file string, look *registry.Look) (registry.
 		return x, environment(err)
 	}
 	if field := (*stages.FieldError)(nil); errors.As(err, &field) {
-		return x, &usageError{err: fmt.Errorf("--%s: %w", field.Field, err), hint: nearest(field.Name, field.Names)}
+		return x, usage(fmt.Errorf("--%s: %w", field.Field, err), nearest(field.Name, field.Names))
 	}
 	return x, err
 }

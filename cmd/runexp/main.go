@@ -6,8 +6,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -59,8 +61,8 @@ func (u *ui) start(args []string) (code int) {
 		return u.end(err)
 	}
 	err = u.call(v, args[1:])
-	if usage := (*usageError)(nil); errors.As(err, &usage) {
-		usage.verb = v.name
+	if exit := (*exitError)(nil); errors.As(err, &exit) && exit.code == exitUsage {
+		exit.hint = cmp.Or(exit.hint, fmt.Sprintf("%q tells more", "runexp help "+v.name))
 	}
 	return u.end(err)
 }

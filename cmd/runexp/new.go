@@ -18,7 +18,7 @@ import (
 )
 
 func newVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var model, images, runtime string
 	f.text(&model, "model", "FILE", "the ONNX file")
 	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\ncolumns file and label, or just images")
@@ -122,7 +122,7 @@ func (s *starter) create(dir string, b []byte) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return &usageError{err: fmt.Errorf("%s exists", s.File), hint: "move it away, or name another folder"}
+		return usage(fmt.Errorf("%s exists", s.File), "move it away, or name another folder")
 	case err != nil:
 		return environment(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func planVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var check, each bool
 	f.toggle(&check, "check", "exit code 5 unless everything is cached")
 	f.toggle(&each, "cells", "a line for every cell, with the reason")

@@ -14,11 +14,11 @@ import (
 )
 
 func runVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	r := runFlags{}
 	f.toggle(&r.accept, "accept", "rewrite published rows that differ")
 	f.toggle(&r.failFast, "fail-fast", "stop at the first failure")
-	f.list(&r.force, "force", "CELL", "execute again, and report whether the result is the same;\na cell or a stage, may be repeated")
+	f.texts(&r.force, "force", "CELL", "execute again, and report whether the result is the same;\na cell or a stage, may be repeated")
 	f.toggle(&r.json, "json", "events as lines of JSON on stdout")
 	f.toggle(&r.quiet, "quiet", "report only what went wrong")
 	f.text(&r.out, "out", "DIR", "publish to this folder instead")
@@ -65,7 +65,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	s.engine.FailFast = f.failFast
 	if len(f.force) > 0 {
 		if s.engine.Force, err = p.Selector(f.force); err != nil {
-			return &usageError{err: err}
+			return usage(err, "")
 		}
 	}
 	display := u.progress()
@@ -123,7 +123,8 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	}
 	switch err := publish.Check(f.out); {
 	case errors.As(err, new(*publish.ForeignError)):
-		return "", &usageError{err: fmt.Errorf("--out %s: %w", f.out, err), hint: "--out " + quote(filepath.Join(f.out, x.Name)) + " would make a folder of its own there"}
+		own := "--out " + quote(filepath.Join(f.out, x.Name))
+		return "", usage(fmt.Errorf("--out %s: %w", f.out, err), own+" would make a folder of its own there")
 	case err != nil:
 		return "", environment(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 func schemaVerb() *verb {
 	return &verb{
-		name: "schema", short: "the JSON schema of the experiment language", flags: newFlags(),
+		name: "schema", short: "the JSON schema of the experiment language", flags: &flags{},
 		example: "schema > experiments/schema.json",
 		about: `Prints the JSON schema (draft 2020-12) of the experiment language. An editor that
 knows JSON schema completes and checks experiments that begin with the line

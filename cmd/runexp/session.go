@@ -20,7 +20,7 @@ import (
 func load(file string, o *plan.Overrides) (*plan.Plan, error) {
 	p, err := plan.Load(file, registry.Builtin(), *o)
 	if err != nil && !errors.As(err, new(plan.Diags)) {
-		return nil, &usageError{err: err, hint: "give the path of an experiment file"}
+		return nil, usage(err, "give the path of an experiment file")
 	}
 	return p, err
 }
@@ -47,7 +47,7 @@ func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader 
 func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	devices, err := device.Parse(e.devices)
 	if err != nil {
-		return nil, &usageError{err: err}
+		return nil, usage(err, "")
 	}
 	registry.UseRuntime(e.runtime)
 	p, err := here()
@@ -142,7 +142,7 @@ func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.
 	case errors.Is(err, pipeline.ErrDrained):
 		err = stoppedBy(ctx)
 	case err == nil && result.Summary.Failed > 0:
-		err = &exitError{exitFailed, fmt.Errorf("%s failed", cells(result.Summary.Failed))}
+		err = &exitError{code: exitFailed, err: fmt.Errorf("%s failed", cells(result.Summary.Failed))}
 	}
 	if err != nil && result != nil {
 		result.Close()

@@ -9,7 +9,7 @@ import (
 )
 
 func stagesVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	var variants bool
 	f.toggle(&variants, "variants", "a table of the places where papers and official code differ:\n"+
 		"item, what is taken by default, the data that pins it down,\nwhat differs")
@@ -32,7 +32,7 @@ name of a stage, what it takes and gives, and its parameters with their defaults
 			}
 			switch {
 			case len(list) == 0:
-				return &usageError{err: fmt.Errorf("unknown stage %q", name), hint: plan.SuggestStage(name, set.Names())}
+				return usage(fmt.Errorf("unknown stage %q", name), plan.SuggestStage(name, set.Names()))
 			case variants:
 				return registry.Variants(u.out, list)
 			case ok:

@@ -103,9 +103,7 @@ func (u *ui) end(err error) int {
 	if unwritten := u.out.failure(); unwritten != nil && (err == nil || errors.Is(err, u.out.err)) {
 		err = unwritten
 	}
-	code := exitCode(err)
 	var (
-		usage *usageError
 		diags plan.Diags
 		exit  *exitError
 		bug   *plan.BugError
@@ -114,16 +112,17 @@ func (u *ui) end(err error) int {
 	case err == nil:
 	case errors.As(err, &diags):
 		u.diags(diags)
-	case errors.As(err, &usage):
-		u.say("%s %v", u.bold("runexp:"), usage)
-		u.hint(cmp.Or(usage.hint, fmt.Sprintf("%q tells more", "runexp help "+usage.verb)))
-	case errors.As(err, &exit) && exit.err == nil:
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			u.say("%s %v", u.bold("runexp:"), exit)
+			u.hint(exit.hint)
+		}
 	case errors.As(err, &bug):
 		u.bug(bug.Err, nil)
 	default:
 		u.say("%s %v", u.bold("runexp:"), err)
 	}
-	return code
+	return exitCode(err)
 }
 
 // warnings writes what isn't wrong and is probably not meant.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func helpVerb() *verb {
 	return &verb{
 		name: "help", args: "[VERB]", short: "tell more about a verb", example: "help run",
 		about: "Tells what the command, or one of its verbs, does.\n", most: 1, needs: "a verb",
-		flags: newFlags(),
+		flags: &flags{},
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
 				writeUsage(u.out)
@@ -100,7 +101,7 @@ func findVerb(name string) (*verb, error) {
 		}
 		known = append(known, v.name)
 	}
-	return nil, &usageError{err: fmt.Errorf("unknown verb %q", name), hint: nearest(name, known)}
+	return nil, usage(fmt.Errorf("unknown verb %q", name), cmp.Or(nearest(name, known), `"runexp help" tells more`))
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-help" || arg == "-h" }

@@ -8,7 +8,7 @@ import (
 )
 
 func verifyVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	engine := f.engine()
 	return &verb{
 		name: "verify", args: "FILE [DIR]", short: "are a review folder's claims reproduced?", flags: f, drains: true,

@@ -9,7 +9,7 @@ import (
 
 func versionVerb() *verb {
 	return &verb{
-		name: "version", short: "which build this is", flags: newFlags(), example: "version",
+		name: "version", short: "which build this is", flags: &flags{}, example: "version",
 		about: "Prints which build of runexp this is, and of which Go.\n",
 		run: func(_ context.Context, u *ui, _ []string) error {
 			fmt.Fprintln(u.out, "runexp", build())

@@ -11,7 +11,7 @@ import (
 )
 
 func whyVerb() *verb {
-	f := newFlags()
+	f := &flags{}
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "why", args: "FILE CELL [FLAGS]", short: "why a cell runs, or doesn't", flags: f,
@@ -52,7 +52,7 @@ func loadCells(args []string, o *plan.Overrides) (*plan.Plan, []*plan.Cell, erro
 	}
 	fitting, err := p.Fitting(args[1])
 	if err != nil {
-		return nil, nil, &usageError{err: err}
+		return nil, nil, usage(err, "")
 	}
 	return p, fitting, nil
 }
