@@ -15,8 +15,7 @@ type AblationCAMParams struct {
 	Variant string `yaml:"variant" doc:"paper puts zeros in the place of a channel; official-gildenblat what lies far below all values" choices:"paper|official-gildenblat"`
 }
 
-// AblationCAM is the stage of class activation maps weighted by what the answer
-// loses with a channel.
+// AblationCAM is the stage of class activation maps weighted by what the answer loses with a channel.
 var AblationCAM = method(stages.Def[AblationCAMParams]{
 	Name: "attribute/ablation-cam",
 	Doc: `channels, weighted by what the answer loses without them
@@ -40,8 +39,8 @@ func (p AblationCAMParams) run(ctx context.Context, e *stages.Env, n *program.Ne
 	return p.ablated(ctx, e, n, p.channelWeights)
 }
 
-// ablated makes the maps of a method that tries the channels one after the other:
-// weights returns how much each counts.
+// ablated makes the maps of a method that tries the channels one after the other: weights returns how much
+// each counts.
 func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net, weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error)) error {
 	return p.values(ctx, e, n, func(at layerValue) error {
 		w, err := weights(ctx, e, n, at)
@@ -92,8 +91,8 @@ func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n 
 	return weights, nil
 }
 
-// channelMask returns the shape of a mask with one number a channel of a layer
-// whose values have the given shape: feature maps, or tokens.
+// channelMask returns the shape of a mask with one number a channel of a layer whose values have the given
+// shape: feature maps, or tokens.
 func channelMask(value []int) []int {
 	if len(value) == 3 {
 		return []int{value[0], 1, 1}

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Relevance of one pass, computed in float32 there and here, is the same to a few
-// last digits; the difference of two passes has lost one or two more.
+// Relevance of one pass, computed in float32 there and here, is the same to a few last digits; the difference
+// of two passes has lost one or two more.
 const (
 	pass32       = 2e-6
 	difference32 = 1e-4
@@ -67,8 +67,7 @@ func apart(t *testing.T, what string, got, want []float32, tolerance float64) {
 	}
 }
 
-// TestOfficialAbsLRP holds absLRP against the code of December 2024: one pass, and
-// the difference of two.
+// TestOfficialAbsLRP holds absLRP against the code of December 2024: one pass, and the difference of two.
 func TestOfficialAbsLRP(t *testing.T) {
 	for file, nets := range officialAbsLRP {
 		a := read(t, "abslrp", file+".npz")

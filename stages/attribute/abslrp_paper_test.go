@@ -22,8 +22,7 @@ type edge struct {
 // A denseNet is smallcnn written out edge by edge, in float64.
 type denseNet struct{ weights map[string][]float64 }
 
-// conv returns the edges of a 3×3 convolution with a border of zeros, the images
-// square.
+// conv returns the edges of a 3×3 convolution with a border of zeros, the images square.
 func (d denseNet) conv(name string, in, out, side int) []edge {
 	var edges []edge
 	w := d.weights[name+".weight"]
@@ -126,8 +125,8 @@ func (d denseNet) explain(x, start []float64) []float64 {
 	return r
 }
 
-// TestPaperAbsLRP holds a whole map of the paper's method against equation 12 written
-// out over every edge of a net.
+// TestPaperAbsLRP holds a whole map of the paper's method against equation 12 written out over every edge of
+// a net.
 func TestPaperAbsLRP(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))
 	if err != nil {
@@ -174,9 +173,8 @@ func TestPaperAbsLRP(t *testing.T) {
 	}
 }
 
-// TestAbsLRPReferences holds whole maps of the paper's method, and of the code of January
-// 2024, which official numbers don't have, against the numbers that testdata/abslrp.py
-// computes in double precision.
+// TestAbsLRPReferences holds whole maps of the paper's method, and of the code of January 2024, which
+// official numbers don't have, against the numbers that testdata/abslrp.py computes in double precision.
 func TestAbsLRPReferences(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "abslrp.json"))
 	if err != nil {

@@ -51,7 +51,8 @@ func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 	}
 }
 
-// counts writes the relevance of each class. A target that is set against one class, as 7-3, has that one for all others.
+// counts writes the relevance of each class. A target that is set against one class, as 7-3, has that one for
+// all others.
 func (s absLRPStart) counts(classes []float32, t program.Target) error {
 	each := 0.0
 	if n := len(classes); s.shared {

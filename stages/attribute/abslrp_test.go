@@ -64,8 +64,7 @@ func TestAbsLRPContrast(t *testing.T) {
 	}
 }
 
-// TestAbsLRPRefuses holds what is said where a parameter doesn't fit the model or
-// another one.
+// TestAbsLRPRefuses holds what is said where a parameter doesn't fit the model or another one.
 func TestAbsLRPRefuses(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	in := officialImage(modeltest.Official(t, "smallcnn", 0), a["x"].Float32s()[:3*32*32], 0)
@@ -96,8 +95,8 @@ func TestAbsLRPRefuses(t *testing.T) {
 	}
 }
 
-// TestAbsLRPOfProbabilities checks that the map is the same for a model that ends with
-// a softmax, where relevance starts behind it, and the scale of the paper's map.
+// TestAbsLRPOfProbabilities checks that the map is the same for a model that ends with a softmax, where
+// relevance starts behind it, and the scale of the paper's map.
 func TestAbsLRPOfProbabilities(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))
 	if err != nil {

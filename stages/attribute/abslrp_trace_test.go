@@ -9,12 +9,11 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// officialTraces says which values of our graphs official modules passed relevance to.
-// What several modules give to one value is their sum there. Block 0's softmax_attention
-// isn't among them: before it the code has a Dropout, which no file has, and divides there
-// too, h/(h + 10⁻⁹). Where attention is 10⁻⁵ that takes 10⁻⁴ away, and softmax's rule
-// gives most of the relevance to such places; without the factor, in float64, the code's own
-// numbers deviate by as much as ours, 1.1e-5, and with it by 7e-7.
+// officialTraces says which values of our graphs official modules passed relevance to. What several modules
+// give to one value is their sum there. Block 0's softmax_attention isn't among them: before it the code has
+// a Dropout, which no file has, and divides there too, h/(h + 10⁻⁹). Where attention is 10⁻⁵ that takes 10⁻⁴
+// away, and softmax's rule gives most of the relevance to such places; without the factor, in float64, the
+// code's own numbers deviate by as much as ours, 1.1e-5, and with it by 7e-7.
 var officialTraces = map[string][]struct {
 	value  string
 	traces []string
@@ -95,12 +94,12 @@ var officialTraces = map[string][]struct {
 	},
 }
 
-// trace32 is the tolerance of what arrives at few elements, where errors of the class
-// scores, which it is divided by, don't average out.
+// trace32 is the tolerance of what arrives at few elements, where errors of the class scores, which it is
+// divided by, don't average out.
 const trace32 = 5e-6
 
-// TestOfficialAbsLRPTraces holds what arrives at values all over the nets against what
-// the modules of the code of December 2024 passed on there.
+// TestOfficialAbsLRPTraces holds what arrives at values all over the nets against what the modules of the
+// code of December 2024 passed on there.
 func TestOfficialAbsLRPTraces(t *testing.T) {
 	for file, nets := range officialAbsLRP {
 		a := read(t, "abslrp", file+".npz")
@@ -144,8 +143,8 @@ func TestOfficialAbsLRPTraces(t *testing.T) {
 	}
 }
 
-// TestOfficialAbsLRPAblations holds the ablations against the code of December 2024
-// with what they say deleted.
+// TestOfficialAbsLRPAblations holds the ablations against the code of December 2024 with what they say
+// deleted.
 func TestOfficialAbsLRPAblations(t *testing.T) {
 	a := read(t, "abslrp", "timm_vit_ablations.npz")
 	for _, net := range officialAbsLRP["timm_vit"] {

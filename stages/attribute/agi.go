@@ -122,8 +122,7 @@ func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradien
 	return nil
 }
 
-// step goes one step of a way, given the derivatives of the false class and of the
-// explained number.
+// step goes one step of a way, given the derivatives of the false class and of the explained number.
 func (p AGIParams) step(n *program.Net, w *way, uphill, explained []float32) {
 	for k, g := range uphill {
 		c := k / (n.Height * n.Width)

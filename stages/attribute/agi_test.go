@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// TestAGISteps checks that a step follows the false class's derivative by so much of a
-// pixel's range and stays within it, also where a model takes negatives.
+// TestAGISteps checks that a step follows the false class's derivative by so much of a pixel's range and
+// stays within it, also where a model takes negatives.
 func TestAGISteps(t *testing.T) {
 	for _, std := range []float64{0.5, -0.5} {
 		n := &program.Net{Spec: modelfile.Spec{

@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// tokens are rows of numbers, one for each token, that become the relevance of
-// patches: one row for each token that the answer is read off.
+// tokens are rows of numbers, one for each token, that become the relevance of patches: one row for each
+// token that the answer is read off.
 type tokens [][]float64
 
 // through returns the rows times a matrix [T, T] plus own times themselves.
@@ -48,9 +48,8 @@ func readers(a program.Attention) tokens {
 	return out
 }
 
-// look runs a method that makes a map of the attention of each image: explain says what is
-// explained in a row of a run, for methods that ask it, and use returns the map of an item
-// that was in a row.
+// look runs a method that makes a map of the attention of each image: explain says what is explained in a row
+// of a run, for methods that ask it, and use returns the map of an item that was in a row.
 func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) (stages.Tensor, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
@@ -78,8 +77,8 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 	return nil
 }
 
-// patches returns a map: the mean of the rows at the patches, which lie on
-// a grid, enlarged bilinearly to the image's size.
+// patches returns a map: the mean of the rows at the patches, which lie on a grid, enlarged bilinearly to the
+// image's size.
 func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages.Tensor {
 	plane := make([]float64, a.Height*a.Width)
 	for _, row := range rows {

@@ -14,18 +14,17 @@ import (
 // attention32 is the tolerance of what official code computed of attention in float32.
 const attention32 = 2e-6
 
-// tibav32 is the tolerance of relevance that denominators near zero amplify: an
-// independent NumPy computation lies as far from the official one.
+// tibav32 is the tolerance of relevance that denominators near zero amplify: an independent NumPy computation
+// lies as far from the official one.
 const tibav32 = 5e-3
 
-// pixels32 are the tolerances of what such relevance becomes at the pixels of each image.
-// In the second one a query times a key is a thousandth of its summands: there an
-// independent float32 computation moves by up to 9e-3 of the largest value, and by 2.6e-3 in
-// the median, when the tokens are moved by half their last digit.
+// pixels32 are the tolerances of what such relevance becomes at the pixels of each image. In the second one a
+// query times a key is a thousandth of its summands: there an independent float32 computation moves by up to
+// 9e-3 of the largest value, and by 2.6e-3 in the median, when the tokens are moved by half their last digit.
 var pixels32 = []float64{tibav32, 1.5e-2, tibav32}
 
-// TestOfficialAttention holds the methods that look at attention against the code of
-// Chefer et al., whose models are the same as timm's.
+// TestOfficialAttention holds the methods that look at attention against the code of Chefer et al., whose
+// models are the same as timm's.
 func TestOfficialAttention(t *testing.T) {
 	rollout := func(normalise bool) *AttentionRolloutParams {
 		return &AttentionRolloutParams{Common: common(), Normalise: normalise, Order: "last-first"}
@@ -57,8 +56,8 @@ func TestOfficialAttention(t *testing.T) {
 	}
 }
 
-// TestOfficialTransitionAttention holds transition attention against the code of MAS,
-// with and without integration, for two classes, and enlarged as there.
+// TestOfficialTransitionAttention holds transition attention against the code of MAS, with and without
+// integration, for two classes, and enlarged as there.
 func TestOfficialTransitionAttention(t *testing.T) {
 	for _, tt := range []struct {
 		net, key     string
@@ -79,9 +78,8 @@ func TestOfficialTransitionAttention(t *testing.T) {
 	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common()}, "", attention32)
 }
 
-// patches holds the maps of three images against one number for each patch of 8 × 8
-// pixels, or against maps, with one tolerance or one for each image. Without the name of a
-// target the predicted class is explained.
+// patches holds the maps of three images against one number for each patch of 8 × 8 pixels, or against maps,
+// with one tolerance or one for each image. Without the name of a target the predicted class is explained.
 func patches(t *testing.T, net, files, key string, s stages.Stage, params any, target string, tolerances ...float64) {
 	t.Helper()
 	var images, targets [][]byte

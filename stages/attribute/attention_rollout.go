@@ -62,8 +62,8 @@ func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *progr
 	})
 }
 
-// perSum returns the rows with each number divided by the sum of the row of I + the
-// matrix that it is multiplied with.
+// perSum returns the rows with each number divided by the sum of the row of I + the matrix that it is
+// multiplied with.
 func (r tokens) perSum(matrix []float32) tokens {
 	out := make(tokens, len(r))
 	for k, row := range r {

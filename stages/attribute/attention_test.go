@@ -22,8 +22,7 @@ func TestAttentionBits(t *testing.T) {
 	}
 }
 
-// TestTokens holds rows that go through matrices, one after the other, against whole
-// products of matrices.
+// TestTokens holds rows that go through matrices, one after the other, against whole products of matrices.
 func TestTokens(t *testing.T) {
 	const size = 5
 	var matrices [][]float32

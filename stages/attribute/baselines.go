@@ -18,8 +18,7 @@ func (c Common) checkCompared(baseline string, wired func(string) bool) error {
 	return nil
 }
 
-// baselines are normalised images that items are compared with: one an item, or one for
-// all of them.
+// baselines are normalised images that items are compared with: one an item, or one for all of them.
 type baselines [][]float32
 
 // baselinesOf returns what is wired to baselines, or the image of the parameter baseline.

@@ -13,8 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// comparing are the methods that compare images with those on the port baselines, at a
-// layer.
+// comparing are the methods that compare images with those on the port baselines, at a layer.
 func comparing(layer, baseline string) map[string]struct {
 	stage  stages.Stage
 	params any
@@ -37,8 +36,8 @@ func baselineItems(images ...[]float32) []stages.Data {
 	return []stages.Data{stagetest.Items(nil, payloads...)}
 }
 
-// TestBaselinesOfParameters checks that images on the port give the bytes of the baseline
-// that the parameter names, where they are that baseline.
+// TestBaselinesOfParameters checks that images on the port give the bytes of the baseline that the parameter
+// names, where they are that baseline.
 func TestBaselinesOfParameters(t *testing.T) {
 	const size = 3 * 32 * 32
 	black := make([]float32, size)
@@ -67,8 +66,8 @@ func TestBaselinesOfParameters(t *testing.T) {
 	}
 }
 
-// TestBaselinesComplete checks that maps sum to the difference of the answers to each image
-// and its own baseline, and that the port completeness has what is left over.
+// TestBaselinesComplete checks that maps sum to the difference of the answers to each image and its own
+// baseline, and that the port completeness has what is left over.
 func TestBaselinesComplete(t *testing.T) {
 	in := officialInput(t, "gapcnn", "smallcnn_io", "unit")
 	r := rand.New(rand.NewPCG(3, 4))
@@ -115,8 +114,8 @@ func TestBaselinesComplete(t *testing.T) {
 	}
 }
 
-// TestBaselinesBits checks that an item's bytes don't depend on the baselines of those that
-// it is computed with.
+// TestBaselinesBits checks that an item's bytes don't depend on the baselines of those that it is computed
+// with.
 func TestBaselinesBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")

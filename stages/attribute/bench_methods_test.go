@@ -32,8 +32,8 @@ const (
 	methodsRounds = 3
 )
 
-// evaluations are what methods with a number of steps are set to, here and in
-// captum; other parameters are the defaults.
+// evaluations are what methods with a number of steps are set to, here and in captum; other parameters are
+// the defaults.
 var evaluations = map[string]struct {
 	n      int
 	fields map[string]any
@@ -43,14 +43,12 @@ var evaluations = map[string]struct {
 	"occlusion":            {32, map[string]any{"Window": picture.Square(32), "Stride": picture.Square(32)}},
 }
 
-// BenchmarkMethods measures every method that asks a model, on the shapes of
-// ResNet-50 and ViT-B/16: images a second of the whole stage, from encoded images to
-// encoded maps, with its programs loaded, by a worker a core; how many of ONNX Runtime's own forward
-// passes that is; for methods that take the gradient several times, how many times as long
-// as that many gradients of the same batch; and captum's best of batches of 1, 8 and 32 on
-// the same threads. One
-// run of each makes a round; medians of rounds are reported. METHODS, if set, names
-// the methods to measure, with commas between.
+// BenchmarkMethods measures every method that asks a model, on the shapes of ResNet-50 and ViT-B/16: images a
+// second of the whole stage, from encoded images to encoded maps, with its programs loaded, by a worker a
+// core; how many of ONNX Runtime's own forward passes that is; for methods that take the gradient several
+// times, how many times as long as that many gradients of the same batch; and captum's best of batches of 1,
+// 8 and 32 on the same threads. One run of each makes a round; medians of rounds are reported. METHODS, if
+// set, names the methods to measure, with commas between.
 func BenchmarkMethods(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -232,8 +230,8 @@ func bareForward(b *testing.B, path string) func() float64 {
 	}
 }
 
-// startCaptum returns what asks captum, in a process of its own, for its seconds an
-// image, and the batch it took; 0 and why if it can't tell.
+// startCaptum returns what asks captum, in a process of its own, for its seconds an image, and the batch it
+// took; 0 and why if it can't tell.
 func startCaptum(b *testing.B, name string) func(method string) (float64, string) {
 	b.Helper()
 	python := os.Getenv("PYTHON")

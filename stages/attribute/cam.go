@@ -5,16 +5,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// CAM are the parameters of class activation maps: sums of a layer's channels, each
-// weighted by what it does for the explained class.
+// CAM are the parameters of class activation maps: sums of a layer's channels, each weighted by what it does
+// for the explained class.
 type CAM struct {
 	Tapped
 	ReLU     bool   `yaml:"relu" doc:"keep only what speaks for the explained class"`
 	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"bilinear|nearest"`
 }
 
-// atFinal returns the parameters of methods that look at the last layer that
-// still has places.
+// atFinal returns the parameters of methods that look at the last layer that still has places.
 func atFinal() Tapped {
 	p := tapped()
 	p.Layer = "final"
@@ -24,8 +23,8 @@ func atFinal() Tapped {
 // cams returns the defaults of CAM.
 func cams() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"} }
 
-// A weighing writes how much each place of a channel counts, given the channel's
-// values and derivatives there.
+// A weighing writes how much each place of a channel counts, given the channel's values and derivatives
+// there.
 type weighing func(value, gradient, weights []float64, response float64)
 
 // putCAM puts the map of item i of a method whose weights are made of one backward pass.
@@ -56,8 +55,8 @@ func (p Tapped) cam(d passResult, rule weighing, relu bool) ([]float64, planes, 
 // channel returns the values of channel c.
 func (p planes) channel(c int) []float64 { return p.values[c*p.pixels() : (c+1)*p.pixels()] }
 
-// combined returns the sum of the channels, each place counted as weigh writes for
-// the channel; with relu only what is positive of it.
+// combined returns the sum of the channels, each place counted as weigh writes for the channel; with relu
+// only what is positive of it.
 func (p planes) combined(relu bool, weigh func(c int, weights []float64)) []float64 {
 	sum, weights := make([]float64, p.pixels()), make([]float64, p.pixels())
 	for c := range p.channels {

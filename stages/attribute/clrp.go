@@ -28,8 +28,7 @@ func (p CLRPParams) Validate() error {
 	return p.refuseTwo(p.Relevant)
 }
 
-// oneClass refuses a target that is compared already, where what is wired can't still
-// be one.
+// oneClass refuses a target that is compared already, where what is wired can't still be one.
 func (c Common) oneClass() error {
 	if e, err := program.ParseExpression(c.Target); err == nil && e.Compares() {
 		return stages.BadField("target", "target: %s is a difference of classes, which has no others to be compared with", c.Target)
@@ -90,8 +89,7 @@ func (p CLRPParams) propagation(n *program.Net) propagation {
 	}
 }
 
-// named returns the composite of a rule for all layers, but perhaps the first, or the
-// preset of that name.
+// named returns the composite of a rule for all layers, but perhaps the first, or the preset of that name.
 func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance.LRP {
 	s := float32(p.Stabiliser)
 	var rule relevance.LayerRule

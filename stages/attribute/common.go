@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// Common are the parameters that all attribution methods have, so that an
-// experiment can set them for a whole axis of methods.
+// Common are the parameters that all attribution methods have, so that an experiment can set them for a whole
+// axis of methods.
 type Common struct {
 	Target string           `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 	Layer  string           `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
@@ -50,9 +50,8 @@ func (c Common) check(wired func(string) bool) error {
 	return nil
 }
 
-// target returns the class to explain for item i. What has to be asked of the
-// model stands on the port targets: model/predict, which has the parameter target
-// too, resolves the whole expression.
+// target returns the class to explain for item i. What has to be asked of the model stands on the port
+// targets: model/predict, which has the parameter target too, resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
 	x, err := program.ParseExpression(c.Target)
 	if err != nil {
@@ -94,8 +93,8 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 	return n.Logit(row, t)
 }
 
-// putMap puts the map of item i, and warns of values in it that aren't numbers: methods that divide by the explained
-// number have them where that is 0.
+// putMap puts the map of item i, and warns of values in it that aren't numbers: methods that divide by the
+// explained number have them where that is 0.
 func putMap(e *stages.Env, i int, m stages.Tensor) {
 	if undefined := m.Undefined(); undefined > 0 {
 		e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, m.Len())

@@ -12,12 +12,12 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// deeplift32 is the tolerance of multipliers that official code computed in float32:
-// quotients of small differences.
+// deeplift32 is the tolerance of multipliers that official code computed in float32: quotients of small
+// differences.
 const deeplift32 = 1e-5
 
-// TestOfficialDeepLIFT holds DeepLIFT against captum's, for two references, and what
-// is left over against captum's too.
+// TestOfficialDeepLIFT holds DeepLIFT against captum's, for two references, and what is left over against
+// captum's too.
 func TestOfficialDeepLIFT(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")
@@ -44,9 +44,8 @@ func TestOfficialDeepLIFT(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTIsComplete checks that attributions sum to the difference of the answers
-// on nets of every kind, at layers, for either reference and output, where no pool
-// takes part.
+// TestDeepLIFTIsComplete checks that attributions sum to the difference of the answers on nets of every kind,
+// at layers, for either reference and output, where no pool takes part.
 func TestDeepLIFTIsComplete(t *testing.T) {
 	for net, io := range map[string]string{"gapcnn": "smallcnn_io", "timm_resnet_basic_bn": "timm_resnet_basic_io", "timm_vit_op13": "timm_vit_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "imagenet")
@@ -90,9 +89,8 @@ func TestDeepLIFTOfPools(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTBits checks that maps don't depend on batches and threads, nor on who is
-// beside. The last net is so large that there are numbers in places in which
-// kernels treat them otherwise.
+// TestDeepLIFTBits checks that maps don't depend on batches and threads, nor on who is beside. The last net
+// is so large that there are numbers in places in which kernels treat them otherwise.
 func TestDeepLIFTBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		modeltest.InvariantStage(t, DeepLIFT, DeepLIFT.NewParams(), "maps", officialInput(t, net, io, "unit"))

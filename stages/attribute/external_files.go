@@ -14,14 +14,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
-// Maps made elsewhere lie in a folder with one .npy file an item, in an .npz
-// archive with one array an item, or in one .npy stack in the order of the items.
+// Maps made elsewhere lie in a folder with one .npy file an item, in an .npz archive with one array an item,
+// or in one .npy stack in the order of the items.
 
 // maxMap bounds the file of one map.
 const maxMap = 1 << 30
 
-// names returns what the map of an item may be called: its id, or its id without
-// the extension of the picture.
+// names returns what the map of an item may be called: its id, or its id without the extension of the
+// picture.
 func names(id string) []string {
 	if short := strings.TrimSuffix(id, path.Ext(id)); short != id && short != "" {
 		return []string{id, short}
@@ -29,8 +29,8 @@ func names(id string) []string {
 	return []string{id}
 }
 
-// externalSources finds the map of each item. A source's Note is the array's name
-// in an archive, or its place in a stack.
+// externalSources finds the map of each item. A source's Note is the array's name in an archive, or its place
+// in a stack.
 func externalSources(root string, ids []string) ([]stages.Source, error) {
 	info, err := os.Stat(root)
 	if err != nil {
@@ -73,8 +73,7 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 	})
 }
 
-// each asks find for the map of every item under its names, and sees that no two
-// items get the same.
+// each asks find for the map of every item under its names, and sees that no two items get the same.
 func each(root string, ids []string, find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
 	sources := make([]stages.Source, len(ids))
 	owner := map[string]string{}

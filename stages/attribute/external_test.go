@@ -113,8 +113,7 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// TestExternalSources: an item's result depends on its own file in a folder, and
-// on its place in a stack.
+// TestExternalSources: an item's result depends on its own file in a folder, and on its place in a stack.
 func TestExternalSources(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.npy"), flat(1))

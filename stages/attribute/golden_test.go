@@ -22,8 +22,7 @@ func read(t *testing.T, path ...string) map[string]npy.Array {
 	return a
 }
 
-// near fails unless got is want within a tolerance relative to want's largest
-// magnitude.
+// near fails unless got is want within a tolerance relative to want's largest magnitude.
 func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -58,10 +57,9 @@ func maps(t *testing.T, s stages.Stage, params any, model stages.Data, x []float
 	return m.Float32s()
 }
 
-// official32 is the tolerance of differences between logits that official code
-// computed in float32, with convolution kernels that lose a few more digits: an
-// independent NumPy computation over ONNX Runtime lies 1.2e-5 from captum's map
-// and 1e-7 from ours.
+// official32 is the tolerance of differences between logits that official code computed in float32, with
+// convolution kernels that lose a few more digits: an independent NumPy computation over ONNX Runtime lies
+// 1.2e-5 from captum's map and 1e-7 from ours.
 const official32 = 2e-5
 
 // TestOfficialOcclusion holds occlusion against captum's.
@@ -108,8 +106,7 @@ func TestOfficialRISEMasks(t *testing.T) {
 	}
 }
 
-// TestOfficialRISE holds the weighted sum against the official map of every
-// class, with the official masks.
+// TestOfficialRISE holds the weighted sum against the official map of every class, with the official masks.
 func TestOfficialRISE(t *testing.T) {
 	a := read(t, "rise_attr", "rise_attr.npz")
 	model := modeltest.Official(t, "smallcnn", 0)

@@ -20,8 +20,7 @@ func unreduced() Tapped {
 	return p
 }
 
-// gradient32 is the tolerance of derivatives that official code computed in
-// float32, relative to the largest.
+// gradient32 is the tolerance of derivatives that official code computed in float32, relative to the largest.
 const gradient32 = 2e-6
 
 // TestOfficialGradients holds the methods that go back once against captum's.
@@ -49,8 +48,8 @@ func TestOfficialGradients(t *testing.T) {
 	}
 }
 
-// TestOfficialIntegratedGradients holds integrated gradients against captum's,
-// and what is left over against captum's too.
+// TestOfficialIntegratedGradients holds integrated gradients against captum's, and what is left over against
+// captum's too.
 func TestOfficialIntegratedGradients(t *testing.T) {
 	rules := map[string]string{
 		"gausslegendre": "gauss-legendre", "riemann_trapezoid": "captum-trapezoid",
@@ -71,7 +70,8 @@ func TestOfficialIntegratedGradients(t *testing.T) {
 					r := stagetest.Run(t, IntegratedGradients, p, officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
 					near(t, file+" "+key, tensor(t, r.Payloads["maps"][0]), want.Float32s(), gradient32)
 					if delta, ok := a[key+"_delta"]; ok {
-						// A difference of sums of 3,072 float32 values, of which logits of a few units are made.
+						// A difference of sums of 3,072 float32 values, of which logits of a few units are
+						// made.
 						got, want := tensor(t, r.Payloads["completeness"][0])[0], delta.Float32s()[0]
 						if !(math.Abs(float64(got-want)) <= 1e-5) {
 							t.Errorf("%s %s: %v is left over, want %v", file, key, got, want)
@@ -101,8 +101,8 @@ func tensor(t *testing.T, payload []byte) []float32 {
 	return m.Float32s()
 }
 
-// TestOfficialPaths holds integrated gradients against two codes that average
-// derivatives from end to end of the path.
+// TestOfficialPaths holds integrated gradients against two codes that average derivatives from end to end of
+// the path.
 func TestOfficialPaths(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "ig_family", file+".npz")
@@ -122,8 +122,7 @@ func TestOfficialPaths(t *testing.T) {
 	}
 }
 
-// TestOfficialSmoothGrad holds averages over noise against captum's, with
-// captum's noise.
+// TestOfficialSmoothGrad holds averages over noise against captum's, with captum's noise.
 func TestOfficialSmoothGrad(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")
@@ -158,8 +157,7 @@ func captumNoise(a map[string]npy.Array) draw {
 	}
 }
 
-// conv3 and relu3 are the values of both official nets that class activation maps
-// were made of.
+// conv3 and relu3 are the values of both official nets that class activation maps were made of.
 const (
 	conv3 = "/conv3/Conv_output_0"
 	relu3 = "/relu3/Relu_output_0"
@@ -168,8 +166,7 @@ const (
 // cam32 is the tolerance of maps in which channels nearly cancel.
 const cam32 = 1e-5
 
-// TestOfficialGradCAM holds class activation maps, before they're enlarged and
-// after, against captum's.
+// TestOfficialGradCAM holds class activation maps, before they're enlarged and after, against captum's.
 func TestOfficialGradCAM(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")

@@ -12,8 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// gradientStages are the methods of this package that go backwards or look at
-// inner layers, at little cost.
+// gradientStages are the methods of this package that go backwards or look at inner layers, at little cost.
 func gradientStages() map[string]struct {
 	stage  stages.Stage
 	params any
@@ -65,8 +64,8 @@ func TestGradientBits(t *testing.T) {
 	}
 }
 
-// TestGradientIsTheSlope holds saliency, for every output and kind of target,
-// against differences of the answer to images a small step apart.
+// TestGradientIsTheSlope holds saliency, for every output and kind of target, against differences of the
+// answer to images a small step apart.
 func TestGradientIsTheSlope(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	two := stages.NewTensor([]int64{2, 6}, 2).Encode()
@@ -84,8 +83,8 @@ func TestGradientIsTheSlope(t *testing.T) {
 					along += g * g
 				}
 				along = math.Sqrt(along)
-				// One step of length h up the gradient changes the answer by h times
-				// its length; halves of float32's digits are lost in the difference.
+				// One step of length h up the gradient changes the answer by h times its length; halves of
+				// float32's digits are lost in the difference.
 				const h = 1e-2
 				x, err := stages.DecodeTensor(payload(t, in["images"][0], i))
 				if err != nil {
@@ -129,8 +128,8 @@ func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []fl
 	return mapsOf(t, Occlusion, o, one)[0][0]
 }
 
-// TestIntegratedGradientsAreComplete checks that attributions sum to the fall of
-// the answer, at the input and at inner layers, for any baseline and output.
+// TestIntegratedGradientsAreComplete checks that attributions sum to the fall of the answer, at the input and
+// at inner layers, for any baseline and output.
 func TestIntegratedGradientsAreComplete(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
 	for _, layer := range []string{"input", "middle", "final"} {
@@ -185,8 +184,8 @@ func TestSmoothGradWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseIsOfTheImage checks that noise depends on the seed and the image, and
-// not on which images come before it.
+// TestNoiseIsOfTheImage checks that noise depends on the seed and the image, and not on which images come
+// before it.
 func TestNoiseIsOfTheImage(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	p := *SmoothGrad.NewParams().(*SmoothGradParams)

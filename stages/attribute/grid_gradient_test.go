@@ -12,13 +12,13 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// kink is the tolerance where one of the official samples along a path lies so
-// near a kink of the net that float32 convolutions differ in the side they take:
-// float64 automatic differentiation lies 3e-3 from the official map too.
+// kink is the tolerance where one of the official samples along a path lies so near a kink of the net that
+// float32 convolutions differ in the side they take: float64 automatic differentiation lies 3e-3 from the
+// official map too.
 const kink = 5e-3
 
-// A grid is a layer of an official net in one of the settings of Rao et al., with
-// the images that one head was shown.
+// A grid is a layer of an official net in one of the settings of Rao et al., with the images that one head
+// was shown.
 type grid struct {
 	net, setting string
 	head         int
@@ -28,8 +28,8 @@ type grid struct {
 	numbers      []int // of each image's map among the official ones
 }
 
-// forEachGrid goes through nets, settings, heads and layers. Where the setting cuts
-// a layer into cells before it, the layer isn't looked at.
+// forEachGrid goes through nets, settings, heads and layers. Where the setting cuts a layer into cells before
+// it, the layer isn't looked at.
 func forEachGrid(t *testing.T, look func(g grid)) {
 	layers := map[string]string{"Input": "input", "Middle": "/relu2/Relu_output_0", "Final": relu3}
 	for _, net := range []string{"gapcnn", "smallcnn"} {
@@ -64,8 +64,7 @@ func forEachGrid(t *testing.T, look func(g grid)) {
 	}
 }
 
-// compare holds a stage's maps against the official ones of a method, where there
-// are any.
+// compare holds a stage's maps against the official ones of a method, where there are any.
 func (g grid) compare(t *testing.T, method string, stage stages.Stage, params any, tolerance float64) {
 	t.Helper()
 	want, ok := g.official["attr_"+method+"_"+g.name]
@@ -87,8 +86,8 @@ func (g grid) compare(t *testing.T, method string, stage stages.Stage, params an
 	}
 }
 
-// TestOfficialGridGradients holds the methods of the gradient, and occlusion, at the input, the
-// middle and the final layer, against the code of Rao et al. in its settings.
+// TestOfficialGridGradients holds the methods of the gradient, and occlusion, at the input, the middle and
+// the final layer, against the code of Rao et al. in its settings.
 func TestOfficialGridGradients(t *testing.T) {
 	forEachGrid(t, func(g grid) {
 		p := tappedAt(g.layer)

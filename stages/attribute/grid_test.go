@@ -18,9 +18,8 @@ const (
 	cellSide = 32
 )
 
-// gridNet writes the net of one head of a grid setting to a file: the official
-// small nets, altered the way that the setting's definition says, so that they
-// take a 2×2 grid of images.
+// gridNet writes the net of one head of a grid setting to a file: the official small nets, altered the way
+// that the setting's definition says, so that they take a 2×2 grid of images.
 //
 //   - GridPG: the whole grid goes through the net; smallcnn's classifier becomes
 //     convolutions whose answers are averaged over the places.
@@ -78,8 +77,8 @@ func slice(m *onnx.Model, f *onnx.Fragment, from, to string, row, column, side i
 	f.OpTo(to, "Slice", []string{from, starts, ends, axes})
 }
 
-// convolve turns smallcnn's two linear layers into convolutions of 8×8 and 1×1,
-// and averages what they answer at every place.
+// convolve turns smallcnn's two linear layers into convolutions of 8×8 and 1×1, and averages what they answer
+// at every place.
 func convolve(t *testing.T, m *onnx.Model) {
 	t.Helper()
 	shapes := map[string][]int64{"fc1.weight": {32, 16, 8, 8}, "fc2.weight": {10, 32, 1, 1}}
@@ -105,8 +104,7 @@ func convolve(t *testing.T, m *onnx.Model) {
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT})
 }
 
-// TestOfficialGrids holds RISE at the input against the code of Rao et al. in its
-// three settings.
+// TestOfficialGrids holds RISE at the input against the code of Rao et al. in its three settings.
 func TestOfficialGrids(t *testing.T) {
 	masks := read(t, "gridpg_difull_dipart", "rise_masks40_64.npz")["masks"].Float32s()
 	for _, net := range []string{"gapcnn", "smallcnn"} {

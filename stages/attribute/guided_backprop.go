@@ -23,8 +23,8 @@ func (p GuidedBackpropParams) combine(e *stages.Env, i int, n *program.Net, resu
 	return p.putGradient(e, i, n, results[0], p.Abs)
 }
 
-// rectifiedPass returns the pass of a method whose rules are about rectifiers. For a model without any it is the
-// derivative, as other methods have it, so that they share the result.
+// rectifiedPass returns the pass of a method whose rules are about rectifiers. For a model without any it is
+// the derivative, as other methods have it, so that they share the result.
 func (p Tapped) rectifiedPass(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]backwardPass, error) {
 	g, err := n.Graph(ctx, e.Slot, n.Fit(2, 2))
 	if err != nil {

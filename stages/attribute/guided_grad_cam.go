@@ -15,8 +15,8 @@ type GuidedGradCAMParams struct {
 	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"nearest|bilinear"`
 }
 
-// Validate refuses what [Tapped] does, except channels: they are the image's
-// whatever the layer, and so is the size.
+// Validate refuses what [Tapped] does, except channels: they are the image's whatever the layer, and so is
+// the size.
 func (p GuidedGradCAMParams) Validate() error {
 	if p.Size != "image" {
 		return stages.BadField("size", "size %s: the map is a product with one that is made at the input, which has the image's size", p.Size)
@@ -45,8 +45,7 @@ func (p GuidedGradCAMParams) atInput() Tapped {
 // Remark tells of models that have nothing to guide.
 func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, "the guided part") }
 
-// GuidedGradCAM is the stage of guided backpropagation within the class
-// activation map.
+// GuidedGradCAM is the stage of guided backpropagation within the class activation map.
 var GuidedGradCAM = backwardMethod(stages.Def[GuidedGradCAMParams]{
 	Name: "attribute/guided-grad-cam",
 	Doc: `guided backpropagation times the class activation map

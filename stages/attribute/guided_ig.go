@@ -18,8 +18,7 @@ type GuidedIGParams struct {
 	Baseline    string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// GuidedIG is the stage of integrated gradients along a path that the gradient
-// chooses.
+// GuidedIG is the stage of integrated gradients along a path that the gradient chooses.
 var GuidedIG = method(stages.Def[GuidedIGParams]{
 	Name: "attribute/guided-ig",
 	Doc: `integrated gradients on a path that avoids large gradients
@@ -40,8 +39,7 @@ algorithm 1.`,
 	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25, MaxDistance: 0.02, Baseline: "zero"},
 })
 
-// probable returns the parameters of methods that explain the probability unless
-// told otherwise.
+// probable returns the parameters of methods that explain the probability unless told otherwise.
 func probable() Tapped {
 	p := tapped()
 	p.Output = "probability"

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// guided is the path of guided integrated gradients for one image, followed in the
-// precision T.
+// guided is the path of guided integrated gradients for one image, followed in the precision T.
 type guided[T float32 | float64] struct {
 	steps               int
 	fraction, distance  float64
@@ -39,8 +38,7 @@ func (g *guided[T]) where(dst []float32) {
 
 func (g *guided[T]) gathered() []float64 { return g.sum }
 
-// walk moves values until the distance to the image is what the steps to come will
-// go.
+// walk moves values until the distance to the image is what the steps to come will go.
 func (g *guided[T]) walk(k int, gradient []float32) {
 	if g.total == 0 {
 		return
@@ -74,8 +72,8 @@ func (g *guided[T]) walk(k int, gradient []float32) {
 	}
 }
 
-// slowest returns the values with derivatives up to the quantile that moves at
-// once. Values that may not move any more count as the largest.
+// slowest returns the values with derivatives up to the quantile that moves at once. Values that may not move
+// any more count as the largest.
 func (g *guided[T]) slowest(movable []int, size func(i int) float32) []int {
 	k := int(g.fraction * float64(len(g.x)-1))
 	if k >= len(movable) {
@@ -88,9 +86,8 @@ func (g *guided[T]) slowest(movable []int, size func(i int) float32) []int {
 	return movable[:end]
 }
 
-// move moves some values as far as they may go, or all of them the same share of
-// that, if this shortens the way by as much as wanted. It reports whether that was
-// so, or nothing can move.
+// move moves some values as far as they may go, or all of them the same share of that, if this shortens the
+// way by as much as wanted. It reports whether that was so, or nothing can move.
 func (g *guided[T]) move(wanted T, some []int) bool {
 	var possible T
 	for _, i := range some {

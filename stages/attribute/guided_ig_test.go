@@ -11,10 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 )
 
-// TestOfficialGuidedIG holds guided integrated gradients against the authors' code
-// and that of MAS. Paths are chaotic: where a derivative's last digit decides which
-// values move, maps part, as those of the two codes do on the same image. There only
-// the size of the map is held.
+// TestOfficialGuidedIG holds guided integrated gradients against the authors' code and that of MAS. Paths are
+// chaotic: where a derivative's last digit decides which values move, maps part, as those of the two codes do
+// on the same image. There only the size of the map is held.
 func TestOfficialGuidedIG(t *testing.T) {
 	chaotic := []string{"smallcnn_img0 mas_default_steps50", "smallcnn_img0 mas_steps50_frac0p5_max1", "smallcnn_img2 mas_steps50_frac0p5_max1", "smallcnn_img2 pair_steps50_frac0p5_max1"}
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
@@ -61,8 +60,8 @@ func sum(values []float64) float64 {
 	return s
 }
 
-// TestGuidedIGWithoutLeeway checks that a path that may not leave the straight line
-// gives integrated gradients by the left rule.
+// TestGuidedIGWithoutLeeway checks that a path that may not leave the straight line gives integrated
+// gradients by the left rule.
 func TestGuidedIGWithoutLeeway(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
 	for _, layer := range []string{"input", "middle"} {
@@ -76,8 +75,8 @@ func TestGuidedIGWithoutLeeway(t *testing.T) {
 	}
 }
 
-// TestGuidedPathIsComplete checks that what many short steps gather sums to the
-// difference of a function's values at the ends, whatever way they take.
+// TestGuidedPathIsComplete checks that what many short steps gather sums to the difference of a function's
+// values at the ends, whatever way they take.
 func TestGuidedPathIsComplete(t *testing.T) {
 	from, to := []float32{0, -1, 2, 0.5}, []float32{1, 3, -2, 0.5}
 	value := func(x []float32) float64 {
@@ -106,8 +105,8 @@ func TestGuidedPathIsComplete(t *testing.T) {
 	}
 }
 
-// TestGuidedPathIsSlow holds the path against the steps as the authors write
-// them, with a quantile of all magnitudes.
+// TestGuidedPathIsSlow holds the path against the steps as the authors write them, with a quantile of all
+// magnitudes.
 func TestGuidedPathIsSlow(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 40 {
@@ -206,8 +205,8 @@ func TestGuidedPath(t *testing.T) {
 	p := GuidedIGParams{Steps: 2, Fraction: 0.5, MaxDistance: 1}
 	g := newGuided[float64](p, []float32{0, 0, 0, 5}, []float32{1, 2, -1, 5})
 	at := make([]float32, 4)
-	// Half of the way is 2: values 3 and 0, and of those that the quantile then takes,
-	// value 2 goes on alone until the sum is reached.
+	// Half of the way is 2: values 3 and 0, and of those that the quantile then takes, value 2 goes on alone
+	// until the sum is reached.
 	g.walk(0, []float32{2, 9, 3, 0.5})
 	g.where(at)
 	if want := []float32{1, 0, -1, 5}; !equal(at, want) {

@@ -12,8 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// behind returns an official net whose logits go through what end emits, which returns
-// the output.
+// behind returns an official net whose logits go through what end emits, which returns the output.
 func behind(t *testing.T, name string, end func(f *onnx.Fragment, m *onnx.Model, logits string) string) stages.Data {
 	t.Helper()
 	m, err := onnx.ReadFile(modeltest.OfficialPath(t, name))
@@ -27,8 +26,8 @@ func behind(t *testing.T, name string, end func(f *onnx.Fragment, m *onnx.Model,
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
 
-// TestHeads checks that a method explains the same logit whatever makes probabilities of
-// it: LRP and DeepLIFT too, which know no way back through a logarithm of a softmax.
+// TestHeads checks that a method explains the same logit whatever makes probabilities of it: LRP and DeepLIFT
+// too, which know no way back through a logarithm of a softmax.
 func TestHeads(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	x := a["x"].Float32s()[:3*32*32]
@@ -65,9 +64,9 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestOneOutput checks that a single Sigmoid is explained by its logit: where its
-// probability is 1 in float32, and where it is below ½, relevance too; and that the
-// probability's derivative is p(1 − p) of the logit's.
+// TestOneOutput checks that a single Sigmoid is explained by its logit: where its probability is 1 in
+// float32, and where it is below ½, relevance too; and that the probability's derivative is p(1 − p) of the
+// logit's.
 func TestOneOutput(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	x := a["x"].Float32s()[:3*32*32]

@@ -56,8 +56,7 @@ var links = []func(f *onnx.Fragment, v, before string) string{
 	},
 }
 
-// chained writes a net of n links, the pattern's again and again, between the images and a
-// linear layer.
+// chained writes a net of n links, the pattern's again and again, between the images and a linear layer.
 func chained(t testing.TB, pattern []byte, n int) string {
 	g := &onnxpb.GraphProto{Name: "chain"}
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}}}
@@ -78,9 +77,9 @@ func chained(t testing.TB, pattern []byte, n int) string {
 	return modeltest.File(t, m)
 }
 
-// FuzzInspectGrowth checks that an inspection, which tries every method, takes time in
-// proportion to a net's nodes: of four times as many, at most eight times as long, where
-// what grows with their square would take sixteen times.
+// FuzzInspectGrowth checks that an inspection, which tries every method, takes time in proportion to a net's
+// nodes: of four times as many, at most eight times as long, where what grows with their square would take
+// sixteen times.
 func FuzzInspectGrowth(f *testing.F) {
 	modeltest.Runtime(f)
 	all := make([]byte, len(links))
@@ -118,8 +117,8 @@ func FuzzInspectGrowth(f *testing.F) {
 	})
 }
 
-// spent returns for how long this process has run, which on a machine that has much else
-// to do is far less than what has passed.
+// spent returns for how long this process has run, which on a machine that has much else to do is far less
+// than what has passed.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

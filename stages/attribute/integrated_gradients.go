@@ -93,8 +93,8 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 	return nil
 }
 
-// integral returns the weighted sum of the derivatives at places of the path from one
-// value of a layer to another, times what lies between these.
+// integral returns the weighted sum of the derivatives at places of the path from one value of a layer to
+// another, times what lies between these.
 func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at, weights []float64) ([]float64, error) {
 	path.Set(t, from, to, image)
 	for k := 0; k < len(at); k += path.Batch {

@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// convolved returns a net of convolutions with strides, each followed by what is put
-// behind it, of images of 16×64 pixels.
+// convolved returns a net of convolutions with strides, each followed by what is put behind it, of images of
+// 16×64 pixels.
 func convolved(t *testing.T, strides [][]int64, behind func(i int, x string) []*onnxpb.NodeProto) stages.Data {
 	t.Helper()
 	w := make([]float32, 3*3*9)
@@ -37,8 +37,8 @@ func convolved(t *testing.T, strides [][]int64, behind func(i int, x string) []*
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
 
-// TestFinalLayer checks that the final layer of a net whose strides shorten one axis is its
-// last, and that one which most of the net comes behind is told of.
+// TestFinalLayer checks that the final layer of a net whose strides shorten one axis is its last, and that
+// one which most of the net comes behind is told of.
 func TestFinalLayer(t *testing.T) {
 	modeltest.Runtime(t)
 	relu := func(_ int, x string) []*onnxpb.NodeProto {

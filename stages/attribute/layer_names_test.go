@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLayerNames checks that values are offered for a wrong layer and weights aren't, and
-// that what a softmax of tokens makes isn't taken for feature maps.
+// TestLayerNames checks that values are offered for a wrong layer and weights aren't, and that what a softmax
+// of tokens makes isn't taken for feature maps.
 func TestLayerNames(t *testing.T) {
 	modeltest.Runtime(t)
 	m := modeltest.Net(t, modeltest.Model(t, model.ONNXParams{Path: "../../experiments/quickstart/vit.onnx"}))

@@ -57,8 +57,8 @@ type ends struct {
 	shape  []int       // of the layer's value for one image
 }
 
-// ends returns the ends of the items' paths, from zeros or from the layer's value for
-// a black image, or for what is wired to baselines.
+// ends returns the ends of the items' paths, from zeros or from the layer's value for a black image, or for
+// what is wired to baselines.
 func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baseline string) (ends, error) {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {

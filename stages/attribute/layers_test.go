@@ -41,8 +41,7 @@ func atLayers(layer string) map[string]struct {
 	}
 }
 
-// TestMapsAtLayers checks that maps of all layers have the image's size, and say that
-// places differ.
+// TestMapsAtLayers checks that maps of all layers have the image's size, and say that places differ.
 func TestMapsAtLayers(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")
@@ -61,8 +60,7 @@ func TestMapsAtLayers(t *testing.T) {
 	}
 }
 
-// TestMapsOfLayersSize checks that a map of the layer's size becomes, enlarged, the
-// one of the image's.
+// TestMapsOfLayersSize checks that a map of the layer's size becomes, enlarged, the one of the image's.
 func TestMapsOfLayersSize(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	p := tappedAt("final")
@@ -76,9 +74,8 @@ func TestMapsOfLayersSize(t *testing.T) {
 	}
 }
 
-// TestHiResCAMIsComplete checks that, for a net that averages the last layer's places
-// and has one linear layer behind, the maps of two classes differ in sum by the
-// difference of the logits, biases apart.
+// TestHiResCAMIsComplete checks that, for a net that averages the last layer's places and has one linear
+// layer behind, the maps of two classes differ in sum by the difference of the logits, biases apart.
 func TestHiResCAMIsComplete(t *testing.T) {
 	in := officialInput(t, "gapcnn", "gapcnn_io", "unit")
 	p := CAM{tappedAt("final"), false, "bilinear"}
@@ -113,8 +110,8 @@ func TestPlanes(t *testing.T) {
 	}
 }
 
-// TestChannelsOfLayers checks that maps may keep the channels of an inner layer, at its own
-// size, and sum to the maps that don't; methods that see places alone have one channel.
+// TestChannelsOfLayers checks that maps may keep the channels of an inner layer, at its own size, and sum to
+// the maps that don't; methods that see places alone have one channel.
 func TestChannelsOfLayers(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for name, channels := range map[string]int{"input-x-gradient": 16, "integrated-gradients": 16, "occlusion": 1, "hires-cam": 1} {

@@ -17,8 +17,7 @@ type LeftIGParams struct {
 	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// LeftIG is the stage of integrated gradients up to where the answer is nearly
-// what it is going to be.
+// LeftIG is the stage of integrated gradients up to where the answer is nearly what it is going to be.
 var LeftIG = method(stages.Def[LeftIGParams]{
 	Name: "attribute/left-ig",
 	Doc: `the mean gradient on the path before the answer saturates

@@ -41,8 +41,8 @@ func (p LRPEpsilonParams) propagation(n *program.Net) propagation {
 	return p.oneRule(n, p.FirstLayer, relevance.Epsilon(float32(p.Epsilon)))
 }
 
-// oneRule returns how a method carries relevance back that has one rule for all layers
-// with weights, but perhaps for the first.
+// oneRule returns how a method carries relevance back that has one rule for all layers with weights, but
+// perhaps for the first.
 func (p Relevant) oneRule(n *program.Net, first FirstLayer, rule relevance.LayerRule) propagation {
 	c := p.composite(rule, rule, first.rule(n, float32(p.Stabiliser)))
 	return propagation{rules: c.Policy(), start: p.start()}

@@ -10,11 +10,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// relevance32 is the tolerance, relative in norm, of relevance that official code
-// computed in float32: divisions by what nearly cancels lose digits. contrast32 is that
-// of relevance of which much cancels by itself.
-// captum's form of the z⁺-rule divides by sums of any sign, some of them near 0: in
-// float32 PyTorch itself is up to 3e-5 off what it is in float64.
+// relevance32 is the tolerance, relative in norm, of relevance that official code computed in float32:
+// divisions by what nearly cancels lose digits. contrast32 is that of relevance of which much cancels by
+// itself. captum's form of the z⁺-rule divides by sums of any sign, some of them near 0: in float32 PyTorch
+// itself is up to 3e-5 off what it is in float64.
 const (
 	relevance32 = 2e-5
 	contrast32  = 5e-5
@@ -77,8 +76,7 @@ func zennitRules(start string) map[string]struct {
 
 var zennitFiles = []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"}
 
-// imagenetModel returns an official net with ImageNet's normalisation, and pixels that
-// it makes x of.
+// imagenetModel returns an official net with ImageNet's normalisation, and pixels that it makes x of.
 func imagenetModel(t *testing.T, name string, x []float32) (stages.Data, []float32) {
 	m := modeltest.Model(t, model.ONNXParams{Path: modeltest.OfficialPath(t, name), Preset: "imagenet"})
 	mean, std := []float32{0.485, 0.456, 0.406}, []float32{0.229, 0.224, 0.225}
@@ -90,8 +88,8 @@ func imagenetModel(t *testing.T, name string, x []float32) (stages.Data, []float
 	return m, pixels
 }
 
-// TestOfficialLRP holds rules and composites against Zennit's, from one class, its
-// logit, and all classes but one.
+// TestOfficialLRP holds rules and composites against Zennit's, from one class, its logit, and all classes but
+// one.
 func TestOfficialLRP(t *testing.T) {
 	for _, file := range zennitFiles {
 		a := read(t, "zennit_lrp", file+".npz")
@@ -152,8 +150,7 @@ func TestOfficialLRP(t *testing.T) {
 	}
 }
 
-// TestOfficialCaptumLRP holds the ε-rule, and captum's form of the z⁺-rule, against
-// captum's.
+// TestOfficialCaptumLRP holds the ε-rule, and captum's form of the z⁺-rule, against captum's.
 func TestOfficialCaptumLRP(t *testing.T) {
 	for _, file := range zennitFiles {
 		a := read(t, "captum", file+".npz")
@@ -188,8 +185,7 @@ func TestOfficialCaptumLRP(t *testing.T) {
 	}
 }
 
-// TestOfficialRAPsLRP holds the αβ-rule against the code of RAP, which has the
-// zB-rule at the image.
+// TestOfficialRAPsLRP holds the αβ-rule against the code of RAP, which has the zB-rule at the image.
 func TestOfficialRAPsLRP(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2"} {
 		a := read(t, "rap", file+".npz")

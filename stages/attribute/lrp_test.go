@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLRPConservationTable checks that the accounts begin with the logit, that every
-// line adds up, and that what reaches the image is what its map sums to.
+// TestLRPConservationTable checks that the accounts begin with the logit, that every line adds up, and that
+// what reaches the image is what its map sums to.
 func TestLRPConservationTable(t *testing.T) {
 	a := read(t, "zennit_lrp", "smallcnn_img0.npz")
 	in := officialImage(modeltest.Official(t, "smallcnn", 0), a["x"].Float32s(), a["target"].Int64s()[0])
@@ -54,8 +54,8 @@ func TestLRPConservationTable(t *testing.T) {
 	}
 }
 
-// TestRelevanceAtLayers checks that methods of relevance make maps at every layer, of a
-// net of convolutions and of a transformer.
+// TestRelevanceAtLayers checks that methods of relevance make maps at every layer, of a net of convolutions
+// and of a transformer.
 func TestRelevanceAtLayers(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")
@@ -103,8 +103,8 @@ func TestRelevanceRefuses(t *testing.T) {
 	}
 }
 
-// TestFirstOfPresets checks that a preset without a rule for first layers takes one, and
-// that one which has its own refuses another.
+// TestFirstOfPresets checks that a preset without a rule for first layers takes one, and that one which has
+// its own refuses another.
 func TestFirstOfPresets(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	maps := func(rules, first string) [][]byte {
@@ -124,9 +124,8 @@ func TestFirstOfPresets(t *testing.T) {
 	}
 }
 
-// TestRelevanceLost checks that maps that have lost most of the relevance that they started
-// with give a warning, of one reason, and that default parameters keep it on nets
-// with and without attention.
+// TestRelevanceLost checks that maps that have lost most of the relevance that they started with give a
+// warning, of one reason, and that default parameters keep it on nets with and without attention.
 func TestRelevanceLost(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "unit")

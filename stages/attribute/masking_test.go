@@ -124,8 +124,8 @@ func mapsOf(t *testing.T, s stages.Stage, params any, in map[string][]stages.Dat
 	return out
 }
 
-// TestWholeWindow checks that a window over everything gives the fall from the
-// image to the baseline, for every target and output.
+// TestWholeWindow checks that a window over everything gives the fall from the image to the baseline, for
+// every target and output.
 func TestWholeWindow(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
 	e, err := stagetest.Env(&Occlusion, in)
@@ -173,8 +173,7 @@ func TestWholeWindow(t *testing.T) {
 	}
 }
 
-// TestTargetDifference checks that a target of two classes explains the difference
-// of their logits.
+// TestTargetDifference checks that a target of two classes explains the difference of their logits.
 func TestTargetDifference(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	at := func(classes ...int64) []float64 {
@@ -232,8 +231,8 @@ func TestCommonRefuses(t *testing.T) {
 	}
 }
 
-// TestRISEMasksAreFair checks that masks show a share p of the image on average
-// everywhere, which the division by p relies on, and stay in [0,1].
+// TestRISEMasksAreFair checks that masks show a share p of the image on average everywhere, which the
+// division by p relies on, and stay in [0,1].
 func TestRISEMasksAreFair(t *testing.T) {
 	const n, h, w, p = 4000, 9, 14, 0.3
 	m := drawMasks(rand.New(rand.NewPCG(1, 2)), n, 3, p, h, w)

@@ -53,8 +53,7 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8), Stride: picture.Square(4), Baseline: "zero"},
 })
 
-// A window is a rectangle of hidden pixels: rows top ≤ y < bottom, columns
-// left ≤ x < right.
+// A window is a rectangle of hidden pixels: rows top ≤ y < bottom, columns left ≤ x < right.
 type window struct{ top, left, bottom, right int }
 
 func (w window) pixels() int { return (w.bottom - w.top) * (w.right - w.left) }
@@ -124,8 +123,8 @@ func (p OcclusionParams) windows(height, width int) []window {
 	return out
 }
 
-// placePaper returns where windows begin and end along an axis of an image, given their
-// side and stride along it: at multiples of the stride until the border is covered.
+// placePaper returns where windows begin and end along an axis of an image, given their side and stride along
+// it: at multiples of the stride until the border is covered.
 func placePaper(size, side, stride int) [][2]int {
 	var out [][2]int
 	for from := 0; ; from += stride {
@@ -136,8 +135,8 @@ func placePaper(size, side, stride int) [][2]int {
 	}
 }
 
-// placeOfficial does the same in the manner of the code of Rao et al., "Towards
-// Better Understanding Attribution Methods", CVPR 2022.
+// placeOfficial does the same in the manner of the code of Rao et al., "Towards Better Understanding
+// Attribution Methods", CVPR 2022.
 func placeOfficial(size, side, stride int) [][2]int {
 	var out [][2]int
 	for k := range size/stride + side/stride - 1 {

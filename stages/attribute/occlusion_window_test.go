@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestOcclusionOfRectangles holds maps of windows that aren't square against images
-// occluded pixel by pixel, which the model answers one after the other.
+// TestOcclusionOfRectangles holds maps of windows that aren't square against images occluded pixel by pixel,
+// which the model answers one after the other.
 func TestOcclusionOfRectangles(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	const side = 32
@@ -68,8 +68,7 @@ func TestOcclusionOfRectangles(t *testing.T) {
 	}
 }
 
-// begins returns where the windows of an axis begin, also before the image. Every one
-// hides something.
+// begins returns where the windows of an axis begin, also before the image. Every one hides something.
 func begins(variant string, side, stride, size int) (at []int) {
 	switch {
 	case variant == "paper":

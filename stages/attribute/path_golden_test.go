@@ -68,8 +68,8 @@ func TestLeftIGCuts(t *testing.T) {
 	}
 }
 
-// TestOfficialAGI holds adversarial gradient integration against the authors' code,
-// with class 0 and with all classes as false ones.
+// TestOfficialAGI holds adversarial gradient integration against the authors' code, with class 0 and with all
+// classes as false ones.
 func TestOfficialAGI(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "ig_family", file+".npz")
@@ -89,8 +89,8 @@ func TestOfficialAGI(t *testing.T) {
 	}
 }
 
-// TestAGIAddsUp checks that steps that go on lose, in sum, what the answer loses
-// from the image to where they end.
+// TestAGIAddsUp checks that steps that go on lose, in sum, what the answer loses from the image to where they
+// end.
 func TestAGIAddsUp(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
 	var inside [][]byte // pixel values from 0 to 1: a first step doesn't jump there
@@ -146,8 +146,8 @@ func agiEnd(t *testing.T, p *AGIParams, e *stages.Env, i int) (before, after flo
 	return n.Logit(g.Row(0), target), n.Logit(g.Row(1), target)
 }
 
-// TestOfficialVarGrad holds the variance against the moments of captum's noisy
-// gradients, with captum's noise.
+// TestOfficialVarGrad holds the variance against the moments of captum's noisy gradients, with captum's
+// noise.
 func TestOfficialVarGrad(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")

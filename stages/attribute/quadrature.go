@@ -6,13 +6,11 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// quadrature returns where on [0,1] a rule samples the path, and how much each
-// sample counts.
+// quadrature returns where on [0,1] a rule samples the path, and how much each sample counts.
 //
-// The left and right rules and the middle one cut the path into equal pieces.
-// The trapezoid rule samples both ends and counts them half. Published code differs
-// from it in two ways: captum-trapezoid divides by the number of samples rather
-// than of pieces, so that its weights sum to (n−1)/n, and linspace-mean counts the
+// The left and right rules and the middle one cut the path into equal pieces. The trapezoid rule samples both
+// ends and counts them half. Published code differs from it in two ways: captum-trapezoid divides by the
+// number of samples rather than of pieces, so that its weights sum to (n−1)/n, and linspace-mean counts the
 // ends like all others.
 func quadrature(rule string, steps int) (at, weights []float64) {
 	at, weights = make([]float64, steps), make([]float64, steps)

@@ -34,8 +34,7 @@ func TestQuadrature(t *testing.T) {
 	}
 }
 
-// TestGaussLegendreIsExact checks that n samples integrate powers below 2n, and
-// not the next.
+// TestGaussLegendreIsExact checks that n samples integrate powers below 2n, and not the next.
 func TestGaussLegendreIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 20, 32, 50, 101} {
 		at, weights := quadrature("gauss-legendre", n)

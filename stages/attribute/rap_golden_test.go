@@ -6,8 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 )
 
-// TestOfficialRAP holds relative attributing propagation, and its contrast, against
-// the authors' code.
+// TestOfficialRAP holds relative attributing propagation, and its contrast, against the authors' code.
 func TestOfficialRAP(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2"} {
 		a := read(t, "rap", file+".npz")

@@ -16,8 +16,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestRectifiersOfAPositiveNet checks that guided backpropagation and
-// deconvolution are the gradient where nothing is ever negative.
+// TestRectifiersOfAPositiveNet checks that guided backpropagation and deconvolution are the gradient where
+// nothing is ever negative.
 func TestRectifiersOfAPositiveNet(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))
 	if err != nil {
@@ -63,8 +63,8 @@ func TestRectifiersOfAPositiveNet(t *testing.T) {
 	}
 }
 
-// TestNoRectifiers checks that a model without rectifiers is asked for its derivative by
-// the methods that change what passes one, as by others, and a model with some isn't.
+// TestNoRectifiers checks that a model without rectifiers is asked for its derivative by the methods that
+// change what passes one, as by others, and a model with some isn't.
 func TestNoRectifiers(t *testing.T) {
 	for net, plain := range map[string]bool{"timm_vit_op17": true, "smallcnn": false} {
 		n := modeltest.Net(t, modeltest.Official(t, net, 0))

@@ -53,8 +53,8 @@ func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LR
 	}
 }
 
-// A share of what relevance started with is undefined where that cancels to less
-// than this part of its magnitude.
+// A share of what relevance started with is undefined where that cancels to less than this part of its
+// magnitude.
 const cancelled = 1e-6
 
 // start returns how the program begins.
@@ -87,7 +87,8 @@ var errOneClass = errors.New("the model has one class, and no others to compare 
 // A propagated method has the backward passes of its propagation.
 type propagated struct{ propagationParams }
 
-// backwardOf returns the method of a stage that [backwardMethod] or [propagationMethod] declares, given its parameters.
+// backwardOf returns the method of a stage that [backwardMethod] or [propagationMethod] declares, given its
+// parameters.
 func backwardOf(params any) (backwardParams, error) {
 	switch p := params.(type) {
 	case propagationParams:
@@ -131,8 +132,8 @@ func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []pass
 	return m.tap().put(e, i, n, values, results[0].Shape)
 }
 
-// lost reports whether less than a tenth, or more than ten times, of the relevance that a
-// map started with arrived, whatever the sign. An undefined share is counted as such.
+// lost reports whether less than a tenth, or more than ten times, of the relevance that a map started with
+// arrived, whatever the sign. An undefined share is counted as such.
 func lost(share float64) bool {
 	size := math.Abs(share)
 	return size < 0.1 || size > 10

@@ -2,8 +2,8 @@ package attribute
 
 import "github.com/runexp/runexp/stages/internal/metric"
 
-// resized returns a map [h,w] at another size: nearest is [metric.Repeat], bilinear
-// [metric.Enlarge], corners [metric.EnlargeCorners].
+// resized returns a map [h,w] at another size: nearest is [metric.Repeat], bilinear [metric.Enlarge], corners
+// [metric.EnlargeCorners].
 func resized(values []float64, h, w, height, width int, how string) []float64 {
 	switch how {
 	case "nearest":

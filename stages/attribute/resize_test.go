@@ -29,8 +29,8 @@ func TestResized(t *testing.T) {
 	}
 }
 
-// TestOfficialResize holds both ways of enlarging against captum's, which are
-// PyTorch's, and against OpenCV's bilinear one.
+// TestOfficialResize holds both ways of enlarging against captum's, which are PyTorch's, and against OpenCV's
+// bilinear one.
 func TestOfficialResize(t *testing.T) {
 	a := read(t, "captum", "interpolate.npz")
 	for _, how := range []string{"nearest", "bilinear"} {
@@ -58,8 +58,8 @@ func checkResized(t *testing.T, values []float64, want []float32, height, width 
 	}
 }
 
-// rescaled returns values moved and stretched to [0,1), as the code of Gildenblat
-// et al. does before it enlarges a map.
+// rescaled returns values moved and stretched to [0,1), as the code of Gildenblat et al. does before it
+// enlarges a map.
 func rescaled(values []float64) []float64 {
 	low, high := values[0], values[0]
 	for _, v := range values {

@@ -15,8 +15,8 @@ type RISEParams struct {
 	P     float64 `yaml:"p" doc:"the probability that a cell is visible" min:"0.000001" max:"1"`
 }
 
-// RISE is the stage of randomised input sampling for explanation. By default it
-// explains the probability, as its paper does.
+// RISE is the stage of randomised input sampling for explanation. By default it explains the probability, as
+// its paper does.
 var RISE = method(stages.Def[RISEParams]{
 	Name: "attribute/rise",
 	Doc: `mean of random masks, weighted by the answer under each
@@ -50,8 +50,8 @@ func (p RISEParams) run(ctx context.Context, e *stages.Env, n *program.Net) erro
 	return nil
 }
 
-// accumulate returns for every item the sum of count masks times the responses
-// under them. A batch of masks is rendered once for all items.
+// accumulate returns for every item the sum of count masks times the responses under them. A batch of masks
+// is rendered once for all items.
 func (p RISEParams) accumulate(ctx context.Context, e *stages.Env, n *program.Net, v view, count int, render func(k int, mask []float32)) ([][]float64, error) {
 	targets := make([]program.Target, e.Len())
 	sums := make([][]float64, e.Len())

@@ -15,8 +15,7 @@ type ScoreCAMParams struct {
 	Variant string `yaml:"variant" doc:"paper; or the code of Gildenblat et al., which enlarges otherwise; or that of Rao et al., which weighs otherwise" choices:"paper|official-gildenblat|official-rao"`
 }
 
-// ScoreCAM is the stage of class activation maps weighted by the answer to what
-// channels show of the image.
+// ScoreCAM is the stage of class activation maps weighted by the answer to what channels show of the image.
 var ScoreCAM = method(stages.Def[ScoreCAMParams]{
 	Name: "attribute/score-cam",
 	Doc: `channels, weighted by the answer to what they show

@@ -47,8 +47,7 @@ func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net
 	return p.runNoise(ctx, e, n, p.draw(e))
 }
 
-// A draw returns, for an item and its normalised image, what writes the noise of one
-// copy after the other.
+// A draw returns, for an item and its normalised image, what writes the noise of one copy after the other.
 type draw func(i int, x []float32) func(noise []float32)
 
 // draw draws Gaussian noise that depends on the seed and the image alone.

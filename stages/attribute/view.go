@@ -7,8 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A view shows a model one image after the other, or what a layer makes of it,
-// through masks of places.
+// A view shows a model one image after the other, or what a layer makes of it, through masks of places.
 type view struct {
 	*program.Program
 	height, width int
@@ -20,8 +19,8 @@ type view struct {
 	run func(ctx context.Context) error
 }
 
-// view returns the view of the items at the layer. Hidden places have the value of
-// the baseline; masks says how many masks there are for so many places.
+// view returns the view of the items at the layer. Hidden places have the value of the baseline; masks says
+// how many masks there are for so many places.
 func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string, masks func(height, width int) int) (view, error) {
 	x, err := p.ends(ctx, e, n, baseline)
 	if err != nil {
@@ -51,8 +50,8 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	return view{m.Program, at.height, at.width, set, mask, m.Run}, err
 }
 
-// placeMask returns the shape of a mask with one number a place of a layer whose
-// values have the given shape: feature maps, or tokens.
+// placeMask returns the shape of a mask with one number a place of a layer whose values have the given shape:
+// feature maps, or tokens.
 func placeMask(value []int) []int {
 	if len(value) == 3 {
 		return []int{1, value[1], value[2]}

@@ -61,8 +61,7 @@ func output(doc string) []stages.Port {
 	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: doc}}
 }
 
-// each makes a map of the map of every item. precision says how it is written, 0
-// for like the map that came.
+// each makes a map of the map of every item. precision says how it is written, 0 for like the map that came.
 func each(ctx context.Context, e *stages.Env, precision stages.DType, change func(i int, f field) (field, error)) error {
 	for i := range e.Len() {
 		if ctx.Err() != nil {
@@ -94,8 +93,8 @@ func (f field) reduced(how metric.Reduction) field {
 	return field{how.Of(f.values, f.pixels()), 1, f.height, f.width, true}
 }
 
-// largest returns the number that a share of a map is a share of: its largest value,
-// the largest magnitude, or that of the sum over channels; 1 for absolute amounts.
+// largest returns the number that a share of a map is a share of: its largest value, the largest magnitude,
+// or that of the sum over channels; 1 for absolute amounts.
 func (f field) largest(of string) float64 {
 	switch of {
 	case "absolute":

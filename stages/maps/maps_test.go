@@ -50,8 +50,7 @@ func read(t *testing.T, path ...string) map[string]npy.Array {
 	return a
 }
 
-// TestOfficialSmooth holds smoothing against torchvision's blur and against a
-// convolution with zeros around.
+// TestOfficialSmooth holds smoothing against torchvision's blur and against a convolution with zeros around.
 func TestOfficialSmooth(t *testing.T) {
 	a := read(t, "smoothing", "gauss.npz")
 	m := stages.NewTensor(a["a"].Float32s(), 64, 64)
@@ -69,8 +68,8 @@ func TestOfficialSmooth(t *testing.T) {
 	}
 }
 
-// TestSmoothIsAConvolution holds both paddings against a sum over the whole kernel,
-// for maps that aren't square, of several channels and smaller than the kernel.
+// TestSmoothIsAConvolution holds both paddings against a sum over the whole kernel, for maps that aren't
+// square, of several channels and smaller than the kernel.
 func TestSmoothIsAConvolution(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const c, h, w = 2, 4, 7
@@ -148,8 +147,8 @@ func chw(v []float64, channels int) []float64 {
 	return out
 }
 
-// TestOfficialVariations holds offsets and noise against the sensitivity test of
-// the code of MAS, with its noise.
+// TestOfficialVariations holds offsets and noise against the sensitivity test of the code of MAS, with its
+// noise.
 func TestOfficialVariations(t *testing.T) {
 	a := read(t, "sensitivity", "variations.npz")
 	m := stages.NewTensor(chw(a["attr"].Float64s(), 3), 3, 16, 16)

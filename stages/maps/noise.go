@@ -45,8 +45,7 @@ maps/reduce with how: abs-sum.`,
 	},
 })
 
-// add adds noise of which draw returns one number after the other, in units of the
-// width.
+// add adds noise of which draw returns one number after the other, in units of the width.
 func (p NoiseParams) add(f field, draw func() float64) field {
 	width := p.Amount * f.largest(p.Of)
 	for i := range f.values {

@@ -82,8 +82,7 @@ func TestRankRefusesVectors(t *testing.T) {
 	}
 }
 
-// TestRankLaws holds rank against a slow definition: a pixel's place is the
-// number of pixels before it.
+// TestRankLaws holds rank against a slow definition: a pixel's place is the number of pixels before it.
 func TestRankLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -113,8 +112,8 @@ func TestRankLaws(t *testing.T) {
 	}
 }
 
-// TestRankTies checks that ties that are drawn are in any order, the same for equal maps
-// and another for others, that nothing else moves, and that a constant map has one.
+// TestRankTies checks that ties that are drawn are in any order, the same for equal maps and another for
+// others, that nothing else moves, and that a constant map has one.
 func TestRankTies(t *testing.T) {
 	const n = 64
 	values := make([]float32, n)

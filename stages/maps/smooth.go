@@ -22,8 +22,8 @@ func (p SmoothParams) Validate() error {
 	return nil
 }
 
-// Smooth is the stage that smooths maps with a Gaussian: behind integrated gradients
-// at the input it makes S-IntGrad, behind input x gradient S-IxG.
+// Smooth is the stage that smooths maps with a Gaussian: behind integrated gradients at the input it makes
+// S-IntGrad, behind input x gradient S-IxG.
 var Smooth = stages.New(stages.Def[SmoothParams]{
 	Name: "maps/smooth",
 	Doc: `maps smoothed with a Gaussian
@@ -73,8 +73,7 @@ func (p SmoothParams) weights() []float64 {
 	return w
 }
 
-// smooth smooths one channel in place: the kernel is the product of one for rows and
-// one for columns.
+// smooth smooths one channel in place: the kernel is the product of one for rows and one for columns.
 func (p SmoothParams) smooth(v []float64, height, width int, kernel []float64) {
 	for y := range height {
 		p.line(v[y*width:], width, 1, kernel)
@@ -102,8 +101,8 @@ func (p SmoothParams) line(v []float64, n, apart int, kernel []float64) {
 	}
 }
 
-// beyond returns which of n pixels stands at place i, which may lie beyond the
-// border; −1 for zero. A reflection that is too short is reflected again.
+// beyond returns which of n pixels stands at place i, which may lie beyond the border; −1 for zero. A
+// reflection that is too short is reflected again.
 func (p SmoothParams) beyond(i, n int) int {
 	switch {
 	case i >= 0 && i < n:

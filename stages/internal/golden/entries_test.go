@@ -89,8 +89,8 @@ func files(dir string) ([]string, error) {
 	return found, err
 }
 
-// render writes the list: one line for each of files, with what the entries say
-// of it. A file that they don't mention gets an empty state, for a person to fill.
+// render writes the list: one line for each of files, with what the entries say of it. A file that they don't
+// mention gets an empty state, for a person to fill.
 func render(entries []Entry, files []string) []byte {
 	known := map[string]Entry{}
 	for _, e := range entries {

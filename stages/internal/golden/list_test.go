@@ -20,8 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden.csv: keep what it says, add new files, drop missing ones")
 
-// TestList: every official file stands in golden.csv with a state, and every
-// file that stands there exists.
+// TestList: every official file stands in golden.csv with a state, and every file that stands there exists.
 func TestList(t *testing.T) {
 	entries, err := List()
 	if err != nil {
@@ -50,8 +49,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListIsComplete: states are valid and have reasons, and the tests named
-// exist and mention the file. It needs nothing outside the project.
+// TestListIsComplete: states are valid and have reasons, and the tests named exist and mention the file. It
+// needs nothing outside the project.
 func TestListIsComplete(t *testing.T) {
 	entries, err := List()
 	if err != nil {
@@ -122,8 +121,8 @@ func readTests(dir string) (*tests, error) {
 
 var patterns = regexp.MustCompile(`"([^"\s]*\*[^"\s]*)"`)
 
-// mentions reports whether the tests name the file: by its name, or by its folder
-// and either a pattern or the first word of its name, which files of many runs share.
+// mentions reports whether the tests name the file: by its name, or by its folder and either a pattern or the
+// first word of its name, which files of many runs share.
 func (p *tests) mentions(file string) bool {
 	folder, base := path.Split(file)
 	stem := strings.TrimSuffix(base, path.Ext(base))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEnlarge compares with interpolation written the other way round: every
-// pixel of the source spreads a tent over the result.
+// TestEnlarge compares with interpolation written the other way round: every pixel of the source spreads a
+// tent over the result.
 func TestEnlarge(t *testing.T) {
 	for _, s := range [][4]int{{1, 1, 3, 2}, {2, 3, 7, 5}, {4, 4, 8, 8}, {5, 2, 6, 2}, {3, 3, 3, 9}} {
 		h, w, height, width := s[0], s[1], s[2], s[3]

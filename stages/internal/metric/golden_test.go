@@ -11,10 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
-// The official numbers of mas_rise, reduced by testdata/reduce.py. A file's
-// "curves" are [insertion, deletion] × [mas, ap, dr, mr, rise_raw] × points, its
-// "areas" [insertion, deletion] × [mas, rise_norm, rise_raw]; NaN where the
-// official run didn't keep one.
+// The official numbers of mas_rise, reduced by testdata/reduce.py. A file's "curves" are [insertion,
+// deletion] × [mas, ap, dr, mr, rise_raw] × points, its "areas" [insertion, deletion] × [mas, rise_norm,
+// rise_raw]; NaN where the official run didn't keep one.
 const (
 	mas = iota
 	ap
@@ -50,8 +49,7 @@ func (o official) curve(name string, p Protocol, kind int) []float64 {
 	return all[from : from+n]
 }
 
-// names lists the files with an order: of smallcnn, gapcnn, gapcnn64 and the
-// picture of zeros.
+// names lists the files with an order: of smallcnn, gapcnn, gapcnn64 and the picture of zeros.
 func (o official) names() []string {
 	var names []string
 	for key := range o.arrays {
@@ -90,14 +88,13 @@ func (o official) near(what string, got, want []float64, tolerance float64) {
 	}
 }
 
-// The official code sums float32 maps in float32 and takes the ends of the
-// response from forward passes of another batch size; both differ from float64
-// arithmetic on the stored curve by this much.
+// The official code sums float32 maps in float32 and takes the ends of the response from forward passes of
+// another batch size; both differ from float64 arithmetic on the stored curve by this much.
 const official32 = 2e-6
 
-// TestGoldenCurves follows the official curves step by step, each from the
-// official result of the step before, and once from the raw curve to the score:
-// baselines_, edge_zero_image_, smallcnn_, gapcnn_ and gapcnn64_ .npz.
+// TestGoldenCurves follows the official curves step by step, each from the official result of the step
+// before, and once from the raw curve to the score: baselines_, edge_zero_image_, smallcnn_, gapcnn_ and
+// gapcnn64_ .npz.
 func TestGoldenCurves(t *testing.T) {
 	o := read(t)
 	names := o.names()
@@ -164,8 +161,8 @@ func TestGoldenBaselines(t *testing.T) {
 	}
 }
 
-// TestGoldenOrder holds Order against the official order, pixel by pixel where
-// all values differ, by value where the official sort leaves ties to chance.
+// TestGoldenOrder holds Order against the official order, pixel by pixel where all values differ, by value
+// where the official sort leaves ties to chance.
 func TestGoldenOrder(t *testing.T) {
 	o := read(t)
 	for _, name := range o.names() {
@@ -181,9 +178,9 @@ func TestGoldenOrder(t *testing.T) {
 	}
 }
 
-// TestGoldenSummary recomputes summary.json, the areas of all runs rounded to
-// six digits, from the raw curves: MAS insertion and deletion, raw RISE
-// insertion and deletion. It lists a third net too, of which no curves were kept.
+// TestGoldenSummary recomputes summary.json, the areas of all runs rounded to six digits, from the raw
+// curves: MAS insertion and deletion, raw RISE insertion and deletion. It lists a third net too, of which no
+// curves were kept.
 func TestGoldenSummary(t *testing.T) {
 	b, err := os.ReadFile("testdata/summary.json")
 	if err != nil {
@@ -221,9 +218,9 @@ func TestGoldenSummary(t *testing.T) {
 	}
 }
 
-// TestGoldenAblation takes the areas under the ablation curves of
-// perturbation_reference, morf_lerf.npz: of accuracy over six images, and of
-// their mean probability. (The images themselves are left out of the copy here.)
+// TestGoldenAblation takes the areas under the ablation curves of perturbation_reference, morf_lerf.npz: of
+// accuracy over six images, and of their mean probability. (The images themselves are left out of the copy
+// here.)
 func TestGoldenAblation(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/morf_lerf.npz")
 	for _, order := range []string{"morf", "lerf"} {

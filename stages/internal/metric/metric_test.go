@@ -141,8 +141,8 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// TestPenaliseLaws: aligned responses cost nothing, curves span [0,1], and the
-// deletion of the mirrored responses mirrors the insertion.
+// TestPenaliseLaws: aligned responses cost nothing, curves span [0,1], and the deletion of the mirrored
+// responses mirrors the insertion.
 func TestPenaliseLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

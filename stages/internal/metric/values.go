@@ -17,8 +17,8 @@ const (
 	Positive  = "positive"  // max(0, Σ_c)
 )
 
-// Values reads a map of shape [H,W] or [C,H,W] as one number a pixel, row by
-// row. It returns the height and width too.
+// Values reads a map of shape [H,W] or [C,H,W] as one number a pixel, row by row. It returns the height and
+// width too.
 func Values(t stages.Tensor, how string) (v []float64, height, width int, err error) {
 	v = t.Float64s()
 	switch s := t.Shape; len(s) {
@@ -51,9 +51,8 @@ func Values(t stages.Tensor, how string) (v []float64, height, width int, err er
 	return v, height, width, nil
 }
 
-// Order returns the indices of values from the largest to the smallest. Equal
-// values keep the order of their indices; NaN comes last. Every stage that
-// removes or counts pixels by relevance uses this order.
+// Order returns the indices of values from the largest to the smallest. Equal values keep the order of their
+// indices; NaN comes last. Every stage that removes or counts pixels by relevance uses this order.
 func Order(values []float64) []int {
 	order := make([]int, len(values))
 	for i := range order {

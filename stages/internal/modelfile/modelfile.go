@@ -1,5 +1,5 @@
-// Package modelfile is the payload of a port of type Model: an ONNX model
-// together with what has to be known to feed it pixels and to read its answer.
+// Package modelfile is the payload of a port of type Model: an ONNX model together with what has to be known
+// to feed it pixels and to read its answer.
 package modelfile
 
 import (
@@ -29,26 +29,25 @@ type Spec struct {
 	Channels int `json:"channels"`
 	Classes  int `json:"classes"`
 
-	// Batch is the only number of images that the model takes at once, 0 if it
-	// takes any.
+	// Batch is the only number of images that the model takes at once, 0 if it takes any.
 	Batch int `json:"batch"`
 
 	// Layout is NCHW or NHWC, Order RGB or BGR: what the ONNX input expects.
 	Layout string `json:"layout"`
 	Order  string `json:"order"`
 
-	// A pixel value v in [0,1] is normalised to (v·Scale − Mean)/Std, with one
-	// Mean and Std for every channel, in the order red, green, blue.
+	// A pixel value v in [0,1] is normalised to (v·Scale − Mean)/Std, with one Mean and Std for every
+	// channel, in the order red, green, blue.
 	Scale float64   `json:"scale"`
 	Mean  []float64 `json:"mean"`
 	Std   []float64 `json:"std"`
 
-	// Probabilities says that the answer is probabilities, which sum to 1 unless each
-	// class has its own; it is logits otherwise.
+	// Probabilities says that the answer is probabilities, which sum to 1 unless each class has its own; it
+	// is logits otherwise.
 	Probabilities bool `json:"probabilities"`
 
-	// Independent says that each class has a probability of its own, the sigmoid of its
-	// logit; otherwise a softmax makes them of all logits. A single class has one always.
+	// Independent says that each class has a probability of its own, the sigmoid of its logit; otherwise a
+	// softmax makes them of all logits. A single class has one always.
 	Independent bool `json:"independent,omitempty"`
 }
 

@@ -65,8 +65,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestNormalise holds bytes and floats of the same picture against the formula in
-// double precision.
+// TestNormalise holds bytes and floats of the same picture against the formula in double precision.
 func TestNormalise(t *testing.T) {
 	s := example().Spec
 	bytes := []uint8{0, 255, 10, 20, 30, 128}

@@ -9,10 +9,9 @@ import (
 // Size returns the number of elements of a normalised image.
 func (s Spec) Size() int { return s.Channels * s.Height * s.Width }
 
-// Normalise writes an image, u8 or f32 [3,H,W] as on a port of images, into dst as
-// the model's channels [C,H,W] in the order red, green, blue. It is done here
-// and not in the graph: once an image rather than once a batch, and with the same
-// bits wherever the model runs.
+// Normalise writes an image, u8 or f32 [3,H,W] as on a port of images, into dst as the model's channels
+// [C,H,W] in the order red, green, blue. It is done here and not in the graph: once an image rather than once
+// a batch, and with the same bits wherever the model runs.
 func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 	if len(image.Shape) != 3 || image.Shape[0] != 3 {
 		return fmt.Errorf("an image of shape %v is not RGB", image.Shape)
@@ -27,8 +26,8 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 	if s.Channels == 1 {
 		values := pixels(image)
 		for i := range n {
-			// Rec. 601 luma. Explicit conversions keep each step's rounding on
-			// processors that could multiply and add in one.
+			// Rec. 601 luma. Explicit conversions keep each step's rounding on processors that could multiply
+			// and add in one.
 			grey := float32(0.299*values[i]) + float32(0.587*values[n+i])
 			grey += float32(0.114 * values[2*n+i])
 			dst[i] = s.value(grey, 0)

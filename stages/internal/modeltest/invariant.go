@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Invariant fails the test unless a model answers images with the same bits in
-// batches of 1, 3, 8 and 16, as programs take them, on one thread and on three.
+// Invariant fails the test unless a model answers images with the same bits in batches of 1, 3, 8 and 16, as
+// programs take them, on one thread and on three.
 func Invariant(t *testing.T, model stages.Data) {
 	t.Helper()
 	n := Net(t, model)
@@ -56,8 +56,8 @@ func Invariant(t *testing.T, model stages.Data) {
 	}
 }
 
-// InvariantStage fails the test unless a stage puts the same bytes on a port in
-// batches of 1, 3, 8 and 16, on one thread and on three, and for items one by one.
+// InvariantStage fails the test unless a stage puts the same bytes on a port in batches of 1, 3, 8 and 16, on
+// one thread and on three, and for items one by one.
 func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in map[string][]stages.Data) {
 	t.Helper()
 	run := func(slot stages.Slot, batch int, calls func(all []stages.Call) []stages.Call) (got [][]byte) {

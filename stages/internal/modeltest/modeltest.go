@@ -27,8 +27,7 @@ func Runtime(t testing.TB) *ort.Runtime {
 	return r
 }
 
-// Data returns the folder of real nets and photographs, as [stagetest.Shared]
-// does.
+// Data returns the folder of real nets and photographs, as [stagetest.Shared] does.
 func Data(t testing.TB) string {
 	t.Helper()
 	return stagetest.Shared(t, "data")
@@ -64,8 +63,8 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 	return stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
 }
 
-// Official returns one of the nets that the official numbers were made with. It
-// takes normalised images as they are.
+// Official returns one of the nets that the official numbers were made with. It takes normalised images as
+// they are.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
 	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: picture.Size{H: size, W: size}})

@@ -1,6 +1,6 @@
-// Package npy reads and writes NumPy's array files: .npy, one array, and .npz, a
-// zip archive of them. It reads numbers, booleans and fixed-width texts of either
-// byte order and either memory order. Pickled objects are refused.
+// Package npy reads and writes NumPy's array files: .npy, one array, and .npz, a zip archive of them. It
+// reads numbers, booleans and fixed-width texts of either byte order and either memory order. Pickled objects
+// are refused.
 package npy
 
 import (
@@ -14,8 +14,8 @@ import (
 
 // An Array is a dense array in C order.
 type Array struct {
-	// DType is NumPy's type code without the byte order: f2 f4 f8 i1 i2 i4 i8 u1
-	// u2 u4 u8 b1, or U followed by the length of the texts.
+	// DType is NumPy's type code without the byte order: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, or U followed
+	// by the length of the texts.
 	DType string
 	Shape []int
 	Raw   []byte // the elements, little-endian
@@ -60,8 +60,8 @@ func (a Array) Strings() []string {
 	return out
 }
 
-// Tensor returns a as a tensor of the type that holds all its values: f16 becomes
-// f32, booleans u8, the other integers i64. The tensor may share a's memory.
+// Tensor returns a as a tensor of the type that holds all its values: f16 becomes f32, booleans u8, the other
+// integers i64. The tensor may share a's memory.
 func (a Array) Tensor() (stages.Tensor, error) {
 	t := stages.Tensor{Shape: a.Shape, Raw: a.Raw}
 	switch a.DType {

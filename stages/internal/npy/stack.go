@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Stack is an .npy file whose rows, the slices along its first axis, are read
-// one at a time.
+// A Stack is an .npy file whose rows, the slices along its first axis, are read one at a time.
 type Stack struct {
 	// Shape is that of the whole array.
 	Shape []int
@@ -19,8 +18,8 @@ type Stack struct {
 	offset int64 // of the first element
 }
 
-// OpenStack opens the .npy file at path. It reads the header alone, and checks
-// that the file is as long as that says.
+// OpenStack opens the .npy file at path. It reads the header alone, and checks that the file is as long as
+// that says.
 func OpenStack(path string) (*Stack, error) {
 	f, err := stages.OpenFile(path)
 	if err != nil {

@@ -5,14 +5,12 @@ import (
 	"slices"
 )
 
-// A Fusion is one ranking made of many, as in Duan et al., "On the Evaluation
-// Consistency of Attribution-based Explanations" (Meta-Rank), ECCV 2024. Methods
-// are indexed as in the input of [Fuse].
+// A Fusion is one ranking made of many, as in Duan et al., "On the Evaluation Consistency of
+// Attribution-based Explanations" (Meta-Rank), ECCV 2024. Methods are indexed as in the input of [Fuse].
 type Fusion struct {
 	// Wins[p][q] is in how many cases p beats q, a tie counting 1/2.
 	Wins [][]float64
-	// P[p][q] is the share of cases in which p beats q (equation 4), 1/2 on the
-	// diagonal.
+	// P[p][q] is the share of cases in which p beats q (equation 4), 1/2 on the diagonal.
 	P [][]float64
 	// Logit[p][q] is ln(P/(1−P)) with P clipped (equation 5); antisymmetric.
 	Logit [][]float64
@@ -22,16 +20,13 @@ type Fusion struct {
 	Rank []int
 }
 
-// Fuse compares every two methods in every case. quality[c][p] says how good
-// method p is in case c, larger is better, never NaN. clip in (0, 1/2) bounds P
-// away from 0 and 1: a method that wins always would otherwise be infinitely
-// good. The paper leaves the clip and ties open.
+// Fuse compares every two methods in every case. quality[c][p] says how good method p is in case c, larger is
+// better, never NaN. clip in (0, 1/2) bounds P away from 0 and 1: a method that wins always would otherwise
+// be infinitely good. The paper leaves the clip and ties open.
 //
-// Kappa solves κ_p − κ_q = Logit_pq over all pairs (equation 6) in the
-// least-squares sense, with the smallest norm. Each pair stands in the system
-// once and all with equal weight, so that the normal equations read
-// m·κ_p − Σκ = Σ_q Logit_pq; with Σκ = 0 the solution is the mean of a row of
-// Logit.
+// Kappa solves κ_p − κ_q = Logit_pq over all pairs (equation 6) in the least-squares sense, with the smallest
+// norm. Each pair stands in the system once and all with equal weight, so that the normal equations read
+// m·κ_p − Σκ = Σ_q Logit_pq; with Σκ = 0 the solution is the mean of a row of Logit.
 func Fuse(quality [][]float64, clip float64) Fusion {
 	if len(quality) == 0 {
 		return Fusion{}
@@ -54,8 +49,8 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 			f.Wins[p][q] = float64(halves[p*m+q]) / 2
 			f.Wins[q][p] = cases - f.Wins[p][q]
 			f.P[p][q], f.P[q][p] = f.Wins[p][q]/cases, f.Wins[q][p]/cases
-			// Of the losing side, so that mirrored results get mirrored bits; 1−P
-			// loses none of a small clip's digits there.
+			// Of the losing side, so that mirrored results get mirrored bits; 1−P loses none of a small
+			// clip's digits there.
 			c := max(min(f.P[p][q], f.P[q][p]), clip)
 			l := math.Log((1 - c) / c)
 			if f.Wins[p][q] < f.Wins[q][p] {
@@ -85,9 +80,8 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 	return f
 }
 
-// Agreement returns the mean of Spearman's rank correlation over all pairs of
-// cases, and over how many pairs it could be formed. A case in which all methods
-// are equal has none.
+// Agreement returns the mean of Spearman's rank correlation over all pairs of cases, and over how many pairs
+// it could be formed. A case in which all methods are equal has none.
 func Agreement(quality [][]float64) (rho float64, pairs int) {
 	sum := 0.0
 	for a := range quality {

@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
-// reference reads meta_rank_reference.npz: the fusion of five tables of areas
-// under curves, computed by a least-squares solver elsewhere.
+// reference reads meta_rank_reference.npz: the fusion of five tables of areas under curves, computed by a
+// least-squares solver elsewhere.
 func reference(t testing.TB) (arrays map[string]npy.Array, sets int) {
 	t.Helper()
 	arrays = golden.Arrays(t, "testdata/meta_rank_reference.npz")
@@ -81,8 +81,8 @@ func TestGoldenMetaRank(t *testing.T) {
 	}
 }
 
-// TestFuseIsLeastSquares solves equation 6 by a dense pseudo-inverse, one row a
-// pair, and finds the closed form.
+// TestFuseIsLeastSquares solves equation 6 by a dense pseudo-inverse, one row a pair, and finds the closed
+// form.
 func TestFuseIsLeastSquares(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []struct{ cases, methods int }{{1, 2}, {3, 3}, {7, 5}, {26, 8}, {10, 16}} {

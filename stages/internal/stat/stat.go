@@ -1,7 +1,6 @@
-// Package stat holds the statistics that fuse and compare scores: ranks and rank
-// correlation, means with intervals, and the fusion of many
-// rankings into one. Sums are taken in the order of their terms and random draws
-// come from fixed seeds: equal inputs give equal bits.
+// Package stat holds the statistics that fuse and compare scores: ranks and rank correlation, means with
+// intervals, and the fusion of many rankings into one. Sums are taken in the order of their terms and random
+// draws come from fixed seeds: equal inputs give equal bits.
 package stat
 
 import (
@@ -12,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Ranks returns the rank of each value, 1 for the smallest; equal values share
-// the mean of their ranks. It returns nil if a value is NaN.
+// Ranks returns the rank of each value, 1 for the smallest; equal values share the mean of their ranks. It
+// returns nil if a value is NaN.
 func Ranks(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i, v := range x {
@@ -45,9 +44,8 @@ func Ranks(x []float64) []float64 {
 	return ranks
 }
 
-// Spearman returns Spearman's rank correlation ρ in [−1,1], with shared ranks
-// for ties. It is NaN if there are fewer than two pairs, if either side is
-// constant, or if a value is NaN.
+// Spearman returns Spearman's rank correlation ρ in [−1,1], with shared ranks for ties. It is NaN if there
+// are fewer than two pairs, if either side is constant, or if a value is NaN.
 func Spearman(x, y []float64) float64 {
 	rx, ry := Ranks(x), Ranks(y)
 	if len(x) < 2 || len(x) != len(y) || rx == nil || ry == nil {
@@ -56,8 +54,7 @@ func Spearman(x, y []float64) float64 {
 	return stat.Correlation(rx, ry, nil)
 }
 
-// Mean returns the mean of the values that aren't NaN, and how many those are.
-// It is NaN if there are none.
+// Mean returns the mean of the values that aren't NaN, and how many those are. It is NaN if there are none.
 func Mean(x []float64) (mean float64, n int) {
 	sum := 0.0
 	for _, v := range x {
@@ -69,9 +66,8 @@ func Mean(x []float64) (mean float64, n int) {
 	return sum / float64(n), n
 }
 
-// MeanInterval returns the mean of the values that aren't NaN with Student's
-// interval that covers it with the given confidence, such as 0.95. The ends are
-// NaN for fewer than two values.
+// MeanInterval returns the mean of the values that aren't NaN with Student's interval that covers it with the
+// given confidence, such as 0.95. The ends are NaN for fewer than two values.
 func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
 	defined := make([]float64, 0, len(x))
 	for _, v := range x {

@@ -46,8 +46,8 @@ func TestSpearman(t *testing.T) {
 	}
 }
 
-// TestGoldenSpearman compares the mean over images of Spearman's correlation
-// between two metrics with SciPy's, in the tables of the inter-rater tests.
+// TestGoldenSpearman compares the mean over images of Spearman's correlation between two metrics with
+// SciPy's, in the tables of the inter-rater tests.
 func TestGoldenSpearman(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/irr_icr.npz")
 	for _, name := range []string{"0", "1", "2", "3", "4"} {
