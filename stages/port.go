@@ -43,12 +43,6 @@ var (
 	Text      = Type{"text", false, FormFile}   // "ext" is md
 )
 
-// Types lists every type, sorted by name.
-func Types() []Type {
-	return []Type{Boxes, Curves, Figure, Images, Labels, Maps, Masks, Model, Ranks, Scores, TableType,
-		Targets, Text}
-}
-
 // A Port is a typed input or output of a stage.
 type Port struct {
 	Name     string

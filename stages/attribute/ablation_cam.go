@@ -29,8 +29,9 @@ Explanations for Deep Convolutional Network via Gradient-free Localization", WAC
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "what takes a channel's place", Default: "paper",
-		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value is exactly 0; that code also stretches its maps to [0,1], which no variant does",
-		Golden:  "cam, gridpg_difull_dipart",
+		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value " +
+			"is exactly 0; that code also stretches its maps to [0,1], which no variant does",
+		Golden: "cam, gridpg_difull_dipart",
 	}},
 	Defaults: AblationCAMParams{CAM: cams(), Variant: "paper"},
 })
@@ -41,7 +42,9 @@ func (p AblationCAMParams) run(ctx context.Context, e *stages.Env, n *program.Ne
 
 // ablated makes the maps of a method that tries the channels one after the other: weights returns how much
 // each counts.
-func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net, weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error)) error {
+func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net,
+	weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64,
+		error)) error {
 	return p.values(ctx, e, n, func(at layerValue) error {
 		w, err := weights(ctx, e, n, at)
 		if err != nil {
@@ -54,7 +57,8 @@ func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net, weights
 }
 
 // channelWeights asks for the answer without each of the channels.
-func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error) {
+func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net,
+	at layerValue) ([]float64, error) {
 	channels := at.planes.channels
 	m, err := n.MaskedLayer(ctx, e.Slot, at.layer, "channels", channelMask, n.Fit(channels+1, e.Batch))
 	if err != nil {

@@ -23,11 +23,14 @@ type AbsLRPParams struct {
 func (p AbsLRPParams) Validate() error {
 	switch {
 	case p.Output != "logit":
-		return stages.BadField("output", "output %s: relevance starts at the class scores, output logit", p.Output)
+		return stages.BadField("output", "output %s: relevance starts at the class scores, output logit",
+			p.Output)
 	case p.Ablation == "patch" && p.Layer != "input":
-		return stages.BadField("layer", "layer %s: ablation patch makes its map at the patch embedding, layer input", p.Layer)
+		return stages.BadField("layer",
+			"layer %s: ablation patch makes its map at the patch embedding, layer input", p.Layer)
 	case p.Ablation == "patch" && p.Reduce == "none":
-		return stages.BadField("reduce", "reduce none keeps the channels of the image, and patches have channels of their own")
+		return stages.BadField("reduce",
+			"reduce none keeps the channels of the image, and patches have channels of their own")
 	}
 	return p.Tapped.Validate()
 }
@@ -61,7 +64,8 @@ way that can't be followed, the official variants, which scale or conserve relev
 image by image, say so instead.`,
 	Version:  2,
 	Variants: absLRPVariants(),
-	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto", Ablation: "none"},
+	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto",
+		Ablation: "none"},
 })
 
 func absLRPVariants() []stages.Variant {
@@ -70,28 +74,41 @@ func absLRPVariants() []stages.Variant {
 	}
 	return []stages.Variant{
 		item("scale", "variant: paper, no normalisation within the model",
-			"official scales what every module gives to each of its inputs to the sum of magnitudes 1, so that the branches of a block count the same whatever their size; official-2024-01 propagates positive and negative relevance apart and keeps the sum of either at every module, sharing it between two inputs in the ratio of their sums"),
+			"official scales what every module gives to each of its inputs to the sum of magnitudes 1, so "+
+				"that the branches of a block count the same whatever their size; official-2024-01 "+
+				"propagates positive and negative relevance apart and keeps the sum of either at every "+
+				"module, sharing it between two inputs in the ratio of their sums"),
 		item("contrast", "contrast: variant, one pass from 1 and -1/N",
-			"official, and official-2024-01 for models with attention: one pass from the target minus one from all other classes, each of magnitude 1; official-2024-01 otherwise: one pass from 1 and -1/1000, here -1/N"),
+			"official, and official-2024-01 for models with attention: one pass from the target minus one "+
+				"from all other classes, each of magnitude 1; official-2024-01 otherwise: one pass from 1 "+
+				"and -1/1000, here -1/N"),
 		item("residual connections", "variant: paper, equation 12 for either summand",
-			"official gives a shortcut that is the block's input itself the total derivative, through both summands"),
+			"official gives a shortcut that is the block's input itself the total derivative, through both "+
+				"summands"),
 		item("BatchNormalization", "variant: paper, two layers, standardisation and scale with shift",
 			"official has one layer; official-2024-01 two, as the paper"),
 		item("LayerNormalization", "variant: paper, two layers, standardisation and scale with shift",
-			"official has one, with the statistics of the magnitudes in the magnitude's half of algorithm 1; official-2024-01 one, with |x - mean| there"),
+			"official has one, with the statistics of the magnitudes in the magnitude's half of algorithm "+
+				"1; official-2024-01 one, with |x - mean| there"),
 		item("softmax and activations", "variant: paper, algorithm 1",
 			"official-2024-01 takes the magnitude of the output for the output at the magnitudes"),
 		item("max-pooling", "max_pool: auto, divided by the output",
-			"official doesn't divide in VGG, which multiplies relevance by the activation; in ResNet it divides"),
+			"official doesn't divide in VGG, which multiplies relevance by the activation; in ResNet it "+
+				"divides"),
 		item("modules that compute nothing", "variant: paper, relevance passes",
-			"official deletes relevance at negative values behind an activation that a linear layer reads (Dropout) and where the class token is picked; official-2024-01 does so where the class token is picked, at heads, and where the class token is put beside the patches, which get its relevance"),
+			"official deletes relevance at negative values behind an activation that a linear layer reads "+
+				"(Dropout) and where the class token is picked; official-2024-01 does so where the class "+
+				"token is picked, at heads, and where the class token is put beside the patches, which get "+
+				"its relevance"),
 		item("queries, keys and values", "variant: paper, the layer that the model has",
 			"official-2024-01 has a layer for each of the three, which keep their sums"),
 	}
 }
 
-func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
-	rules := relevance.AbsLRP{Variant: relevance.AbsLRPVariant(p.Variant), MaxPool: relevance.MaxPoolRule(p.MaxPool), Ablation: relevance.Ablation(p.Ablation)}
+func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env,
+	n *program.Net) ([]backwardPass, error) {
+	rules := relevance.AbsLRP{Variant: relevance.AbsLRPVariant(p.Variant),
+		MaxPool: relevance.MaxPoolRule(p.MaxPool), Ablation: relevance.Ablation(p.Ablation)}
 	if p.Ablation == "patch" {
 		rules.Ablation = relevance.AblationNone
 	}
@@ -106,10 +123,12 @@ func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env, n *prog
 	switch {
 	case p.Ablation == "patch":
 		if q.Layer = patches; q.Layer == "" {
-			return nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a Conv that reads the image in windows side by side; ablation none fits any model")
+			return nil, stages.BadField("ablation", "ablation patch: the model has no patch embedding, a "+
+				"Conv that reads the image in windows side by side; ablation none fits any model")
 		}
 	case p.Ablation != "none" && !attention:
-		return nil, stages.BadField("ablation", "ablation %s: the model has no attention, values multiplied by a softmax; ablation none fits any model", p.Ablation)
+		return nil, stages.BadField("ablation", "ablation %s: the model has no attention, values "+
+			"multiplied by a softmax; ablation none fits any model", p.Ablation)
 	}
 	return backwardPass{Common: p.Common, question: q}.from(p.starts(attention)), nil
 }
@@ -118,7 +137,8 @@ func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env, n *prog
 func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	values := summed(results)
 	if slices.Max(values) <= 0 {
-		e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; contrast: two-passes counts both sides alike")
+		e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; "+
+			"contrast: two-passes counts both sides alike")
 	}
 	if p.Ablation != "patch" {
 		return p.put(e, i, n, values, results[0].Shape)

@@ -19,7 +19,8 @@ const (
 )
 
 func absLRP(variant, contrast string) *AbsLRPParams {
-	return &AbsLRPParams{Tapped: unreduced(), Variant: variant, Contrast: contrast, MaxPool: "auto", Ablation: "none"}
+	return &AbsLRPParams{Tapped: unreduced(), Variant: variant, Contrast: contrast, MaxPool: "auto",
+		Ablation: "none"}
 }
 
 // officialAbsLRP pairs official numbers with the models they were made with.
@@ -82,7 +83,8 @@ func TestOfficialAbsLRP(t *testing.T) {
 				{"rel_max1", "target", "variant", difference32},
 				{"rel_raw_t2", "target2", "variant", difference32},
 			} {
-				for i, m := range absLRPMaps(t, model, absLRP("official", tt.contrast), a["x"], a[tt.targets]) {
+				for i, m := range absLRPMaps(t, model, absLRP("official", tt.contrast), a["x"],
+					a[tt.targets]) {
 					if tt.key == "rel_max1" {
 						largest := float32(1e-9)
 						for _, v := range m {
@@ -92,7 +94,8 @@ func TestOfficialAbsLRP(t *testing.T) {
 							m[k] /= largest
 						}
 					}
-					apart(t, fmt.Sprintf("%s %s %d", net, tt.key, i), m, a[tt.key].Float32s()[i*len(m):(i+1)*len(m)], tt.tolerance)
+					apart(t, fmt.Sprintf("%s %s %d", net, tt.key, i), m,
+						a[tt.key].Float32s()[i*len(m):(i+1)*len(m)], tt.tolerance)
 				}
 			}
 		}

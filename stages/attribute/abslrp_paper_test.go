@@ -33,7 +33,8 @@ func (d denseNet) conv(name string, in, out, side int) []edge {
 					for x := range side {
 						iy, ix := y+k/3-1, x+k%3-1
 						if iy >= 0 && iy < side && ix >= 0 && ix < side {
-							edges = append(edges, edge{(c*side+iy)*side + ix, (m*side+y)*side + x, w[(m*in+c)*9+k]})
+							edges = append(edges, edge{(c*side+iy)*side + ix, (m*side+y)*side + x,
+								w[(m*in+c)*9+k]})
 						}
 					}
 				}
@@ -195,7 +196,8 @@ func TestAbsLRPReferences(t *testing.T) {
 	for _, r := range references {
 		x := read(t, "models", r.Net+"_io.npz")["x"].Float32s()[r.Image*3*32*32 : (r.Image+1)*3*32*32]
 		for _, net := range files[r.Net] {
-			got := maps(t, AbsLRP, absLRP(r.Variant, "none"), modeltest.Official(t, net, 0), x, []int{3, 32, 32}, int64(r.Target))
+			got := maps(t, AbsLRP, absLRP(r.Variant, "none"), modeltest.Official(t, net, 0), x,
+				[]int{3, 32, 32}, int64(r.Target))
 			norm := 0.0
 			for _, v := range got {
 				norm += float64(v) * float64(v)

@@ -75,7 +75,8 @@ func TestAbsLRPRefuses(t *testing.T) {
 	} {
 		p := absLRP("paper", "variant")
 		p.Reduce, p.Ablation = "sum", ablation
-		if _, err := stagetest.Try(AbsLRP, p, in); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "ablation none fits") {
+		if _, err := stagetest.Try(AbsLRP, p, in); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "ablation none fits") {
 			t.Errorf("ablation %s: %v", ablation, err)
 		}
 	}
@@ -106,7 +107,8 @@ func TestAbsLRPOfProbabilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("softmax", "Softmax", []string{m.Outputs()[0].Name}, []string{"p"}, onnx.Attr{Name: "axis", Value: 1}))
+	m.Proto.Graph.Node = append(m.Proto.Graph.Node, onnx.NewNode("softmax", "Softmax",
+		[]string{m.Outputs()[0].Name}, []string{"p"}, onnx.Attr{Name: "axis", Value: 1}))
 	m.SetOutputs(onnx.Value{Name: "p", Elem: onnxpb.TensorProto_FLOAT})
 	if b, err = m.Encode(); err != nil {
 		t.Fatal(err)
@@ -116,7 +118,9 @@ func TestAbsLRPOfProbabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := read(t, "abslrp", "smallcnn.npz")
-	of := func(net stages.Data, p *AbsLRPParams) []float32 { return absLRPMaps(t, net, p, a["x"], a["target"])[0] }
+	of := func(net stages.Data, p *AbsLRPParams) []float32 {
+		return absLRPMaps(t, net, p, a["x"], a["target"])[0]
+	}
 	scores := modeltest.Official(t, "smallcnn", 0)
 	probabilities := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit", Kind: "probabilities"})
 	for _, variant := range []string{"paper", "official", "official-2024-01"} {

@@ -53,7 +53,8 @@ var officialTraces = map[string][]struct {
 		{"/global_pool/flatten/Flatten_output_0", []string{"000_fc"}},
 		{"/layer2/layer2.1/Add_output_0", []string{"032_layer2.1.act2"}},
 		{"/layer2/layer2.1/bn2/BatchNormalization_output_0", []string{"033_layer2.1.residual_addition_in0"}},
-		{"/layer2/layer2.0/act2/Relu_output_0", []string{"033_layer2.1.residual_addition_in1", "040_layer2.1.conv1"}},
+		{"/layer2/layer2.0/act2/Relu_output_0", []string{"033_layer2.1.residual_addition_in1",
+			"040_layer2.1.conv1"}},
 		{"/layer1/layer1.0/act2/Relu_output_0", []string{"065_layer1.1"}},
 		{"/maxpool/MaxPool_output_0", []string{"079_layer1"}},
 		{"", []string{"083_conv1"}},
@@ -66,7 +67,8 @@ var officialTraces = map[string][]struct {
 		{"/blocks/blocks.2/mlp/act/Mul_1_output_0", []string{"009_blocks.2.mlp.fc2"}},
 		{"/blocks/blocks.2/mlp/fc1/Add_output_0", []string{"012_blocks.2.mlp.act"}},
 		{"/blocks/blocks.2/norm2/LayerNormalization_output_0", []string{"013_blocks.2.mlp.fc1"}},
-		{"/blocks/blocks.2/Add_output_0", []string{"005_blocks.2.residual_addition2_in1", "015_blocks.2.norm_layer2"}},
+		{"/blocks/blocks.2/Add_output_0", []string{"005_blocks.2.residual_addition2_in1",
+			"015_blocks.2.norm_layer2"}},
 		{"/blocks/blocks.2/attn/Softmax_output_0", []string{"021_blocks.2.attn.attention_v_multiply_in0"}},
 		{"/blocks/blocks.2/attn/Squeeze_2_output_0", []string{"021_blocks.2.attn.attention_v_multiply_in1"}},
 		{"/blocks/blocks.2/attn/MatMul_output_0", []string{"023_blocks.2.attn.softmax_attention"}},
@@ -83,7 +85,8 @@ var officialTraces = map[string][]struct {
 		{"/blocks/blocks.0/mlp/fc2/Add_output_0", []string{"059_blocks.0.residual_addition2_in0"}},
 		{"/blocks/blocks.0/mlp/fc1/Add_output_0", []string{"066_blocks.0.mlp.act"}},
 		{"/blocks/blocks.0/norm2/LayerNormalization_output_0", []string{"067_blocks.0.mlp.fc1"}},
-		{"/blocks/blocks.0/Add_output_0", []string{"059_blocks.0.residual_addition2_in1", "069_blocks.0.norm_layer2"}},
+		{"/blocks/blocks.0/Add_output_0", []string{"059_blocks.0.residual_addition2_in1",
+			"069_blocks.0.norm_layer2"}},
 		{"/blocks/blocks.0/attn/Softmax_output_0", []string{"075_blocks.0.attn.attention_v_multiply_in0"}},
 		{"/blocks/blocks.0/attn/Squeeze_2_output_0", []string{"075_blocks.0.attn.attention_v_multiply_in1"}},
 		{"/blocks/blocks.0/norm1/LayerNormalization_output_0", []string{"081_blocks.0.attn.qkv"}},
@@ -108,7 +111,8 @@ func TestOfficialAbsLRPTraces(t *testing.T) {
 			t.Errorf("%s has no traces to look at", net)
 		}
 		model := modeltest.Official(t, net, 0)
-		e, err := stagetest.Env(&AbsLRP, officialImage(model, a["x"].Float32s()[:3*32*32], a["target"].Int64s()[0]))
+		e, err := stagetest.Env(&AbsLRP, officialImage(model, a["x"].Float32s()[:3*32*32],
+			a["target"].Int64s()[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,9 +120,11 @@ func TestOfficialAbsLRPTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules := relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}
+		rules := relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto,
+			Ablation: relevance.AblationNone}
 		for _, tt := range officialTraces[net] {
-			g, err := n.Gradient(t.Context(), e.Slot, program.Question{Layer: tt.value, Rules: rules.Policy()}, 1)
+			g, err := n.Gradient(t.Context(), e.Slot, program.Question{Layer: tt.value,
+				Rules: rules.Policy()}, 1)
 			if err != nil {
 				t.Errorf("%s %q: %v", net, tt.value, err)
 				continue

@@ -32,8 +32,11 @@ Integration", IJCAI 2021.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "where steps begin, and false classes", Default: "paper",
-		Differs: "official begins every step at the image itself, so that only derivatives are taken elsewhere; the paper draws false classes at random, the authors' code takes every 66th of 1,000 (classes: 15, steps: 15), that of MAS class 0 alone (classes: 1, steps: 20), so that an image of class 0 has a map of zeros",
-		Golden:  "ig_family",
+		Differs: "official begins every step at the image itself, so that only derivatives are taken " +
+			"elsewhere; the paper draws false classes at random, the authors' code takes every 66th of " +
+			"1,000 (classes: 15, steps: 15), that of MAS class 0 alone (classes: 1, steps: 20), so that an " +
+			"image of class 0 has a map of zeros",
+		Golden: "ig_family",
 	}},
 	Defaults: AGIParams{Common: probable().Common, Variant: "paper", Classes: 15, Steps: 15, Step: 0.05},
 })
@@ -96,7 +99,8 @@ func (p AGIParams) ways(n *program.Net, x []float32, t program.Target) []*way {
 }
 
 // follow goes all ways to their ends, a step of each at a time.
-func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradient, all []*way, t program.Target) error {
+func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradient, all []*way,
+	t program.Target) error {
 	for range p.Steps {
 		var asked []ask
 		for _, w := range all {
@@ -170,7 +174,8 @@ func derivatives(ctx context.Context, n *program.Net, g program.Gradient, asked 
 			return nil, err
 		}
 		for row := range some {
-			answers = append(answers, answer{append([]float32(nil), g.Gradient(row)...), program.Predicted(g.Row(row))})
+			answers = append(answers, answer{append([]float32(nil), g.Gradient(row)...),
+				program.Predicted(g.Row(row))})
 		}
 	}
 	return answers, nil

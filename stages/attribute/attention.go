@@ -50,7 +50,8 @@ func readers(a program.Attention) tokens {
 
 // look runs a method that makes a map of the attention of each image: explain says what is explained in a row
 // of a run, for methods that ask it, and use returns the map of an item that was in a row.
-func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention, explain func(i, row int) error, use func(i, row int) (stages.Tensor, error)) error {
+func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention,
+	explain func(i, row int) error, use func(i, row int) (stages.Tensor, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -96,7 +97,8 @@ func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages
 // startsWithin refuses a first block that a model doesn't have.
 func startsWithin(a program.Attention, start int) error {
 	if start >= len(a.Blocks) {
-		return stages.BadField("start", "start %d: the model has %d blocks, the first of which is 0", start, len(a.Blocks))
+		return stages.BadField("start", "start %d: the model has %d blocks, the first of which is 0", start,
+			len(a.Blocks))
 	}
 	return nil
 }

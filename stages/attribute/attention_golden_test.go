@@ -75,12 +75,14 @@ func TestOfficialTransitionAttention(t *testing.T) {
 		p := &TransitionAttentionParams{common(), tt.steps, tt.start}
 		patches(t, tt.net, "tam_img", tt.key, TransitionAttention, p, tt.target, attention32)
 	}
-	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common()}, "", attention32)
+	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common()}, "",
+		attention32)
 }
 
 // patches holds the maps of three images against one number for each patch of 8 × 8 pixels, or against maps,
 // with one tolerance or one for each image. Without the name of a target the predicted class is explained.
-func patches(t *testing.T, net, files, key string, s stages.Stage, params any, target string, tolerances ...float64) {
+func patches(t *testing.T, net, files, key string, s stages.Stage, params any, target string,
+	tolerances ...float64) {
 	t.Helper()
 	var images, targets [][]byte
 	var want []npy.Array
@@ -104,6 +106,7 @@ func patches(t *testing.T, net, files, key string, s stages.Stage, params any, t
 		if len(whole) == 16 {
 			whole = singles(resized(doubles(whole), 4, 4, 32, 32, "bilinear"))
 		}
-		near(t, fmt.Sprintf("%s, image %d, %s", net, k, key), singles(got[k]), whole, tolerances[k%len(tolerances)])
+		near(t, fmt.Sprintf("%s, image %d, %s", net, k, key), singles(got[k]), whole,
+			tolerances[k%len(tolerances)])
 	}
 }

@@ -31,8 +31,10 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "rows and order", Default: "normalise: true, order: last-first",
-		Differs: "equation 6 of the absLRP paper has neither the division (normalise: false) nor this order (order: first-last); the code of Chefer et al. divides for rollout and not for its own method",
-		Golden:  "vit_attention",
+		Differs: "equation 6 of the absLRP paper has neither the division (normalise: false) nor this " +
+			"order (order: first-last); the code of Chefer et al. divides for rollout and not for its own " +
+			"method",
+		Golden: "vit_attention",
 	}},
 	Defaults: AttentionRolloutParams{Common: common(), Normalise: true, Order: "last-first"},
 })

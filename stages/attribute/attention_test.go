@@ -33,7 +33,8 @@ func TestTokens(t *testing.T) {
 		}
 		matrices = append(matrices, m)
 	}
-	a := program.Attention{Attention: relevance.Attention{Tokens: size, Read: []int{1, 4}, Blocks: make([]string, 3)}}
+	a := program.Attention{Attention: relevance.Attention{Tokens: size, Read: []int{1, 4},
+		Blocks: make([]string, 3)}}
 	for _, normalise := range []bool{false, true} {
 		product := make([]float64, size*size)
 		for i := range size {
@@ -84,7 +85,8 @@ func TestRolloutOrders(t *testing.T) {
 	for start, same := range map[int]bool{0: false, 2: true} {
 		var all [][][]float64
 		for _, order := range []string{"last-first", "first-last"} {
-			all = append(all, mapsOf(t, AttentionRollout, &AttentionRolloutParams{common(), true, order, start}, in))
+			all = append(all, mapsOf(t, AttentionRollout, &AttentionRolloutParams{common(), true, order,
+				start}, in))
 		}
 		largest := 0.0
 		for i := range all[0] {
@@ -101,11 +103,13 @@ func TestRolloutOrders(t *testing.T) {
 // TestAttentionRefuses checks that methods of attention say why a model doesn't fit.
 func TestAttentionRefuses(t *testing.T) {
 	cnn := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-	if _, err := stagetest.Try(RawAttention, RawAttention.NewParams(), cnn); err == nil || !strings.Contains(err.Error(), "no attention of tokens to tokens") {
+	if _, err := stagetest.Try(RawAttention, RawAttention.NewParams(), cnn); err == nil ||
+		!strings.Contains(err.Error(), "no attention of tokens to tokens") {
 		t.Errorf("a net of convolutions: %v", err)
 	}
 	vit := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
-	if _, err := stagetest.Try(TIBAV, &TIBAVParams{Common: common(), Form: "attribution", Start: 3}, vit); err == nil || !strings.Contains(err.Error(), "has 3 blocks") {
+	if _, err := stagetest.Try(TIBAV, &TIBAVParams{Common: common(), Form: "attribution", Start: 3},
+		vit); err == nil || !strings.Contains(err.Error(), "has 3 blocks") {
 		t.Errorf("the fourth of three blocks: %v", err)
 	}
 	p := TIBAVParams{common(), "last-layer", 1}

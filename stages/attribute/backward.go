@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Tapped are the parameters of methods that may look at an inner layer: their map is made there, and enlarged
-// to the image's size.
+// Tapped are the parameters of methods that may look at an inner layer: their map is
+// made there, and enlarged to the image's size.
 type Tapped struct {
 	Common
 	Size string `yaml:"size" doc:"the size of an inner layer's map: the image's, to which it is enlarged, or the layer's own" choices:"image|layer"`
@@ -20,8 +20,8 @@ type Tapped struct {
 
 func tapped() Tapped { return Tapped{common(), "image"} }
 
-// Validate refuses what [Common] refuses of others, and maps of an inner layer's channels that are as large
-// as the image.
+// Validate refuses what [Common] refuses of others, and maps of an inner layer's channels
+// that are as large as the image.
 func (p Tapped) Validate() error {
 	if p.Layer == "" {
 		return stages.BadField("layer", "layer is neither input nor middle nor final nor the name of a value of the model's graph")
@@ -80,8 +80,7 @@ type backwardPass struct {
 	passStart
 }
 
-// A passStart says where a backward pass starts and how its result counts; the zero value starts at the
-// target.
+// A passStart says where a backward pass starts and how its result counts; the zero value starts at the target.
 type passStart struct {
 	name   string                                          // the same for equal counts
 	counts func(classes []float32, t program.Target) error // writes how much each class counts for a target
@@ -119,8 +118,8 @@ func summed(results []passResult) []float64 {
 	return values
 }
 
-// backwardParams are the parameters of a method whose map is made of the results of backward passes. Its
-// passes are apart from what is made of them, so that several methods can share a forward pass.
+// backwardParams are the parameters of a method whose map is made of the results of backward passes. Its passes are
+// apart from what is made of them, so that several methods can share a forward pass.
 type backwardParams interface {
 	checked
 	backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error)
@@ -172,7 +171,8 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 	return nil
 }
 
-// putPlane hands over the map of item i, given one value for each place of a layer.
+// putPlane hands over the map of item i, given one value for each place of a
+// layer.
 func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, at planes, how string) {
 	height, width := n.Height, n.Width
 	if p.Size == "layer" {
@@ -186,7 +186,8 @@ func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, 
 	putMap(e, i, stages.NewTensor(singles(large), shape...))
 }
 
-// planes are the values of a layer as channels of places on a grid that covers the image.
+// planes are the values of a layer as channels of places on a grid that covers
+// the image.
 type planes struct {
 	values                  []float64
 	channels, height, width int
@@ -203,8 +204,9 @@ func (p Tapped) planesOf(values []float64, shape []int) (planes, error) {
 	return at, nil
 }
 
-// planesOf reads values of a layer: feature maps [K,h,w], or tokens [T,K] of a square grid of patches, with
-// or without other tokens before them, which have no place and are left out.
+// planesOf reads values of a layer: feature maps [K,h,w], or tokens [T,K] of a
+// square grid of patches, with or without other tokens before them, which have no
+// place and are left out.
 func planesOf(values []float64, shape []int) (planes, error) {
 	switch len(shape) {
 	case 3:

@@ -44,7 +44,8 @@ func TestRandom(t *testing.T) {
 		t.Helper()
 		p := Random.NewParams().(*RandomParams)
 		p.Distribution, p.Reduce = distribution, reduce
-		e, err := stagetest.Env(&Random, map[string][]stages.Data{"images": {stagetest.Items(nil, images...)}})
+		e, err := stagetest.Env(&Random, map[string][]stages.Data{"images": {stagetest.Items(nil,
+			images...)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,8 @@ func TestModelFreePorts(t *testing.T) {
 		for _, f := range stages.Fields(s.NewParams()) {
 			known[f.Name] = true
 		}
-		if got := fmt.Sprint(known["target"], known["layer"], known["output"], known["reduce"]); got != "true true true true" {
+		if got := fmt.Sprint(known["target"], known["layer"], known["output"],
+			known["reduce"]); got != "true true true true" {
 			t.Errorf("%s knows target, layer, output, reduce: %s", s.Name, got)
 		}
 	}
@@ -128,12 +130,14 @@ func TestModelFreePorts(t *testing.T) {
 
 // TestRandomIsFrozen: other bytes need another version, or stores would mix them.
 func TestRandomIsFrozen(t *testing.T) {
-	for distribution, want := range map[string]string{"uniform": "d7f8a07226ccbdff", "normal": "1067cfd390f9fd55"} {
+	for distribution, want := range map[string]string{"uniform": "d7f8a07226ccbdff",
+		"normal": "1067cfd390f9fd55"} {
 		p := Random.NewParams().(*RandomParams)
 		p.Distribution = distribution
 		r := stagetest.Run(t, Random, p, named("a"))
 		if got := stages.Sum(r.Payloads["maps"][0]).Short(); got != want || Random.Version != 1 {
-			t.Errorf("%s noise of version %d has digest %s, want %s of version 1", distribution, Random.Version, got, want)
+			t.Errorf("%s noise of version %d has digest %s, want %s of version 1", distribution,
+				Random.Version, got, want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ func (c Common) checkCompared(baseline string, wired func(string) bool) error {
 		return err
 	}
 	if baseline != "zero" && wired("baselines") {
-		return stages.BadField("baseline", "baseline is %s, and what is wired to baselines says already which images are the baselines: leave baseline out", baseline)
+		return stages.BadField("baseline", "baseline is %s, and what is wired to baselines says already "+
+			"which images are the baselines: leave baseline out", baseline)
 	}
 	return nil
 }

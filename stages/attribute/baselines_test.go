@@ -22,8 +22,9 @@ func comparing(layer, baseline string) map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
-		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 64, "gauss-legendre", baseline}},
-		"deeplift":             {DeepLIFT, &DeepLIFTParams{tappedAt(layer), "paper", baseline}},
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 64,
+			"gauss-legendre", baseline}},
+		"deeplift": {DeepLIFT, &DeepLIFTParams{tappedAt(layer), "paper", baseline}},
 	}
 }
 
@@ -58,7 +59,8 @@ func TestBaselinesOfParameters(t *testing.T) {
 				delete(in, "baselines")
 				for _, port := range []string{"maps", "completeness"} {
 					if !slices.EqualFunc(got[port], want[port], bytes.Equal) {
-						t.Errorf("%s at %s, preset %s: %s of the images %s are others than those of the parameter", name, layer, tt.preset, port, tt.baseline)
+						t.Errorf("%s at %s, preset %s: %s of the images %s are others than those of the "+
+							"parameter", name, layer, tt.preset, port, tt.baseline)
 					}
 				}
 			}
@@ -86,7 +88,8 @@ func TestBaselinesComplete(t *testing.T) {
 			p := unreduced().Common
 			want := make([]float64, 2)
 			for i := range want {
-				want[i] = answerTo(t, in, p, i, tensor(t, payload(t, in["images"][0], i))) - answerTo(t, in, p, i, references[i])
+				want[i] = answerTo(t, in, p, i, tensor(t, payload(t, in["images"][0], i))) - answerTo(t, in,
+					p, i, references[i])
 			}
 			in["baselines"] = baselineItems(references...)
 			got := stagetest.Run(t, m.stage, m.params, in).Payloads
@@ -107,7 +110,8 @@ func TestBaselinesComplete(t *testing.T) {
 					sum += float64(v)
 				}
 				if !(math.Abs(sum-excess-want[i]) <= 1e-4*max(1, math.Abs(want[i]))) {
-					t.Errorf("%s, item %d: the map sums to %v with %v left over, want %v", name, i, sum, excess, want[i])
+					t.Errorf("%s, item %d: the map sums to %v with %v left over, want %v", name, i, sum,
+						excess, want[i])
 				}
 			}
 		}
@@ -163,7 +167,8 @@ func TestBaselinesRefuse(t *testing.T) {
 	small := stages.NewTensor(make([]uint8, 3*4), 3, 2, 2).Encode()
 	in["baselines"] = []stages.Data{stagetest.Items(nil, small, small)}
 	for name, m := range comparing("input", "black") {
-		if err := m.stage.Check(m.params, wired); err == nil || !strings.Contains(err.Error(), "baseline is black, and what is wired to baselines") {
+		if err := m.stage.Check(m.params, wired); err == nil || !strings.Contains(err.Error(),
+			"baseline is black, and what is wired to baselines") {
 			t.Errorf("%s: a baseline that is said twice gives %v", name, err)
 		}
 		if err := m.stage.Check(comparing("input", "zero")[name].params, wired); err != nil {

@@ -58,7 +58,8 @@ func BenchmarkMethods(b *testing.B) {
 		path := filepath.Join(root, ".bench", name+".onnx")
 		b.Run(name, func(b *testing.B) {
 			if _, err := os.Stat(path); err != nil {
-				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes", path)
+				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes",
+					path)
 			}
 			benchMethods(b, name, path)
 		})
@@ -66,7 +67,8 @@ func BenchmarkMethods(b *testing.B) {
 }
 
 func benchMethods(b *testing.B, name, path string) {
-	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}})
+	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit",
+		Size: picture.Size{H: 224, W: 224}})
 	forward := bareForward(b, path)
 	ask := startCaptum(b, name)
 	slots := stagetest.NewWorkers(threads())
@@ -74,14 +76,16 @@ func benchMethods(b *testing.B, name, path string) {
 		method, ok := strings.CutPrefix(s.Name, "attribute/")
 		port := s.Input("model")
 		wanted := os.Getenv("METHODS")
-		if !ok || port == nil || port.Optional || wanted != "" && !slices.Contains(strings.Split(wanted, ","), method) {
+		if !ok || port == nil || port.Optional || wanted != "" &&
+			!slices.Contains(strings.Split(wanted, ","), method) {
 			continue
 		}
 		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slots, forward, ask) })
 	}
 }
 
-func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages.Slot, forward func() float64, ask func(string) (float64, string)) {
+func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages.Slot, forward func() float64,
+	ask func(string) (float64, string)) {
 	method := strings.TrimPrefix(s.Name, "attribute/")
 	params := s.NewParams()
 	for field, v := range evaluations[method].fields {
@@ -156,7 +160,8 @@ func saliency(b *testing.B, data stages.Data, slots []stages.Slot) float64 {
 }
 
 // timed returns the seconds an image of a stage that slots share so many images of.
-func timed(b *testing.B, s *stages.Stage, params any, data stages.Data, slots []stages.Slot, count int) (float64, error) {
+func timed(b *testing.B, s *stages.Stage, params any, data stages.Data, slots []stages.Slot,
+	count int) (float64, error) {
 	b.Helper()
 	var all []*stages.Env
 	for _, slot := range slots {
@@ -194,7 +199,8 @@ func methodInputs(data stages.Data, count int) map[string][]stages.Data {
 		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
 	}
 	return map[string][]stages.Data{
-		"model": {data}, "images": {stagetest.Items(nil, images...)}, "targets": {stagetest.Items(nil, targets...)},
+		"model": {data}, "images": {stagetest.Items(nil, images...)}, "targets": {stagetest.Items(nil,
+			targets...)},
 	}
 }
 
@@ -206,7 +212,8 @@ func bareForward(b *testing.B, path string) func() float64 {
 		b.Fatal(err)
 	}
 	r := modeltest.Runtime(b)
-	s, err := r.NewSession(file, []string{"input"}, []string{"logits"}, stages.Device{Class: "cpu", Threads: threads()})
+	s, err := r.NewSession(file, []string{"input"}, []string{"logits"},
+		stages.Device{Class: "cpu", Threads: threads()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -243,7 +250,8 @@ func startCaptum(b *testing.B, name string) func(method string) (float64, string
 		b.Fatal(err)
 	}
 	shapes := filepath.Join(root, "stages", "internal", "program", "testdata", "shapes.py")
-	cmd := exec.Command(python, "-W", "ignore", filepath.Join("testdata", "captum_times.py"), shapes, name, strconv.Itoa(threads()))
+	cmd := exec.Command(python, "-W", "ignore", filepath.Join("testdata", "captum_times.py"), shapes, name,
+		strconv.Itoa(threads()))
 	var said strings.Builder
 	cmd.Stderr = &said
 	question, err := cmd.StdinPipe()

@@ -20,7 +20,8 @@ type CLRPParams struct {
 // Validate refuses what can't be compared with other classes.
 func (p CLRPParams) Validate() error {
 	if p.Output == "probability" {
-		return stages.BadField("output", "output: a probability is compared with the other classes already; the other lrp methods explain it so")
+		return stages.BadField("output", "output: a probability is compared with the other classes "+
+			"already; the other lrp methods explain it so")
 	}
 	if err := p.oneClass(); err != nil {
 		return err
@@ -31,7 +32,8 @@ func (p CLRPParams) Validate() error {
 // oneClass refuses a target that is compared already, where what is wired can't still be one.
 func (c Common) oneClass() error {
 	if e, err := program.ParseExpression(c.Target); err == nil && e.Compares() {
-		return stages.BadField("target", "target: %s is a difference of classes, which has no others to be compared with", c.Target)
+		return stages.BadField("target",
+			"target: %s is a difference of classes, which has no others to be compared with", c.Target)
 	}
 	return nil
 }
@@ -68,10 +70,12 @@ section 3.2.`,
 		Golden:  "zennit_lrp",
 	}, {
 		Item: "sign", Default: "positive: false",
-		Differs: "Gu et al. keep what is positive of the difference (positive: true); maps with both signs tell what speaks against the class too",
-		Golden:  "",
+		Differs: "Gu et al. keep what is positive of the difference (positive: true); maps with both signs " +
+			"tell what speaks against the class too",
+		Golden: "",
 	}},
-	Defaults: CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "z-plus"}, Variant: "paper"},
+	Defaults: CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "z-plus"},
+		Variant: "paper"},
 })
 
 func (p CLRPParams) propagation(n *program.Net) propagation {
@@ -116,7 +120,8 @@ func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance
 func against(target, others float64) func(classes []float32, t program.Target) error {
 	return func(classes []float32, t program.Target) error {
 		if t.Minus >= 0 {
-			return fmt.Errorf("the target is a difference of classes, which has no others to be compared with")
+			return fmt.Errorf("the target is a difference of classes, which has no others to be compared " +
+				"with")
 		}
 		for i := range classes {
 			classes[i] = float32(others)

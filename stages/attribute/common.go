@@ -45,7 +45,8 @@ func (c Common) check(wired func(string) bool) error {
 	case e.Labelled() && !wired("labels"):
 		return stages.BadField("target", "target is %s, and nothing is wired to labels", c.Target)
 	case e.Predicts() && c.Target != program.PredictedClass && wired("targets"):
-		return stages.BadField("target", "target is %s, and what is wired to targets says already which class is explained", c.Target)
+		return stages.BadField("target",
+			"target is %s, and what is wired to targets says already which class is explained", c.Target)
 	}
 	return nil
 }

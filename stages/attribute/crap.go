@@ -32,8 +32,9 @@ it and publish no code.`,
 	Version: 1,
 	Variants: append(rapVariants(), stages.Variant{
 		Item: "contrast", Default: "contrast: two-passes",
-		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), which is not the same, as the rules treat relevance of either sign differently",
-		Golden:  "rap",
+		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), " +
+			"which is not the same, as the rules treat relevance of either sign differently",
+		Golden: "rap",
 	}),
 	Defaults: CRAPParams{RAPParams{Tapped: tapped(), Variant: "official"}, "two-passes"},
 })

@@ -12,7 +12,8 @@ import (
 // DeconvolutionParams are the parameters of [Deconvolution].
 type DeconvolutionParams struct{ Tapped }
 
-func (p DeconvolutionParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+func (p DeconvolutionParams) backwardPasses(ctx context.Context, e *stages.Env,
+	n *program.Net) ([]backwardPass, error) {
 	return p.rectifiedPass(ctx, e, n, relevance.Deconvolution())
 }
 

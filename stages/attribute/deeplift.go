@@ -38,8 +38,11 @@ port completeness has what sums to more than the answers' difference, above all 
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "pools and Softmax", Default: "variant: paper",
-		Differs: "official is captum as it runs: its rule for pools takes part only where no activation that it knows feeds the pool, which otherwise has the plain derivative, and Softmax multiplies by Δy/Δx minus the mean of the line. What captum does to batches, whose images it mixes up in pools, isn't followed",
-		Golden:  "captum",
+		Differs: "official is captum as it runs: its rule for pools takes part only where no activation " +
+			"that it knows feeds the pool, which otherwise has the plain derivative, and Softmax " +
+			"multiplies by Δy/Δx minus the mean of the line. What captum does to batches, whose images it " +
+			"mixes up in pools, isn't followed",
+		Golden: "captum",
 	}},
 	Defaults: DeepLIFTParams{Tapped: tapped(), Variant: "paper", Baseline: "zero"},
 })

@@ -23,7 +23,8 @@ func TestOfficialDeepLIFT(t *testing.T) {
 		a := read(t, "captum", file+".npz")
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
 		for prefix, target := range map[string]string{"t": "target", "u": "target2"} {
-			for key, baseline := range map[string]float32{"_deeplift_rescale": 0, "_deeplift_rescale_base0p3": 0.3} {
+			for key, baseline := range map[string]float32{"_deeplift_rescale": 0,
+				"_deeplift_rescale_base0p3": 0.3} {
 				in := officialImage(model, a["x"].Float32s(), a[target].Int64s()[0])
 				if baseline != 0 {
 					reference := stages.NewTensor(slices.Repeat([]float32{baseline}, 3*32*32), 3, 32, 32)
@@ -31,7 +32,8 @@ func TestOfficialDeepLIFT(t *testing.T) {
 				}
 				p := &DeepLIFTParams{Tapped: unreduced(), Variant: "official", Baseline: "zero"}
 				r := stagetest.Run(t, DeepLIFT, p, in)
-				got := map[string][]byte{"maps": r.Payloads["maps"][0], "completeness": r.Payloads["completeness"][0]}
+				got := map[string][]byte{"maps": r.Payloads["maps"][0],
+					"completeness": r.Payloads["completeness"][0]}
 				near(t, file+" "+prefix+key, tensor(t, got["maps"]), a[prefix+key].Float32s(), deeplift32)
 				if delta, ok := a[prefix+"_deeplift_delta"]; ok && baseline == 0 {
 					excess, err := stages.ScalarOf(got["completeness"])
@@ -47,7 +49,8 @@ func TestOfficialDeepLIFT(t *testing.T) {
 // TestDeepLIFTIsComplete checks that attributions sum to the difference of the answers on nets of every kind,
 // at layers, for either reference and output, where no pool takes part.
 func TestDeepLIFTIsComplete(t *testing.T) {
-	for net, io := range map[string]string{"gapcnn": "smallcnn_io", "timm_resnet_basic_bn": "timm_resnet_basic_io", "timm_vit_op13": "timm_vit_io", "timm_vit_op17": "timm_vit_io"} {
+	for net, io := range map[string]string{"gapcnn": "smallcnn_io",
+		"timm_resnet_basic_bn": "timm_resnet_basic_io", "timm_vit_op13": "timm_vit_io", "timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "imagenet")
 		for _, layer := range []string{"input", "middle", "final"} {
 			for _, baseline := range []string{"zero", "black"} {
@@ -61,7 +64,8 @@ func TestDeepLIFTIsComplete(t *testing.T) {
 					for i, b := range r.Payloads["completeness"] {
 						excess, err := stages.ScalarOf(b)
 						if err != nil || !(math.Abs(excess) <= 1e-4) { // answers differ by 1 to 50
-							t.Errorf("%s at %s, baseline %s, %s, item %d: %v is left over (%v)", net, layer, baseline, output, i, excess, err)
+							t.Errorf("%s at %s, baseline %s, %s, item %d: %v is left over (%v)", net, layer,
+								baseline, output, i, excess, err)
 						}
 					}
 				}
@@ -75,7 +79,8 @@ func TestDeepLIFTOfPools(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	total := map[string]float64{}
 	for _, variant := range []string{"paper", "official"} {
-		r := stagetest.Run(t, DeepLIFT, &DeepLIFTParams{Tapped: tapped(), Variant: variant, Baseline: "zero"}, in)
+		r := stagetest.Run(t, DeepLIFT, &DeepLIFTParams{Tapped: tapped(), Variant: variant, Baseline: "zero"},
+			in)
 		for _, b := range r.Payloads["completeness"] {
 			excess, err := stages.ScalarOf(b)
 			if err != nil {
@@ -106,7 +111,8 @@ func TestDeepLIFTBits(t *testing.T) {
 	}
 	targets := slices.Repeat([][]byte{stages.NewTensor([]int64{3}, 1).Encode()}, len(images))
 	modeltest.InvariantStage(t, DeepLIFT, DeepLIFT.NewParams(), "maps", map[string][]stages.Data{
-		"model":   {modeltest.Model(t, model.ONNXParams{Path: filepath.Join(modeltest.Data(t), "models", "imagenet_vit_tiny_patch16_224.onnx"), Preset: "half"})},
+		"model": {modeltest.Model(t, model.ONNXParams{Path: filepath.Join(modeltest.Data(t), "models",
+			"imagenet_vit_tiny_patch16_224.onnx"), Preset: "half"})},
 		"images":  {stagetest.Items(nil, images...)},
 		"targets": {stagetest.Items(nil, targets...)},
 	})

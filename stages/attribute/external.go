@@ -70,7 +70,8 @@ func (p ExternalParams) adopt(a npy.Array, height, width int) (stages.Tensor, er
 		if len(t.Shape) == 3 && t.Shape[0] == height && t.Shape[1] == width {
 			hint = "; channels come first"
 		}
-		return stages.Tensor{}, fmt.Errorf("a map of shape %v doesn't fit an image of %d×%d pixels%s", t.Shape, height, width, hint)
+		return stages.Tensor{}, fmt.Errorf("a map of shape %v doesn't fit an image of %d×%d pixels%s",
+			t.Shape, height, width, hint)
 	}
 	values := t.Float64s()
 	if t.DType != stages.F64 {

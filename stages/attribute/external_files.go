@@ -74,7 +74,8 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 }
 
 // each asks find for the map of every item under its names, and sees that no two items get the same.
-func each(root string, ids []string, find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
+func each(root string, ids []string,
+	find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
 	sources := make([]stages.Source, len(ids))
 	owner := map[string]string{}
 	var missing []string
@@ -89,7 +90,8 @@ func each(root string, ids []string, find func(name string) (stages.Source, bool
 				continue
 			}
 			if other, twice := owner[name]; twice {
-				return nil, stages.BadField("path", "%s: the map %q would be both of item %q and of %q", root, name, other, id)
+				return nil, stages.BadField("path", "%s: the map %q would be both of item %q and of %q", root,
+					name, other, id)
 			}
 			owner[name] = id
 			s.ID = id
@@ -102,7 +104,8 @@ func each(root string, ids []string, find func(name string) (stages.Source, bool
 	}
 	if len(missing) > 0 {
 		n := names(missing[0])
-		return nil, stages.BadField("path", "%s has no map of %d of %d items: item %q would be %s.npy", root, len(missing), len(ids), missing[0], strings.Join(n, ".npy or "))
+		return nil, stages.BadField("path", "%s has no map of %d of %d items: item %q would be %s.npy", root,
+			len(missing), len(ids), missing[0], strings.Join(n, ".npy or "))
 	}
 	return sources, nil
 }
@@ -114,7 +117,8 @@ func stackSources(root string, ids []string) ([]stages.Source, error) {
 	}
 	defer s.Close()
 	if s.Len() != len(ids) {
-		return nil, stages.BadField("path", "%s holds %d maps for %d items; an .npz archive or a folder finds them by name", root, s.Len(), len(ids))
+		return nil, stages.BadField("path", "%s holds %d maps for %d items; an .npz archive or a folder "+
+			"finds them by name", root, s.Len(), len(ids))
 	}
 	sources := make([]stages.Source, len(ids))
 	for i, id := range ids {

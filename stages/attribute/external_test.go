@@ -99,7 +99,8 @@ func TestExternal(t *testing.T) {
 	if got := external(t, filepath.Join(dir, "maps"), ids...); !slices.Equal(got, want) {
 		t.Errorf("folder: %v, want %v", got, want)
 	}
-	archive(t, filepath.Join(dir, "maps.npz"), map[string][]byte{"cats/1.jpg": flat(1), "cats/2": flat(2), "dog.v2": flat(3), "unused": flat(4)})
+	archive(t, filepath.Join(dir, "maps.npz"), map[string][]byte{"cats/1.jpg": flat(1), "cats/2": flat(2),
+		"dog.v2": flat(3), "unused": flat(4)})
 	if got := external(t, filepath.Join(dir, "maps.npz"), ids...); !slices.Equal(got, want) {
 		t.Errorf("archive: %v, want %v", got, want)
 	}
@@ -122,7 +123,8 @@ func TestExternalSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []stages.Source{{ID: "b.png", File: filepath.Join(dir, "b.npy")}, {ID: "a", File: filepath.Join(dir, "a.npy")}} {
+	for i, want := range []stages.Source{{ID: "b.png", File: filepath.Join(dir, "b.npy")},
+		{ID: "a", File: filepath.Join(dir, "a.npy")}} {
 		if s[i] != want {
 			t.Errorf("source %d is %+v, want %+v", i, s[i], want)
 		}
@@ -167,7 +169,8 @@ func TestExternalShapes(t *testing.T) {
 			continue
 		}
 		if m.DType != c.dtype || !slices.Equal(m.Shape, c.shape) || m.Float64s()[0] != c.first {
-			t.Errorf("%v, %s: %s %v beginning with %v, want %s %v with %v", c.t.Shape, c.reduce, m.DType, m.Shape, m.Float64s()[0], c.dtype, c.shape, c.first)
+			t.Errorf("%v, %s: %s %v beginning with %v, want %s %v with %v", c.t.Shape, c.reduce, m.DType,
+				m.Shape, m.Float64s()[0], c.dtype, c.shape, c.first)
 		}
 	}
 }
@@ -206,7 +209,8 @@ func TestExternalRefuses(t *testing.T) {
 	} {
 		p := External.NewParams().(*ExternalParams)
 		p.Path = path(c.path)
-		if _, err := stagetest.Try(External, p, named(c.ids...)); err == nil || !strings.Contains(err.Error(), c.part) {
+		if _, err := stagetest.Try(External, p, named(c.ids...)); err == nil ||
+			!strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: error %v, want one with %q", c.path, err, c.part)
 		}
 	}
@@ -217,7 +221,8 @@ func TestExternalRefuses(t *testing.T) {
 
 func TestExternalWarnsOfNaN(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.npy"), golden.NPY(stages.NewTensor([]float64{math.NaN(), 1, 1, 1, 1, math.NaN()}, 2, 3)))
+	write(t, filepath.Join(dir, "a.npy"), golden.NPY(stages.NewTensor([]float64{math.NaN(), 1, 1, 1, 1,
+		math.NaN()}, 2, 3)))
 	p := External.NewParams().(*ExternalParams)
 	p.Path = dir
 	r := stagetest.Run(t, External, p, named("a"))

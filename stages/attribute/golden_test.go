@@ -43,7 +43,8 @@ func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 }
 
 // maps runs an attribution stage on one image and returns its map's values.
-func maps(t *testing.T, s stages.Stage, params any, model stages.Data, x []float32, shape []int, target int64) []float32 {
+func maps(t *testing.T, s stages.Stage, params any, model stages.Data, x []float32, shape []int,
+	target int64) []float32 {
 	t.Helper()
 	r := stagetest.Run(t, s, params, map[string][]stages.Data{
 		"model":   {model},
@@ -74,8 +75,10 @@ func TestOfficialOcclusion(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s has no %s", file, key)
 				}
-				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(w[0]), Stride: picture.Square(w[1]), Baseline: "zero"}
-				got := maps(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
+				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(w[0]),
+					Stride: picture.Square(w[1]), Baseline: "zero"}
+				got := maps(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32},
+					a[target].Int64s()[0])
 				for c := range 3 { // the same in every channel
 					near(t, file+" "+key, got, want.Float32s()[c*1024:(c+1)*1024], official32)
 				}
@@ -89,13 +92,15 @@ func TestOfficialRISEMasks(t *testing.T) {
 	a := read(t, "rise_attr", "rise_attr.npz")
 	for k := range 4 {
 		grid, mask := a[fmt.Sprintf("grid%d", k)], a[fmt.Sprintf("mask%d", k)]
-		m := riseMasks{cells: grid.Shape[1], height: mask.Shape[1], width: mask.Shape[2], grids: grid.Float32s()}
+		m := riseMasks{cells: grid.Shape[1], height: mask.Shape[1], width: mask.Shape[2],
+			grids: grid.Float32s()}
 		shifts := a[fmt.Sprintf("shift%d", k)].Int64s()
 		got := make([]float32, m.height*m.width)
 		for n := range grid.Shape[0] {
 			m.shifts = append(m.shifts, [2]int{int(shifts[2*n]), int(shifts[2*n+1])})
 			m.render(n, got)
-			near(t, fmt.Sprintf("mask %d of set %d", n, k), got, mask.Float32s()[n*len(got):(n+1)*len(got)], 1e-7)
+			near(t, fmt.Sprintf("mask %d of set %d", n, k), got, mask.Float32s()[n*len(got):(n+1)*len(got)],
+				1e-7)
 		}
 		// The whole enlarged grid: what a larger image would cut from it.
 		up := a[fmt.Sprintf("up%d", k)]
@@ -113,7 +118,8 @@ func TestOfficialRISE(t *testing.T) {
 	masks := a["full_masks"].Float32s()
 	for class := range 10 {
 		got := riseWith(t, model, a["full_x"], masks, 0.5, class)
-		near(t, fmt.Sprintf("class %d", class), got, a["full_saliency"].Float32s()[class*1024:(class+1)*1024], 1e-5)
+		near(t, fmt.Sprintf("class %d", class), got, a["full_saliency"].Float32s()[class*1024:(class+1)*1024],
+			1e-5)
 	}
 }
 
@@ -124,8 +130,9 @@ func riseWith(t *testing.T, model stages.Data, x npy.Array, masks []float32, p f
 	params.Target = fmt.Sprint(class)
 	size := x.Shape[len(x.Shape)-1]
 	e, err := stagetest.Env(&RISE, map[string][]stages.Data{
-		"model":  {model},
-		"images": {stagetest.Items(nil, stages.NewTensor(x.Float32s()[:3*size*size], 3, size, size).Encode())},
+		"model": {model},
+		"images": {stagetest.Items(nil, stages.NewTensor(x.Float32s()[:3*size*size], 3, size,
+			size).Encode())},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,9 @@ equations 1 and 2.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "range", Default: "paper",
-		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges it, which changes neither order nor sheets",
-		Golden:  "cam",
+		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges " +
+			"it, which changes neither order nor sheets",
+		Golden: "cam",
 	}},
 	Defaults: GradCAMParams{cams()},
 })

@@ -26,8 +26,11 @@ Deep Convolutional Networks", WACV 2018, section 3.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "factor and division", Default: "paper",
-		Differs: "the paper explains exp of the logit, which multiplies a whole map by it: official-rao does that (logits above 88 overflow), and puts 1 in the place of denominators of 0; official-gildenblat adds 1e-6 to denominators; that code also stretches each map to [0,1], which no variant does, for it changes neither order nor sheets",
-		Golden:  "cam, gridpg_difull_dipart",
+		Differs: "the paper explains exp of the logit, which multiplies a whole map by it: official-rao " +
+			"does that (logits above 88 overflow), and puts 1 in the place of denominators of 0; " +
+			"official-gildenblat adds 1e-6 to denominators; that code also stretches each map to [0,1], " +
+			"which no variant does, for it changes neither order nor sheets",
+		Golden: "cam, gridpg_difull_dipart",
 	}},
 	Defaults: GradCAMPlusPlusParams{CAM: cams(), Variant: "paper"},
 })

@@ -41,7 +41,8 @@ func TestOfficialGradients(t *testing.T) {
 				{"deconv", Deconvolution, &DeconvolutionParams{unreduced()}},
 			} {
 				key := prefix + "_" + tt.key
-				got := maps(t, tt.stage, tt.params, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
+				got := maps(t, tt.stage, tt.params, model, a["x"].Float32s(), []int{3, 32, 32},
+					a[target].Int64s()[0])
 				near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 			}
 		}
@@ -67,7 +68,8 @@ func TestOfficialIntegratedGradients(t *testing.T) {
 						continue
 					}
 					p := &IntegratedGradientsParams{unreduced(), steps, rule, "zero"}
-					r := stagetest.Run(t, IntegratedGradients, p, officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
+					r := stagetest.Run(t, IntegratedGradients, p,
+						officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
 					near(t, file+" "+key, tensor(t, r.Payloads["maps"][0]), want.Float32s(), gradient32)
 					if delta, ok := a[key+"_delta"]; ok {
 						// A difference of sums of 3,072 float32 values, of which logits of a few units are
@@ -107,17 +109,21 @@ func TestOfficialPaths(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "ig_family", file+".npz")
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
-		for key, steps := range map[string]int{"ig_mas_steps50_alpha1": 50, "ig_mas_steps20_alpha1": 20, "ig_pair_steps25_logit": 25} {
+		for key, steps := range map[string]int{"ig_mas_steps50_alpha1": 50, "ig_mas_steps20_alpha1": 20,
+			"ig_pair_steps25_logit": 25} {
 			p := &IntegratedGradientsParams{unreduced(), steps, "linspace-mean", "zero"}
-			got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+			got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
+				a["target"].Int64s()[0])
 			near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 		}
 	}
-	for _, file := range []string{"lig_smallcnn_img4", "lig_smallcnn_img5", "lig_gapcnn_img4", "lig_gapcnn_img5"} {
+	for _, file := range []string{"lig_smallcnn_img4", "lig_smallcnn_img5", "lig_gapcnn_img4",
+		"lig_gapcnn_img5"} {
 		a := read(t, "ig_family", file+".npz")
 		model := modeltest.Official(t, file[len("lig_"):len(file)-len("_img4")], 0)
 		p := &IntegratedGradientsParams{unreduced(), 50, "linspace-mean", "zero"}
-		got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+		got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
+			a["target"].Int64s()[0])
 		near(t, file, got, a["ig50"].Float32s(), gradient32)
 	}
 }
@@ -127,8 +133,10 @@ func TestOfficialSmoothGrad(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
-		for key, mean := range map[string]string{"t_smoothgrad": "derivative", "t_smoothgrad_abs": "magnitude", "t_smoothgrad_sq": "square"} {
-			e, err := stagetest.Env(&SmoothGrad, officialImage(model, a["x"].Float32s(), a["target"].Int64s()[0]))
+		for key, mean := range map[string]string{"t_smoothgrad": "derivative",
+			"t_smoothgrad_abs": "magnitude", "t_smoothgrad_sq": "square"} {
+			e, err := stagetest.Env(&SmoothGrad, officialImage(model, a["x"].Float32s(),
+				a["target"].Int64s()[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,10 +186,12 @@ func TestOfficialGradCAM(t *testing.T) {
 			for key, relu := range map[string]bool{"_layer_gradcam_relu": true, "_layer_gradcam_raw": false} {
 				key := prefix + key
 				want := a[key].Float64s()
-				got := maps(t, GradCAM, &GradCAMParams{CAM{at, relu, "bilinear"}}, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
+				got := maps(t, GradCAM, &GradCAMParams{CAM{at, relu, "bilinear"}}, model, a["x"].Float32s(),
+					[]int{3, 32, 32}, a[target].Int64s()[0])
 				near(t, file+" "+key, got, singles(resized(want, 8, 8, 32, 32, "bilinear")), cam32)
 			}
-			for key, upsample := range map[string]string{"_guided_gradcam": "nearest", "_guided_gradcam_bilinear": "bilinear"} {
+			for key, upsample := range map[string]string{"_guided_gradcam": "nearest",
+				"_guided_gradcam_bilinear": "bilinear"} {
 				p := GuidedGradCAMParams{at, upsample}
 				p.Reduce = "none"
 				got := tensor(t, stagetest.Run(t, GuidedGradCAM, &p, in).Payloads["maps"][0])

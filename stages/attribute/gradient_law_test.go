@@ -23,28 +23,32 @@ func gradientStages() map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
-		"saliency":                {Saliency, Saliency.NewParams()},
-		"input-x-gradient":        {InputXGradient, InputXGradient.NewParams()},
-		"integrated-gradients":    {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9, "gauss-legendre", "black"}},
-		"at the middle":           {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9, "left", "black"}},
-		"smoothgrad":              {SmoothGrad, &smooth},
-		"guided-backprop":         {GuidedBackprop, GuidedBackprop.NewParams()},
-		"deconvolution":           {Deconvolution, Deconvolution.NewParams()},
-		"grad-cam":                {GradCAM, GradCAM.NewParams()},
-		"guided-grad-cam":         {GuidedGradCAM, GuidedGradCAM.NewParams()},
-		"grad-cam-plus-plus":      {GradCAMPlusPlus, GradCAMPlusPlus.NewParams()},
-		"left-ig":                 {LeftIG, &LeftIGParams{tapped(), 9, 0.9, "black"}},
-		"left-ig at the middle":   {LeftIG, &LeftIGParams{tappedAt("middle"), 9, 0.9, "black"}},
-		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper", picture.Square(3), picture.Square(2), "black"}},
+		"saliency":         {Saliency, Saliency.NewParams()},
+		"input-x-gradient": {InputXGradient, InputXGradient.NewParams()},
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9,
+			"gauss-legendre", "black"}},
+		"at the middle": {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9,
+			"left", "black"}},
+		"smoothgrad":            {SmoothGrad, &smooth},
+		"guided-backprop":       {GuidedBackprop, GuidedBackprop.NewParams()},
+		"deconvolution":         {Deconvolution, Deconvolution.NewParams()},
+		"grad-cam":              {GradCAM, GradCAM.NewParams()},
+		"guided-grad-cam":       {GuidedGradCAM, GuidedGradCAM.NewParams()},
+		"grad-cam-plus-plus":    {GradCAMPlusPlus, GradCAMPlusPlus.NewParams()},
+		"left-ig":               {LeftIG, &LeftIGParams{tapped(), 9, 0.9, "black"}},
+		"left-ig at the middle": {LeftIG, &LeftIGParams{tappedAt("middle"), 9, 0.9, "black"}},
+		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper",
+			picture.Square(3), picture.Square(2), "black"}},
 		"rise at the final layer": {RISE, &RISEParams{tappedAt("final"), 21, 2, 0.5}},
 		"guided-ig":               {GuidedIG, &GuidedIGParams{probable(), "paper", 5, 0.25, 0.1, "black"}},
-		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{tappedAt("middle"), "official-mas", 5, 0.25, 0.1, "black"}},
-		"agi":                     {AGI, &AGIParams{probable().Common, "paper", 4, 3, 0.05}},
-		"vargrad":                 {VarGrad, &VarGradParams{tapped(), Copies{5, 0.15, "range"}}},
-		"hires-cam":               {HiResCAM, HiResCAM.NewParams()},
-		"layer-cam":               {LayerCAM, LayerCAM.NewParams()},
-		"ablation-cam":            {AblationCAM, AblationCAM.NewParams()},
-		"score-cam":               {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
+		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{tappedAt("middle"), "official-mas", 5, 0.25,
+			0.1, "black"}},
+		"agi":          {AGI, &AGIParams{probable().Common, "paper", 4, 3, 0.05}},
+		"vargrad":      {VarGrad, &VarGradParams{tapped(), Copies{5, 0.15, "range"}}},
+		"hires-cam":    {HiResCAM, HiResCAM.NewParams()},
+		"layer-cam":    {LayerCAM, LayerCAM.NewParams()},
+		"ablation-cam": {AblationCAM, AblationCAM.NewParams()},
+		"score-cam":    {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
 	}
 }
 
@@ -99,7 +103,8 @@ func TestGradientIsTheSlope(t *testing.T) {
 					ends[k] = answerTo(t, in, p.Common, i, moved)
 				}
 				if slope := (ends[1] - ends[0]) / h; !(math.Abs(slope-along) <= 0.02*along) {
-					t.Errorf("target %s, %s, image %d: the answer rises by %v, the gradient says %v", target, output, i, slope, along)
+					t.Errorf("target %s, %s, image %d: the answer rises by %v, the gradient says %v", target,
+						output, i, slope, along)
 				}
 			}
 		}
@@ -118,12 +123,14 @@ func payload(t *testing.T, d stages.Data, i int) []byte {
 // answerTo returns the explained number of item i, were its image x.
 func answerTo(t *testing.T, in map[string][]stages.Data, p Common, i int, x []float32) float64 {
 	t.Helper()
-	one := map[string][]stages.Data{"model": in["model"], "images": {stagetest.Items(nil, stages.NewTensor(x, 3, 32, 32).Encode())}}
+	one := map[string][]stages.Data{"model": in["model"], "images": {stagetest.Items(nil,
+		stages.NewTensor(x, 3, 32, 32).Encode())}}
 	for _, port := range []string{"targets", "labels"} {
 		one[port] = []stages.Data{stagetest.Items(nil, payload(t, in[port][0], i))}
 	}
 	// A window over everything: what the answer falls from the image to zero.
-	o := &OcclusionParams{Tapped: Tapped{Common: p}, Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: "zero"}
+	o := &OcclusionParams{Tapped: Tapped{Common: p}, Variant: "paper", Window: picture.Square(32),
+		Stride: picture.Square(32), Baseline: "zero"}
 	o.Reduce = "sum"
 	return mapsOf(t, Occlusion, o, one)[0][0]
 }
@@ -141,21 +148,24 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 				for i, b := range r.Payloads["completeness"] {
 					excess, err := stages.ScalarOf(b)
 					if err != nil || !(math.Abs(excess) <= 0.05) { // answers fall by 10 to 50
-						t.Errorf("layer %s, baseline %s, %s, item %d: %v is left over (%v)", layer, baseline, output, i, excess, err)
+						t.Errorf("layer %s, baseline %s, %s, item %d: %v is left over (%v)", layer, baseline,
+							output, i, excess, err)
 					}
 				}
 				if layer != "input" {
 					continue
 				}
 				// The same fall, from occlusion of everything.
-				o := &OcclusionParams{Tapped: p.Tapped, Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: baseline}
+				o := &OcclusionParams{Tapped: p.Tapped, Variant: "paper", Window: picture.Square(32),
+					Stride: picture.Square(32), Baseline: baseline}
 				for i, m := range mapsOf(t, Occlusion, o, in) {
 					sum := 0.0
 					for _, v := range tensor(t, r.Payloads["maps"][i]) {
 						sum += float64(v)
 					}
 					if !(math.Abs(sum-m[0]) <= 0.05) {
-						t.Errorf("baseline %s, %s, item %d: the map sums to %v, the answer falls by %v", baseline, output, i, sum, m[0])
+						t.Errorf("baseline %s, %s, item %d: the map sums to %v, the answer falls by %v",
+							baseline, output, i, sum, m[0])
 					}
 				}
 			}
@@ -259,7 +269,8 @@ func TestTappedRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-	for layer, want := range map[string]string{"/nowhere": "no value of the model's graph", "/fc1/Gemm_output_0": "no places in the image", "logits": "no places"} {
+	for layer, want := range map[string]string{"/nowhere": "no value of the model's graph",
+		"/fc1/Gemm_output_0": "no places in the image", "logits": "no places"} {
 		_, err := stagetest.Try(InputXGradient, &InputXGradientParams{tappedAt(layer)}, in)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("layer %s: %v", layer, err)

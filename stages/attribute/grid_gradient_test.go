@@ -47,7 +47,8 @@ func forEachGrid(t *testing.T, look func(g grid)) {
 				const size = 3 * gridSide * gridSide
 				for i := range len(grids) / size {
 					for h, head := range some {
-						images = append(images, stages.NewTensor(grids[i*size:(i+1)*size], 3, gridSide, gridSide).Encode())
+						images = append(images, stages.NewTensor(grids[i*size:(i+1)*size], 3, gridSide,
+							gridSide).Encode())
 						targets = append(targets, stages.NewTensor(labels[4*i+head:4*i+head+1], 1).Encode())
 						g.numbers = append(g.numbers, i*len(some)*len(heads)+k+h)
 					}
@@ -103,6 +104,7 @@ func TestOfficialGridGradients(t *testing.T) {
 		if g.net == "smallcnn" && g.name == "Input" {
 			tolerance = kink
 		}
-		g.compare(t, "IntGrad", IntegratedGradients, &IntegratedGradientsParams{p, 20, "gauss-legendre", "zero"}, tolerance)
+		g.compare(t, "IntGrad", IntegratedGradients, &IntegratedGradientsParams{p, 20, "gauss-legendre",
+			"zero"}, tolerance)
 	})
 }

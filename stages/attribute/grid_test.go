@@ -42,7 +42,8 @@ func gridNet(t *testing.T, net, setting string, head int) stages.Data {
 		f := m.Fragment()
 		slice(m, f, "grid", "input", row, column, cellSide)
 		m.Before(f)
-		m.SetInputs(onnx.Value{Name: "grid", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, gridSide, gridSide}, Known: true})
+		m.SetInputs(onnx.Value{Name: "grid", Elem: onnxpb.TensorProto_FLOAT,
+			Shape: []int{onnx.Free, 3, gridSide, gridSide}, Known: true})
 	case "DiPart":
 		f := m.Fragment()
 		last := "/relu3/Relu_output_0"
@@ -64,7 +65,8 @@ func gridNet(t *testing.T, net, setting string, head int) stages.Data {
 		}
 	}
 	if setting != "DiFull" {
-		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, gridSide, gridSide}, Known: true})
+		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT,
+			Shape: []int{onnx.Free, 3, gridSide, gridSide}, Known: true})
 	}
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
@@ -128,7 +130,8 @@ func TestOfficialGrids(t *testing.T) {
 						size := gridSide * gridSide
 						return all.Float32s()[(n*all.Shape[1]+k)*size:][:size]
 					}
-					near(t, what+" RISE", riseWith(t, net, x, masks, 0.1, int(class)), official("attr_RISE_Input"), official32)
+					near(t, what+" RISE", riseWith(t, net, x, masks, 0.1, int(class)),
+						official("attr_RISE_Input"), official32)
 				}
 			}
 		}

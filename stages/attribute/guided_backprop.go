@@ -15,7 +15,8 @@ type GuidedBackpropParams struct {
 	Abs bool `yaml:"abs" doc:"take each value's magnitude before channels become one"`
 }
 
-func (p GuidedBackpropParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+func (p GuidedBackpropParams) backwardPasses(ctx context.Context, e *stages.Env,
+	n *program.Net) ([]backwardPass, error) {
 	return p.rectifiedPass(ctx, e, n, relevance.Guided())
 }
 
@@ -25,7 +26,8 @@ func (p GuidedBackpropParams) combine(e *stages.Env, i int, n *program.Net, resu
 
 // rectifiedPass returns the pass of a method whose rules are about rectifiers. For a model without any it is
 // the derivative, as other methods have it, so that they share the result.
-func (p Tapped) rectifiedPass(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]backwardPass, error) {
+func (p Tapped) rectifiedPass(ctx context.Context, e *stages.Env, n *program.Net,
+	rules relevance.Policy) ([]backwardPass, error) {
 	g, err := n.Graph(ctx, e.Slot, n.Fit(2, 2))
 	if err != nil {
 		return nil, err
@@ -59,8 +61,9 @@ Net", ICLR 2015 workshop.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "sign", Default: "abs: false",
-		Differs: "the code of Rao et al. takes the magnitude of each value (abs: true); captum changes nn.ReLU alone and so leaves ReLU6 as it is",
-		Golden:  "captum",
+		Differs: "the code of Rao et al. takes the magnitude of each value (abs: true); captum changes " +
+			"nn.ReLU alone and so leaves ReLU6 as it is",
+		Golden: "captum",
 	}},
 	Defaults: GuidedBackpropParams{Tapped: tapped()},
 })

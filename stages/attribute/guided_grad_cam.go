@@ -19,14 +19,16 @@ type GuidedGradCAMParams struct {
 // the size.
 func (p GuidedGradCAMParams) Validate() error {
 	if p.Size != "image" {
-		return stages.BadField("size", "size %s: the map is a product with one that is made at the input, which has the image's size", p.Size)
+		return stages.BadField("size", "size %s: the map is a product with one that is made at the input, "+
+			"which has the image's size", p.Size)
 	}
 	layer := p.Tapped
 	layer.Reduce = "sum"
 	return layer.Validate()
 }
 
-func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env,
+	n *program.Net) ([]backwardPass, error) {
 	cam, err := p.Tapped.backwardPasses(ctx, e, n)
 	if err != nil {
 		return nil, err

@@ -33,10 +33,12 @@ algorithm 1.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "precision and steps", Default: "paper",
-		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which does in float32; its experiments take 50 steps, fraction 0.5 and max_distance 1",
-		Golden:  "ig_family",
+		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which " +
+			"does in float32; its experiments take 50 steps, fraction 0.5 and max_distance 1",
+		Golden: "ig_family",
 	}},
-	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25, MaxDistance: 0.02, Baseline: "zero"},
+	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25,
+		MaxDistance: 0.02, Baseline: "zero"},
 })
 
 // probable returns the parameters of methods that explain the probability unless told otherwise.

@@ -52,7 +52,9 @@ func (g *guided[T]) walk(k int, gradient []float32) {
 	}
 	goal := g.total * T(1-alpha)
 	size := func(i int) float32 { return float32(math.Abs(float64(gradient[i]))) }
-	slices.SortFunc(g.order, func(a, b int) int { return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(g.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
+	})
 	movable := g.order
 	for done := false; !done; {
 		copy(g.before, g.x)

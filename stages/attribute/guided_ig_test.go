@@ -15,7 +15,8 @@ import (
 // chaotic: where a derivative's last digit decides which values move, maps part, as those of the two codes do
 // on the same image. There only the size of the map is held.
 func TestOfficialGuidedIG(t *testing.T) {
-	chaotic := []string{"smallcnn_img0 mas_default_steps50", "smallcnn_img0 mas_steps50_frac0p5_max1", "smallcnn_img2 mas_steps50_frac0p5_max1", "smallcnn_img2 pair_steps50_frac0p5_max1"}
+	chaotic := []string{"smallcnn_img0 mas_default_steps50", "smallcnn_img0 mas_steps50_frac0p5_max1",
+		"smallcnn_img2 mas_steps50_frac0p5_max1", "smallcnn_img2 pair_steps50_frac0p5_max1"}
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "ig_family", file+".npz")
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
@@ -27,7 +28,8 @@ func TestOfficialGuidedIG(t *testing.T) {
 		} {
 			p.Tapped, p.Steps, p.Baseline = probable(), 50, "zero"
 			p.Reduce = "none"
-			got := doubles(maps(t, GuidedIG, &p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0]))
+			got := doubles(maps(t, GuidedIG, &p, model, a["x"].Float32s(), []int{3, 32, 32},
+				a["target"].Int64s()[0]))
 			want, what := a["gig_"+key].Float64s(), file+" "+key
 			apart := make([]float64, len(want))
 			for i, v := range want {
@@ -67,9 +69,11 @@ func TestGuidedIGWithoutLeeway(t *testing.T) {
 	for _, layer := range []string{"input", "middle"} {
 		for _, variant := range []string{"paper", "official-mas"} {
 			p := &GuidedIGParams{tappedAt(layer), variant, 16, 0.3, 0, "black"}
-			straight := mapsOf(t, IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 16, "left", "black"}, in)
+			straight := mapsOf(t, IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 16, "left",
+				"black"}, in)
 			for k, m := range mapsOf(t, GuidedIG, p, in) {
-				near(t, fmt.Sprintf("%s, %s, item %d", layer, variant, k), singles(m), singles(straight[k]), 1e-4)
+				near(t, fmt.Sprintf("%s, %s, item %d", layer, variant, k), singles(m), singles(straight[k]),
+					1e-4)
 			}
 		}
 	}
@@ -84,13 +88,16 @@ func TestGuidedPathIsComplete(t *testing.T) {
 	}
 	for _, distance := range []float64{0, 0.1, 1} {
 		for name, w := range map[string]walker{
-			"float64": newGuided[float64](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance}, from, to),
-			"float32": newGuided[float32](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance}, from, to),
+			"float64": newGuided[float64](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance},
+				from, to),
+			"float32": newGuided[float32](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance},
+				from, to),
 		} {
 			x := make([]float32, 4)
 			for k := range 3000 {
 				w.where(x)
-				w.walk(k, []float32{x[1], x[0] + 2*x[1]*x[3], float32(2 * math.Cos(float64(2*x[2]))), x[1] * x[1]})
+				w.walk(k, []float32{x[1], x[0] + 2*x[1]*x[3], float32(2 * math.Cos(float64(2*x[2]))),
+					x[1] * x[1]})
 			}
 			w.where(x)
 			if got, want := sum(w.gathered()), value(to)-value(from); !(math.Abs(got-want) <= 0.02) {
@@ -115,7 +122,8 @@ func TestGuidedPathIsSlow(t *testing.T) {
 		for i := range from {
 			from[i], to[i] = float32(r.IntN(4)), float32(r.IntN(4))
 		}
-		p := GuidedIGParams{Steps: 1 + r.IntN(6), Fraction: float64(r.IntN(5)) / 4, MaxDistance: []float64{0, 0.05, 0.3, 1}[r.IntN(4)]}
+		p := GuidedIGParams{Steps: 1 + r.IntN(6), Fraction: float64(r.IntN(5)) / 4,
+			MaxDistance: []float64{0, 0.05, 0.3, 1}[r.IntN(4)]}
 		fast := newGuided[float64](p, from, to)
 		slow, gathered := doubles(from), make([]float64, n)
 		for k := range p.Steps {
@@ -127,7 +135,8 @@ func TestGuidedPathIsSlow(t *testing.T) {
 			slowStep(p, k, doubles(from), doubles(to), slow, doubles(gradient), gathered)
 			for i := range slow {
 				if !(math.Abs(slow[i]-fast.x[i]) <= 1e-12) || !(math.Abs(gathered[i]-fast.sum[i]) <= 1e-12) {
-					t.Fatalf("%+v, step %d: at %v with %v, want %v with %v", p, k, fast.x, fast.sum, slow, gathered)
+					t.Fatalf("%+v, step %d: at %v with %v, want %v with %v", p, k, fast.x, fast.sum, slow,
+						gathered)
 				}
 			}
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 // behind returns an official net whose logits go through what end emits, which returns the output.
-func behind(t *testing.T, name string, end func(f *onnx.Fragment, m *onnx.Model, logits string) string) stages.Data {
+func behind(t *testing.T, name string,
+	end func(f *onnx.Fragment, m *onnx.Model, logits string) string) stages.Data {
 	t.Helper()
 	m, err := onnx.ReadFile(modeltest.OfficialPath(t, name))
 	if err != nil {
@@ -33,15 +34,21 @@ func TestHeads(t *testing.T) {
 	x := a["x"].Float32s()[:3*32*32]
 	axis := onnx.Attr{Name: "axis", Value: 1}
 	for name, end := range map[string]func(f *onnx.Fragment, m *onnx.Model, z string) string{
-		"LogSoftmax": func(f *onnx.Fragment, _ *onnx.Model, z string) string { return f.Op("LogSoftmax", []string{z}, axis) },
+		"LogSoftmax": func(f *onnx.Fragment, _ *onnx.Model, z string) string {
+			return f.Op("LogSoftmax", []string{z}, axis)
+		},
 		"Softmax, Log": func(f *onnx.Fragment, _ *onnx.Model, z string) string {
 			return f.Op("Log", []string{f.Op("Softmax", []string{z}, axis)})
 		},
-		"Sigmoid": func(f *onnx.Fragment, _ *onnx.Model, z string) string { return f.Op("Sigmoid", []string{z}) },
+		"Sigmoid": func(f *onnx.Fragment, _ *onnx.Model, z string) string {
+			return f.Op("Sigmoid", []string{z})
+		},
 		"Softmax, quantised": func(f *onnx.Fragment, m *onnx.Model, z string) string {
-			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{0}})
+			m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, &onnxpb.TensorProto{Name: "zero",
+				DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{0}})
 			step := f.Floats("step", []float32{1. / 255})
-			return f.Op("DequantizeLinear", []string{f.Op("QuantizeLinear", []string{f.Op("Softmax", []string{z}, axis), step, "zero"}), step, "zero"})
+			return f.Op("DequantizeLinear", []string{f.Op("QuantizeLinear",
+				[]string{f.Op("Softmax", []string{z}, axis), step, "zero"}), step, "zero"})
 		},
 	} {
 		bare, found := modeltest.Official(t, "smallcnn", 0), behind(t, "smallcnn", end)
@@ -57,7 +64,8 @@ func TestHeads(t *testing.T) {
 			{"abslrp", AbsLRP, AbsLRP.NewParams()},
 		} {
 			of := func(net stages.Data) []float32 {
-				return tensor(t, stagetest.Run(t, m.stage, m.params, officialImage(net, x, 3)).Payloads["maps"][0])
+				return tensor(t, stagetest.Run(t, m.stage, m.params,
+					officialImage(net, x, 3)).Payloads["maps"][0])
 			}
 			apart(t, name+": "+m.name, of(found), of(bare), 1e-5)
 		}
@@ -72,7 +80,8 @@ func TestOneOutput(t *testing.T) {
 	x := a["x"].Float32s()[:3*32*32]
 	of := func(gain float32, stage stages.Stage, params any, port string) []float32 {
 		net := behind(t, "smallcnn", func(f *onnx.Fragment, _ *onnx.Model, z string) string {
-			first := f.Op("Gather", []string{z, f.Ints("first", []int64{0}, 1)}, onnx.Attr{Name: "axis", Value: 1})
+			first := f.Op("Gather", []string{z, f.Ints("first", []int64{0}, 1)},
+				onnx.Attr{Name: "axis", Value: 1})
 			return f.Op("Sigmoid", []string{f.Op("Mul", []string{first, f.Floats("gain", []float32{gain})})})
 		})
 		in := officialImage(net, x, 0)
@@ -90,7 +99,8 @@ func TestOneOutput(t *testing.T) {
 	}
 	one := of(1, Saliency, Saliency.NewParams(), "maps")
 	for _, gain := range []float32{-1000, -1, 10, 1000} {
-		apart(t, "saliency", of(gain, Saliency, Saliency.NewParams(), "maps"), scaled(one, math.Abs(float64(gain))), 1e-5)
+		apart(t, "saliency", of(gain, Saliency, Saliency.NewParams(), "maps"),
+			scaled(one, math.Abs(float64(gain))), 1e-5)
 		sum := 0.0
 		for _, v := range of(gain, AbsLRP, AbsLRP.NewParams(), "maps") {
 			sum += math.Abs(float64(v))
@@ -103,6 +113,7 @@ func TestOneOutput(t *testing.T) {
 	probability.Output = "probability"
 	for _, gain := range []float32{-1, 1, 10} {
 		p := float64(of(gain, modeltest.Predict, nil, "probability")[0])
-		apart(t, "the probability's slope", of(gain, Saliency, probability, "maps"), scaled(one, math.Abs(float64(gain))*p*(1-p)), 1e-4)
+		apart(t, "the probability's slope", of(gain, Saliency, probability, "maps"),
+			scaled(one, math.Abs(float64(gain))*p*(1-p)), 1e-4)
 	}
 }

@@ -21,8 +21,9 @@ explanations of convolutional neural networks", 2020.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "sign and range", Default: "relu: true",
-		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is positive and stretches each map to [0,1]",
-		Golden:  "cam",
+		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is " +
+			"positive and stretches each map to [0,1]",
+		Golden: "cam",
 	}},
 	Defaults: HiResCAMParams{cams()},
 })

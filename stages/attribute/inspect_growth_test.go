@@ -27,7 +27,8 @@ var links = []func(f *onnx.Fragment, v, before string) string{
 		return f.Op("Relu", []string{f.Op("Conv", []string{v, "kernel"})})
 	},
 	func(f *onnx.Fragment, v, _ string) string {
-		return f.Op("Conv", []string{f.Op("Concat", []string{f.Op("Relu", []string{v}), f.Op("Sigmoid", []string{v})}, onnx.Attr{Name: "axis", Value: 1}), "join"})
+		return f.Op("Conv", []string{f.Op("Concat", []string{f.Op("Relu", []string{v}),
+			f.Op("Sigmoid", []string{v})}, onnx.Attr{Name: "axis", Value: 1}), "join"})
 	},
 	func(f *onnx.Fragment, v, _ string) string {
 		return f.Op("MaxPool", []string{v}, onnx.Attr{Name: "kernel_shape", Value: []int64{1, 1}})
@@ -37,7 +38,9 @@ var links = []func(f *onnx.Fragment, v, before string) string{
 	},
 	func(f *onnx.Fragment, v, _ string) string {
 		a := f.Op("Transpose", []string{v}, onnx.Attr{Name: "perm", Value: []int64{0, 1, 3, 2}})
-		return f.Op("Conv", []string{f.Op("Concat", []string{a, f.Op("Transpose", []string{v}, onnx.Attr{Name: "perm", Value: []int64{0, 1, 3, 2}})}, onnx.Attr{Name: "axis", Value: 1}), "join"})
+		return f.Op("Conv", []string{f.Op("Concat", []string{a, f.Op("Transpose", []string{v},
+			onnx.Attr{Name: "perm",
+				Value: []int64{0, 1, 3, 2}})}, onnx.Attr{Name: "axis", Value: 1}), "join"})
 	},
 	func(f *onnx.Fragment, v, _ string) string {
 		a := f.Op("Transpose", []string{v}, onnx.Attr{Name: "perm", Value: []int64{0, 1, 3, 2}})
@@ -48,7 +51,8 @@ var links = []func(f *onnx.Fragment, v, before string) string{
 		return f.Op("Add", []string{v, f.Op("Relu", []string{"x"})})
 	},
 	func(f *onnx.Fragment, v, _ string) string {
-		return f.Op("Relu", []string{f.Op("BatchNormalization", []string{v, "three", "three", "three", "three"})})
+		return f.Op("Relu", []string{f.Op("BatchNormalization", []string{v, "three", "three", "three",
+			"three"})})
 	},
 	func(f *onnx.Fragment, v, _ string) string {
 		a := f.Op("Softmax", []string{f.Op("MatMul", []string{v, v})})
@@ -59,13 +63,17 @@ var links = []func(f *onnx.Fragment, v, before string) string{
 // chained writes a net of n links, the pattern's again and again, between the images and a linear layer.
 func chained(t testing.TB, pattern []byte, n int) string {
 	g := &onnxpb.GraphProto{Name: "chain"}
-	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}}}
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: g,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}}}
 	mix := []float32{1, .1, .2, .3, 1, .1, .2, .3, 1, 1, .1, .2, .3, 1, .1, .2, .3, 1}
 	g.Initializer = append(g.Initializer,
-		onnx.FloatTensor("half", []float32{0.5}, 1), onnx.FloatTensor("three", []float32{1, 2, 3}, 3), onnx.FloatTensor("scale", []float32{1, 1, 1, 1}, 4),
+		onnx.FloatTensor("half", []float32{0.5}, 1), onnx.FloatTensor("three", []float32{1, 2, 3},
+			3), onnx.FloatTensor("scale", []float32{1, 1, 1, 1}, 4),
 		onnx.IntTensor("one", []int{1}, 1), onnx.IntTensor("four", []int{4}, 1),
-		onnx.FloatTensor("kernel", mix[:9], 3, 3, 1, 1), onnx.FloatTensor("join", mix, 3, 6, 1, 1), onnx.FloatTensor("weights", make([]float32, 48*2), 48, 2))
-	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 4, 4}, Known: true})
+		onnx.FloatTensor("kernel", mix[:9], 3, 3, 1, 1), onnx.FloatTensor("join", mix, 3, 6, 1,
+			1), onnx.FloatTensor("weights", make([]float32, 48*2), 48, 2))
+	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 4, 4},
+		Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT})
 	f := m.Fragment()
 	before, v := "x", "x"

@@ -19,7 +19,8 @@ type IntegratedGradientsParams struct {
 // Validate refuses rules that need more steps.
 func (p IntegratedGradientsParams) Validate() error {
 	if p.Steps == 1 && (p.Rule == "trapezoid" || p.Rule == "captum-trapezoid") {
-		return stages.BadField("steps", "steps: rule %s samples both ends of the path, which 1 step can't", p.Rule)
+		return stages.BadField("steps", "steps: rule %s samples both ends of the path, which 1 step can't",
+			p.Rule)
 	}
 	return p.Tapped.Validate()
 }
@@ -37,10 +38,13 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "quadrature", Default: "rule: gauss-legendre",
-		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to (n−1)/n (captum-trapezoid); the code of MAS and of PAIR averages samples that include both ends (linspace-mean)",
-		Golden:  "captum, ig_family",
+		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to " +
+			"(n−1)/n (captum-trapezoid); the code of MAS and of PAIR averages samples that include both " +
+			"ends (linspace-mean)",
+		Golden: "captum, ig_family",
 	}},
-	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre", Baseline: "zero"},
+	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre",
+		Baseline: "zero"},
 })
 
 func (p IntegratedGradientsParams) check(wired func(string) bool) error {
@@ -95,7 +99,8 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 
 // integral returns the weighted sum of the derivatives at places of the path from one value of a layer to
 // another, times what lies between these.
-func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at, weights []float64) ([]float64, error) {
+func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at,
+	weights []float64) ([]float64, error) {
 	path.Set(t, from, to, image)
 	for k := 0; k < len(at); k += path.Batch {
 		last := min(k+path.Batch, len(at))

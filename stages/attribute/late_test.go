@@ -14,7 +14,8 @@ import (
 
 // convolved returns a net of convolutions with strides, each followed by what is put behind it, of images of
 // 16×64 pixels.
-func convolved(t *testing.T, strides [][]int64, behind func(i int, x string) []*onnxpb.NodeProto) stages.Data {
+func convolved(t *testing.T, strides [][]int64,
+	behind func(i int, x string) []*onnxpb.NodeProto) stages.Data {
 	t.Helper()
 	w := make([]float32, 3*3*9)
 	for i := range w {
@@ -22,17 +23,21 @@ func convolved(t *testing.T, strides [][]int64, behind func(i int, x string) []*
 	}
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}},
-		Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("w", w, 3, 3, 3, 3)}},
+		Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("w", w, 3, 3,
+			3, 3)}},
 	}}
 	g := m.Proto.Graph
 	x := "x"
 	for i, s := range strides {
-		c := onnx.NewNode("", "Conv", []string{x, "w"}, []string{x + "c"}, onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}}, onnx.Attr{Name: "strides", Value: s})
+		c := onnx.NewNode("", "Conv", []string{x, "w"}, []string{x + "c"},
+			onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}}, onnx.Attr{Name: "strides", Value: s})
 		g.Node = append(append(g.Node, c), behind(i, x+"c")...)
 		x = g.Node[len(g.Node)-1].Output[0]
 	}
-	g.Node = append(g.Node, onnx.NewNode("", "GlobalAveragePool", []string{x}, []string{"m"}), onnx.NewNode("", "Flatten", []string{"m"}, []string{"logits"}))
-	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 16, 64}, Known: true})
+	g.Node = append(g.Node, onnx.NewNode("", "GlobalAveragePool", []string{x}, []string{"m"}),
+		onnx.NewNode("", "Flatten", []string{"m"}, []string{"logits"}))
+	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 16, 64},
+		Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT})
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 }
@@ -65,7 +70,8 @@ func TestFinalLayer(t *testing.T) {
 		net := convolved(t, tt.strides, tt.behind)
 		image := stages.NewTensor(make([]uint8, 3*16*64), 3, 16, 64).Encode()
 		r := stagetest.Run(t, GradCAM, p, map[string][]stages.Data{
-			"model": {net}, "images": {stagetest.Items(nil, image)}, "targets": {stagetest.Items(nil, stages.NewTensor([]int64{0}, 1).Encode())},
+			"model": {net}, "images": {stagetest.Items(nil, image)}, "targets": {stagetest.Items(nil,
+				stages.NewTensor([]int64{0}, 1).Encode())},
 		})
 		said := strings.Join(r.Warnings, "; ")
 		m, err := stages.DecodeTensor(r.Payloads["maps"][0])

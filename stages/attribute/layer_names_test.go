@@ -31,7 +31,8 @@ func TestLayerNames(t *testing.T) {
 			softmax = v
 		}
 	}
-	if _, err := m.Layer(t.Context(), stagetest.NewSlot(), softmax); err == nil || !strings.Contains(err.Error(), "attention of tokens to tokens") {
+	if _, err := m.Layer(t.Context(), stagetest.NewSlot(), softmax); err == nil ||
+		!strings.Contains(err.Error(), "attention of tokens to tokens") {
 		t.Errorf("layer %q: %v", softmax, err)
 	}
 }

@@ -20,7 +20,8 @@ type layerValue struct {
 }
 
 // values calls use with the layer's value for every item.
-func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net, use func(at layerValue) error) error {
+func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
+	use func(at layerValue) error) error {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
 		return err
@@ -84,7 +85,8 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 }
 
 // answers returns the explained number at places of a line, which is set.
-func (p Tapped) answers(ctx context.Context, n *program.Net, line program.Line, at []float64, t program.Target) ([]float64, error) {
+func (p Tapped) answers(ctx context.Context, n *program.Net, line program.Line, at []float64,
+	t program.Target) ([]float64, error) {
 	responses := make([]float64, 0, len(at))
 	for some := range slices.Chunk(at, line.Batch) {
 		if err := line.Run(ctx, some); err != nil {

@@ -70,7 +70,8 @@ func TestMapsOfLayersSize(t *testing.T) {
 		if len(small) != 8*8 {
 			t.Fatalf("%d values", len(small))
 		}
-		near(t, fmt.Sprintf("item %d", i), singles(resized(small, 8, 8, 32, 32, "bilinear")), singles(large[i]), 1e-6)
+		near(t, fmt.Sprintf("item %d", i), singles(resized(small, 8, 8, 32, 32, "bilinear")),
+			singles(large[i]), 1e-6)
 	}
 }
 
@@ -86,7 +87,8 @@ func TestHiResCAMIsComplete(t *testing.T) {
 	for i, fall := range mapsOf(t, Occlusion, zero, in) {
 		for name, m := range map[string][]float64{"HiResCAM": whole[i], "Grad-CAM": mean[i]} {
 			if !(math.Abs(sum(m)-fall[0]) <= 1e-5*math.Abs(fall[0])) {
-				t.Errorf("item %d: %s sums to %v, the answer falls by %v without the layer", i, name, sum(m), fall[0])
+				t.Errorf("item %d: %s sums to %v, the answer falls by %v without the layer", i, name, sum(m),
+					fall[0])
 			}
 		}
 	}
@@ -114,7 +116,8 @@ func TestPlanes(t *testing.T) {
 // the maps that don't; methods that see places alone have one channel.
 func TestChannelsOfLayers(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-	for name, channels := range map[string]int{"input-x-gradient": 16, "integrated-gradients": 16, "occlusion": 1, "hires-cam": 1} {
+	for name, channels := range map[string]int{"input-x-gradient": 16, "integrated-gradients": 16,
+		"occlusion": 1, "hires-cam": 1} {
 		of := func(reduce metric.Reduction) []stages.Tensor {
 			m := atLayers("final")[name]
 			switch p := m.params.(type) {

@@ -31,8 +31,10 @@ code of MAS computes it.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "division and cut", Default: "official",
-		Differs: "the paper integrates, which would divide by all steps rather than by those that count, and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, a single derivative counts, that at the baseline",
-		Golden:  "ig_family",
+		Differs: "the paper integrates, which would divide by all steps rather than by those that count, " +
+			"and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, " +
+			"a single derivative counts, that at the baseline",
+		Golden: "ig_family",
 	}},
 	Defaults: LeftIGParams{Tapped: tapped(), Steps: 50, Alpha: 0.9, Baseline: "zero"},
 })

@@ -19,7 +19,8 @@ type LRPAlphaBetaParams struct {
 // Validate refuses what [Tapped] refuses, and weights that don't keep the sum of relevance.
 func (p LRPAlphaBetaParams) Validate() error {
 	if math.Abs(p.Alpha-p.Beta-1) > 1e-9 {
-		return stages.BadField("beta", "alpha − beta is %g and not 1, so that the sum of relevance would change from layer to layer", p.Alpha-p.Beta)
+		return stages.BadField("beta", "alpha − beta is %g and not 1, so that the sum of relevance would "+
+			"change from layer to layer", p.Alpha-p.Beta)
 	}
 	return p.Tapped.Validate()
 }
@@ -35,16 +36,19 @@ PLOS ONE 2015, equation 60.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "biases", Default: "bias: true",
-		Differs: "Zennit leaves the part of a bias with the sum's sign a share of it; papers give it nothing (bias: false)",
-		Golden:  "zennit_lrp",
+		Differs: "Zennit leaves the part of a bias with the sum's sign a share of it; papers give it " +
+			"nothing (bias: false)",
+		Golden: "zennit_lrp",
 	}, {
 		Item: "signs of data", Default: "x⁺w⁺ and x⁻w⁻ share together",
-		Differs: "the code of RAP has them share apart, which gives twice as much where both occur: behind Relus they never do, and first layers have the zB-rule there (first: image-box, bias: false)",
-		Golden:  "rap",
+		Differs: "the code of RAP has them share apart, which gives twice as much where both occur: behind " +
+			"Relus they never do, and first layers have the zB-rule there (first: image-box, bias: false)",
+		Golden: "rap",
 	}},
 	Defaults: LRPAlphaBetaParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Alpha: 2, Beta: 1},
 })
 
 func (p LRPAlphaBetaParams) propagation(n *program.Net) propagation {
-	return p.oneRule(n, p.FirstLayer, relevance.AlphaBeta(float32(p.Alpha), float32(p.Beta), float32(p.Stabiliser)))
+	return p.oneRule(n, p.FirstLayer, relevance.AlphaBeta(float32(p.Alpha), float32(p.Beta),
+		float32(p.Stabiliser)))
 }

@@ -27,10 +27,12 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
-		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule along the depth, and take ε relative to the mean activation",
-		Golden:  "zennit_lrp",
+		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule " +
+			"along the depth, and take ε relative to the mean activation",
+		Golden: "zennit_lrp",
 	}},
-	Defaults: LRPCompositeParams{Relevant: relevant(), Preset: "epsilon-plus-flat", Epsilon: 1e-6, Gamma: 0.25},
+	Defaults: LRPCompositeParams{Relevant: relevant(), Preset: "epsilon-plus-flat", Epsilon: 1e-6,
+		Gamma: 0.25},
 })
 
 func (p LRPCompositeParams) propagation(n *program.Net) propagation {

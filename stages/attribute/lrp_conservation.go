@@ -108,8 +108,8 @@ func accountsTable(sums []program.Account, images int) stages.Table {
 	return t
 }
 
-// A belonging finds what belongs to an image on the ports of a stage that sees whole sets: the item with its
-// id, or else the first one with its origin.
+// A belonging finds what belongs to an image on the ports of a stage that sees whole
+// sets: the item with its id, or else the first one with its origin.
 type belonging struct {
 	e     *stages.Env
 	ports []struct{ ids, origins map[string]int } // empty where nothing is wired
@@ -138,7 +138,8 @@ func belongings(e *stages.Env) (*belonging, error) {
 	return b, nil
 }
 
-// to returns the surroundings of one image as an itemwise stage of the same ports sees them.
+// to returns the surroundings of one image as an itemwise stage of the same ports sees
+// them.
 func (b *belonging) to(image stages.Item) (*stages.Env, error) {
 	one := *b.e
 	call := stages.Call{Item: image}

@@ -27,8 +27,9 @@ Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "ε", Default: "epsilon: 1e-6, stabiliser: 1e-6",
-		Differs: "Zennit's default is 1e-6, captum's 1e-9, for pools too (stabiliser: 1e-9); others take 0.25 times the mean activation",
-		Golden:  "zennit_lrp, captum",
+		Differs: "Zennit's default is 1e-6, captum's 1e-9, for pools too (stabiliser: 1e-9); others take " +
+			"0.25 times the mean activation",
+		Golden: "zennit_lrp, captum",
 	}, {
 		Item: "start", Default: "start: logit",
 		Differs: "captum starts with the logit, Zennit with 1 unless told otherwise (start: one-hot)",

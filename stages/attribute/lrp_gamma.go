@@ -25,8 +25,9 @@ with the signs of Zennit for data and outputs below 0.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "signs", Default: "those of Zennit",
-		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either sign; Zennit distinguishes the signs of data and outputs, as here",
-		Golden:  "zennit_lrp",
+		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either " +
+			"sign; Zennit distinguishes the signs of data and outputs, as here",
+		Golden: "zennit_lrp",
 	}},
 	Defaults: LRPGammaParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Gamma: 0.25},
 })

@@ -102,7 +102,8 @@ func TestOfficialLRP(t *testing.T) {
 				t.Fatalf("%s has no %s", file, key)
 			}
 			seen[key] = true
-			closeTo(t, file+" "+key, maps(t, s, params, m, x, []int{3, 32, 32}, target), a[key].Float32s(), tolerance)
+			closeTo(t, file+" "+key, maps(t, s, params, m, x, []int{3, 32, 32}, target), a[key].Float32s(),
+				tolerance)
 		}
 		for rule, r := range zennitRules("one-hot") {
 			run(rule+"__onehot", r.stage, r.params, relevance32)
@@ -116,12 +117,15 @@ func TestOfficialLRP(t *testing.T) {
 		} {
 			run("comp_"+key+"__onehot", LRPComposite, &LRPCompositeParams{r, preset, 1e-6, 0.25}, relevance32)
 		}
-		run("comp_GuidedBackprop__onehot", GuidedBackprop, &GuidedBackpropParams{unreduced(), false}, relevance32)
+		run("comp_GuidedBackprop__onehot", GuidedBackprop, &GuidedBackpropParams{unreduced(), false},
+			relevance32)
 		run("comp_DeconvNet__onehot", Deconvolution, &DeconvolutionParams{unreduced()}, relevance32)
 		for rule, p := range map[string]CLRPParams{
-			"eps1e6": {r, NamedRules{same, "epsilon"}, "", false}, "a1b0": {r, NamedRules{same, "z-plus"}, "", false}, "zplus_nobias": {withoutBias(r), NamedRules{same, "z-plus"}, "", false},
+			"eps1e6": {r, NamedRules{same, "epsilon"}, "", false}, "a1b0": {r, NamedRules{same, "z-plus"}, "",
+				false}, "zplus_nobias": {withoutBias(r), NamedRules{same, "z-plus"}, "", false},
 		} {
-			for key, variant := range map[string]string{"contrast_1_minus_invN": "abslrp", "contrast_1_minus_invNm1": "paper"} {
+			for key, variant := range map[string]string{"contrast_1_minus_invN": "abslrp",
+				"contrast_1_minus_invNm1": "paper"} {
 				p := p
 				p.Variant = variant
 				run(rule+"__"+key, CLRP, &p, contrast32)
@@ -140,7 +144,8 @@ func TestOfficialLRP(t *testing.T) {
 		}
 		// The zB-rule knows the pixels of ImageNet.
 		m, x = imagenetModel(t, net, x)
-		run("comp_EpsilonGammaBox__onehot", LRPComposite, &LRPCompositeParams{r, "epsilon-gamma-box", 1e-6, 0.25}, relevance32)
+		run("comp_EpsilonGammaBox__onehot", LRPComposite, &LRPCompositeParams{r, "epsilon-gamma-box", 1e-6,
+			0.25}, relevance32)
 		seen["x"], seen["logits"], seen["target"], seen["zbox_low"], seen["zbox_high"] = true, true, true, true, true
 		for key := range a {
 			if !seen[key] && key[:2] != "R_" {
@@ -167,7 +172,8 @@ func TestOfficialCaptumLRP(t *testing.T) {
 				"lrp_captum_a1b0": {LRPZPlus, &LRPZPlusParams{r, same, "captum"}},
 			} {
 				key := prefix + "_" + key
-				result := stagetest.Run(t, method.stage, method.params, officialImage(m, a["x"].Float32s(), a[target].Int64s()[0]))
+				result := stagetest.Run(t, method.stage, method.params,
+					officialImage(m, a["x"].Float32s(), a[target].Int64s()[0]))
 				tolerance := relevance32
 				if method.stage.Name == LRPZPlus.Name {
 					tolerance = captum32
@@ -176,7 +182,8 @@ func TestOfficialCaptumLRP(t *testing.T) {
 				if delta, ok := a[key+"_delta"]; ok {
 					logit := float64(a["logits"].Float32s()[a[target].Int64s()[0]])
 					got := (1 - scalar(t, result.Payloads["conservation"][0])) * logit
-					if want := float64(delta.Float32s()[0]); !(math.Abs(got-want) <= 1e-4*math.Max(1, math.Abs(logit))) {
+					if want := float64(delta.Float32s()[0]); !(math.Abs(got-want) <= 1e-4*math.Max(1,
+						math.Abs(logit))) {
 						t.Errorf("%s %s: %v is lost, want %v", file, key, got, want)
 					}
 				}

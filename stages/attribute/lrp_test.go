@@ -70,8 +70,10 @@ func TestRelevanceAtLayers(t *testing.T) {
 				"crap":      {CRAP, &CRAPParams{RAPParams{r.Tapped, "paper"}, "single-pass"}},
 			} {
 				for i, m := range mapsOf(t, m.stage, m.params, in) {
-					if least, most := slices.Min(m), slices.Max(m); len(m) != 32*32 || !(least < most) || math.IsInf(least, 0) || math.IsInf(most, 0) {
-						t.Errorf("%s: %s at %s, item %d: %d values from %v to %v", net, name, layer, i, len(m), least, most)
+					if least, most := slices.Min(m), slices.Max(m); len(m) != 32*32 || !(least < most) ||
+						math.IsInf(least, 0) || math.IsInf(most, 0) {
+						t.Errorf("%s: %s at %s, item %d: %d values from %v to %v", net, name, layer, i,
+							len(m), least, most)
 					}
 				}
 			}
@@ -84,9 +86,10 @@ func TestRelevanceRefuses(t *testing.T) {
 	probability.Output = "probability"
 	difference.Target = "3-2"
 	for want, p := range map[string]interface{ Validate() error }{
-		"alpha − beta":        LRPAlphaBetaParams{Relevant: relevant(), Alpha: 2, Beta: 2},
-		"output: a probab":    CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
-		"rule for first":      CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"}, "epsilon-plus-flat"}},
+		"alpha − beta":     LRPAlphaBetaParams{Relevant: relevant(), Alpha: 2, Beta: 2},
+		"output: a probab": CLRPParams{Relevant: probability, NamedRules: NamedRules{Rules: "z-plus"}},
+		"rule for first": CLRPParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"box"},
+			"epsilon-plus-flat"}},
 		"starts at the class": RAPParams{Tapped: probability.Tapped},
 		"target: 3-2":         CLRPParams{Relevant: difference, NamedRules: NamedRules{Rules: "z-plus"}},
 		"3-2 is a difference": CRAPParams{RAPParams: RAPParams{Tapped: difference.Tapped}},
@@ -98,7 +101,8 @@ func TestRelevanceRefuses(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	compared := program.Target{Class: 3, Minus: 2}.Payload()
 	in["targets"] = []stages.Data{stagetest.Items(nil, compared, compared)}
-	if _, err := stagetest.Try(CLRP, nil, in); err == nil || !strings.Contains(err.Error(), "difference of classes") {
+	if _, err := stagetest.Try(CLRP, nil, in); err == nil || !strings.Contains(err.Error(),
+		"difference of classes") {
 		t.Errorf("%v", err)
 	}
 }
@@ -134,11 +138,13 @@ func TestRelevanceLost(t *testing.T) {
 			t.Errorf("%s: warnings %q", net, r.Warnings)
 		}
 		p.Epsilon = 1000
-		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "relevance is not conserved") {
+		if r := stagetest.Run(t, LRPEpsilon, p, in); len(r.Warnings) != 2 ||
+			!strings.Contains(r.Warnings[0], "relevance is not conserved") {
 			t.Errorf("%s: warnings %q", net, r.Warnings)
 		}
 	}
-	for share, want := range map[float64]bool{1: false, -0.1: false, 10: false, math.NaN(): false, 0.05: true, 0: true, -147: true, math.Inf(1): true} {
+	for share, want := range map[float64]bool{1: false, -0.1: false, 10: false, math.NaN(): false, 0.05: true,
+		0: true, -147: true, math.Inf(1): true} {
 		if lost(share) != want {
 			t.Errorf("a share of %v is lost: %t", share, !want)
 		}

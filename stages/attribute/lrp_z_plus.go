@@ -26,8 +26,10 @@ al., PLOS ONE 2015, equation 60.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "what is positive", Default: "variant: paper, bias: true",
-		Differs: "Zennit leaves the positive part of a bias its share (bias: true), papers give it nothing (bias: false); captum's Alpha1_Beta0_Rule clamps weights only, so that negative data add negative shares, and leaves the whole bias its share (variant: captum, stabiliser: 1e-9)",
-		Golden:  "zennit_lrp, captum",
+		Differs: "Zennit leaves the positive part of a bias its share (bias: true), papers give it nothing " +
+			"(bias: false); captum's Alpha1_Beta0_Rule clamps weights only, so that negative data add " +
+			"negative shares, and leaves the whole bias its share (variant: captum, stabiliser: 1e-9)",
+		Golden: "zennit_lrp, captum",
 	}},
 	Defaults: LRPZPlusParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Variant: "paper"},
 })

@@ -52,7 +52,7 @@ func TestOcclusionCombines(t *testing.T) {
 		"paper":    {3, 3.5, 4},
 		"official": {1.5, 3.5, 2},
 	} {
-		got := OcclusionParams{Variant: variant}.combine(windows, 10, responses, 1, 3)
+		got := OcclusionParams{Variant: variant}.meanFall(windows, 10, responses, 1, 3)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", variant, d)
 		}
@@ -160,7 +160,8 @@ func TestWholeWindow(t *testing.T) {
 		{"5", func(int) int { return 5 }},
 	} {
 		for _, output := range []string{"logit", "probability"} {
-			p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(32), Stride: picture.Square(32), Baseline: "black"}
+			p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(32),
+				Stride: picture.Square(32), Baseline: "black"}
 			p.Target, p.Output = tt.target, output
 			for i, m := range mapsOf(t, Occlusion, p, in) {
 				target := program.Target{Class: tt.class(i), Minus: -1}
@@ -214,14 +215,16 @@ func TestCommonRefuses(t *testing.T) {
 		t.Error("labels may be missing")
 	}
 	wired := func(string) bool { return true }
-	for target, want := range map[string]bool{"predicted": true, "label": true, "7": true, "7-3": true, "predicted:2": false, "predicted-7": false} {
+	for target, want := range map[string]bool{"predicted": true, "label": true, "7": true, "7-3": true,
+		"predicted:2": false, "predicted-7": false} {
 		p.Target = target
 		if err := RISE.Check(p, wired); (err == nil) != want {
 			t.Errorf("target %s beside wired targets: error %v", target, err)
 		}
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-	for target, want := range map[string]string{"10": "class 10 is not one of the model's 10", "predicted": "nothing on port targets"} {
+	for target, want := range map[string]string{"10": "class 10 is not one of the model's 10",
+		"predicted": "nothing on port targets"} {
 		p := Occlusion.NewParams().(*OcclusionParams)
 		p.Target = target
 		delete(in, "targets")

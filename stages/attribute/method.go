@@ -9,9 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// The functions below declare the stages of methods: a method's file states what is its own, they add what
-// methods of its kind have in common, which is ports, relation, device, the check of the target and the
-// loading of the model.
+// The functions below declare the stages of methods: a method's file states what is its own, they add what methods of
+// its kind have in common, which is ports, relation, device, the check of the target and the loading of the model.
 
 // checked are parameters that may not fit the wired ports.
 type checked interface {
@@ -30,8 +29,8 @@ func method[P methodParams](d stages.Def[P]) stages.Stage {
 	return explaining(d)
 }
 
-// backwardMethod declares a method whose map is made of the results of backward passes, which may share a
-// forward pass with those of other methods.
+// backwardMethod declares a method whose map is made of the results of backward passes, which may share a forward pass
+// with those of other methods.
 func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
 	d.Together = oneWayForward
 	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return backward(ctx, e, p) }
@@ -45,8 +44,8 @@ func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	return explaining(d)
 }
 
-// conservingMethod declares a method that propagates relevance by rules that keep its sum, but for what
-// biases and stabilisers take: a further port tells how much of it arrives.
+// conservingMethod declares a method that propagates relevance by rules that keep its sum, but for what biases and
+// stabilisers take: a further port tells how much of it arrives.
 func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "conservation", Type: stages.Scores,
@@ -59,9 +58,9 @@ func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	return propagationMethod(d)
 }
 
-// comparisonMethod declares a method that compares images with baselines: the values of a map sum to the
-// difference of the two responses, and a further port tells how far they are from it. what names the baseline
-// and tolerance is the port's for an item.
+// comparisonMethod declares a method that compares images with baselines: the values of a map sum to the difference of
+// the two responses, and a further port tells how far they are from it. what names the baseline and tolerance is the
+// port's for an item.
 func comparisonMethod[P interface {
 	methodParams
 	unit() string // of the explained number
@@ -93,8 +92,8 @@ func explaining[P checked](d stages.Def[P]) stages.Stage {
 	return itemwise(d)
 }
 
-// classFreeMethod declares a method whose map is the same for all classes. It has the ports of those that
-// explain one, so that both can be members of one axis.
+// classFreeMethod declares a method whose map is the same for all classes. It has the ports of those that explain one,
+// so that both can be members of one axis.
 func classFreeMethod[P interface {
 	run(ctx context.Context, e *stages.Env, n *program.Net) error
 }](d stages.Def[P]) stages.Stage {
@@ -117,8 +116,8 @@ func itemwise[P any](d stages.Def[P]) stages.Stage {
 	return program.Stage(d)
 }
 
-// modelFreeMethod declares a method that doesn't read the model. It has the ports of those that do, so that
-// both can be members of one axis. run calls make, which it may prepare first, through mapImages.
+// modelFreeMethod declares a method that doesn't read the model. It has the ports of those that do, so that both can be
+// members of one axis. run calls make, which it may prepare first, through mapImages.
 func modelFreeMethod[P any](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Outputs = stages.Each, outputs()
 	d.Inputs = []stages.Port{

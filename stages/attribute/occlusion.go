@@ -29,7 +29,8 @@ func (p OcclusionParams) Validate() error {
 		return stages.BadField("stride", "stride is none: windows need a distance down and across")
 	}
 	if p.Stride.H > p.Window.H || p.Stride.W > p.Window.W {
-		return stages.BadField("stride", "stride %v is larger than window %v, so that pixels between windows would get no value", p.Stride, p.Window)
+		return stages.BadField("stride", "stride %v is larger than window %v, so that pixels between "+
+			"windows would get no value", p.Stride, p.Window)
 	}
 	return nil
 }
@@ -47,10 +48,12 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "weight and place of the windows", Default: "paper",
-		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before the image (even sizes) or centres them at multiples of the stride (odd sizes)",
-		Golden:  "gridpg_difull_dipart",
+		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before " +
+			"the image (even sizes) or centres them at multiples of the stride (odd sizes)",
+		Golden: "gridpg_difull_dipart",
 	}},
-	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8), Stride: picture.Square(4), Baseline: "zero"},
+	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8),
+		Stride: picture.Square(4), Baseline: "zero"},
 })
 
 // A window is a rectangle of hidden pixels: rows top ≤ y < bottom, columns left ≤ x < right.
@@ -89,7 +92,7 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 				responses = append(responses, p.response(n, m.Row(row), t))
 			}
 		}
-		p.putSeen(e, i, n, p.combine(windows, responses[0], responses[1:], m.height, m.width), m)
+		p.putSeen(e, i, n, p.meanFall(windows, responses[0], responses[1:], m.height, m.width), m)
 	}
 	return nil
 }
@@ -151,8 +154,9 @@ func placeOfficial(size, side, stride int) [][2]int {
 	return out
 }
 
-// combine makes a map of the responses to the windows.
-func (p OcclusionParams) combine(windows []window, whole float64, responses []float64, height, width int) []float64 {
+// meanFall makes a map of the responses to the windows.
+func (p OcclusionParams) meanFall(windows []window, whole float64, responses []float64, height,
+	width int) []float64 {
 	sum := make([]float64, height*width)
 	count := make([]float64, height*width)
 	for k, w := range windows {

@@ -22,7 +22,8 @@ func TestOcclusionOfRectangles(t *testing.T) {
 		{"paper", picture.Size{H: 40, W: 7}, picture.Square(7)},
 		{"official", picture.Size{H: 16, W: 15}, picture.Size{H: 8, W: 15}},
 	} {
-		p := &OcclusionParams{Tapped: tapped(), Variant: tt.variant, Window: tt.window, Stride: tt.stride, Baseline: "zero"}
+		p := &OcclusionParams{Tapped: tapped(), Variant: tt.variant, Window: tt.window, Stride: tt.stride,
+			Baseline: "zero"}
 		if err := p.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,8 @@ func TestOcclusionOfRectangles(t *testing.T) {
 					hidden := x.Float32s()
 					var covered []int
 					for k := range side * side {
-						if r, c := k/side, k%side; y <= r && r < y+tt.window.H && x0 <= c && c < x0+tt.window.W {
+						if r, c := k/side, k%side; y <= r && r < y+tt.window.H && x0 <= c &&
+							c < x0+tt.window.W {
 							covered = append(covered, k)
 							hidden[k], hidden[k+side*side], hidden[k+2*side*side] = 0, 0, 0
 						}
@@ -61,7 +63,8 @@ func TestOcclusionOfRectangles(t *testing.T) {
 					want /= count[k]
 				}
 				if !(math.Abs(v-want) <= 1e-5) {
-					t.Fatalf("%s, window %v, stride %v, image %d, pixel %d: %v, want %v", tt.variant, tt.window, tt.stride, i, k, v, want)
+					t.Fatalf("%s, window %v, stride %v, image %d, pixel %d: %v, want %v", tt.variant,
+						tt.window, tt.stride, i, k, v, want)
 				}
 			}
 		}

@@ -34,7 +34,8 @@ func TestOfficialLeftIG(t *testing.T) {
 		a := read(t, "ig_family", "lig_"+file+".npz")
 		net, x, target := file[:len(file)-len("_img4")], a["x"].Float32s(), a["target"].Int64s()[0]
 		p := &LeftIGParams{unreduced(), 50, 0.9, "zero"}
-		near(t, file, maps(t, LeftIG, p, modeltest.Official(t, net, 0), x, []int{3, 32, 32}, target), a["lig50_0p9"].Float32s(), gradient32)
+		near(t, file, maps(t, LeftIG, p, modeltest.Official(t, net, 0), x, []int{3, 32, 32}, target),
+			a["lig50_0p9"].Float32s(), gradient32)
 		responses := a["path_logits"].Float64s()
 		if got, want := p.cut(responses), a["cutoff_step"].Int64s()[0]; int64(got) != want {
 			t.Errorf("%s: %d steps count, want %d", file, got, want)
@@ -44,8 +45,10 @@ func TestOfficialLeftIG(t *testing.T) {
 			x[i] = (v + 1) / 2
 		}
 		p.Baseline = "black"
-		half := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", net+".onnx"), Preset: "half"})
-		near(t, file+" from −1", maps(t, LeftIG, p, half, x, []int{3, 32, 32}, target), a["lig50_0p9_base_m1"].Float32s(), gradient32)
+		half := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", net+".onnx"),
+			Preset: "half"})
+		near(t, file+" from −1", maps(t, LeftIG, p, half, x, []int{3, 32, 32}, target),
+			a["lig50_0p9_base_m1"].Float32s(), gradient32)
 	}
 }
 
@@ -73,7 +76,8 @@ func TestLeftIGCuts(t *testing.T) {
 func TestOfficialAGI(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "ig_family", file+".npz")
-		net := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", file[:len(file)-len("_img0")]+".onnx"), Preset: "imagenet"})
+		net := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models",
+			file[:len(file)-len("_img0")]+".onnx"), Preset: "imagenet"})
 		pixels, last := make([]uint8, 3*1024), a["agi_image_255"].Float32s()
 		for i, v := range last {
 			pixels[i%3*1024+i/3] = uint8(v)
@@ -81,7 +85,8 @@ func TestOfficialAGI(t *testing.T) {
 		in := officialImage(net, make([]float32, 3*1024), a["target"].Int64s()[0])
 		in["images"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(pixels, 3, 32, 32).Encode())}
 		for key, classes := range map[string]int{"agi_class0": 1, "agi_all": 10} {
-			p := &AGIParams{Common: probable().Common, Variant: "official", Classes: classes, Steps: 20, Step: 0.05}
+			p := &AGIParams{Common: probable().Common, Variant: "official", Classes: classes, Steps: 20,
+				Step: 0.05}
 			p.Reduce = "none"
 			got := tensor(t, stagetest.Run(t, AGI, p, in).Payloads["maps"][0])
 			near(t, file+" "+key, got, a[key].Float32s(), 1e-4)
@@ -151,7 +156,8 @@ func agiEnd(t *testing.T, p *AGIParams, e *stages.Env, i int) (before, after flo
 func TestOfficialVarGrad(t *testing.T) {
 	for _, file := range []string{"smallcnn_img0", "smallcnn_img2", "gapcnn_img1"} {
 		a := read(t, "captum", file+".npz")
-		e, err := stagetest.Env(&VarGrad, officialImage(modeltest.Official(t, file[:len(file)-len("_img0")], 0), a["x"].Float32s(), a["target"].Int64s()[0]))
+		e, err := stagetest.Env(&VarGrad, officialImage(modeltest.Official(t, file[:len(file)-len("_img0")],
+			0), a["x"].Float32s(), a["target"].Int64s()[0]))
 		if err != nil {
 			t.Fatal(err)
 		}

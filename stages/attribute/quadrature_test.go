@@ -58,7 +58,8 @@ func TestGaussLegendreIsExact(t *testing.T) {
 
 // TestQuadratureOfOne checks that one sample is allowed where it makes sense.
 func TestQuadratureOfOne(t *testing.T) {
-	for rule, want := range map[string]float64{"gauss-legendre": 0.5, "left": 0, "right": 1, "middle": 0.5, "linspace-mean": 0} {
+	for rule, want := range map[string]float64{"gauss-legendre": 0.5, "left": 0, "right": 1, "middle": 0.5,
+		"linspace-mean": 0} {
 		at, weights := quadrature(rule, 1)
 		if !(math.Abs(at[0]-want) <= 1e-15) || !(math.Abs(weights[0]-1) <= 1e-15) {
 			t.Errorf("%s: %v with weight %v", rule, at, weights)

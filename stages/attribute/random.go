@@ -24,7 +24,8 @@ noise of its own, which depends on the experiment's seed and the image alone.`,
 	Defaults: RandomParams{Common: common(), Distribution: "uniform"},
 	Variants: []stages.Variant{{
 		Item: "distribution", Default: "uniform",
-		Differs: "the MAS authors draw uniformly in three channels and take the magnitude of their sum (reduce: abs-sum); the absLRP paper draws from a normal distribution",
+		Differs: "the MAS authors draw uniformly in three channels and take the magnitude of their sum " +
+			"(reduce: abs-sum); the absLRP paper draws from a normal distribution",
 	}},
 	Run: func(ctx context.Context, p RandomParams, e *stages.Env) error {
 		return mapImages(ctx, e, func(i, channels, height, width int) (stages.Tensor, error) {

@@ -17,7 +17,8 @@ func (p RAPParams) Validate() error { return relative(p.Tapped) }
 
 func relative(p Tapped) error {
 	if p.Output != "logit" {
-		return stages.BadField("output", "output %s: relevance starts at the class scores, output logit", p.Output)
+		return stages.BadField("output", "output %s: relevance starts at the class scores, output logit",
+			p.Output)
 	}
 	return p.Validate()
 }
@@ -57,11 +58,14 @@ func (p RAPParams) propagation(n *program.Net) propagation {
 func rapVariants() []stages.Variant {
 	return []stages.Variant{{
 		Item: "the two passes", Default: "variant: official",
-		Differs: "the code carries all relevance by positive contributions and adds what negative ones would share, with other terms in Conv than in Linear where relevance is negative; Vukadin et al. weight the two by their shares of the sum of magnitudes (variant: paper)",
-		Golden:  "rap",
+		Differs: "the code carries all relevance by positive contributions and adds what negative ones " +
+			"would share, with other terms in Conv than in Linear where relevance is negative; Vukadin et " +
+			"al. weight the two by their shares of the sum of magnitudes (variant: paper)",
+		Golden: "rap",
 	}, {
 		Item: "BatchNormalization", Default: "passed, as a node of its own",
-		Differs: "the code scales with the square of the variance, which cancels, and sets apart a share of the bias, which it adds again: relevance passes",
-		Golden:  "",
+		Differs: "the code scales with the square of the variance, which cancels, and sets apart a share " +
+			"of the bias, which it adds again: relevance passes",
+		Golden: "",
 	}}
 }

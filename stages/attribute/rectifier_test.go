@@ -53,7 +53,9 @@ func TestRectifiersOfAPositiveNet(t *testing.T) {
 		x[i] = float32(0.5 + 0.5*math.Sin(float64(i)))
 	}
 	net := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
-	at := func(s stages.Stage, params any) []float32 { return maps(t, s, params, net, x, []int{3, 32, 32}, 3) }
+	at := func(s stages.Stage, params any) []float32 {
+		return maps(t, s, params, net, x, []int{3, 32, 32}, 3)
+	}
 	want := at(Saliency, &SaliencyParams{unreduced(), false})
 	if d := cmp.Diff(want, at(GuidedBackprop, &GuidedBackpropParams{unreduced(), false})); d != "" {
 		t.Errorf("guided backpropagation isn't the gradient: %s", d)
@@ -79,7 +81,8 @@ func TestNoRectifiers(t *testing.T) {
 		}
 		want := ask(SaliencyParams{tapped(), false})
 		for name, b := range map[string]backwardParams{
-			"guided-backprop": GuidedBackpropParams{tapped(), false}, "deconvolution": DeconvolutionParams{tapped()},
+			"guided-backprop": GuidedBackpropParams{tapped(),
+				false}, "deconvolution": DeconvolutionParams{tapped()},
 			"guided-grad-cam": GuidedGradCAMParams{atFinal(), "nearest"},
 		} {
 			if got := ask(b); (got == want) != plain {

@@ -22,7 +22,8 @@ type Relevant struct {
 }
 
 func relevant() Relevant {
-	return Relevant{Tapped: tapped(), Start: "logit", Bias: true, Stabiliser: 1e-6, Norm: string(relevance.NormMerged), Gates: string(relevance.GatesConstant)}
+	return Relevant{Tapped: tapped(), Start: "logit", Bias: true, Stabiliser: 1e-6,
+		Norm: string(relevance.NormMerged), Gates: string(relevance.GatesConstant)}
 }
 
 // A FirstLayer is the parameter of methods whose rule for the first layer is free.
@@ -99,7 +100,8 @@ func backwardOf(params any) (backwardParams, error) {
 	return nil, fmt.Errorf("%T are not the parameters of a method with backward passes", params)
 }
 
-func (m propagated) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
+func (m propagated) backwardPasses(ctx context.Context, e *stages.Env,
+	n *program.Net) ([]backwardPass, error) {
 	how := m.propagation(n)
 	one, err := m.tap().onePass(ctx, e, n, how.rules)
 	if err != nil {
@@ -120,7 +122,9 @@ func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []pass
 	if e.Stage.Output("conservation") != nil {
 		share := kept(values, doubles(results[0].Began))
 		if lost(share) {
-			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; biases and stabilisers may take it, and sums that nearly cancel blow it up: attribute/lrp-conservation names the nodes", share)
+			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; "+
+				"biases and stabilisers may take it, and sums that nearly cancel blow it up: "+
+				"attribute/lrp-conservation names the nodes", share)
 		}
 		e.Put("conservation", i, stages.Scalar(share))
 	}

@@ -52,7 +52,8 @@ func (p RISEParams) run(ctx context.Context, e *stages.Env, n *program.Net) erro
 
 // accumulate returns for every item the sum of count masks times the responses under them. A batch of masks
 // is rendered once for all items.
-func (p RISEParams) accumulate(ctx context.Context, e *stages.Env, n *program.Net, v view, count int, render func(k int, mask []float32)) ([][]float64, error) {
+func (p RISEParams) accumulate(ctx context.Context, e *stages.Env, n *program.Net, v view, count int,
+	render func(k int, mask []float32)) ([][]float64, error) {
 	targets := make([]program.Target, e.Len())
 	sums := make([][]float64, e.Len())
 	for i := range sums {

@@ -24,8 +24,9 @@ ICLR 2014 workshop, section 3.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "sign and channels", Default: "abs: true, reduce: sum",
-		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
-		Golden:  "captum",
+		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the " +
+			"code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
+		Golden: "captum",
 	}},
 	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
 })

@@ -29,8 +29,10 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "weights and enlarging", Default: "paper",
-		Differs: "official-gildenblat enlarges channels so that corners stay in the corners (that code also stretches its maps to [0,1], which no variant does); official-rao weighs by the class's probability itself, and a constant channel makes its map undefined",
-		Golden:  "cam, gridpg_difull_dipart",
+		Differs: "official-gildenblat enlarges channels so that corners stay in the corners (that code " +
+			"also stretches its maps to [0,1], which no variant does); official-rao weighs by the class's " +
+			"probability itself, and a constant channel makes its map undefined",
+		Golden: "cam, gridpg_difull_dipart",
 	}},
 	Defaults: ScoreCAMParams{CAM: cams(), Variant: "paper"},
 })
@@ -40,7 +42,8 @@ func (p ScoreCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 }
 
 // channelWeights asks for the answer to what each channel shows of the image.
-func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64, error) {
+func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net,
+	at layerValue) ([]float64, error) {
 	channels := at.planes.channels
 	m, err := n.Masked(ctx, e.Slot, n.Fit(channels, e.Batch))
 	if err != nil {

@@ -37,10 +37,12 @@ workshop.`,
 	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
-		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of PAIR averages squares when it is asked for magnitudes (mean: square)",
-		Golden:  "captum",
+		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of " +
+			"PAIR averages squares when it is asked for magnitudes (mean: square)",
+		Golden: "captum",
 	}},
-	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}, Mean: "derivative"},
+	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"},
+		Mean: "derivative"},
 })
 
 func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {

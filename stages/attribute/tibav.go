@@ -20,7 +20,8 @@ func (p TIBAVParams) Validate() error {
 		return stages.BadField("start", "start %d: form %s doesn't multiply blocks", p.Start, p.Form)
 	}
 	if p.Output != "logit" {
-		return stages.BadField("output", "output %s: relevance begins as 1 at the explained class's logit", p.Output)
+		return stages.BadField("output", "output %s: relevance begins as 1 at the explained class's logit",
+			p.Output)
 	}
 	return p.Common.Validate()
 }
@@ -51,8 +52,10 @@ image have the zB-rule, between its least and largest value.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "rule and rows", Default: "official",
-		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't divided by their sums in either",
-		Golden:  "vit_attention",
+		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as " +
+			"a guard of divisions. The paper's rule for linear maps and the code agree; rows of Ā aren't " +
+			"divided by their sums in either",
+		Golden: "vit_attention",
 	}},
 	Defaults: TIBAVParams{Common: common(), Form: "attribution"},
 })

@@ -31,8 +31,9 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "first block", Default: "start: 0, steps: 20",
-		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told otherwise (start: 4)",
-		Golden:  "vit_attention",
+		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told " +
+			"otherwise (start: 4)",
+		Golden: "vit_attention",
 	}},
 	Defaults: TransitionAttentionParams{Common: common(), Steps: 20},
 })
@@ -77,7 +78,8 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 }
 
 // integrated returns the rows of W, of the tokens that the answer is read off.
-func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32, t program.Target) (tokens, error) {
+func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32,
+	t program.Target) (tokens, error) {
 	var sum []float64 // [heads, T, T]
 	for from := 0; from < p.Steps; from += d.Batch {
 		to := min(from+d.Batch, p.Steps)

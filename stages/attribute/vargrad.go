@@ -26,8 +26,9 @@ for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 worksh
 	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise", Default: "samples: 25, noise: 0.15, scale: range",
-		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by the number of copies too, not by one less",
-		Golden:  "captum",
+		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by " +
+			"the number of copies too, not by one less",
+		Golden: "captum",
 	}},
 	Defaults: VarGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}},
 })

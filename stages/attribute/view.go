@@ -21,7 +21,8 @@ type view struct {
 
 // view returns the view of the items at the layer. Hidden places have the value of the baseline; masks says
 // how many masks there are for so many places.
-func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string, masks func(height, width int) int) (view, error) {
+func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string,
+	masks func(height, width int) int) (view, error) {
 	x, err := p.ends(ctx, e, n, baseline)
 	if err != nil {
 		return view{}, err
@@ -39,7 +40,8 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	if err != nil {
 		return view{}, err
 	}
-	m, err := n.MaskedLayer(ctx, e.Slot, name, "places", placeMask, n.Fit(masks(at.height, at.width), e.Batch))
+	m, err := n.MaskedLayer(ctx, e.Slot, name, "places", placeMask,
+		n.Fit(masks(at.height, at.width), e.Batch))
 	set := func(i int) { m.Set(x.to[i], x.from.of(i), x.images[i]) }
 	mask := func(row int) []float32 {
 		all := m.Mask(row)

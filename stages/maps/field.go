@@ -62,7 +62,8 @@ func output(doc string) []stages.Port {
 }
 
 // each makes a map of the map of every item. precision says how it is written, 0 for like the map that came.
-func each(ctx context.Context, e *stages.Env, precision stages.DType, change func(i int, f field) (field, error)) error {
+func each(ctx context.Context, e *stages.Env, precision stages.DType,
+	change func(i int, f field) (field, error)) error {
 	for i := range e.Len() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -107,17 +107,20 @@ func TestSmoothIsAConvolution(t *testing.T) {
 			for i := range want {
 				want[i] /= total
 			}
-			close(t, fmt.Sprintf("kernel %d, %s", kernel, padding), changed(t, Smooth, &p, stages.NewTensor(v, c, h, w)).Float64s(), want, 1e-12)
+			close(t, fmt.Sprintf("kernel %d, %s", kernel, padding),
+				changed(t, Smooth, &p, stages.NewTensor(v, c, h, w)).Float64s(), want, 1e-12)
 		}
 	}
-	one := changed(t, Smooth, &SmoothParams{Kernel: 5, Padding: "reflect"}, stages.NewTensor([]float64{2, 4}, 1, 2)).Float64s()
+	one := changed(t, Smooth, &SmoothParams{Kernel: 5, Padding: "reflect"},
+		stages.NewTensor([]float64{2, 4}, 1, 2)).Float64s()
 	if !(math.Abs(one[0]+one[1]-6) <= 0.5) || one[0] >= one[1] {
 		t.Errorf("a row of 2 and 4 becomes %v", one)
 	}
 }
 
 func TestSmoothRefuses(t *testing.T) {
-	if err := (SmoothParams{Kernel: 4}).Validate(); err == nil || !strings.Contains(err.Error(), "no pixel in the middle") {
+	if err := (SmoothParams{Kernel: 4}).Validate(); err == nil ||
+		!strings.Contains(err.Error(), "no pixel in the middle") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -153,10 +156,12 @@ func TestOfficialVariations(t *testing.T) {
 	a := read(t, "sensitivity", "variations.npz")
 	m := stages.NewTensor(chw(a["attr"].Float64s(), 3), 3, 16, 16)
 	of := func(key string, k int) []float64 { return a[key].Float64s()[k*256 : (k+1)*256] }
-	close(t, "no change", changed(t, Reduce, &ReduceParams{"abs-sum"}, m).Float64s(), of("constant", 0), 1e-12)
+	close(t, "no change", changed(t, Reduce, &ReduceParams{"abs-sum"}, m).Float64s(), of("constant", 0),
+		1e-12)
 	for k, amount := range []float64{0.05, 0.1, 0.25, 0.5} {
 		p := &OffsetParams{amount, "max", "abs-sum"}
-		close(t, fmt.Sprintf("offset %v", amount), changed(t, Offset, p, m).Float64s(), of("constant", k+1), 1e-12)
+		close(t, fmt.Sprintf("offset %v", amount), changed(t, Offset, p, m).Float64s(), of("constant", k+1),
+			1e-12)
 	}
 	for k, amount := range []float64{0.005, 0.01, 0.02, 0.03} {
 		f, err := fieldOf(m)
@@ -179,7 +184,8 @@ func TestOffsetKeepsTheOrder(t *testing.T) {
 	}
 	m := stages.NewTensor(v, 20, 25)
 	before := rank(m.Float64s(), nil)
-	for _, p := range []OffsetParams{{0.3, "max", "none"}, {1e3, "absolute", "none"}, {-7, "max-abs", "none"}, {2, "max-abs-sum", "sum"}} {
+	for _, p := range []OffsetParams{{0.3, "max", "none"}, {1e3, "absolute", "none"}, {-7, "max-abs", "none"},
+		{2, "max-abs-sum", "sum"}} {
 		got := changed(t, Offset, &p, m)
 		if got.DType != stages.F64 {
 			t.Fatalf("%+v: written as %v", p, got.DType)
@@ -252,7 +258,8 @@ func TestNoise(t *testing.T) {
 			mean += v / 4000
 			square += v * v / 4000
 		}
-		if std := math.Sqrt(square - mean*mean); !(math.Abs(mean-tt.mean) <= 0.15) || !(math.Abs(std-tt.std) <= 0.1) {
+		if std := math.Sqrt(square - mean*mean); !(math.Abs(mean-tt.mean) <= 0.15) ||
+			!(math.Abs(std-tt.std) <= 0.1) {
 			t.Errorf("%s: mean %v, deviation %v", name, mean, std)
 		}
 	}
@@ -266,14 +273,16 @@ func TestNoise(t *testing.T) {
 
 func TestUpsample(t *testing.T) {
 	in := map[string][]stages.Data{
-		"maps":   {stagetest.Items(nil, stages.NewTensor([]float32{0, 4, 8, 12, 1, 1, 1, 1}, 2, 2, 2).Encode())},
+		"maps": {stagetest.Items(nil, stages.NewTensor([]float32{0, 4, 8, 12, 1, 1, 1, 1}, 2, 2,
+			2).Encode())},
 		"images": {stagetest.Items(nil, stages.NewTensor(make([]uint8, 24), 3, 2, 4).Encode())},
 	}
 	for how, want := range map[string][]float32{
 		"nearest":  {0, 0, 4, 4, 8, 8, 12, 12, 1, 1, 1, 1, 1, 1, 1, 1},
 		"bilinear": {0, 1, 3, 4, 8, 9, 11, 12, 1, 1, 1, 1, 1, 1, 1, 1},
 	} {
-		m, err := stages.DecodeTensor(stagetest.Run(t, Upsample, &UpsampleParams{how}, in).Payloads["maps"][0])
+		m, err := stages.DecodeTensor(stagetest.Run(t, Upsample, &UpsampleParams{how},
+			in).Payloads["maps"][0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +298,8 @@ func TestOfficialUpsample(t *testing.T) {
 	for _, how := range []string{"nearest", "bilinear"} {
 		for _, size := range []int{28, 32} {
 			f := field{a["a"].Float64s(), 2, 7, 7, false}.resized(size, size, how)
-			close(t, fmt.Sprintf("%s to %d", how, size), f.values, a[fmt.Sprintf("%s_%d", how, size)].Float64s(), 1e-6)
+			close(t, fmt.Sprintf("%s to %d", how, size), f.values,
+				a[fmt.Sprintf("%s_%d", how, size)].Float64s(), 1e-6)
 		}
 	}
 }

@@ -30,8 +30,9 @@ maps/reduce with how: abs-sum.`,
 	Outputs:  output("the map plus noise, f64"),
 	Variants: []stages.Variant{{
 		Item: "sizes of the sensitivity test", Default: "amount: 0.005",
-		Differs: "the paper's smallest size is 0.05 percent, its code's 0.5 percent; the others are 1, 2 and 3 percent",
-		Golden:  "sensitivity",
+		Differs: "the paper's smallest size is 0.05 percent, its code's 0.5 percent; the others are 1, 2 " +
+			"and 3 percent",
+		Golden: "sensitivity",
 	}},
 	Defaults: NoiseParams{Amount: 0.005, Of: "max-abs-sum", Distribution: "uniform"},
 	Run: func(ctx context.Context, p NoiseParams, e *stages.Env) error {

@@ -29,8 +29,9 @@ magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
 	Outputs:  output("the map plus the offset, f64"),
 	Variants: []stages.Variant{{
 		Item: "what an offset is a share of", Default: "of: max",
-		Differs: "the code of MAS measures the largest value of the signed map with its channels, and adds to the magnitude of the channels' sum, whose largest value is another",
-		Golden:  "sensitivity",
+		Differs: "the code of MAS measures the largest value of the signed map with its channels, and adds " +
+			"to the magnitude of the channels' sum, whose largest value is another",
+		Golden: "sensitivity",
 	}},
 	Defaults: OffsetParams{Amount: 0.1, Of: "max", Reduce: metric.None},
 	Run: func(ctx context.Context, p OffsetParams, e *stages.Env) error {

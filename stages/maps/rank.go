@@ -37,7 +37,9 @@ scores that follow from it would tell of the images' top and bottom. They are un
 	Defaults: RankParams{Values: "magnitude", Ties: "index"},
 	Variants: []stages.Variant{{
 		Item: "equal pixels", Default: "ties: index",
-		Differs: "the codes of RISE and MAS leave the order of equal pixels, and of a constant map, to an unstable sort; ROAD's adds a little noise to all pixels (ties: random draws for equal ones alone)",
+		Differs: "the codes of RISE and MAS leave the order of equal pixels, and of a constant map, to an " +
+			"unstable sort; ROAD's adds a little noise to all pixels (ties: random draws for equal ones " +
+			"alone)",
 	}},
 	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
 		for i := range e.Len() {
@@ -59,10 +61,12 @@ scores that follow from it would tell of the images' top and bottom. They are un
 			ranks, shape := rank(values, draw), []int{height, width}
 			switch {
 			case ranks == nil:
-				e.WarnItem(i, "its map has pixels that are not numbers, so that their order, and the scores that follow from it, are undefined")
+				e.WarnItem(i, "its map has pixels that are not numbers, so that their order, and the "+
+					"scores that follow from it, are undefined")
 				shape = []int{0, 0}
 			case draw == nil && len(values) > 1 && slices.Max(values) == slices.Min(values):
-				e.WarnItem(i, "its map is constant, so that the order of its pixels, and the scores that follow from it, are undefined; ties: random draws one")
+				e.WarnItem(i, "its map is constant, so that the order of its pixels, and the scores that "+
+					"follow from it, are undefined; ties: random draws one")
 				ranks, shape = nil, []int{0, 0}
 			}
 			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())

@@ -23,20 +23,27 @@ func TestRank(t *testing.T) {
 		warns  bool
 	}{
 		{"descending", "signed", stages.NewTensor([]float32{1, 4, 2, 3}, 2, 2), []uint32{3, 0, 2, 1}, false},
-		{"ties keep their order", "signed", stages.NewTensor([]float32{1, 1, 2, 1}, 2, 2), []uint32{1, 2, 0, 3}, false},
+		{"ties keep their order", "signed", stages.NewTensor([]float32{1, 1, 2, 1}, 2, 2),
+			[]uint32{1, 2, 0, 3}, false},
 		{"signs", "signed", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{3, 2, 1, 0}, false},
-		{"magnitude", "magnitude", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{0, 3, 2, 1}, false},
-		{"the channels' sum, not the sum of magnitudes", "magnitude", stages.NewTensor([]float64{-9, 1, 9, 3}, 2, 1, 2), []uint32{1, 0}, false},
+		{"magnitude", "magnitude", stages.NewTensor([]float64{-9, 1, 2, 3}, 2, 2), []uint32{0, 3, 2, 1},
+			false},
+		{"the channels' sum, not the sum of magnitudes", "magnitude",
+			stages.NewTensor([]float64{-9, 1, 9, 3}, 2, 1, 2), []uint32{1, 0}, false},
 		{"not a number", "signed", stages.NewTensor([]float64{3, -1, nan, 1}, 2, 2), []uint32{}, true},
-		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), 5}, 2, 2), []uint32{3, 2, 0, 1}, false},
-		{"infinities that cancel", "magnitude", stages.NewTensor([]float64{math.Inf(-1), 1, math.Inf(1), 3}, 2, 1, 2), []uint32{}, true},
+		{"infinite", "signed", stages.NewTensor([]float64{math.Inf(-1), -1, math.Inf(1), 5}, 2, 2),
+			[]uint32{3, 2, 0, 1}, false},
+		{"infinities that cancel", "magnitude", stages.NewTensor([]float64{math.Inf(-1), 1, math.Inf(1), 3},
+			2, 1, 2), []uint32{}, true},
 		{"constant", "signed", stages.NewTensor([]float64{2, 2, 2, 2}, 2, 2), []uint32{}, true},
 		{"constant in size", "magnitude", stages.NewTensor([]float64{2, -2, 2, -2}, 2, 2), []uint32{}, true},
 		{"one pixel", "signed", stages.NewTensor([]float64{2}, 1, 1), []uint32{0}, false},
-		{"both zeros are equal", "signed", stages.NewTensor([]float64{math.Copysign(0, -1), 0, 1}, 1, 3), []uint32{1, 2, 0}, false},
+		{"both zeros are equal", "signed", stages.NewTensor([]float64{math.Copysign(0, -1), 0, 1}, 1, 3),
+			[]uint32{1, 2, 0}, false},
 	}
 	for _, tt := range tests {
-		r := stagetest.Run(t, Rank, &RankParams{Values: tt.values, Ties: "index"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.in.Encode())}})
+		r := stagetest.Run(t, Rank, &RankParams{Values: tt.values, Ties: "index"},
+			map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.in.Encode())}})
 		got, err := stages.DecodeTensor(r.Payloads["ranks"][0])
 		if err != nil {
 			t.Fatal(err)
@@ -69,14 +76,16 @@ func TestRankWarns(t *testing.T) {
 		if len(r.Warnings) != tt.n || !strings.HasPrefix(r.Warnings[0], `item "item-1": its map has pixels that are not numbers`) {
 			t.Errorf("warnings %q, want %d", r.Warnings, tt.n)
 		}
-		if got, err := stages.DecodeTensor(r.Payloads["ranks"][0]); err != nil || !slices.Equal(got.Uint32s(), []uint32{1, 0}) {
+		if got, err := stages.DecodeTensor(r.Payloads["ranks"][0]); err != nil ||
+			!slices.Equal(got.Uint32s(), []uint32{1, 0}) {
 			t.Errorf("the good map's ranks are %v, %v", got.Uint32s(), err)
 		}
 	}
 }
 
 func TestRankRefusesVectors(t *testing.T) {
-	_, err := stagetest.Try(Rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, stages.NewTensor([]float32{1}, 1).Encode())}})
+	_, err := stagetest.Try(Rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil,
+		stages.NewTensor([]float32{1}, 1).Encode())}})
 	if err == nil || !strings.Contains(err.Error(), "neither [H,W] nor [C,H,W]") {
 		t.Errorf("got %v", err)
 	}
@@ -118,10 +127,12 @@ func TestRankTies(t *testing.T) {
 	const n = 64
 	values := make([]float32, n)
 	values[n-1], values[n-2] = 2, 1
-	a, constant := stages.NewTensor(values, 8, 8).Encode(), stages.NewTensor(make([]float32, n), 8, 8).Encode()
+	a, constant := stages.NewTensor(values, 8, 8).Encode(), stages.NewTensor(make([]float32, n), 8,
+		8).Encode()
 	values[n-2] = 1.5
 	b := stages.NewTensor(values, 8, 8).Encode()
-	r := stagetest.Run(t, Rank, &RankParams{Values: "signed", Ties: "random"}, map[string][]stages.Data{"maps": {stagetest.Items(nil, a, b, a, constant)}})
+	r := stagetest.Run(t, Rank, &RankParams{Values: "signed", Ties: "random"},
+		map[string][]stages.Data{"maps": {stagetest.Items(nil, a, b, a, constant)}})
 	if len(r.Warnings) > 0 {
 		t.Errorf("warnings %q", r.Warnings)
 	}

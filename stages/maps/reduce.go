@@ -25,7 +25,8 @@ Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. 
 	Outputs:  output("one map [H,W] for each"),
 	Variants: []stages.Variant{{
 		Item: "channels", Default: "how: sum",
-		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum (of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
+		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum " +
+			"(of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
 	}},
 	Defaults: ReduceParams{How: metric.Sum},
 	Run: func(ctx context.Context, p ReduceParams, e *stages.Env) error {

@@ -17,7 +17,8 @@ type SmoothParams struct {
 // Validate refuses kernels without a middle.
 func (p SmoothParams) Validate() error {
 	if p.Kernel%2 == 0 {
-		return stages.BadField("kernel", "kernel %d has no pixel in the middle: choose an odd number", p.Kernel)
+		return stages.BadField("kernel", "kernel %d has no pixel in the middle: choose an odd number",
+			p.Kernel)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ the maps of inner layers are enlarged by: pixels' centres lie at halves, and the
 values continue beyond it. A map that is larger gets smaller without being averaged.`,
 	Version:  1,
 	Relation: stages.Each,
-	Inputs:   append(input(), stages.Port{Name: "images", Type: stages.Images, Doc: "images, whose size is taken"}),
+	Inputs: append(input(), stages.Port{Name: "images", Type: stages.Images,
+		Doc: "images, whose size is taken"}),
 	Outputs:  output("maps of the images' size"),
 	Defaults: UpsampleParams{How: "bilinear"},
 	Run: func(ctx context.Context, p UpsampleParams, e *stages.Env) error {

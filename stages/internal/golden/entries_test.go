@@ -68,7 +68,8 @@ func Complaints(entries []Entry) []string {
 		case (e.State == NotYet || e.State == NotApplicable) && e.Note == "":
 			c = append(c, fmt.Sprintf("%s: %s, but why?", e.File, e.State))
 		case e.State != Tested && e.State != NotYet && e.State != NotApplicable:
-			c = append(c, fmt.Sprintf("%s: state %q is none of %q, %q, %q", e.File, e.State, Tested, NotYet, NotApplicable))
+			c = append(c, fmt.Sprintf("%s: state %q is none of %q, %q, %q", e.File, e.State, Tested, NotYet,
+				NotApplicable))
 		}
 	}
 	return c

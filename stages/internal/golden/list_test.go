@@ -18,7 +18,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-var update = flag.Bool("update", false, "rewrite golden.csv: keep what it says, add new files, drop missing ones")
+var update = flag.Bool("update", false,
+	"rewrite golden.csv: keep what it says, add new files, drop missing ones")
 
 // TestList: every official file stands in golden.csv with a state, and every file that stands there exists.
 func TestList(t *testing.T) {
@@ -44,7 +45,8 @@ func TestList(t *testing.T) {
 	}
 	for _, f := range found {
 		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.File == f }) {
-			t.Errorf("%s is in no column of golden.csv; run go generate and say what tests it, or why nothing does", f)
+			t.Errorf("%s is in no column of golden.csv; run go generate and say what tests it, or why "+
+				"nothing does", f)
 		}
 	}
 }
@@ -74,7 +76,8 @@ func TestListIsComplete(t *testing.T) {
 				continue
 			}
 			if packages[folder] == nil {
-				if packages[folder], err = readTests(filepath.Join(root, filepath.FromSlash(folder))); err != nil {
+				if packages[folder], err = readTests(filepath.Join(root,
+					filepath.FromSlash(folder))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,7 +88,8 @@ func TestListIsComplete(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d official files: %d tested, %d not yet, %d not applicable", len(entries), count[Tested], count[NotYet], count[NotApplicable])
+	t.Logf("%d official files: %d tested, %d not yet, %d not applicable", len(entries), count[Tested],
+		count[NotYet], count[NotApplicable])
 }
 
 // tests are the test files of one package.
@@ -142,7 +146,8 @@ func (p *tests) mentions(file string) bool {
 }
 
 func TestComplaints(t *testing.T) {
-	good := []Entry{{"a", Tested, []string{"x.TestY"}, ""}, {"b", NotYet, nil, "needs z"}, {"c", NotApplicable, nil, "a description"}}
+	good := []Entry{{"a", Tested, []string{"x.TestY"}, ""}, {"b", NotYet, nil, "needs z"},
+		{"c", NotApplicable, nil, "a description"}}
 	if c := Complaints(good); len(c) != 0 {
 		t.Errorf("complaints of a good list: %q", c)
 	}
@@ -162,7 +167,8 @@ func TestComplaints(t *testing.T) {
 }
 
 func TestRender(t *testing.T) {
-	b := render([]Entry{{"gone", NotYet, nil, "x"}, {"kept", Tested, []string{"p.TestA", "p.TestB"}, "a, b"}}, []string{"kept", "new"})
+	b := render([]Entry{{"gone", NotYet, nil, "x"}, {"kept", Tested, []string{"p.TestA", "p.TestB"}, "a, b"}},
+		[]string{"kept", "new"})
 	if want := "file,state,tests,note\nkept,tested,p.TestA p.TestB,\"a, b\"\nnew,,,\n"; string(b) != want {
 		t.Errorf("rendered\n%swant\n%s", b, want)
 	}

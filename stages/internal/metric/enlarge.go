@@ -35,7 +35,8 @@ func Repeat(values []float64, h, w, height, width int) []float64 {
 }
 
 // interpolate mixes the values that pixels lie between, as place tells for each axis.
-func interpolate(values []float64, h, w, height, width int, place func(i, from, to int) (first, second int, share float64)) []float64 {
+func interpolate(values []float64, h, w, height, width int,
+	place func(i, from, to int) (first, second int, share float64)) []float64 {
 	out := make([]float64, height*width)
 	for y := range height {
 		top, bottom, down := place(y, h, height)

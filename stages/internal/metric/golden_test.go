@@ -81,7 +81,8 @@ func (o official) near(what string, got, want []float64, tolerance float64) {
 		return
 	}
 	for k := range want {
-		if d := math.Abs(got[k] - want[k]); d > tolerance*math.Max(1, math.Abs(want[k])) || math.IsNaN(got[k]) != math.IsNaN(want[k]) {
+		if d := math.Abs(got[k] - want[k]); d > tolerance*math.Max(1, math.Abs(want[k])) ||
+			math.IsNaN(got[k]) != math.IsNaN(want[k]) {
 			o.t.Errorf("%s: point %d is %v, want %v", what, k, got[k], want[k])
 			return
 		}
@@ -107,7 +108,8 @@ func TestGoldenCurves(t *testing.T) {
 			what := name + " " + p.String()
 			wantMAS, wantMR, wantDR := o.curve(name, p, mas), o.curve(name, p, mr), o.curve(name, p, dr)
 
-			o.near(what+": density response", DensityResponse(o.values(name), o.order(name), step, p), wantDR, official32)
+			o.near(what+": density response", DensityResponse(o.values(name), o.order(name), step, p), wantDR,
+				official32)
 			curve, penalty, defined := Penalise(wantMR, wantDR, p)
 			o.near(what+": penalty", penalty, o.curve(name, p, ap), 1e-12)
 			o.near(what+": curve", curve, wantMAS, 1e-12)
@@ -168,10 +170,12 @@ func TestGoldenOrder(t *testing.T) {
 	for _, name := range o.names() {
 		values, want := o.values(name), o.order(name)
 		got := Order(values)
-		tied := strings.Contains(name, "ties") || strings.Contains(name, "const") || strings.Contains(name, "zero_")
+		tied := strings.Contains(name, "ties") || strings.Contains(name, "const") ||
+			strings.Contains(name, "zero_")
 		for k := range want {
 			if values[got[k]] != values[want[k]] || !tied && got[k] != want[k] {
-				t.Errorf("%s: place %d has pixel %d of value %v, want %d of %v", name, k, got[k], values[got[k]], want[k], values[want[k]])
+				t.Errorf("%s: place %d has pixel %d of value %v, want %d of %v", name, k, got[k],
+					values[got[k]], want[k], values[want[k]])
 				break
 			}
 		}

@@ -90,7 +90,8 @@ func TestOrder(t *testing.T) {
 		}
 		sort.SliceStable(want, func(a, b int) bool { return key(want[a]) > key(want[b]) })
 		// NaN stands behind −∞, which the key can't say.
-		slices.SortStableFunc(want, func(a, b int) int { return bit(math.IsNaN(values[a])) - bit(math.IsNaN(values[b])) })
+		slices.SortStableFunc(want,
+			func(a, b int) int { return bit(math.IsNaN(values[a])) - bit(math.IsNaN(values[b])) })
 		got := Order(values)
 		if !slices.Equal(got, want) {
 			t.Fatalf("Order(%v) = %v, want %v", values, got, want)
@@ -133,7 +134,8 @@ func TestMonotone(t *testing.T) {
 			}
 		}
 	}
-	if mr, defined := Monotone([]float64{0.5, 0.7}, 0.6, 0.6, Insertion); defined || !slices.Equal(mr, []float64{0, 1}) {
+	if mr, defined := Monotone([]float64{0.5, 0.7}, 0.6, 0.6, Insertion); defined ||
+		!slices.Equal(mr, []float64{0, 1}) {
 		t.Errorf("equal ends away from the curve: %v, defined %v", mr, defined)
 	}
 	if _, defined := MonotoneOf(nil, Insertion); defined {
@@ -183,11 +185,13 @@ func TestDensityResponse(t *testing.T) {
 	values := []float64{1, 4, 2, 3}
 	order := Order(values)
 	got := DensityResponse(values, order, 3, Insertion)
-	if want := []float64{0, 0.9, 1}; len(got) != Points(4, 3) || !(math.Abs(got[1]-want[1]) <= 1e-12) || !(math.Abs(got[2]-1) <= 1e-12) {
+	if want := []float64{0, 0.9, 1}; len(got) != Points(4, 3) || !(math.Abs(got[1]-want[1]) <= 1e-12) ||
+		!(math.Abs(got[2]-1) <= 1e-12) {
 		t.Errorf("insertion %v, want %v", got, want)
 	}
 	got = DensityResponse(values, order, 1, Deletion)
-	if want := []float64{1, 0.6, 0.3, 0.1, 0}; len(got) != Points(4, 1) || !(math.Abs(got[3]-want[3]) <= 1e-12) {
+	if want := []float64{1, 0.6, 0.3, 0.1, 0}; len(got) != Points(4, 1) ||
+		!(math.Abs(got[3]-want[3]) <= 1e-12) {
 		t.Errorf("deletion %v, want %v", got, want)
 	}
 	got = DensityResponse(make([]float64, 4), order, 2, Insertion)

@@ -46,7 +46,8 @@ func Values(t stages.Tensor, how string) (v []float64, height, width int, err er
 		}
 	case Signed:
 	default:
-		return nil, 0, 0, fmt.Errorf("pixels can be read as %q, %q or %q, not %q", Magnitude, Signed, Positive, how)
+		return nil, 0, 0, fmt.Errorf("pixels can be read as %q, %q or %q, not %q", Magnitude, Signed,
+			Positive, how)
 	}
 	return v, height, width, nil
 }

@@ -94,11 +94,13 @@ func Decode(b []byte) (Model, error) {
 func (s Spec) check() error {
 	switch {
 	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
-		return fmt.Errorf("a model of %d×%d pixels and %d classes makes no sense", s.Height, s.Width, s.Classes)
+		return fmt.Errorf("a model of %d×%d pixels and %d classes makes no sense", s.Height, s.Width,
+			s.Classes)
 	case s.Channels != 1 && s.Channels != 3:
 		return fmt.Errorf("a model of %d channels takes no images", s.Channels)
 	case len(s.Mean) != s.Channels || len(s.Std) != s.Channels:
-		return fmt.Errorf("a model of %d channels has %d means and %d deviations", s.Channels, len(s.Mean), len(s.Std))
+		return fmt.Errorf("a model of %d channels has %d means and %d deviations", s.Channels, len(s.Mean),
+			len(s.Std))
 	}
 	return nil
 }

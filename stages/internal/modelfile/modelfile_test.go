@@ -74,7 +74,8 @@ func TestNormalise(t *testing.T) {
 		floats[i] = float32(v) / 255
 	}
 	var got [2][]float32
-	for k, image := range []stages.Tensor{stages.NewTensor(bytes, 3, 2, 1), stages.NewTensor(floats, 3, 2, 1)} {
+	for k, image := range []stages.Tensor{stages.NewTensor(bytes, 3, 2, 1),
+		stages.NewTensor(floats, 3, 2, 1)} {
 		got[k] = make([]float32, 6)
 		if err := s.Normalise(image, got[k]); err != nil {
 			t.Fatal(err)

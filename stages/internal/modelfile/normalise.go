@@ -17,7 +17,8 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 		return fmt.Errorf("an image of shape %v is not RGB", image.Shape)
 	}
 	if image.Shape[1] != s.Height || image.Shape[2] != s.Width {
-		return fmt.Errorf("an image of %d×%d pixels doesn't fit the model's %d×%d", image.Shape[1], image.Shape[2], s.Height, s.Width)
+		return fmt.Errorf("an image of %d×%d pixels doesn't fit the model's %d×%d", image.Shape[1],
+			image.Shape[2], s.Height, s.Width)
 	}
 	if image.DType != stages.U8 && image.DType != stages.F32 {
 		return fmt.Errorf("an image of type %s is neither u8 nor f32", image.DType)

@@ -86,14 +86,16 @@ func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in ma
 			}
 			for i := range want {
 				if !bytes.Equal(want[i], got[i]) {
-					t.Errorf("%s: batch %d on %d threads gives item %d other bytes than batch 1 on 1 thread", s.Name, batch, threads, i)
+					t.Errorf("%s: batch %d on %d threads gives item %d other bytes than batch 1 on 1 thread",
+						s.Name, batch, threads, i)
 				}
 			}
 		}
 		for i := range want {
 			alone := run(newSlot(threads), 16, func(all []stages.Call) []stages.Call { return all[i : i+1] })
 			if !bytes.Equal(want[i], alone[0]) {
-				t.Errorf("%s: item %d alone on %d threads gives other bytes than beside others", s.Name, i, threads)
+				t.Errorf("%s: item %d alone on %d threads gives other bytes than beside others", s.Name, i,
+					threads)
 			}
 		}
 	}

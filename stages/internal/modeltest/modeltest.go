@@ -53,7 +53,8 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 	Runtime(t)
 	defaults := model.ONNX.NewParams().(*model.ONNXParams)
 	for _, d := range []struct{ v, unset *string }{
-		{&p.Preset, &defaults.Preset}, {&p.Layout, &defaults.Layout}, {&p.Order, &defaults.Order}, {&p.Kind, &defaults.Kind},
+		{&p.Preset, &defaults.Preset}, {&p.Layout, &defaults.Layout}, {&p.Order, &defaults.Order}, {&p.Kind,
+			&defaults.Kind},
 	} {
 		if *d.v == "" {
 			*d.v = *d.unset
@@ -67,7 +68,8 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 // they are.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
-	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit", Size: picture.Size{H: size, W: size}})
+	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit",
+		Size: picture.Size{H: size, W: size}})
 }
 
 // Net returns the net in a model's payload.

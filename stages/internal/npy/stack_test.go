@@ -34,7 +34,8 @@ func TestStack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []float64{float64(2*i + 1), float64(2*i + 2)}; !slices.Equal(row.Float64s(), want) || !slices.Equal(row.Shape, []int{1, 2}) {
+		if want := []float64{float64(2*i + 1), float64(2*i + 2)}; !slices.Equal(row.Float64s(), want) ||
+			!slices.Equal(row.Shape, []int{1, 2}) {
 			t.Errorf("row %d is %v of shape %v, want %v", i, row.Float64s(), row.Shape, want)
 		}
 	}
@@ -63,7 +64,8 @@ func TestStack(t *testing.T) {
 		"number.npy":  {file("<i2", false, "()", []byte{1, 2}), "single number"},
 		"text.npy":    {[]byte("not an array"), "not a .npy array"},
 	} {
-		if _, err := OpenStack(write(name, c.b)); err == nil || !strings.Contains(err.Error(), c.part) || !strings.Contains(err.Error(), name) {
+		if _, err := OpenStack(write(name, c.b)); err == nil || !strings.Contains(err.Error(), c.part) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.part)
 		}
 	}

@@ -16,7 +16,9 @@ func port(ids []string, values []float64) stages.Data {
 	for _, id := range ids {
 		items = append(items, stages.Item{ID: id})
 	}
-	return stages.Data{Items: items, Load: func(i int) ([]byte, error) { return stages.Scalar(values[i]), nil }}
+	return stages.Data{Items: items, Load: func(i int) ([]byte, error) {
+		return stages.Scalar(values[i]), nil
+	}}
 }
 
 // TestShared compares lists, whose items differ a little or not at all, with maps.
@@ -84,7 +86,9 @@ func TestShared(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	bad := stages.Data{Items: stages.ItemSlice{{ID: "a"}}, Load: func(int) ([]byte, error) { return []byte("x"), nil }}
+	bad := stages.Data{Items: stages.ItemSlice{{ID: "a"}}, Load: func(int) ([]byte, error) {
+		return []byte("x"), nil
+	}}
 	if _, err := read(context.Background(), bad, nil); err == nil {
 		t.Error("something else is taken for a score")
 	}

@@ -32,7 +32,8 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 		return Fusion{}
 	}
 	m, cases := len(quality[0]), float64(len(quality))
-	f := Fusion{Wins: matrix(m), P: matrix(m), Logit: matrix(m), Kappa: make([]float64, m), Rank: make([]int, m)}
+	f := Fusion{Wins: matrix(m), P: matrix(m), Logit: matrix(m), Kappa: make([]float64, m),
+		Rank: make([]int, m)}
 	halves := make([]int, m*m) // half wins; whole numbers count without branches
 	for _, row := range quality {
 		for p, x := range row {

@@ -109,7 +109,8 @@ func TestFuseIsLeastSquares(t *testing.T) {
 		for p := range m {
 			sum += f.Kappa[p]
 			if d := math.Abs(kappa.AtVec(p) - f.Kappa[p]); !(d <= 1e-9) {
-				t.Errorf("%d methods: κ[%d] = %v by least squares, %v in closed form", m, p, kappa.AtVec(p), f.Kappa[p])
+				t.Errorf("%d methods: κ[%d] = %v by least squares, %v in closed form", m, p, kappa.AtVec(p),
+					f.Kappa[p])
 			}
 		}
 		if !(math.Abs(sum) <= 1e-9) {
@@ -145,7 +146,8 @@ func TestFuseLaws(t *testing.T) {
 		g := Fuse(warped, 1e-3)
 		for i, p := range perm {
 			if g.Kappa[i] != f.Kappa[p] || g.Rank[i] != f.Rank[p] {
-				t.Fatalf("method %d: κ %v rank %d, permuted κ %v rank %d", p, f.Kappa[p], f.Rank[p], g.Kappa[i], g.Rank[i])
+				t.Fatalf("method %d: κ %v rank %d, permuted κ %v rank %d", p, f.Kappa[p], f.Rank[p],
+					g.Kappa[i], g.Rank[i])
 			}
 		}
 

@@ -78,7 +78,8 @@ func places(order []float64) []float64 {
 func TestMeanInterval(t *testing.T) {
 	// t(0.975; 4) = 2.7764451, s = √2.5, n = 5
 	mean, low, high := MeanInterval([]float64{1, 2, nan, 3, 4, 5}, 0.95)
-	if half := 2.7764451051977987 * math.Sqrt(2.5/5); mean != 3 || !(math.Abs(low-3+half) <= 1e-9) || !(math.Abs(high-3-half) <= 1e-9) {
+	if half := 2.7764451051977987 * math.Sqrt(2.5/5); mean != 3 || !(math.Abs(low-3+half) <= 1e-9) ||
+		!(math.Abs(high-3-half) <= 1e-9) {
 		t.Errorf("%v in [%v, %v], want 3 ± %v", mean, low, high, half)
 	}
 	if mean, low, _ := MeanInterval([]float64{2, nan}, 0.95); mean != 2 || !math.IsNaN(low) {
