@@ -17,6 +17,18 @@ func Sum(b []byte) Digest { return sha256.Sum256(b) }
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
+// MarshalText writes the digest as String does.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Digest) UnmarshalText(b []byte) error {
+	if hex.DecodedLen(len(b)) != len(d) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(d[:], b)
+	return err
+}
+
 // Short returns the first 16 hexadecimal digits, for display.
 func (d Digest) Short() string { return hex.EncodeToString(d[:8]) }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,30 +14,48 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Action is an executed cell: what went in and what came out.
+// An Action is an executed cell: what went in and what came out. Its record is JSON on one line, so that a person with
+// grep can read it.
 type Action struct {
-	Key              stages.Digest
-	Experiment, Cell string        // what it was executed for; other cells may share it
-	Definition       stages.Digest // what was asked
-	Ingredients      []Ingredient  // what the key was made from, in clear and in order
-	MadeBy           string        // class of device, at most 255 bytes: "cpu linux/amd64 avx512 ort1.24.1"
-	Outputs          []Output      // in the order of the stage's output ports
-	Packs            []PackRef     // everything the outputs need; filled in by Record
-	At               int64         // when it was recorded, in Unix nanoseconds; filled in by Record
+	Key         stages.Digest `json:"key"`
+	At          int64         `json:"at"` // when it was recorded, in Unix nanoseconds; filled in by Record
+	Experiment  string        `json:"experiment"`
+	Cell        string        `json:"cell"`        // what it was executed for; other cells may share it
+	Definition  stages.Digest `json:"definition"`  // what was asked
+	MadeBy      string        `json:"made_by"`     // class of device, at most 255 bytes: "cpu linux/amd64 avx512 ort1.24.1"
+	Ingredients []Ingredient  `json:"ingredients"` // what the key was made from, in clear and in order
+	Outputs     []Output      `json:"outputs"`     // in the order of the stage's output ports
+	Packs       []PackRef     `json:"packs"`       // everything the outputs need; filled in by Record
 }
 
-// An Ingredient is one thing that a key was made from.
+// An Ingredient is one thing that a key was made from. In a record it's a list of two texts.
 type Ingredient struct{ Name, Value string }
+
+func (i Ingredient) MarshalJSON() ([]byte, error) { return json.Marshal([2]string{i.Name, i.Value}) }
+
+func (i *Ingredient) UnmarshalJSON(b []byte) error {
+	var v [2]string
+	err := json.Unmarshal(b, &v)
+	i.Name, i.Value = v[0], v[1]
+	return err
+}
 
 // An Output is an action's output port. Record fills in all but Port and Dropped.
 type Output struct {
-	Port    string
-	Dropped bool          // payloads beyond InlineMax weren't kept
-	Listing stages.Digest // of facts and payloads
-	Items   int
+	Port    string        `json:"port"`
+	Listing stages.Digest `json:"listing"` // of facts and payloads
+	Items   int           `json:"items"`
+	Dropped bool          `json:"dropped,omitempty"` // payloads beyond InlineMax weren't kept
+	Inline  []byte        `json:"inline,omitempty"`  // the encoded listing, or
+	Object  *PackRef      `json:"object,omitempty"`  // where it lies
+}
 
-	inline []byte  // the encoded listing, or
-	object PackRef // where it lies
+// name returns the cell's name for people.
+func (a *Action) name() string {
+	if a.Experiment == "" {
+		return a.Cell
+	}
+	return a.Experiment + ": " + a.Cell
 }
 
 // inlineListing is the size in bytes up to which a listing is part of its action.
@@ -47,7 +64,7 @@ const inlineListing = smallPack
 // Record stores an executed cell: objects first, the action after what it refers
 // to, the index last. listings are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
-	if s.readOnly {
+	if s.opts.ReadOnly {
 		return errReadOnly
 	}
 	if len(listings) != len(a.Outputs) {
@@ -70,7 +87,7 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	if err != nil {
 		return err
 	}
-	frame := appendFrame(nil, actionLog, a.Key, payload)
+	frame := appendFrame(nil, actionFrame, a.Key, payload)
 	off, err := s.appendLog(s.actionPath(a.Key[0]), frame)
 	if err != nil {
 		return err
@@ -79,7 +96,7 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	defer s.indexMu.Unlock()
 	rec := appendEntry(nil, &a, off, len(frame))
 	s.index.add(a.Key, rec)
-	return s.appendIndex(appendFrame(nil, indexLog, a.Key, rec))
+	return s.appendIndex(appendFrame(nil, indexFrame, a.Key, rec))
 }
 
 // putListing makes l the listing of o, as a part of the action or as an object, and
@@ -94,18 +111,19 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 	}
 	parts := l.encode()
 	h := sha256.New()
-	o.object = PackRef{}
+	var object PackRef
 	for _, b := range parts {
 		h.Write(b)
-		o.object.Size += int64(len(b))
+		object.Size += int64(len(b))
 	}
-	if o.object.Size <= inlineListing {
-		o.inline, o.object = slices.Concat(parts...), PackRef{}
+	if o.Inline, o.Object = nil, nil; object.Size <= inlineListing {
+		o.Inline = slices.Concat(parts...)
 		return nil
 	}
-	o.inline, o.object.Digest = nil, stages.Digest(h.Sum(nil))
-	needed.number(o.object)
-	return s.putPack(o.object, parts)
+	object.Digest = stages.Digest(h.Sum(nil))
+	o.Object = &object
+	needed.number(object)
+	return s.putPack(object, parts)
 }
 
 // Action reads the record behind a hit. The error is a [*Miss].
@@ -115,12 +133,8 @@ func (s *Store) Action(h Hit) (Action, error) {
 		return a, nil
 	}
 	// The log may have been rewritten since: the record is elsewhere in it.
-	b, err := s.readFile(s.actionPath(h.key[0]))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Action{}, miss("the record of action %s can't be read: %v", h.key.Short(), err)
-	}
 	var found *Action
-	scanLog(b, actionLog, func(_ int, key stages.Digest, payload []byte) {
+	_, err := s.readLog(s.actionPath(h.key[0]), 0, actionFrame, func(_ int64, key stages.Digest, payload []byte) {
 		if key != h.key {
 			return
 		}
@@ -128,6 +142,9 @@ func (s *Store) Action(h Hit) (Action, error) {
 			found = &a
 		}
 	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Action{}, miss("the record of action %s can't be read: %v", h.key.Short(), err)
+	}
 	if found == nil {
 		return Action{}, miss("the record of action %s is missing or damaged", h.key.Short())
 	}
@@ -147,7 +164,7 @@ func (s *Store) actionAt(h Hit, off int64, n int) (Action, bool) {
 	if _, err := f.ReadAt(b, off); err != nil {
 		return Action{}, false
 	}
-	key, payload, size, ok := frameAt(b, actionLog)
+	key, payload, size, ok := frameAt(b, actionFrame)
 	if !ok || size != n || key != h.key {
 		return Action{}, false
 	}
@@ -191,10 +208,10 @@ func (s *Store) PayloadBytes(h Hit, port int) (int64, error) {
 
 // listing reads the listing of o. The error is a [*Miss].
 func (s *Store) listing(o *Output) (*Listing, error) {
-	b := o.inline
-	if b == nil {
+	b := o.Inline
+	if o.Object != nil {
 		var err error
-		if b, err = s.Load(Ref{Digest: o.object.Digest, Pack: o.object, Len: o.object.Size}); err != nil {
+		if b, err = s.Load(Ref{Digest: o.Object.Digest, Pack: *o.Object, Len: o.Object.Size}); err != nil {
 			return nil, err
 		}
 	}
@@ -205,58 +222,8 @@ func (s *Store) listing(o *Output) (*Listing, error) {
 	return l, nil
 }
 
-// The records are JSON, one line each, so that a person with grep can read them.
-
-type actionRecord struct {
-	Key         string         `json:"key"`
-	At          int64          `json:"at"`
-	Experiment  string         `json:"experiment"`
-	Cell        string         `json:"cell"`
-	Definition  string         `json:"definition"`
-	MadeBy      string         `json:"made_by"`
-	Ingredients [][2]string    `json:"ingredients"`
-	Outputs     []outputRecord `json:"outputs"`
-	Packs       []packRecord   `json:"packs"`
-}
-
-type outputRecord struct {
-	Port    string      `json:"port"`
-	Listing string      `json:"listing"`
-	Items   int         `json:"items"`
-	Dropped bool        `json:"dropped,omitempty"`
-	Inline  []byte      `json:"inline,omitempty"`
-	Object  *packRecord `json:"object,omitempty"`
-}
-
-type packRecord struct {
-	Object string `json:"object"`
-	Size   int64  `json:"size"`
-}
-
-func (p PackRef) record() packRecord { return packRecord{p.Digest.String(), p.Size} }
-
 func encodeAction(a *Action) ([]byte, error) {
-	r := actionRecord{
-		Key: a.Key.String(), At: a.At, Experiment: a.Experiment, Cell: a.Cell,
-		Definition: a.Definition.String(), MadeBy: a.MadeBy,
-		Ingredients: make([][2]string, len(a.Ingredients)),
-		Outputs:     make([]outputRecord, len(a.Outputs)),
-		Packs:       make([]packRecord, len(a.Packs)),
-	}
-	for i, in := range a.Ingredients {
-		r.Ingredients[i] = [2]string{in.Name, in.Value}
-	}
-	for i, o := range a.Outputs {
-		r.Outputs[i] = outputRecord{Port: o.Port, Listing: o.Listing.String(), Items: o.Items, Dropped: o.Dropped, Inline: o.inline}
-		if o.inline == nil {
-			p := o.object.record()
-			r.Outputs[i].Object = &p
-		}
-	}
-	for i, p := range a.Packs {
-		r.Packs[i] = p.record()
-	}
-	b, err := json.Marshal(&r)
+	b, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
@@ -266,41 +233,19 @@ func encodeAction(a *Action) ([]byte, error) {
 	return b, nil
 }
 
-func decodeAction(key stages.Digest, payload []byte) (Action, error) {
-	var r actionRecord
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return Action{}, errMalformed
+func decodeAction(key stages.Digest, payload []byte) (a Action, err error) {
+	if err := json.Unmarshal(payload, &a); err != nil {
+		return a, errMalformed
 	}
-	bad := false
-	digest := func(s string) (d stages.Digest) {
-		if n, err := hex.Decode(d[:], []byte(s[:min(len(s), 2*keyLen)])); err != nil || n != keyLen || len(s) != 2*keyLen {
-			bad = true
-		}
-		return d
+	bad := a.Key != key || len(a.MadeBy) > math.MaxUint8 || len(a.Outputs) > math.MaxUint16
+	for _, o := range a.Outputs {
+		bad = bad || (o.Object == nil) == (len(o.Inline) == 0) || o.Items < 0 || int64(o.Items) > math.MaxUint32 ||
+			o.Object != nil && o.Object.Size < 0
 	}
-	pack := func(p packRecord) PackRef {
+	for _, p := range a.Packs {
 		bad = bad || p.Size < 0
-		return PackRef{digest(p.Object), p.Size}
 	}
-	a := Action{
-		Key: digest(r.Key), At: r.At, Experiment: r.Experiment, Cell: r.Cell,
-		Definition: digest(r.Definition), MadeBy: r.MadeBy,
-	}
-	for _, in := range r.Ingredients {
-		a.Ingredients = append(a.Ingredients, Ingredient{in[0], in[1]})
-	}
-	for _, o := range r.Outputs {
-		v := Output{Port: o.Port, Dropped: o.Dropped, Listing: digest(o.Listing), Items: o.Items, inline: o.Inline}
-		if o.Object != nil {
-			v.object = pack(*o.Object)
-		}
-		bad = bad || (o.Object == nil) == (o.Inline == nil) || o.Items < 0 || int64(o.Items) > math.MaxUint32
-		a.Outputs = append(a.Outputs, v)
-	}
-	for _, p := range r.Packs {
-		a.Packs = append(a.Packs, pack(p))
-	}
-	if bad || a.Key != key || len(a.MadeBy) > math.MaxUint8 || len(a.Outputs) > math.MaxUint16 {
+	if bad {
 		return Action{}, errMalformed
 	}
 	return a, nil

@@ -3,11 +3,8 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"reflect"
 	"testing"
-
-	"github.com/runexp/runexp/stages"
 )
 
 // TestColumn: values of any length are found again, as they were appended and as they are read.
@@ -68,44 +65,5 @@ func TestRowIndex(t *testing.T) {
 		if x.n != len(newest) {
 			t.Errorf("%d rows, want %d", x.n, len(newest))
 		}
-	}
-}
-
-// TestStreamLog: reading a log piece by piece finds what reading it at once does,
-// however frames, damage and pieces lie.
-func TestStreamLog(t *testing.T) {
-	var log []byte
-	var bounds []int
-	for i, n := range []int{0, 10, 70_000, 300, 65_400, 1, 200_000, 131_000, 5} {
-		log = appendFrame(log, itemLog, number(i), bytes.Repeat([]byte{byte(i)}, n))
-		bounds = append(bounds, len(log))
-	}
-	check := func(name string, b []byte) {
-		t.Helper()
-		var want, got []string
-		end := scanLog(b, itemLog, func(off int, key stages.Digest, payload []byte) {
-			want = append(want, fmt.Sprint(off, key.Short(), len(payload), stages.Sum(payload).Short()))
-		}).end
-		streamed, err := streamLog(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), itemLog, func(off int64, key stages.Digest, payload []byte) error {
-			got = append(got, fmt.Sprint(off, key.Short(), len(payload), stages.Sum(payload).Short()))
-			return nil
-		})
-		if err != nil || streamed != int64(end) || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %d frames up to %d, want %d up to %d; %v", name, len(got), streamed, len(want), end, err)
-		}
-	}
-	check("whole", log)
-	check("empty", nil)
-	for i, end := range bounds {
-		for _, cut := range []int{1, 4, 20, frameLen} {
-			check(fmt.Sprintf("frame %d cut by %d", i, cut), log[:end-cut])
-			check(fmt.Sprintf("frame %d without %d", i, cut), append(append([]byte{}, log[:end-cut]...), log[end:]...))
-		}
-		flipped := bytes.Clone(log)
-		flipped[end-1] ^= 1
-		check(fmt.Sprintf("frame %d altered", i), flipped)
-	}
-	for pad := 65_400; pad < 65_540; pad++ { // a magic that lies across the end of a piece
-		check(fmt.Sprintf("behind %d others", pad), append(bytes.Repeat([]byte{'.'}, pad), log[:bounds[3]]...))
 	}
 }

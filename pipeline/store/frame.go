@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Every log — index, actions, items, memo, stat index — is a sequence of frames:
+// Every log — index, actions, items, memos, stat index — is a sequence of frames:
 //
 //	magic     4 bytes, 0xff 'r' 'x' and the log's kind
 //	length    uint32, bytes of the payload
@@ -24,16 +24,16 @@ import (
 // pass over it to the next magic. The magic's first byte never occurs in UTF-8,
 // so no action, which is JSON, can be mistaken for the start of a frame.
 
-// A logKind tells the logs apart, and their formats: a change of a payload's
+// A frameKind tells the logs apart, and their formats: a change of a payload's
 // layout takes a new letter, and old frames become bytes to pass over.
-type logKind byte
+type frameKind byte
 
 const (
-	indexLog  logKind = 'I'
-	actionLog logKind = 'A'
-	itemLog   logKind = 'T'
-	memoLog   logKind = 'M'
-	statLog   logKind = 'S'
+	indexFrame  frameKind = 'I'
+	actionFrame frameKind = 'A'
+	itemFrame   frameKind = 'T'
+	memoFrame   frameKind = 'M'
+	statFrame   frameKind = 'S'
 )
 
 const (
@@ -47,10 +47,10 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (k logKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
+func (k frameKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
 
 // appendFrame appends a frame to b.
-func appendFrame(b []byte, kind logKind, key stages.Digest, payload []byte) []byte {
+func appendFrame(b []byte, kind frameKind, key stages.Digest, payload []byte) []byte {
 	b = slices.Grow(b, frameLen+len(payload))
 	b = append(b, kind.magic()...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
@@ -74,7 +74,7 @@ func checksum(f []byte) uint32 {
 // frameAt reads the frame that begins b. The payload shares b's memory. n is the
 // length that the header claims, also when the frame isn't whole; 0 when b
 // doesn't begin with a header.
-func frameAt(b []byte, kind logKind) (key stages.Digest, payload []byte, n int, ok bool) {
+func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int, ok bool) {
 	if len(b) < frameLen || !bytes.Equal(b[:4], kind.magic()) {
 		return key, nil, 0, false
 	}
@@ -95,19 +95,18 @@ func frameAt(b []byte, kind logKind) (key stages.Digest, payload []byte, n int, 
 
 // A gap is a stretch of a log that holds no frame.
 type gap struct {
-	off, len int
+	off, len int64
 	torn     bool // the beginning of a frame whose writing was cut short
 }
 
 // A logScan is what a walk over a log found besides frames.
 type logScan struct {
-	end  int // where the last frame ends
+	end  int64 // where the last frame ends
 	gaps []gap
 }
 
 // altered returns the number of bytes that no interrupted write explains.
-func (s logScan) altered() int {
-	n := 0
+func (s logScan) altered() (n int64) {
 	for _, g := range s.gaps {
 		if !g.torn {
 			n += g.len
@@ -116,101 +115,65 @@ func (s logScan) altered() int {
 	return n
 }
 
-// scanLog calls fn for each frame of the log b, in order. It never stops at
-// damage: it looks for the next frame behind it.
-func scanLog(b []byte, kind logKind, fn func(off int, key stages.Digest, payload []byte)) logScan {
-	var s logScan
-	for pos := 0; pos < len(b); {
-		key, payload, n, ok := frameAt(b[pos:], kind)
-		if ok {
-			fn(pos, key, payload)
-			pos += n
-			s.end = pos
-			continue
-		}
-		next := nextMagic(b, pos+1, kind)
-		s.gaps = append(s.gaps, gap{pos, next - pos, torn(b[pos:next], n, kind)})
-		pos = next
-	}
+// A frameFunc is called for a frame of a log.
+type frameFunc = func(off int64, key stages.Digest, payload []byte)
+
+// scanLog calls fn for each frame of the log b, in order. The payloads share b's memory.
+func scanLog(b []byte, kind frameKind, fn frameFunc) (s logScan) {
+	s.scan(b, 0, 0, kind, fn)
 	return s
 }
 
-// streamLog is [scanLog] over a log that needn't fit into memory. It returns where
-// the last frame ends.
-func streamLog(r *io.SectionReader, kind logKind, fn func(off int64, key stages.Digest, payload []byte) error) (end int64, err error) {
-	const ahead = 64 << 10
-	var b []byte    // what was read and not yet understood
-	off := int64(0) // where it begins
-	read := func(n int64) error {
-		n = min(n, r.Size()-off) - int64(len(b))
-		if n <= 0 {
-			return nil
+// scanFile is scanLog over the part of a log from off to size, which needn't fit into memory. A payload is valid
+// only during the call.
+func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s logScan, err error) {
+	const window = 64 << 10
+	var b []byte
+	for need := window; off < size; {
+		b = slices.Grow(b[:0], need)[:min(int64(need), size-off)]
+		n, err := f.ReadAt(b, off)
+		if err != nil && err != io.EOF {
+			return s, err
 		}
-		at := len(b)
-		b = slices.Grow(b, int(n))[:at+int(n)]
-		k, err := r.ReadAt(b[at:], off+int64(at))
-		b = b[:at+k]
-		if err == io.EOF { // it's shorter than it was
-			err = nil
+		if n < len(b) {
+			size = off + int64(n) // it became shorter
 		}
-		return err
+		var pos int
+		pos, need = s.scan(b[:n], off, size-off-int64(n), kind, fn)
+		off, need = off+int64(pos), max(need, window)
 	}
-	skip := func(n int) {
-		off += int64(n)
-		b = b[:copy(b, b[n:])]
-	}
-	for off < r.Size() {
-		if err := read(ahead); err != nil || len(b) == 0 {
-			return end, err
-		}
-		pos := 0
-		for pos < len(b) {
-			key, payload, n, ok := frameAt(b[pos:], kind)
-			if ok {
-				if err := fn(off+int64(pos), key, payload); err != nil {
-					return end, err
-				}
-				pos += n
-				end = off + int64(pos)
-				continue
-			}
-			// What doesn't end here may be whole once more is read.
-			left := r.Size() - off - int64(pos)
-			if more := int64(max(n, frameLen)); int64(len(b)-pos) < min(more, left) {
-				if pos > 0 {
-					break
-				}
-				had := len(b)
-				if err := read(max(more, ahead)); err != nil {
-					return end, err
-				}
-				if len(b) > had {
-					continue
-				}
-			}
-			next := nextMagic(b, pos+1, kind)
-			if next == len(b) && int64(next) < r.Size()-off {
-				next = max(pos+1, next-len(kind.magic())+1) // it may begin here
-			}
-			pos = next
-		}
-		skip(pos)
-	}
-	return end, nil
+	return s, nil
 }
 
-// nextMagic returns where the next frame at or after pos may begin, len(b) if
-// nowhere. Several torn frames in a row are several gaps.
-func nextMagic(b []byte, pos int, kind logKind) int {
-	if i := bytes.Index(b[pos:], kind.magic()); i >= 0 {
-		return pos + i
+// scan is scanLog for the part b of a log, which begins at off and has rest bytes behind it. It never stops at damage:
+// it looks for the next frame behind it. It returns how far it came, and how many bytes it needs from there on.
+func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) (pos, need int) {
+	for pos < len(b) {
+		key, payload, n, ok := frameAt(b[pos:], kind)
+		if ok {
+			fn(off+int64(pos), key, payload)
+			pos += n
+			s.end = off + int64(pos)
+			continue
+		}
+		// What doesn't end in b may be whole once more is read.
+		if more := int64(max(n, frameLen) - (len(b) - pos)); more > 0 && more <= rest {
+			return pos, max(n, frameLen)
+		}
+		next := len(b)
+		if i := bytes.Index(b[pos+1:], kind.magic()); i >= 0 {
+			next = pos + 1 + i
+		} else if rest > 0 {
+			return pos, 2 * (len(b) - pos)
+		}
+		s.gaps = append(s.gaps, gap{off + int64(pos), int64(next - pos), torn(b[pos:next], n, kind)})
+		pos = next
 	}
-	return len(b)
+	return pos, 0
 }
 
-// torn reports whether g, which isn't a frame, looks like the beginning of one;
-// n is the length its header claims.
-func torn(g []byte, n int, kind logKind) bool {
+// torn reports whether g, which isn't a frame, looks like the beginning of one; n is the length its header claims.
+func torn(g []byte, n int, kind frameKind) bool {
 	if len(g) < frameLen {
 		m := kind.magic()
 		k := min(len(g), len(m))

@@ -5,13 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// Roots say what a collection keeps. A nil function keeps everything.
+// Roots choose what a collection keeps. A nil function keeps everything.
 type Roots struct {
 	Action func(key stages.Digest) bool
 	Items  func(group stages.Digest) bool
@@ -27,89 +27,164 @@ type GCReport struct {
 	Cells                []string // whose actions go, sorted, "experiment: cell"
 }
 
-// GC removes the actions and item groups that roots don't keep, older records of
-// the same action, the objects that nothing left refers to, and what killed
-// processes left. Without apply it only reports. What another run is doing
+// inFlight is how long a file that nothing refers to may be part of what another process is just doing.
+const inFlight = time.Hour
+
+// GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the objects
+// that nothing left refers to, and what killed processes left. Without apply it only reports. What another run is doing
 // meanwhile costs it misses at worst.
 func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
-	var r GCReport
-	if apply && s.readOnly {
-		return r, errReadOnly
+	if apply && s.opts.ReadOnly {
+		return GCReport{}, errReadOnly
 	}
-	keep, drop := map[stages.Digest]bool{}, map[stages.Digest]bool{} // objects that records refer to
-	actions, err := s.sweepActions(roots.Action, keep, drop, &r)
-	if err != nil {
-		return r, err
+	c := &collection{s: s, roots: roots, referred: map[stages.Digest]bool{}}
+	err := errors.Join(s.eachLog("actions", c.actions), s.eachLog("items", c.items),
+		c.newest(s.memos.path, memoFrame), c.newest(s.files.path, statFrame))
+	if err == nil {
+		err = s.eachObject(c.object)
 	}
-	items, err := s.sweepItems(roots.Items, keep, drop, &r)
-	if err != nil {
-		return r, err
-	}
-	var garbage []string
-	err = s.eachObject(func(o objectFile) error {
-		fresh := time.Since(o.changed) < inFlight
-		switch {
-		case o.temporary() && !fresh:
-			r.Leftovers++
-			garbage = append(garbage, o.path)
-		case o.temporary():
-		case keep[o.digest], fresh && !drop[o.digest]:
-			r.ObjectsKept++
-			r.BytesKept += o.size
-		default:
-			r.Objects++
-			r.Bytes += o.size
-			garbage = append(garbage, o.path)
-		}
-		return nil
-	})
-	if err != nil {
-		return r, err
-	}
-	damaged, err := s.entries(filepath.Join(s.dir, "damaged"))
-	if err != nil {
-		return r, err
+	damaged, e := s.entries(filepath.Join(s.dir, "damaged"))
+	if err = errors.Join(err, e); err != nil {
+		return c.GCReport, err
 	}
 	for _, f := range damaged {
-		r.Leftovers++
-		garbage = append(garbage, filepath.Join(s.dir, "damaged", f.Name()))
+		c.Leftovers++
+		c.garbage = append(c.garbage, filepath.Join(s.dir, "damaged", f.Name()))
 	}
-	sort.Strings(r.Cells)
+	slices.Sort(c.Cells)
 	if _, err := os.Stat(s.dir); !apply || errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return c.GCReport, nil
 	}
-	return r, s.collect(actions, items, garbage)
+	return c.GCReport, c.apply()
 }
 
-// collect removes what GC found. Records go before the objects they refer to,
-// and the index before the records, so that a kill leaves nothing that misleads.
-func (s *Store) collect(actions, items sweep, garbage []string) error {
+// A collection finds out what goes.
+type collection struct {
+	GCReport
+	s        *Store
+	roots    Roots
+	sweep    sweep
+	referred map[stages.Digest]bool // objects that records refer to: whether one of those stays
+	garbage  []string               // files
+}
+
+// actions decides which actions of a log stay: of each key and class of device the newest, if the roots keep the key.
+func (c *collection) actions(path string, _ byte) error {
+	type identity struct {
+		key    stages.Digest
+		madeBy string
+	}
+	type action struct {
+		place
+		identity
+		name  string
+		packs []PackRef
+	}
+	var all []action
+	newest := map[identity]int64{}
+	log, _, err := c.sweep.read(c.s, path, actionFrame, func(off int64, key stages.Digest, payload []byte) bool {
+		a, err := decodeAction(key, payload)
+		if err != nil {
+			return false
+		}
+		id := identity{key, a.MadeBy}
+		newest[id] = off
+		all = append(all, action{place{key, off}, id, a.name(), a.Packs})
+		return true
+	})
+	for _, a := range all {
+		current := newest[a.identity] == a.off
+		stays := current && (c.roots.Action == nil || c.roots.Action(a.identity.key))
+		if stays {
+			c.ActionsKept++
+		} else if c.Actions++; current {
+			c.Cells = append(c.Cells, a.name)
+		}
+		log.drop[a.place] = !stays
+		c.refer(a.packs, stays)
+	}
+	return err
+}
+
+// items decides which item records of a log stay.
+func (c *collection) items(path string, _ byte) error {
+	groups := map[stages.Digest]bool{}
+	_, _, err := c.sweep.read(c.s, path, itemFrame, func(_ int64, group stages.Digest, payload []byte) bool {
+		_, packs, _, err := decodeItems(payload)
+		if err != nil {
+			return false
+		}
+		stays := c.roots.Items == nil || c.roots.Items(group)
+		groups[group] = stays
+		c.refer(packs.packs, stays)
+		return stays
+	})
+	for _, stays := range groups {
+		if stays {
+			c.GroupsKept++
+		} else {
+			c.Groups++
+		}
+	}
+	return err
+}
+
+// newest decides that of a log whose frames replace older ones of the same key the newest stay.
+func (c *collection) newest(path string, kind frameKind) error {
+	newest := map[stages.Digest]int64{}
+	log, _, err := c.sweep.read(c.s, path, kind, func(off int64, key stages.Digest, _ []byte) bool {
+		newest[key] = off
+		return false
+	})
+	for key, off := range newest {
+		delete(log.drop, place{key, off})
+	}
+	return err
+}
+
+func (c *collection) refer(packs []PackRef, stays bool) {
+	for _, p := range packs {
+		c.referred[p.Digest] = c.referred[p.Digest] || stays
+	}
+}
+
+// object decides whether a file of objects/ stays.
+func (c *collection) object(o objectFile) error {
+	fresh := time.Since(o.changed) < inFlight
+	stays, referred := c.referred[o.digest]
+	switch {
+	case o.temporary() && fresh:
+	case o.temporary():
+		c.Leftovers++
+		c.garbage = append(c.garbage, o.path)
+	case stays, fresh && !referred:
+		c.ObjectsKept++
+		c.BytesKept += o.size
+	default:
+		c.Objects++
+		c.Bytes += o.size
+		c.garbage = append(c.garbage, o.path)
+	}
+	return nil
+}
+
+// apply removes what was found. Records go before the objects they refer to, and the index before the records, so that
+// a kill leaves nothing that misleads.
+func (c *collection) apply() error {
+	s := c.s
 	if err := s.makeWay(s.indexPath()); err != nil {
 		return err
 	}
 	if err := s.remove(s.indexPath()); err != nil {
 		return err
 	}
-	err := s.eachLog("actions", func(path string, _ byte) error { return actions.rewrite(s, path, actionLog) })
-	if err != nil {
+	if err := c.sweep.rewrite(s); err != nil {
 		return err
-	}
-	err = s.eachLog("items", func(path string, _ byte) error { return items.rewrite(s, path, itemLog) })
-	if err != nil {
-		return err
-	}
-	for _, log := range []struct {
-		path string
-		kind logKind
-	}{{s.memoPath(), memoLog}, {s.statPath(), statLog}} {
-		if err := s.newestOnly(log.path, log.kind); err != nil {
-			return err
-		}
 	}
 	if err := s.rebuildIndex(); err != nil {
 		return err
 	}
-	for _, path := range garbage {
+	for _, path := range c.garbage {
 		if err := s.remove(path); err != nil {
 			return err
 		}
@@ -118,122 +193,46 @@ func (s *Store) collect(actions, items sweep, garbage []string) error {
 	return nil
 }
 
-// A sweep says which frames of some logs stay: those at these offsets, and
-// whatever another process appended since the sweep.
-type sweep map[string]*sweptLog
+// A sweep lists logs, and which of their frames go.
+type sweep []*sweptLog
 
 type sweptLog struct {
-	size int
-	stay map[int]bool
+	path string
+	kind frameKind
+	drop map[place]bool
 }
 
-func (w sweep) log(path string, size int) *sweptLog {
-	w[path] = &sweptLog{size, map[int]bool{}}
-	return w[path]
+// A place is where the frame of a key lies in a log.
+type place struct {
+	key stages.Digest
+	off int64
 }
 
-func (w sweep) rewrite(s *Store, path string, kind logKind) error {
-	log, ok := w[path]
-	if !ok {
-		return nil // another process made it since
-	}
-	return s.rewriteLog(path, kind, func(off int, _ stages.Digest, _ []byte) bool {
-		return off >= log.size || log.stay[off]
-	})
-}
-
-// sweepActions decides which actions stay.
-func (s *Store) sweepActions(root func(stages.Digest) bool, keep, drop map[stages.Digest]bool, r *GCReport) (sweep, error) {
-	type identity struct {
-		key    stages.Digest
-		madeBy string
-	}
-	w := sweep{}
-	return w, s.eachLog("actions", func(path string, _ byte) error {
-		b, err := s.readFile(path)
-		if err != nil {
-			return s.writeErr(err)
+// read adds a log, all of whose frames stay that stay accepts.
+func (w *sweep) read(s *Store, path string, kind frameKind, stay func(off int64, key stages.Digest, payload []byte) bool) (
+	*sweptLog, logScan, error) {
+	log := &sweptLog{path, kind, map[place]bool{}}
+	scan, err := s.readLog(path, 0, kind, func(off int64, key stages.Digest, payload []byte) {
+		if !stay(off, key, payload) {
+			log.drop[place{key, off}] = true
 		}
-		log := w.log(path, len(b))
-		newest := map[identity]int{}
-		scanLog(b, actionLog, func(off int, key stages.Digest, payload []byte) {
-			if a, err := decodeAction(key, payload); err == nil {
-				newest[identity{key, a.MadeBy}] = off
-			}
-		})
-		scanLog(b, actionLog, func(off int, key stages.Digest, payload []byte) {
-			a, err := decodeAction(key, payload)
-			if err != nil {
-				return
-			}
-			into := drop
-			current := newest[identity{key, a.MadeBy}] == off
-			if current && (root == nil || root(key)) {
-				log.stay[off] = true
-				into = keep
-				r.ActionsKept++
-			} else if r.Actions++; current {
-				r.Cells = append(r.Cells, a.cellName())
-			}
-			for _, p := range a.Packs {
-				into[p.Digest] = true
-			}
-		})
-		return nil
 	})
-}
-
-// sweepItems decides which item records stay.
-func (s *Store) sweepItems(root func(stages.Digest) bool, keep, drop map[stages.Digest]bool, r *GCReport) (sweep, error) {
-	w := sweep{}
-	return w, s.eachLog("items", func(path string, _ byte) error {
-		b, err := s.readFile(path)
-		if err != nil {
-			return s.writeErr(err)
-		}
-		log := w.log(path, len(b))
-		groups := map[stages.Digest]bool{}
-		scanLog(b, itemLog, func(off int, group stages.Digest, payload []byte) {
-			_, packs, _, err := decodeItems(payload)
-			if err != nil {
-				return
-			}
-			kept := root == nil || root(group)
-			groups[group] = kept
-			into := drop
-			if kept {
-				log.stay[off] = true
-				into = keep
-			}
-			for _, p := range packs.packs {
-				into[p.Digest] = true
-			}
-		})
-		for _, kept := range groups {
-			if kept {
-				r.GroupsKept++
-			} else {
-				r.Groups++
-			}
-		}
-		return nil
-	})
-}
-
-// newestOnly rewrites a log whose frames replace older ones of the same key.
-func (s *Store) newestOnly(path string, kind logKind) error {
-	b, err := s.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return log, scan, nil
 	} else if err != nil {
-		return s.writeErr(err)
+		return log, scan, s.writeErr(err)
 	}
-	newest := map[stages.Digest]int{}
-	scanLog(b, kind, func(off int, key stages.Digest, _ []byte) { newest[key] = off })
-	w := sweep{}
-	log := w.log(path, len(b))
-	for _, off := range newest {
-		log.stay[off] = true
+	*w = append(*w, log)
+	return log, scan, nil
+}
+
+// rewrite drops the frames. What another process appended since stays.
+func (w sweep) rewrite(s *Store) error {
+	for _, log := range w {
+		keep := func(off int64, key stages.Digest) bool { return !log.drop[place{key, off}] }
+		if err := s.rewriteLog(log.path, log.kind, keep); err != nil {
+			return err
+		}
 	}
-	return w.rewrite(s, path, kind)
+	return nil
 }

@@ -1,15 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -159,8 +159,8 @@ func (x *index) parse(b []byte) logScan {
 	x.rows = make([]row, 0, n)
 	x.newest.grow(n)
 	x.latest.grow(n)
-	return scanLog(b, indexLog, func(off int, key stages.Digest, rec []byte) {
-		frame := b[off+frameLen-keyLen:][:keyLen+len(rec)]
+	return scanLog(b, indexFrame, func(off int64, key stages.Digest, rec []byte) {
+		frame := b[int(off)+frameLen-keyLen:][:keyLen+len(rec)]
 		switch {
 		case validEntry(rec):
 			x.put(frame)
@@ -284,7 +284,7 @@ func (s *Store) openIndex() error {
 		s.warn("the index of store %q is damaged (%d bytes), and is mended from the actions", s.dir, n)
 	}
 	frames, err := s.catchUp()
-	if err != nil || len(frames) == 0 || s.readOnly {
+	if err != nil || len(frames) == 0 || s.opts.ReadOnly {
 		return err
 	}
 	if err = s.appendIndex(frames); err == nil {
@@ -323,31 +323,27 @@ func (s *Store) catchUp() (frames []byte, err error) {
 		if from > size {
 			from = 0
 		}
-		b, err := s.readFrom(path, from)
+		scan, err := s.readLog(path, from, actionFrame, func(off int64, key stages.Digest, payload []byte) {
+			a, err := decodeAction(key, payload)
+			if err == nil && key[0] == bucket && !s.index.has(key, off) {
+				found = append(found, foundAction{a, off, frameLen + len(payload)})
+			}
+		})
 		if err != nil {
 			s.warn("%v", err)
 			continue
 		}
-		scan := scanLog(b, actionLog, func(off int, key stages.Digest, payload []byte) {
-			a, err := decodeAction(key, payload)
-			if err != nil || key[0] != bucket {
-				return
-			}
-			if at := from + int64(off); !s.index.has(key, at) {
-				found = append(found, foundAction{a, at, frameLen + len(payload)})
-			}
-		})
-		if end := from + int64(scan.end); end > c.mark || from < c.mark {
-			marks = appendMark(marks, bucket, end)
-			*c = coverage{mark: end}
+		if scan.end > c.mark || from < c.mark {
+			marks = appendMark(marks, bucket, scan.end)
+			*c = coverage{mark: scan.end}
 		}
 	}
 	// In the order in which they happened, for what a cell was last.
-	sort.SliceStable(found, func(i, j int) bool { return found[i].At < found[j].At })
+	slices.SortStableFunc(found, func(a, b foundAction) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range found {
 		rec := appendEntry(nil, &f.Action, f.off, f.n)
 		s.index.add(f.Key, rec)
-		frames = appendFrame(frames, indexLog, f.Key, rec)
+		frames = appendFrame(frames, indexFrame, f.Key, rec)
 	}
 	return append(frames, marks...), nil
 }
@@ -360,7 +356,7 @@ type foundAction struct {
 
 // appendMark appends the frame that says that the log of a bucket is known up to end.
 func appendMark(b []byte, bucket byte, end int64) []byte {
-	return appendFrame(b, indexLog, stages.Digest{bucket}, binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end)))
+	return appendFrame(b, indexFrame, stages.Digest{bucket}, binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end)))
 }
 
 // indexBatch is how many bytes of the index are written at once. What a kill
@@ -378,9 +374,7 @@ func (s *Store) appendIndex(frames []byte) error {
 		}
 		f, err := s.open(s.indexPath(), os.O_WRONLY|os.O_APPEND, 0o666)
 		if err != nil {
-			if f != nil {
-				f.Close()
-			}
+			f.Close() // of nil, too
 			return err
 		}
 		s.indexed = f
@@ -413,24 +407,19 @@ func (s *Store) closeIndex() error {
 	return err
 }
 
-// readFrom returns the bytes of a file from off on.
-func (s *Store) readFrom(path string, off int64) ([]byte, error) {
-	f, err := s.read(path)
+// rebuildIndex makes the index again from the action logs, in memory and on disk.
+func (s *Store) rebuildIndex() error {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	if s.indexed != nil {
+		s.indexed.Close()
+		s.indexed, s.pending = nil, nil
+	}
+	s.index = index{}
+	s.index.parse(nil)
+	frames, err := s.catchUp()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st.Size()-off > maxLog {
-		return nil, fmt.Errorf("%q has %d bytes more than %d that are known", path, st.Size()-off, off)
-	}
-	b := make([]byte, max(0, st.Size()-off))
-	n, err := f.ReadAt(b, off)
-	if n < len(b) && err != nil && err != io.EOF {
-		return nil, err
-	}
-	return b[:n], nil
+	return s.writeFile(s.indexPath(), 0o666, frames)
 }

@@ -42,32 +42,25 @@ func (s *Store) Info() (Info, error) {
 			in.RecordBytes += n
 		}
 	}
-	for _, path := range []string{s.indexPath(), s.memoPath(), s.statPath()} {
+	for _, path := range []string{s.indexPath(), s.memos.path, s.files.path} {
 		size(path)
 	}
 	s.eachLog("actions", func(path string, _ byte) error { size(path); return nil })
-	err = s.eachLog("items", func(path string, bucket byte) error {
-		b, err := s.readFile(path)
-		if err != nil {
-			return err
-		}
-		in.RecordBytes += int64(len(b))
-		groups := map[stages.Digest]map[stages.Digest]bool{}
-		scanLog(b, itemLog, func(_ int, group stages.Digest, payload []byte) {
-			if groups[group] == nil {
-				groups[group] = map[stages.Digest]bool{}
-			}
-			if _, _, items, err := decodeItems(payload); err == nil {
-				for _, it := range items {
-					groups[group][it.Key] = true
+	err = s.eachLog("items", func(path string, _ byte) error {
+		size(path)
+		type item struct{ group, key stages.Digest }
+		groups, items := map[stages.Digest]bool{}, map[item]bool{}
+		_, err := s.readLog(path, 0, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
+			groups[group] = true
+			if _, _, rs, err := decodeItems(payload); err == nil {
+				for _, r := range rs {
+					items[item{group, r.Key}] = true
 				}
 			}
 		})
 		in.Groups += len(groups)
-		for _, g := range groups {
-			in.Items += len(g)
-		}
-		return nil
+		in.Items += len(items)
+		return err
 	})
 	if err != nil {
 		return in, err

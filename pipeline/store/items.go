@@ -129,7 +129,7 @@ func (s *Store) itemPath(bucket byte) string {
 // RecordItems stores outcomes of a group's items, whose payloads are already put.
 // All are made by the same class of device.
 func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord) error {
-	if s.readOnly {
+	if s.opts.ReadOnly {
 		return errReadOnly
 	}
 	if len(rs) == 0 {
@@ -139,7 +139,7 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 	if len(payload) > maxPayload {
 		return fmt.Errorf("the records of %d items have %d bytes, more than %d", len(rs), len(payload), maxPayload)
 	}
-	_, err := s.appendLog(s.itemPath(group[0]), appendFrame(nil, itemLog, group, payload))
+	_, err := s.appendLog(s.itemPath(group[0]), appendFrame(nil, itemFrame, group, payload))
 	return err
 }
 

@@ -6,18 +6,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash
-// would make `why` compare with the wrong cell, and nothing worse.
+// nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash would make `why` compare with the wrong
+// cell, and nothing worse.
 func nameHash(experiment, cell string) uint64 {
 	h := uint64(14695981039346656037)
-	step := func(s string) {
+	for _, s := range [...]string{experiment, "\x00", cell} {
 		for i := range len(s) {
 			h = (h ^ uint64(s[i])) * 1099511628211
 		}
 	}
-	step(experiment)
-	h *= 1099511628211 // a zero byte between
-	step(cell)
 	return h
 }
 
@@ -27,11 +24,11 @@ func (s *Store) Seen(experiment, cell string, key stages.Digest) error {
 	name := nameHash(experiment, cell)
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	if last, ok := s.index.last(name); ok && last == key || s.readOnly {
+	if last, ok := s.index.last(name); ok && last == key || s.opts.ReadOnly {
 		return nil
 	}
 	s.index.see(name, key)
-	return s.appendIndex(appendFrame(nil, indexLog, key, binary.LittleEndian.AppendUint64([]byte{seenKind}, name)))
+	return s.appendIndex(appendFrame(nil, indexFrame, key, binary.LittleEndian.AppendUint64([]byte{seenKind}, name)))
 }
 
 // Latest returns what a cell was when it was last executed or seen.

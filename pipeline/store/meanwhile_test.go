@@ -267,7 +267,7 @@ func TestMalformed(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	o := Output{Port: "maps", Items: 1}
 	l := listingOf(nil, 0, Entry{Ref: good})
-	o.Listing, o.inline = l.digest(), slices.Concat(l.encode()...)
+	o.Listing, o.Inline = l.digest(), slices.Concat(l.encode()...)
 	if _, err := s.listing(&o); err != nil {
 		t.Fatal(err)
 	}

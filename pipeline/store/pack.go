@@ -1,16 +1,18 @@
 package store
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -25,8 +27,8 @@ const smallPack = 4096
 
 // A PackRef names a file of objects/, by the SHA-256 of its bytes.
 type PackRef struct {
-	Digest stages.Digest
-	Size   int64
+	Digest stages.Digest `json:"object"`
+	Size   int64         `json:"size"`
 }
 
 // A Ref tells where a payload lies: in the record itself, in a pack, or, where
@@ -62,7 +64,7 @@ func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, a
 // is in place when Put returns, but nothing refers to it until it's recorded. A
 // pack that would be smaller than smallPack isn't made: its payloads are inline too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
-	if s.readOnly {
+	if s.opts.ReadOnly {
 		return nil, errReadOnly
 	}
 	refs := make([]Ref, len(payloads))
@@ -186,12 +188,14 @@ func wrongSize(pack PackRef, size int64) *Miss {
 // distrust moves a pack to damaged/ unless its bytes are what its name says:
 // then the record that led to it is wrong, not the pack.
 func (s *Store) distrust(pack PackRef) {
-	if s.readOnly {
+	if s.opts.ReadOnly {
 		return
 	}
 	path := s.packPath(pack.Digest)
-	if d, _, err := hashFile(s.read(path)); err == nil && d == pack.Digest {
-		return
+	if f, err := s.read(path); err == nil {
+		if d, _, err := hashFile(context.Background(), f); err == nil && d == pack.Digest {
+			return
+		}
 	}
 	if err := s.setAside(path, filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
 		s.warn("%v", err)
@@ -259,14 +263,58 @@ func (s *Store) packPath(d stages.Digest) string {
 	return string(b)
 }
 
-// hashFile returns the SHA-256 and the size of the bytes of a file that was just
-// opened, and closes it.
-func hashFile(f *os.File, err error) (d stages.Digest, size int64, _ error) {
+// forgetPacks makes Check look again.
+func (s *Store) forgetPacks() {
+	s.packMu.Lock()
+	s.packs = map[PackRef]*Miss{}
+	s.packMu.Unlock()
+}
+
+// An objectFile is a file below objects/.
+type objectFile struct {
+	path    string
+	digest  stages.Digest // zero for a temporary file
+	size    int64
+	changed time.Time
+}
+
+func (o objectFile) temporary() bool { return o.digest == stages.Digest{} }
+
+// eachObject calls fn for every object and temporary file. Files that the store
+// didn't make are left alone.
+func (s *Store) eachObject(fn func(objectFile) error) error {
+	folders, err := s.entries(s.objects)
 	if err != nil {
-		return d, 0, err
+		return err
 	}
-	defer f.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, f)
-	return stages.Digest(h.Sum(nil)), size, err
+	for _, folder := range folders {
+		dir := filepath.Join(s.objects, folder.Name())
+		if !folder.IsDir() || len(folder.Name()) != 2 {
+			continue
+		}
+		files, err := s.entries(dir)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			o := objectFile{path: filepath.Join(dir, f.Name())}
+			name, err := hex.DecodeString(f.Name())
+			switch {
+			case strings.HasPrefix(f.Name(), tempPrefix):
+			case err == nil && len(name) == keyLen && f.Name() == strings.ToLower(f.Name()) && f.Name()[:2] == folder.Name():
+				o.digest = stages.Digest(name)
+			default:
+				continue
+			}
+			info, err := f.Info()
+			if err != nil || !info.Mode().IsRegular() {
+				continue // gone meanwhile, or not ours
+			}
+			o.size, o.changed = info.Size(), info.ModTime()
+			if err := fn(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

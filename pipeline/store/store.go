@@ -1,32 +1,34 @@
 // Package store keeps what runs computed, so that nothing is computed twice.
 //
-//   - An object is a file of payloads one after another, a pack, named by the
-//     SHA-256 of its bytes. sha256sum can verify it.
-//   - A [Listing] is the ordered items of one output port of a cell: their
-//     digests, where their payloads lie, their ids.
-//   - An [Action] records an executed cell under its key: what went into it, in
-//     clear, and its listings.
-//   - An item record keeps the outcome of one item under a group key, so that a
-//     cell with other items finds those it shares.
-//   - A memo is a small remembered fact.
-//   - A [Miss] is the reason why something recorded can't be had.
+// The way of the data, and the files of this package in its order:
+//
+//	pack.go       payloads become an object, and each a [Ref] to its place in it
+//	items.go      the outcomes of a chunk's items are recorded under the key of their group,
+//	itemlog.go    and found again by a cell with other items
+//	listing.go    the ordered items of one output port of a cell become a [Listing]
+//	action.go     an executed cell is recorded under its key, with its listings: an [Action]
+//	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
+//	keylog.go     small facts and the digests of outside files are remembered
+//	verify.go     everything is read and what is damaged is dropped; gc.go drops what nobody needs; info.go counts
+//
+// Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go (records in a
+// log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the store).
 //
 // On disk, below the store's folder:
 //
 //	FORMAT             the format of all this
-//	objects/ab/abcd…   packs, read-only
+//	objects/ab/abcd…   payloads one after another, named by the SHA-256 of the file; sha256sum can verify it
 //	actions/ab.log     JSON, by the first byte of the key
 //	items/ab.log       item records, by the first byte of the group
-//	memo.log           memos
+//	memo.log           facts
 //	stat.idx           digests of outside files
 //	index              what [Store.Lookup] needs; derived from actions/
 //	damaged/           objects whose bytes weren't those of their name
 //
-// The law of this folder: objects appear under their name when they're complete,
-// by rename; logs only grow, a frame at a time (frame.go); a record is written
-// after all that it refers to. So a process that's killed leaves either a thing
-// or nothing, and two processes may write at once without a lock. Whatever can't
-// be read, or isn't what its name or checksum says, counts as never written.
+// The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a frame at
+// a time; a record is written after all that it refers to. So a process that's killed leaves either a thing or nothing,
+// and two processes may write at once without a lock. Whatever can't be read, or isn't what its name or checksum says,
+// counts as never written: it is a [Miss], with the reason.
 package store
 
 import (
@@ -39,20 +41,16 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
-
-	"github.com/runexp/runexp/stages"
 )
 
 // Options say how a store is opened.
 type Options struct {
-	// ReadOnly keeps the store from writing anything, derived files included. A
-	// folder that doesn't exist is then an empty store.
+	// ReadOnly keeps the store from writing anything, derived files included. A folder that doesn't exist is then an
+	// empty store.
 	ReadOnly bool
 
-	// Hook is called before and after every system call that writes, with the
-	// name of that point. Its error ends the operation there and then, without
-	// any cleaning up, as a kill would. For tests.
+	// Hook is called before and after every system call that writes, with the name of that point. Its error ends the
+	// operation there and then, without any cleaning up, as a kill would. For tests.
 	Hook func(point string) error
 
 	// Warn is told, in a sentence, of damage that the store works around.
@@ -61,10 +59,8 @@ type Options struct {
 
 // A Store is an open store. Its methods may be called concurrently.
 type Store struct {
+	opts         Options
 	dir, objects string
-	readOnly     bool
-	hook         func(string) error
-	warner       func(string)
 
 	prepare sync.Once
 	ready   error // of prepare
@@ -78,31 +74,24 @@ type Store struct {
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
-	maxLogs  int        // that are open at once
-	logMu    sync.Mutex // guards what follows
-	logs     map[string]*openLog
-	openLogs int    // of logs
-	appends  uint64 // to logs
+	maxLogs int        // that are open at once
+	logMu   sync.Mutex // guards logs, and is held while appending to one
+	logs    map[string]openLog
 
 	indexMu sync.RWMutex // guards what follows
 	index   index
 	indexed *os.File // nil until first written
 	pending []byte   // frames for it
 
-	itemMu    sync.Mutex // guards itemFiles and itemBytes
-	itemFiles map[byte]*itemFile
-	itemBytes int64 // that itemFiles hold
+	itemMu    sync.Mutex // guards what follows
+	itemLogs  map[byte]*itemLog
+	itemBytes int64 // that itemLogs hold
 
-	memoMu sync.Mutex
-	memos  map[stages.Digest][]byte // nil until first asked for
-
-	unwritten sync.Once // warns that memos can't be written
-
-	files statIndex
+	memos, files keyLog
 }
 
-// ErrUnwritable is the cause of an error about a store whose disk is read-only, or
-// whose folder is another user's: nothing new can be recorded there.
+// ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another user's:
+// nothing new can be recorded there.
 var ErrUnwritable = errors.New("can't be written")
 
 var errReadOnly = errors.New("the store was opened for reading only")
@@ -112,17 +101,19 @@ const (
 	format     = 1
 )
 
-// Open opens the store in dir, which is made when something is first written.
-// Damage isn't an error: what can't be read was never written.
+// Open opens the store in dir, which is made when something is first written. Damage isn't an error: what can't be read
+// was never written.
 func Open(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		dir: dir, objects: filepath.Join(dir, "objects"), readOnly: o.ReadOnly, hook: o.Hook, warner: o.Warn,
-		tempID: rand.Uint64(), maxLogs: logLimit(),
+		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
+		folders: map[string]bool{}, logs: map[string]openLog{}, itemLogs: map[byte]*itemLog{},
 	}
+	s.memos = keyLog{s: s, path: filepath.Join(dir, "memo.log"), kind: memoFrame, batch: 1}
+	s.files = keyLog{s: s, path: filepath.Join(dir, "stat.idx"), kind: statFrame, batch: 256}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,11 +129,14 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the use of the store. What was written is handed to the disk with
-// one sync; a store that only read doesn't touch the disk.
+// Close ends the use of the store. What was written is handed to the disk with one sync; a store that only read doesn't
+// touch the disk.
 func (s *Store) Close() error {
-	s.closeItems()
-	err := errors.Join(s.files.flush(s), s.closeIndex(), s.closeLogs())
+	s.forgetItems()
+	err := errors.Join(s.files.flush(), s.closeIndex())
+	s.logMu.Lock()
+	err = errors.Join(err, s.closeLogs())
+	s.logMu.Unlock()
 	if s.written.Swap(false) {
 		if e := s.at("sync"); e != nil {
 			return e
@@ -158,21 +152,19 @@ func (s *Store) Close() error {
 func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) warn(format string, args ...any) {
-	if s.warner != nil {
-		s.warner(fmt.Sprintf(format, args...))
+	if s.opts.Warn != nil {
+		s.opts.Warn(fmt.Sprintf(format, args...))
 	}
 }
 
-// formatLine returns the contents of FORMAT. The checksum keeps a damaged digit
-// from looking like another format.
+// formatLine returns the contents of FORMAT. The checksum keeps a damaged digit from looking like another format.
 func formatLine(n int) string {
 	line := fmt.Sprintf("runexp store %d", n)
 	return fmt.Sprintf("%s %08x\n", line, crc32.Checksum([]byte(line), castagnoli))
 }
 
-// checkFormat refuses a store of another version of the program. A FORMAT that's
-// missing or damaged is written again by the next writer; frames and names tell
-// formats apart, so nothing can be misread meanwhile.
+// checkFormat refuses a store of another version of the program. A FORMAT that's missing or damaged is written again by
+// the next writer; frames and names tell formats apart, so nothing can be misread meanwhile.
 func (s *Store) checkFormat() error {
 	b, err := s.readFile(filepath.Join(s.dir, formatName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,7 +185,7 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// setUp makes sure that the store's folder exists and says its format.
+// setUp makes sure that the store's folder exists and names its format.
 func (s *Store) setUp() error {
 	s.prepare.Do(func() {
 		path := filepath.Join(s.dir, formatName)
@@ -203,16 +195,4 @@ func (s *Store) setUp() error {
 		s.ready = s.writeFile(path, 0o666, []byte(formatLine(format)))
 	})
 	return s.ready
-}
-
-// writeErr makes an error of the file system one that says what it means for the
-// store.
-func (s *Store) writeErr(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("store %q %w: %w", s.dir, ErrUnwritable, err)
-	}
-	return fmt.Errorf("store %q: %w", s.dir, err)
 }

@@ -113,14 +113,14 @@ func TestTwoWriters(t *testing.T) {
 	}
 	for _, kind := range []struct {
 		folder string
-		kind   logKind
-	}{{"actions", actionLog}, {"items", itemLog}} {
+		kind   frameKind
+	}{{"actions", actionFrame}, {"items", itemFrame}} {
 		shared.eachLog(kind.folder, func(path string, _ byte) error {
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if scan := scanLog(b, kind.kind, func(int, stages.Digest, []byte) {}); len(scan.gaps) > 0 {
+			if scan := scanLog(b, kind.kind, func(int64, stages.Digest, []byte) {}); len(scan.gaps) > 0 {
 				t.Errorf("%s has gaps: %v", path, scan.gaps)
 			}
 			return nil

@@ -1,14 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -22,31 +22,37 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.What }
 
-// Verify reads everything: each object must have the bytes of its name, each
-// record must be whole and lead to objects that are there. What's damaged is set
-// aside or dropped, so that it's a miss and the next Verify finds nothing; a
-// store opened for reading stays as it is. What a killed process left behind —
-// temporary files, the beginning of a record — is no problem. progress, if it
-// isn't nil, is told how many bytes of all objects are done.
+// Verify reads everything: each object must have the bytes of its name, each record must be whole and lead to objects
+// that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify finds nothing; a store
+// opened for reading stays as it is. What a killed process left behind — temporary files, the beginning of a record — is
+// no problem. progress, if it isn't nil, is told how many bytes of all objects are done.
 func (s *Store) Verify(ctx context.Context, progress func(done, total int64)) ([]Problem, error) {
-	v := &verification{s: s, packs: map[PackRef]string{}, cells: map[stages.Digest]map[string]bool{}, ctx: ctx}
-	if err := v.objects(progress); err != nil {
-		return nil, err
+	v := &verification{
+		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*unsoundObject{}, known: map[place]bool{},
 	}
-	if err := v.actions(); err != nil {
-		return nil, err
+	steps := []func() error{
+		func() error { return v.objects(progress) },
+		func() error { return s.eachLog("actions", v.actions) },
+		func() error { return s.eachLog("items", v.items) },
+		func() error {
+			return v.log(s.memos.path, memoFrame, func(int64, stages.Digest, []byte) (string, bool) { return "", true })
+		},
+		func() error { return v.log(s.files.path, statFrame, checkState) },
+		v.index,
+		v.mend,
 	}
-	if err := v.items(); err != nil {
-		return nil, err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
-	if err := v.plainLogs(); err != nil {
-		return nil, err
+	for _, o := range v.unsound {
+		o.Cells = slices.Sorted(maps.Keys(o.cells))
+		v.problems = append(v.problems, o.Problem)
 	}
-	v.index()
-	if err := v.mend(); err != nil {
-		return nil, err
-	}
-	v.report()
+	slices.SortFunc(v.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.What, b.What))
+	})
 	return v.problems, nil
 }
 
@@ -54,21 +60,17 @@ type verification struct {
 	s        *Store
 	ctx      context.Context
 	problems []Problem
-	present  map[stages.Digest]int64 // sound objects and their sizes
-	damaged  map[stages.Digest]objectProblem
-	packs    map[PackRef]string // what's wrong with objects that records refer to; "" if nothing
-	cells    map[stages.Digest]map[string]bool
-	rewrite  sweep // logs to mend
-	kinds    map[string]logKind
+	sound    map[stages.Digest]int64 // objects and their sizes
+	unsound  map[stages.Digest]*unsoundObject
+	sweep    sweep          // logs to mend
 	known    map[place]bool // actions that can be had
 	reindex  bool
 }
 
-type objectProblem struct{ file, what string }
-
-type place struct {
-	key stages.Digest
-	off int64
+// An unsoundObject is damaged, or isn't what records say.
+type unsoundObject struct {
+	Problem
+	cells map[string]bool
 }
 
 func (v *verification) problem(path, format string, args ...any) {
@@ -82,9 +84,8 @@ func (v *verification) rel(path string) string {
 	return path
 }
 
-// objects digests all objects, and sets aside those that aren't what they're called.
+// objects digests all objects, and sets aside those whose bytes aren't those of their name.
 func (v *verification) objects(progress func(done, total int64)) error {
-	v.present, v.damaged = map[stages.Digest]int64{}, map[stages.Digest]objectProblem{}
 	var all []objectFile
 	var done, total int64
 	err := v.s.eachObject(func(o objectFile) error {
@@ -105,14 +106,14 @@ func (v *verification) objects(progress func(done, total int64)) error {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // collected meanwhile
 		case err == nil && d == o.digest:
-			v.present[d] = n
+			v.sound[d] = n
 		default:
 			what := "its bytes aren't those of its name"
 			if err != nil {
 				what = err.Error()
 			}
-			v.damaged[o.digest] = objectProblem{v.rel(o.path), what}
-			if !v.s.readOnly {
+			v.unsound[o.digest] = &unsoundObject{Problem{File: v.rel(o.path), What: what}, map[string]bool{}}
+			if !v.s.opts.ReadOnly {
 				if err := v.s.setAside(o.path, filepath.Base(o.path)); err != nil {
 					return err
 				}
@@ -125,155 +126,124 @@ func (v *verification) objects(progress func(done, total int64)) error {
 	return nil
 }
 
-// hash is hashFile that can be cancelled.
 func (v *verification) hash(path string) (d stages.Digest, size int64, err error) {
 	f, err := v.s.read(path)
 	if err != nil {
 		return d, 0, err
 	}
-	defer f.Close()
-	h := sha256.New()
-	for v.ctx.Err() == nil {
-		n, err := io.CopyN(h, f, 16<<20)
-		size += n
-		if err == io.EOF {
-			break
-		} else if err != nil {
-			return d, 0, err
-		}
-	}
-	return stages.Digest(h.Sum(nil)), size, nil
+	return hashFile(v.ctx, f)
 }
 
-// usable reports whether a record's objects are all sound, and notes what cell
-// needs those that aren't.
+// usable reports whether a record's objects are all sound, and notes what cell needs those that aren't.
 func (v *verification) usable(packs []PackRef, cell string) bool {
 	ok := true
 	for _, p := range packs {
-		size, there := v.present[p.Digest]
-		if _, bad := v.damaged[p.Digest]; !there && !bad {
+		size, there := v.sound[p.Digest]
+		o := v.unsound[p.Digest]
+		path := v.s.packPath(p.Digest)
+		if !there && o == nil {
 			// Another process may have put it since.
-			n, err := v.s.size(v.s.packPath(p.Digest))
+			n, err := v.s.size(path)
 			size, there = n, err == nil
 		}
-		switch {
-		case there && size == p.Size:
+		if there && size == p.Size {
 			continue
-		case there:
-			v.packs[p] = fmt.Sprintf("has %d bytes, a record says %d", size, p.Size)
-		default:
-			v.packs[p] = "is missing"
 		}
-		ok = false
-		if v.cells[p.Digest] == nil {
-			v.cells[p.Digest] = map[string]bool{}
+		if ok = false; o == nil {
+			what := "is missing"
+			if there {
+				what = fmt.Sprintf("has %d bytes, a record says %d", size, p.Size)
+			}
+			o = &unsoundObject{Problem{File: v.rel(path), What: what}, map[string]bool{}}
+			v.unsound[p.Digest] = o
 		}
 		if cell != "" {
-			v.cells[p.Digest][cell] = true
+			o.cells[cell] = true
 		}
 	}
 	return ok
 }
 
-// log reads a log and asks of each frame whether it's sound, which returns what's
-// wrong, and whether it can stay.
-func (v *verification) log(path string, kind logKind, sound func(off int, key stages.Digest, payload []byte) (what string, stay bool)) error {
-	if err := v.ctx.Err(); err != nil {
+// log reads a log and asks of each frame whether it's sound, which returns what's wrong, and whether it can stay.
+func (v *verification) log(path string, kind frameKind, check func(off int64, key stages.Digest, payload []byte) (
+	what string, stay bool)) error {
+	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
-	b, err := v.s.readFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		v.problem(path, "%v", err)
-		return nil
-	}
-	if v.rewrite == nil {
-		v.rewrite, v.kinds = sweep{}, map[string]logKind{}
-	}
-	log := &sweptLog{len(b), map[int]bool{}}
-	mend := false
-	scan := scanLog(b, kind, func(off int, key stages.Digest, payload []byte) {
-		what, stay := sound(off, key, payload)
+	var w sweep
+	log, scan, err := w.read(v.s, path, kind, func(off int64, key stages.Digest, payload []byte) bool {
+		what, stay := check(off, key, payload)
 		if what != "" {
 			v.problem(path, "%s, at byte %d", what, off)
 		}
-		log.stay[off] = stay
-		mend = mend || !stay
+		return stay
 	})
+	if err != nil {
+		v.problem(path, "%v", err)
+		return nil
+	}
 	for _, g := range scan.gaps {
 		if !g.torn {
 			v.problem(path, "%d bytes at %d are damaged", g.len, g.off)
-			mend = true
 		}
 	}
-	if mend {
-		v.rewrite[path], v.kinds[path] = log, kind
+	if len(log.drop) > 0 || scan.altered() > 0 {
+		v.sweep = append(v.sweep, log)
 	}
 	return nil
 }
 
-func (v *verification) actions() error {
-	v.known = map[place]bool{}
-	return v.s.eachLog("actions", func(path string, bucket byte) error {
-		return v.log(path, actionLog, func(off int, key stages.Digest, payload []byte) (string, bool) {
-			a, err := decodeAction(key, payload)
-			if err != nil || key[0] != bucket {
-				return "an action is malformed", false
-			}
-			if !v.usable(a.Packs, a.cellName()) {
-				return "", false
-			}
-			for i := range a.Outputs {
-				if _, err := v.s.listing(&a.Outputs[i]); err != nil {
-					return fmt.Sprintf("cell %q: %v", a.cellName(), err), false
-				}
-			}
-			v.known[place{key, int64(off)}] = true
-			return "", true
-		})
-	})
-}
-
-func (v *verification) items() error {
-	return v.s.eachLog("items", func(path string, bucket byte) error {
-		return v.log(path, itemLog, func(_ int, group stages.Digest, payload []byte) (string, bool) {
-			_, packs, _, err := decodeItems(payload)
-			if err != nil || group[0] != bucket {
-				return "item records are malformed", false
-			}
-			return "", v.usable(packs.packs, "")
-		})
-	})
-}
-
-func (v *verification) plainLogs() error {
-	err := v.log(v.s.memoPath(), memoLog, func(int, stages.Digest, []byte) (string, bool) { return "", true })
-	if err != nil {
-		return err
-	}
-	return v.log(v.s.statPath(), statLog, func(_ int, _ stages.Digest, payload []byte) (string, bool) {
-		if _, ok := decodeState(payload); !ok {
-			return "the state of a file is malformed", false
+func (v *verification) actions(path string, bucket byte) error {
+	return v.log(path, actionFrame, func(off int64, key stages.Digest, payload []byte) (string, bool) {
+		a, err := decodeAction(key, payload)
+		if err != nil || key[0] != bucket {
+			return "an action is malformed", false
 		}
+		if !v.usable(a.Packs, a.name()) {
+			return "", false
+		}
+		for i := range a.Outputs {
+			if _, err := v.s.listing(&a.Outputs[i]); err != nil {
+				return fmt.Sprintf("cell %q: %v", a.name(), err), false
+			}
+		}
+		v.known[place{key, off}] = true
 		return "", true
 	})
 }
 
-// index checks that the index is whole and names only actions that can be had. It's
-// derived, so anything wrong makes it anew.
-func (v *verification) index() {
-	b, err := v.s.readFile(v.s.indexPath())
+func (v *verification) items(path string, bucket byte) error {
+	return v.log(path, itemFrame, func(_ int64, group stages.Digest, payload []byte) (string, bool) {
+		_, packs, _, err := decodeItems(payload)
+		if err != nil || group[0] != bucket {
+			return "item records are malformed", false
+		}
+		return "", v.usable(packs.packs, "")
+	})
+}
+
+func checkState(_ int64, _ stages.Digest, payload []byte) (string, bool) {
+	if f, ok := decodeState(payload); !ok || f.racy {
+		return "the state of a file is malformed", false
+	}
+	return "", true
+}
+
+// index checks that the index is whole and names only actions that can be had. It's derived, so anything wrong makes it
+// anew.
+func (v *verification) index() error {
+	path := v.s.indexPath()
+	b, err := v.s.readFile(path)
 	if err != nil {
 		v.reindex = len(v.known) > 0
 		if !errors.Is(err, fs.ErrNotExist) {
-			v.problem(v.s.indexPath(), "%v", err)
+			v.problem(path, "%v", err)
 		}
-		return
+		return nil
 	}
 	var x index
 	if n := x.parse(b).altered(); n > 0 {
-		v.problem(v.s.indexPath(), "%d bytes are damaged", n)
+		v.problem(path, "%d bytes are damaged", n)
 		v.reindex = true
 	}
 	lost := 0
@@ -287,52 +257,22 @@ func (v *verification) index() {
 		}
 	}
 	if lost > 0 {
-		v.problem(v.s.indexPath(), "names %d actions whose records are missing", lost)
-	}
-}
-
-// mend drops what can't be had from the records.
-func (v *verification) mend() error {
-	if v.s.readOnly {
-		return nil
-	}
-	paths := make([]string, 0, len(v.rewrite))
-	for path := range v.rewrite {
-		paths = append(paths, path)
-	}
-	sort.Strings(paths)
-	for _, path := range paths {
-		if err := v.rewrite.rewrite(v.s, path, v.kinds[path]); err != nil {
-			return err
-		}
-	}
-	v.s.forgetPacks()
-	if v.reindex || len(paths) > 0 {
-		return v.s.rebuildIndex()
+		v.problem(path, "names %d actions whose records are missing", lost)
 	}
 	return nil
 }
 
-// report turns what was found about objects into problems, and sorts all.
-func (v *verification) report() {
-	for p, what := range v.packs {
-		if _, ok := v.damaged[p.Digest]; !ok {
-			v.damaged[p.Digest] = objectProblem{v.rel(v.s.packPath(p.Digest)), what}
-		}
+// mend drops what can't be had from the records.
+func (v *verification) mend() error {
+	if v.s.opts.ReadOnly {
+		return nil
 	}
-	for d, o := range v.damaged {
-		p := Problem{File: o.file, What: o.what}
-		for cell := range v.cells[d] {
-			p.Cells = append(p.Cells, cell)
-		}
-		sort.Strings(p.Cells)
-		v.problems = append(v.problems, p)
+	if err := v.sweep.rewrite(v.s); err != nil {
+		return err
 	}
-	sort.Slice(v.problems, func(i, j int) bool {
-		a, b := v.problems[i], v.problems[j]
-		if a.File != b.File {
-			return a.File < b.File
-		}
-		return a.What < b.What
-	})
+	v.s.forgetPacks()
+	if v.reindex || len(v.sweep) > 0 {
+		return v.s.rebuildIndex()
+	}
+	return nil
 }

@@ -46,15 +46,15 @@ func TestItemsAreReadOnce(t *testing.T) {
 	want(a, group, map[int]string{1: "won", 2: "two"})
 	want(a, other, map[int]string{7: "seven"})
 	held := int64(4 * frameMemory)
-	for _, g := range a.itemFiles[group[0]].groups {
-		held += g.views["cpu"].items.bytes()
+	for _, v := range a.itemLogs[group[0]].views {
+		held += v.bytes()
 	}
 	if held != a.itemBytes {
 		t.Errorf("%d bytes are accounted for, of %d", a.itemBytes, held)
 	}
 
 	// Rewritten without the first record, as gc does.
-	if err := b.rewriteLog(b.itemPath(group[0]), itemLog, func(off int, _ stages.Digest, _ []byte) bool { return off > 0 }); err != nil {
+	if err := b.rewriteLog(b.itemPath(group[0]), itemFrame, func(off int64, _ stages.Digest) bool { return off > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	record(b, group, 3, "three")
@@ -66,7 +66,7 @@ func TestItemsAreReadOnce(t *testing.T) {
 	a.itemMu.Unlock()
 	record(a, group, 4, "four")
 	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})
-	if a.itemFiles != nil || a.itemBytes != 0 {
+	if len(a.itemLogs) > 0 || a.itemBytes != 0 {
 		t.Errorf("%d bytes are kept", a.itemBytes)
 	}
 	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})

@@ -23,13 +23,19 @@ func outside(t *testing.T, text string) string {
 	return path
 }
 
-// settle makes the store believe that a file was left alone for long.
-func settle(s *Store, path string) {
+// changeState changes what the store remembers of a file.
+func changeState(t *testing.T, s *Store, path string, write bool, change func(f *fileState)) {
+	t.Helper()
 	key := stages.Sum([]byte(path))
-	f := s.files.known[key]
-	f.racy = false
-	s.files.known[key] = f
-	s.files.pending = appendFrame(s.files.pending, statLog, key, f.encode())
+	b, _ := s.files.get(key)
+	f, ok := decodeState(b)
+	if !ok {
+		t.Fatalf("nothing is remembered of %s", path)
+	}
+	change(&f)
+	if err := s.files.set(key, f.encode(), write); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func digestOf(t *testing.T, s *Store, path string) stages.Digest {
@@ -55,15 +61,18 @@ func TestFileDigest(t *testing.T) {
 	if len(s.files.pending) > 0 {
 		t.Error("a file that was just written is trusted")
 	}
-	settle(s, path)
+	// As if the file had been left alone for long.
+	changeState(t, s, path, true, func(f *fileState) { f.racy = false })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, dir, Options{ReadOnly: true})
 	digestOf(t, s, path)
-	if f := s.files.known[stages.Sum([]byte(path))]; f.racy {
-		t.Error("a remembered file was read again")
-	}
+	changeState(t, s, path, false, func(f *fileState) {
+		if f.racy {
+			t.Error("a remembered file was read again")
+		}
+	})
 	for name, change := range map[string]func(){
 		"written":  func() { os.WriteFile(path, []byte("two"), 0o644) },
 		"replaced": func() { os.WriteFile(path+"x", []byte("six"), 0o644); os.Rename(path+"x", path) },
@@ -99,10 +108,7 @@ func TestRacyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := stages.Sum([]byte(path))
-	f := s.files.known[key]
-	f.stamp, _ = stampOf(info)
-	s.files.known[key] = f
+	changeState(t, s, path, false, func(f *fileState) { f.stamp, _ = stampOf(info) })
 	if err := s.FileUnchanged(path, d); err == nil || !strings.Contains(err.Error(), "changed while") {
 		t.Errorf("got %v", err)
 	}

@@ -1,13 +1,11 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/runexp/runexp/stages"
@@ -31,20 +29,6 @@ type fileState struct {
 	digest stages.Digest
 	racy   bool // changed too short before it was read to be trusted
 }
-
-// statIndex remembers the digests of outside files.
-type statIndex struct {
-	mu      sync.Mutex
-	loaded  bool
-	known   map[stages.Digest]fileState // by the digest of the absolute path
-	pending []byte                      // frames to write
-	count   int                         // of pending
-}
-
-// flushFiles is the number of digests that a kill may cost.
-const flushFiles = 256
-
-func (s *Store) statPath() string { return filepath.Join(s.dir, "stat.idx") }
 
 // FileDigest returns the SHA-256 and the size of an outside file. It reads the
 // file only if size, times or inode are new, or if it changed so recently that
@@ -75,7 +59,6 @@ func (s *Store) fileState(path string, again bool) (fileState, error) {
 	if err != nil {
 		return fileState{}, err
 	}
-	key := stages.Sum([]byte(abs))
 	info, err := os.Stat(abs)
 	if err != nil {
 		return fileState{}, err
@@ -83,30 +66,17 @@ func (s *Store) fileState(path string, again bool) (fileState, error) {
 	if !info.Mode().IsRegular() {
 		return fileState{}, fmt.Errorf("%q isn't a regular file", path)
 	}
-	x := &s.files
-	x.mu.Lock()
-	x.load(s)
-	old, ok := x.known[key]
-	x.mu.Unlock()
+	key := stages.Sum([]byte(abs))
+	b, _ := s.files.get(key)
 	now, stamped := stampOf(info)
-	if ok && stamped && now == old.stamp && !(again && old.racy) {
+	if old, ok := decodeState(b); ok && stamped && now == old.stamp && !(again && old.racy) {
 		return old, nil
 	}
 	state, err := readState(abs)
 	if err != nil {
 		return fileState{}, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.known[key] = state
-	if state.racy || !stamped || s.readOnly {
-		return state, nil
-	}
-	x.pending = appendFrame(x.pending, statLog, key, state.encode())
-	if x.count++; x.count >= flushFiles {
-		return state, x.write(s)
-	}
-	return state, nil
+	return state, s.files.set(key, state.encode(), !state.racy && stamped && !s.opts.ReadOnly)
 }
 
 // readState digests a file, again if it changed meanwhile.
@@ -117,7 +87,11 @@ func readState(path string) (fileState, error) {
 		if err != nil {
 			return fileState{}, err
 		}
-		d, n, err := hashFile(stages.OpenFile(path))
+		f, err := stages.OpenFile(path)
+		if err != nil {
+			return fileState{}, err
+		}
+		d, n, err := hashFile(context.Background(), f)
 		if err != nil {
 			return fileState{}, err
 		}
@@ -143,63 +117,26 @@ func stampOf(info os.FileInfo) (st stamp, ok bool) {
 
 const stateLen = 4*8 + keyLen
 
+// encode returns the state as it's remembered. A racy one has a byte more, and never goes to the file.
 func (f fileState) encode() []byte {
-	b := make([]byte, 0, stateLen)
+	b := make([]byte, 0, stateLen+1)
 	for _, v := range []uint64{uint64(f.size), uint64(f.mtime), uint64(f.ctime), f.inode} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	return append(b, f.digest[:]...)
+	b = append(b, f.digest[:]...)
+	if f.racy {
+		b = append(b, 1)
+	}
+	return b
 }
 
 func decodeState(b []byte) (f fileState, ok bool) {
-	if len(b) != stateLen {
+	if len(b) != stateLen && len(b) != stateLen+1 {
 		return f, false
 	}
 	le := binary.LittleEndian
 	f.size, f.mtime, f.ctime, f.inode = int64(le.Uint64(b)), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:])), le.Uint64(b[24:])
-	f.digest = stages.Digest(b[32:])
+	f.digest = stages.Digest(b[32:stateLen])
+	f.racy = len(b) > stateLen
 	return f, f.size >= 0
-}
-
-// load reads the file once. The caller holds mu.
-func (x *statIndex) load(s *Store) {
-	if x.loaded {
-		return
-	}
-	x.loaded = true
-	b, err := s.readFile(s.statPath())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.warn("digests of files can't be read: %v", err)
-	}
-	x.parse(b)
-}
-
-func (x *statIndex) parse(b []byte) logScan {
-	x.known = make(map[stages.Digest]fileState, len(b)/(frameLen+stateLen))
-	return scanLog(b, statLog, func(_ int, key stages.Digest, payload []byte) {
-		if f, ok := decodeState(payload); ok {
-			x.known[key] = f
-		}
-	})
-}
-
-// write appends what's pending. Not being able to is worth a warning only: the
-// files will be read again. The caller holds mu.
-func (x *statIndex) write(s *Store) error {
-	if len(x.pending) == 0 {
-		return nil
-	}
-	_, err := s.appendLog(s.statPath(), x.pending)
-	x.pending, x.count = nil, 0
-	if err == nil || errors.As(err, new(stop)) {
-		return err
-	}
-	s.warn("%v", err)
-	return nil
-}
-
-func (x *statIndex) flush(s *Store) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.write(s)
 }

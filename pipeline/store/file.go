@@ -1,0 +1,328 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Every file of the store is opened here. Nothing below the store's folder is reached through a link: a link may lead
+// to other people's files, and the store appends, replaces and removes. What stands in the place of one of its folders
+// or files and isn't one — a link, a pipe, a folder where a file should be — is damage: readers have a miss, and a
+// writer sets it aside.
+
+// errForeign is the cause of an error about what stands in the place of a folder or file of the store.
+var errForeign = errors.New("the store didn't put it there")
+
+// foreign is the error for what stands at path.
+func foreign(path string, mode fs.FileMode) error {
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%v: %w", stages.Kind(mode), errForeign)}
+}
+
+// realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them is. What was
+// found real is remembered.
+func (s *Store) realFolder(dir string) error {
+	above := filepath.Dir(dir)
+	if len(dir) <= len(s.dir) || above == dir {
+		return nil
+	}
+	s.folderMu.RLock()
+	known := s.folders[dir]
+	s.folderMu.RUnlock()
+	if known {
+		return nil
+	}
+	if err := s.realFolder(above); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = foreign(dir, info.Mode())
+	}
+	if err == nil {
+		s.folderMu.Lock()
+		s.folders[dir] = true
+		s.folderMu.Unlock()
+	}
+	return err
+}
+
+// openFile opens a regular file of the store.
+func (s *Store) openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	if err := s.realFolder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flag|noFollow|syscall.O_NONBLOCK, mode)
+	if err == nil {
+		f, err = stages.Regular(f)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		if info, e := os.Lstat(path); e == nil && !info.Mode().IsRegular() {
+			err = foreign(path, info.Mode())
+		}
+	}
+	return f, err
+}
+
+// read opens a file of the store for reading.
+func (s *Store) read(path string) (*os.File, error) { return s.openFile(path, os.O_RDONLY, 0) }
+
+// readFile reads a file of the store whole.
+func (s *Store) readFile(path string) ([]byte, error) {
+	f, err := s.read(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return stages.ReadAll(f, maxLog)
+}
+
+// size returns the size of a regular file of the store.
+func (s *Store) size(path string) (int64, error) {
+	if err := s.realFolder(filepath.Dir(path)); err != nil {
+		return 0, err
+	}
+	return statSize(path)
+}
+
+// entries lists a folder of the store. One that doesn't exist has none, nor has what stands in its place.
+func (s *Store) entries(dir string) ([]fs.DirEntry, error) {
+	err := s.realFolder(dir)
+	var list []fs.DirEntry
+	if err == nil {
+		list, err = os.ReadDir(dir)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, errForeign):
+		s.warn("store %q: %v", s.dir, err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("store %q: %w", s.dir, err)
+	}
+	return list, nil
+}
+
+// hashFile returns the SHA-256 and the size of the bytes of a file that was just opened, and closes it.
+func hashFile(ctx context.Context, f *os.File) (d stages.Digest, size int64, err error) {
+	defer f.Close()
+	h := sha256.New()
+	for {
+		n, err := io.CopyN(h, f, 16<<20)
+		size += n
+		switch {
+		case err == io.EOF:
+			return stages.Digest(h.Sum(nil)), size, nil
+		case err != nil:
+			return d, size, err
+		case ctx.Err() != nil:
+			return d, size, context.Cause(ctx)
+		}
+	}
+}
+
+// A stop is the error of a hook: the process is to be thought dead from here on, so nothing is cleaned up.
+type stop struct{ error }
+
+func (e stop) Unwrap() error { return e.error }
+
+// A tear asks, as the error of a hook before a write, that the kill happens after so many bytes of it.
+type tear int
+
+func (t tear) Error() string { return fmt.Sprintf("killed after %d bytes", int(t)) }
+
+// at marks a point between system calls.
+func (s *Store) at(point string) error {
+	if s.opts.Hook == nil {
+		return nil
+	}
+	if err := s.opts.Hook(point); err != nil {
+		return stop{err}
+	}
+	return nil
+}
+
+// write writes b to f with one system call.
+func (s *Store) write(f *os.File, b []byte) error {
+	if err := s.at("write"); err != nil {
+		var t tear
+		if errors.As(err, &t) {
+			f.Write(b[:min(int(t), len(b))])
+		}
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return s.writeErr(err)
+	}
+	return s.at("written")
+}
+
+// open opens path for writing. It makes its folder if need be, and sets aside what stands in the way.
+func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	for try := 1; ; try++ {
+		if err := s.at("open"); err != nil {
+			return nil, err
+		}
+		f, err := s.openFile(path, flag|os.O_CREATE, mode)
+		switch {
+		case err == nil:
+			return f, s.at("opened")
+		case try == 5:
+			return nil, s.writeErr(err)
+		case errors.Is(err, fs.ErrNotExist):
+			if err = s.at("mkdir"); err == nil {
+				if err = os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+					err = s.writeErr(err)
+				}
+			}
+		case errors.Is(err, errForeign):
+			err = s.makeWay(path)
+		default:
+			err = s.writeErr(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a temporary
+// file in the same folder is renamed.
+func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
+	if filepath.Base(path) != formatName {
+		if err := s.setUp(); err != nil {
+			return err
+		}
+	}
+	s.written.Store(true)
+	temp := s.tempName(path)
+	f, err := s.open(temp, os.O_WRONLY|os.O_EXCL, mode)
+	defer func() {
+		if err == nil || f == nil {
+			return
+		}
+		f.Close()
+		if !errors.As(err, new(stop)) {
+			os.Remove(temp)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, b := range parts {
+		if len(b) == 0 {
+			continue
+		}
+		if err := s.write(f, b); err != nil {
+			return err
+		}
+	}
+	if err := f.Close(); err != nil {
+		return s.writeErr(err)
+	}
+	if err := s.at("rename"); err != nil {
+		return err
+	}
+	if err := rename(temp, path); err != nil {
+		// A folder can't be replaced by a file.
+		if err := s.makeWay(path); err != nil {
+			return err
+		}
+		if err := rename(temp, path); err != nil {
+			return s.writeErr(err)
+		}
+	}
+	return s.at("renamed")
+}
+
+const tempPrefix = ".tmp-"
+
+// tempName returns a name in path's folder that no other writer uses, on this machine or another that shares the disk.
+func (s *Store) tempName(path string) string {
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%016x-%d", tempPrefix, s.tempID, s.temp.Add(1)))
+}
+
+// remove removes a file that may be gone.
+func (s *Store) remove(path string) error {
+	if err := s.at("remove"); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return s.writeErr(err)
+	}
+	return nil
+}
+
+// makeWay sets aside what stands in the place of the file path or of a folder above it.
+func (s *Store) makeWay(path string) error {
+	rel, err := filepath.Rel(s.dir, path)
+	if err != nil {
+		return err
+	}
+	at := s.dir
+	names := strings.Split(filepath.ToSlash(rel), "/")
+	for i, name := range names {
+		at = filepath.Join(at, name)
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return s.writeErr(err)
+		}
+		if file := i == len(names)-1; !file && !info.IsDir() || file && !info.Mode().IsRegular() {
+			s.warn("store %q: %s is %v and is set aside in damaged", s.dir, filepath.ToSlash(rel), stages.Kind(info.Mode()))
+			return s.setAside(at, fmt.Sprintf("%s-%016x-%d", name, s.tempID, s.temp.Add(1)))
+		}
+	}
+	return nil
+}
+
+// setAside moves what is damaged to damaged/ under a name, where a person can look at it until the store is collected.
+func (s *Store) setAside(path, name string) error {
+	if err := s.realFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, "damaged")
+	if err := s.realFolder(dir); errors.Is(err, errForeign) {
+		away := s.tempName(dir)
+		if err := rename(dir, away); err != nil {
+			return s.writeErr(err)
+		}
+		if path == dir {
+			path = away
+		} else {
+			defer rename(away, filepath.Join(dir, filepath.Base(away)))
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return s.writeErr(err)
+	}
+	if err := s.at("set aside"); err != nil {
+		return err
+	}
+	if err := rename(path, filepath.Join(dir, name)); err != nil {
+		return s.writeErr(err)
+	}
+	return nil
+}
+
+// writeErr adds to an error of the file system what it means for the store.
+func (s *Store) writeErr(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("store %q %w: %w", s.dir, ErrUnwritable, err)
+	}
+	return fmt.Errorf("store %q: %w", s.dir, err)
+}

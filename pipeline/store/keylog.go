@@ -1,0 +1,105 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A keyLog is a log whose frames replace older ones of the same key: small facts that are worth remembering, and that
+// nothing depends on. So a store on a read-only disk serves results as any other.
+type keyLog struct {
+	s     *Store
+	path  string
+	kind  frameKind
+	batch int // how many values are written at once, and so the number that a kill may cost
+
+	mu        sync.Mutex               // guards what follows
+	values    map[stages.Digest][]byte // nil until first asked for
+	pending   []byte                   // frames to write
+	count     int                      // of pending
+	unwritten sync.Once
+}
+
+// get returns the value last remembered under key. It must not be changed.
+func (l *keyLog) get(key stages.Digest) ([]byte, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.load()
+	v, ok := l.values[key]
+	return v, ok
+}
+
+// set remembers val under key: as long as the store is open, or in the file too.
+func (l *keyLog) set(key stages.Digest, val []byte, write bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.load()
+	if old, ok := l.values[key]; ok && bytes.Equal(old, val) {
+		return nil
+	}
+	l.values[key] = bytes.Clone(val)
+	if !write {
+		return nil
+	}
+	l.pending = appendFrame(l.pending, l.kind, key, val)
+	if l.count++; l.count < l.batch {
+		return nil
+	}
+	return l.write()
+}
+
+// flush writes what is pending.
+func (l *keyLog) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write()
+}
+
+// write appends what is pending. That this fails is worth a warning only. The caller holds mu.
+func (l *keyLog) write() error {
+	if l.count == 0 {
+		return nil
+	}
+	_, err := l.s.appendLog(l.path, l.pending)
+	l.pending, l.count = nil, 0
+	if err == nil || errors.As(err, new(stop)) {
+		return err
+	}
+	l.unwritten.Do(func() { l.s.warn("%v; what was found out is found out again next time", err) })
+	return nil
+}
+
+// load reads the file once. The caller holds mu.
+func (l *keyLog) load() {
+	if l.values != nil {
+		return
+	}
+	l.values = map[stages.Digest][]byte{}
+	b, err := l.s.readFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.s.warn("remembered facts can't be read: %v", err)
+	}
+	scanLog(b, l.kind, func(_ int64, key stages.Digest, payload []byte) { l.values[key] = payload })
+}
+
+// Memo returns the value last remembered under key: the digest of a compiled program, the state of a review folder.
+// After a kill or damage it may be an older value of the same key, so one that changes must be checked against the
+// thing itself. The slice must not be changed.
+func (s *Store) Memo(key stages.Digest) ([]byte, bool) { return s.memos.get(key) }
+
+// SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the store is
+// open.
+func (s *Store) SetMemo(key stages.Digest, val []byte) error {
+	if s.opts.ReadOnly {
+		return errReadOnly
+	}
+	if len(val) > maxPayload {
+		return fmt.Errorf("a memo of %d bytes, more than %d", len(val), maxPayload)
+	}
+	return s.memos.set(key, val, true)
+}
