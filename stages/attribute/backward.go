@@ -67,7 +67,7 @@ func (p Tapped) Remark(g *onnx.Graph) string {
 		return ""
 	}
 	_, final := relevance.Layers(g)
-	if behind, all := relevance.Behind(g, final); final != "" && 2*behind > all {
+	if behind, all := relevance.ConvsAfter(g, final); final != "" && 2*behind > all {
 		return fmt.Sprintf("layer final is %q, and %d of the model's %d convolutions come behind it: no later value has places and is passed by all; name a layer to look at another", final, behind, all)
 	}
 	return ""

@@ -23,7 +23,7 @@ type Relevant struct {
 
 func relevant() Relevant {
 	return Relevant{Tapped: tapped(), Start: "logit", Bias: true, Stabiliser: 1e-6,
-		Norm: string(relevance.NormMerged), Gates: string(relevance.GatesConstant)}
+		Norm: string(relevance.NormFolded), Gates: string(relevance.GatesConstant)}
 }
 
 // A FirstLayer is the parameter of methods whose rule for the first layer is free.

@@ -10,7 +10,7 @@ func (u *unit) audit() error {
 	zero := f.Floats("zero", []float32{0}, 1)
 	var sums []string
 	for _, e := range u.signature.Entries {
-		for _, v := range []string{e.Arrives, e.Leaves, e.Constants, e.Size} {
+		for _, v := range []string{e.Outputs, e.Inputs, e.Constants, e.Magnitude} {
 			if v == "" {
 				v = zero
 			}

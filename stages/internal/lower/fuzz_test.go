@@ -97,7 +97,7 @@ func ways() []way {
 		ask(func(n *program.Net) relevance.Policy {
 			return relevance.LRP{
 				Conv: rule, Dense: rule, First: relevance.Box(n.Bounds(1e-6)), Stabiliser: 1e-6, Bias: i%2 == 0,
-				Norm:  []relevance.Norm{relevance.NormMerged, relevance.NormApart, relevance.NormPassed}[i%3],
+				Norm:  []relevance.Norm{relevance.NormFolded, relevance.NormApart, relevance.NormPassed}[i%3],
 				Gates: []relevance.Gates{relevance.GatesConstant, relevance.GatesHalved}[i%2],
 			}.Policy()
 		}, program.Question{Start: program.StartOnes}, i == 0)

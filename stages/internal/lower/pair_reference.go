@@ -10,7 +10,7 @@ import (
 // pairReference names the reference's value for each value of the graph, so that rules can compare the two.
 func (u *unit) pairReference() error {
 	var ok bool
-	if u.twin, ok = relevance.Twin(u.graph, u.reference.graph, u.Input); !ok {
+	if u.twin, ok = relevance.ReferenceNames(u.graph, u.reference.graph, u.Input); !ok {
 		return errors.New("the graph for the reference isn't that for the images")
 	}
 	u.Rules = relevance.Rescale(u.Official, u.twin)

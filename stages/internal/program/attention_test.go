@@ -122,7 +122,7 @@ func TestAttend(t *testing.T) {
 		"vit":                            "5 blocks, 65 tokens, 1 read, patches 1+8×8",
 		"imagenet_vit_tiny_patch16_224":  "12 blocks, 197 tokens, 1 read, patches 1+14×14",
 		"cifar10_vnncomp_vit_pgd_2_3_16": "2 blocks, 5 tokens, 5 read, patches 1+2×2",
-		"cifar10_cct4_3x1":               "no matrix of all tokens by all tokens",
+		"cifar10_cct4_3x1":               "isn't a matrix of all tokens by all tokens",
 		"resnet":                         "no attention of tokens to tokens",
 	} {
 		n := net(t, all[name])

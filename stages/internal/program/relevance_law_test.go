@@ -19,7 +19,7 @@ import (
 func lrp(rule relevance.LayerRule, epsilon float32, bias bool) relevance.LRP {
 	return relevance.LRP{
 		Conv: rule, Dense: rule, Stabiliser: epsilon, Bias: bias,
-		Norm: relevance.NormMerged, Gates: relevance.GatesConstant,
+		Norm: relevance.NormFolded, Gates: relevance.GatesConstant,
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestAbsLRPScales checks that scales which aren't written make no difference: that of the official code is
-// the same with every module's, and the paper's, whose scale at values that all relevance passes is nobody's
-// business, has the same map without.
+// TestAbsLRPScales checks that omitting scales changes nothing: the official variant equals the one with all
+// modules' scales, and the paper's map without its scales equals the one with them, because a scale on a cut
+// only scales the whole map.
 func TestAbsLRPScales(t *testing.T) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -40,7 +40,7 @@ func TestAbsLRPScales(t *testing.T) {
 					off += math.Pow(got[i]-want[i], 2)
 					all += math.Pow(want[i], 2)
 				}
-				// Every scale rounds, and the summands of a residual stream cancel in part.
+				// Every scale rounds, and the summands of a residual stream partly cancel.
 				if !(math.Sqrt(off) < 1e-5*math.Sqrt(all)) {
 					t.Errorf("%s: relative deviation %.2g", variant, math.Sqrt(off/all))
 				}
@@ -49,8 +49,7 @@ func TestAbsLRPScales(t *testing.T) {
 	}
 }
 
-// relevanceOf returns where the relevance of a class arrives in the second image of two, with magnitudes that
-// sum to 1.
+// relevanceOf returns the relevance of a class at the second image of two, with a sum of magnitudes of 1.
 func relevanceOf(t *testing.T, n *program.Net, rules relevance.AbsLRP) []float64 {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Rules: rules.Policy()}, 2)

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A layer64 is a layer written out in float64 for one image: h, and |h|, which algorithm 1 takes at the
-// magnitudes of what h is taken at, or beside instead, which is taken at the same. Relevance isn't divided by
-// h for a layer that is undivided.
+// A layer64 is a reference implementation of a layer in float64 for one image: h, and |h|, which algorithm 1
+// evaluates at the magnitudes of h's arguments, or instead of it beside, evaluated at the same arguments. The
+// relevance of an undivided layer isn't divided by h.
 type layer64 struct {
 	h, abs, beside func(x []float64) []float64
 	undivided      bool
 }
 
-// slope returns Σⱼ sⱼ·∂fⱼ/∂xᵢ for every i, by differences at four places.
+// slope returns Σⱼ sⱼ·∂fⱼ/∂xᵢ for every i, by differences at four points.
 func slope(f func([]float64) []float64, x, s []float64) []float64 {
 	const step = 1e-3
 	out := make([]float64, len(x))
@@ -31,7 +31,7 @@ func slope(f func([]float64) []float64, x, s []float64) []float64 {
 	return out
 }
 
-// algorithm1 is the paper's algorithm 1, halved.
+// algorithm1 is half the paper's algorithm 1.
 func (l layer64) algorithm1(x, r []float64) []float64 {
 	s := make([]float64, len(r))
 	for j, h := range l.h(x) {
@@ -65,10 +65,10 @@ func sums(v []float64) (sum, magnitudes float64) {
 	return sum, magnitudes
 }
 
-// pass64 carries relevance through layers, the first of which is the last one to be asked, by a variant. The
-// inputs of the last are cut at the given lengths.
+// pass64 propagates relevance through layers, given in forward order, by a variant. The inputs of the first
+// are cut at the given lengths.
 func pass64(variant AbsLRPVariant, layers []layer64, x, r []float64, cut []int) []float64 {
-	// The values that each layer is at.
+	// the input of each layer
 	at := [][]float64{x}
 	for _, l := range layers[:len(layers)-1] {
 		at = append(at, l.h(at[len(at)-1]))
@@ -105,14 +105,14 @@ func (l layer64) step(variant AbsLRPVariant, x, r []float64, cut []int) []float6
 		for j, v := range r {
 			half[j] = keep(v)
 		}
-		_, arrives := sums(half)
+		_, incoming := sums(half)
 		part := l.algorithm1(x, half)
 		all, _ := sums(part)
 		from := 0
 		for _, n := range cut {
 			sum, size := sums(part[from : from+n])
 			for i := from; i < from+n; i++ {
-				out[i] += arrives * sum / (all + 1e-9) * part[i] / (size + 1e-9)
+				out[i] += incoming * sum / (all + 1e-9) * part[i] / (size + 1e-9)
 			}
 			from += n
 		}
@@ -137,7 +137,7 @@ func linear64(d denseLayer) layer64 {
 	return layer64{h: at(same), abs: at(math.Abs)}
 }
 
-// each64 is a function of every element alone.
+// each64 is an element-wise function.
 func each64(f, abs func(float64) float64) layer64 {
 	all := func(f func(float64) float64) func([]float64) []float64 {
 		return func(x []float64) []float64 {
@@ -156,7 +156,7 @@ func weightOf(ex Example, i int) []float64 {
 	return doubles(noise(rand.New(rand.NewPCG(uint64(i), 1)), size(ex.Inputs[i])))
 }
 
-// moments returns mean and deviation.
+// moments returns the mean and the standard deviation.
 func moments(x []float64, epsilon float64) (mean, deviation float64) {
 	for _, v := range x {
 		mean += v / float64(len(x))

@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An absCase is an example and how it is written out for each variant and image.
+// An absCase is an example with its reference implementation for each variant and image.
 type absCase struct {
 	op     *Op
 	ex     Example
@@ -159,8 +159,8 @@ func absCases() []absCase {
 	}
 }
 
-// normLayers writes out a normalisation as one layer, or as two: statistics first, which are given for h and
-// for |h|.
+// normLayers is the reference of a normalisation as one layer or as two, with given statistics for h and for
+// |h|.
 func normLayers(v AbsLRPVariant, scale, bias []float64,
 	statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
 	standard := func(abs bool) func([]float64) []float64 {
@@ -192,8 +192,7 @@ func normLayers(v AbsLRPVariant, scale, bias []float64,
 	return []layer64{{h: standard(false), abs: standard(false)}, {h: affine(same), abs: affine(math.Abs)}}
 }
 
-// januaryNorm writes out what the code of January has for a normalisation whose statistics are the image's
-// own.
+// januaryNorm is the reference of the January code's normalisation by the image's own statistics.
 func januaryNorm(scale, bias []float64,
 	statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
 	layers := normLayers(AbsLRPOfficial, scale, bias,
@@ -209,8 +208,8 @@ func januaryNorm(scale, bias []float64,
 	return layers
 }
 
-// TestAbsLRPAgainstDense holds the rule of every kind of node against algorithm 1 written out, with numerical
-// derivatives, in float64, and what each variant makes of it.
+// TestAbsLRPAgainstDense compares the rule of every kind of node in every variant with algorithm 1 in
+// float64, with numerical derivatives.
 func TestAbsLRPAgainstDense(t *testing.T) {
 	for _, c := range absCases() {
 		for _, variant := range []AbsLRPVariant{AbsLRPPaper, AbsLRPOfficial, AbsLRPJanuary} {
@@ -220,7 +219,7 @@ func TestAbsLRPAgainstDense(t *testing.T) {
 				p.MaxPool = MaxPoolAuto
 			}
 			rules := p.Policy()
-			rules.Cases = rules.Cases[1:] // a softmax isn't the answer here
+			rules.Cases = rules.Cases[1:] // the softmax isn't the output here
 			b, err := prepare(t, c.op, c.ex, rules, 1)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -246,7 +245,7 @@ func TestAbsLRPAgainstDense(t *testing.T) {
 				for i, n := range cut {
 					part, own := out[:n], x[:n]
 					if variant == AbsLRPJanuary && c.op == opMatMul && len(cut) == 2 {
-						// Queries and keys become heads: y = x.
+						// Queries and keys are split into heads: y = x.
 						y := each64(same, nil)
 						y.beside = each64(math.Abs, nil).h
 						part = y.step(variant, own, part, cut[i:i+1])

@@ -9,20 +9,19 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// exact tells the kinds whose central difference has no error of its own whatever the step, one operand at a
-// time.
+// exact reports whether the central difference of a kind is exact for any step, one operand at a time.
 func exact(k Kind) bool { return k == Affine || k == Bilinear || k == Move || k == Sum }
 
-// Tolerances relative to ‖v‖·‖Jᵀu‖: what rounding leaves. Non-linear operators are measured with a
-// fourth-order difference at a step that keeps off the kinks.
+// Tolerances relative to ‖v‖·‖Jᵀu‖, for rounding errors. Non-linear operators use a fourth-order difference
+// with a step that avoids kinks.
 const (
 	exactTolerance  = 1e-6
 	smoothTolerance = 5e-5
 	smoothStep      = 1. / 64
 )
 
-// TestAdjoint holds for every operator ⟨v, Jᵀu⟩ = ⟨Jv, u⟩, the right side by differences of what ONNX Runtime
-// computes forwards.
+// TestAdjoint checks ⟨v, Jᵀu⟩ = ⟨Jv, u⟩ for every operator; the right side is computed from differences of
+// forward passes.
 func TestAdjoint(t *testing.T) {
 	for _, op := range All() {
 		if op.Kind == Opaque {
@@ -41,8 +40,8 @@ func TestAdjoint(t *testing.T) {
 	}
 }
 
-// TestMutants checks that the adjoint test sees a VJP that is wrong by one percent, for every input of every
-// example.
+// TestMutants checks that the adjoint test detects a VJP that is wrong by one percent, for every input of
+// every example.
 func TestMutants(t *testing.T) {
 	for _, op := range All() {
 		for _, ex := range op.Examples {
@@ -67,8 +66,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// adjointError returns the largest error of the examples's adjoint in units of the tolerance, and where it
-// is. Each flowing input moves alone, in a random direction and along its own cotangent.
+// adjointError returns the largest adjoint error of an example in units of the tolerance, and its location.
+// Each flowing input is varied separately, in a random direction and along its own cotangent.
 func adjointError(t *testing.T, op *Op, ex Example, p Policy) (worst float64, where string) {
 	t.Helper()
 	b, err := prepare(t, op, ex, p, 1)
@@ -130,7 +129,7 @@ func towards(g []float32) []float32 {
 	return v
 }
 
-// difference returns ⟨Jv, u⟩ where input k moves along v.
+// difference returns ⟨Jv, u⟩ for input k varied along v.
 func (b *bench) difference(t *testing.T, op *Op, x, u [][]float32, k int, v []float32) float64 {
 	t.Helper()
 	at := func(step float64) float64 {

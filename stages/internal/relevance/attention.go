@@ -7,26 +7,26 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An Attention is what methods that look at a transformer's attention need to know of it. T is the number of
+// An Attention describes the self-attention of a transformer, for methods that use it. T is the number of
 // tokens.
 type Attention struct {
-	// Blocks are the matrices of attention, what each block's Softmax makes, the first one first: [B, heads,
-	// T, T], row i of the last two axes saying where token i looks.
+	// Blocks are the attention matrices, the Softmax outputs of the blocks, the first one first: [B, heads,
+	// T, T], where row i of the last two axes has the weights of token i.
 	Blocks []Value
 	Tokens int
-	// Merged says that heads and images share an axis, [B·heads, T, T]. Which of them changes faster isn't
-	// known, so such a model is asked about one image at a time.
+	// Merged means that heads and images share an axis, [B·heads, T, T]. Which of the two is the inner one is
+	// unknown, so such a model is run on one image at a time.
 	Merged bool
-	// Read are the tokens that the answer is read off behind the last block: a class token, or all that are
-	// averaged.
+	// Read are the tokens from which the classes are computed after the last block: a class token, or all
+	// tokens if they are averaged.
 	Read []int
-	// The patches are Height × Width tokens, row by row, beginning with token First.
+	// The patches are Height × Width tokens in row-major order, starting at token First.
 	First, Height, Width int
 }
 
-// Attend finds the attention of a vision transformer by what it does, whatever the exporter called it: a
-// Softmax along the last axis of [.., T, T] that is multiplied with values, where T is the number of patches
-// of the image and few more. The error says why a model has no such thing, or not that alone.
+// Attend finds the attention of a vision transformer by its structure, independent of names: a Softmax along
+// the last axis of [.., T, T] that is multiplied with values, where T is the number of patches of the image
+// and a few more. The error is the reason why a model has no such attention, or also other attention.
 func Attend(g *onnx.Graph) (Attention, error) {
 	p := newPath(g)
 	batch := g.Shape(g.Inputs()[0].Name)[0]
@@ -39,47 +39,48 @@ func Attend(g *onnx.Graph) (Attention, error) {
 			continue
 		}
 		fail := func(why string) (Attention, error) {
-			return a, fmt.Errorf("the attention %q has shape %v for %d images: %s; methods of gradients, "+
-				"relevance and class activation maps fit", n.Output[0], shape, batch, why)
+			return a, fmt.Errorf("the attention %q has shape %v for %d images: %s; use gradient, relevance "+
+				"or class activation methods instead", n.Output[0], shape, batch, why)
 		}
 		t := shape[rank-1]
 		axis := n.Int("axis", -1)
 		switch {
 		case axis != -1 && axis != rank-1 || t != shape[rank-2]:
-			return fail("that is no matrix of all tokens by all tokens")
+			return fail("it isn't a matrix of all tokens by all tokens")
 		case !p.multiplied(i):
-			return fail("values aren't added up by its rows as they are")
+			return fail("its rows aren't the weights of values")
 		case rank == 4 && shape[0] == batch:
 		case rank == 3 && shape[0]%batch == 0:
 			a.Merged = a.Merged || shape[0] != batch
 		default:
-			return fail(fmt.Sprintf("it lies within windows of %d tokens, so that no row of it covers the "+
-				"image and there is no class token to read", t))
+			return fail(fmt.Sprintf("it is limited to windows of %d tokens, so that no row covers the "+
+				"image and there is no class token", t))
 		}
 		if a.Blocks == nil {
 			first = i
 			var ok bool
 			if a.First, a.Height, a.Width, ok = p.grid(t, i); !ok {
-				return fail(fmt.Sprintf("no layer before it has about %d places, so its rows are no tokens "+
-					"of the image, but channels or windows", t))
+				return fail(fmt.Sprintf("no layer before it has about %d positions, so its rows aren't "+
+					"tokens of the image but channels or windows", t))
 			}
 			a.Tokens = t
 		}
 		if t != a.Tokens {
-			return fail(fmt.Sprintf("blocks before it have %d tokens", a.Tokens))
+			return fail(fmt.Sprintf("earlier blocks have %d tokens", a.Tokens))
 		}
 		a.Blocks = append(a.Blocks, n.Output[0])
 		last = i
 	}
 	if first < 0 {
-		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method looks at; " +
-			"methods of gradients, relevance and class activation maps fit")
+		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method needs; use " +
+			"gradient, relevance or class activation methods instead")
 	}
 	a.Read = p.read(last, a.Tokens, batch)
 	return a, nil
 }
 
-// multiplied reports whether what node i makes is a factor of a product whose other factor isn't a constant.
+// multiplied reports whether the output of node i is a factor of a product whose other factor isn't a
+// constant.
 func (p *path) multiplied(i int) bool {
 	known, ok := p.factors[i]
 	if !ok {
@@ -106,8 +107,8 @@ func (p *path) factor(i int) bool {
 	return false
 }
 
-// grid returns where the patches lie among t tokens: as in the last layer before node i that has as many
-// places or few less, or in a square where no layer has places.
+// grid returns the positions of the patches among t tokens: those of the last layer before node i with t
+// places or a few less, or of a square if no layer has places.
 func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	for _, n := range slices.Backward(p.nodes[:i]) {
 		shape := p.g.Shape(n.Output[0])
@@ -123,7 +124,7 @@ func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	return others, side, side, !ok && side > 0
 }
 
-// read returns the tokens that are picked out behind node i, all if none are.
+// read returns the tokens selected after node i, or all tokens if none are.
 func (p *path) read(i, tokens, batch int) []int {
 	picked := map[int]bool{}
 	for _, n := range p.nodes[i+1:] {
@@ -145,7 +146,7 @@ func (p *path) read(i, tokens, batch int) []int {
 	return out
 }
 
-// indices returns what a node takes of an axis of its input, nil if it isn't a choice or takes all.
+// indices returns the indices that a node selects along an axis of its input, nil if it selects none or all.
 func (p *path) indices(n onnx.Node, axis int) []int {
 	defer n.Named()
 	in := p.g.Shape(n.Input[0])
@@ -170,7 +171,7 @@ func (p *path) indices(n onnx.Node, axis int) []int {
 			if int(at) != axis && int(at) != axis-len(in) {
 				continue
 			}
-			for j := bounded(starts[k], in[axis]); j < bounded(ends[k], in[axis]); j++ {
+			for j := clampIndex(starts[k], in[axis]); j < clampIndex(ends[k], in[axis]); j++ {
 				out = append(out, j)
 			}
 		}
@@ -193,8 +194,8 @@ func (p *path) indices(n onnx.Node, axis int) []int {
 	return out
 }
 
-// bounded returns a place of an axis from a bound of a Slice, which may count from the end or lie beyond it.
-func bounded(at int64, size int) int {
+// clampIndex converts a bound of a Slice, which may be negative or out of range, to an index.
+func clampIndex(at int64, size int) int {
 	if at < 0 {
 		at += int64(size)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// axis returns the axis that an attribute names, counted from the front.
+// axis returns the attribute axis as a non-negative number.
 func (b *Builder) axis(n onnx.Node, unstated, rank int) int {
 	a := n.Int("axis", unstated)
 	if a < 0 {
@@ -15,8 +15,8 @@ func (b *Builder) axis(n onnx.Node, unstated, rank int) int {
 	return a
 }
 
-// constInts returns the integers of input i; nil if the node doesn't have it. An input that isn't a constant
-// is a failure.
+// constInts returns the integers of input i, nil if the node doesn't have that input. It fails if the input
+// isn't a constant.
 func (b *Builder) constInts(n onnx.Node, i int) []int {
 	name := n.In(i)
 	if name == "" {
@@ -24,7 +24,7 @@ func (b *Builder) constInts(n onnx.Node, i int) []int {
 	}
 	long, ok := b.g.Int64s(name)
 	if !ok {
-		b.Fail(n, "its input %q is not a constant", name)
+		b.Fail(n, "its input %q isn't a constant", name)
 		return nil
 	}
 	out := make([]int, len(long))
@@ -34,9 +34,9 @@ func (b *Builder) constInts(n onnx.Node, i int) []int {
 	return out
 }
 
-// reduced returns the axes that a reduction runs over, sorted. They stand in an attribute or in input 1, as
-// the operator's version has it.
-func (b *Builder) reduced(n onnx.Node, rank int) []int {
+// reducedAxes returns the axes of a reduction, sorted. Depending on the operator's version they are an
+// attribute or input 1.
+func (b *Builder) reducedAxes(n onnx.Node, rank int) []int {
 	axes := n.Ints("axes")
 	if axes == nil {
 		axes = b.constInts(n, 1)
@@ -68,7 +68,7 @@ func kept(shape, axes []int) []int {
 	return out
 }
 
-// count returns how many elements a reduction over the axes takes together.
+// count returns the number of elements per result of a reduction over the axes.
 func count(shape, axes []int) int {
 	n := 1
 	for _, a := range axes {

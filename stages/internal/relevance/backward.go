@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Backward adds to g the nodes that carry relevance from seeds back to the values wrt, and returns where it
-// arrives: for each of wrt a value of its shape, "" where nothing does. A seed maps a value of g to the
-// relevance it starts with, a value of the same shape. The error is an [*UnsupportedError] if operators on
-// the way are unknown.
+// Backward adds to g the nodes that propagate relevance from seeds to the values wrt, and returns for each of
+// wrt its relevance, a value of the same shape, or "" for none. A seed maps a value of g to its initial
+// relevance, a value of the same shape. The error is an [*UnsupportedError] if an operator in between has no
+// registered [Op].
 func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {
 	return newBuilder(g).backward(seeds, wrt, p)
 }
@@ -22,8 +22,8 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	if p.Grouped || len(p.Cases) == 0 {
 		b.group(seeds, wrt, p.Grouped)
 	}
-	b.seeds, b.ends = slices.Sorted(maps.Keys(seeds)), wrt
-	out := b.Pull(seeds, wrt, p)
+	b.seeds, b.wrt = slices.Sorted(maps.Keys(seeds)), wrt
+	out := b.Propagate(seeds, wrt, p)
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -31,9 +31,9 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	return out, nil
 }
 
-// Pull is [Backward] within a rule: it emits the way of relevance from some values of the model back to
-// others, by a policy that may be another one.
-func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]Value {
+// Propagate is [Backward] within a rule: it emits the nodes that propagate relevance from some values of the
+// model to others by another policy.
+func (b *Builder) Propagate(seeds map[Value]Value, wrt []Value, p Policy) map[Value]Value {
 	outerFlows, outerNode := b.flows, b.node
 	defer func() { b.flows, b.node = outerFlows, outerNode }()
 	nodes := b.between(wrt, slices.Collect(maps.Keys(seeds)))
@@ -48,20 +48,20 @@ func (b *Builder) Pull(seeds map[Value]Value, wrt []Value, p Policy) map[Value]V
 	for _, n := range path {
 		b.prepare(n)
 	}
-	arrived := map[Value]Value{}
+	rel := map[Value]Value{}
 	for v, r := range seeds {
-		arrived[v] = r
+		rel[v] = r
 	}
-	b.walk(path, arrived, p)
+	b.walk(path, rel, p)
 	out := map[Value]Value{}
 	for _, v := range wrt {
-		out[v] = arrived[v]
+		out[v] = rel[v]
 	}
 	return out
 }
 
-// path returns which of the nodes relevance flows through, from the seeds backwards, and those of them whose
-// operators nobody has taught us.
+// path returns the nodes through which relevance flows, in reverse order, and those of them whose operator
+// has no registered Op.
 func (b *Builder) path(nodes []onnx.Node, seeds map[Value]Value) (path, unknown []onnx.Node) {
 	needed := map[Value]bool{}
 	for v := range seeds {
@@ -75,7 +75,7 @@ func (b *Builder) path(nodes []onnx.Node, seeds map[Value]Value) (path, unknown 
 		op := b.op(n)
 		if op == nil {
 			unknown = append(unknown, n)
-			for _, v := range onnx.Taken(n.NodeProto) { // go on, to name all at once
+			for _, v := range onnx.Taken(n.NodeProto) { // continue, to report all at once
 				needed[v] = needed[v] || b.flows[v]
 			}
 			continue
@@ -94,21 +94,21 @@ func (b *Builder) path(nodes []onnx.Node, seeds map[Value]Value) (path, unknown 
 	return path, unknown
 }
 
-// walk carries relevance through nodes, the last one first, to where it arrives.
-func (b *Builder) walk(path []onnx.Node, arrived map[Value]Value, p Policy) {
+// walk propagates relevance through nodes, given in reverse order.
+func (b *Builder) walk(path []onnx.Node, rel map[Value]Value, p Policy) {
 	for _, n := range path {
-		b.pass(n, arrived, p)
+		b.pass(n, rel, p)
 	}
 }
 
-// pass carries relevance through a node. Operators and rules rely on nodes that are as ONNX says; a model
-// file needn't be, and ONNX Runtime sees some of that only when it runs it.
-func (b *Builder) pass(n onnx.Node, arrived map[Value]Value, p Policy) {
+// pass propagates relevance through a node. Operators and rules rely on well-formed nodes; a malformed model
+// makes them panic, which becomes an error: ONNX Runtime detects some malformed nodes only when it runs them.
+func (b *Builder) pass(n onnx.Node, rel map[Value]Value, p Policy) {
 	defer b.malformed(n)
 	r := make([]Value, len(n.Output))
 	some := false
 	for i, v := range n.Output {
-		r[i] = arrived[v]
+		r[i] = rel[v]
 		some = some || r[i] != ""
 	}
 	if !some || b.err != nil {
@@ -117,8 +117,8 @@ func (b *Builder) pass(n onnx.Node, arrived map[Value]Value, p Policy) {
 	op := b.op(n)
 	b.at(n)
 	back := p.rule(b, op, n)(b, op, n, r)
-	if b.accounts && p.Name == b.accountsOf && b.err == nil {
-		b.enterLedger(n, r, back)
+	if b.audited && p.Name == b.auditedPolicy && b.err == nil {
+		b.recordEntry(n, r, back)
 	}
 	for i, v := range n.Input {
 		if !b.flows[v] || op.Role(i) == Config {
@@ -130,19 +130,19 @@ func (b *Builder) pass(n onnx.Node, arrived map[Value]Value, p Policy) {
 			}
 			continue
 		}
-		if got, want := b.Shape(back[i]), b.g.Shape(v); !slices.Equal(got, want) {
-			b.Fail(n, "the relevance of input %d has shape %v, not %v", i, got, want)
+		if shape, expected := b.Shape(back[i]), b.g.Shape(v); !slices.Equal(shape, expected) {
+			b.Fail(n, "the relevance of input %d has shape %v, not %v", i, shape, expected)
 			continue
 		}
-		if arrived[v] == "" {
-			arrived[v] = back[i]
+		if rel[v] == "" {
+			rel[v] = back[i]
 		} else {
-			arrived[v] = b.Add(arrived[v], back[i])
+			rel[v] = b.Add(rel[v], back[i])
 		}
 	}
 }
 
-// prepare has a node compute what its operator's VJP reads besides.
+// prepare makes a node compute the additional outputs that its VJP reads.
 func (b *Builder) prepare(n onnx.Node) {
 	defer b.malformed(n)
 	if op := b.op(n); op.Prepare != nil {
@@ -150,7 +150,7 @@ func (b *Builder) prepare(n onnx.Node) {
 	}
 }
 
-// malformed, deferred, makes an error of a panic at node n.
+// malformed, deferred, converts a panic at node n into an error.
 func (b *Builder) malformed(n onnx.Node) {
 	if p := recover(); p != nil {
 		var from, to [][]int
@@ -160,12 +160,11 @@ func (b *Builder) malformed(n onnx.Node) {
 		for _, v := range n.Output {
 			to = append(to, b.Shape(v))
 		}
-		b.Fail(n, "its inputs of shapes %v, outputs of shapes %v and attributes don't fit together: %v", from,
-			to, p)
+		b.Fail(n, "its inputs of shapes %v, outputs of shapes %v and attributes don't match: %v", from, to, p)
 	}
 }
 
-// op returns the operator of a node, nil if nobody has taught us.
+// op returns the registered operator of a node, or nil.
 func (b *Builder) op(n onnx.Node) *Op {
 	if g, ok := b.groups[n.Output[0]]; ok {
 		return g.op
@@ -176,7 +175,7 @@ func (b *Builder) op(n onnx.Node) *Op {
 	return b.ops[n.OpType]
 }
 
-// reaches returns the values that depend on one of from, these included.
+// reaches returns from and the values that depend on one of it.
 func reaches(nodes []onnx.Node, from []Value) map[Value]bool {
 	out := map[Value]bool{}
 	for _, v := range from {

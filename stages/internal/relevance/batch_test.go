@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestBatch checks that what arrives at an image has the same bits in batches of 1, 2, 4 and 8, wherever in
-// the batch it is, and on two threads.
+// TestBatch checks that the relevance of an image is bit-identical in batches of 1, 2, 4 and 8, at all
+// positions, and with two threads.
 func TestBatch(t *testing.T) {
 	for _, op := range All() {
 		if op.Kind == Opaque {
@@ -33,19 +33,18 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// named lists operators whose indices name the images that they mean, so that a batch can't grow without
-// them.
+// named reports operators whose indices address images, so that the batch can't be resized without them.
 func named(op string) bool {
 	return slices.Contains([]string{"GatherElements", "GatherND", "ScatterElements", "ScatterND"}, op)
 }
 
-// ragged lists operators that ONNX Runtime itself computes with other last bits for the elements at a
-// tensor's end that don't fill a vector of its processor. Their images are tested at sizes that do.
+// ragged reports operators for which ONNX Runtime gives other last bits to the elements at a tensor's end
+// that don't fill a SIMD vector. They are tested on images of sizes that do.
 func ragged(op string) bool {
 	return slices.Contains([]string{"Celu", "Cos", "Elu", "LRN", "Selu", "Sin"}, op)
 }
 
-// large returns examples of the sizes that nets have, where other kernels run.
+// large returns examples of realistic sizes, for which other kernels are used.
 func large(op string) []Example {
 	switch op {
 	case "Celu", "Cos", "Elu", "Selu", "Sin":
@@ -90,8 +89,7 @@ func large(op string) []Example {
 
 const most = 8 // images in the largest batch
 
-// batched returns ex with a batch of n. It is false if ex has none: all that flows has one, as all that
-// depends on an image does.
+// batched returns ex with a batch of n, or false if ex has no batch: then not all flowing inputs have one.
 func batched(op *Op, ex Example, n int) (Example, bool) {
 	ex.Inputs = slices.Clone(ex.Inputs)
 	for i, s := range ex.Inputs {
@@ -106,7 +104,7 @@ func batched(op *Op, ex Example, n int) (Example, bool) {
 	return ex, true
 }
 
-// sameBits compares batches of ex, and reports whether it could: what comes out has to be a batch too.
+// sameBits compares batches of ex, and returns false if the outputs have no batch.
 func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 	t.Helper()
 	var benches []*bench // the first one has the most images
@@ -122,7 +120,7 @@ func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 				return false
 			}
 			b, err := prepare(t, op, grown, Policy{}, threads)
-			if err != nil { // a constant says how many images there are
+			if err != nil { // a constant contains the batch size
 				return false
 			}
 			benches = append(benches, b)
@@ -166,7 +164,7 @@ func sameBits(t *testing.T, op *Op, ex Example, threads []int) bool {
 	return true
 }
 
-// images returns n images of each of some values with a batch of [most].
+// images returns images first to first+n of values with a batch of [most].
 func images(values [][]float32, first, n int) [][]float32 {
 	var out [][]float32
 	for _, v := range values {
@@ -175,7 +173,7 @@ func images(values [][]float32, first, n int) [][]float32 {
 	return out
 }
 
-// differences counts the numbers whose bits differ.
+// differences returns the number of elements whose bits differ.
 func differences(a, b []float32) int {
 	n := 0
 	for i := range b {

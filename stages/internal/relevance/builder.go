@@ -13,57 +13,58 @@ import (
 
 type onnxNode = onnxpb.NodeProto
 
-// A Builder emits nodes into a graph and knows the shape of everything it emits. Names are
-// <prefix>/<node>/<step>, the same for the same graph and rules.
+// A Builder emits nodes into a graph and tracks the shapes of all values. Emitted names are
+// <prefix>/<node>/<step> and deterministic.
 type Builder struct {
-	g      *onnx.Graph
-	nodes  []*onnxNode
-	made   map[Value]*onnxNode // by value: the node that was emitted for it
-	node   string              // whose relevance is being written
-	consts map[string]Value
-	room   int         // how many bytes there are in constants that were made
-	model  []onnx.Node // the nodes of the model, groups in the place of their members
-	groups map[Value]group
-	ops    map[string]*Op
-	one    Value          // stands for ones while the derivative of an [opElementwise] is found
-	flows  map[Value]bool // what depends on the values that relevance is wanted at
-	fixed  map[Value]bool // what was emitted and depends on weights alone
+	g          *onnx.Graph
+	nodes      []*onnxNode
+	producedBy map[Value]*onnxNode // by value: the emitted node that produces it
+	node       string              // the node whose relevance is being emitted
+	consts     map[string]Value
+	constBytes int         // total size of emitted constants
+	model      []onnx.Node // the nodes of the model; a group replaces its members
+	groups     map[Value]group
+	ops        map[string]*Op
+	unit       Value          // placeholder for ones during the differentiation of an [opElementwise]
+	flows      map[Value]bool // values that depend on the values wrt
+	fixed      map[Value]bool // emitted values that depend on weights alone
 
-	// What is known of the model's values, found when it's asked for.
-	makers      map[Value]int  // by value: the position of the node that makes it
-	behind      map[Value]bool // a layer with weights
-	attended    map[Value]bool // what [Builder.reachesAttention] found
-	linear      map[Value]bool // what [Builder.feedsLinear] found
-	notNegative map[Value]bool
-	gatings     map[Value]gating
-	bothHalves  bool    // for tests: as if nothing were known not to be negative
-	seeds, ends []Value // of the whole way
-	batch       int     // how many images the values at the ends have
-	rows        map[Value]row
-	reads       map[Value][]int // by value: the positions of the nodes that read it
-	before      []int           // by position: the last node that reads what was made before it
-	since       map[Value]int   // by value: nodes that relevance has passed since it was last scaled
+	// Lazily computed properties of the model's values.
+	producers    map[Value]int  // by value: the index of the node that produces it
+	afterWeights map[Value]bool // whether a layer with weights precedes it
+	attended     map[Value]bool // results of [Builder.reachesAttention]
+	linear       map[Value]bool // results of [Builder.feedsLinear]
+	notNegative  map[Value]bool
+	gatings      map[Value]gating
+	bothHalves   bool    // for tests: as if no value were known to be non-negative
+	seeds, wrt   []Value // arguments of [Backward]
+	batch        int     // number of images of the values wrt
+	batchAxes    map[Value]batchAxis
+	reads        map[Value][]int // by value: the indices of the nodes that read it
+	lastReader   []int           // by index: the last node that reads a value produced before it
+	sinceScaled  map[Value]int   // by value: number of nodes passed since relevance was last scaled
 
-	// The accounts of [Audit], for the policy of that name, not for the walks within its rules.
-	accounts   bool
-	accountsOf string
-	ledger     []Entry
-	taken      Value // by constants, at the node at hand
+	// The entries of [Audit], for the policy of that name; nested propagations of its rules aren't recorded.
+	audited       bool
+	auditedPolicy string
+	entries       []Entry
+	toConstants   Value // relevance of constants at the current node
 
 	err error
 }
 
 func newBuilder(g *onnx.Graph) *Builder {
-	return &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{}, made: map[Value]*onnxNode{},
-		ops: operators(), fixed: map[Value]bool{}, gatings: map[Value]gating{}}
+	return &Builder{g: g, consts: map[string]Value{}, groups: map[Value]group{},
+		producedBy: map[Value]*onnxNode{}, ops: operators(), fixed: map[Value]bool{},
+		gatings: map[Value]gating{}}
 }
 
-// at says for which node the next nodes are emitted.
+// at sets the node whose relevance is emitted next.
 func (b *Builder) at(n onnx.Node) { b.node = n.Output[0] }
 
-// flush appends what was emitted to the graph, for the sake of some results.
+// flush appends the emitted nodes to the graph, optimised for the given results.
 func (b *Builder) flush(results ...Value) {
-	b.fold(results...)
+	b.optimise(results...)
 	b.g.Proto.Graph.Node = append(b.g.Proto.Graph.Node, b.nodes...)
 	b.nodes = nil
 }
@@ -71,7 +72,7 @@ func (b *Builder) flush(results ...Value) {
 // Shape returns the shape of a value.
 func (b *Builder) Shape(v Value) []int { return b.g.Shape(v) }
 
-// Fail notes that a node can't be handled; [Backward] returns the first such error.
+// Fail records that a node can't be handled; [Backward] returns the first such error.
 func (b *Builder) Fail(n onnx.Node, format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf("node %s: %s", n.Label(), fmt.Sprintf(format, args...))
@@ -91,10 +92,10 @@ func (b *Builder) EmitTyped(op string, elem onnxpb.TensorProto_DataType, shape [
 
 // EmitMany adds a node with several outputs.
 func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...onnx.Attr) []Value {
-	if b.one != "" && slices.Contains(in, b.one) {
+	if b.unit != "" && slices.Contains(in, b.unit) {
 		in = slices.Clone(in)
 		for i, v := range in {
-			if v == b.one {
+			if v == b.unit {
 				in[i] = b.Scalar(1)
 			}
 		}
@@ -114,10 +115,10 @@ func (b *Builder) EmitMany(op string, types []onnx.Type, in []Value, attrs ...on
 // add emits a node.
 func (b *Builder) add(n *onnxNode) {
 	b.nodes = append(b.nodes, n)
-	b.made[n.Output[0]] = n
+	b.producedBy[n.Output[0]] = n
 }
 
-// Broadcast returns the shape that two shapes make together by ONNX's rules.
+// Broadcast returns the shape of two shapes broadcast by ONNX's rules.
 func Broadcast(x, y []int) []int {
 	out := make([]int, max(len(x), len(y)))
 	for i := range out {
@@ -144,8 +145,8 @@ func (b *Builder) binary(op string, x, y Value) Value {
 func (b *Builder) Add(x, y Value) Value { return b.binary("Add", x, y) }
 func (b *Builder) Sub(x, y Value) Value { return b.binary("Sub", x, y) }
 func (b *Builder) Mul(x, y Value) Value {
-	if b.one != "" && slices.Equal(b.Shape(x), b.Shape(y)) {
-		switch b.one {
+	if b.unit != "" && slices.Equal(b.Shape(x), b.Shape(y)) {
+		switch b.unit {
 		case x:
 			return y
 		case y:
@@ -156,7 +157,7 @@ func (b *Builder) Mul(x, y Value) Value {
 }
 func (b *Builder) Div(x, y Value) Value { return b.binary("Div", x, y) }
 
-// Unary emits an element-wise operator of one input, such as Neg, Exp or Relu.
+// Unary emits an element-wise operator with one input, such as Neg, Exp or Relu.
 func (b *Builder) Unary(op string, x Value) Value { return b.Emit(op, b.Shape(x), []Value{x}) }
 
 // Scalar returns a constant of rank 0.
@@ -166,28 +167,27 @@ func (b *Builder) Scalar(x float32) Value {
 	})
 }
 
-// mostBytes is how much the constants may take together that are made for nodes. Nets whose values are small
-// don't come near it; a file may say that a value is as large as it likes.
-const mostBytes = 160 << 20
+// maxConstBytes limits the total size of the emitted constants. Real nets stay far below; a file may declare
+// arbitrarily large shapes.
+const maxConstBytes = 160 << 20
 
-// numbers returns room for those of a constant. It panics where that's too much, which fails the node that
-// they are for.
-func numbers[T any](b *Builder, shape ...int) []T {
+// alloc allocates the elements of a constant. It panics beyond maxConstBytes, which fails the current node.
+func alloc[T any](b *Builder, shape ...int) []T {
 	n, each := 1, int(reflect.TypeFor[T]().Size())
 	for _, d := range shape {
-		if d < 0 || d > (mostBytes-b.room)/each/max(n, 1) {
-			panic(fmt.Sprintf("a constant of shape %v takes too much memory", shape))
+		if d < 0 || d > (maxConstBytes-b.constBytes)/each/max(n, 1) {
+			panic(fmt.Sprintf("a constant of shape %v is too large", shape))
 		}
 		n *= d
 	}
-	b.room += n * each
+	b.constBytes += n * each
 	return make([]T, n)
 }
 
 // Ones returns a constant of ones.
 func (b *Builder) Ones(shape ...int) Value {
 	return b.constant(fmt.Sprintf("ones %v", shape), func(name string) *onnxpb.TensorProto {
-		v := numbers[float32](b, shape...)
+		v := alloc[float32](b, shape...)
 		for i := range v {
 			v[i] = 1
 		}
@@ -203,7 +203,7 @@ func (b *Builder) Int64s(v []int64, shape ...int) Value {
 	return b.integers(onnx.IntTensor("", v, shape...))
 }
 
-// integers returns a constant, which may be long: it is known by its sum.
+// integers returns a constant. It may be long, so its key is its hash.
 func (b *Builder) integers(t *onnxpb.TensorProto) Value {
 	return b.constant(fmt.Sprintf("integers %v %x", t.Dims, sha256.Sum256(t.RawData)),
 		func(name string) *onnxpb.TensorProto {
@@ -237,7 +237,7 @@ func size(shape []int) int {
 	return n
 }
 
-// Reshape emits a change of shape; none if there's nothing to change.
+// Reshape emits a change of shape, if it changes anything.
 func (b *Builder) Reshape(x Value, shape ...int) Value {
 	if slices.Equal(b.Shape(x), shape) {
 		return x
@@ -280,22 +280,21 @@ func (b *Builder) MatMul(x, y Value) Value {
 	return b.Emit("MatMul", shape, []Value{x, y})
 }
 
-// mask emits the outcome of a comparison as ones and zeros.
+// mask emits the result of a comparison as ones and zeros.
 func (b *Builder) mask(comparison string, x, y Value) Value {
 	shape := Broadcast(b.Shape(x), b.Shape(y))
 	c := b.EmitTyped(comparison, onnxpb.TensorProto_BOOL, shape, []Value{x, y})
 	return b.Emit("Cast", shape, []Value{c}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 }
 
-// Greater emits the mask that is 1 where x > y and 0 elsewhere; masks are multiplied with, because Where is
-// several times slower.
+// Greater emits the mask x > y. Values are multiplied by masks because Where is several times slower.
 func (b *Builder) Greater(x, y Value) Value { return b.mask("Greater", x, y) }
 
-// Less emits the mask that is 1 where x < y and 0 elsewhere.
+// Less emits the mask x < y.
 func (b *Builder) Less(x, y Value) Value { return b.mask("Less", x, y) }
 
 // Sum emits the sum of x over axes, which are dropped, or kept with size 1. It is a product with ones: the
-// reductions' own kernels give other bits for other batches and alignments.
+// results of ONNX Runtime's reductions depend on the batch and on alignment in the last bits.
 func (b *Builder) Sum(x Value, axes []int, keep bool) Value {
 	if len(axes) == 0 {
 		return x
@@ -324,7 +323,7 @@ func (b *Builder) Sum(x Value, axes []int, keep bool) Value {
 	return b.Reshape(y, rest...)
 }
 
-// Unbroadcast sums g over the axes along which a value of the given shape was repeated to give it.
+// Unbroadcast sums g over the axes along which a value of the given shape was broadcast.
 func (b *Builder) Unbroadcast(g Value, shape []int) Value {
 	from := b.Shape(g)
 	if slices.Equal(from, shape) {

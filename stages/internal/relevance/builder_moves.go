@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Slice emits the elements from..to of each axis of x, to exclusive, none if that is all of them.
+// Slice emits the elements from..to of each axis of x, to exclusive, if that isn't all of x.
 func (b *Builder) Slice(x Value, from, to []int) Value {
 	shape := b.Shape(x)
 	var starts, ends, axes, out []int
@@ -33,7 +33,7 @@ func (b *Builder) Reverse(x Value, axes ...int) Value {
 		[]Value{x, b.Ints(starts...), b.Ints(ends...), b.Ints(axes...), b.Ints(steps...)})
 }
 
-// Pad emits x with zeros before and after the elements of each axis; negative numbers take elements away.
+// Pad emits x with zeros before and after the elements of each axis; negative numbers remove elements.
 func (b *Builder) Pad(x Value, before, after []int) Value {
 	shape := slices.Clone(b.Shape(x))
 	some := false
@@ -55,7 +55,7 @@ func (b *Builder) padAxis(x Value, axis, before, after int) Value {
 	return b.Pad(x, lo, hi)
 }
 
-// Expand emits x repeated to a shape by ONNX's rules of broadcasting.
+// Expand emits x broadcast to a shape.
 func (b *Builder) Expand(x Value, shape ...int) Value {
 	if slices.Equal(b.Shape(x), shape) {
 		return x
@@ -63,12 +63,12 @@ func (b *Builder) Expand(x Value, shape ...int) Value {
 	return b.Emit("Expand", shape, []Value{x, b.Ints(shape...)})
 }
 
-// Zeros emits zeros. They are a node, which keeps them out of the file.
+// Zeros emits zeros, as a node that keeps them out of the file.
 func (b *Builder) Zeros(shape ...int) Value {
 	return b.Emit("ConstantOfShape", shape, []Value{b.Ints(shape...)})
 }
 
-// Concat emits values one after the other along an axis.
+// Concat emits the concatenation of values along an axis.
 func (b *Builder) Concat(axis int, x ...Value) Value {
 	shape := slices.Clone(b.Shape(x[0]))
 	for _, v := range x[1:] {
@@ -77,19 +77,19 @@ func (b *Builder) Concat(axis int, x ...Value) Value {
 	return b.Emit("Concat", shape, x, onnx.Attr{Name: "axis", Value: axis})
 }
 
-// Gather emits the slices of x along an axis whose numbers are given.
+// Gather emits the slices of x at the given indices of an axis.
 func (b *Builder) Gather(x Value, axis int, indices ...int) Value {
 	shape := slices.Clone(b.Shape(x))
 	shape[axis] = len(indices)
 	return b.Emit("Gather", shape, []Value{x, b.Ints(indices...)}, onnx.Attr{Name: "axis", Value: axis})
 }
 
-// Cast emits x as another type of number.
+// Cast emits x converted to another element type.
 func (b *Builder) Cast(x Value, elem onnxpb.TensorProto_DataType) Value {
 	return b.EmitTyped("Cast", elem, b.Shape(x), []Value{x}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
-// Between emits the mask that is 1 where lo < x < hi and 0 elsewhere; a bound that is empty doesn't bind.
+// Between emits the mask lo < x < hi; an empty bound is ignored.
 func (b *Builder) Between(x, lo, hi Value) Value {
 	switch {
 	case hi == "":
@@ -104,7 +104,7 @@ func (b *Builder) Between(x, lo, hi Value) Value {
 	return b.Cast(both, onnxpb.TensorProto_FLOAT)
 }
 
-// along emits the product of every line of x along an axis with a matrix of [size of the axis, size after].
+// along emits the product of every line of x along an axis with a matrix [size of the axis, new size].
 func (b *Builder) along(x Value, axis int, matrix Value) Value {
 	rank := len(b.Shape(x))
 	perm := make([]int, 0, rank)
@@ -118,7 +118,7 @@ func (b *Builder) along(x Value, axis int, matrix Value) Value {
 	return b.Transpose(y, inverse(perm)...)
 }
 
-// inverse returns the permutation that undoes perm.
+// inverse returns the inverse of a permutation.
 func inverse(perm []int) []int {
 	out := make([]int, len(perm))
 	for i, p := range perm {
@@ -127,5 +127,5 @@ func inverse(perm []int) []int {
 	return out
 }
 
-// dynamic reports whether v may be more than a constant of the model, so that its cotangent is worth writing.
+// dynamic reports whether v depends on more than the model's constants, so that it needs a cotangent.
 func (b *Builder) dynamic(v Value) bool { return v != "" && b.g.Weight(v) == nil && !b.fixed[v] }

@@ -30,8 +30,8 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// emitted runs what emit adds to a graph whose input x has a shape, and holds that the Builder knew the shape
-// of the result.
+// emitted runs the nodes that emit adds to a graph with input x, and checks the result's shape against the
+// Builder's.
 func emitted(t *testing.T, shape []int, x []float32,
 	emit func(b *Builder, x Value) Value) ([]int, []float32) {
 	t.Helper()
@@ -99,7 +99,7 @@ func TestBuilder(t *testing.T) {
 		in    []int
 		emit  func(b *Builder, x Value) Value
 		shape []int
-		want  []float32 // of the input 1, 2, 3, …
+		want  []float32 // for the input 1, 2, 3, …
 	}{
 		{"sum of the last", []int{2, 3}, func(b *Builder, x Value) Value { return b.Sum(x, []int{1}, false) },
 			[]int{2}, []float32{6, 15}},
@@ -175,7 +175,7 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// TestMasksOfNaN checks that a mask is a number even where nothing can be compared.
+// TestMasksOfNaN checks that a mask is a number even for NaN.
 func TestMasksOfNaN(t *testing.T) {
 	nan := float32(math.NaN())
 	_, got := emitted(t, []int{2}, []float32{nan, 1},
@@ -185,8 +185,8 @@ func TestMasksOfNaN(t *testing.T) {
 	}
 }
 
-// TestPhases checks that the fast form of a Conv's adjoint is the slow one, also where nothing of it is a sum
-// of exact numbers.
+// TestPhases compares the fast and the slow form of a Conv's adjoint, also on numbers whose sums aren't
+// exact.
 func TestPhases(t *testing.T) {
 	w := window{
 		in: []int{11, 10}, out: []int{6, 4}, kernel: []int{3, 4}, stride: []int{2, 3},
@@ -203,9 +203,9 @@ func TestPhases(t *testing.T) {
 		_, got := emitted(t, []int{2, 5, 6, 4}, counting(2*5*24), func(b *Builder, x Value) Value {
 			v := b.Floats(weights, 5, 3, 3, 4)
 			if slow {
-				return b.transposed(x, v, 1, w)
+				return b.convTranspose(x, v, 1, w)
 			}
-			return b.spread(x, v, 1, w)
+			return b.convAdjoint(x, v, 1, w)
 		})
 		return got
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Copy emits node n once more, with other inputs: with[i] in the place of input i, none where with[i] is "".
-// What it returns goes to the VJP of the node's operator like the original. With altered operands, that is
-// how rules reach operators: the share of W⁺ in what arrives at a Conv is the VJP of its copy with W⁺.
+// Copy emits node n again with other inputs: with[i] replaces input i, and removes it if "". The copy can be
+// passed to the VJP of the node's operator like the original. Rules apply operators to modified operands in
+// this way: the relevance that W⁺ propagates through a Conv is the VJP of its copy with W⁺.
 func (b *Builder) Copy(n onnx.Node, with map[int]Value) onnx.Node {
 	c := onnx.Node{NodeProto: proto.Clone(n.NodeProto).(*onnxNode)}
 	for i, v := range with {
@@ -26,7 +26,7 @@ func (b *Builder) Copy(n onnx.Node, with map[int]Value) onnx.Node {
 	}
 	for i, v := range n.Output {
 		if v != "" {
-			c.Output[i] = b.again(v)
+			c.Output[i] = b.freshCopy(v)
 		}
 	}
 	c.Name = c.Output[0]
@@ -34,8 +34,8 @@ func (b *Builder) Copy(n onnx.Node, with map[int]Value) onnx.Node {
 	return c
 }
 
-// again returns a new name for what is computed once more, of the same type.
-func (b *Builder) again(v Value) Value {
+// freshCopy returns a new name for a copy of v, of the same type.
+func (b *Builder) freshCopy(v Value) Value {
 	name := b.g.Fresh("grad/" + b.node + "/copy")
 	b.g.Types[name] = b.g.Types[v]
 	b.flows[name] = b.flows[v]

@@ -1,6 +1,6 @@
 package relevance
 
-// Everywhere returns a with the scales of its definition, all of them and no others.
+// Everywhere returns a with all scales of its definition and no others.
 func (a AbsLRP) Everywhere() AbsLRP {
 	a.everywhere = true
 	return a

@@ -2,17 +2,17 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// A gating says how a value depends on the image, for products that count gates as constants: the factor of
-// the higher one is the gate.
+// A gating classifies how a value depends on the image, for rules that treat gates as constants: in a product
+// the factor of the higher gating is the gate.
 type gating int
 
 const (
-	open     gating = iota // in any way
-	squashed               // through sigmoids alone
-	closed                 // through Softmax alone, which passes nothing on, or not at all
+	notGate      gating = iota // in any way: no gate
+	sigmoidGate                // through sigmoids only
+	constantGate               // through Softmax only, which stops relevance, or not at all
 )
 
-// gate returns the number of the factor that says how much of the other passes, −1 if neither does.
+// gate returns the index of the factor that gates the other, or −1.
 func (b *Builder) gate(n onnx.Node) int {
 	first, second := b.gating(n.Input[0]), b.gating(n.Input[1])
 	switch {
@@ -34,39 +34,39 @@ func (b *Builder) gate(n onnx.Node) int {
 	return -1
 }
 
-// gating returns how v depends on the image. Whatever is computed from gates and constants alone is a gate
-// still, be it moved, resized, pooled, scaled, shifted, normalised, bounded or multiplied by another. A layer
-// with weights ends that for sigmoids, which are its activations then. For Softmax it doesn't: no relevance
-// comes through that, and what a layer such as CaiT's talking heads were given would be lost.
+// gating returns how v depends on the image. A value computed only from gates and constants is a gate too:
+// moved, resized, pooled, scaled, shifted, normalised, bounded or multiplied by another gate. A layer with
+// weights ends this for sigmoids, which are then its activations. It doesn't for Softmax: no relevance passes
+// that, and the relevance of layers such as CaiT's talking heads would be lost.
 func (b *Builder) gating(v Value) gating {
 	if !b.dynamic(v) {
-		return closed
+		return constantGate
 	}
 	if known, ok := b.gatings[v]; ok {
 		return known
 	}
-	b.gatings[v] = open // of what has no maker or an unknown one
-	n, _, ok := b.maker(v)
+	b.gatings[v] = notGate // for values without a producer or with an unknown one
+	n, _, ok := b.producer(v)
 	if !ok {
-		return open
+		return notGate
 	}
 	op := b.op(n)
 	if op == nil {
-		return open
+		return notGate
 	}
-	found := closed
+	found := constantGate
 	switch {
 	case n.OpType == "Softmax", op.Kind == Opaque:
 	case n.OpType == "Sigmoid", n.OpType == "HardSigmoid":
-		found = squashed
+		found = sigmoidGate
 	default:
 		for i, in := range n.Input {
 			if op.Role(i) != Config {
 				found = min(found, b.gating(in))
 			}
 		}
-		if found == squashed && weighted(b, op, n) {
-			found = open
+		if found == sigmoidGate && weighted(b, op, n) {
+			found = notGate
 		}
 	}
 	b.gatings[v] = found

@@ -9,10 +9,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestGates checks that a factor is a gate whatever stands between the Sigmoids or the Softmax that it is made
-// of and the product: the other factor gets all relevance. Every operator stands there, as its own examples
-// have it. Layers with weights end that for Sigmoids, and one operand that no such function has seen ends it
-// for both.
+// TestGates checks that a factor computed from a Sigmoid or a Softmax is a gate, so that the other factor
+// gets all relevance, with each operator's examples in between. Layers with weights end that for Sigmoids,
+// and an operand not computed from such a function ends it for both.
 func TestGates(t *testing.T) {
 	library(t)
 	tried := 0
@@ -31,19 +30,19 @@ func TestGates(t *testing.T) {
 				for raw := -1; raw < len(b.flows); raw++ {
 					name := fmt.Sprintf("%s %s %s, raw %d", squash, op.Type, ex.Name, raw)
 					g, weights := gated(t, op, ex, b, squash, raw)
-					arrived, err := Backward(g, map[Value]Value{"product": "seed"}, []Value{"other", "x"},
+					rel, err := Backward(g, map[Value]Value{"product": "seed"}, []Value{"other", "x"},
 						composite(nil))
 					gate := raw < 0 && (!weights || squash == "Softmax") ||
 						slices.Contains(squashing, op.Type)
 					if err != nil && !gate && strings.Contains(err.Error(), "no rule for") {
-						continue // what isn't a gate may be refused
+						continue // other products may be errors
 					}
 					if err != nil {
 						t.Errorf("%s: %v", name, err)
 						continue
 					}
 					tried++
-					if got := arrived["other"] == "seed" && arrived["x"] == ""; got != gate {
+					if got := rel["other"] == "seed" && rel["x"] == ""; got != gate {
 						t.Errorf("%s: it is a gate: %t, want %t", name, got, gate)
 					}
 				}
@@ -55,9 +54,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// gated returns a graph whose answer is the product of an input called other and of what an example makes of
-// values that have been squashed, all but the raw one of them, and whether the example is a layer with
-// weights. The values come from an input called x.
+// gated returns a graph with the input x and another called other: its output is the product of other and an
+// example, whose values are squashed except for raw. It reports whether the example is a layer with weights.
 func gated(t *testing.T, op *Op, ex Example, b *bench, squash string, raw int) (*onnx.Graph, bool) {
 	t.Helper()
 	m, flows := model(t, op, ex)

@@ -8,31 +8,31 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A group is several nodes that rules see as one. Rules are written for the operators that models are made
-// of. ONNX has no word for some, and exporters write several nodes: they are put together again for a
-// [Policy] that says so, and rules then see one node, of the kind and with the roles of Linear or
-// Elementwise, and nothing of what it is made of. Plain derivatives know Elementwise without that.
+// A group is a set of nodes that rules see as one node. Rules are written for the operators of a model, but
+// exporters write some operators, for which ONNX has none, as several nodes. For a [Policy] with Grouped,
+// these nodes form one node with the kind and roles of Linear or Elementwise; plain derivatives use
+// Elementwise in any case.
 type group struct {
 	op      *Op
-	members []onnx.Node // in order; the last one makes the output
+	members []onnx.Node // in order; the last one produces the output
 }
 
-// group replaces nodes of the model by groups, all or those that are faster to differentiate as one. Values
-// of seeds and wrt are left to be seen.
+// group replaces nodes of the model by groups: all groups, or only those that are faster to differentiate as
+// one node. Values of seeds and wrt and values captured by an If body stay visible.
 func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
-	f := finder{b: b, makers: map[Value]int{}, readers: map[Value][]int{}, seen: map[Value]bool{}}
+	f := finder{b: b, producers: map[Value]int{}, readers: map[Value][]int{}, visible: map[Value]bool{}}
 	for v := range seeds {
-		f.seen[v] = true
+		f.visible[v] = true
 	}
 	for _, v := range wrt {
-		f.seen[v] = true
+		f.visible[v] = true
 	}
 	for _, v := range b.g.Outputs() {
-		f.seen[v.Name] = true
+		f.visible[v.Name] = true
 	}
 	for i, n := range b.model {
 		for _, v := range n.Output {
-			f.makers[v] = i
+			f.producers[v] = i
 		}
 		for _, v := range onnx.Taken(n.NodeProto) {
 			if r := f.readers[v]; len(r) == 0 || r[len(r)-1] != i {
@@ -45,7 +45,7 @@ func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 		finders = append(finders, f.linear)
 	}
 	taken := map[int]bool{}
-	whole := map[int]onnx.Node{} // by the number of the last member
+	whole := map[int]onnx.Node{} // by the index of the last member
 	for i := range b.model {
 		for _, find := range finders {
 			op, inputs, members := find(i)
@@ -77,17 +77,17 @@ func (b *Builder) group(seeds map[Value]Value, wrt []Value, all bool) {
 	b.model = nodes
 }
 
-// A finder knows who makes and who reads each value of the model.
+// A finder holds the producer and the readers of each value of the model.
 type finder struct {
-	b       *Builder
-	makers  map[Value]int
-	readers map[Value][]int
-	seen    map[Value]bool // what somebody outside wants to see
+	b         *Builder
+	producers map[Value]int
+	readers   map[Value][]int
+	visible   map[Value]bool // values that must stay visible
 }
 
-// only returns the one node that reads v, -1 if there are several or v is wanted outside.
-func (f finder) only(v Value) int {
-	if r := f.readers[v]; len(r) == 1 && !f.seen[v] {
+// soleReader returns the index of the only reader of v, or −1 if there are several or v must stay visible.
+func (f finder) soleReader(v Value) int {
+	if r := f.readers[v]; len(r) == 1 && !f.visible[v] {
 		return r[0]
 	}
 	return -1
@@ -96,7 +96,7 @@ func (f finder) only(v Value) int {
 // constant reports whether v is a weight.
 func (f finder) constant(v Value) bool { return v != "" && !f.b.dynamic(v) }
 
-// copyGroup emits the members of a group once more for its copy c of n.
+// copyGroup emits the members of a group again for its copy c of n.
 func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 	name := map[Value]Value{}
 	for i, v := range n.Input {
@@ -124,7 +124,7 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 		}
 		for i, v := range m.Output {
 			if v != "" {
-				t.Output[i] = b.again(v)
+				t.Output[i] = b.freshCopy(v)
 				name[v] = t.Output[i]
 			}
 		}
@@ -136,8 +136,8 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 	b.groups[c.Output[0]] = twin
 }
 
-// through carries what flows into the last of a group's members back through them, one after the other, to
-// the inputs of the group.
+// through propagates cotangents from the output of a group's last member through the members to the inputs of
+// the group.
 func (b *Builder) through(n onnx.Node, members []onnx.Node, dy Value) []Value {
 	outer := b.flows
 	defer func() { b.flows = outer }()
@@ -151,13 +151,13 @@ func (b *Builder) through(n onnx.Node, members []onnx.Node, dy Value) []Value {
 		}
 	}
 	b.flows = reaches(members, from)
-	arrived := map[Value]Value{members[len(members)-1].Output[0]: dy}
+	rel := map[Value]Value{members[len(members)-1].Output[0]: dy}
 	path := slices.Clone(members)
 	slices.Reverse(path)
-	b.walk(path, arrived, Policy{})
+	b.walk(path, rel, Policy{})
 	back := make([]Value, len(n.Input))
 	for i, v := range n.Input {
-		back[i] = arrived[v]
+		back[i] = rel[v]
 	}
 	return back
 }

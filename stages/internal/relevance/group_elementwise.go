@@ -6,12 +6,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Elementwise is a function of each element alone that several nodes compute together, such as GELU, SiLU or
-// Mish: what begins where x is read more than once, and ends where all of it has come together again. Input:
-// x.
+// Elementwise is an element-wise function of one input computed by several nodes, such as GELU, SiLU or Mish.
+// It starts at a value x with several readers and ends where all paths from x have joined. Input: x.
 //
-// dx = dy·f′(x), where f′ is found backwards from 1: dy takes no part in it, and is multiplied with once, not
-// in every summand.
+// dx = dy·f′(x), where f′ is computed backward from 1, so that dy is multiplied once rather than in every
+// summand.
 var opElementwise = &Op{
 	Type: "Elementwise", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -26,9 +25,9 @@ var opElementwise = &Op{
 			g, members = b.Mul(g, b.Scalar(float32(by))), members[:last]
 		}
 		one := b.g.Fresh("grad/one")
-		b.one, b.g.Types[one] = one, b.g.Types[n.Output[0]]
+		b.unit, b.g.Types[one] = one, b.g.Types[n.Output[0]]
 		slope := b.through(n, members, one)[0]
-		b.one = ""
+		b.unit = ""
 		delete(b.g.Types, one)
 		b.at(n)
 		switch slope {
@@ -43,7 +42,7 @@ var opElementwise = &Op{
 
 func (f finder) elementwise(i int) (*Op, []Value, []int) {
 	defer f.b.model[i].Named()
-	// The beginning is the first node that reads x.
+	// The first member is the first reader of x.
 	for _, x := range f.b.model[i].Input {
 		if f.constant(x) || len(f.readers[x]) < 2 || f.readers[x][0] != i {
 			continue
@@ -55,13 +54,13 @@ func (f finder) elementwise(i int) (*Op, []Value, []int) {
 	return nil, nil, nil
 }
 
-// closed returns the nodes of the smallest function of the elements of x alone that all readers of x take
-// part in, nil if there is none.
+// closed returns the nodes of the smallest element-wise function of x that includes all readers of x, nil if
+// there is none.
 func (f finder) closed(x Value) []int {
 	inside := map[Value]bool{x: true}
 	var members []int
-	open := slices.Clone(f.readers[x]) // nodes that read what is inside
-	for range 32 {                     // activations are shorter
+	open := slices.Clone(f.readers[x]) // nodes that read a member's output
+	for range 32 {                     // activations have fewer nodes
 		slices.Sort(open)
 		open = slices.Compact(open)
 		if len(open) == 0 {
@@ -90,7 +89,7 @@ func (f finder) closed(x Value) []int {
 			}
 			return f.tail(members)
 		}
-		if f.seen[y] {
+		if f.visible[y] {
 			return nil
 		}
 		open = append(open, f.readers[y]...)
@@ -98,11 +97,11 @@ func (f finder) closed(x Value) []int {
 	return nil
 }
 
-// tail adds to the members what only scales their result, as the ½ of GELU.
+// tail appends nodes that only scale the result, such as the ½ of GELU.
 func (f finder) tail(members []int) []int {
 	for {
 		y := f.b.model[members[len(members)-1]].Output[0]
-		k := f.only(y)
+		k := f.soleReader(y)
 		if k < 0 {
 			return members
 		}

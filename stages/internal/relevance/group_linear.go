@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Linear is x·W + b over the last axis of x, with constant W [in, out] and b [out], or without b: a MatMul
-// and the Add that alone reads it. Inputs: x, W, b.
+// Linear is x·W + b over the last axis of x, with constant W [in, out] and optional b [out]: a MatMul and the
+// Add that is its only reader. Inputs: x, W, b.
 var opLinear = &Op{Type: "Linear", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		return b.through(n, b.groups[n.Output[0]].members, dy[0])
@@ -16,7 +16,7 @@ func (f finder) linear(i int) (*Op, []Value, []int) {
 		len(f.b.Shape(n.Input[1])) != 2 {
 		return nil, nil, nil
 	}
-	k := f.only(n.Output[0])
+	k := f.soleReader(n.Output[0])
 	if k >= 0 && f.b.model[k].OpType == "Add" {
 		for _, bias := range f.b.model[k].Input {
 			if f.constant(bias) && size(f.b.Shape(bias)) == f.b.Shape(n.Input[1])[1] {

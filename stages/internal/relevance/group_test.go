@@ -44,8 +44,7 @@ func dense(t *testing.T) *onnx.Graph {
 	return g
 }
 
-// TestGroup holds which nodes rules see as one, what its inputs are, and that a value somebody wants to see
-// isn't hidden in a group.
+// TestGroup checks the groups that rules see, their inputs, and that values of interest stay visible.
 func TestGroup(t *testing.T) {
 	type seen struct {
 		Type   string
@@ -81,8 +80,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupCaptured checks that a value which the body of an If takes isn't hidden in a group, from where no
-// derivative would find the way to the If.
+// TestGroupCaptured checks that values captured by an If body stay visible: otherwise relevance wouldn't
+// reach the If.
 func TestGroupCaptured(t *testing.T) {
 	b := newBuilder(dense(t))
 	for _, n := range b.g.Proto.Graph.Node {
@@ -100,7 +99,7 @@ func TestGroupCaptured(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutBias checks that the copy of a Linear without bias is its product alone.
+// TestCopyWithoutBias checks that the copy of a Linear without its bias is the product alone.
 func TestCopyWithoutBias(t *testing.T) {
 	b := newBuilder(dense(t))
 	for _, n := range b.g.Proto.Graph.Node {
@@ -114,9 +113,8 @@ func TestCopyWithoutBias(t *testing.T) {
 	}
 }
 
-// TestElementwise checks that the derivative of a function of single elements is that of its nodes one after
-// the other: where they carry it back by quotients, signs, masks and powers, where one of them is read by
-// nobody, and where the last one adds an axis.
+// TestElementwise checks that the derivative of an element-wise group equals that of its nodes, for
+// quotients, signs, masks and powers, with a node without readers, and with a last node that adds an axis.
 func TestElementwise(t *testing.T) {
 	apart := Policy{Cases: []Case{{Match: Type("nothing"), Rule: Gradient}}}
 	for name, nodes := range map[string][][]string{
@@ -141,8 +139,8 @@ func TestElementwise(t *testing.T) {
 	}
 }
 
-// derivative runs the way back through a function of x, whose shape its values have that shapes doesn't say,
-// from random numbers at y. It returns the graph besides.
+// derivative runs the backward pass of a function of x from random cotangents at y. Values have x's shape
+// unless shapes differs. It also returns the graph.
 func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Policy) (*onnx.Graph, []float32) {
 	t.Helper()
 	r := library(t)
@@ -169,7 +167,7 @@ func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Polic
 	if err != nil {
 		t.Fatal(err)
 	}
-	arrived, err := Backward(g, map[Value]Value{"y": "u"}, []Value{"x"}, p)
+	rel, err := Backward(g, map[Value]Value{"y": "u"}, []Value{"x"}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,13 +193,13 @@ func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Polic
 			onnx.Value{Name: v, Elem: float, Shape: shape, Known: true})
 	}
 	m.SetInputs(inputs...)
-	m.SetOutputs(onnx.Value{Name: arrived["x"], Elem: float})
+	m.SetOutputs(onnx.Value{Name: rel["x"], Elem: float})
 	m.Prune()
 	code, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.NewSession(code, names, []string{arrived["x"]}, stages.Device{Class: "cpu", Threads: 1})
+	s, err := r.NewSession(code, names, []string{rel["x"]}, stages.Device{Class: "cpu", Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +211,7 @@ func derivative(t *testing.T, nodes [][]string, shapes map[string][]int, p Polic
 	return g, slices.Clone(back.Data)
 }
 
-// near holds that numbers are those that are wanted.
+// near compares numbers.
 func near(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	for i := range want {
@@ -223,11 +221,11 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// TestWeighted checks that the derivative of the softmax of attention is that of any softmax, and that its sum
-// is over a head's channels where these are fewer than the tokens; whatever else is made of the softmax.
+// TestWeighted checks that the derivative of an attention's softmax equals that of any softmax, and that its
+// sum is over a head's channels if they are fewer than the tokens, whatever else reads the softmax.
 func TestWeighted(t *testing.T) {
 	const tokens = 5
-	// By this rule the softmax doesn't see what is made of it.
+	// With this rule the softmax doesn't detect its readers.
 	hidden := Policy{Cases: []Case{{Match: Type("Softmax"),
 		Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 			return op.VJP(b, n, []Value{b.Unary("Identity", r[0])})

@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// library opens ONNX Runtime, on the terms of [stagetest.Lacks].
+// library opens ONNX Runtime, or skips the test as [stagetest.Lacks] does.
 func library(t testing.TB) *ort.Runtime {
 	t.Helper()
 	r, err := ort.Default()
@@ -31,17 +31,17 @@ const float = onnxpb.TensorProto_FLOAT
 type bench struct {
 	r       *ort.Runtime
 	shapes  [][]int // of the outputs
-	flows   []int   // numbers of the inputs that are fed
+	flows   []int   // indices of the inputs that are fed
 	in      [][]int // their shapes
 	session *ort.Session
-	back    []bool // for each fed input whether something arrives there
+	back    []bool // for each fed input, whether it gets a cotangent
 }
 
 func inputName(i int) string  { return fmt.Sprintf("x%d", i) }
 func outputName(i int) string { return fmt.Sprintf("y%d", i) }
 func cotangent(i int) string  { return fmt.Sprintf("u%d", i) }
 
-// model returns the one-node model of an example, without types of its outputs.
+// model returns the one-node model of an example, without the types of its outputs.
 func model(t testing.TB, op *Op, ex Example) (*onnx.Model, []int) {
 	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
@@ -78,7 +78,7 @@ func model(t testing.TB, op *Op, ex Example) (*onnx.Model, []int) {
 		out = append(out, outputName(i))
 		outputs = append(outputs, onnx.Value{Name: out[i], Elem: float})
 	}
-	if op.Type == "TopK" { // its second output, of places, can't be left out
+	if op.Type == "TopK" { // its second output, the indices, can't be omitted
 		out = append(out, "places")
 	}
 	m.Proto.Graph.Node = []*onnxpb.NodeProto{onnx.NewNode("node", op.Type, in, out, ex.Attrs...)}
@@ -120,8 +120,8 @@ func flags(v ...bool) []byte {
 	return out
 }
 
-// noise returns multiples of 1/16 of at least 1/4 and at most 2 in size: sums of their products are exact in
-// float32, so that what's measured isn't rounding.
+// noise returns multiples of 1/16 with magnitudes from 1/4 to 2: sums of their products are exact in float32,
+// so that rounding doesn't affect the test.
 func noise(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -190,7 +190,7 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	arrived, err := Backward(g, seeds, wrt, p)
+	rel, err := Backward(g, seeds, wrt, p)
 	if err != nil {
 		return nil, err
 	}
@@ -198,11 +198,11 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 		names = append(names, cotangent(i))
 	}
 	for _, x := range wrt {
-		b.back = append(b.back, arrived[x] != "")
-		if arrived[x] != "" {
+		b.back = append(b.back, rel[x] != "")
+		if rel[x] != "" {
 			outputs = append(outputs, "out"+x)
 			m.Proto.Graph.Node = append(m.Proto.Graph.Node,
-				onnx.NewNode("out"+x, "Identity", []string{arrived[x]}, []string{"out" + x}))
+				onnx.NewNode("out"+x, "Identity", []string{rel[x]}, []string{"out" + x}))
 			outs = append(outs, onnx.Value{Name: "out" + x, Elem: float})
 		}
 	}
@@ -222,8 +222,8 @@ func (b *bench) load(m *onnx.Model, in, out []string, d stages.Device) (*ort.Ses
 
 func (b *bench) close() { b.session.Close() }
 
-// run returns the outputs for the inputs x, and where the cotangents u arrive, nil for inputs where nothing
-// does.
+// run returns the outputs for the inputs x, and the inputs' cotangents for the cotangents u, nil for inputs
+// without one.
 func (b *bench) run(t testing.TB, x, u [][]float32) (y, back [][]float32) {
 	t.Helper()
 	var in, out []ort.Value

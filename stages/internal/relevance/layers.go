@@ -6,25 +6,26 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Layers returns the values that experiments call the middle and the final layer, "" where a model has none:
-// final is the last value before places are pooled or flattened away, middle the one in the middle of the
-// list that final ends.
+// Layers returns the values that experiments call the middle and the final layer, or "" if a model has none:
+// final is the last value before spatial positions are pooled or flattened, middle the median of the list
+// that ends with final.
 //
 // The list has the values that
 //
-//   - all that flows from the input to the answer passes through, so that the
-//     model is a function of them alone;
-//   - have places: feature maps, [B,C,h,w] or [B,h,w,C], or the tokens of a square
-//     grid of patches, [B,T,C] or [B,C,T], with up to [MaxOtherTokens] before them;
-//   - a layer ends with: what an activation makes, or a sum of branches that no
-//     activation follows, as in residual streams. Pooling ends no layer.
+//   - are cuts: all paths from the input to the output pass through them, so that the
+//     model is a function of each of them alone;
+//   - have spatial positions: feature maps, [B,C,h,w] or [B,h,w,C], or the tokens of a
+//     square grid of patches, [B,T,C] or [B,C,T], with up to [MaxOtherTokens] before them;
+//   - end a layer: the output of an activation, or a sum of branches without an activation
+//     after it, as in residual streams. Pooling ends no layer.
 //
-// For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs behind the stem and each
-// block, middle the last one of layer2: as in Rao, Böhle and Schiele, CVPR 2022, section 4. Where the answer
-// is read off a class token, the last block's patches no longer matter, and the list ends before that block.
+// For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs after the stem and each
+// block, middle the last one of layer2: as in Rao, Böhle and Schiele, CVPR 2022, section 4. If the classes
+// are computed from a class token, the patches after the last block's attention have no influence, and the
+// list ends before that block.
 func Layers(g *onnx.Graph) (middle, final Value) {
 	p := newPath(g)
-	var list []int // positions of nodes
+	var list []int // indices of nodes
 	grids := p.grids()
 	for i := range p.nodes {
 		if v, ok := p.cut(i); ok && p.ends(i) && grids.places(v) {
@@ -45,24 +46,25 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 	return middle, final
 }
 
-// A path is what lies between a model's input and its answer: the nodes that depend on the one and that the
-// other depends on, through data.
+// A path is the part of a model between its input and its output: the nodes that depend on the input and on
+// which the output depends, through data inputs.
 type path struct {
-	g      *onnx.Graph
-	near   *neighbours
-	ops    map[string]*Op
-	nodes  []onnx.Node
-	makers map[Value]int  // by value on the path: the node
-	on     map[Value]bool // values on the path
-	reads  map[Value][]int
-	before []int // by node: the last node that reads what was made before it
+	g          *onnx.Graph
+	near       *neighbours
+	ops        map[string]*Op
+	nodes      []onnx.Node
+	producers  map[Value]int  // by value on the path: its node
+	on         map[Value]bool // values on the path
+	reads      map[Value][]int
+	lastReader []int // by node: the last node that reads a value produced before it
 
-	// What was found of nodes. Branches that meet again would else be followed again and again.
+	// Cached results of activates and multiplied: without them branches that join again would be followed
+	// exponentially often.
 	active, factors map[int]bool
 }
 
 func newPath(g *onnx.Graph) *path {
-	p := &path{g: g, near: newNeighbours(g), ops: operators(), makers: map[Value]int{},
+	p := &path{g: g, near: newNeighbours(g), ops: operators(), producers: map[Value]int{},
 		on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
 	from := map[Value]bool{}
 	for _, v := range g.Inputs() {
@@ -93,7 +95,7 @@ func newPath(g *onnx.Graph) *path {
 	}
 	for i, n := range p.nodes {
 		for _, v := range n.Output {
-			p.makers[v] = i
+			p.producers[v] = i
 		}
 		for _, v := range p.data(n) {
 			if p.on[v] {
@@ -106,7 +108,7 @@ func newPath(g *onnx.Graph) *path {
 		last = max(last, p.lastRead(v.Name))
 	}
 	for _, n := range p.nodes {
-		p.before = append(p.before, last)
+		p.lastReader = append(p.lastReader, last)
 		for _, v := range n.Output {
 			last = max(last, p.lastRead(v))
 		}
@@ -114,7 +116,7 @@ func newPath(g *onnx.Graph) *path {
 	return p
 }
 
-// data returns the inputs of a node that something flows through.
+// data returns the inputs of a node through which values flow.
 func (p *path) data(n onnx.Node) []Value {
 	op := p.ops[n.OpType]
 	if op == nil {
@@ -132,7 +134,7 @@ func (p *path) data(n onnx.Node) []Value {
 	return out
 }
 
-// lastRead returns the last node that reads v, -1 if none does.
+// lastRead returns the last node that reads v, or -1.
 func (p *path) lastRead(v Value) int {
 	if r := p.reads[v]; len(r) > 0 {
 		return r[len(r)-1]
@@ -140,8 +142,8 @@ func (p *path) lastRead(v Value) int {
 	return -1
 }
 
-// cut returns what node i makes if everything passes through it: nodes come in order, so nothing that was
-// made before may be read after it.
+// cut returns the output of node i if it is a cut: nodes are in topological order, so no value produced
+// before may be read after node i.
 func (p *path) cut(i int) (Value, bool) {
 	var made []Value
 	for _, v := range p.nodes[i].Output {
@@ -149,13 +151,13 @@ func (p *path) cut(i int) (Value, bool) {
 			made = append(made, v)
 		}
 	}
-	if len(made) != 1 || p.before[i] > i {
+	if len(made) != 1 || p.lastReader[i] > i {
 		return "", false
 	}
 	return made[0], true
 }
 
-// ends reports whether node i is the end of a layer.
+// ends reports whether node i ends a layer.
 func (p *path) ends(i int) bool {
 	if p.activates(i) {
 		return true
@@ -168,7 +170,7 @@ func (p *path) ends(i int) bool {
 	return slices.ContainsFunc(p.reads[n.Output[0]], func(k int) bool { return !p.activates(k) })
 }
 
-// activates reports whether node i makes the result of an activation, gates included, or joins such results.
+// activates reports whether node i computes an activation, possibly gated, or concatenates activations.
 func (p *path) activates(i int) bool {
 	known, ok := p.active[i]
 	if !ok {
@@ -187,7 +189,7 @@ func (p *path) activation(i int) bool {
 		return p.branches(n) > 1
 	case "Concat":
 		for _, v := range n.Input {
-			if k, ok := p.makers[v]; !ok || !p.activates(k) {
+			if k, ok := p.producers[v]; !ok || !p.activates(k) {
 				return false
 			}
 		}
@@ -197,7 +199,7 @@ func (p *path) activation(i int) bool {
 	return op != nil && op.Kind == Activation
 }
 
-// branches counts the inputs of a node that lie on the path.
+// branches returns the number of inputs of a node that are on the path.
 func (p *path) branches(n onnx.Node) int {
 	count := 0
 	for _, v := range p.data(n) {
@@ -208,7 +210,7 @@ func (p *path) branches(n onnx.Node) int {
 	return count
 }
 
-// attention returns the last node that makes attention of tokens to tokens, -1 if there is none.
+// attention returns the last Softmax of an attention between tokens, or -1.
 func (p *path) attention() int {
 	for i, n := range slices.Backward(p.nodes) {
 		if s := p.g.Shape(n.Output[0]); n.OpType == "Softmax" && len(s) >= 3 && s[len(s)-1] == s[len(s)-2] &&
@@ -219,7 +221,7 @@ func (p *path) attention() int {
 	return -1
 }
 
-// readsToken reports whether one token is picked out of many behind node i.
+// readsToken reports whether a single token is selected after node i.
 func (p *path) readsToken(i int) bool {
 	for _, n := range p.nodes[i+1:] {
 		if n.OpType != "Gather" && n.OpType != "Slice" && n.OpType != "Split" {
@@ -231,4 +233,20 @@ func (p *path) readsToken(i int) bool {
 		}
 	}
 	return false
+}
+
+// ConvsAfter returns the number of convolutions after a value, on paths from the input to the output, and the
+// number of all convolutions.
+func ConvsAfter(g *onnx.Graph, v Value) (behind, all int) {
+	from := false
+	for _, n := range newPath(g).nodes {
+		if n.OpType == "Conv" || n.OpType == "ConvTranspose" {
+			all++
+			if from {
+				behind++
+			}
+		}
+		from = from || slices.Contains(n.Output, v)
+	}
+	return behind, all
 }

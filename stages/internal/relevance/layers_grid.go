@@ -6,19 +6,18 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// grids tells which values have places in the image, of values asked about in the order in which they are
-// made.
+// grids determines which values have spatial positions; values must be queried in topological order.
 type grids struct {
 	g    *onnx.Graph
 	near *neighbours
-	// kept are the values with the image's own axes, which strides may have shortened by different factors.
+	// kept are the values with the image's own axes, possibly strided by different factors.
 	kept map[Value]bool
-	// like are the grids that others, whose axes were taken apart and put together again, may have the
-	// proportions of: the image's and that of the last layer.
+	// like are the grids whose aspect ratio a value with split and merged axes may have: the image's and that
+	// of the last layer.
 	like [][]int
 }
 
-// grids follows the image's axes through the graph.
+// grids propagates the image's axes through the graph.
 func (p *path) grids() *grids {
 	s := &grids{g: p.g, near: p.near, kept: map[Value]bool{}}
 	for _, v := range p.g.Inputs() {
@@ -42,7 +41,7 @@ func (p *path) grids() *grids {
 	return s
 }
 
-// keepsAxes reports whether what a node makes of four axes has the same ones.
+// keepsAxes reports whether a node's output has the same four axes as its input.
 func (p *path) keepsAxes(n onnx.Node) bool {
 	switch n.OpType {
 	case "Einsum", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape", "Squeeze", "Unsqueeze":
@@ -53,9 +52,9 @@ func (p *path) keepsAxes(n onnx.Node) bool {
 	return true
 }
 
-// places reports whether a value has places in the image. A value has that is made of the image with its axes
-// kept; of others, those of tokens in a square and those with the proportions of the image or of the layer
-// before: blocks of tokens are no grid.
+// places reports whether a value has spatial positions: if its axes are the image's, if it has tokens in a
+// square grid, or if its aspect ratio is that of the image or of the layer before. Blocks of tokens are no
+// grid.
 func (s *grids) places(v Value) bool {
 	shape := s.g.Shape(v)
 	if len(shape) != 3 && len(shape) != 4 {
@@ -78,7 +77,7 @@ func (s *grids) places(v Value) bool {
 	return true
 }
 
-// alike reports whether two grids have the same proportions, but for rounded sizes.
+// alike reports whether two grids have the same aspect ratio up to rounding.
 func alike(a, b []int) bool {
 	x, y := a[0]*b[1], a[1]*b[0]
 	return 2*max(x, y) <= 3*min(x, y)

@@ -13,7 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLayersOfNets holds middle and final of nets against what their papers and the official runs call so.
+// TestLayersOfNets compares the middle and final layers of nets with those of their papers and of the
+// official runs.
 func TestLayersOfNets(t *testing.T) {
 	official := filepath.Join(golden.Dir(t), "models")
 	data := filepath.Join(modeltest.Data(t), "models")

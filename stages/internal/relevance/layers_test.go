@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// sketch makes a graph of lines such as "y = Conv(x, w) 2,8,4,4". The input is x, the output what the last
-// line makes. What no line makes is a weight.
+// sketch parses a graph from lines such as "y = Conv(x, w) 2,8,4,4". The input is x, the output is that of
+// the last line. Undefined names are weights.
 func sketch(t *testing.T, text string) *onnx.Graph {
 	t.Helper()
 	types := map[string]onnx.Type{"x": {Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 16, 16}}}

@@ -6,35 +6,35 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An LRP is a composite of layer-wise relevance propagation: which rule carries relevance through which
-// layers. Bach et al., "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise
-// Relevance Propagation", PLOS ONE 2015; the names of rules and composites are those of Montavon et al.,
-// "Layer-Wise Relevance Propagation: An Overview", 2019, and of Zennit.
+// An LRP is a composite of layer-wise relevance propagation: the rules for each type of layer. Bach et al.,
+// "On Pixel-Wise Explanations for Non-Linear Classifier Decisions by Layer-Wise Relevance Propagation", PLOS
+// ONE 2015; rules and composites are named as in Montavon et al., "Layer-Wise Relevance Propagation: An
+// Overview", 2019, and in Zennit.
 //
-// Layers with weights follow Conv, Dense and First. Everything else is treated alike:
+// Layers with weights use Conv, Dense and First. All composites share the other rules:
 //
-//   - activations pass on what arrives, whatever they did to the value;
-//   - where a maximum was taken, all goes to where it was;
-//   - sums, means and pools share by what each operand adds: xᵢ/(Σx + ε);
-//   - a factor that is constant passes on, and a divisor counts as constant;
-//   - so does what normalisations divide by, the deviation of LayerNormalization and
+//   - activations pass relevance on unchanged;
+//   - a maximum passes all relevance to the largest element;
+//   - sums, means and pools distribute by contribution: xᵢ/(Σx + ε);
+//   - products with a constant pass relevance on, and divisors are treated as constants;
+//   - so are the divisors of normalisations: the deviation of LayerNormalization and
 //     InstanceNormalization, the sums of LRN and LpNormalization (Achtibat et al.,
 //     "AttnLRP", ICML 2024, proposition 3.4);
-//   - products of two values that depend on the image, and Softmax, follow Gates.
+//   - products of two values that depend on the image, and Softmax, use Gates.
 //
-// What has none of these forms is refused.
+// Other nodes are errors.
 type LRP struct {
 	Conv, Dense LayerRule
-	// First is for the layers with weights before which there is none; those of the zero rule follow Conv or
+	// First is the rule for layers with weights that no other such layer precedes. If zero, these use Conv or
 	// Dense.
 	First LayerRule
-	// Stabiliser is the ε of shares, added with the sign of what is shared.
+	// Stabiliser is the ε of contributions, added with the sign of their sum.
 	Stabiliser float32
-	// Bias leaves constants that are added their share; otherwise they get nothing.
+	// Bias lets added constants keep their contribution; otherwise they get no relevance.
 	Bias bool
-	// Norm is how relevance passes a BatchNormalization.
+	// Norm is the treatment of BatchNormalization.
 	Norm Norm
-	// Gates is how relevance passes products of values and Softmax.
+	// Gates is the treatment of products of values and of Softmax.
 	Gates Gates
 }
 
@@ -42,27 +42,27 @@ type LRP struct {
 type Norm string
 
 const (
-	NormMerged Norm = "merged" // into the Conv before it; as an affine layer where there is none
-	NormApart  Norm = "apart"  // as an affine layer, by the ε-rule
-	NormPassed Norm = "passed" // as an activation
+	NormFolded Norm = "merged" // folded into the Conv before it; without one, an affine layer
+	NormApart  Norm = "apart"  // an affine layer, by the ε-rule
+	NormPassed Norm = "passed" // an activation
 )
 
-// Gates are a treatment of products of two values that depend on the image.
+// Gates is a treatment of products of two values that depend on the image.
 type Gates string
 
 const (
-	// GatesConstant counts gates and attention as constants: all goes to the other factor. A gate is what is
-	// made of a Softmax or of sigmoids alone, see gate.go, or else the factor that is repeated. Ali et al.,
-	// "XAI for Transformers", ICML 2022, section 4.
+	// GatesConstant treats gates and attention as constants: the other factor gets all relevance. A gate is
+	// computed from a Softmax or from sigmoids alone (gate.go); failing that, it is the factor that is
+	// broadcast. Ali et al., "XAI for Transformers", ICML 2022, section 4.
 	GatesConstant Gates = "constant"
-	// GatesHalved gives either factor one half, and takes Softmax's derivative times its input. AttnLRP,
+	// GatesHalved gives each factor one half, and Softmax its derivative times its input. AttnLRP,
 	// propositions 3.1 and 3.3.
 	GatesHalved Gates = "halved"
 )
 
-// A LayerRule carries relevance through a layer with weights. The zero LayerRule is none.
+// A LayerRule propagates relevance through a layer with weights. The zero LayerRule is no rule.
 type LayerRule struct {
-	Name string // with its parameters
+	Name string // includes the parameters
 	back func(b *Builder, l layer, r Value) Value
 }
 
@@ -89,35 +89,35 @@ func (p LRP) Policy() Policy {
 	)
 	name := fmt.Sprintf("lrp conv %s, dense %s, first %s, stabiliser %g, bias %t, norm %s, gates %s",
 		p.Conv.Name, p.Dense.Name, p.First.Name, p.Stabiliser, p.Bias, p.Norm, p.Gates)
-	return Policy{Name: name, Cases: cases, Grouped: true, Apart: p.Norm != NormMerged}
+	return Policy{Name: name, Cases: cases, Grouped: true, Apart: p.Norm != NormFolded}
 }
 
-// readsImage matches layers with weights before which there is none.
+// readsImage matches layers with weights that no other such layer precedes.
 func readsImage(b *Builder, op *Op, n onnx.Node) bool {
 	l, ok := b.layer(op, n)
 	return ok && !b.behindWeights(n.Input[l.data])
 }
 
-// rule returns a layer's rule as a [Rule].
+// rule converts a layer's rule to a [Rule].
 func (r LayerRule) rule(p LRP) Rule {
-	return func(b *Builder, op *Op, n onnx.Node, arrived []Value) []Value {
+	return func(b *Builder, op *Op, n onnx.Node, rel []Value) []Value {
 		back := make([]Value, len(n.Input))
 		l, ok := b.layer(op, n)
 		if !ok {
-			b.Fail(n, "its weights depend on the image, and relevance has no rule for that")
+			b.Fail(n, "its weights depend on the image: layer-wise relevance has no rule for it")
 			return back
 		}
 		if alpha, beta := n.Float("alpha", 1), n.Float("beta", 1); alpha <= 0 || beta < 0 {
-			b.Fail(n, "relevance has no rule for its factors, alpha %g and beta %g", alpha, beta)
+			b.Fail(n, "layer-wise relevance has no rule for its factors, alpha %g and beta %g", alpha, beta)
 			return back
 		}
-		l.counts = p.Bias
-		back[l.data] = r.back(b, l, arrived[0])
+		l.biasCounts = p.Bias
+		back[l.data] = r.back(b, l, rel[0])
 		return back
 	}
 }
 
-// activation matches what is applied to each element alone and is known to keep what it says.
+// activation matches element-wise functions that relevance may pass unchanged.
 func activation(b *Builder, op *Op, n onnx.Node) bool {
 	switch n.OpType {
 	case "Abs", "Cos", "Exp", "Log", "Pow", "Reciprocal", "Sin", "Sqrt":
@@ -126,17 +126,17 @@ func activation(b *Builder, op *Op, n onnx.Node) bool {
 	return op.Kind == Activation
 }
 
-// oneFactor matches products of which all factors but one are constants.
+// oneFactor matches products with a single non-constant factor.
 func oneFactor(b *Builder, op *Op, n onnx.Node) bool {
 	return n.OpType == "Mul" && (!b.dynamic(n.Input[0]) || !b.dynamic(n.Input[1]))
 }
 
 func refuse(b *Builder, _ *Op, n onnx.Node, _ []Value) []Value {
-	b.Fail(n, "layer-wise relevance has no rule for it; methods that follow the gradient have")
+	b.Fail(n, "layer-wise relevance has no rule for it; use a gradient method instead")
 	return nil
 }
 
-// pass gives the first input that depends on the image all that arrives.
+// pass gives all relevance to the first input that depends on the image.
 func pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	back := make([]Value, len(n.Input))
 	for i, v := range n.Input {

@@ -10,14 +10,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A dense layer is z = W·x + b written out, in float64: W[j][i] for output j and input i of one image.
+// A denseLayer is z = W·x + b as a dense matrix in float64: W[j][i] for output j and input i of one image.
 type denseLayer struct {
 	w [][]float64
 	b []float64
 }
 
-// denseOf writes out the layer of an example: a Conv of images without dilation, a Gemm whose weights are
-// transposed, or a MatMul of vectors.
+// denseOf returns the dense form of an example's layer: a Conv without dilation, a Gemm with transposed
+// weights, or a MatMul of vectors.
 func denseOf(op *Op, ex Example) denseLayer {
 	weights := noise(rand.New(rand.NewPCG(1, 1)), size(ex.Inputs[1]))
 	var bias []float32
@@ -87,7 +87,7 @@ func denseOf(op *Op, ex Example) denseLayer {
 func plusPart(x float64) float64  { return math.Max(x, 0) }
 func minusPart(x float64) float64 { return math.Min(x, 0) }
 
-// signed is z with ε added to its magnitude.
+// away is z with ε added to its magnitude.
 func away(z, epsilon float64) float64 {
 	if z < 0 {
 		return z - epsilon
@@ -95,7 +95,7 @@ func away(z, epsilon float64) float64 {
 	return z + epsilon
 }
 
-// A message says how much of the relevance at output j is input i's, given x, one row of weights and the
+// A message is the share of the relevance at output j that each input gets, given x, a row of weights and the
 // bias.
 type message func(x, w []float64, b float64) []float64
 
@@ -110,7 +110,7 @@ func (d denseLayer) propagate(m message, x, r []float64) []float64 {
 	return out
 }
 
-// shares is a message: each input's part of the sum of parts and bias.
+// shares is a message: each input's share of the sum of parts and bias.
 func shares(part func(x, w float64, i int) float64, bias func(float64) float64, epsilon float64) message {
 	return func(x, w []float64, b float64) []float64 {
 		sum := bias(b)
@@ -177,8 +177,8 @@ func gammaRule(gamma, epsilon float64, bias bool) message {
 	}
 }
 
-// TestRulesAgainstDense holds every rule of layers with weights against its formula written out over all
-// pairs of input and output, in float64.
+// TestRulesAgainstDense compares every rule of layers with weights with its formula, evaluated over all pairs
+// of input and output in float64.
 func TestRulesAgainstDense(t *testing.T) {
 	low, high := []float32{-2.5, -3, -2.25}, []float32{2.5, 2.25, 3}
 	box := func(bound func(i int) (float64, float64)) message {
@@ -245,9 +245,9 @@ func TestRulesAgainstDense(t *testing.T) {
 		for _, tt := range rules {
 			name := fmt.Sprintf("%s %s, %s, bias %t", layer.op.Type, layer.ex.Name, tt.rule.Name, tt.bias)
 			if layer.ex.Inputs[0][1] != 3 && len(tt.rule.Name) > 4 && tt.rule.Name[:4] == "box(" {
-				continue // bounds for three channels
+				continue // the bounds are for three channels
 			}
-			p := LRP{Conv: tt.rule, Dense: tt.rule, Stabiliser: 1e-6, Bias: tt.bias, Norm: NormMerged,
+			p := LRP{Conv: tt.rule, Dense: tt.rule, Stabiliser: 1e-6, Bias: tt.bias, Norm: NormFolded,
 				Gates: GatesConstant}
 			b, err := prepare(t, layer.op, layer.ex, p.Policy(), 1)
 			if err != nil {
@@ -276,7 +276,7 @@ func doubles(v []float32) []float64 {
 	return out
 }
 
-// close64 fails unless got is want up to a tolerance relative to want's norm.
+// close64 compares got with want, with a tolerance relative to want's norm.
 func close64(t *testing.T, what string, got []float32, want []float64, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -7,16 +7,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A layer is a node with weights, z = W·x + b, as rules see it: numbers of its inputs, bias −1 if it has
-// none.
+// A layer is a node with weights, z = W·x + b, for rules: the indices of its inputs, bias −1 if it has none.
 type layer struct {
 	op                 *Op
 	n                  onnx.Node
 	data, weight, bias int
-	counts             bool // the bias takes a share
+	biasCounts         bool // the bias gets relevance
 }
 
-// layer returns the node n as a layer, false if it isn't one or its weights depend on the image.
+// layer returns the node n as a layer, or false if it isn't one or its weights depend on the image.
 func (b *Builder) layer(op *Op, n onnx.Node) (layer, bool) {
 	l := layer{op: op, n: n, weight: 1, bias: -1}
 	switch n.OpType {
@@ -47,7 +46,7 @@ func weighted(b *Builder, op *Op, n onnx.Node) bool {
 func (l layer) x() Value { return l.n.Input[l.data] }
 func (l layer) w() Value { return l.n.Input[l.weight] }
 
-// with emits the layer with other data, weights and bias, "" for none.
+// with emits the layer with other data, weights and bias ("" for none).
 func (l layer) with(b *Builder, x, w, bias Value) onnx.Node {
 	operands := map[int]Value{l.data: x, l.weight: w}
 	if l.bias >= 0 {
@@ -56,24 +55,24 @@ func (l layer) with(b *Builder, x, w, bias Value) onnx.Node {
 	return b.Copy(l.n, operands)
 }
 
-// b0 returns the bias if it counts, "" otherwise.
+// b0 returns the bias if it gets relevance, otherwise "".
 func (l layer) b0() Value {
-	if l.bias < 0 || !l.counts {
+	if l.bias < 0 || !l.biasCounts {
 		return ""
 	}
 	return l.n.Input[l.bias]
 }
 
-// output emits z, without the bias if that doesn't count.
+// output emits z, without the bias unless it gets relevance.
 func (l layer) output(b *Builder) Value {
-	if l.bias < 0 || l.counts {
+	if l.bias < 0 || l.biasCounts {
 		return l.n.Output[0]
 	}
 	return l.with(b, l.x(), l.w(), "").Output[0]
 }
 
-// pull emits x·Wᵀs, the layer's data times what the VJP of its copy brings.
-func (l layer) pull(b *Builder, copied onnx.Node, s Value) Value {
+// contribution emits x·Wᵀs: the data of a copy of the layer times the VJP of that copy.
+func (l layer) contribution(b *Builder, copied onnx.Node, s Value) Value {
 	return b.Mul(copied.Input[l.data], l.adjoint(b, copied, s))
 }
 
@@ -81,15 +80,15 @@ func (l layer) adjoint(b *Builder, copied onnx.Node, s Value) Value {
 	return l.op.VJP(b, copied, []Value{s})[l.data]
 }
 
-// toBias notes what a bias takes of the relevance that s times the output is.
-func (l layer) toBias(b *Builder, bias, s Value) {
-	if bias == "" || !b.accounts {
+// recordBias records the relevance of a bias, where relevance is s times the output.
+func (l layer) recordBias(b *Builder, bias, s Value) {
+	if bias == "" || !b.audited {
 		return
 	}
-	b.toConstants(b.Mul(b.added(l, bias), s))
+	b.recordConstant(b.Mul(b.added(l, bias), s))
 }
 
-// added emits a bias as what the layer adds to its output, in a shape that broadcasts to that.
+// added emits the bias in a shape that broadcasts to the layer's output.
 func (b *Builder) added(l layer, bias Value) Value {
 	switch l.n.OpType {
 	case "Conv", "ConvTranspose":
@@ -100,11 +99,11 @@ func (b *Builder) added(l layer, bias Value) Value {
 	return bias
 }
 
-// beginsAt reports whether the whole walk begins at v, or at what moves make of it.
-func (b *Builder) beginsAt(v Value) bool {
+// startsAt reports whether a seed is v, or computed from v by moves.
+func (b *Builder) startsAt(v Value) bool {
 	for _, seed := range b.seeds {
 		for seed != v {
-			n, _, ok := b.maker(seed)
+			n, _, ok := b.producer(seed)
 			if !ok || b.op(n) == nil || b.op(n).Kind != Move {
 				break
 			}
@@ -117,7 +116,7 @@ func (b *Builder) beginsAt(v Value) bool {
 	return false
 }
 
-// A sign is what is known of all elements of a value.
+// A sign is the known sign of all elements of a value.
 type sign int
 
 const (
@@ -126,15 +125,14 @@ const (
 	atMost0
 )
 
-// quotient emits r/z, with ε added to the magnitude of z, whose sign is +1 for 0. With ε = 0 it is 0 where z
-// is.
+// quotient emits r/z, with ε added to the magnitude of z, and sign(0) = +1. If ε = 0, it is 0 where z is 0.
 func (b *Builder) quotient(r, z Value, epsilon float32, known sign) Value {
 	if epsilon == 0 {
 		size := z
 		if known != atLeast0 {
 			size = b.Unary("Abs", z)
 		}
-		some := b.steep(size, 0)
+		some := b.step(size, 0)
 		return b.Div(b.Mul(r, some), b.Add(z, b.Sub(b.Scalar(1), some)))
 	}
 	switch known {
@@ -143,40 +141,41 @@ func (b *Builder) quotient(r, z Value, epsilon float32, known sign) Value {
 	case atMost0:
 		z = b.Sub(z, b.Scalar(epsilon))
 	default:
-		positive := b.steep(z, 1)
+		positive := b.step(z, 1)
 		z = b.Add(z, b.Sub(b.Mul(positive, b.Scalar(2*epsilon)), b.Scalar(epsilon)))
 	}
 	return b.Div(r, z)
 }
 
-// steep emits the mask that is 1 where z is positive, 0 where it is negative, and at0, one of these, where it
-// is 0.
-func (b *Builder) steep(z Value, at0 float32) Value {
+// step emits the mask that is 1 where z is positive, 0 where it is negative, and at0, 0 or 1, where it is 0.
+func (b *Builder) step(z Value, at0 float32) Value {
 	return b.Emit("HardSigmoid", b.Shape(z), []Value{z},
 		onnx.Attr{Name: "alpha", Value: float32(math.MaxFloat32)}, onnx.Attr{Name: "beta", Value: at0})
 }
 
-// above and below emit x⁺ and x⁻, what is positive and what is negative.
-func (b *Builder) above(x Value) Value { return b.Unary("Relu", x) }
-func (b *Builder) below(x Value) Value { return b.Emit("Min", b.Shape(x), []Value{x, b.Scalar(0)}) }
+// positivePart and negativePart emit x⁺ and x⁻.
+func (b *Builder) positivePart(x Value) Value { return b.Unary("Relu", x) }
+func (b *Builder) negativePart(x Value) Value {
+	return b.Emit("Min", b.Shape(x), []Value{x, b.Scalar(0)})
+}
 
-// aboveOf and belowOf are these of a bias, which may be missing.
-func (b *Builder) aboveOf(bias Value) Value {
+// positiveBias and negativeBias emit the parts of an optional bias.
+func (b *Builder) positiveBias(bias Value) Value {
 	if bias == "" {
 		return ""
 	}
-	return b.above(bias)
+	return b.positivePart(bias)
 }
 
-func (b *Builder) belowOf(bias Value) Value {
+func (b *Builder) negativeBias(bias Value) Value {
 	if bias == "" {
 		return ""
 	}
-	return b.below(bias)
+	return b.negativePart(bias)
 }
 
-// maker returns the node of the model that makes v, and where among its outputs.
-func (b *Builder) maker(v Value) (n onnx.Node, output int, ok bool) {
+// producer returns the node of the model that produces v, and the index of v among its outputs.
+func (b *Builder) producer(v Value) (n onnx.Node, output int, ok bool) {
 	k, ok := b.position(v)
 	if !ok {
 		return onnx.Node{}, 0, false
@@ -184,13 +183,13 @@ func (b *Builder) maker(v Value) (n onnx.Node, output int, ok bool) {
 	return b.model[k], slices.Index(b.model[k].Output, v), true
 }
 
-// behindWeights reports whether a layer with weights lies between the image and v.
+// behindWeights reports whether a layer with weights is between the image and v.
 func (b *Builder) behindWeights(v Value) bool {
-	return remember(&b.behind, v, b.findWeights)
+	return memoise(&b.afterWeights, v, b.findWeights)
 }
 
 func (b *Builder) findWeights(v Value) bool {
-	n, _, ok := b.maker(v)
+	n, _, ok := b.producer(v)
 	found := false
 	if ok {
 		if op := b.op(n); op != nil {

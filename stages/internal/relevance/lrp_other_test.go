@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// composite returns a composite whose layers don't matter.
+// composite returns a composite with arbitrary rules for layers.
 func composite(change func(*LRP)) Policy {
 	p := LRP{Conv: Epsilon(0.25), Dense: Epsilon(0.25), Stabiliser: 0.125, Bias: true, Norm: NormApart,
 		Gates: GatesConstant}
@@ -19,8 +19,7 @@ func composite(change func(*LRP)) Policy {
 	return p.Policy()
 }
 
-// TestTreatments holds what layers without weights do to relevance against their definitions, written out
-// element by element.
+// TestTreatments compares the rules of nodes without weights with their definitions, element by element.
 func TestTreatments(t *testing.T) {
 	two := [][]int{{2, 3}, {2, 3}}
 	gate := [][]int{{2, 3, 2}, {2, 3, 1}}
@@ -37,7 +36,7 @@ func TestTreatments(t *testing.T) {
 		op     *Op
 		ex     Example
 		policy Policy
-		// want returns what arrives at each input, given the inputs, the outputs and r.
+		// want returns the relevance of each input, given the inputs, the outputs and r.
 		want func(x [][]float64, y, r []float64) [][]float64
 	}{
 		{"a sum shares", opAdd, Example{Inputs: two}, composite(nil),
@@ -167,7 +166,7 @@ func TestTreatments(t *testing.T) {
 		for i := range back {
 			if i >= len(want) || want[i] == nil {
 				if back[i] != nil {
-					t.Errorf("%s: something arrives at input %d", tt.name, i)
+					t.Errorf("%s: something incoming at input %d", tt.name, i)
 				}
 				continue
 			}
@@ -176,7 +175,7 @@ func TestTreatments(t *testing.T) {
 	}
 }
 
-// normalised returns what arrives at rows of three that are normalised, x·(g − mean g) with g = γ·s/σ.
+// normalised returns the relevance of normalised rows of three, x·(g − mean g) with g = γ·s/σ.
 func normalised(x, scale []float64, s func(k int) float64) []float64 {
 	var out []float64
 	for row := 0; row < len(x); row += 3 {
@@ -208,7 +207,7 @@ func each(count, n int, value func(i, k int) float64) [][]float64 {
 	return out
 }
 
-// TestLRPRefuses checks that what has no rule is refused by name.
+// TestLRPRefuses checks that nodes without a rule are errors that name them.
 func TestLRPRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		op   *Op

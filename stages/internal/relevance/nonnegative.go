@@ -2,17 +2,16 @@ package relevance
 
 import "slices"
 
-// nonNegative reports whether no element of v can be negative, as far as the nodes that make it tell without
-// their data.
+// nonNegative reports whether v is known to have no negative element, by its producers and constants.
 func (b *Builder) nonNegative(v Value) bool {
-	return remember(&b.notNegative, v, b.derivedNonNegative)
+	return memoise(&b.notNegative, v, b.derivedNonNegative)
 }
 
 func (b *Builder) derivedNonNegative(v Value) bool {
 	if x, ok := b.g.Float32s(v); ok {
 		return !slices.ContainsFunc(x, func(x float32) bool { return !(x >= 0) })
 	}
-	n, _, ok := b.maker(v)
+	n, _, ok := b.producer(v)
 	if !ok {
 		return false
 	}
@@ -46,7 +45,7 @@ func (b *Builder) derivedNonNegative(v Value) bool {
 	if op.Kind != Move {
 		return false
 	}
-	for i, v := range n.Input { // all that may be moved
+	for i, v := range n.Input { // all inputs that may be moved
 		if op.Role(i) == Data && !b.nonNegative(v) {
 			return false
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// small returns the graph of a net of two layers with a Relu and a pool between.
+// small returns the graph of a net of two layers with a Relu and a pool in between.
 func small(t *testing.T) *onnx.Graph {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 3))
@@ -48,16 +48,16 @@ func small(t *testing.T) *onnx.Graph {
 	return g
 }
 
-// TestHalves checks that what isn't written because data can't be negative changes no bit, and that it is half
-// of the layer's copies.
+// TestHalves checks that omitting the negative parts of non-negative data changes no bit, and halves the
+// copies of a layer.
 func TestHalves(t *testing.T) {
 	runtime := library(t)
 	for _, tt := range []struct {
 		rule LayerRule
-		want []int // products of matrices with both halves, and with one; the γ-rule reads the layer's own output
+		want []int // MatMuls with both parts, and with one; the γ-rule reads the layer's own output
 	}{{ZPlus(1e-6), []int{4, 2}}, {AlphaBeta(2, 1, 1e-6), []int{8, 4}}, {Gamma(0.25, 1e-6), []int{9, 5}}} {
 		rule := tt.rule
-		p := LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged,
+		p := LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormFolded,
 			Gates: GatesConstant}.Policy()
 		var copies []int
 		var results [][]float32
@@ -65,11 +65,11 @@ func TestHalves(t *testing.T) {
 			g := small(t)
 			b := newBuilder(g)
 			b.bothHalves = both
-			arrived, err := b.backward(map[Value]Value{"y": "seed"}, []Value{"x"}, p)
+			rel, err := b.backward(map[Value]Value{"y": "seed"}, []Value{"x"}, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.SetOutputs(onnx.Value{Name: arrived["x"], Elem: float})
+			g.SetOutputs(onnx.Value{Name: rel["x"], Elem: float})
 			g.Prune()
 			count := 0
 			for _, n := range g.Proto.Graph.Node {
@@ -82,7 +82,7 @@ func TestHalves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := runtime.NewSession(bytes, []string{"x", "seed"}, []string{arrived["x"]},
+			s, err := runtime.NewSession(bytes, []string{"x", "seed"}, []string{rel["x"]},
 				stages.Device{Class: "cpu", Threads: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestNonNegative holds what is known of the values of a net.
+// TestNonNegative checks which values of a net are known to be non-negative.
 func TestNonNegative(t *testing.T) {
 	b := newBuilder(small(t))
 	for _, n := range b.g.Proto.Graph.Node {
@@ -132,8 +132,8 @@ func TestNonNegative(t *testing.T) {
 	}
 }
 
-// TestNonNegativeHolds holds of every operator that what is claimed of its outputs is true of what ONNX
-// Runtime makes: some of the inputs aren't negative, the others have both signs.
+// TestNonNegativeHolds checks for every operator that outputs claimed to be non-negative are, for inputs some
+// of which are non-negative and the others of both signs.
 func TestNonNegativeHolds(t *testing.T) {
 	for _, op := range All() {
 		for _, ex := range op.Examples {

@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Add is a sum with broadcasting: each operand gets the cotangent, summed over the axes along which it was
-// repeated.
+// Add is a sum with broadcasting: each operand gets the cotangent, summed over broadcast axes.
 var opAdd = &Op{
 	Type: "Add", Kind: Sum,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -6,28 +6,28 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool is the mean of each window: its elements get equal parts of the cotangent. With
-// count_include_pad every window counts as full: those of a graph don't reach beyond the padding then, see
-// [rewrite.CountsBeyond]. Without, only the elements of the image count.
+// AveragePool is the mean of each window, whose elements get equal parts of the cotangent. With
+// count_include_pad the divisor is the window's size: no window extends beyond the padding, see
+// [rewrite.CountsBeyond]. Without, only elements of the image count.
 var opAveragePool = &Op{
 	Type: "AveragePool", Kind: Affine,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x := b.Shape(n.Input[0])
 		w := b.window(n, nil)
-		part := b.Div(dy[0], b.counts(w, n.Int("count_include_pad", 0) != 0))
-		if w.tiles() { // no window reads what another does, and none leaves anything out
+		part := b.Div(dy[0], b.divisors(w, n.Int("count_include_pad", 0) != 0))
+		if w.tiles() { // windows neither overlap nor leave elements out
 			thin, wide := slices.Clone(x[:2]), slices.Clone(x[:2])
 			for i, o := range w.out {
 				thin, wide = append(thin, o, 1), append(wide, o, w.kernel[i])
 			}
 			return []Value{b.Reshape(b.Expand(b.Reshape(part, thin...), wide...), x...)}
 		}
-		for i := range w.in { // reach as far as the last window does
-			beyond := w.stride[i]*(w.out[i]-1) + w.reach(i) - w.in[i] - w.before[i]
+		for i := range w.in { // pad up to the end of the last window
+			beyond := w.stride[i]*(w.out[i]-1) + w.extent(i) - w.in[i] - w.before[i]
 			w.after[i] = max(w.after[i], beyond)
 		}
 		ones := b.Ones(append([]int{x[1], 1}, w.kernel...)...)
-		return []Value{b.spread(part, ones, x[1], w)}
+		return []Value{b.convAdjoint(part, ones, x[1], w)}
 	},
 	Examples: []Example{
 		{Name: "disjoint", Inputs: [][]int{{2, 3, 6, 4}}, Attrs: []onnx.Attr{
@@ -54,7 +54,7 @@ var opAveragePool = &Op{
 	},
 }
 
-// tiles reports whether the windows cover the input, each element once.
+// tiles reports whether every input element is in exactly one window.
 func (w window) tiles() bool {
 	for i, k := range w.kernel {
 		if w.stride[i] != k || w.dilation[i] != 1 || w.before[i] != 0 || w.out[i]*k != w.in[i] {
@@ -64,16 +64,16 @@ func (w window) tiles() bool {
 	return true
 }
 
-// counts returns by how many elements each window's sum is divided, of the rank of the image.
-func (b *Builder) counts(w window, padding bool) Value {
+// divisors returns the number of elements of each window, in the rank of the image.
+func (b *Builder) divisors(w window, padding bool) Value {
 	if padding || w.tiles() {
 		return b.Scalar(float32(size(w.kernel)))
 	}
-	v := numbers[float32](b, w.out...)
+	v := alloc[float32](b, w.out...)
 	for at := range v {
 		v[at] = 1
 	}
-	behind := len(v) // elements for one place of the axis before
+	behind := len(v) // elements per position of the axis before
 	for i, o := range w.out {
 		behind /= o
 		for j := range o {

@@ -2,14 +2,13 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// BatchNormalization is γ·(x − μ)/√(σ² + ε) + β with the statistics of the training, a number of each a
-// channel: an affine map, dx = dy·γ/√(σ² + ε). The factor is made by nodes on the weights, which ONNX Runtime
-// folds.
+// BatchNormalization is γ·(x − μ)/√(σ² + ε) + β per channel, with the statistics of training: an affine map,
+// dx = dy·γ/√(σ² + ε). The factor is computed by nodes on the weights, which ONNX Runtime folds.
 var opBatchNormalization = &Op{
 	Type: "BatchNormalization", Kind: Affine, Roles: []Role{Data, Weight, Bias, Config, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		if n.Int("training_mode", 0) != 0 {
-			b.Fail(n, "it is in training mode, where images depend on each other")
+			b.Fail(n, "it is in training mode, which makes results batch-dependent")
 			return nil
 		}
 		deviation := b.Unary("Sqrt", b.Add(n.Input[4], b.Scalar(n.Float("epsilon", 1e-5))))
@@ -27,7 +26,7 @@ var opBatchNormalization = &Op{
 	},
 }
 
-// channels returns a number a channel as what broadcasts with [B, C, …] of a rank.
+// channels reshapes one number per channel to broadcast with [B, C, …] of the given rank.
 func (b *Builder) channels(v Value, rank int) Value {
 	shape := []int{size(b.Shape(v))}
 	for range rank - 2 {

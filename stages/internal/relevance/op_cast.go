@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Cast changes the type of numbers. Between real numbers the cotangent passes; what becomes a whole number or
-// a truth value has no derivative.
+// Cast converts element types. It is the identity between floating-point types; conversions to integers or
+// booleans have no derivative.
 var opCast = &Op{
 	Type: "Cast", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

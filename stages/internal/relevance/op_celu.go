@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Celu is x where that is positive and y = α·(exp(x/α) − 1) elsewhere: dx = dy·([x > 0] + (1 − [x > 0])·(y/α
-// + 1)).
+// Celu is x for x > 0 and otherwise y = α·(exp(x/α) − 1): dx = dy·([x > 0] + (1 − [x > 0])·(y/α + 1)).
 var opCelu = &Op{
 	Type: "Celu", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Clip bounds its input from below and above; the cotangent passes strictly between the bounds, as in torch's
-// ReLU6. Read off the output, so that the input needn't be kept.
+// Clip bounds its input; the cotangent passes strictly between the bounds, as in torch's ReLU6. The mask is
+// computed from the output, so that the input needn't be kept.
 var opClip = &Op{
 	Type: "Clip", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Concat puts its inputs one after the other along an axis; each gets its part of the cotangent.
+// Concat joins its inputs along an axis; each gets its part of the cotangent.
 var opConcat = &Op{
 	Type: "Concat", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,14 +2,15 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Conv is the correlation of an image with weights [M, C/group, kernel…]. Its adjoint is [Builder.spread]. No
-// cotangent of the weights is known: nets whose weights depend on the image are refused.
+// Conv is the correlation of an image with weights [M, C/group, kernel…]. Its adjoint is
+// [Builder.convAdjoint]. The cotangent of the weights isn't implemented: weights that depend on the image are
+// an error.
 var opConv = &Op{
 	Type: "Conv", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		weights := n.Input[1]
 		w := b.window(n, b.Shape(weights)[2:])
-		return []Value{b.spread(dy[0], weights, n.Int("group", 1), w), "", ""}
+		return []Value{b.convAdjoint(dy[0], weights, n.Int("group", 1), w), "", ""}
 	},
 	Examples: []Example{
 		{Name: "plain", Inputs: [][]int{{2, 3, 6, 5}, {4, 3, 3, 3}, {4}}},

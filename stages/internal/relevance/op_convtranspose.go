@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ConvTranspose is the adjoint of a Conv in its image plus a bias, with weights [M, C/group, kernel…]; so the
-// Conv is its adjoint.
+// ConvTranspose is the adjoint of a Conv with respect to its image, plus a bias, with weights [M, C/group,
+// kernel…]. Its adjoint is that Conv.
 var opConvTranspose = &Op{
 	Type: "ConvTranspose", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -15,14 +15,14 @@ var opConvTranspose = &Op{
 		w := b.window(n, kernel)
 		before, after := w.before, slices.Clone(w.after)
 		for i := range kernel {
-			used := w.stride[i]*(w.in[i]-1) + w.reach(i) // that the windows read of the padded output
+			used := w.stride[i]*(w.in[i]-1) + w.extent(i) // elements of the padded output that windows write
 			if n.Has("output_shape") || n.Text("auto_pad", "NOTSET") != "NOTSET" {
-				b.Fail(n, "it states the shape of its output instead of pads")
+				b.Fail(n, "it defines its output shape instead of pads")
 				return nil
 			}
 			after[i] = used - w.out[i] - before[i]
 			if after[i] < 0 {
-				g := b.padAxis(dy[0], 2+i, 0, after[i]) // no window reads these
+				g := b.padAxis(dy[0], 2+i, 0, after[i]) // no window writes these
 				dy = []Value{g}
 				after[i] = 0
 			}

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// CumSum adds up along an axis; the cotangents are added up from its other end.
+// CumSum is the cumulative sum along an axis; cotangents are summed from the other end.
 var opCumSum = &Op{
 	Type: "CumSum", Kind: Affine, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

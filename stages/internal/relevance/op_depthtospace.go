@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// DepthToSpace makes squares of s × s places from s² channels: the depth-column-row mode reads a channel's
-// number as (row, column, channel), the other one as (channel, row, column). The cotangent goes the way back.
+// DepthToSpace arranges s² channels as squares of s × s positions: mode DCR splits a channel's index into
+// (row, column, channel), mode CRD into (channel, row, column). The cotangent is rearranged back.
 var opDepthToSpace = &Op{
 	Type: "DepthToSpace", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

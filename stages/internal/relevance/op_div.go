@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Div is a quotient z = x/y with broadcasting: dx = dz/y, dy = −dz·z/y, summed where an operand was repeated.
+// Div is z = x/y with broadcasting: dx = dz/y, dy = −dz·z/y, summed over broadcast axes.
 var opDiv = &Op{
 	Type: "Div", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dz []Value) []Value {

@@ -2,14 +2,14 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Dropout does nothing outside training.
+// Dropout is the identity at inference.
 var opDropout = &Op{
 	Type: "Dropout", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		if training := n.In(2); training != "" {
 			t := b.g.Weight(training)
 			if t == nil || len(t.RawData) != 1 || t.RawData[0] != 0 {
-				b.Fail(n, "it may be in training mode, where it draws at random")
+				b.Fail(n, "it may be in training mode, which makes results random")
 				return nil
 			}
 		}

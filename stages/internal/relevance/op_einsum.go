@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Einsum multiplies two operands and sums over the letters that the result doesn't have. The cotangent of one
-// operand is the Einsum of the result's cotangent and of the other operand, as long as these two have all its
-// letters, each once.
+// Einsum multiplies two operands and sums over the indices missing in the result. The cotangent of one
+// operand is the Einsum of the result's cotangent and the other operand, provided these two have all its
+// indices, each once.
 var opEinsum = &Op{
 	Type: "Einsum", Kind: Bilinear,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -16,8 +16,8 @@ var opEinsum = &Op{
 		terms := strings.Split(in, ",")
 		if !stated || len(terms) != 2 || strings.Contains(in, ".") || repeats(terms[0]) || repeats(terms[1]) {
 			b.Fail(n,
-				"of the equations, only those of two operands with all axes named once and a stated result "+
-					"are known")
+				"its equation isn't supported: supported are two operands, explicit output, no repeated "+
+					"index")
 			return nil
 		}
 		back := []Value{"", ""}
@@ -28,7 +28,8 @@ var opEinsum = &Op{
 			}
 			for _, letter := range terms[i] {
 				if !strings.ContainsRune(out+other, letter) {
-					b.Fail(n, "it sums over %q of one operand alone", string(letter))
+					b.Fail(n, "it sums over index %q of a single operand, which isn't supported",
+						string(letter))
 					return nil
 				}
 			}

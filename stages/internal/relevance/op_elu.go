@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Elu is x where that is positive and y = α·(exp x − 1) elsewhere: dx = dy·([x > 0] + (1 − [x > 0])·(y + α)).
+// Elu is x for x > 0 and otherwise y = α·(exp x − 1): dx = dy·([x > 0] + (1 − [x > 0])·(y + α)).
 var opElu = &Op{
 	Type: "Elu", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -14,8 +14,7 @@ var opElu = &Op{
 	},
 }
 
-// exponential emits the slope of an Elu whose positive part is steeper by gain, and whose negative part tends
-// to −depth.
+// exponential emits the derivative of an Elu with slope gain for x > 0 and limit −depth.
 func (b *Builder) exponential(n onnx.Node, gain, depth float32) Value {
 	up := b.Greater(n.Input[0], b.Scalar(0))
 	low := b.Mul(b.Sub(b.Scalar(1), up), b.Add(n.Output[0], b.Scalar(depth)))

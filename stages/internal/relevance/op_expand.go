@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Expand repeats its input by the rules of broadcasting; the cotangents of the copies are added.
+// Expand broadcasts its input; the cotangents of the copies are summed.
 var opExpand = &Op{
 	Type: "Expand", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

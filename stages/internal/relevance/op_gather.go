@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Gather picks slices along an axis by constant numbers. The cotangents go back to where they were picked: by
-// padding for neighbours in order, by another Gather if none is picked twice, and else by a product with the
-// matrix of who was picked.
+// Gather selects slices along an axis by constant indices. The cotangents are moved back: by padding if the
+// indices are consecutive, by another Gather if they are distinct, and otherwise by a product with the
+// selection matrix.
 var opGather = &Op{
 	Type: "Gather", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -27,7 +27,7 @@ var opGather = &Op{
 		flat := slices.Clone(shape)
 		flat[axis] = len(picked)
 		g := b.Reshape(dy[0], flat...)
-		place := numbers[int](b, d) // in g, of each slice of the input
+		place := alloc[int](b, d) // by slice of the input: its index in g
 		for i := range place {
 			place[i] = -1
 		}
@@ -43,7 +43,7 @@ var opGather = &Op{
 		case !once:
 			return []Value{b.collect(g, axis, d, picked)}
 		}
-		if i := slices.Index(place, -1); i >= 0 { // one slice of zeros for all that weren't picked
+		if i := slices.Index(place, -1); i >= 0 { // a slice of zeros for all that weren't selected
 			g = b.padAxis(g, axis, 0, 1)
 			for i := range place {
 				if place[i] < 0 {

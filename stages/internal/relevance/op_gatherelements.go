@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// GatherElements picks elements along an axis, each by a number of its own. The cotangents are added up where
-// they were picked.
+// GatherElements selects elements along an axis, each by its own index. The cotangents are added at the
+// selected elements.
 var opGatherElements = &Op{
 	Type: "GatherElements", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

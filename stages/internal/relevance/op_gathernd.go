@@ -2,12 +2,12 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// GatherND picks parts by their places on the first axes. The cotangents are added up where they were picked.
+// GatherND selects parts by their indices on the first axes. The cotangents are added at the selected parts.
 var opGatherND = &Op{
 	Type: "GatherND", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		if n.Int("batch_dims", 0) != 0 {
-			b.Fail(n, "it picks for each of a batch apart")
+			b.Fail(n, "batch_dims isn't supported")
 			return nil
 		}
 		shape := b.Shape(n.Input[0])

@@ -3,7 +3,7 @@ package relevance
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // Gemm is Y = α·A′·B′ + β·C, where A′ is A or, with transA, its transpose. So dA′ = α·dY·B′ᵀ, dB′ = α·A′ᵀ·dY,
-// dC = β·dY summed where C was repeated.
+// dC = β·dY summed over broadcast axes.
 var opGemm = &Op{
 	Type: "Gemm", Kind: Affine, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// GlobalAveragePool is the mean over the places of a channel: each gets an equal part of the cotangent.
+// GlobalAveragePool is the mean over the positions of a channel; each gets an equal part of the cotangent.
 var opGlobalAveragePool = &Op{
 	Type: "GlobalAveragePool", Kind: Affine,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

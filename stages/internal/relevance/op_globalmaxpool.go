@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// GlobalMaxPool is the largest element of a channel, which gets the cotangent, the first of equals.
+// GlobalMaxPool is the largest element of a channel, the first one of ties, which gets the cotangent.
 var opGlobalMaxPool = &Op{
 	Type: "GlobalMaxPool", Kind: Select,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

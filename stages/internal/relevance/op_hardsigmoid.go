@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// HardSigmoid is αx + β bounded by 0 and 1: the cotangent passes times α strictly between the bounds.
+// HardSigmoid is αx + β clipped to [0, 1]: the cotangent passes times α strictly between the bounds.
 var opHardSigmoid = &Op{
 	Type: "HardSigmoid", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Identity passes its input on.
+// Identity returns its input.
 var opIdentity = &Op{
 	Type: "Identity", Kind: Move,
 	VJP:      func(_ *Builder, _ onnx.Node, dy []Value) []Value { return []Value{dy[0]} },

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// InstanceNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the reciprocal deviation r of the
-// N places of a channel of an image: dx = γ·r·(dy − Σdy/N − x̂·Σ(dy·x̂)/N).
+// InstanceNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r, with the mean μ and the reciprocal standard
+// deviation r of the N positions of a channel of an image: dx = γ·r·(dy − Σdy/N − x̂·Σ(dy·x̂)/N).
 var opInstanceNormalization = &Op{
 	Type: "InstanceNormalization", Kind: Joint, Roles: []Role{Data, Weight, Bias},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// LayerNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r with the mean μ and the reciprocal deviation r of the N
-// elements from an axis on. With g = γ·dy, dx = r·(g − Σg/N − x̂·Σ(g·x̂)/N); both sums are products with γ/N
-// as a column. μ and r are the operator's own further outputs, asked for only here.
+// LayerNormalization is y = γ·x̂ + β, x̂ = (x − μ)·r, with the mean μ and the reciprocal standard deviation r
+// of the N elements from an axis on. With g = γ·dy, dx = r·(g − Σg/N − x̂·Σ(g·x̂)/N); both sums are products
+// with the column γ/N. μ and r are the operator's optional outputs, which only the backward pass enables.
 var opLayerNormalization = &Op{
 	Type: "LayerNormalization", Kind: Joint, Roles: []Role{Data, Weight, Bias},
 	Prepare: func(b *Builder, n onnx.Node) {
@@ -35,7 +35,7 @@ var opLayerNormalization = &Op{
 		sum := func(x Value) Value {
 			return b.Reshape(b.MatMul(b.Reshape(x, rows, items), column), b.Shape(mean)...)
 		}
-		from := b.Sub(n.Input[0], mean) // x̂/r: what is one a row is multiplied with r, not x̂
+		from := b.Sub(n.Input[0], mean) // x̂/r: r multiplies values per row rather than x̂
 		along := b.Mul(from, b.Mul(b.Mul(sum(b.Mul(dy[0], from)), r), r))
 		g := b.Sub(b.Mul(dy[0], scale), sum(dy[0]))
 		return []Value{b.Mul(b.Sub(g, along), r)}

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// LeakyRelu is x where that is positive and αx elsewhere: dx = dy·(α + (1 − α)·[x > 0]).
+// LeakyRelu is x for x > 0 and otherwise αx: dx = dy·(α + (1 − α)·[x > 0]).
 var opLeakyRelu = &Op{
 	Type: "LeakyRelu", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -3,7 +3,7 @@ package relevance
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // LpNormalization is y = x/‖x‖ along an axis, with ‖x‖ = Σ|x| or √Σx²: dx = (dy − s·Σ dy·y)/‖x‖, where s is
-// the sign of x, or y; 0 where ‖x‖ is, as y.
+// sign x or y, respectively; 0 if ‖x‖ is 0, as y.
 var opLpNormalization = &Op{
 	Type: "LpNormalization", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -10,8 +10,8 @@ var opLRN = &Op{
 		x, y := n.Input[0], n.Output[0]
 		c, span := b.Shape(x)[1], n.Int("size", 1)
 		alpha, beta := n.Float("alpha", 1e-4), n.Float("beta", 0.75)
-		band := numbers[float32](b, c, c) // [from, to]
-		back := numbers[float32](b, c, c)
+		band := alloc[float32](b, c, c) // [from, to]
+		back := alloc[float32](b, c, c)
 		for i := range c {
 			for j := max(0, i-(span-1)/2); j <= min(c-1, i+span/2); j++ {
 				band[j*c+i], back[i*c+j] = 1, 1

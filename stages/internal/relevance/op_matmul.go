@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// MatMul is a product of matrices with leading axes broadcast: dA = dY·Bᵀ and dB = Aᵀ·dY, summed where an
-// operand was repeated. A vector stands for a row on the left, for a column on the right. The cotangent of a
-// constant isn't written.
+// MatMul is a matrix product with broadcast leading axes: dA = dY·Bᵀ and dB = Aᵀ·dY, summed over broadcast
+// axes. A vector is a row on the left, a column on the right. The cotangent of a constant isn't emitted.
 var opMatMul = &Op{
 	Type: "MatMul", Kind: Bilinear,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -25,7 +24,7 @@ var opMatMul = &Op{
 			back[0] = b.Reshape(b.Unbroadcast(b.MatMul(g, b.SwapLast(my)), ax), sx...)
 		}
 		if b.dynamic(y) {
-			if ky == 0 && kx > 0 { // one product instead of one an item and their sum
+			if ky == 0 && kx > 0 { // one product instead of one per item and their sum
 				mx = b.Reshape(mx, size(ax[:kx+1]), ax[kx+1])
 				g = b.Reshape(g, size(ax[:kx+1]), ay[ky+1])
 			}

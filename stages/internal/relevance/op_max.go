@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Max passes the largest of its inputs on, element by element with broadcasting; equals share the cotangent.
+// Max is the largest of its inputs, element-wise with broadcasting; ties share the cotangent.
 var opMax = &Op{
 	Type: "Max", Kind: Select,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value { return b.chosen(n, dy[0]) },
@@ -15,8 +15,8 @@ var opMax = &Op{
 	},
 }
 
-// chosen emits for each input the part of dy where it is what the node put out, divided by how many inputs
-// are.
+// chosen emits for each input the part of dy where it equals the node's output, divided by the number of such
+// inputs.
 func (b *Builder) chosen(n onnx.Node, dy Value) []Value {
 	var masks []Value
 	var sum Value

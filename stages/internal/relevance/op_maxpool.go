@@ -5,9 +5,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// MaxPool passes the largest element of each window on, the first of equals. Its second output, asked for
-// only here because it costs more than the pool itself, counts that element's place in the whole flat input;
-// the cotangents are scattered there, added where windows overlap.
+// MaxPool selects the largest element of each window, the first one of ties. Its second output, which only
+// the backward pass enables because it costs more than the pool itself, is that element's index in the
+// flattened input; the cotangents are scattered to these indices, and added where windows overlap.
 var opMaxPool = &Op{
 	Type: "MaxPool", Kind: Select,
 	Prepare: func(b *Builder, n onnx.Node) {
@@ -18,7 +18,7 @@ var opMaxPool = &Op{
 			return nil
 		}
 		if n.Int("storage_order", 0) != 0 {
-			b.Fail(n, "it counts columns first")
+			b.Fail(n, "storage_order 1 isn't supported")
 			return nil
 		}
 		shape := b.Shape(n.Input[0])
@@ -53,14 +53,14 @@ var opMaxPool = &Op{
 	},
 }
 
-// zerosAfter emits a row of zeros that is made when x is known. [Builder.Zeros] of that size would be folded
-// into a constant, kept as long as the session.
+// zerosAfter emits a row of zeros that is computed from x. ONNX Runtime would fold [Builder.Zeros] of that
+// size into a constant kept as long as the session.
 func (b *Builder) zerosAfter(x Value, n int) Value {
 	one := b.Slice(b.Reshape(x, size(b.Shape(x))), []int{0}, []int{1})
-	return b.Expand(b.Less(one, one), n) // nothing is less than itself, not even NaN
+	return b.Expand(b.Less(one, one), n) // never true, not even for NaN
 }
 
-// output makes a node compute its output i, and returns it.
+// output enables output i of a node and returns it.
 func (b *Builder) output(n onnx.Node, i int, t onnx.Type) Value {
 	for len(n.Output) <= i {
 		n.Output = append(n.Output, "")

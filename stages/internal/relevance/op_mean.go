@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Mean is the mean of any number of inputs with broadcasting.
+// Mean is the mean of its inputs with broadcasting.
 var opMean = &Op{
 	Type: "Mean", Kind: Sum,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Min passes the smallest of its inputs on, element by element with broadcasting; equals share the cotangent.
+// Min is the smallest of its inputs, element-wise with broadcasting; ties share the cotangent.
 var opMin = &Op{
 	Type: "Min", Kind: Select,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value { return b.chosen(n, dy[0]) },

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Mul is a product: d(x·y) = y·dx + x·dy, summed where an operand was repeated.
+// Mul is a product: d(x·y) = y·dx + x·dy, summed over broadcast axes.
 var opMul = &Op{
 	Type: "Mul", Kind: Bilinear,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Neg turns the sign.
+// Neg is y = −x: dx = −dy.
 var opNeg = &Op{
 	Type: "Neg", Kind: Affine,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Pad puts elements around its input: a constant, or with the modes edge and reflect copies. Negative pads
-// take elements away. The cotangent of a copy is added to that of its original, by a product with the matrix
-// of who copies whom.
+// Pad adds elements around its input: a constant, or with the modes edge and reflect copies. Negative pads
+// remove elements. The cotangent of a copy is added to that of its original, by a product with the matrix of
+// copies.
 var opPad = &Op{
 	Type: "Pad", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -27,7 +27,7 @@ var opPad = &Op{
 			if before[axis] == 0 && after[axis] == 0 {
 				continue
 			}
-			from := numbers[int](b, b.Shape(g)[axis])
+			from := alloc[int](b, b.Shape(g)[axis])
 			for i := range from {
 				from[i] = i - before[axis]
 				if mode == "reflect" && from[i] < 0 {
@@ -66,10 +66,10 @@ func negative(v []int) []int {
 	return out
 }
 
-// collect emits, along an axis, the sums of the elements of g that were copied from the same place: from[i]
-// is the place, of d, that element i was copied from.
+// collect emits, along an axis, the sums of the elements of g copied from the same index: from[i] < d is the
+// index from which element i was copied.
 func (b *Builder) collect(g Value, axis, d int, from []int) Value {
-	matrix := numbers[float32](b, len(from), d)
+	matrix := alloc[float32](b, len(from), d)
 	for i, k := range from {
 		matrix[i*d+k] = 1
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Pow is y = xᵖ with a constant p: dx = dy·p·xᵖ⁻¹. Squares, cubes and roots do without the power, which is
-// slow and isn't defined for negative x.
+// Pow is y = xᵖ with a constant p: dx = dy·p·xᵖ⁻¹. Squares, cubes and roots avoid the power, which is slow
+// and undefined for negative x.
 var opPow = &Op{
 	Type: "Pow", Kind: Activation, Roles: []Role{Data, Weight},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -47,7 +47,7 @@ var opPow = &Op{
 	},
 }
 
-// number returns the value of a constant of one element.
+// number returns the value of a constant with one element.
 func (b *Builder) number(name Value) (float32, bool) {
 	if v, ok := b.g.Float32s(name); ok && len(v) == 1 {
 		return v[0], true

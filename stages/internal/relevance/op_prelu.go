@@ -2,8 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// PRelu is x where that is positive and x times a learned slope elsewhere: dx = dy·([x > 0] + (1 − [x >
-// 0])·slope).
+// PRelu is x for x > 0 and otherwise x times a learned slope: dx = dy·([x > 0] + (1 − [x > 0])·slope).
 var opPRelu = &Op{
 	Type: "PRelu", Kind: Activation, Roles: []Role{Data, Weight},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -8,7 +8,7 @@ var opReduceL1 = &Op{
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x := n.Input[0]
 		shape := b.Shape(x)
-		thin := kept(shape, b.reduced(n, len(shape)))
+		thin := kept(shape, b.reducedAxes(n, len(shape)))
 		g := b.Reshape(dy[0], thin...)
 		return []Value{b.Mul(b.Unary("Sign", x), g)}
 	},

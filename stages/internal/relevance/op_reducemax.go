@@ -7,12 +7,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReduceMax is the largest element over axes, which gets the cotangent, the first of equals.
+// ReduceMax is the largest element over axes, the first one of ties, which gets the cotangent.
 var opReduceMax = &Op{
 	Type: "ReduceMax", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x := n.Input[0]
-		return []Value{b.toBest("ArgMax", x, dy[0], b.reduced(n, len(b.Shape(x))))}
+		return []Value{b.toBest("ArgMax", x, dy[0], b.reducedAxes(n, len(b.Shape(x))))}
 	},
 	Examples: []Example{
 		{Name: "the last", Inputs: [][]int{{2, 3, 5}}, Draw: apart,
@@ -25,7 +25,7 @@ var opReduceMax = &Op{
 	},
 }
 
-// toBest emits dy at the elements of x that arg, ArgMax or ArgMin, finds over axes, and zeros elsewhere.
+// toBest emits dy at the elements of x selected by arg, ArgMax or ArgMin, over axes, and zeros elsewhere.
 func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	shape := b.Shape(x)
 	var perm, rest []int
@@ -43,7 +43,7 @@ func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	lines := b.Reshape(b.Transpose(x, perm...), rows, n)
 	best := b.EmitTyped(arg, onnxpb.TensorProto_INT64, []int{rows, 1}, []Value{lines},
 		onnx.Attr{Name: "axis", Value: 1})
-	places := numbers[int64](b, n)
+	places := alloc[int64](b, n)
 	for i := range places {
 		places[i] = int64(i)
 	}

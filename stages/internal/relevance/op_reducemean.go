@@ -2,12 +2,12 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ReduceMean is a mean over axes: each element gets an equal part of the cotangent.
+// ReduceMean is the mean over axes: each element gets an equal part of the cotangent.
 var opReduceMean = &Op{
 	Type: "ReduceMean", Kind: Affine, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		shape := b.Shape(n.Input[0])
-		axes := b.reduced(n, len(shape))
+		axes := b.reducedAxes(n, len(shape))
 		part := b.Div(b.Reshape(dy[0], kept(shape, axes)...), b.Scalar(float32(count(shape, axes))))
 		return []Value{b.Expand(part, shape...)}
 	},

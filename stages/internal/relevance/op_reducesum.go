@@ -2,12 +2,12 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ReduceSum is a sum over axes: each element gets the whole cotangent.
+// ReduceSum is the sum over axes: each element gets the whole cotangent.
 var opReduceSum = &Op{
 	Type: "ReduceSum", Kind: Affine, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		shape := b.Shape(n.Input[0])
-		return []Value{b.Expand(b.Reshape(dy[0], kept(shape, b.reduced(n, len(shape)))...), shape...)}
+		return []Value{b.Expand(b.Reshape(dy[0], kept(shape, b.reducedAxes(n, len(shape)))...), shape...)}
 	},
 	Examples: []Example{
 		{Name: "tokens", Inputs: [][]int{{2, 4, 5}, nil}, Consts: map[int]any{1: []int64{1}},

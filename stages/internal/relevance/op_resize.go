@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Resize interpolates along each axis by itself, so that its adjoint is a product with the transposed matrix
-// of each axis. All modes are known, without antialiasing and with a region of interest nowhere.
+// Resize interpolates each axis separately, so that its adjoint is a product with the transposed
+// interpolation matrix of each axis. All modes are supported, without antialiasing and regions of interest.
 var opResize = &Op{
 	Type: "Resize", Kind: Affine, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -17,7 +17,7 @@ var opResize = &Op{
 			"align_corners": true}
 		if mode != "nearest" && mode != "linear" && mode != "cubic" || !known[place] ||
 			n.Int("antialias", 0) != 0 || n.Int("exclude_outside", 0) != 0 {
-			b.Fail(n, "its mode %s at %s is not known", mode, place)
+			b.Fail(n, "its mode %s with %s isn't supported", mode, place)
 			return nil
 		}
 		scales, _ := b.g.Float32s(n.In(2))
@@ -30,7 +30,7 @@ var opResize = &Op{
 			if d == y[axis] && scale == 1 {
 				continue
 			}
-			matrix := numbers[float32](b, y[axis], d)
+			matrix := alloc[float32](b, y[axis], d)
 			for o := range y[axis] {
 				at := origin(place, o, d, y[axis], scale)
 				if mode == "nearest" {
@@ -90,15 +90,15 @@ var opResize = &Op{
 	},
 }
 
-// cubic returns what four elements in a row weigh in a value between the second and the third, at t of the
-// way: Keys's convolution with the slope a.
+// cubic returns the weights of four consecutive elements at position t between the second and the third:
+// Keys's convolution with slope a.
 func cubic(a, t float64) [4]float64 {
 	near := func(x float64) float64 { return ((a+2)*x-(a+3))*x*x + 1 }
 	far := func(x float64) float64 { return ((a*x-5*a)*x+8*a)*x - 4*a }
 	return [4]float64{far(1 + t), near(t), near(1 - t), far(2 - t)}
 }
 
-// origin returns where in the input element o of the output is taken from.
+// origin returns the input coordinate of output element o.
 func origin(place string, o, in, out int, scale float64) float64 {
 	switch {
 	case place == "asymmetric":

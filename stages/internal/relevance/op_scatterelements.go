@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ScatterElements puts elements into the place of others, or adds them. The cotangents of what was put are
-// picked there; what it took the place of has none.
+// ScatterElements replaces elements by others, or adds these. The cotangents of the new elements are gathered
+// from their positions; a replaced element gets zero.
 var opScatterElements = &Op{
 	Type: "ScatterElements", Kind: Move, Roles: []Role{Data, Config, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -20,10 +20,10 @@ var opScatterElements = &Op{
 			return nil
 		case by == "add":
 		case by != "none":
-			b.Fail(n, "it scatters by %s", by)
+			b.Fail(n, "its reduction %s isn't supported", by)
 			return nil
 		case twice(targets(put, at, axis, shape[axis])):
-			b.Fail(n, "it puts two elements into one place")
+			b.Fail(n, "its indices aren't unique")
 			return nil
 		default:
 			kept = b.Emit("ScatterElements", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)},
@@ -42,8 +42,8 @@ var opScatterElements = &Op{
 	},
 }
 
-// targets returns a number for each place that elements of the shape put go to: at has where along the axis,
-// which is d long; their other coordinates are their own.
+// targets returns the flat index of each position to which elements of the shape put are scattered: at has
+// the index along the axis, of size d; other coordinates stay.
 func targets(put, at []int, axis, d int) []int {
 	out := make([]int, len(at))
 	for i := range at {
@@ -61,7 +61,7 @@ func targets(put, at []int, axis, d int) []int {
 	return out
 }
 
-// twice reports whether a place stands there more than once.
+// twice reports whether an index occurs more than once.
 func twice(places []int) bool {
 	sorted := slices.Sorted(slices.Values(places))
 	return len(slices.Compact(sorted)) < len(places)

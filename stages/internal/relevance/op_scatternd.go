@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ScatterND puts parts into the place of others, or adds them, by their places on the first axes. The
-// cotangents of what was put are picked there; what it took the place of has none.
+// ScatterND replaces parts by others, or adds these, by indices on the first axes. The cotangents of the new
+// parts are gathered from their positions; a replaced part gets zero.
 var opScatterND = &Op{
 	Type: "ScatterND", Kind: Move, Roles: []Role{Data, Config, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -15,10 +15,10 @@ var opScatterND = &Op{
 			return nil
 		case by == "add":
 		case by != "none":
-			b.Fail(n, "it scatters by %s", by)
+			b.Fail(n, "its reduction %s isn't supported", by)
 			return nil
 		case twice(parts(shape, b.Shape(n.Input[1]), at)):
-			b.Fail(n, "it puts two parts into one place")
+			b.Fail(n, "its indices aren't unique")
 			return nil
 		default:
 			kept = b.Emit("ScatterND", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)})
@@ -36,7 +36,7 @@ var opScatterND = &Op{
 	},
 }
 
-// parts returns a number for each part of a value of some shape that the indices at, of the shape of, name.
+// parts returns the flat indices of the parts of a value that the indices at, of shape of, select.
 func parts(shape, of, at []int) []int {
 	if len(of) == 0 || of[len(of)-1] == 0 {
 		return nil

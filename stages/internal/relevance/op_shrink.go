@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Shrink moves x by a bias towards 0 where |x| is more than λ and is 0 elsewhere: dx = dy·[|x| > λ].
+// Shrink moves x by a bias towards 0 if |x| > λ, and is 0 otherwise: dx = dy·[|x| > λ].
 var opShrink = &Op{
 	Type: "Shrink", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

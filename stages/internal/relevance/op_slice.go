@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Slice takes every step-th element between two ends of some axes, backwards for a negative step. The
-// cotangent is put back where the elements were, among zeros.
+// Slice selects every step-th element between two bounds of some axes, in reverse for a negative step. The
+// cotangent is moved back, with zeros in between.
 var opSlice = &Op{
 	Type: "Slice", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -15,7 +15,7 @@ var opSlice = &Op{
 		starts, axes, steps := b.constInts(n, 1), b.constInts(n, 3), b.constInts(n, 4)
 		before, after := make([]int, len(shape)), make([]int, len(shape))
 		g := dy[0]
-		var back []int // axes read backwards
+		var back []int // reversed axes
 		for i, start := range starts {
 			axis, step := i, 1
 			if axes != nil {
@@ -33,7 +33,7 @@ var opSlice = &Op{
 			}
 			if step > 0 {
 				start = min(max(start, 0), d)
-			} else { // the last element taken becomes the first
+			} else { // the last selected element becomes the first
 				start = min(max(start, 0), d-1) + step*(o-1)
 				step = -step
 				back = append(back, axis)

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Softmax is yᵢ = exp xᵢ / Σ exp xⱼ along an axis: dx = y·(dy − Σ dy·y). Attention weighs values V with it, Z
-// = y·V: there dy = dZ·Vᵀ, and the sum, Σ dZ·Z, is over a head's channels, which are fewer than the tokens.
+// Softmax is yᵢ = exp xᵢ / Σ exp xⱼ along an axis: dx = y·(dy − Σ dy·y). In attention, Z = y·V with values V
+// and dy = dZ·Vᵀ; then the sum equals Σ dZ·Z over a head's channels, which are fewer than its tokens.
 var opSoftmax = &Op{
 	Type: "Softmax", Kind: Joint,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -27,8 +27,8 @@ var opSoftmax = &Op{
 	},
 }
 
-// weighted returns Z, the product of y and a V that has fewer columns, and what flows into Z, if dy was made
-// of that, dZ·Vᵀ.
+// weighted returns dz and Z for a product Z of y with a V that has fewer columns, if dy was computed as
+// dZ·Vᵀ.
 func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 	product := b.emittedAs(dy, "MatMul")
 	if product == nil {
@@ -39,7 +39,7 @@ func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 		return "", "", false
 	}
 	dz, v := product.Input[0], turned.Input[0]
-	for _, k := range slices.Backward(b.readers(y)) { // the first one first
+	for _, k := range slices.Backward(b.readers(y)) { // the first reader is the last one
 		n := b.model[k]
 		if n.OpType == "MatMul" && n.Input[0] == y && n.Input[1] == v {
 			z = n.Output[0]
@@ -52,9 +52,9 @@ func (b *Builder) weighted(y, dy Value) (dz, z Value, ok bool) {
 	return "", "", false
 }
 
-// emittedAs returns the node that was emitted to make v, if it's of that operator.
+// emittedAs returns the emitted node that produces v, if it has that operator.
 func (b *Builder) emittedAs(v Value, op string) *onnxNode {
-	if n := b.made[v]; n != nil && n.OpType == op {
+	if n := b.producedBy[v]; n != nil && n.OpType == op {
 		return n
 	}
 	return nil

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// SpaceToDepth makes s² channels from squares of s × s places, numbered (row, column, channel). The cotangent
-// goes the way back.
+// SpaceToDepth arranges squares of s × s positions as s² channels, indexed (row, column, channel). The
+// cotangent is rearranged back.
 var opSpaceToDepth = &Op{
 	Type: "SpaceToDepth", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Split cuts its input into parts along an axis; the cotangents of the parts are put together, zeros where a
-// part has none.
+// Split splits its input along an axis; the cotangents of the parts are joined, with zeros for a part without
+// one.
 var opSplit = &Op{
 	Type: "Split", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

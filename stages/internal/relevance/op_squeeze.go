@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Squeeze drops axes of size 1.
+// Squeeze removes axes of size 1.
 var opSqueeze = &Op{
 	Type: "Squeeze", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

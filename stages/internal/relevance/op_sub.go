@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Sub is a difference with broadcasting: the second operand gets the cotangent with the sign turned.
+// Sub is a difference with broadcasting: the second operand gets the negated cotangent.
 var opSub = &Op{
 	Type: "Sub", Kind: Sum,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Sum adds any number of inputs with broadcasting.
+// Sum adds its inputs with broadcasting.
 var opSum = &Op{
 	Type: "Sum", Kind: Sum,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value { return b.shared(n, dy[0]) },
@@ -12,7 +12,7 @@ var opSum = &Op{
 	},
 }
 
-// shared emits for every input of a sum the cotangent of the sum.
+// shared emits the cotangent of every input of a sum.
 func (b *Builder) shared(n onnx.Node, dy Value) []Value {
 	back := make([]Value, len(n.Input))
 	for i, x := range n.Input {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// ThresholdedRelu is x where that is more than α and 0 elsewhere.
+// ThresholdedRelu is x for x > α and otherwise 0.
 var opThresholdedRelu = &Op{
 	Type: "ThresholdedRelu", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Tile repeats its input along axes; the cotangents of the copies are added.
+// Tile repeats its input along axes; the cotangents of the copies are summed.
 var opTile = &Op{
 	Type: "Tile", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,8 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// TopK passes the largest or smallest elements along an axis on, and says where they were; the cotangents go
-// back there.
+// TopK selects the largest or smallest elements along an axis, and returns their indices; the cotangents are
+// moved back to these.
 var opTopK = &Op{
 	Type: "TopK", Kind: Select, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Transpose permutes axes; the inverse permutation brings the cotangent back.
+// Transpose permutes axes; the cotangent is permuted by the inverse.
 var opTranspose = &Op{
 	Type: "Transpose", Kind: Move,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -2,7 +2,7 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Trilu keeps a triangle of each matrix; so it does with the cotangents.
+// Trilu keeps a triangle of each matrix, and of the cotangents.
 var opTrilu = &Op{
 	Type: "Trilu", Kind: Move, Roles: []Role{Data, Config},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

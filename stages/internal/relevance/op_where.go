@@ -5,7 +5,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Where takes each element from one of two inputs, as a condition says: that one gets the cotangent.
+// Where selects each element from one of two inputs by a condition; the selected one gets the cotangent.
 var opWhere = &Op{
 	Type: "Where", Kind: Select, Roles: []Role{Config, Data, Data},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// All returns every operator that relevance can flow through or is known to stop at, sorted by type.
+// All returns every operator with a known VJP, or known to have none, sorted by type.
 func All() []*Op {
 	all := differentiable()
 	for _, o := range opaque {
@@ -24,11 +24,11 @@ func operators() map[string]*Op {
 	return all
 }
 
-// Supported reports whether relevance can flow through an operator of ONNX, or is known to stop at it.
+// Supported reports whether an ONNX operator is in [All].
 func Supported(opType string) bool { return operators()[opType] != nil }
 
-// differentiable returns every operator that relevance can flow through. A new one is a file op_<name>.go and
-// one line here, in sorted order; a test names the line that is missing.
+// differentiable returns every operator with a VJP. A new one is a file op_<name>.go and one line here, in
+// sorted order; a test names the missing line.
 func differentiable() []*Op {
 	return []*Op{
 		opAbs,

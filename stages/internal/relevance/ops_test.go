@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestEveryOperatorIsListed checks that differentiable returns what the files op_*.go declare, each in the file
+// TestEveryOperatorIsListed checks that differentiable returns the operators declared in the files op_*.go, each in the file
 // of its name, in sorted order, as opaque lists the others, and that All has each of either once.
 func TestEveryOperatorIsListed(t *testing.T) {
 	listed := map[string]*Op{}
@@ -61,7 +61,7 @@ func TestEveryOperatorIsListed(t *testing.T) {
 	}
 }
 
-// TestDeclarations checks that operators say all that the walk and the tests need.
+// TestDeclarations checks that operators declare all that the walk and the tests need.
 func TestDeclarations(t *testing.T) {
 	for _, op := range All() {
 		if flows := op.Kind != Opaque; flows != (op.VJP != nil) || flows != (op.Examples != nil) {

@@ -6,20 +6,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPolicies holds what each policy does at an activation against the definitions, written out: values that
-// go forward, what arrives, what passes.
+// TestPolicies compares each policy at an activation with its definition: values, incoming and outgoing
+// relevance.
 func TestPolicies(t *testing.T) {
 	x := []float32{-2, -1, 0, 1, 2, 9}
 	six := Example{Inputs: [][]int{{6}, nil, nil}, Consts: map[int]any{1: float32(0), 2: float32(6)}}
 	above := Example{Inputs: [][]int{{6}, nil}, Consts: map[int]any{1: float32(-5)}}
 	one := Example{Inputs: [][]int{{6}}}
 	for _, tt := range []struct {
-		name    string
-		policy  Policy
-		op      *Op
-		ex      Example
-		arrives []float32
-		passes  []float32
+		name     string
+		policy   Policy
+		op       *Op
+		ex       Example
+		incoming []float32
+		passes   []float32
 	}{
 		{"Relu", Derivative(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, -3, 3, -4}},
 		{"Relu", Guided(), opRelu, one, []float32{3, -3, 3, -3, 3, -4}, []float32{0, 0, 0, 0, 3, 0}},
@@ -35,8 +35,8 @@ func TestPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, back := b.run(t, [][]float32{x}, [][]float32{tt.arrives})
-		// At the kink itself of Clip the derivative is anyone's.
+		_, back := b.run(t, [][]float32{x}, [][]float32{tt.incoming})
+		// At the kink of Clip the derivative is undefined.
 		got, want := back[0], tt.passes
 		if tt.op == opClip && tt.policy.Name == "guided" {
 			got[2], want[2] = 0, 0

@@ -2,24 +2,24 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// position returns which node of the model makes v.
+// position returns the index of the node of the model that produces v.
 func (b *Builder) position(v Value) (int, bool) {
-	if b.makers == nil {
-		b.makers = map[Value]int{}
+	if b.producers == nil {
+		b.producers = map[Value]int{}
 		for k, n := range b.model {
 			for _, v := range n.Output {
 				if v != "" {
-					b.makers[v] = k
+					b.producers[v] = k
 				}
 			}
 		}
 	}
-	k, ok := b.makers[v]
+	k, ok := b.producers[v]
 	return k, ok
 }
 
-// between returns the nodes of the model that may lie between values and others that depend on them. A rule
-// that looks at one block of a net takes as long as the block is, not as long as the net.
+// between returns the nodes of the model that may be between from and to. A rule that examines one block of a
+// net then takes time proportional to the block, not to the net.
 func (b *Builder) between(from, to []Value) []onnx.Node {
 	first, last := len(b.model), 0
 	for _, v := range from {
@@ -37,8 +37,8 @@ func (b *Builder) between(from, to []Value) []onnx.Node {
 	return b.model[first:max(first, last)]
 }
 
-// remember returns what find tells of v, and asks it once. What it tells mustn't depend on when it is asked.
-func remember(known *map[Value]bool, v Value, find func(Value) bool) bool {
+// memoise returns find(v) and caches it. The result must not depend on when it is computed.
+func memoise(known *map[Value]bool, v Value, find func(Value) bool) bool {
 	if *known == nil {
 		*known = map[Value]bool{}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// over is a/b, 0 where b is.
+// over is a/b, or 0 if b is 0.
 func over(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -17,8 +17,8 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// rapDense is relative attributing propagation through one image's layer, as its authors' code has it,
-// written out; paper with the weights of [RAPPaper].
+// rapDense is relative attributing propagation through one image's dense layer, as in its authors' code;
+// paper uses the weights of [RAPPaper].
 func (d denseLayer) rapDense(x, r []float64, conv, paper bool) []float64 {
 	out := make([]float64, len(x))
 	for _, side := range []float64{1, -1} {
@@ -63,8 +63,8 @@ func (d denseLayer) rapDense(x, r []float64, conv, paper bool) []float64 {
 	return out
 }
 
-// TestRAPAgainstDense holds the rules of relative attributing propagation against the authors' code written
-// out, in float64, also where data have both signs, which no official numbers do.
+// TestRAPAgainstDense compares the rules of relative attributing propagation with the authors' code in
+// float64, including data of both signs, which the official numbers don't cover.
 func TestRAPAgainstDense(t *testing.T) {
 	for _, layer := range []struct {
 		op *Op
@@ -105,8 +105,8 @@ func TestRAPAgainstDense(t *testing.T) {
 	}
 }
 
-// TestRAPBegins holds the rule of the layer where the walk begins against the authors' code written out: from
-// one class, and from all others.
+// TestRAPBegins compares the rule of the layer at which propagation starts with the authors' code, for one
+// class and for all others.
 func TestRAPBegins(t *testing.T) {
 	ex := Example{Inputs: [][]int{{2, 7}, {5, 7}, {5}}, Attrs: []onnx.Attr{{Name: "transB", Value: 1}}}
 	dense := denseOf(opGemm, ex)

@@ -1,18 +1,18 @@
-// Package relevance turns the graph of a model into the graph of an attribution: backwards from what is
-// explained, node by node, by rules.
+// Package relevance compiles the graph of a model into the graph of an attribution: a backward pass from the
+// explained value, node by node, by rules.
 //
-//   - An [Op] is how one ONNX operator takes part: its kind, the roles of its
-//     inputs, and its vector-Jacobian product, the VJP.
-//   - A [Rule] says how relevance at a node's outputs becomes relevance at its
-//     inputs. It is written once for a kind of operators and reaches them only
-//     through what an Op declares. The gradient is the rule that is the VJP.
-//   - A [Policy] picks a rule for every node: an ordered table, first match wins,
-//     so that a published recipe reads as in its paper.
-//   - [Backward] walks the graph and emits nodes; ONNX Runtime runs them.
+//   - An [Op] describes an ONNX operator (op_*.go, listed in ops.go): its kind, the roles of its inputs, and
+//     its vector-Jacobian product, the VJP.
+//   - A [Rule] maps the relevance of a node's outputs to that of its inputs (rule_*.go). It is written for a
+//     kind of operators and uses only what an Op declares. The gradient is the rule that applies the VJP.
+//   - A [Policy] selects a rule for every node: an ordered table, first match wins, that reads like the
+//     published method (LRP composites: lrp.go).
+//   - [Backward] walks the graph in reverse and emits nodes by a [Builder] (backward.go, builder.go); the
+//     emitted nodes are optimised (peephole.go) and run by ONNX Runtime.
 //
-// The law of emitted nodes: operators of opset [Opset] that ONNX Runtime has on CPU and CUDA alike, and its
-// own FusedMatMul; shapes known; the same graph and policy give the same bytes; no sum whose result depends
-// on the batch (sums are products with ones).
+// Emitted nodes satisfy: they are operators of opset [Opset] that ONNX Runtime has on CPU and CUDA, or its
+// FusedMatMul; all shapes are known; the same graph and policy give the same bytes; no sum depends on the
+// batch (sums are products with ones).
 package relevance
 
 import (
@@ -21,57 +21,56 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Opset is the version of ONNX's operators that graphs come in and go out with.
+// Opset is the version of ONNX's operators of input and output graphs.
 const Opset = 17
 
-// A Value is the name of a value in a graph; the empty one means that nothing flows there, and is never
-// written as zeros.
+// A Value is the name of a value in a graph; "" means no relevance, and is never materialised as zeros.
 type Value = string
 
-// A Kind says which rules make sense for an operator.
+// A Kind classifies operators by the rules that apply to them.
 type Kind int
 
 const (
-	Opaque     Kind = iota // nothing flows back, on purpose: Shape, ArgMax
+	Opaque     Kind = iota // no derivative, by design: Shape, ArgMax
 	Move                   // copies elements: Reshape, Transpose, Concat, Slice, Pad
 	Affine                 // affine in its data input: Conv, Gemm, AveragePool, BatchNormalization
 	Bilinear               // a product of two data inputs: MatMul, Mul
 	Sum                    // adds data inputs: Add, Sum
-	Activation             // element by element: Relu, Erf, Sigmoid, Tanh
-	Select                 // passes some of its inputs on: MaxPool, Max, Clip
-	Joint                  // non-linear in several elements at once: Softmax, LayerNormalization, Div
+	Activation             // element-wise: Relu, Erf, Sigmoid, Tanh
+	Select                 // selects among its inputs: MaxPool, Max, Clip
+	Joint                  // non-linear in several elements: Softmax, LayerNormalization, Div
 )
 
 var kindNames = [...]string{"opaque", "move", "affine", "bilinear", "sum", "activation", "select", "joint"}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// A Role says what an input is to its operator.
+// A Role is the role of an input of an operator.
 type Role int
 
 const (
-	Config Role = iota // shapes, axes, bounds: no relevance flows there
+	Config Role = iota // shapes, axes, bounds: no relevance
 	Data
 	Weight
 	Bias
 )
 
-// An Op is how an ONNX operator takes part in a backward pass.
+// An Op describes how an ONNX operator takes part in a backward pass.
 type Op struct {
-	Type  string // as ONNX spells it
+	Type  string // ONNX's name
 	Kind  Kind
-	Roles []Role // of the inputs; the last one stands for all that follow
+	Roles []Role // of the inputs; the last one applies to all that follow
 
-	// VJP emits the vector-Jacobian product: for every input the cotangent that the cotangents dy of the
-	// outputs make, Jᵀ·dy, of the input's shape; "" for inputs of role Config and where nothing flows. An
-	// empty dy[i] is an output that nothing flows into.
+	// VJP emits the vector-Jacobian product: for every input its cotangent Jᵀ·dy, of the input's shape, given
+	// the cotangents dy of the outputs; "" for inputs of role Config and for zero. An empty dy[i] is a zero
+	// cotangent.
 	VJP func(b *Builder, n onnx.Node, dy []Value) []Value
 
-	// Examples are nodes to test the operator on; see [Example].
+	// Examples are nodes to test the operator on, see [Example].
 	Examples []Example
 
-	// Prepare, if set, is called once for every node that relevance flows through, before the walk. It may
-	// make the node compute more than it did, such as the indices of a MaxPool, for VJP to read.
+	// Prepare, if set, is called once for every node on the path, before the walk. It may make the node
+	// compute additional outputs that VJP reads, such as the indices of a MaxPool.
 	Prepare func(b *Builder, n onnx.Node)
 }
 
@@ -84,35 +83,33 @@ func (o *Op) Role(i int) Role {
 }
 
 // An Example is a one-node graph for tests: the shapes of its inputs, drawn at random, and constants for the
-// others. Data inputs whose first size is 2 are taken for batches, for a test that makes them larger and
-// smaller.
+// others. Data inputs whose first size is 2 are batches, which a test resizes.
 type Example struct {
 	Name    string
-	Inputs  [][]int             // shapes; nil for one in Consts or absent
+	Inputs  [][]int             // shapes; nil if in Consts or absent
 	Consts  map[int]any         // by input: int64, float32 or bool, a slice of them, or a *TensorProto
 	Attrs   []onnx.Attr         // of the node
-	Flow    []int               // the inputs that aren't weights; nil for those of role Data
-	Outputs int                 // how many there are; 0 means 1
-	Draw    func(i int) float32 // an element of a flowing input from its number; nil for noise away from zero
+	Flow    []int               // the inputs that aren't weights; nil: those of role Data
+	Outputs int                 // number of outputs; 0 means 1
+	Draw    func(i int) float32 // element i of an input; nil: noise away from zero
 }
 
-// A Rule emits what relevance at a node's outputs becomes at its inputs, as [Op.VJP] does.
+// A Rule emits the relevance of a node's inputs given that of its outputs, as [Op.VJP] does.
 type Rule func(b *Builder, op *Op, n onnx.Node, r []Value) []Value
 
 // Gradient is the rule of plain derivatives.
 func Gradient(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.VJP(b, n, r) }
 
-// A Policy picks the rule for each node: that of the first case that matches. A node that none matches
-// follows [Gradient], and so do all nodes of the zero Policy.
+// A Policy selects the rule for each node: that of the first matching case. Nodes without a matching case,
+// and all nodes of the zero Policy, use [Gradient].
 type Policy struct {
-	Name  string // with its parameters: policies of one name do the same
+	Name  string // includes the parameters: equal names, equal policies
 	Cases []Case
 
-	// Grouped shows rules the operators that a model was written with, such as Linear and GELU, where
-	// exporters leave several of ONNX.
+	// Grouped lets rules see the operators of the original model, such as Linear and GELU, which exporters
+	// write as several nodes.
 	Grouped bool
-	// Apart keeps each BatchNormalization a node of its own. Otherwise those behind a Conv are merged into it
-	// before the walk.
+	// Apart keeps each BatchNormalization as a node. Otherwise it is folded into a Conv before it.
 	Apart bool
 }
 
@@ -144,11 +141,10 @@ func OfKind(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 	return func(_ *Builder, op *Op, _ onnx.Node) bool { return slices.Contains(kinds, op.Kind) }
 }
 
-// An UnsupportedError lists every node that relevance would have to flow through and whose operator nobody
-// has taught us.
+// An UnsupportedError lists all nodes on the path whose operator has no registered Op.
 type UnsupportedError struct {
 	Nodes     []string
-	Quantised bool // one of them rounds activations or computes with these
+	Quantised bool // one of them quantises activations or computes with quantised ones
 }
 
 func (e *UnsupportedError) Error() string {
@@ -159,7 +155,7 @@ func (e *UnsupportedError) Error() string {
 	return text
 }
 
-// unsupported returns the error of some nodes, of which there is at least one.
+// unsupported returns the error for one or more nodes.
 func unsupported(nodes []onnx.Node) error {
 	e := &UnsupportedError{}
 	for _, n := range nodes {

@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// beside returns the policy of rescaling for one-node graphs, given the references of the inputs that flow.
-func beside(official bool, references map[Value][]float32) Policy {
+// rescaleAt returns the rescale policy for one-node graphs, given the reference values of the flowing inputs.
+func rescaleAt(official bool, references map[Value][]float32) Policy {
 	return Policy{Name: "beside", Cases: []Case{{
 		Match: func(*Builder, *Op, onnx.Node) bool { return true },
 		Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
@@ -33,8 +33,7 @@ func beside(official bool, references map[Value][]float32) Policy {
 	}}}
 }
 
-// otherwise returns the elements of input i for the reference: unlike those of the example, nowhere equal to
-// them.
+// otherwise returns the elements of input i for the reference, which all differ from those of the example.
 func (ex Example) otherwise(i, n int) []float32 {
 	if ex.Draw != nil {
 		v := make([]float32, n)
@@ -50,8 +49,8 @@ func (ex Example) otherwise(i, n int) []float32 {
 	return v
 }
 
-// TestRescaleIsComplete checks that, for every operator, multipliers times differences of the inputs sum to
-// multipliers times differences of the outputs; and which operators are refused.
+// TestRescaleIsComplete checks for every operator that multipliers times input differences sum to multipliers
+// times output differences, and which operators are rejected.
 func TestRescaleIsComplete(t *testing.T) {
 	library(t)
 	refused := map[string]bool{}
@@ -68,7 +67,7 @@ func TestRescaleIsComplete(t *testing.T) {
 				x, z = append(x, ex.draw(i, n)), append(z, ex.otherwise(i, n))
 				references[inputName(i)] = z[len(z)-1]
 			}
-			b, err := prepare(t, op, ex, beside(false, references), 1)
+			b, err := prepare(t, op, ex, rescaleAt(false, references), 1)
 			if err != nil {
 				if strings.Contains(err.Error(), "DeepLIFT has no rule") {
 					refused[op.Type] = true
@@ -114,10 +113,10 @@ func TestRescaleIsComplete(t *testing.T) {
 	}
 }
 
-// rescaled returns the multipliers at the one input of an example, as emitted.
+// rescaledAt returns the multipliers at the one input of an example, as emitted.
 func rescaledAt(t *testing.T, op *Op, ex Example, official bool, x, z, u []float32) []float32 {
 	t.Helper()
-	b, err := prepare(t, op, ex, beside(official, map[Value][]float32{inputName(0): z}), 1)
+	b, err := prepare(t, op, ex, rescaleAt(official, map[Value][]float32{inputName(0): z}), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +125,8 @@ func rescaledAt(t *testing.T, op *Op, ex Example, official bool, x, z, u []float
 	return back[0]
 }
 
-// TestRescaleJoint holds the rules of LayerNormalization, Softmax and pools against the same in double
-// precision, step by step of what these are made of.
+// TestRescaleJoint compares the rules of LayerNormalization, Softmax and pools with compositions in double
+// precision.
 func TestRescaleJoint(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
 	const rows, n = 4, 6
@@ -214,7 +213,7 @@ func TestRescaleJoint(t *testing.T) {
 	near("Softmax", rescaledAt(t, opSoftmax, line, false, x, z, u), soft)
 	near("Softmax, officially", rescaledAt(t, opSoftmax, line, true, x, z, u), official)
 
-	// Windows of three elements, two apart, so that some are in two.
+	// Windows of three elements with stride two overlap.
 	pool := Example{Inputs: [][]int{{1, rows, n + 1}},
 		Attrs: []onnx.Attr{{Name: "kernel_shape", Value: []int64{3}}, {Name: "strides", Value: []int64{2}}}}
 	x, z = noise(draw, rows*(n+1)), noise(draw, rows*(n+1))
@@ -246,7 +245,7 @@ func TestRescaleJoint(t *testing.T) {
 	near("MaxPool", rescaledAt(t, opMaxPool, pool, false, x, z, u), pooled)
 }
 
-// TestRescaleAtEqualInputs checks that where input and reference are equal multipliers are derivatives.
+// TestRescaleAtEqualInputs checks that multipliers are derivatives if input and reference are equal.
 func TestRescaleAtEqualInputs(t *testing.T) {
 	x := []float32{-2, -0.5, 0.5, 2}
 	u := []float32{1, 1, 1, 1}

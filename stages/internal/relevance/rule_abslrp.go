@@ -6,58 +6,58 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AbsLRP is relative absolute magnitude propagation: an input gets the positive part of what it adds to an
-// output, relative to the magnitude of all of that output,
+// AbsLRP is relative absolute magnitude propagation: an input gets the positive part of its contribution to
+// an output, relative to the magnitude of that output,
 //
 //	Rᵢ = Σⱼ (xᵢwᵢⱼ)⁺ / (|hⱼ| + ε) · Rⱼ, hⱼ with the bias, ε = 1e-9.
 //
-// Vukadin, Afrić, Šilić and Delač, ACM TIST 2024, equation 12. A function h that isn't linear has its
-// algorithm 1, x·∂(h(x) + |h|(|x|))/∂x/2 for x·w, where |h| is h with the magnitudes of its weights. (The
-// algorithm itself gives twice equation 12.)
+// Vukadin, Afrić, Šilić and Delač, ACM TIST 2024, equation 12. For a non-linear function h the paper's
+// algorithm 1 has x·∂(h(x) + |h|(|x|))/∂x/2 in place of x·w, where |h| is h with the magnitudes of its
+// weights. (The algorithm as printed gives twice equation 12.)
 type AbsLRP struct {
 	Variant  AbsLRPVariant
 	MaxPool  MaxPoolRule
 	Ablation Ablation
 
-	everywhere bool // for tests: scales are written where the definition has them and nowhere else
+	everywhere bool // for tests: apply all scales of the definition, and no others
 }
 
-// An AbsLRPVariant is a reading of the method.
+// An AbsLRPVariant is an interpretation of the method.
 type AbsLRPVariant string
 
 const (
-	// AbsLRPPaper is the text of the paper. Relevance has any scale, but the same for all of an image.
+	// AbsLRPPaper is the text of the paper. The scale of relevance is arbitrary, but the same for all of an
+	// image.
 	AbsLRPPaper AbsLRPVariant = "paper"
-	// AbsLRPOfficial is the code of December 2024: what each module gives to each of its inputs is scaled to
-	// the sum of magnitudes 1, image by image.
+	// AbsLRPOfficial is the code of December 2024: the relevance that each module passes to each of its
+	// inputs is scaled per image to a sum of magnitudes of 1.
 	AbsLRPOfficial AbsLRPVariant = "official"
-	// AbsLRPJanuary is the code of January 2024: positive and negative relevance go apart, and each module
-	// keeps the sum of either.
+	// AbsLRPJanuary is the code of January 2024: positive and negative relevance are propagated separately,
+	// and each module preserves both sums.
 	AbsLRPJanuary AbsLRPVariant = "official-2024-01"
 )
 
-// A MaxPoolRule says whether a MaxPool divides by what it made: then all relevance goes to the largest
-// element; otherwise it is multiplied by that element.
+// A MaxPoolRule selects whether a MaxPool divides by its output, so that all relevance goes to the largest
+// element, or multiplies by that element.
 type MaxPoolRule string
 
 const (
-	// MaxPoolAuto divides, but for the official code's way with models without a sum of branches, such as
-	// VGG.
+	// MaxPoolAuto divides, except in the official variant for models without a sum of branches, such as VGG.
 	MaxPoolAuto     MaxPoolRule = "auto"
 	MaxPoolDivide   MaxPoolRule = "divide"
 	MaxPoolMultiply MaxPoolRule = "multiply"
 )
 
-// An Ablation says what of attention passes relevance on.
+// An Ablation selects the part of attention that propagates relevance.
 type Ablation string
 
 const (
 	AblationNone        Ablation = "none"
-	AblationValues      Ablation = "values-only"       // the values alone
-	AblationQueriesKeys Ablation = "queries-keys-only" // what the weights of attention are made of
+	AblationValues      Ablation = "values-only"       // only the values
+	AblationQueriesKeys Ablation = "queries-keys-only" // only queries and keys
 )
 
-// Policy returns the policy. BatchNormalization stays apart: it has a rule of its own.
+// Policy returns the policy. BatchNormalization isn't folded: it has its own rule.
 func (a AbsLRP) Policy() Policy {
 	name := fmt.Sprintf("abslrp %s, max-pool %s, ablation %s", a.Variant, a.MaxPool, a.Ablation)
 	if a.everywhere {
@@ -85,7 +85,7 @@ func (a AbsLRP) Policy() Policy {
 	}
 }
 
-// answer matches the normalisation that makes probabilities of class scores, where relevance starts.
+// answer matches the Softmax or LogSoftmax at the output, where relevance starts.
 func answer(b *Builder, _ *Op, n onnx.Node) bool {
 	if n.OpType != "Softmax" && n.OpType != "LogSoftmax" {
 		return false
@@ -98,8 +98,8 @@ func answer(b *Builder, _ *Op, n onnx.Node) bool {
 	return false
 }
 
-// answer lets what starts at probabilities start at the class scores behind them. What is explained of
-// probabilities is their logarithm, whose derivative divides by them.
+// answer moves relevance that starts at probabilities to the class scores before them. The explained value is
+// the logarithm of a probability, whose derivative divides by it.
 func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	if n.OpType == "LogSoftmax" {
 		return r
@@ -107,8 +107,8 @@ func (a AbsLRP) answer(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return []Value{b.Mul(r[0], n.Output[0])}
 }
 
-// affine has equation 12 itself. The code of January 2024 has a layer each for queries, keys and values,
-// which keep their sums, where the model has one for all.
+// affine applies equation 12. The code of January 2024 has separate layers for queries, keys and values, each
+// of which preserves its sums, where the model has a single layer.
 func (a AbsLRP) affine(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if a.Variant != AbsLRPJanuary || !b.makesHeads(n) {
 		return a.linear(b, op, n, r[0])
@@ -130,24 +130,24 @@ func (a AbsLRP) affine(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// linear has equation 12 for what arrives at an affine node's output, r.
+// linear applies equation 12 to an affine node with relevance r.
 func (a AbsLRP) linear(b *Builder, op *Op, n onnx.Node, r Value) []Value {
-	return a.spread(b, n, r, n.Output[0], func(s Value) []Value {
+	return a.propagate(b, n, r, n.Output[0], func(s Value) []Value {
 		switch {
 		case n.OpType == "Neg":
-			return []Value{b.Mul(b.above(n.Output[0]), s)}
+			return []Value{b.Mul(b.positivePart(n.Output[0]), s)}
 		case op.Role(1) == Weight && n.In(1) != "":
 			if !b.flows[n.Input[0]] || b.dynamic(n.Input[1]) {
 				return a.shares(b, op, n, s)
 			}
 			return []Value{b.positiveShare(op, n, 0, 1, s)}
 		}
-		// Pools and means have no negative weights.
-		return []Value{b.Mul(b.aboveOrAll(n.Input[0]), op.VJP(b, n, []Value{s})[0])}
+		// pools and means have no negative weights
+		return []Value{b.Mul(b.positivePartOf(n.Input[0]), op.VJP(b, n, []Value{s})[0])}
 	})
 }
 
-// shares has equation 12 for each factor of a product, the other one as its weights.
+// shares applies equation 12 to each factor of a product, with the other one as its weights.
 func (a AbsLRP) shares(b *Builder, op *Op, n onnx.Node, s Value) []Value {
 	back := make([]Value, len(n.Input))
 	for i := range min(2, len(n.Input)) {
@@ -158,17 +158,16 @@ func (a AbsLRP) shares(b *Builder, op *Op, n onnx.Node, s Value) []Value {
 	return back
 }
 
-// positiveShare emits Σ (x·w)⁺·s for input i, x, and the operand o that it is multiplied by, w. With x⁺ and
-// x⁻ for what is positive and negative of x, (x·w)⁺ = x⁺w⁺ + x⁻w⁻: both summands are copies of the node with
-// a part of w.
+// positiveShare emits Σ (x·w)⁺·s for input i, x, and its other operand o, w. With the positive and negative
+// parts of x, (x·w)⁺ = x⁺w⁺ + x⁻w⁻: both summands are copies of the node with a part of w.
 func (b *Builder) positiveShare(op *Op, n onnx.Node, i, o int, s Value) Value {
 	x, w := n.Input[i], n.Input[o]
-	like, unlike := b.aboveOrAll(w), ""
+	like, unlike := b.positivePartOf(w), ""
 	if like != w {
-		unlike = b.below(w)
+		unlike = b.negativePart(w)
 	}
-	if n.Float("alpha", 1) < 0 { // of a Gemm, which multiplies by it
-		like, unlike = b.below(w), b.above(w)
+	if n.Float("alpha", 1) < 0 { // the factor of a Gemm
+		like, unlike = b.negativePart(w), b.positivePart(w)
 	}
 	pull := func(x, w Value) Value {
 		return b.Mul(x, op.VJP(b, b.Copy(n, map[int]Value{o: w}), []Value{s})[i])
@@ -176,22 +175,22 @@ func (b *Builder) positiveShare(op *Op, n onnx.Node, i, o int, s Value) Value {
 	if b.knownNonNegative(x) {
 		return pull(x, like)
 	}
-	share := pull(b.above(x), like)
+	share := pull(b.positivePart(x), like)
 	if unlike == "" {
 		return share
 	}
-	return b.Add(share, pull(b.below(x), unlike))
+	return b.Add(share, pull(b.negativePart(x), unlike))
 }
 
-// knownNonNegative is nonNegative but for tests that want both halves written.
+// knownNonNegative is nonNegative, except for tests that need both parts emitted.
 func (b *Builder) knownNonNegative(x Value) bool { return !b.bothHalves && b.nonNegative(x) }
 
-// aboveOrAll emits x⁺, which is x if it is known not to be negative.
-func (b *Builder) aboveOrAll(x Value) Value {
+// positivePartOf emits x⁺, which is x if it is known to be non-negative.
+func (b *Builder) positivePartOf(x Value) Value {
 	if b.knownNonNegative(x) {
 		return x
 	}
-	return b.above(x)
+	return b.positivePart(x)
 }
 
 // literal emits algorithm 1 for any node: the mean of x·VJP(s) and |x|·VJP(s) of the copy at the magnitudes
@@ -229,7 +228,7 @@ func (b *Builder) literal(op *Op, n onnx.Node, s Value) []Value {
 	return back
 }
 
-// other has algorithm 1.
+// other applies algorithm 1.
 func (a AbsLRP) other(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value { return b.literal(op, n, s) })
+	return a.propagate(b, n, r[0], n.Output[0], func(s Value) []Value { return b.literal(op, n, s) })
 }

@@ -2,19 +2,19 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// rectified passes what arrives where the input is positive: elsewhere a Relu makes nothing, and where it
-// isn't 0 equation 12 divides by what it multiplies with.
+// rectified passes relevance where the input is positive: elsewhere a Relu's output is 0, and where it isn't,
+// numerator and denominator of equation 12 cancel.
 func (a AbsLRP) rectified(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	return a.hand(b, n, op.VJP(b, n, r))
+	return a.finish(b, n, op.VJP(b, n, r))
 }
 
-// activated has algorithm 1. In the code of December 2024 a Dropout between an activation and a linear layer
-// is a module, y = x, whose rule deletes what arrives at negative values; no ONNX file has it. The code of
-// January takes the magnitude of h(x) for |h|(|x|).
+// activated applies algorithm 1. In the code of December 2024 a Dropout between an activation and a linear
+// layer is a module, y = x, whose rule deletes relevance at negative values; ONNX files don't contain it. The
+// code of January uses the magnitude of h(x) for |h|(|x|).
 func (a AbsLRP) activated(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	h := n.Output[0]
 	if a.Variant == AbsLRPJanuary {
-		return a.spread(b, n, r[0], h, func(s Value) []Value {
+		return a.propagate(b, n, r[0], h, func(s Value) []Value {
 			v := op.VJP(b, n, []Value{b.Mul(s, b.Greater(h, b.Scalar(0)))})
 			return []Value{b.Mul(n.Input[0], v[0])}
 		})
@@ -25,8 +25,8 @@ func (a AbsLRP) activated(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return a.other(b, op, n, r)
 }
 
-// feedsLinear reports whether a linear layer reads v, moved perhaps.
-func (b *Builder) feedsLinear(v Value) bool { return remember(&b.linear, v, b.findLinear) }
+// feedsLinear reports whether a linear layer reads v, possibly moved.
+func (b *Builder) feedsLinear(v Value) bool { return memoise(&b.linear, v, b.findLinear) }
 
 func (b *Builder) findLinear(v Value) bool {
 	for _, k := range b.readers(v) {
@@ -44,14 +44,14 @@ func (b *Builder) findLinear(v Value) bool {
 	return false
 }
 
-// maxPool has algorithm 1, or that without the division; see [MaxPoolRule].
+// maxPool applies algorithm 1, with or without the division; see [MaxPoolRule].
 func (a AbsLRP) maxPool(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	h := n.Output[0]
 	if a.MaxPool == MaxPoolMultiply ||
 		a.MaxPool == MaxPoolAuto && a.Variant == AbsLRPOfficial && !b.branches() {
 		h = ""
 	}
-	return a.spread(b, n, r[0], h, func(s Value) []Value { return b.literal(op, n, s) })
+	return a.propagate(b, n, r[0], h, func(s Value) []Value { return b.literal(op, n, s) })
 }
 
 // branches reports whether the model adds values that depend on the image.
@@ -74,19 +74,19 @@ func (b *Builder) branches() bool {
 	return false
 }
 
-// ratio takes what is divided by for a constant, as the statistics of normalisations and the denominators of
-// softmax are.
+// ratio treats the divisor as a constant, as the statistics of normalisations and the denominators of
+// softmax.
 func (a AbsLRP) ratio(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if !b.flows[n.Input[0]] {
 		return []Value{"", ""}
 	}
-	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
-		h := b.aboveOrAll(n.Output[0]) // (x/y)⁺ is x's whole share
+	return a.propagate(b, n, r[0], n.Output[0], func(s Value) []Value {
+		h := b.positivePartOf(n.Output[0]) // (x/y)⁺ is the whole share of x
 		return []Value{b.Unbroadcast(b.Mul(h, s), b.Shape(n.Input[0])), ""}
 	})
 }
 
-// rescales matches products with a positive number, which no code has as a module.
+// rescales matches products with a positive number, which aren't modules of any official code.
 func rescales(b *Builder, _ *Op, n onnx.Node) bool {
 	if n.OpType != "Mul" && n.OpType != "Div" {
 		return false
@@ -111,9 +111,9 @@ func (a AbsLRP) pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// move carries relevance with the elements. Picking the class token is a module of the official codes, y = x,
-// which deletes what arrives at negative values. So is putting it beside the patches in the code of January
-// 2024, where they get its relevance too.
+// move moves relevance with the elements. The selection of the class token is a module of the official codes,
+// y = x, which deletes relevance at negative values. In the code of January 2024 so is its concatenation with
+// the patches, which also get its relevance.
 func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if k := b.besideToken(n); a.Variant == AbsLRPJanuary && k >= 0 {
 		mask := b.Greater(n.Input[k], b.Scalar(0))
@@ -124,7 +124,7 @@ func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		})
 	}
 	if a.Variant != AbsLRPPaper && b.picksToken(n) {
-		return a.hand(b, n, op.VJP(b, n, []Value{a.keep(b, n, n.Output[0], r[0])}))
+		return a.finish(b, n, op.VJP(b, n, []Value{a.keepPositive(b, n, n.Output[0], r[0])}))
 	}
 	for _, v := range n.Input {
 		b.follows(v, n)
@@ -132,13 +132,13 @@ func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return op.VJP(b, n, r)
 }
 
-// picksToken reports whether a node takes one token out of the many of each image.
+// picksToken reports whether a node selects one of the tokens of each image.
 func (b *Builder) picksToken(n onnx.Node) bool {
 	if n.OpType != "Gather" && n.OpType != "Slice" {
 		return false
 	}
 	in, out := b.Shape(n.Input[0]), b.Shape(n.Output[0])
-	r, ok := b.rowOf(n.Input[0])
+	r, ok := b.batchAxisOf(n.Input[0])
 	if len(in) != 3 || !ok {
 		return false
 	}
@@ -151,8 +151,8 @@ func (b *Builder) picksToken(n onnx.Node) bool {
 		out[len(out)-1] == in[2]
 }
 
-// besideToken returns which operand of a node are the tokens of each image that it puts constant ones beside,
-// −1 if none.
+// besideToken returns the index of the operand with the tokens of each image to which a node adds constant
+// tokens, −1 if there is none.
 func (b *Builder) besideToken(n onnx.Node) int {
 	if n.OpType != "Concat" || len(b.Shape(n.Output[0])) != 3 {
 		return -1
@@ -172,8 +172,8 @@ func (b *Builder) besideToken(n onnx.Node) int {
 	return patches
 }
 
-// keep emits what of r arrives where v is positive.
-func (a AbsLRP) keep(b *Builder, n onnx.Node, v, r Value) Value {
+// keepPositive emits r where v is positive, otherwise 0.
+func (a AbsLRP) keepPositive(b *Builder, n onnx.Node, v, r Value) Value {
 	if b.nonNegative(v) {
 		return r
 	}

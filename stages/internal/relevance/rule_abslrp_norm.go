@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// normalised is the rule of h = γ·x̂ + β, x̂ = (x − μ)/σ, whose statistics are taken for constants.
+// normalised is the rule of h = γ·x̂ + β, x̂ = (x − μ)/σ, with constant statistics.
 //
-//   - The paper has two layers, one after the other.
+//   - The paper has two successive layers.
 //   - The code of December 2024 has one, with the statistics of |x| in |h|(|x|).
 //   - That of January has one, with |x − μ| in |h|(|x|).
 func (a AbsLRP) normalised(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
@@ -16,14 +16,14 @@ func (a AbsLRP) normalised(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	mean, factor := b.statistics(n)
 	switch a.Variant {
 	case AbsLRPPaper:
-		return a.shifted(b, n, r[0], b.Mul(b.Sub(x, mean), factor), scale, factor)
+		return a.twoLayers(b, n, r[0], b.Mul(b.Sub(x, mean), factor), scale, factor)
 	case AbsLRPJanuary:
-		return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+		return a.propagate(b, n, r[0], n.Output[0], func(s Value) []Value {
 			like := b.Greater(b.Mul(b.Sub(x, mean), scale), b.Scalar(0))
 			return []Value{b.Mul(b.Mul(b.Mul(x, factor), b.Mul(like, scale)), s)}
 		})
 	}
-	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+	return a.propagate(b, n, r[0], n.Output[0], func(s Value) []Value {
 		size := b.Unary("Abs", x)
 		c := b.Copy(n, map[int]Value{0: size})
 		if op.Prepare != nil {
@@ -36,13 +36,13 @@ func (a AbsLRP) normalised(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	})
 }
 
-// shifted has the rule of two layers: x̂ = (x − μ)·factor, then h = γ·x̂ + β.
-func (a AbsLRP) shifted(b *Builder, n onnx.Node, r, normal, scale, factor Value) []Value {
-	inner := a.spread(b, n, r, n.Output[0], func(s Value) []Value {
-		return []Value{b.Mul(b.above(b.Mul(normal, scale)), s)}
+// twoLayers is the rule of two layers: x̂ = (x − μ)·factor, then h = γ·x̂ + β.
+func (a AbsLRP) twoLayers(b *Builder, n onnx.Node, r, normal, scale, factor Value) []Value {
+	inner := a.propagate(b, n, r, n.Output[0], func(s Value) []Value {
+		return []Value{b.Mul(b.positivePart(b.Mul(normal, scale)), s)}
 	})
 	over := func(s Value) []Value {
-		return []Value{b.Mul(b.Mul(b.aboveOrAll(n.Input[0]), factor), s)}
+		return []Value{b.Mul(b.Mul(b.positivePartOf(n.Input[0]), factor), s)}
 	}
 	divided := func(r Value) Value {
 		return b.Div(r, b.Add(b.Unary("Abs", normal), b.Scalar(tiny)))
@@ -54,7 +54,7 @@ func (a AbsLRP) shifted(b *Builder, n onnx.Node, r, normal, scale, factor Value)
 	return over(divided(inner[0]))
 }
 
-// batchNormalised has equation 12 as one layer in the code of December 2024, and as two, like
+// batchNormalised applies equation 12 to a single layer in the code of December 2024, and to two, like
 // [AbsLRP.normalised], in the paper and the code of January.
 func (a AbsLRP) batchNormalised(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if a.Variant == AbsLRPOfficial {
@@ -67,14 +67,13 @@ func (a AbsLRP) batchNormalised(b *Builder, op *Op, n onnx.Node, r []Value) []Va
 	deviation := b.Unary("Sqrt", b.Add(n.Input[4], b.Scalar(n.Float("epsilon", 1e-5))))
 	factor := b.channels(b.Div(b.Scalar(1), deviation), rank)
 	normal := b.Mul(b.Sub(n.Input[0], b.channels(n.Input[3], rank)), factor)
-	return a.shifted(b, n, r[0], normal, b.channels(n.Input[1], rank), factor)
+	return a.twoLayers(b, n, r[0], normal, b.channels(n.Input[1], rank), factor)
 }
 
-// softmax is the rule of h = eˣ/Z with Z for a constant: algorithm 1. The code of January takes h for
-// |h|(|x|).
+// softmax is the rule of h = eˣ/Z with constant Z: algorithm 1. The code of January uses h for |h|(|x|).
 func (a AbsLRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	x, h := n.Input[0], n.Output[0]
-	return a.spread(b, n, r[0], h, func(s Value) []Value {
+	return a.propagate(b, n, r[0], h, func(s Value) []Value {
 		own := b.Mul(x, b.Mul(h, s))
 		if a.Variant == AbsLRPJanuary {
 			return []Value{own}
@@ -85,7 +84,8 @@ func (a AbsLRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	})
 }
 
-// scaleOf returns γ of a LayerNormalization or InstanceNormalization as what broadcasts with its input.
+// scaleOf returns γ of a LayerNormalization or InstanceNormalization in a shape that broadcasts with its
+// input.
 func (b *Builder) scaleOf(n onnx.Node) Value {
 	if n.OpType == "InstanceNormalization" {
 		return b.channels(n.Input[1], len(b.Shape(n.Input[0])))
@@ -93,7 +93,7 @@ func (b *Builder) scaleOf(n onnx.Node) Value {
 	return n.Input[1]
 }
 
-// statistics returns μ and 1/σ of a LayerNormalization or InstanceNormalization that has been prepared.
+// statistics returns μ and 1/σ of a prepared LayerNormalization or InstanceNormalization.
 func (b *Builder) statistics(n onnx.Node) (mean, factor Value) {
 	if n.OpType == "LayerNormalization" {
 		return n.Output[1], n.Output[2]

@@ -6,12 +6,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// tiny is the ε of equation 12 and of all sums that are divided by.
+// tiny is the ε of equation 12 and of all divisors that are sums.
 const tiny = 1e-9
 
-// spread carries what arrives at a node's output, r, to its inputs. The function share, linear in its
-// argument, says what they get of r divided by the magnitude of h, or of r itself if h is "".
-func (a AbsLRP) spread(b *Builder, n onnx.Node, r, h Value, share func(s Value) []Value) []Value {
+// propagate propagates relevance r from a node's output to its inputs. The function share, linear in its
+// argument, returns the inputs' relevance given r divided by the magnitude of h, or r itself if h is "".
+func (a AbsLRP) propagate(b *Builder, n onnx.Node, r, h Value, share func(s Value) []Value) []Value {
 	divided := func(r Value) Value {
 		if h == "" {
 			return r
@@ -25,19 +25,19 @@ func (a AbsLRP) spread(b *Builder, n onnx.Node, r, h Value, share func(s Value) 
 	if a.Variant == AbsLRPJanuary {
 		return a.conserve(b, n, n.Input, n.Output[0], r, func(r Value) []Value { return share(divided(r)) })
 	}
-	if a.Variant == AbsLRPPaper && b.since[n.Output[0]] >= 4 && b.isCut(n) && !a.everywhere {
-		// All there is goes through here, so that a factor changes the map's scale alone. Without it
-		// relevance would leave float32 in deep models.
-		r = b.toOne(n, n.Output[0], r)
-		b.since[n.Output[0]] = 0
+	if a.Variant == AbsLRPPaper && b.sinceScaled[n.Output[0]] >= 4 && b.isCut(n) && !a.everywhere {
+		// All relevance passes this value, so that a factor only changes the scale of the map. Without it
+		// relevance of deep models would leave the range of float32.
+		r = b.normalise(n, n.Output[0], r)
+		b.sinceScaled[n.Output[0]] = 0
 	}
-	return a.hand(b, n, share(divided(r)))
+	return a.finish(b, n, share(divided(r)))
 }
 
-// hand finishes what a module gives to its inputs: the code of December 2024 scales each to the sum of
-// magnitudes 1. That is done where it makes a difference, which is where relevance of another way is added
-// later on, and in long chains now and then, to stay in float32's range.
-func (a AbsLRP) hand(b *Builder, n onnx.Node, back []Value) []Value {
+// finish scales the relevance that a module passes to its inputs: in the code of December 2024, each to a sum
+// of magnitudes of 1. It does so only where it affects the result, before relevance from elsewhere is added,
+// and occasionally in long chains to stay in the range of float32.
+func (a AbsLRP) finish(b *Builder, n onnx.Node, back []Value) []Value {
 	const long = 8
 	for i, r := range back {
 		if r == "" || !b.flows[n.Input[i]] {
@@ -45,55 +45,54 @@ func (a AbsLRP) hand(b *Builder, n onnx.Node, back []Value) []Value {
 		}
 		v := n.Input[i]
 		b.follows(v, n)
-		if a.Variant == AbsLRPOfficial && (b.meets(v) || b.since[v] >= long || a.everywhere) {
-			back[i] = b.toOne(n, v, r)
-			b.since[v] = 0
+		if a.Variant == AbsLRPOfficial && (b.meets(v) || b.sinceScaled[v] >= long || a.everywhere) {
+			back[i] = b.normalise(n, v, r)
+			b.sinceScaled[v] = 0
 		}
 	}
 	return back
 }
 
-// follows notes that relevance at v has passed node n.
+// follows records that relevance at v has passed node n.
 func (b *Builder) follows(v Value, n onnx.Node) {
-	if b.since == nil {
-		b.since = map[Value]int{}
+	if b.sinceScaled == nil {
+		b.sinceScaled = map[Value]int{}
 	}
 	for _, out := range n.Output {
-		b.since[v] = max(b.since[v], b.since[out]+1)
+		b.sinceScaled[v] = max(b.sinceScaled[v], b.sinceScaled[out]+1)
 	}
 }
 
-// toOne emits r, relevance at v, divided by its sum of magnitudes in each image.
-func (b *Builder) toOne(n onnx.Node, v, r Value) Value {
-	at, ok := b.rowOf(v)
+// normalise emits r, the relevance at v, divided by its sum of magnitudes per image.
+func (b *Builder) normalise(n onnx.Node, v, r Value) Value {
+	at, ok := b.batchAxisOf(v)
 	if !ok {
-		b.Fail(n, "it can't be told where in %q the images of a batch are, which absLRP scales one by one", v)
+		b.Fail(n, "the batch axis of %q is unknown, and absLRP scales each image", v)
 		return r
 	}
-	sum := b.Add(b.perImage(b.Unary("Abs", r), at), b.Scalar(tiny))
-	return b.eachImage(r, b.Div(b.Scalar(1), sum), at)
+	sum := b.Add(b.sumPerImage(b.Unary("Abs", r), at), b.Scalar(tiny))
+	return b.scalePerImage(r, b.Div(b.Scalar(1), sum), at)
 }
 
-// conserve is the rule of January 2024: what is positive of r goes to the inputs as share says, scaled so
-// that they get as much as there was, and what is negative the same way. Several inputs get parts of that in
-// the ratio of their sums.
+// conserve is the rule of January 2024: positive and negative relevance are propagated separately by share,
+// and scaled to preserve their sums. Several inputs divide a sum in the ratio of theirs.
 func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Value,
 	share func(s Value) []Value) []Value {
-	at := func(v Value) (row, bool) {
+	at := func(v Value) (batchAxis, bool) {
 		if b.flows[v] {
-			return b.rowOf(v)
+			return b.batchAxisOf(v)
 		}
-		return b.rowOf(output) // a constant's share comes in the form of the output
+		return b.batchAxisOf(output) // a constant's share has the shape of the output
 	}
 	out := make([]Value, len(inputs))
-	for _, half := range []Value{b.above(r), b.below(r)} {
+	for _, half := range []Value{b.positivePart(r), b.negativePart(r)} {
 		where, ok := at(output)
 		if !ok {
-			b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps",
+			b.Fail(n, "the batch axis of %q is unknown, and absLRP conserves the sum of each image",
 				output)
 			return out
 		}
-		arrives := b.perImage(b.Unary("Abs", half), where)
+		incoming := b.sumPerImage(b.Unary("Abs", half), where)
 		back := share(half)
 		var sums, ways []Value
 		var all Value
@@ -104,13 +103,13 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 			}
 			where, ok := at(inputs[i])
 			if !ok {
-				b.Fail(n, "it can't be told where in %q the images of a batch are, whose sums absLRP keeps",
+				b.Fail(n, "the batch axis of %q is unknown, and absLRP conserves the sum of each image",
 					inputs[i])
 				return out
 			}
-			sums[i] = b.perImage(v, where)
-			ways[i] = b.eachImage(v,
-				b.Div(arrives, b.Add(b.perImage(b.Unary("Abs", v), where), b.Scalar(tiny))), where)
+			sums[i] = b.sumPerImage(v, where)
+			ways[i] = b.scalePerImage(v,
+				b.Div(incoming, b.Add(b.sumPerImage(b.Unary("Abs", v), where), b.Scalar(tiny))), where)
 			all = b.plus(all, sums[i])
 		}
 		several := len(slices.DeleteFunc(slices.Clone(sums), func(v Value) bool { return v == "" })) > 1
@@ -120,7 +119,7 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 			}
 			if several {
 				where, _ := at(inputs[i])
-				v = b.eachImage(v, b.Div(sums[i], b.Add(all, b.Scalar(tiny))), where)
+				v = b.scalePerImage(v, b.Div(sums[i], b.Add(all, b.Scalar(tiny))), where)
 			}
 			out[i] = b.plus(out[i], v)
 		}
@@ -128,14 +127,14 @@ func (a AbsLRP) conserve(b *Builder, n onnx.Node, inputs []Value, output, r Valu
 	return out
 }
 
-// meets reports whether relevance at v is added to other relevance before a module scales it again, or is
-// what was asked for.
+// meets reports whether relevance at v is added to other relevance before a module scales it again, or v is
+// one of wrt.
 func (b *Builder) meets(v Value) bool {
 	for {
-		if slices.Contains(b.ends, v) || len(b.readers(v)) != 1 {
+		if slices.Contains(b.wrt, v) || len(b.readers(v)) != 1 {
 			return true
 		}
-		n, _, ok := b.maker(v)
+		n, _, ok := b.producer(v)
 		if !ok {
 			return true
 		}
@@ -154,7 +153,7 @@ func (b *Builder) meets(v Value) bool {
 	}
 }
 
-// readers returns the positions in the model of the nodes that read v and that relevance may come from.
+// readers returns the indices of the model's nodes that read v and may pass relevance to it.
 func (b *Builder) readers(v Value) []int {
 	b.findReaders()
 	return b.reads[v]
@@ -182,27 +181,27 @@ func (b *Builder) findReaders() {
 			}
 		}
 	}
-	last := func(v Value) int { // readers were found from the last on
+	last := func(v Value) int { // readers are in reverse order
 		if r := b.reads[v]; len(r) > 0 {
 			return r[0]
 		}
 		return -1
 	}
 	reach := -1
-	for _, v := range b.ends {
+	for _, v := range b.wrt {
 		reach = max(reach, last(v))
 	}
 	for _, n := range b.model {
-		b.before = append(b.before, reach)
+		b.lastReader = append(b.lastReader, reach)
 		for _, v := range n.Output {
 			reach = max(reach, last(v))
 		}
 	}
 }
 
-// isCut reports whether all relevance passes the output of n: nothing made before is read after.
+// isCut reports whether all relevance passes the output of n: no value produced before it is read after it.
 func (b *Builder) isCut(n onnx.Node) bool {
 	b.findReaders()
 	k, ok := b.position(n.Output[0])
-	return ok && len(n.Output) == 1 && b.before[k] <= k
+	return ok && len(n.Output) == 1 && b.lastReader[k] <= k
 }

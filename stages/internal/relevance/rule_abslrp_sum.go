@@ -6,18 +6,18 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// sum has equation 12 for each summand; what constants take is dropped.
+// sum applies equation 12 to each summand; the share of constants is dropped.
 //
-// In the code of December 2024 the shortcut of a residual block that is the block's input s itself isn't cut
-// off the other summand m(s): s gets the total derivative, s·d((m(s) + s) + (|m(s)| + |s|))/ds/2. On the way
+// In the code of December 2024 the identity shortcut s of a residual block isn't detached from the other
+// summand m(s): s gets the total derivative, s·d((m(s) + s) + (|m(s)| + |s|))/ds/2. In the backward pass
 // through m the statistics of normalisations and the denominators of softmax are constants.
 func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	return a.spread(b, n, r[0], n.Output[0], func(s Value) []Value {
+	return a.propagate(b, n, r[0], n.Output[0], func(s Value) []Value {
 		back := op.VJP(b, n, []Value{s})
 		for i, x := range n.Input {
-			part := b.aboveOrAll(x)
+			part := b.positivePartOf(x)
 			if n.OpType == "Sub" && i == 1 {
-				part = b.below(x) // what it adds is −x
+				part = b.negativePart(x) // its contribution is −x
 			}
 			switch {
 			case b.flows[x]:
@@ -33,7 +33,7 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		}
 		if shortcut, way := b.shortcut(n); shortcut >= 0 {
 			x, m := n.Input[shortcut], n.Input[way]
-			through := b.Pull(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))},
+			through := b.Propagate(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))},
 				[]Value{x}, detached())[x]
 			if through != "" {
 				back[shortcut] = b.Add(back[shortcut], b.scaled(b.Mul(x, through), 0.5))
@@ -43,7 +43,8 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	})
 }
 
-// shortcut returns which summand of an Add the other one is made of, and that one; −1 if neither is.
+// shortcut returns the index of the summand of an Add on which the other one depends, and the index of the
+// other one; −1 if there is none.
 func (b *Builder) shortcut(n onnx.Node) (shortcut, way int) {
 	if n.OpType != "Add" || n.Input[0] == n.Input[1] {
 		return -1, -1
@@ -58,8 +59,8 @@ func (b *Builder) shortcut(n onnx.Node) (shortcut, way int) {
 	return -1, -1
 }
 
-// detached is the policy of derivatives for which the statistics of normalisations and the denominators of
-// softmax are constants.
+// detached is the policy of derivatives with constant statistics of normalisations and constant denominators
+// of softmax.
 func detached() Policy {
 	return Policy{Name: "detached", Cases: []Case{
 		{Type("LayerNormalization", "InstanceNormalization"),
@@ -73,8 +74,8 @@ func detached() Policy {
 	}}
 }
 
-// product has equation 12 for each factor, the other one as its weights. One factor may be switched off by an
-// ablation.
+// product applies equation 12 to each factor, with the other one as its weights. An ablation may disable a
+// factor.
 func (a AbsLRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if len(n.Input) != 2 {
 		return a.other(b, op, n, r)
@@ -84,28 +85,28 @@ func (a AbsLRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	if both {
 		weights = b.attention(n)
 	}
-	arrives := r[0]
-	if weights >= 0 && a.Variant == AbsLRPJanuary { // the heads become one, y = x
-		arrives = a.keep(b, n, n.Output[0], arrives)
+	incoming := r[0]
+	if weights >= 0 && a.Variant == AbsLRPJanuary { // the heads are joined, y = x
+		incoming = a.keepPositive(b, n, n.Output[0], incoming)
 	}
-	back := a.spread(b, n, arrives, n.Output[0], func(s Value) []Value { return a.shares(b, op, n, s) })
+	back := a.propagate(b, n, incoming, n.Output[0], func(s Value) []Value { return a.shares(b, op, n, s) })
 	switch {
 	case weights >= 0 && a.Ablation == AblationValues:
 		back[weights] = ""
 	case weights >= 0 && a.Ablation == AblationQueriesKeys:
 		back[1-weights] = ""
 	}
-	if both && a.Variant == AbsLRPJanuary { // queries, keys and values become heads, y = x
+	if both && a.Variant == AbsLRPJanuary { // queries, keys and values are split into heads, y = x
 		for i, v := range back {
 			if i != weights && v != "" {
-				back[i] = a.keep(b, n, n.Input[i], v)
+				back[i] = a.keepPositive(b, n, n.Input[i], v)
 			}
 		}
 	}
 	return back
 }
 
-// attention returns which factor of a product a softmax makes, −1 if neither or both are.
+// attention returns the index of the factor that is computed by a softmax, −1 if neither or both are.
 func (b *Builder) attention(n onnx.Node) int {
 	first, second := b.fromSoftmax(n.Input[0]), b.fromSoftmax(n.Input[1])
 	switch {
@@ -117,10 +118,10 @@ func (b *Builder) attention(n onnx.Node) int {
 	return 1
 }
 
-// fromSoftmax reports whether v is what a softmax makes, moved or rescaled perhaps.
+// fromSoftmax reports whether v is the output of a softmax, possibly moved or rescaled.
 func (b *Builder) fromSoftmax(v Value) bool {
 	for {
-		n, _, ok := b.maker(v)
+		n, _, ok := b.producer(v)
 		if !ok {
 			return false
 		}
@@ -135,16 +136,16 @@ func (b *Builder) fromSoftmax(v Value) bool {
 	}
 }
 
-// makesHeads reports whether a linear layer makes queries, keys and values of tokens, a third of its outputs
-// each.
+// makesHeads reports whether a linear layer computes queries, keys and values of tokens, a third of its
+// outputs each.
 func (b *Builder) makesHeads(n onnx.Node) bool {
 	in, out := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 	return out[len(out)-1] == 3*in[len(in)-1] && b.reachesAttention(n.Output[0])
 }
 
-// reachesAttention reports whether v is multiplied by what a softmax makes, moved or rescaled perhaps.
+// reachesAttention reports whether v, possibly moved or rescaled, is multiplied by the output of a softmax.
 func (b *Builder) reachesAttention(v Value) bool {
-	return remember(&b.attended, v, b.findAttention)
+	return memoise(&b.attended, v, b.findAttention)
 }
 
 func (b *Builder) findAttention(v Value) bool {
@@ -158,7 +159,7 @@ func (b *Builder) findAttention(v Value) bool {
 	})
 }
 
-// HasAttention reports whether a model multiplies values by what a softmax makes.
+// HasAttention reports whether a model multiplies values by the output of a softmax.
 func HasAttention(g *onnx.Graph) bool {
 	b := newBuilder(g)
 	for _, n := range g.Proto.Graph.Node {
@@ -172,8 +173,8 @@ func HasAttention(g *onnx.Graph) bool {
 	})
 }
 
-// PatchEmbedding returns the value that a Conv makes of the image's patches, "" where the first Conv reads
-// anything but windows side by side.
+// PatchEmbedding returns the output of the Conv that embeds patches, or "" if the first Conv has overlapping
+// windows.
 func PatchEmbedding(g *onnx.Graph) Value {
 	i := slices.IndexFunc(g.Proto.Graph.Node, func(n *onnxNode) bool { return n.OpType == "Conv" })
 	if i < 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Box is the zᴮ-rule for a first layer, whose data lie between bounds l ≤ x ≤ h: Rᵢ = Σⱼ (xᵢwᵢⱼ − lᵢwᵢⱼ⁺ −
-// hᵢwᵢⱼ⁻)/Σ(…)·Rⱼ. Montavon et al. 2017, equation 17. low and high are bounds of the model's input, of a
-// shape that broadcasts to it; what lies between the input and the layer moves them along.
+// Box is the zᴮ-rule for a first layer with bounded data l ≤ x ≤ h: Rᵢ = Σⱼ (xᵢwᵢⱼ − lᵢwᵢⱼ⁺ −
+// hᵢwᵢⱼ⁻)/Σ(…)·Rⱼ. Montavon et al. 2017, equation 17. low and high are the bounds of the model's input, in a
+// shape that broadcasts to it; nodes between the input and the layer transform them.
 func Box(low, high []float32, shape []int, stabiliser float32) LayerRule {
 	name := fmt.Sprintf("box(%v, %v, %v, %g)", low, high, shape, stabiliser)
 	return boxed(name, stabiliser, func(b *Builder, image Value) (Value, Value) {
@@ -17,8 +17,8 @@ func Box(low, high []float32, shape []int, stabiliser float32) LayerRule {
 	})
 }
 
-// ImageBox is the zᴮ-rule whose bounds are the least and the largest element of each image, as the code of
-// RAP has it.
+// ImageBox is the zᴮ-rule bounded by the smallest and the largest element of each image, as in the code of
+// RAP.
 func ImageBox(stabiliser float32) LayerRule {
 	return boxed(fmt.Sprintf("image-box(%g)", stabiliser), stabiliser,
 		func(b *Builder, image Value) (Value, Value) {
@@ -43,11 +43,11 @@ func boxed(name string, stabiliser float32,
 		low, high, ok := b.moved(l.x(), image, low, high)
 		if !ok {
 			b.Fail(l.n,
-				"bounds of the pixels say nothing of its data; rules of first layers that fit are flat and "+
-					"w-square")
+				"the zᴮ-rule needs bounds of its data, which don't follow from those of the pixels; use the "+
+					"rule flat or w-square for first layers instead")
 			return ""
 		}
-		wp, wn := b.above(l.w()), b.below(l.w())
+		wp, wn := b.positivePart(l.w()), b.negativePart(l.w())
 		z := l.with(b, l.x(), l.w(), "").Output[0]
 		z = b.Sub(z, l.with(b, low, wp, "").Output[0])
 		z = b.Sub(z, l.with(b, high, wn, "").Output[0])
@@ -57,13 +57,13 @@ func boxed(name string, stabiliser float32,
 	}}
 }
 
-// moved emits the bounds of v, given those of the image that v is made of by moving elements and by
-// constants; false if it isn't.
+// moved emits the bounds of v, given those of the image, if v is computed from it by moves and arithmetic
+// with constants; otherwise it returns false.
 func (b *Builder) moved(v, image, low, high Value) (Value, Value, bool) {
 	if v == image {
 		return low, high, true
 	}
-	n, output, ok := b.maker(v)
+	n, output, ok := b.producer(v)
 	if !ok {
 		return "", "", false
 	}

@@ -2,9 +2,9 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Deconvolution is the policy of the deconvolutional net: a rectifier keeps what is positive of what arrives,
-// whatever went forward. Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV
-// 2014, section 2.1.
+// Deconvolution is the policy of the deconvolutional net: a rectifier passes positive relevance, independent
+// of the forward pass. Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014,
+// section 2.1.
 func Deconvolution() Policy {
 	return Policy{Name: "deconvolution", Cases: []Case{{rectifier, deconvolution}}}
 }

@@ -2,9 +2,8 @@ package relevance
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Guided is the policy of guided backpropagation: at a rectifier only what is positive of the gradient goes
-// on. Springenberg et al., "Striving for Simplicity: The All Convolutional Net", ICLR 2015 workshop, section
-// 3.4.
+// Guided is the policy of guided backpropagation: rectifiers pass only positive gradients. Springenberg et
+// al., "Striving for Simplicity: The All Convolutional Net", ICLR 2015 workshop, section 3.4.
 func Guided() Policy {
 	return Policy{Name: "guided", Cases: []Case{{rectifier, guided}}}
 }
@@ -13,7 +12,7 @@ func guided(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return positive(b, op.VJP(b, n, r))
 }
 
-// rectifier matches operators that cut off what is negative and keep the rest, up to a bound perhaps.
+// rectifier matches operators that set negative values to 0 and keep others, up to an optional bound.
 func rectifier(b *Builder, _ *Op, n onnx.Node) bool {
 	switch n.OpType {
 	case "Relu":
@@ -25,7 +24,7 @@ func rectifier(b *Builder, _ *Op, n onnx.Node) bool {
 	return false
 }
 
-// Rectifiers counts the nodes of a graph whose gradients the guided rules change.
+// Rectifiers returns the number of nodes to which the guided rules apply.
 func Rectifiers(g *onnx.Graph) int {
 	b, count := newBuilder(g), 0
 	for _, n := range g.Proto.Graph.Node {

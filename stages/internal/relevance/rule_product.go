@@ -12,7 +12,7 @@ func (p LRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		gate = b.gate(n)
 	}
 	var back []Value
-	if n.OpType == "Mul" { // element by element: all that arrives is either factor's
+	if n.OpType == "Mul" { // element-wise: each factor may get all relevance
 		back = []Value{b.Unbroadcast(r[0], b.Shape(n.Input[0])), b.Unbroadcast(r[0], b.Shape(n.Input[1]))}
 	} else {
 		back = p.share(b, op, n, r)
@@ -27,8 +27,8 @@ func (p LRP) product(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// softmax passes nothing on where gates are constants; otherwise what the derivative does, times the input:
-// Rᵢ = xᵢ(Rᵢ − yᵢΣR).
+// softmax stops relevance if gates are constants; otherwise it is the derivative times the input: Rᵢ = xᵢ(Rᵢ
+// − yᵢΣR).
 func (p LRP) softmax(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	if p.Gates == GatesConstant {
 		return []Value{""}

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// normalised takes LayerNormalization for what it is made of: with c = x − μ, the variance v = Σc²/N and r =
-// 1/√(v+ε), y = γ·c·r + β. So for g = γ·m, of multipliers m,
+// normalised treats LayerNormalization as a composition: with c = x − μ, the variance v = Σc²/N and r =
+// 1/√(v+ε), y = γ·c·r + β. So for g = γ·m, with multipliers m,
 //
 //	Δv = 2/N·Σ c̄Δc
 //	Δr/Δv = −(r·r_ref)²/(r + r_ref)
@@ -41,13 +41,13 @@ func (x rescaling) normalised(b *Builder, op *Op, n onnx.Node, m []Value) []Valu
 	return []Value{b.Sub(of, b.Mul(b.Sum(of, axes, true), per))}
 }
 
-// softmax takes it for what it is made of, y = exp(x − L) and L = log s, s = Σ exp x, each a function of
-// elements or a sum:
+// softmax treats it as a composition, y = exp(x − L) with L = log s and s = Σ exp x, of element-wise
+// functions and a sum:
 //
 //	ρ = Δy/(Δx − ΔL)
 //	m_x = m·ρ − Δexp(x)/Δx·ΔL/Δs·Σ m·ρ.
 //
-// For s the exponents of input and reference are shifted alike, to keep them small.
+// The exponents of input and reference in s are shifted equally, to avoid overflow.
 func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	v := n.Input[0]
 	shape := b.Shape(v)
@@ -58,8 +58,8 @@ func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	}
 	exp := func(v, shift Value) Value { return b.Unary("Exp", b.Sub(v, shift)) }
 	most, mostThere := greatest(v), greatest(x.of(v))
-	// L is by how much the largest element is above its logarithmic share. ONNX Runtime's Log gives the same
-	// number other bits in another place of memory, its LogSoftmax doesn't.
+	// L is the largest element minus its LogSoftmax. ONNX Runtime's Log isn't deterministic, as it depends on
+	// memory alignment; its LogSoftmax is.
 	log := func(v, top Value) Value {
 		shares := b.Emit("LogSoftmax", b.Shape(v), []Value{v}, onnx.Attr{Name: "axis", Value: axes[0]})
 		return b.Sub(top, greatest(shares))
@@ -67,19 +67,19 @@ func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	rise := b.Sub(log(v, most), log(x.of(v), mostThere)) // ΔL
 	y := n.Output[0]
 	away := b.Sub(x.difference(b, v), rise)
-	rho := b.Mul(m[0], b.quotientOr(x.difference(b, y), away, y, b.Scalar(least)))
+	rho := b.Mul(m[0], b.quotientOr(x.difference(b, y), away, y, b.Scalar(minDifference)))
 
 	shift := b.Emit("Max", kept(shape, axes), []Value{most, mostThere})
 	e, f := exp(v, shift), exp(x.of(v), shift)
 	s, t := b.Sum(e, axes, true), b.Sum(f, axes, true)
-	// Where s hardly differs, 1/s in the middle of both is the better quotient.
+	// If s hardly differs, 1/s at the midpoint is more accurate.
 	both := b.Add(s, t)
 	per := b.quotientOr(rise, b.Sub(s, t), b.Div(b.Scalar(2), both), b.Mul(both, b.Scalar(1e-3)))
 	share := b.Mul(x.over(b, b.Sub(e, f), v, e), per)
 	return []Value{b.Sub(rho, b.Mul(share, b.Sum(rho, axes, true)))}
 }
 
-// softmaxOfficial is Δy/Δx minus the mean of the line.
+// softmaxOfficial is Δy/Δx minus the mean along the axis.
 func (x rescaling) softmaxOfficial(b *Builder, op *Op, n onnx.Node, m []Value) []Value {
 	v := n.Input[0]
 	shape := b.Shape(v)

@@ -6,19 +6,19 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TIBAV is the policy by which relevance flows back to a transformer's attention, after Chefer, Gur and Wolf,
-// "Transformer Interpretability Beyond Attention Visualization", CVPR 2021, section 3.1, with what their code
-// adds. a ⊘ b is a/(b + 10⁻⁹), 0 where b is.
+// TIBAV is the policy that propagates relevance to a transformer's attention, after Chefer, Gur and Wolf,
+// "Transformer Interpretability Beyond Attention Visualization", CVPR 2021, section 3.1, and their code. a ⊘
+// b is a/(b + 10⁻⁹), and 0 if b is 0.
 //
 //   - linear maps: Rᵢ = Σⱼ (xᵢ⁺wᵢⱼ⁺ + xᵢ⁻wᵢⱼ⁻)·(R ⊘ Z)ⱼ, Zⱼ the sum of these products; no
 //     bias. Averages are such maps.
 //   - products x·y of two values, attention with values and queries with keys: half of
 //     x·∂(xy)/∂x·(R ⊘ xy) for each.
-//   - sums a + b: a·(R ⊘ (a+b)), then scaled for a to carry the share |Σa|/(|Σa| + |Σb|) of ΣR,
-//     with the sums over an image. An embedding of positions takes its share, a bias none.
-//   - activations, Softmax, LayerNormalization, and what scales or shifts by constants,
-//     pass relevance on; what picks elements has its derivative;
-//   - layers that read the image have the zᴮ-rule, between its least and largest value.
+//   - sums a + b: a·(R ⊘ (a+b)), scaled so that a gets the share |Σa|/(|Σa| + |Σb|) of ΣR,
+//     with the sums over an image. A position embedding gets its share, a bias none.
+//   - activations, Softmax, LayerNormalization, and scaling or shifting by constants pass
+//     relevance on; selections use the derivative;
+//   - layers that read the image use the zᴮ-rule, between its smallest and largest value.
 func TIBAV() Policy {
 	return Policy{Name: "tibav", Grouped: true, Cases: []Case{
 		{Match: readsImage, Rule: ImageBox(1e-9).rule(LRP{})},
@@ -34,7 +34,7 @@ func TIBAV() Policy {
 	}}
 }
 
-// several matches operators of some kinds where two inputs depend on the image.
+// several matches operators of some kinds with more than one input that depends on the image.
 func several(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 	return func(b *Builder, op *Op, n onnx.Node) bool {
 		count := 0
@@ -47,19 +47,19 @@ func several(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 	}
 }
 
-// embeds matches sums of tokens with constants that say where they are.
+// embeds matches sums of tokens with position embeddings.
 func embeds(b *Builder, _ *Op, n onnx.Node) bool {
 	return n.OpType == "Add" && slices.ContainsFunc(n.Input, func(v Value) bool { return b.embedding(v, n) })
 }
 
-// embedding reports whether v is a constant that differs between the tokens of a node's output, as embeddings
-// of positions do. A bias is the same for all.
+// embedding reports whether v is a constant that differs between the tokens of a node's output, as position
+// embeddings do. A bias is the same for all.
 func (b *Builder) embedding(v Value, n onnx.Node) bool {
 	s, to := b.Shape(v), b.Shape(n.Output[0])
 	return !b.dynamic(v) && len(to) == 3 && to[1] > 1 && len(s) > 1 && slices.Equal(s[len(s)-2:], to[1:])
 }
 
-// mixes matches maps that mix elements with constant weights.
+// mixes matches linear maps with constant weights.
 func mixes(b *Builder, op *Op, n onnx.Node) bool {
 	switch n.OpType {
 	case "BatchNormalization", "Mul":
@@ -82,7 +82,7 @@ func sameShape(b *Builder, op *Op, n onnx.Node) bool {
 	return false
 }
 
-// tibavPass gives all to the one input that depends on the image.
+// tibavPass gives all relevance to the input that depends on the image.
 func tibavPass(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	back := make([]Value, len(n.Input))
 	for i, v := range n.Input {
@@ -97,8 +97,8 @@ func tibavMove(b *Builder, op *Op, n onnx.Node, r []Value) []Value { return op.V
 
 func tibavUnknown(b *Builder, _ *Op, n onnx.Node, _ []Value) []Value {
 	b.Fail(n,
-		"the rules of attribute/tibav are made for blocks of attention and linear layers, and don't know "+
-			"what to do with it; attribute/attention-rollout needs no rules")
+		"attribute/tibav has no rule for it: its rules are for attention blocks and linear layers; "+
+			"attribute/attention-rollout needs no rules")
 	return nil
 }
 
@@ -162,16 +162,16 @@ func tibavProduct(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 
 func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	sum, scale := b.wholly()
-	// Where the graph takes one image, all is of that image; heads may be merged with it.
-	if at, ok := b.rowOf(n.Output[0]); b.g.Shape(b.g.Inputs()[0].Name)[0] > 1 {
+	// If the graph takes one image, a value belongs to that image, even if heads are merged with the batch.
+	if at, ok := b.batchAxisOf(n.Output[0]); b.g.Shape(b.g.Inputs()[0].Name)[0] > 1 {
 		if !ok {
 			b.Fail(n,
-				"where the images are in its values of shape %v can't be told, and its rule sums over an "+
+				"the batch axis of its values of shape %v is unknown, and its rule needs sums per "+
 					"image", b.Shape(n.Output[0]))
 			return nil
 		}
-		sum = func(x Value) Value { return b.perImage(x, at) }
-		scale = func(x, factors Value) Value { return b.eachImage(x, factors, at) }
+		sum = func(x Value) Value { return b.sumPerImage(x, at) }
+		scale = func(x, factors Value) Value { return b.scalePerImage(x, factors, at) }
 	}
 	to := b.Shape(n.Output[0])
 	whole := sum(r[0])
@@ -181,7 +181,7 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	total := ""
 	for i, v := range n.Input {
 		switch {
-		case b.embedding(v, n): // the same for all images, of which each gives it a share
+		case b.embedding(v, n): // shared by all images, each of which gives it relevance
 			back[i] = b.Mul(b.Expand(v, to...), s)
 		case !b.dynamic(v):
 			continue
@@ -210,7 +210,7 @@ func tibavSum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return back
 }
 
-// wholly returns functions that sum up all elements of a value, and multiply each of them by such a number.
+// wholly returns functions that sum all elements of a value, and scale them by one factor.
 func (b *Builder) wholly() (sum func(x Value) Value, scale func(x, factor Value) Value) {
 	sum = func(x Value) Value { return b.rowSums(b.Reshape(x, 1, size(b.Shape(x)))) }
 	scale = func(x, factor Value) Value { return b.Mul(x, b.Reshape(factor)) }

@@ -13,14 +13,13 @@ type window struct {
 	in, out, kernel, stride, dilation, before, after []int
 }
 
-// window reads the geometry of n, whose first input and output are images [B, C, …]; kernel nil means that of
-// the attribute. It panics where the numbers aren't one for each spatial axis, which fails the node that they
-// are of.
+// window returns the geometry of n, whose first input and output are images [B, C, …]; a nil kernel means the
+// attribute's. It panics if an attribute doesn't have one number per spatial axis, which fails the node.
 func (b *Builder) window(n onnx.Node, kernel []int) window {
 	x, y := b.Shape(n.Input[0]), b.Shape(n.Output[0])
 	rank := len(x) - 2
 	if rank < 1 || len(y) < 2 {
-		panic(fmt.Sprintf("windows lead from %v to %v, which have no places", x, y))
+		panic(fmt.Sprintf("windows from shape %v to %v: spatial axes are missing", x, y))
 	}
 	if kernel == nil {
 		kernel = n.Ints("kernel_shape")
@@ -40,13 +39,13 @@ func (b *Builder) window(n onnx.Node, kernel []int) window {
 	pads := n.Ints("pads")
 	if len(w.out) != rank || len(w.kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank ||
 		pads != nil && len(pads) != 2*rank {
-		panic(fmt.Sprintf("windows of %v elements with the strides %v, dilations %v and pads %v lead from "+
-			"%v to %v", w.kernel, w.stride, w.dilation, pads, x, y))
+		panic(fmt.Sprintf("windows of %v with strides %v, dilations %v and pads %v from shape %v to %v",
+			w.kernel, w.stride, w.dilation, pads, x, y))
 	}
 	for i := range rank {
 		switch auto {
 		case "SAME_UPPER", "SAME_LOWER":
-			all := max(0, w.stride[i]*(w.out[i]-1)+w.reach(i)-w.in[i])
+			all := max(0, w.stride[i]*(w.out[i]-1)+w.extent(i)-w.in[i])
 			w.before[i] = all / 2
 			if auto == "SAME_LOWER" {
 				w.before[i] = all - all/2
@@ -61,27 +60,27 @@ func (b *Builder) window(n onnx.Node, kernel []int) window {
 	return w
 }
 
-// reach returns how many input elements a window spans along axis i.
-func (w window) reach(i int) int { return w.dilation[i]*(w.kernel[i]-1) + 1 }
+// extent returns the number of input elements that a window spans along axis i.
+func (w window) extent(i int) int { return w.dilation[i]*(w.kernel[i]-1) + 1 }
 
 // disjoint reports whether no input element is in two windows.
 func (w window) disjoint() bool {
 	for i := range w.kernel {
-		if w.reach(i) > w.stride[i] && w.out[i] > 1 {
+		if w.extent(i) > w.stride[i] && w.out[i] > 1 {
 			return false
 		}
 	}
 	return true
 }
 
-// A phased is the geometry of the stride-1 Conv that is the adjoint of another; see [Builder.spread].
+// A phased is the geometry of the stride-1 Conv that is the adjoint of another; see [Builder.convAdjoint].
 type phased struct {
-	kernel        []int // elements of a phase's kernel
-	first         []int // number of the phase group that the first input element is in
+	kernel        []int // number of elements of a phase's kernel
+	first         []int // index of the phase group of the first input element
 	before, after []int
 }
 
-// phased returns the geometry of w's adjoint, false if that isn't a Conv.
+// phased returns the geometry of w's adjoint, or false if that isn't a Conv.
 func (w window) phased() (p phased, ok bool) {
 	for i, s := range w.stride {
 		if s > 1 && w.dilation[i] > 1 && w.kernel[i] > 1 {

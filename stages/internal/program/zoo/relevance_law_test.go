@@ -37,7 +37,7 @@ func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]flo
 	defer slot.close()
 	rules := relevance.LRP{
 		Conv: relevance.Epsilon(epsilon), Dense: relevance.Epsilon(epsilon), Stabiliser: epsilon, Bias: true,
-		Norm: relevance.NormMerged, Gates: relevance.GatesConstant,
+		Norm: relevance.NormFolded, Gates: relevance.GatesConstant,
 	}
 	g, err := n.Gradient(t.Context(), slot, program.Question{Rules: rules.Policy(), Start: program.StartLogits}, 1)
 	if err != nil {

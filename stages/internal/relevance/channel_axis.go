@@ -8,12 +8,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// MaxOtherTokens is how many tokens may stand before those of the places: class tokens, one of distillation,
+// MaxOtherTokens is the maximum number of tokens before the patches: class tokens, a distillation token,
 // registers.
 const MaxOtherTokens = 8
 
-// TokenGrid returns the side of the square grid that tokens stand for, and how many stand before it without a
-// place. The side is 0 where there is no such grid.
+// TokenGrid returns the side of the square grid of patches among tokens, and the number of tokens before
+// them. The side is 0 if there is no such grid.
 func TokenGrid(tokens int) (side, others int) {
 	side = int(math.Sqrt(float64(tokens)))
 	others = tokens - side*side
@@ -23,26 +23,25 @@ func TokenGrid(tokens int) (side, others int) {
 	return side, others
 }
 
-// ChannelAxis returns which axis of a value holds its channels, as the nearest node says that mixes,
-// normalises or pools them: 1 for the feature maps of most convolutional nets, the last one for tokens, and
-// for windows and feature maps that nets like Swin keep that way. Where no node says it, it is the one that a
-// linear layer acts along, as between the two of a ConvNeXt block; where there is none, feature maps have it
-// first and tokens last.
+// ChannelAxis returns the channel axis of a value, as defined by the nearest node that mixes, normalises or
+// pools channels: 1 for the feature maps of most convolutional nets; the last one for tokens, and for windows
+// and feature maps in nets like Swin. If no node defines it, it is the axis on which a linear layer acts, as
+// between the two of a ConvNeXt block; otherwise it is 1 for feature maps and the last axis for tokens.
 func ChannelAxis(g *onnx.Graph, v Value) int { return newNeighbours(g).channelAxis(v) }
 
-// neighbours knows the nodes that make and read each value of a graph.
+// neighbours holds the producers and readers of each value of a graph.
 type neighbours struct {
-	g       *onnx.Graph
-	makers  map[Value]onnx.Node
-	readers map[Value][]onnx.Node
+	g         *onnx.Graph
+	producers map[Value]onnx.Node
+	readers   map[Value][]onnx.Node
 }
 
 func newNeighbours(g *onnx.Graph) *neighbours {
-	b := &neighbours{g: g, makers: map[Value]onnx.Node{}, readers: map[Value][]onnx.Node{}}
+	b := &neighbours{g: g, producers: map[Value]onnx.Node{}, readers: map[Value][]onnx.Node{}}
 	for _, n := range g.Proto.Graph.Node {
 		node := onnx.Node{NodeProto: n}
 		for _, o := range n.Output {
-			b.makers[o] = node
+			b.producers[o] = node
 		}
 		for _, i := range n.Input {
 			b.readers[i] = append(b.readers[i], node)
@@ -51,10 +50,10 @@ func newNeighbours(g *onnx.Graph) *neighbours {
 	return b
 }
 
-// of returns the nodes that make or read v.
+// of returns the nodes that produce or read v.
 func (b *neighbours) of(v Value) iter.Seq[onnx.Node] {
 	return func(yield func(onnx.Node) bool) {
-		if m, ok := b.makers[v]; ok && !yield(m) {
+		if m, ok := b.producers[v]; ok && !yield(m) {
 			return
 		}
 		for _, n := range b.readers[v] {
@@ -77,22 +76,22 @@ func (b *neighbours) channelAxis(v Value) int {
 	return rank - 1
 }
 
-// A sight is a value near the one that is asked about: axes has, for each axis of it, the one of that value.
+// A sight is a value found in the search from another; axes maps its axes to those of the other.
 type sight struct {
 	value Value
 	axes  []int
 }
 
-// How far [neighbours.nearest] goes: so many values, and so many nodes. A model's layers are asked about one
-// by one, and in a graph of thousands of nodes each may be near all others.
+// Limits of the search of [neighbours.nearest], in values and in nodes. A model's layers are queried one by
+// one, and in a graph of thousands of nodes the search may visit all for each.
 const (
-	mostSights     = 200
-	mostNeighbours = 10 * mostSights
+	maxSights     = 200
+	maxNeighbours = 10 * maxSights
 )
 
-// nearest goes from v in both directions through what leaves the axes apart, and returns what the first node
-// says that knows; -1 if none does. A linear layer behind a Reshape counts only where no node knows: those of
-// MLP-Mixer mix tokens too.
+// nearest searches from v in both directions, through nodes that keep axes separate, and returns the axis
+// defined by the first node that defines one, or -1. A linear layer after a Reshape counts only if no other
+// node does: those of MLP-Mixer also mix tokens.
 func (b *neighbours) nearest(v Value) int {
 	g := b.g
 	start := make([]int, len(g.Shape(v)))
@@ -102,14 +101,14 @@ func (b *neighbours) nearest(v Value) int {
 	queue := []sight{{v, start}}
 	seen := map[Value]bool{v: true}
 	mixed, looked := -1, 0
-	for len(queue) > 0 && len(seen) < mostSights {
+	for len(queue) > 0 && len(seen) < maxSights {
 		at := queue[0]
 		queue = queue[1:]
 		for n := range b.of(at.value) {
-			if looked++; looked > mostNeighbours {
+			if looked++; looked > maxNeighbours {
 				return mixed
 			}
-			if axis := verdict(g, n, at.value); axis >= 0 && axis < len(at.axes) {
+			if axis := definedBy(g, n, at.value); axis >= 0 && axis < len(at.axes) {
 				return at.axes[axis]
 			}
 			if mixed < 0 && b.linear(n, at.value) {
@@ -126,9 +125,8 @@ func (b *neighbours) nearest(v Value) int {
 	return mixed
 }
 
-// linear reports whether a node beside v makes it rows of a matrix, each along v's last axis, for a linear
-// layer, or makes v of such a layer's rows. ONNX Runtime turns a linear layer on more than two axes into
-// Reshape, Gemm and Reshape.
+// linear reports whether a node reshapes v to rows along its last axis for a linear layer, or such a layer's
+// rows to v. ONNX Runtime converts a linear layer on more than two axes into Reshape, Gemm and Reshape.
 func (b *neighbours) linear(n onnx.Node, v Value) bool {
 	defer n.Named()
 	g := b.g
@@ -153,8 +151,8 @@ func (b *neighbours) linear(n onnx.Node, v Value) bool {
 	return false
 }
 
-// verdict returns which axis of v a node beside it takes for the channels, -1 if it doesn't say.
-func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
+// definedBy returns the axis of v that a node treats as channels, -1 if it defines none.
+func definedBy(g *onnx.Graph, n onnx.Node, v Value) int {
 	defer n.Named()
 	rank := len(g.Shape(v))
 	if v != n.In(0) && v != n.Output[0] {
@@ -188,7 +186,7 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 		}
 		if left := slices.Index(pooled[1:], false); left >= 0 && slices.Contains(pooled[1:], true) &&
 			slices.Index(pooled[left+2:], false) < 0 {
-			return left + 1 // all places pooled, one axis left
+			return left + 1 // all positions are pooled, one axis is left
 		}
 	case "Add", "Mul":
 		for i := range 2 {
@@ -196,7 +194,7 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 			if s := g.Shape(w); g.Weight(w) != nil && len(s) > 0 && len(s) <= rank {
 				if wide := slices.IndexFunc(s,
 					func(d int) bool { return d > 1 }); wide >= 0 && size(s) == s[wide] {
-					return rank - len(s) + wide // a number for each channel
+					return rank - len(s) + wide // one number per channel
 				}
 			}
 		}
@@ -204,7 +202,7 @@ func verdict(g *onnx.Graph, n onnx.Node, v Value) int {
 	return -1
 }
 
-// along returns the values on the other side of a node that keeps the axes of at apart.
+// along returns the values on the other side of a node that keeps the axes of at separate.
 func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
 	defer n.Named()
 	var out []sight

@@ -9,15 +9,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// plainLRP is the ε-rule for all layers: where it has no rule for a node, no composite with constant gates
-// and merged BatchNormalization has one.
+// plainLRP is the ε-rule for all layers: if it has no rule for a node, no composite with constant gates and
+// folded BatchNormalization has one.
 func plainLRP() Policy {
 	rule := Epsilon(1e-6)
-	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormMerged,
+	return LRP{Conv: rule, Dense: rule, Stabiliser: 1e-6, Bias: true, Norm: NormFolded,
 		Gates: GatesConstant}.Policy()
 }
 
-// TestRefused checks that what isn't known is an error that names the node, and never a wrong number.
+// TestRefused checks that unsupported nodes are errors that name the node, never wrong numbers.
 func TestRefused(t *testing.T) {
 	library(t)
 	tests := []struct {
@@ -36,10 +36,10 @@ func TestRefused(t *testing.T) {
 			"depends on the image"},
 		{"columns first", opMaxPool, Example{Inputs: [][]int{{2, 3, 4, 4}}, Attrs: []onnx.Attr{
 			{Name: "kernel_shape", Value: []int64{2, 2}}, {Name: "storage_order", Value: 1}}},
-			"columns first"},
+			"storage_order 1"},
 		{"a stated shape", opConvTranspose,
 			Example{Inputs: [][]int{{2, 3, 4, 4}, {3, 2, 2, 2}}, Attrs: []onnx.Attr{
-				{Name: "output_shape", Value: []int64{5, 5}}}}, "states the shape"},
+				{Name: "output_shape", Value: []int64{5, 5}}}}, "defines its output shape"},
 	}
 	for _, tt := range tests {
 		b, err := prepare(t, tt.op, tt.ex, Policy{}, 1)
@@ -52,8 +52,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLRPRefused checks that layer-wise relevance refuses nodes that it has no rule for, and those whose
-// factors turn the signs of weights and bias around.
+// TestLRPRefused checks that layer-wise relevance rejects nodes without a rule, and nodes with factors that
+// change the signs of weights and bias.
 func TestLRPRefused(t *testing.T) {
 	library(t)
 	gemm := func(factor string) Example {
@@ -100,7 +100,8 @@ func chain(t *testing.T, ops ...string) *onnx.Graph {
 	return g
 }
 
-// TestUnsupported checks that operators nobody taught us are reported all at once, and only those on the way.
+// TestUnsupported checks that all operators on the path without a registered Op are reported at once, and no
+// others.
 func TestUnsupported(t *testing.T) {
 	g := chain(t, "Det", "Relu", "Bogus", "Mystery", "Relu", "Hardmax")
 	_, err := Backward(g, map[Value]Value{"v5": "seed"}, []Value{"v1"}, Policy{})
@@ -113,7 +114,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestQuantised checks that rounded activations are refused with what fits instead.
+// TestQuantised checks that quantised activations are rejected with a hint at suitable methods.
 func TestQuantised(t *testing.T) {
 	g := chain(t, "Relu", "QuantizeLinear", "DequantizeLinear", "Relu")
 	_, err := Backward(g, map[Value]Value{"v4": "seed"}, []Value{"v1"}, Policy{})
@@ -123,7 +124,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// TestOpaque checks that nothing arrives behind an operator that stops relevance.
+// TestOpaque checks that no relevance passes an opaque operator.
 func TestOpaque(t *testing.T) {
 	g := chain(t, "Relu", "Sign", "Relu")
 	out, err := Backward(g, map[Value]Value{"v3": "seed"}, []Value{"v0", "v2"}, Policy{})
@@ -135,8 +136,7 @@ func TestOpaque(t *testing.T) {
 	}
 }
 
-// TestMisfits checks that a node whose attributes don't fit its values is an error that says so, with the
-// numbers of both.
+// TestMisfits checks that attributes that don't match a node's values are an error with the numbers of both.
 func TestMisfits(t *testing.T) {
 	for _, tt := range []struct {
 		attr onnx.Attr
@@ -144,10 +144,10 @@ func TestMisfits(t *testing.T) {
 		want string
 	}{
 		{onnx.Attr{Name: "pads", Value: []int64{1, 1}}, []int{2, 4, 8, 8},
-			"pads [1 1] lead from [2 3 8 8] to [2 4 8 8]"},
+			"pads [1 1] from shape [2 3 8 8] to [2 4 8 8]"},
 		{onnx.Attr{Name: "strides", Value: []int64{2}}, []int{2, 4, 4, 4}, "strides [2]"},
 		{onnx.Attr{Name: "group", Value: 1}, []int{2, 4, 8}, "to [2 4 8]"},
-		{onnx.Attr{Name: "group", Value: 1}, []int{2}, "no places"},
+		{onnx.Attr{Name: "group", Value: 1}, []int{2}, "spatial axes are missing"},
 	} {
 		n := onnx.NewNode("odd", "Conv", []string{"x", "w"}, []string{"y"}, tt.attr)
 		g := claimed(t, []int{2, 3, 8, 8}, map[string][]int{"y": tt.to, "s": tt.to}, n)

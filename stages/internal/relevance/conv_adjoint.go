@@ -6,29 +6,29 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// spread emits the adjoint of a Conv in its image: dy [B, M, out…] becomes [B, C, in…] through the weights
-// [M, C/group, kernel…] of the Conv.
+// convAdjoint emits the adjoint of a Conv with respect to its image: dy [B, M, out…] becomes [B, C, in…]
+// through the weights [M, C/group, kernel…] of the Conv.
 //
-// It is a Conv itself, because ConvTranspose is several times slower. Along one axis y[o] = Σₖ W[k]·x[s·o +
-// d·k − p], so dx[i] = Σ W[k]·dy[o] over s·o + d·k = i + p. With s = 1 that is the correlation of dy with the
-// reversed weights, at the same dilation. With s > 1, d = 1 write i + p = s·q + r and k = s·t + r: for each
-// of the s phases r, dx[q] = Σₜ W[s·t + r]·dy[q − t], a stride-1 Conv with the kernel of every s-th weight.
-// All phases are the channels of one Conv, then interleaved. What the weights go through are nodes on them,
-// which ONNX Runtime folds when it loads.
+// It is emitted as a Conv, because ConvTranspose is several times slower. Along one axis y[o] = Σₖ W[k]·x[s·o
+// + d·k − p], so dx[i] = Σ W[k]·dy[o] over s·o + d·k = i + p. With s = 1 that is the correlation of dy with
+// the reversed weights, at the same dilation. With s > 1, d = 1 write i + p = s·q + r and k = s·t + r: for
+// each of the s phases r, dx[q] = Σₜ W[s·t + r]·dy[q − t], a stride-1 Conv with the kernel of every s-th
+// weight. All phases are the channels of one Conv, then interleaved. The nodes on the weights are folded by
+// ONNX Runtime when it loads the program.
 //
-// Interleaving costs, and the phases' kernels have zeros where s doesn't divide k. So with a stride
-// ConvTranspose is faster after all, a large product of matrices and then sums on one core, except for large
-// kernels and few filters. Measured for 8 images on one core, Conv and ConvTranspose: a filter a channel,
-// stride 2, 96 × 112²: 72 and 56 ms; 144 × 56²: 31 and 22; one group, 32 filters of 3² on 3 × 224²: 20 and
-// 11; 128 filters of 3² on 64 × 56²: 32 and 22; 64 filters of 7² on 3 × 224²: 71 and 80. With stride 1, 2
-// images: 64 filters of 3² on 64 × 56²: 4.5 and 8.4; a filter a channel, 96 × 112²: 7.5 and 26.
-func (b *Builder) spread(dy, weights Value, group int, w window) Value {
+// Interleaving costs time, and the phases' kernels have zeros if s doesn't divide k. With a stride,
+// ConvTranspose (a large matrix product and then sums on one core) is therefore faster, except for large
+// kernels and few filters. Measured for 8 images on one core, Conv and ConvTranspose: depthwise, stride 2, 96
+// × 112²: 72 and 56 ms; 144 × 56²: 31 and 22; one group, 32 filters of 3² on 3 × 224²: 20 and 11; 128 filters
+// of 3² on 64 × 56²: 32 and 22; 64 filters of 7² on 3 × 224²: 71 and 80. With stride 1, 2 images: 64 filters
+// of 3² on 64 × 56²: 4.5 and 8.4; depthwise, 96 × 112²: 7.5 and 26.
+func (b *Builder) convAdjoint(dy, weights Value, group int, w window) Value {
 	p, ok := w.phased()
-	const enough = 128 // filters for which the product outweighs the sums
+	const enough = 128 // filters from which on the matrix product outweighs the sums
 	phases := size(w.stride)
 	large := group == 1 && size(w.kernel) > 4*phases && b.Shape(weights)[0] < enough
 	if !ok || phases > 1 && !large {
-		return b.transposed(dy, weights, group, w)
+		return b.convTranspose(dy, weights, group, w)
 	}
 	kernel, rank := p.kernel, len(w.in)
 	ws := b.Shape(weights)
@@ -88,7 +88,7 @@ func (b *Builder) swapChannels(weights Value, group int) Value {
 	for i := range k {
 		perm = append(perm, 3+i)
 	}
-	if m == 1 || c == 1 { // nothing changes its place
+	if m == 1 || c == 1 { // the order of elements stays
 		return b.Reshape(weights, slices.Concat([]int{group * c, m}, k)...)
 	}
 	return b.Reshape(b.Transpose(v, perm...), slices.Concat([]int{group * c, m}, k)...)
@@ -102,7 +102,7 @@ func (b *Builder) interleave(y Value, stride []int) Value {
 	for i, s := range stride {
 		out = append(out, shape[2+i]*s)
 	}
-	inner := 1 // elements of what was interleaved already
+	inner := 1 // elements interleaved so far
 	for i := len(stride) - 1; i >= 0; i-- {
 		s, q := stride[i], shape[2+i]
 		before, between := shape[0]*shape[1]/size(stride[i:]), size(shape[2:2+i])
@@ -112,13 +112,13 @@ func (b *Builder) interleave(y Value, stride []int) Value {
 	return b.Reshape(y, out...)
 }
 
-// transposed emits the adjoint of a Conv as ConvTranspose, which can always be.
-func (b *Builder) transposed(dy, weights Value, group int, w window) Value {
+// convTranspose emits the adjoint of a Conv as ConvTranspose, which is always possible.
+func (b *Builder) convTranspose(dy, weights Value, group int, w window) Value {
 	shape := []int{b.Shape(dy)[0], b.Shape(weights)[1] * group}
-	var rest []int // elements behind the last window
+	var rest []int // elements after the last window
 	for i := range w.in {
 		shape = append(shape, w.in[i])
-		rest = append(rest, w.in[i]+w.before[i]+w.after[i]-w.reach(i)-w.stride[i]*(w.out[i]-1))
+		rest = append(rest, w.in[i]+w.before[i]+w.after[i]-w.extent(i)-w.stride[i]*(w.out[i]-1))
 	}
 	return b.Emit("ConvTranspose", shape, []Value{dy, weights},
 		onnx.Attr{Name: "kernel_shape", Value: longs(w.kernel)},

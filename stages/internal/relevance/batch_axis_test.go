@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// line returns a graph of nodes one after the other, of which each has the output shape given, on an input of
-// a shape.
+// line returns a graph of a chain of nodes with given output shapes, on an input of a given shape.
 func line(t *testing.T, input []int, steps ...step) *onnx.Graph {
 	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Name: "g"}}}
@@ -45,76 +44,77 @@ type step struct {
 	attrs   []onnx.Attr
 }
 
-// TestRows holds where images are found in values that exporters make of them: in windows, in heads, behind
-// tokens.
-func TestRows(t *testing.T) {
+// TestBatchAxes checks the position of images in values as exporters compute them: in windows, in heads,
+// behind tokens.
+func TestBatchAxes(t *testing.T) {
 	perm := func(p ...int64) []onnx.Attr { return []onnx.Attr{{Name: "perm", Value: p}} }
 	axis := func(a int) []onnx.Attr { return []onnx.Attr{{Name: "axis", Value: a}} }
 	for _, tt := range []struct {
 		name  string
 		input []int
 		steps []step
-		want  row
+		want  batchAxis
 		ok    bool
 	}{
 		{"tokens for a Gemm", []int{5, 17, 24},
 			[]step{{"Reshape", []int{85, 24}, nil, nil}, {"Gemm", []int{85, 72}, [][]int{{24, 72}}, nil}},
-			row{0, 17}, true},
+			batchAxis{0, 17}, true},
 		{"tokens again", []int{5, 17, 24},
 			[]step{{"Reshape", []int{85, 24}, nil, nil}, {"Reshape", []int{5, 17, 3, 8}, nil, nil}},
-			row{0, 1}, true},
+			batchAxis{0, 1}, true},
 		{"queries", []int{5, 17, 3, 4, 6},
 			[]step{{"Transpose", []int{3, 5, 4, 17, 6}, nil, perm(2, 0, 3, 1, 4)},
-				{"Gather", []int{5, 4, 17, 6}, [][]int{{}}, axis(0)}}, row{0, 1}, true},
+				{"Gather", []int{5, 4, 17, 6}, [][]int{{}}, axis(0)}}, batchAxis{0, 1}, true},
 		{"tokens first", []int{5, 17, 24},
 			[]step{{"Transpose", []int{17, 5, 24}, nil, perm(1, 0, 2)}, {"Reshape", []int{85, 24}, nil, nil}},
-			row{0, 1}, true},
+			batchAxis{0, 1}, true},
 		{"heads of tokens first", []int{5, 17, 24},
 			[]step{{"Transpose", []int{17, 5, 24}, nil, perm(1, 0, 2)},
 				{"Reshape", []int{17, 15, 8}, nil, nil}, {"Transpose", []int{15, 17, 8}, nil, perm(1, 0, 2)}},
-			row{0, 3}, true},
+			batchAxis{0, 3}, true},
 		{"windows", []int{5, 8, 8, 6}, []step{
 			{"Reshape", []int{5, 2, 4, 2, 4, 6}, nil, nil},
 			{"Transpose", []int{5, 2, 2, 4, 4, 6}, nil, perm(0, 1, 3, 2, 4, 5)},
 			{"Reshape", []int{20, 16, 6}, nil, nil}, {"MatMul", []int{20, 16, 18}, [][]int{{6, 18}}, nil}},
-			row{0, 4}, true},
+			batchAxis{0, 4}, true},
 		{"windows together", []int{5, 8, 8, 6},
 			[]step{{"Reshape", []int{20, 16, 6}, nil, nil}, {"Reshape", []int{5, 2, 2, 4, 4, 6}, nil, nil}},
-			row{0, 1}, true},
+			batchAxis{0, 1}, true},
 		{"pooled", []int{5, 17, 24},
 			[]step{{"ReduceMean", []int{5, 24}, nil,
-				[]onnx.Attr{{Name: "axes", Value: []int64{1}}, {Name: "keepdims", Value: 0}}}}, row{0, 1},
+				[]onnx.Attr{{Name: "axes", Value: []int64{1}}, {Name: "keepdims", Value: 0}}}},
+			batchAxis{0, 1},
 			true},
 		{"one image", []int{1, 17, 24},
 			[]step{{"Transpose", []int{17, 1, 24}, nil, perm(1, 0, 2)}, {"Reshape", []int{17, 24}, nil, nil}},
-			row{0, 17}, true},
-		{"images apart", []int{4, 6}, []step{{"Reshape", []int{2, 12}, nil, nil}}, row{}, false},
+			batchAxis{0, 17}, true},
+		{"images apart", []int{4, 6}, []step{{"Reshape", []int{2, 12}, nil, nil}}, batchAxis{}, false},
 		{"images summed", []int{5, 6},
-			[]step{{"ReduceMean", []int{1, 6}, nil, []onnx.Attr{{Name: "axes", Value: []int64{0}}}}}, row{},
+			[]step{{"ReduceMean", []int{1, 6}, nil, []onnx.Attr{{Name: "axes", Value: []int64{0}}}}},
+			batchAxis{},
 			false},
 		{"images mixed", []int{5, 6},
 			[]step{{"Transpose", []int{6, 5}, nil, perm(1, 0)},
-				{"MatMul", []int{6, 7}, [][]int{{5, 7}}, nil}}, row{}, false},
+				{"MatMul", []int{6, 7}, [][]int{{5, 7}}, nil}}, batchAxis{}, false},
 	} {
 		g := line(t, tt.input, tt.steps...)
 		b := newBuilder(g)
 		for _, n := range g.Proto.Graph.Node {
 			b.model = append(b.model, onnx.Node{NodeProto: n})
 		}
-		b.ends = []Value{"x"}
+		b.wrt = []Value{"x"}
 		last := g.Proto.Graph.Node[len(g.Proto.Graph.Node)-1].Output[0]
-		if got, ok := b.rowOf(last); got != tt.want || ok != tt.ok {
+		if got, ok := b.batchAxisOf(last); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: %+v %t, want %+v %t", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
 }
 
-// TestPerImage holds the sums of each image of values with images in the middle, and what a number for each
-// image multiplies.
+// TestPerImage checks sums per image and factors per image of values with the images on a middle axis.
 func TestPerImage(t *testing.T) {
 	id := &Op{Type: "Identity", Kind: Move}
 	ex := Example{Inputs: [][]int{{3, 4, 5}}}
-	for _, at := range []row{{0, 1}, {1, 1}, {1, 2}, {2, 1}} {
+	for _, at := range []batchAxis{{0, 1}, {1, 1}, {1, 2}, {2, 1}} {
 		p := Policy{Name: "sums",
 			Cases: []Case{{OfKind(Move), func(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 				b.batch = 2
@@ -124,7 +124,7 @@ func TestPerImage(t *testing.T) {
 				if at.axis == 2 {
 					b.batch = 5
 				}
-				return []Value{b.eachImage(r[0], b.perImage(r[0], at), at)}
+				return []Value{b.scalePerImage(r[0], b.sumPerImage(r[0], at), at)}
 			}}}}
 		b, err := prepare(t, id, ex, p, 1)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestFold checks that a product reads what was transposed for it as it was, that numbers which scale one
-// after the other are one, and that both leave what is computed.
+// TestFold checks that products read untransposed operands, that successive scalar factors are combined, and
+// that results stay the same.
 func TestFold(t *testing.T) {
 	x := make([]float32, 2*3*5)
 	for i := range x {
@@ -21,7 +21,7 @@ func TestFold(t *testing.T) {
 		y := b.MatMul(b.SwapLast(v), b.SwapLast(b.Transpose(v, 0, 2, 1))) // xᵀ·x
 		y = b.Unary("Neg", y)
 		y = b.Div(b.Mul(b.Mul(y, b.Scalar(3)), b.Scalar(5)), b.Scalar(2))
-		b.fold(y)
+		b.optimise(y)
 		types := map[string]int{}
 		for _, n := range live(b, y) {
 			types[n.OpType]++
@@ -50,9 +50,9 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldProduct checks that a product which is scaled and then permuted, rows becoming columns, is made
-// scaled and exchanged, so that whole rows remain to be permuted or nothing; that one which others read too,
-// or one with weights, stays; and that all leave what is computed.
+// TestFoldProduct checks that a product that is scaled and then permuted, with rows becoming columns, is
+// computed scaled and transposed; that a product with other readers or with weights stays; and that results
+// stay the same.
 func TestFoldProduct(t *testing.T) {
 	in := []int{2, 3, 4, 5}
 	x := make([]float32, size(in))
@@ -64,7 +64,7 @@ func TestFoldProduct(t *testing.T) {
 		name          string
 		perm          []int
 		weight, twice bool
-		want          map[string]int // how many nodes of these kinds matter
+		want          map[string]int // number of live nodes of these operators
 	}{
 		{"heads and rows", []int{0, 3, 1, 2}, false, false, map[string]int{"FusedMatMul": 1, "Transpose": 1}},
 		{"rows and columns", []int{0, 1, 3, 2}, false, false, map[string]int{"FusedMatMul": 1}},
@@ -84,7 +84,7 @@ func TestFoldProduct(t *testing.T) {
 			if tt.twice {
 				y = b.Mul(y, p)
 			}
-			b.fold(y)
+			b.optimise(y)
 			types := map[string]int{}
 			for _, n := range live(b, y) {
 				types[n.OpType]++
@@ -128,7 +128,7 @@ func TestFoldProduct(t *testing.T) {
 	}
 }
 
-// live returns the emitted nodes that v depends on.
+// live returns the emitted nodes on which v depends.
 func live(b *Builder, v Value) []onnx.Node {
 	for _, n := range b.nodes {
 		if n.Output[0] == v {

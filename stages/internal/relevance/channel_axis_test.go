@@ -61,7 +61,7 @@ func TestChannelAxis(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := sketch(t, tt.text)
 			for _, n := range g.Proto.Graph.Node {
-				if n.OpType == "Transpose" { // sketches know no attributes
+				if n.OpType == "Transpose" { // sketches have no attributes
 					n.Attribute = ints("perm", 0, 2, 3, 1)
 					if len(g.Shape(n.Output[0])) == 3 {
 						n.Attribute = ints("perm", 0, 2, 1)

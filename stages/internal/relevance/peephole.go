@@ -6,13 +6,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// fold makes fewer nodes of what was emitted, each of which is a pass over the activations: a product reads a
-// matrix that was transposed for it as it was, and is scaled while it's made; numbers that scale one after
-// the other become one. Nodes that no result needs any more stay, for [onnx.Model.Prune].
-func (b *Builder) fold(results ...Value) {
-	f := folding{b, map[Value]onnx.Node{}, map[Value]bool{}, map[Value]int{}}
+// optimise rewrites the emitted nodes to save passes over the activations: products read untransposed
+// matrices and apply scalar factors themselves (FusedMatMul), and successive scalar factors become one. Dead
+// nodes remain for [onnx.Model.Prune].
+func (b *Builder) optimise(results ...Value) {
+	f := peephole{b, map[Value]onnx.Node{}, map[Value]bool{}, map[Value]int{}}
 	for _, n := range slices.Concat(b.g.Proto.Graph.Node, b.nodes) {
-		f.makers[n.Output[0]] = onnx.Node{NodeProto: n}
+		f.producers[n.Output[0]] = onnx.Node{NodeProto: n}
 	}
 	for _, v := range results {
 		f.readers[v]++
@@ -28,38 +28,38 @@ func (b *Builder) fold(results ...Value) {
 	emitted := b.nodes
 	b.nodes = nil
 	for _, proto := range emitted {
-		f.fold(onnx.Node{NodeProto: proto})
+		f.optimiseNode(onnx.Node{NodeProto: proto})
 		b.nodes = append(b.nodes, proto)
 	}
 }
 
-type folding struct {
+type peephole struct {
 	*Builder
-	makers  map[Value]onnx.Node
-	emitted map[Value]bool
-	readers map[Value]int // how many nodes read it that a result needs
+	producers map[Value]onnx.Node
+	emitted   map[Value]bool
+	readers   map[Value]int // number of live nodes that read it
 }
 
-// fold changes a node that was emitted.
-func (f folding) fold(n onnx.Node) {
+// optimise rewrites one emitted node.
+func (f peephole) optimiseNode(n onnx.Node) {
 	defer n.Named()
 	switch n.OpType {
 	case "MatMul":
-		f.foldTransposes(n)
+		f.fuseTransposes(n)
 	case "Mul", "Div":
 		f.foldScale(n)
-		f.foldAlpha(n)
+		f.fuseScale(n)
 	case "Transpose":
-		f.exchange(n)
+		f.fuseTransposed(n)
 	}
 }
 
-// foldTransposes makes a product with transposed matrices that one operator, ONNX Runtime's own. Weights are
-// transposed when the program is loaded.
-func (f folding) foldTransposes(n onnx.Node) {
+// fuseTransposes fuses transpositions of the operands into a product, as ONNX Runtime's FusedMatMul.
+// Transposed weights stay: ONNX Runtime folds them when it loads the program.
+func (f peephole) fuseTransposes(n onnx.Node) {
 	var swapped [2]int
 	for i := range swapped {
-		t, ok := f.makers[n.Input[i]]
+		t, ok := f.producers[n.Input[i]]
 		if ok && t.OpType == "Transpose" && f.dynamic(t.In(0)) && swapsLast(t.Ints("perm")) {
 			n.Input[i], swapped[i] = t.Input[0], 1
 		}
@@ -69,17 +69,17 @@ func (f folding) foldTransposes(n onnx.Node) {
 	}
 }
 
-// A factoring is of two matrices, each as it is or, for 1, transposed, times a number.
+// A factoring is a scalar times a product of two matrices, each transposed if its swapped is 1.
 type factoring struct {
 	x, y    Value
 	swapped [2]int
 	alpha   float32
 }
 
-// product returns what was emitted to make v, which one node reads; false if that isn't a product of matrices
-// both of which are computed.
-func (f folding) product(v Value) (factoring, bool) {
-	n := f.makers[v]
+// product returns the emitted product that computes v for a single reader, or false if v isn't a product of
+// two non-constant matrices.
+func (f peephole) product(v Value) (factoring, bool) {
+	n := f.producers[v]
 	if !f.emitted[v] || n.OpType != "MatMul" && n.OpType != "FusedMatMul" || f.readers[v] != 1 ||
 		!f.dynamic(n.Input[0]) || !f.dynamic(n.Input[1]) || len(f.Shape(n.Input[0])) < 2 ||
 		len(f.Shape(n.Input[1])) < 2 {
@@ -89,8 +89,8 @@ func (f folding) product(v Value) (factoring, bool) {
 		n.Float("alpha", 1)}, true
 }
 
-// fuse makes n the operator of ONNX Runtime that computes p.
-func (f folding) fuse(n onnx.Node, p factoring) {
+// fuse turns n into the FusedMatMul that computes p.
+func (f peephole) fuse(n onnx.Node, p factoring) {
 	fused := onnx.NewNode(n.Name, "FusedMatMul", []Value{p.x, p.y}, n.Output,
 		onnx.Attr{Name: "transA", Value: p.swapped[0]}, onnx.Attr{Name: "transB", Value: p.swapped[1]},
 		onnx.Attr{Name: "alpha", Value: p.alpha})
@@ -98,8 +98,8 @@ func (f folding) fuse(n onnx.Node, p factoring) {
 	f.g.Import(n.Domain, 1)
 }
 
-// foldAlpha has a product that is scaled by a number scale itself.
-func (f folding) foldAlpha(n onnx.Node) {
+// fuseScale moves a scalar factor of a product into the product's alpha.
+func (f peephole) fuseScale(n onnx.Node) {
 	x, by, ok := f.scale(n)
 	if !ok || !slices.Equal(f.Shape(x), f.Shape(n.Output[0])) {
 		return
@@ -110,9 +110,9 @@ func (f folding) foldAlpha(n onnx.Node) {
 	}
 }
 
-// exchange makes the product of two matrices that is then transposed one of the transposed matrices in the
-// other order: (X·Y)ᵀ = Yᵀ·Xᵀ. What remains to be permuted are whole rows, if anything.
-func (f folding) exchange(n onnx.Node) {
+// fuseTransposed replaces the transposition of a product by the product of the transposed factors: (X·Y)ᵀ =
+// Yᵀ·Xᵀ. The remaining permutation, if any, moves whole rows.
+func (f peephole) fuseTransposed(n onnx.Node) {
 	perm := n.Ints("perm")
 	k := len(perm) - 2
 	p, ok := f.product(n.Input[0])
@@ -139,7 +139,7 @@ func (f folding) exchange(n onnx.Node) {
 	n.Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "perm", Value: long}).Attribute
 }
 
-// swapsLast reports whether a permutation exchanges the last two axes.
+// swapsLast reports whether a permutation exchanges exactly the last two axes.
 func swapsLast(perm []int) bool {
 	k := len(perm)
 	if k < 2 || perm[k-1] != k-2 || perm[k-2] != k-1 {
@@ -153,20 +153,20 @@ func swapsLast(perm []int) bool {
 	return true
 }
 
-// foldScale makes one number of two that scale one after the other.
-func (f folding) foldScale(n onnx.Node) {
+// foldScale combines two successive scalar factors.
+func (f peephole) foldScale(n onnx.Node) {
 	_, outer, ok := f.scale(n)
 	if !ok {
 		return
 	}
-	x, inner, ok := f.scale(f.makers[n.Input[0]])
+	x, inner, ok := f.scale(f.producers[n.Input[0]])
 	if !ok || !slices.Equal(f.Shape(x), f.Shape(n.Output[0])) {
 		return
 	}
 	n.OpType, n.Input = "Mul", []Value{x, f.Scalar(float32(inner * outer))}
 }
 
-// scale reports which number a node multiplies x by.
+// scale returns the scalar factor of a node, and its other operand x.
 func (b *Builder) scale(n onnx.Node) (x Value, by float64, ok bool) {
 	if n.NodeProto == nil || n.OpType != "Mul" && n.OpType != "Div" {
 		return "", 0, false

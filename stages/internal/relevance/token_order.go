@@ -7,31 +7,31 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TokenOrder returns, for tokens that don't stand in the order of the image's rows, which of them comes at
-// each position when they do: those without a place first, as they are. It is nil where they stand so anyway,
-// or where that can't be told. axis is v's axis of tokens.
+// TokenOrder returns the permutation that sorts tokens into the row-major order of the image, tokens without
+// a position first. It is nil if they are in this order already, or if their positions are unknown. axis is
+// v's token axis.
 //
-// Hiera sorts its tokens once, so that those it pools later are neighbours: Ryali et al., "Hiera: A
-// Hierarchical Vision Transformer without the Bells-and-Whistles", ICML 2023, appendix. What reads them as a
-// grid has to undo that.
+// Hiera sorts its tokens once, so that tokens pooled later are adjacent: Ryali et al., "Hiera: A Hierarchical
+// Vision Transformer without the Bells-and-Whistles", ICML 2023, appendix. To be read as a grid, they must be
+// sorted back.
 func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	shape := g.Shape(v)
 	side, others := TokenGrid(shape[axis])
 	if side == 0 {
 		return nil
 	}
-	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], made: map[Value]int{},
+	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], producers: map[Value]int{},
 		known: map[Value][]int32{}}
 	for i, n := range g.Proto.Graph.Node {
 		for _, v := range n.Output {
-			o.made[v] = i
+			o.producers[v] = i
 		}
 	}
 	of := o.of(v)
 	if of == nil {
 		return nil
 	}
-	of = corners(of, shape, len(shape)-axis) // the axis of channels
+	of = corners(of, shape, len(shape)-axis) // over the channel axis
 	of = of[:shape[axis]]                    // of the first image
 	order := make([]int, shape[axis])
 	for i := range order {
@@ -40,7 +40,7 @@ func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	slices.SortStableFunc(order[others:], func(a, b int) int { return cmp.Compare(of[a], of[b]) })
 	for i := others; i < len(order); i++ {
 		if of[order[i]] < 0 || i > others && of[order[i]] == of[order[i-1]] {
-			return nil // not a place each
+			return nil // positions aren't unique
 		}
 	}
 	if slices.IsSorted(order) {
@@ -49,27 +49,27 @@ func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	return order
 }
 
-// origins knows where in the image elements of values come from: the number of the place, row by row, in the
-// last layer before them that has places, −1 for none. What is made of several places has the least of their
-// numbers, the corner of a block.
+// origins computes where in the image the elements of values come from: the row-major index of a position in
+// the last layer before them with spatial positions, −1 for none. An element computed from several positions
+// has the smallest of their indices, the corner of a block.
 type origins struct {
-	g      *onnx.Graph
-	images int           // how many there are in a batch
-	made   map[Value]int // by which node
-	known  map[Value][]int32
+	g         *onnx.Graph
+	images    int           // batch size
+	producers map[Value]int // by value: the index of the node that produces it
+	known     map[Value][]int32
 }
 
-// mostOrigins is how many elements of an image may have origins. No tokens of an image come near it; a file
-// may say that a value is as large as it likes.
-const mostOrigins = 1 << 23
+// maxOrigins limits the elements per image for which origins are computed. Tokens of images stay far below; a
+// file may declare arbitrarily large shapes.
+const maxOrigins = 1 << 23
 
-// of returns the origins of all elements of v, nil if they can't be told.
+// of returns the origins of all elements of v, nil if unknown.
 func (o *origins) of(v Value) []int32 {
 	if known, ok := o.known[v]; ok {
 		return known
 	}
 	o.known[v] = nil
-	if shape := o.g.Shape(v); size(shape)/o.images <= mostOrigins {
+	if shape := o.g.Shape(v); size(shape)/o.images <= maxOrigins {
 		if of := o.find(v); len(of) > 0 && len(of) == size(shape) {
 			o.known[v] = of
 		}
@@ -79,7 +79,7 @@ func (o *origins) of(v Value) []int32 {
 
 func (o *origins) find(v Value) []int32 {
 	to := o.g.Shape(v)
-	i, ok := o.made[v]
+	i, ok := o.producers[v]
 	if !ok {
 		if len(to) == 4 && v == o.g.Inputs()[0].Name {
 			return grid(to, ChannelAxis(o.g, v) == 1)
@@ -104,7 +104,7 @@ func (o *origins) find(v Value) []int32 {
 		if last := len(in) - 1; o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 &&
 			n.Int("transA", 0) == 0 &&
 			last >= 0 && len(to) > 0 && size(in[:last]) == size(to[:len(to)-1]) {
-			return spread(corners(o.of(n.In(0)), in, last), to[len(to)-1])
+			return repeatLast(corners(o.of(n.In(0)), in, last), to[len(to)-1])
 		}
 	case "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
 		axes := n.Ints("axes")
@@ -128,10 +128,11 @@ func (o *origins) find(v Value) []int32 {
 	case "Slice", "Gather", "Split", "Expand", "Tile", "Pad":
 		return nil
 	default:
-		// Element by element, or along channels: as the operand that was made first, which in residual
+		// Element-wise, or along channels: the origins of the operand produced first, which in residual
 		// streams is the stream.
 		operands := slices.Clone(n.Input)
-		slices.SortStableFunc(operands, func(a, b Value) int { return cmp.Compare(o.made[a], o.made[b]) })
+		slices.SortStableFunc(operands,
+			func(a, b Value) int { return cmp.Compare(o.producers[a], o.producers[b]) })
 		for _, x := range operands {
 			if o.g.Weight(x) == nil && slices.Equal(o.g.Shape(x), to) {
 				if of := o.of(x); of != nil {
@@ -143,7 +144,7 @@ func (o *origins) find(v Value) []int32 {
 	return nil
 }
 
-// joined returns the origins of a Concat; what isn't known of its operands, such as a class token, has none.
+// joined returns the origins of a Concat; operands with unknown origins, such as a class token, have none.
 func (o *origins) joined(n onnx.Node, to []int) []int32 {
 	axis := (n.Int("axis", 0) + len(to)) % len(to)
 	some, together := false, 0
@@ -155,7 +156,7 @@ func (o *origins) joined(n onnx.Node, to []int) []int32 {
 		together += size(in[axis:])
 		some = some || o.of(v) != nil
 	}
-	if !some || together != size(to[axis:]) { // a file may say that they are as large as it likes
+	if !some || together != size(to[axis:]) { // the declared shape of a file may be arbitrary
 		return nil
 	}
 	out := make([]int32, 0, size(to))
@@ -174,7 +175,7 @@ func (o *origins) joined(n onnx.Node, to []int) []int32 {
 	return out
 }
 
-// grid returns the origins of a layer's places themselves.
+// grid returns the origins of a layer's own positions.
 func grid(shape []int, channelsFirst bool) []int32 {
 	out := make([]int32, size(shape))
 	for i := range out {
@@ -187,7 +188,7 @@ func grid(shape []int, channelsFirst bool) []int32 {
 	return out
 }
 
-// moved returns what a Transpose makes of elements.
+// moved permutes origins by a Transpose.
 func moved(of []int32, shape, perm []int) []int32 {
 	if of == nil {
 		return nil
@@ -215,7 +216,7 @@ func moved(of []int32, shape, perm []int) []int32 {
 	return out
 }
 
-// permutes reports whether perm has each of so many axes once.
+// permutes reports whether perm is a permutation of rank axes.
 func permutes(perm []int, rank int) bool {
 	sorted := slices.Sorted(slices.Values(perm))
 	for i, axis := range sorted {
@@ -226,7 +227,7 @@ func permutes(perm []int, rank int) bool {
 	return len(sorted) == rank
 }
 
-// axisOf returns which axis a Transpose puts at i; without a permutation they turn around.
+// axisOf returns the axis that a Transpose moves to i; without a permutation it reverses the axes.
 func axisOf(perm []int, i, rank int) int {
 	if perm == nil {
 		return rank - 1 - i
@@ -234,7 +235,7 @@ func axisOf(perm []int, i, rank int) int {
 	return perm[i]
 }
 
-// corners returns the least along an axis, which gets size 1.
+// corners returns the minimum along an axis, which gets size 1.
 func corners(of []int32, shape []int, axis int) []int32 {
 	if of == nil {
 		return nil
@@ -253,8 +254,8 @@ func corners(of []int32, shape []int, axis int) []int32 {
 	return out
 }
 
-// spread repeats each element along a last axis.
-func spread(of []int32, n int) []int32 {
+// repeatLast repeats each element along a new last axis.
+func repeatLast(of []int32, n int) []int32 {
 	if of == nil {
 		return nil
 	}

@@ -6,12 +6,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Twin names what the values of a graph that depend on its input are for one other input, for rules that
-// compare the two, and gives the names the types that the values have in other: the same graph, or the same
-// for a batch of one. It reports false where values of that one don't broadcast to those of the whole batch,
-// as where heads or windows share an axis with the images. Whoever compiles the graph has to feed what is
-// read of the names.
-func Twin(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
+// ReferenceNames returns a name for the value at a reference input of each value of g that depends on input,
+// for rules that compare the two. The names get the types of the values in other: the same graph, or the same
+// for a batch of one. It returns false if values of that batch don't broadcast to those of g, as when heads
+// or windows share an axis with the images. The caller must feed the names that are read.
+func ReferenceNames(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
 	same := func(n, m *onnxNode) bool {
 		return n.OpType == m.OpType && slices.Equal(n.Input, m.Input) && slices.Equal(n.Output, m.Output)
 	}

@@ -1,0 +1,57 @@
+package relevance
+
+import "github.com/runexp/runexp/stages/internal/onnx"
+
+// An Entry is the balance of relevance at a node: values of shape [1], sums over all elements in the batch.
+type Entry struct {
+	Node, Op  string
+	Outputs   Value // relevance of its outputs
+	Inputs    Value // relevance of the inputs that depend on wrt
+	Constants Value // relevance of biases and other constants; "" for none
+	Magnitude Value // sum of the magnitudes of Inputs
+}
+
+// Audit is [Backward] and also returns the balance of relevance at every node, from the seeds on.
+func Audit(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, []Entry, error) {
+	b := newBuilder(g)
+	b.audited, b.auditedPolicy = true, p.Name
+	rel, err := b.backward(seeds, wrt, p)
+	return rel, b.entries, err
+}
+
+// recordConstant records relevance of a constant at the current node.
+func (b *Builder) recordConstant(v Value) {
+	if b.audited {
+		b.toConstants = b.plus(b.toConstants, b.total(v))
+	}
+}
+
+// recordEntry records the result of a rule on relevance r.
+func (b *Builder) recordEntry(n onnx.Node, r, back []Value) {
+	e := Entry{Node: n.Name, Op: n.OpType, Constants: b.toConstants}
+	if e.Node == "" {
+		e.Node = n.Output[0]
+	}
+	b.toConstants = ""
+	for _, v := range r {
+		if v != "" {
+			e.Outputs = b.plus(e.Outputs, b.total(v))
+		}
+	}
+	for i, v := range back {
+		if v != "" && b.flows[n.Input[i]] {
+			e.Inputs = b.plus(e.Inputs, b.total(v))
+			e.Magnitude = b.plus(e.Magnitude, b.total(b.Unary("Abs", v)))
+		}
+	}
+	b.entries = append(b.entries, e)
+}
+
+// total emits the sum of all elements of v, of shape [1].
+func (b *Builder) total(v Value) Value {
+	axes := make([]int, len(b.Shape(v)))
+	for i := range axes {
+		axes[i] = i
+	}
+	return b.Reshape(b.Sum(v, axes, false), 1)
+}
