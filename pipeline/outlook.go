@@ -53,7 +53,7 @@ func (a Ahead) String() string {
 // Plan looks up what is stored of plan.
 func (e *Engine) Plan(ctx context.Context, plan *plan.Plan) (*Outlook, error) {
 	r := e.newResolver(plan)
-	r.compiling = device.NewShelf(cmp.Or(e.DeviceBytes, 4<<30))
+	r.compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
 	defer r.compiling.Trim()
 	if e.OnEvent != nil {
 		var mu sync.Mutex

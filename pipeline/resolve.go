@@ -26,7 +26,7 @@ type resolver struct {
 
 	programs  programs
 	compiler  func() string // names what compiles programs, so that another doesn't trust their digests
-	compiling *device.Shelf // where programs are compiled
+	compiling *device.Cache // where programs are compiled
 	onCompile func(*node)   // if set, is told
 	// value gets the value behind an edge.
 	value func(ctx context.Context, slot *device.Slot, from *node, e plan.Edge) (stages.Data, error)

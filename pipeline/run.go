@@ -59,8 +59,8 @@ type run struct {
 	own       *device.Slot      // of the scheduling goroutine
 	devices   chan *device.Slot // empty until first is done
 	first     sync.Once
-	hostShelf *device.Shelf
-	shelves   []*device.Shelf // all of them
+	hostCache *device.Cache
+	caches    []*device.Cache // all of them
 
 	due      []*node       // cells all of whose inputs have finished
 	ready    nodeHeap      // cells to execute
@@ -148,45 +148,45 @@ func (e *Engine) Run(ctx context.Context, plan *plan.Plan, drain <-chan struct{}
 	return res, nil
 }
 
-// openSlots makes the slots beside the devices. Their shelf is their own: what a device
-// waits for is never made by work that may wait for a device.
+// openSlots makes the host slots. They have their own cache, so that a device never waits on work that waits for a
+// device.
 func (r *run) openSlots() {
-	r.hostShelf = r.newShelf()
-	r.compiling = r.hostShelf
+	r.hostCache = r.newCache()
+	r.compiling = r.hostCache
 	if slices.ContainsFunc(r.Devices, func(d stages.Device) bool { return d.Class == "cpu" }) {
-		r.compiling = r.newShelf()
+		r.compiling = r.newCache()
 	}
-	r.own = r.hostShelf.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+	r.own = r.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 	r.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
 	for i := range cap(r.host) {
-		r.host <- r.hostShelf.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
+		r.host <- r.hostCache.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
 	}
 	r.devices = make(chan *device.Slot, len(r.Devices))
 	r.storing = make(chan struct{}, len(r.Devices))
 }
 
-// openDevices makes the devices' slots, those of a processor on one shelf, the first time
-// that there is work for one, which has that many items.
+// openDevices makes the devices' slots, those of a processor with one cache, the first time that there is work for one,
+// which has that many items.
 func (r *run) openDevices(items int) {
 	r.first.Do(func() {
 		for _, d := range device.For(items, r.Devices) {
-			shelf := r.compiling
+			cache := r.compiling
 			if d.Class != "cpu" {
-				shelf = r.newShelf()
+				cache = r.newCache()
 			}
-			r.devices <- shelf.NewSlot(d)
+			r.devices <- cache.NewSlot(d)
 		}
 	})
 }
 
-func (r *run) newShelf() *device.Shelf {
-	s := device.NewShelf(cmp.Or(r.DeviceBytes, 4<<30))
-	r.shelves = append(r.shelves, s)
+func (r *run) newCache() *device.Cache {
+	s := device.NewCache(cmp.Or(r.DeviceBytes, 4<<30))
+	r.caches = append(r.caches, s)
 	return s
 }
 
 func (r *run) closeSlots() {
-	for _, s := range r.shelves {
+	for _, s := range r.caches {
 		s.Trim()
 	}
 }
@@ -203,7 +203,7 @@ func (r *run) slotFor(ctx context.Context, n *node, have *device.Slot) (*device.
 // onDevice returns the slot at hand if that's a device's, or waits for one. Work
 // on a device never waits here, nor for work that does, so the wait ends.
 func (r *run) onDevice(ctx context.Context, have *device.Slot) (*device.Slot, func(), error) {
-	if !have.On(r.hostShelf) {
+	if !have.On(r.hostCache) {
 		return have, func() {}, nil
 	}
 	r.openDevices(len(r.Devices))

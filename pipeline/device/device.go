@@ -1,5 +1,6 @@
-// Package device turns what a user says about devices into slots: places where
-// one chunk of work at a time runs, each with the sessions that are loaded there.
+// Package device turns a list of devices into slots: places where one chunk of work at a time runs, each with the
+// sessions that are loaded there. device.go parses the list and chooses the devices for a number of items; cache.go has
+// the slots, and the cache of sessions that those of one device share.
 package device
 
 import (
@@ -12,11 +13,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu
-// slots share the cores, those that this process may use; "cpu" stands for one a core,
-// since slots that compute apart never wait for one another, as the threads of one do
-// behind every operator. "cuda" stands for every device that CUDA_VISIBLE_DEVICES lists,
-// or the first one. Classes don't mix: one cell is made by one class.
+// Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores that this
+// process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one another, while the
+// threads of one slot wait behind every operator. "cuda" stands for every device that CUDA_VISIBLE_DEVICES lists, or the
+// first one. Classes don't mix, since one class makes all of a cell.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
 	cores := runtime.GOMAXPROCS(0)
@@ -30,38 +30,33 @@ func Parse(list string) ([]stages.Device, error) {
 		if len(out) > 0 && out[0].Class != class {
 			return nil, fmt.Errorf("devices %q mix classes: one run uses either CPU or CUDA", list)
 		}
-		switch {
-		case numbered:
+		first, count := 0, cores
+		if numbered {
 			n, err := strconv.Atoi(number)
 			if err != nil || n < 0 {
 				return nil, fmt.Errorf("device %q: %q is not a number", name, number)
 			}
-			out = append(out, stages.Device{Class: class, Index: n})
-		case class == "cuda":
-			for i := range visible() {
-				out = append(out, stages.Device{Class: class, Index: i})
-			}
-		default:
-			for i := range cores {
-				out = append(out, stages.Device{Class: class, Index: i})
-			}
+			first, count = n, 1
+		} else if class == "cuda" {
+			count = strings.Count(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") + 1 // one unless it's set
+		}
+		for i := range count {
+			out = append(out, stages.Device{Class: class, Index: first + i})
 		}
 	}
-	for _, d := range out {
+	threads := max(1, cores/len(out))
+	for i, d := range out {
 		if seen[d] {
 			return nil, fmt.Errorf("devices %q: %s is listed twice", list, d)
 		}
 		seen[d] = true
-	}
-	threads := max(1, cores/len(out))
-	for i := range out {
 		out[i].Threads = threads
 	}
 	return out, nil
 }
 
-// For returns the devices that work on so many items. An item is computed on one slot. Where
-// a processor has four or more for each, most might idle: then it has one, with all threads.
+// For returns the devices that compute so many items. An item is computed on one slot, so with four or more processor
+// slots an item most of them might idle: then one slot has all their threads.
 func For(items int, devices []stages.Device) []stages.Device {
 	if devices[0].Class != "cpu" || 4*items > len(devices) {
 		return devices
@@ -71,12 +66,4 @@ func For(items int, devices []stages.Device) []stages.Device {
 		one.Threads += d.Threads
 	}
 	return []stages.Device{one}
-}
-
-func visible() int {
-	v := os.Getenv("CUDA_VISIBLE_DEVICES")
-	if v == "" {
-		return 1
-	}
-	return len(strings.Split(v, ","))
 }

@@ -22,7 +22,7 @@ func (s session) Close() error { *s.closed = append(*s.closed, s.name); return n
 
 func TestSlotKeepsWhatItCan(t *testing.T) {
 	var closed []string
-	s := NewShelf(10).NewSlot(stages.Device{Class: "cpu"})
+	s := NewCache(10).NewSlot(stages.Device{Class: "cpu"})
 	keep := func(name string, weight int64) {
 		t.Helper()
 		c, err := s.Keep(name, weight, func() (io.Closer, error) { return session{name, &closed}, nil })
@@ -73,14 +73,14 @@ func TestSlotKeepsWhatItCan(t *testing.T) {
 	check("the end", "[f g]")
 }
 
-// TestSlotsShare holds that what slots of a shelf share is made once, whoever asks first,
+// TestSlotsShare holds that what slots of a cache share is made once, whoever asks first,
 // and that it's there as long as a call on any of them uses it; and that what a slot keeps
 // is its own.
 func TestSlotsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed []string
-		shelf := NewShelf(10)
-		a, b := shelf.NewSlot(stages.Device{Class: "cpu"}), shelf.NewSlot(stages.Device{Class: "cpu", Index: 1})
+		cache := NewCache(10)
+		a, b := cache.NewSlot(stages.Device{Class: "cpu"}), cache.NewSlot(stages.Device{Class: "cpu", Index: 1})
 		var made atomic.Int32
 		release := make(chan struct{})
 		var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func TestSlotsShare(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := shelf.Trim(); err != nil {
+		if err := cache.Trim(); err != nil {
 			t.Fatal(err)
 		}
 		close(release)
@@ -131,8 +131,8 @@ func TestShareFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				shelf := NewShelf(10)
-				a, b := shelf.NewSlot(stages.Device{}), shelf.NewSlot(stages.Device{})
+				cache := NewCache(10)
+				a, b := cache.NewSlot(stages.Device{}), cache.NewSlot(stages.Device{})
 				begun, release := make(chan struct{}), make(chan struct{})
 				end := a.Begin()
 				go func() {
@@ -168,7 +168,7 @@ func TestShareFails(t *testing.T) {
 				if _, err := b.Share("net", 1, func() (io.Closer, error) { return session{"later", &closed}, nil }); err != nil {
 					t.Error(err)
 				}
-				if err := shelf.Trim(); err != nil || len(closed) != 1 {
+				if err := cache.Trim(); err != nil || len(closed) != 1 {
 					t.Errorf("at the end %v are closed, %v", closed, err)
 				}
 			})

@@ -10,9 +10,9 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-// TestShelf checks that slots that share programs, and lose them to one another because
+// TestCache checks that slots that share programs, and lose them to one another because
 // there's room for hardly any, make the bytes that a slot alone makes.
-func TestShelf(t *testing.T) {
+func TestCache(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	var wanted []stagetest.Result
 	methods := []*stages.Stage{&Saliency, &DeepLIFT, &GuidedBackprop, &GradCAM, &IntegratedGradients, &Occlusion}
@@ -21,11 +21,11 @@ func TestShelf(t *testing.T) {
 	}
 	for name, limit := range map[string]int64{"no room": 1, "little room": 300_000, "room for all": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
-			shelf := device.NewShelf(limit)
+			cache := device.NewCache(limit)
 			workers := pool.New().WithErrors()
 			for w := range 4 {
 				workers.Go(func() error {
-					slot := shelf.NewSlot(stages.Device{Class: "cpu", Index: w, Threads: 1})
+					slot := cache.NewSlot(stages.Device{Class: "cpu", Index: w, Threads: 1})
 					for k := range 2 * len(methods) {
 						s, want := methods[(k+w)%len(methods)], wanted[(k+w)%len(methods)]
 						e, err := stagetest.Env(s, in)
@@ -58,7 +58,7 @@ func TestShelf(t *testing.T) {
 			if err := workers.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			if err := shelf.Trim(); err != nil {
+			if err := cache.Trim(); err != nil {
 				t.Fatal(err)
 			}
 		})
