@@ -13,7 +13,8 @@ type Glance string
 const (
 	// Heads is each block's attention, the mean over its heads.
 	Heads Glance = "heads"
-	// Slopes is the derivative of the explained number with respect to the last block's attention, of each head.
+	// Slopes is the derivative of the explained number with respect to the last block's attention, of each
+	// head.
 	Slopes Glance = "slopes"
 	// Weighted is each block's relevance times its derivative, where positive, the mean over its heads:
 	// mean(max(∇A·R, 0)), R by [relevance.TIBAV].
@@ -45,7 +46,8 @@ func (u *unit) findAttention() (err error) {
 	return err
 }
 
-// attend returns the attention of each block, or what the glance makes of it, its relevance and its derivative.
+// attend returns the attention of each block, or what the glance makes of it, its relevance and its
+// derivative.
 func (u *unit) attend() error {
 	g, batch, t := u.graph, u.batch, u.attention.Tokens
 	needsRelevances, needsSlopes := u.Glance.needs()

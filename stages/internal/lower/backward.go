@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// backward emits a backward pass for each question. Rules look at who reads a value; so each sees the model alone, and
-// nothing of the other backward passes.
+// backward emits a backward pass for each question. Rules look at who reads a value; so each sees the model
+// alone, and nothing of the other backward passes.
 func (u *unit) backward() error {
 	g := u.graph
 	u.forward = slices.Clip(g.Proto.Graph.Node)
@@ -87,8 +87,8 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 	return nil
 }
 
-// addUp emits runexp_sum plus the rows of x times runexp_weights, one row after the other: the sum has the same bits
-// whatever number of rows a run has.
+// addUp emits runexp_sum plus the rows of x times runexp_weights, one row after the other: the sum has the
+// same bits whatever number of rows a run has.
 func addUp(f *onnx.Fragment, x string, batch int, s Summand) string {
 	switch s {
 	case Magnitude:

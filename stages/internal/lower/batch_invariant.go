@@ -5,13 +5,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// vector is how many float32 ONNX Runtime's general kernels compute at once, from an address that is a multiple of that;
-// the remainder at either end is computed one by one, by other functions.
+// vector is how many float32 ONNX Runtime's general kernels compute at once, from an address that is a
+// multiple of that; the remainder at either end is computed one by one, by other functions.
 const vector = 4
 
-// batchDependent are the operators whose kernels give bits that depend on the alignment of a number in memory, on the
-// number of images, or on the number of threads. Each is rewritten with batch-invariant ones, or stays as it is where its
-// shape makes it invariant.
+// batchDependent are the operators whose kernels give bits that depend on the alignment of a number in
+// memory, on the number of images, or on the number of threads. Each is rewritten with batch-invariant ones,
+// or stays as it is where its shape makes it invariant.
 var batchDependent = map[string]func(s invariant) bool{
 	"Elu":                   invariant.elu,
 	"Selu":                  invariant.selu,

@@ -30,8 +30,8 @@ func (s invariant) exponential(gain, depth, width float32) bool {
 	return s.end("Add", up, low)
 }
 
-// softplus emits max(x, 0) + log(1 + u), u = e^−|x|. Where u is small 1 + u = w is rounded,
-// which w − 1 tells: log(1 + u) is u·log(w)/(w − 1), and u where w is 1.
+// softplus emits max(x, 0) + log(1 + u), u = e^−|x|. Where u is small 1 + u = w is rounded, which w − 1
+// tells: log(1 + u) is u·log(w)/(w − 1), and u where w is 1.
 func (s invariant) softplus() bool {
 	u := s.each("Exp", s.each("Neg", s.each("Abs", s.In(0))))
 	w := s.each("Add", u, s.number(1))

@@ -1,7 +1,7 @@
 package lower
 
-// instanceNormalization emits the means over positions as products with ones where an image's part of the value isn't a
-// multiple of a vector: the kernel adds up a channel from wherever it starts.
+// instanceNormalization emits the means over positions as products with ones where an image's part of the
+// value isn't a multiple of a vector: the kernel adds up a channel from wherever it starts.
 func (s invariant) instanceNormalization() bool {
 	shape := s.shape()
 	if size(shape)/s.batch%vector == 0 || len(shape) < 3 {

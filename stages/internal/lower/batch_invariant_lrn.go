@@ -2,8 +2,8 @@ package lower
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// lrn emits x·(bias + α·m)^−β, where m is the mean of x² over N neighbouring channels,
-// those beyond the first and the last counted as 0.
+// lrn emits x·(bias + α·m)^−β, where m is the mean of x² over N neighbouring channels, those beyond the first
+// and the last counted as 0.
 func (s invariant) lrn() bool {
 	shape, span := s.shape(), s.Int("size", 1)
 	planes := []int{shape[0], 1, shape[1], size(shape[2:])}

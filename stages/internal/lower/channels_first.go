@@ -26,9 +26,9 @@ func (u *unit) channelsFirst() error {
 	return nil
 }
 
-// ChannelsFirst gives a value of the graph the layout that layers have: feature maps [B,C,h,w], tokens [B,T,C] in the
-// order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens; such a value moves to
-// another name, and the nodes that read it read it transposed back.
+// ChannelsFirst gives a value of the graph the layout that layers have: feature maps [B,C,h,w], tokens
+// [B,T,C] in the order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens;
+// such a value moves to another name, and the nodes that read it read it transposed back.
 func ChannelsFirst(g *onnx.Graph, layer string) {
 	perm, order := toChannelsFirst(g, layer), []int(nil)
 	if rank := len(g.Shape(layer)); rank == 3 {

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
-// constantBranches replaces every If whose condition depends on shapes and weights alone by the branch that it takes. ONNX
-// Runtime does so too, but up to release 1.27 frees values that it has computed inside the branch before: the model then
-// reads freed memory, or doesn't load.
+// constantBranches replaces every If whose condition depends on shapes and weights alone by the branch that
+// it takes. ONNX Runtime does so too, but up to release 1.27 frees values that it has computed inside the
+// branch before: the model then reads freed memory, or doesn't load.
 func (u *unit) constantBranches() error {
 	m := u.model
 	for {

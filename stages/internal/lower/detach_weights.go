@@ -7,8 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// detachWeights makes inputs of the weights that detach selects, and returns them: what ONNX Runtime simplifies and infers
-// depends on few of a model's weights, and without the others the model is written, loaded and read in no time.
+// detachWeights makes inputs of the weights that detach selects, and returns them: what ONNX Runtime
+// simplifies and infers depends on few of a model's weights, and without the others the model is written,
+// loaded and read in no time.
 func detachWeights(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (detached []*onnxpb.TensorProto) {
 	g := m.Proto.Graph
 	inputs := m.Inputs()
@@ -31,9 +32,9 @@ func untyping(t *onnxpb.TensorProto) bool {
 	return t.DataType == int32(onnxpb.TensorProto_FLOAT) && size(onnx.ShapeOf(t)) > 256
 }
 
-// multipliers returns a predicate of the weights of at least that many elements that only multiply matrices which depend
-// on the image. No optimisation reads their numbers, unless they stand between integers. A model with functions of its
-// own has none, since functions aren't searched.
+// multipliers returns a predicate of the weights of at least that many elements that only multiply matrices
+// which depend on the image. No optimisation reads their numbers, unless they stand between integers. A model
+// with functions of its own has none, since functions aren't searched.
 func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 	if len(m.Proto.Functions) > 0 {
 		return func(*onnxpb.TensorProto) bool { return false }

@@ -17,9 +17,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// TestDetachWeights holds that ONNX Runtime simplifies a net without the weights that only
-// multiply matrices to what it makes of it with them. Of equal constants it keeps one or
-// the other.
+// TestDetachWeights holds that ONNX Runtime simplifies a net without the weights that only multiply matrices
+// to what it makes of it with them. Of equal constants it keeps one or the other.
 func TestDetachWeights(t *testing.T) {
 	modeltest.Runtime(t)
 	taken := 0
@@ -61,8 +60,8 @@ func called(m *onnx.Model) {
 	g.Initializer = slices.CompactFunc(g.Initializer, func(a, b *onnxpb.TensorProto) bool { return a.Name == b.Name })
 }
 
-// functional writes a net with a matrix of ones that a function of its own makes for its
-// images: it depends on their shape alone, and ONNX Runtime inlines the function.
+// functional writes a net with a matrix of ones that a function of its own makes for its images: it depends
+// on their shape alone, and ONNX Runtime inlines the function.
 func functional(t *testing.T) model.ONNXParams {
 	t.Helper()
 	const pixels, classes = 3 * 4 * 4, 2

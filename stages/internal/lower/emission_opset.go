@@ -2,8 +2,8 @@ package lower
 
 import "github.com/runexp/runexp/stages/internal/rewrite"
 
-// emissionOpset writes all operators as those of opset [rewrite.Opset]. Where that changed any, the model is simplified
-// once more: some of what ONNX Runtime simplifies it knows only in newer operators.
+// emissionOpset writes all operators as those of opset [rewrite.Opset]. Where that changed any, the model is
+// simplified once more: some of what ONNX Runtime simplifies it knows only in newer operators.
 func (u *unit) emissionOpset() error {
 	changed, err := rewrite.ToOpset(u.model, u.types)
 	u.again = changed || u.opset != rewrite.Opset

@@ -5,8 +5,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// explainedNumber emits the answer, and behind it what makes the explained numbers of it: rules of comparisons look at
-// the nodes that relevance flows through, where the derivative of these alone would do for a gradient.
+// explainedNumber emits the answer, and behind it what makes the explained numbers of it: rules of
+// comparisons look at the nodes that relevance flows through, where the derivative of these alone would do
+// for a gradient.
 func (u *unit) explainedNumber() error {
 	g := u.graph
 	shape := []int{u.batch, u.Classes}

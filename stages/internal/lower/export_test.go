@@ -9,6 +9,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
+// Passes returns the names of all passes.
+func Passes() (names []string) {
+	for _, p := range passes {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Constraints returns what [constraints] say: first, then and why.
+func Constraints() (out [][3]string) {
+	for _, c := range constraints {
+		out = append(out, [3]string{c.first, c.then, c.why})
+	}
+	return out
+}
+
 // unsimplified returns the unit of a model's graph before it is simplified.
 func unsimplified(s Source, batch int) (*unit, error) {
 	u, err := newUnit(nil, s, batch, Request{Kind: shared})
@@ -43,8 +59,8 @@ func Types(t testing.TB, s Source, batch int) map[string]onnx.Type {
 	return u.types
 }
 
-// Simplified returns a model as ONNX Runtime simplifies it, with all of its weights or without those of at least that many
-// elements that only multiply matrices, and how many of them there are.
+// Simplified returns a model as ONNX Runtime simplifies it, with all of its weights or without those of at
+// least that many elements that only multiply matrices, and how many of them there are.
 func Simplified(t testing.TB, s Source, batch, least int) (*onnx.Model, int) {
 	t.Helper()
 	u, err := unsimplified(s, batch)
@@ -65,8 +81,8 @@ func Simplified(t testing.TB, s Source, batch, least int) (*onnx.Model, int) {
 	return m, count
 }
 
-// Rewritten returns the graph of a model whose values have types that ONNX Runtime might tell, and which it leaves as it is.
-// Values made in between have none.
+// Rewritten returns the graph of a model whose values have types that ONNX Runtime might tell, and which it
+// leaves as it is. Values made in between have none.
 func Rewritten(s Source, batch int, types map[string]onnx.Type) (_ *onnx.Graph, err error) {
 	u, err := unsimplified(s, batch)
 	if err != nil {

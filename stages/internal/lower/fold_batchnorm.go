@@ -8,8 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// foldBatchNorm folds every BatchNormalization into the Conv whose only reader it is: the weights are scaled, the bias is
-// moved. That saves a pass over the activations forward and one backward. The value of the question's layer stays.
+// foldBatchNorm folds every BatchNormalization into the Conv whose only reader it is: the weights are scaled,
+// the bias is moved. That saves a pass over the activations forward and one backward. The value of the
+// question's layer stays.
 func (u *unit) foldBatchNorm() error {
 	g := u.graph
 	makers, readers := map[string]*onnxpb.NodeProto{}, map[string]int{u.Layer: 1}

@@ -156,10 +156,10 @@ func layerOf(g *onnx.Graph, k int) (_ string, err error) {
 	return []string{middle, final, nodes[k%len(nodes)].Output[0]}[k%3], nil
 }
 
-// FuzzCompile holds that the compiler says what's wrong with a model whose nodes don't fit
-// together, and which node it is, or goes on: no panic, no hang, no memory that the model
-// doesn't need. A net is changed, and what ONNX Runtime would tell of its values too: a change is of four bytes.
-// ONNX Runtime itself has no part.
+// FuzzCompile holds that the compiler says what's wrong with a model whose nodes don't fit together, and
+// which node it is, or goes on: no panic, no hang, no memory that the model doesn't need. A net is changed,
+// and what ONNX Runtime would tell of its values too: a change is of four bytes. ONNX Runtime itself has no
+// part.
 func FuzzCompile(f *testing.F) {
 	nets, all := starts(f), ways()
 	for i := range nets {
@@ -247,8 +247,8 @@ const (
 	ofThread  = 1
 )
 
-// cpuTime returns for how long a process or thread has run, which on a machine that has
-// much else to do is far less than what has passed.
+// cpuTime returns for how long a process or thread has run, which on a machine that has much else to do is
+// far less than what has passed.
 func cpuTime(of int) time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(of, &u) != nil {
@@ -257,9 +257,8 @@ func cpuTime(of int) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// retold changes types that ONNX Runtime told, and adds those of new values: the type of
-// the first thing that the node reads. Every four bytes are a change: of what, of which
-// value, where, and to what.
+// retold changes types that ONNX Runtime told, and adds those of new values: the type of the first thing that
+// the node reads. Every four bytes are a change: of what, of which value, where, and to what.
 func retold(types map[string]onnx.Type, g *onnxpb.GraphProto, edits []byte) map[string]onnx.Type {
 	out := maps.Clone(types)
 	var names []string

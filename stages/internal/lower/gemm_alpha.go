@@ -8,9 +8,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// gemmAlpha folds a power-of-two Mul on a Gemm's input into alpha, as the ½ of GELU: alpha costs nothing, where a Mul is a
-// pass over the activations forward and one backward. Powers of two change no bits where the second operand is weights;
-// a vector times a matrix that is computed has a kernel of its own for alpha = 1. Values of layers stay.
+// gemmAlpha folds a power-of-two Mul on a Gemm's input into alpha, as the ½ of GELU: alpha costs nothing,
+// where a Mul is a pass over the activations forward and one backward. Powers of two change no bits where the
+// second operand is weights; a vector times a matrix that is computed has a kernel of its own for alpha = 1.
+// Values of layers stay.
 func (u *unit) gemmAlpha() error {
 	g := u.graph
 	readers := map[string]int{}

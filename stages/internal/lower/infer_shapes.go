@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// inferShapes infers the types of the model's input and of all that its nodes make. Where ONNX Runtime can't infer a type
-// from the graph, it runs the graph.
+// inferShapes infers the types of the model's input and of all that its nodes make. Where ONNX Runtime can't
+// infer a type from the graph, it runs the graph.
 func (u *unit) inferShapes() error {
 	runtime, err := ort.Warily()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// inlineReference puts the nodes of the reference's graph before the others, their values named as the twins are. Names of
-// weights that the two graphs don't share are new; inputs keep theirs.
+// inlineReference puts the nodes of the reference's graph before the others, their values named as the twins
+// are. Names of weights that the two graphs don't share are new; inputs keep theirs.
 func (u *unit) inlineReference() error {
 	g, other, twin := u.graph, u.reference.graph, u.twin
 	mine := map[string]*onnxpb.TensorProto{}

@@ -1,16 +1,18 @@
-// Package lower makes programs of models: it lowers an ONNX file, pass by pass, to the ONNX model that a session runs.
+// Package lower makes programs of models: it lowers an ONNX file, pass by pass, to the ONNX model that a
+// session runs.
 //
-// The way of the data. [Graph] lowers a file to the graph that all programs of a model and a batch share: nodes in
-// order, single precision, one opset, every type and shape known. [Program] lowers that graph, or for a verbatim
-// program the file itself, to a program: nodes in front make the model's input of what a stage varies, nodes behind
-// return what the stage reads, backward passes among them. Both run the rows of one table, passes in passes.go, that
-// are for their [Kind]; constraints there has the reason for each row's place. A pass is one file with the pass's
-// name.
+// The way of the data. [Graph] lowers a file to the graph that all programs of a model and a batch share:
+// nodes in order, single precision, one opset, every type and shape known. [Program] lowers that graph, or
+// for a verbatim program the file itself, to a program: nodes in front make the model's input of what a stage
+// varies, nodes behind return what the stage reads, backward passes among them. Both run the rows of one
+// table, passes in passes.go, that are for their [Kind]; constraints there has the reason for each row's
+// place. A pass is one file with the pass's name.
 //
-// The files in the order of the table: verbatim, model_interface, constant_branches, simplify (with detach_weights),
-// infer_shapes, emission_opset; channels_first, fold_batchnorm, sink_gather, gemm_alpha, pad_channels; explained_number,
-// pair_reference; declare_inputs, substitute_layer, preprocess, answer; backward (with seed), attention, audit;
-// batch_invariant (one file a family of operators); split_reference, inline_reference; seal, ort_workarounds.
+// The files in the order of the table: verbatim, model_interface, constant_branches, simplify (with
+// detach_weights), infer_shapes, emission_opset; channels_first, fold_batchnorm, sink_gather, gemm_alpha,
+// pad_channels; explained_number, pair_reference; declare_inputs, substitute_layer, preprocess, answer;
+// backward (with seed), attention, audit; batch_invariant (one file a family of operators); split_reference,
+// inline_reference; seal, ort_workarounds.
 package lower
 
 import (
@@ -74,7 +76,8 @@ type Request struct {
 	Inputs func(Shapes) []IO
 	// Images emits the normalised images [batch or 1,C,H,W].
 	Images func(*onnx.Fragment) string
-	// Substitute, if set, emits what replaces the layer's value, which otherwise is returned unless Sum is set.
+	// Substitute, if set, emits what replaces the layer's value, which otherwise is returned unless Sum is
+	// set.
 	Substitute func(*onnx.Fragment) string
 
 	AnswerOnly bool    // a Forward program returns nothing but the answer
@@ -86,16 +89,16 @@ type Request struct {
 
 	// Unrun says that the program won't run, so that passes are left out which refuse nothing.
 	Unrun bool
-	// Plain says that the program won't run and is compared with others node by node: passes that change nodes but
-	// no bits are left out.
+	// Plain says that the program won't run and is compared with others node by node: passes that change
+	// nodes but no bits are left out.
 	Plain bool
 }
 
 // questions returns all questions of the request.
 func (r Request) questions() []Question { return append([]Question{r.Question}, r.Also...) }
 
-// derivatives reports whether all rules are those of derivatives, to which passes that keep every bit of the answer are
-// safe. Other rules look at the nodes themselves: they may divide by what counts nothing.
+// derivatives reports whether all rules are those of derivatives, to which passes that keep every bit of the
+// answer are safe. Other rules look at the nodes themselves: they may divide by what counts nothing.
 func (r Request) derivatives() bool {
 	return !slices.ContainsFunc(r.questions(), func(q Question) bool { return len(q.Rules.Cases) > 0 })
 }
@@ -125,9 +128,10 @@ type Lowered struct {
 	Reference *Lowered
 }
 
-// Graph lowers a model's file to the graph for a batch of that many images: simplified, in single precision, of opset
-// [rewrite.Opset], every type and shape known. Its input is the model's own, [Spec.Input], in the model's layout and
-// order; its output is [Spec.Output]. measured says that some shapes were measured on an image, and may depend on it.
+// Graph lowers a model's file to the graph for a batch of that many images: simplified, in single precision,
+// of opset [rewrite.Opset], every type and shape known. Its input is the model's own, [Spec.Input], in the
+// model's layout and order; its output is [Spec.Output]. measured says that some shapes were measured on an
+// image, and may depend on it.
 func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bool, err error) {
 	defer onnx.Sound(&err)
 	if s.Batch > 0 && batch != s.Batch {
@@ -160,8 +164,9 @@ func Program(ctx context.Context, s Source, batch int, r Request) (_ *Lowered, e
 	return u.lowered(), nil
 }
 
-// compare lowers a comparison: the program for the images and that for the reference, which is a single image. Where
-// values for a single image don't broadcast to those for a batch, the reference fills every row instead.
+// compare lowers a comparison: the program for the images and that for the reference, which is a single
+// image. Where values for a single image don't broadcast to those for a batch, the reference fills every row
+// instead.
 func compare(u *unit, s Source) (*Lowered, error) {
 	batch, r := u.batch, u.Request
 	for _, rows := range slices.Compact([]int{max(1, s.Batch), batch}) {
@@ -193,8 +198,8 @@ type unit struct {
 
 	model *onnx.Model // until types are known
 	types map[string]onnx.Type
-	// measured says that some of types were measured; again that the operators changed, so that types are to be
-	// inferred again.
+	// measured says that some of types were measured; again that the operators changed, so that types are to
+	// be inferred again.
 	measured, again bool
 	opset           int // of the file
 

@@ -14,10 +14,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestMalformed holds that a model whose nodes don't fit together makes the compiler
-// say so, or go on, and never panic: nets whose nodes, attributes and weights' shapes
-// were changed, which ONNX Runtime doesn't always see before it runs them. What ONNX
-// Runtime doesn't run, as it is written, it isn't given to simplify.
+// TestMalformed holds that a model whose nodes don't fit together makes the compiler say so, or go on, and
+// never panic: nets whose nodes, attributes and weights' shapes were changed, which ONNX Runtime doesn't
+// always see before it runs them. What ONNX Runtime doesn't run, as it is written, it isn't given to
+// simplify.
 func TestMalformed(t *testing.T) {
 	nets := wholes(t)
 	policies := []relevance.Policy{
@@ -63,8 +63,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestKernelOfOtherAxes holds that a convolution whose weights have more axes than what
-// it takes is an error.
+// TestKernelOfOtherAxes holds that a convolution whose weights have more axes than what it takes is an error.
 func TestKernelOfOtherAxes(t *testing.T) {
 	for _, op := range []string{"Conv", "ConvTranspose"} {
 		m := &onnxpb.ModelProto{

@@ -5,11 +5,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// newestIR is the newest version of ONNX's file format that the runtime reads. Graphs use nothing that later ones
-// added.
+// newestIR is the newest version of ONNX's file format that the runtime reads. Graphs use nothing that later
+// ones added.
 const newestIR = 10
 
-// modelInterface fixes the shape of the model's input to that of the batch, and drops what its output doesn't need.
+// modelInterface fixes the shape of the model's input to that of the batch, and drops what its output doesn't
+// need.
 func (u *unit) modelInterface() error {
 	u.restrict([]onnx.Value{{Name: u.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: u.inputShape(), Known: true}},
 		[]onnx.Value{{Name: u.Output, Elem: onnxpb.TensorProto_FLOAT}})

@@ -94,8 +94,8 @@ func operators() []string {
 
 var allOperators = operators()
 
-// mutate changes a model. Every four bytes are a change: of what, which, which of its
-// parts, and to what. Most of what comes out can still be read as a model.
+// mutate changes a model. Every four bytes are a change: of what, which, which of its parts, and to what.
+// Most of what comes out can still be read as a model.
 func mutate(m *onnxpb.ModelProto, edits []byte) {
 	for ; len(edits) >= 4 && len(m.Graph.Node) > 0; edits = edits[4:] {
 		mutateOnce(m, edits[0], int(edits[1]), int(edits[2]), edits[3])

@@ -14,9 +14,9 @@ func (u *unit) ortWorkarounds() error {
 	return nil
 }
 
-// wrongFusions returns the fusions of ONNX Runtime that change what a model computes: a Pad before an AveragePool becomes
-// padding that counts, so that windows which ceil_mode extends beyond it are divided by another number. Release 1.29
-// divides right.
+// wrongFusions returns the fusions of ONNX Runtime that change what a model computes: a Pad before an
+// AveragePool becomes padding that counts, so that windows which ceil_mode extends beyond it are divided by
+// another number. Release 1.29 divides right.
 func wrongFusions(m *onnxpb.ModelProto) []string {
 	names := func(op string) bool {
 		return anyNode(m, func(n *onnxpb.NodeProto) bool { return n.OpType == op })
@@ -27,8 +27,8 @@ func wrongFusions(m *onnxpb.ModelProto) []string {
 	return nil
 }
 
-// releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The shared graph has other
-// nodes for it, which all compute alike.
+// releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The shared
+// graph has other nodes for it, which all compute alike.
 func releaseDependent(proto *onnxpb.NodeProto) bool {
 	n := onnx.Node{NodeProto: proto}
 	switch n.OpType {

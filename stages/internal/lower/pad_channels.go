@@ -8,16 +8,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Rows that lie a multiple of 4 KiB apart share the lines of a processor's first cache, and a product that reads several
-// at once is a quarter slower.
+// Rows that lie a multiple of 4 KiB apart share the lines of a processor's first cache, and a product that
+// reads several at once is a quarter slower.
 const (
 	aliasing = 1024 // float32 in 4 KiB
 	padding  = 16   // float32 in a line
 )
 
-// padChannels pads the channels of every perceptron's hidden layer inside the graph whose rows would alias in the cache: a
-// product with constants, functions of single elements, a product with constants. The new channels have weights of 0 in
-// the last, so nothing else changes, not even the bits. Values of layers keep their shape.
+// padChannels pads the channels of every perceptron's hidden layer inside the graph whose rows would alias in
+// the cache: a product with constants, functions of single elements, a product with constants. The new
+// channels have weights of 0 in the last, so nothing else changes, not even the bits. Values of layers keep
+// their shape.
 func (u *unit) padChannels() error {
 	w := padder{Graph: u.graph, fixed: map[string]bool{}}
 	for _, q := range u.questions() {
@@ -53,8 +54,7 @@ func (w *padder) perceptron(first onnx.Node, others []*onnxpb.NodeProto) {
 	}
 }
 
-// product returns how many channels a product with constants makes; false if n
-// isn't one.
+// product returns how many channels a product with constants makes; false if n isn't one.
 func (w *padder) product(n onnx.Node) (channels int, ok bool) {
 	if n.OpType != "MatMul" && (n.OpType != "Gemm" || n.Int("transA", 0) != 0) || w.Weight(n.In(0)) != nil {
 		return 0, false
@@ -67,8 +67,8 @@ func (w *padder) product(n onnx.Node) (channels int, ok bool) {
 	return shape[1-n.ContractedAxis()], true
 }
 
-// follow collects the nodes that depend on the first product up to the next ones; false if there is none, or one whose
-// result more channels would change.
+// follow collects the nodes that depend on the first product up to the next ones; false if there is none, or
+// one whose result more channels would change.
 func (w *padder) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 	if !w.pads(first.Output[0]) {
 		return false
@@ -101,7 +101,8 @@ func (w *padder) pads(v string) bool {
 	return true
 }
 
-// elementwise reports whether n has finite values and derivatives for the new channels, and a place to keep them.
+// elementwise reports whether n has finite values and derivatives for the new channels, and a place to keep
+// them.
 func (w *padder) elementwise(n onnx.Node) bool {
 	if len(n.Output) != 1 {
 		return false

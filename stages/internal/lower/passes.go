@@ -21,7 +21,7 @@ const (
 	programs  = Verbatim | fromGraph
 )
 
-// passes are all passes in the order in which they run. Constraints has the reasons.
+// passes are all passes in the order in which they run; constraints has the reason for each one's place.
 var passes = []pass{
 	// From the file to the graph that programs share.
 	{"kernel_shapes", fromFile, nil, inPlace(rewrite.KernelShapes)},
@@ -84,6 +84,65 @@ func hasLayer(u *unit) bool     { return u.Layer != "" }
 
 // foldable leaves BatchNormalization to rules that treat it apart from the Conv.
 func foldable(u *unit) bool { return u.Kind&walks == 0 || !u.Rules.Apart && !u.Unrun }
+
+// A constraint says that a pass runs before another, and why.
+type constraint struct{ first, then, why string }
+
+// constraints hold in the table of passes; a test checks them. Every pass is in one of them.
+var constraints = []constraint{
+	{"kernel_shapes", "simplify", "ONNX Runtime ends the process where a kernel without a stated shape has too many axes"},
+	{"kernel_shapes", "topological_order", "which reports what is wrong with a stated shape"},
+	{"topological_order", "verbatim", "the passes behind rely on nodes that follow their producers"},
+	{"topological_order", "single_precision", "the passes behind rely on nodes that follow their producers"},
+	{"verbatim", "constant_branches", "conditions are constant for the input's shape, which the program declares"},
+	{"single_precision", "dequantise", "scales in half precision are read as float32"},
+	{"single_precision", "flush_subnormals", "half-precision numbers become subnormal float32"},
+	{"dequantise", "model_interface", "which removes the quantised weights"},
+	{"dequantise", "flush_subnormals", "dequantised weights may be subnormal"},
+	{"flush_subnormals", "simplify", "constants are folded from flushed weights, as they are run"},
+	{"model_interface", "constant_branches", "conditions are constant for the input's shape, which it fixes"},
+	{"model_interface", "group_normalization", "nodes that the answer doesn't need aren't rewritten"},
+	{"group_normalization", "simplify", "ONNX Runtime would inline the operator's definition"},
+	{"constant_branches", "separate_pads", "pads of inlined branches are separated too"},
+	{"constant_branches", "simplify", "ONNX Runtime frees values of constant branches too early"},
+	{"separate_pads", "simplify", "ONNX Runtime would fuse a Pad of zeros with a MaxPool that pads with −∞"},
+	{"simplify", "infer_shapes", "shapes computed from shapes become constants, so that fewer must be measured"},
+	{"infer_shapes", "emission_opset", "some operators are rewritten by the shapes of their inputs"},
+	{"emission_opset", "simplify again", "some of what ONNX Runtime simplifies it knows only in newer operators"},
+	{"simplify again", "infer_shapes again", "new values have no types yet"},
+	{"infer_shapes again", "emission_opset again", "the last adds no values, so that every value has a type"},
+
+	{"attention", "channels_first", "attention is found by its nodes, as the shared graph has them"},
+	{"channels_first", "fold_batchnorm", "a question names a value of the shared graph, and folding removes some"},
+	{"channels_first", "sink_gather", "a layer's value stays whole under the name that channels_first leaves it"},
+	{"fold_batchnorm", "sink_gather", "a BatchNormalization would stop a Gather"},
+	{"sink_gather", "gemm_alpha", "a Gather between Mul and Gemm would hide one from the other"},
+	{"sink_gather", "pad_channels", "a Gather isn't among the functions of single elements, and would stop it"},
+	{"gemm_alpha", "pad_channels", "a folded Mul needs no padding"},
+	{"fold_batchnorm", "pair_reference", "the graphs of a comparison are paired node by node, so both are folded first"},
+	{"explained_number", "pair_reference", "the explained number has a twin as well"},
+	{"pair_reference", "declare_inputs", "graphs are paired node by node, before they differ by their inputs"},
+	{"declare_inputs", "substitute_layer", "the substitute reads inputs"},
+	{"declare_inputs", "preprocess", "images are inputs, or made of inputs"},
+	{"substitute_layer", "answer", "readers of the layer's value are replaced in the model alone"},
+	{"declare_inputs", "layer_value", "the layer may be the image, which is an input"},
+	{"preprocess", "backward", "the model's nodes are complete, with all readers of each value that rules look at"},
+	{"answer", "backward", "derivatives of probabilities read the answer"},
+	{"answer", "attention again", "derivatives of probabilities read the answer"},
+	{"layer_value", "batch_invariant", "it rewrites the nodes of the whole program"},
+	{"backward", "audit", "which sums what backward passes note"},
+	{"audit", "batch_invariant", "its sums may be batch-dependent"},
+	{"attention again", "batch_invariant", "rules know the model's operators, not their batch-invariant forms"},
+	{"backward", "batch_invariant", "rules know the model's operators, not their batch-invariant forms"},
+	{"batch_invariant", "seal", "nodes that the rewritten ones no longer read are removed"},
+	{"seal", "split_reference", "what nothing reads of the reference isn't computed"},
+	{"seal", "inline_reference", "what nothing reads of the reference isn't computed"},
+	{"split_reference", "reference_value", "the layer's value is the last output"},
+	{"split_reference", "seal again", "it declares inputs and outputs"},
+	{"inline_reference", "seal again", "it declares inputs"},
+	{"reference_value", "seal again", "it adds an output"},
+	{"seal again", "ort_workarounds", "the nodes of the program are known"},
+}
 
 // inPlace and onModel make passes of rewrites of models.
 func inPlace(rewrite func(*onnx.Model)) func(*unit) error {

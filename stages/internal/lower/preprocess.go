@@ -32,7 +32,8 @@ func (u *unit) enter(f *onnx.Fragment, images string, elem onnxpb.TensorProto_Da
 	f.OpTo(u.Input, "Cast", []string{images}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
-// leave is the inverse of enter: it emits in the form of normalised images what has that of the model's input.
+// leave is the inverse of enter: it emits in the form of normalised images what has that of the model's
+// input.
 func (u *unit) leave(f *onnx.Fragment, x string) string {
 	if u.Layout == modelfile.NHWC {
 		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})

@@ -9,7 +9,8 @@ import (
 
 // A Question says what is differentiated, with respect to what, and by which rules.
 type Question struct {
-	// Layer is the value of the graph that the derivative is taken with respect to; "" is the normalised image.
+	// Layer is the value of the graph that the derivative is taken with respect to; "" is the normalised
+	// image.
 	Layer string
 	// Rules is the policy of the backward pass.
 	Rules relevance.Policy
@@ -17,8 +18,8 @@ type Question struct {
 	Probability bool
 	// Start is what the backward pass starts with.
 	Start Start
-	// Counts names the input that says how much each class counts where the backward pass starts; "" is what is
-	// explained.
+	// Counts names the input that says how much each class counts where the backward pass starts; "" is what
+	// is explained.
 	Counts string
 }
 
@@ -26,11 +27,11 @@ type Question struct {
 type Start string
 
 const (
-	// StartDerivative is the derivative of the explained number with respect to the model's answer. It is the zero
-	// Start.
+	// StartDerivative is the derivative of the explained number with respect to the model's answer. It is the
+	// zero Start.
 	StartDerivative Start = ""
-	// StartOnes is how much each class counts, at the logits: 1 at the target. For a probability it is the derivative
-	// of that with respect to the logits.
+	// StartOnes is how much each class counts, at the logits: 1 at the target. For a probability it is the
+	// derivative of that with respect to the logits.
 	StartOnes Start = "ones"
 	// StartLogits is StartOnes times the logits.
 	StartLogits Start = "logits"

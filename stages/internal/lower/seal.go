@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// seal has the model take the declared inputs and return the answer and the outputs of the signature, and nothing
-// else. Nodes that none of these needs are gone.
+// seal has the model take the declared inputs and return the answer and the outputs of the signature, and
+// nothing else. Nodes that none of these needs are gone.
 func (u *unit) seal() error {
 	outputs := []onnx.Value{{Name: Answer, Elem: onnxpb.TensorProto_FLOAT}}
 	for _, v := range u.signature.Outputs {

@@ -40,8 +40,8 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 	return seed{at, u.shaped(f, s, u.graph.Shape(at))}, nil
 }
 
-// derivative emits the derivative of the explained number with respect to the model's output, given s, how much each
-// class counts for it.
+// derivative emits the derivative of the explained number with respect to the model's output, given s, how
+// much each class counts for it.
 func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
 	switch {
 	case probability && !u.Probabilities:
@@ -59,8 +59,8 @@ func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
 // smallest is about the smallest float32 that has all its digits.
 const smallest = 1.2e-38
 
-// logits returns the value of the graph that holds the logits, which is the answer or the input of the softmax or
-// sigmoid that makes it, and what emits the derivative of Σ tᵢpᵢ with respect to their rows z.
+// logits returns the value of the graph that holds the logits, which is the answer or the input of the
+// softmax or sigmoid that makes it, and what emits the derivative of Σ tᵢpᵢ with respect to their rows z.
 func (u *unit) logits() (at string, slope func(f *onnx.Fragment, z, t string) string, err error) {
 	v := u.Output
 	for u.Probabilities {
@@ -90,13 +90,15 @@ func (u *unit) slope(f *onnx.Fragment, z, t string) string {
 	return u.softmaxSlope(f, z, t)
 }
 
-// softmaxSlope emits the derivative of Σ tᵢpᵢ with respect to the rows z, where p = softmax(z): p·(t − Σ tᵢpᵢ).
+// softmaxSlope emits the derivative of Σ tᵢpᵢ with respect to the rows z, where p = softmax(z): p·(t − Σ
+// tᵢpᵢ).
 func (u *unit) softmaxSlope(f *onnx.Fragment, z, t string) string {
 	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
 	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, u.overClasses(f, f.Op("Mul", []string{p, t}))})})
 }
 
-// sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps its digits.
+// sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps its
+// digits.
 func sigmoidSlope(f *onnx.Fragment, z, t string) string {
 	p, q := f.Op("Sigmoid", []string{z}), f.Op("Sigmoid", []string{f.Op("Neg", []string{z})})
 	return f.Op("Mul", []string{t, f.Op("Mul", []string{p, q})})

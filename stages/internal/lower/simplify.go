@@ -11,8 +11,8 @@ import (
 
 // simplify has ONNX Runtime fold constants and remove nodes that do nothing.
 func (u *unit) simplify() (err error) {
-	// ONNX Runtime fails where it makes a Gemm of a MatMul and has given a shape this name before, in this model or in
-	// the one that the file was made from.
+	// ONNX Runtime fails where it makes a Gemm of a MatMul and has given a shape this name before, in this
+	// model or in the one that the file was made from.
 	for _, t := range u.model.Proto.Graph.Initializer {
 		if strings.HasPrefix(t.Name, "gemm_input_shape") {
 			u.model.Rename(t, u.model.Fresh("known/"+t.Name))
@@ -54,8 +54,8 @@ func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*on
 	return m, nil
 }
 
-// computed returns the digests of the expressions that ONNX Runtime computed the weights of m from, given the source of m
-// with its nodes and weights.
+// computed returns the digests of the expressions that ONNX Runtime computed the weights of m from, given the
+// source of m with its nodes and weights.
 func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto, weights []*onnxpb.TensorProto) map[string]onnx.Sum {
 	given, made := map[string]*onnxpb.TensorProto{}, map[string]bool{}
 	for _, t := range weights {

@@ -8,11 +8,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// sinkGather sinks Gather towards its producers so that only selected slices are computed: a vision transformer's answer
-// reads the class token alone, so behind the last attention the other tokens need no values, nor, in the backward pass,
-// the zeros that they would get. A Gather sinks below what treats each slice alike: products with constants over another
-// axis, normalisations, functions of single elements. That changes no bits, since none of these looks beyond a slice.
-// Values of layers stay whole.
+// sinkGather sinks Gather towards its producers so that only selected slices are computed: a vision
+// transformer's answer reads the class token alone, so behind the last attention the other tokens need no
+// values, nor, in the backward pass, the zeros that they would get. A Gather sinks below what treats each
+// slice alike: products with constants over another axis, normalisations, functions of single elements. That
+// changes no bits, since none of these looks beyond a slice. Values of layers stay whole.
 func (u *unit) sinkGather() error {
 	s := sinking{Graph: u.graph, needs: map[string]*selection{}, sunk: map[string]sunk{}}
 	for _, q := range u.questions() {
@@ -170,7 +170,8 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 	return nil, false
 }
 
-// unreshape returns which slices of a value become p of it once its shape is changed, false if these aren't whole slices.
+// unreshape returns which slices of a value become p of it once its shape is changed, false if these aren't
+// whole slices.
 func unreshape(p selection, in, out []int) (selection, bool) {
 	if size(in) == 0 || size(in) != size(out) || p.axis >= len(out) {
 		return selection{}, false

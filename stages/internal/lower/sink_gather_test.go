@@ -9,8 +9,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// TestSinkGather holds that behind the last attention of a transformer only the class token is computed, and that the value
-// of a layer stays whole, as do a net without tokens and one whose rules aren't those of derivatives.
+// TestSinkGather holds that behind the last attention of a transformer only the class token is computed, and
+// that the value of a layer stays whole, as do a net without tokens and one whose rules aren't those of
+// derivatives.
 func TestSinkGather(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for name, tokens := range map[string]float64{"vit": 65, "timm_vit_op13": 17, "timm_vit_op17": 17, "resnet": 0} {
@@ -38,8 +39,8 @@ func TestSinkGather(t *testing.T) {
 	}
 }
 
-// TestUnreshape holds which slices become those that are wanted, by changes of shape
-// that merge an axis with others, split it, leave it or mix it up.
+// TestUnreshape holds which slices become those that are wanted, by changes of shape that merge an axis with
+// others, split it, leave it or mix it up.
 func TestUnreshape(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// splitReference moves the nodes that depend on the reference alone to the reference's program. What the remaining nodes
-// read of them becomes an output of that program and an input of this one.
+// splitReference moves the nodes that depend on the reference alone to the reference's program. What the
+// remaining nodes read of them becomes an output of that program and an input of this one.
 func (u *unit) splitReference() error {
 	g, other := u.graph, u.reference.graph
 	made := map[string]string{} // by name in g: the name in other
@@ -66,7 +66,8 @@ func (u *unit) splitReference() error {
 	return u.declare(read)
 }
 
-// moves reports whether a node of g depends on nothing but a reference and makes floats of it, no more than it reads.
+// moves reports whether a node of g depends on nothing but a reference and makes floats of it, no more than
+// it reads.
 func moves(g *onnx.Graph, n *onnxpb.NodeProto, made map[string]string) bool {
 	reads := false
 	for _, v := range onnx.Taken(n) {

@@ -34,8 +34,8 @@ func mayBeBatchDependent(n *onnxpb.NodeProto) bool {
 	return batchDependent[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
 }
 
-// OtherPrecision reports whether a model's file has numbers that aren't float32, or quantised weights, or none of the
-// passes that would tell can read it.
+// OtherPrecision reports whether a model's file has numbers that aren't float32, or quantised weights, or
+// none of the passes that would tell can read it.
 func OtherPrecision(file func() ([]byte, error)) (bool, error) {
 	m, err := read(file)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// verbatim makes a program of the file as it is written: nodes in front make the model's input, nodes behind the
-// answer.
+// verbatim makes a program of the file as it is written: nodes in front make the model's input, nodes behind
+// the answer.
 func (u *unit) verbatim() error {
 	m := u.model
 	elem := onnxpb.TensorProto_FLOAT
@@ -21,8 +21,8 @@ func (u *unit) verbatim() error {
 	before := m.Fragment()
 	u.enter(before, u.Images(before), elem)
 	m.Before(before)
-	// ORT drops Casts of a value to its own type when it loads the program. The Reshape drops the dimensions of size
-	// 1 that some heads have; without a known number of classes there is none.
+	// ORT drops Casts of a value to its own type when it loads the program. The Reshape drops the dimensions
+	// of size 1 that some heads have; without a known number of classes there is none.
 	after := m.Fragment()
 	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
 	if u.Classes == 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Fresh returns a name for a value that the model doesn't have yet: hint, or hint
-// and a number.
+// Fresh returns a name for a value that the model doesn't have yet: hint, or hint and a number.
 func (m *Model) Fresh(hint string) string {
 	if m.names == nil {
 		m.names = map[string]int{}
@@ -48,9 +47,9 @@ func (m *Model) collect(g *onnxpb.GraphProto) {
 	}
 }
 
-// SetInputs replaces what must be fed. Whatever fed the model before has to be
-// made by a node now. Weights that stood among the inputs become constants, which
-// is what IR versions from 4 on make of weights that don't.
+// SetInputs replaces what must be fed. Whatever fed the model before has to be made by a node now. Weights
+// that stood among the inputs become constants, which is what IR versions from 4 on make of weights that
+// don't.
 func (m *Model) SetInputs(values ...Value) {
 	m.Proto.IrVersion = max(m.Proto.IrVersion, 4)
 	m.Proto.Graph.Input = nil
@@ -59,8 +58,7 @@ func (m *Model) SetInputs(values ...Value) {
 	}
 }
 
-// SetOutputs replaces the outputs. What was said of an inner value that becomes
-// an output is forgotten.
+// SetOutputs replaces the outputs. What was said of an inner value that becomes an output is forgotten.
 func (m *Model) SetOutputs(values ...Value) {
 	g := m.Proto.Graph
 	g.Output = nil
@@ -80,8 +78,8 @@ func (m *Model) Import(domain string, version int) {
 	m.Proto.OpsetImport = append(slices.Clone(m.Proto.OpsetImport), &onnxpb.OperatorSetIdProto{Domain: domain, Version: int64(version)})
 }
 
-// ForgetShapes drops what the model says of its inner values, which no longer
-// holds once the sizes of its input are others.
+// ForgetShapes drops what the model says of its inner values, which no longer holds once the sizes of its
+// input are others.
 func (m *Model) ForgetShapes() { m.Proto.Graph.ValueInfo = nil }
 
 // A Fragment is a sequence of new nodes of a model.
@@ -209,8 +207,7 @@ func Bodies(n *onnxpb.NodeProto) []*onnxpb.GraphProto {
 	return out
 }
 
-// Taken returns the values that a node takes, with those that the graphs inside it take
-// from outside.
+// Taken returns the values that a node takes, with those that the graphs inside it take from outside.
 func Taken(n *onnxpb.NodeProto) []string {
 	out := make([]string, 0, len(n.Input))
 	visit(n, func(v string) string {
@@ -220,8 +217,7 @@ func Taken(n *onnxpb.NodeProto) []string {
 	return out
 }
 
-// Retake has a node take other values, by the names of those that it took; the graphs
-// inside it too.
+// Retake has a node take other values, by the names of those that it took; the graphs inside it too.
 func Retake(n *onnxpb.NodeProto, instead map[string]string) {
 	visit(n, func(v string) string {
 		if other, ok := instead[v]; ok {

@@ -11,9 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A Sum is the digest of an expression: of the operators, attributes and constants that
-// a value is computed from. The names of values and nodes, and the order of nodes, are no
-// part of it.
+// A Sum is the digest of an expression: of the operators, attributes and constants that a value is computed
+// from. The names of values and nodes, and the order of nodes, are no part of it.
 type Sum [sha256.Size]byte
 
 // SumOf digests parts, none of which runs into the next.
@@ -49,8 +48,8 @@ func Encoded(m proto.Message) []byte {
 
 // Expressions digests the values of a list of nodes.
 type Expressions struct {
-	// Kernels has nodes count as different that are asked for different outputs: kernels
-	// may depend on that. What they compute doesn't.
+	// Kernels has nodes count as different that are asked for different outputs: kernels may depend on that.
+	// What they compute doesn't.
 	Kernels bool
 
 	makers map[string]*onnxpb.NodeProto
@@ -58,8 +57,8 @@ type Expressions struct {
 	sums   map[string]Sum
 }
 
-// NewExpressions digests what nodes make, each after those that it reads. leaf returns the
-// digest of a value that none of them makes.
+// NewExpressions digests what nodes make, each after those that it reads. leaf returns the digest of a value
+// that none of them makes.
 func NewExpressions(nodes []*onnxpb.NodeProto, leaf func(value string) Sum) *Expressions {
 	x := &Expressions{makers: map[string]*onnxpb.NodeProto{}, leaf: leaf, sums: map[string]Sum{"": {}}}
 	for _, n := range nodes {
@@ -85,8 +84,8 @@ func (x *Expressions) Value(v string) Sum {
 	return s
 }
 
-// Node returns the digest of what a node computes, which is that of its first output.
-// The graphs inside it are digested with the names that they have.
+// Node returns the digest of what a node computes, which is that of its first output. The graphs inside it
+// are digested with the names that they have.
 func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 	first := n.Output[0]
 	if s, ok := x.sums[first]; ok && first != "" {
@@ -116,8 +115,8 @@ func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 	return s
 }
 
-// Exact reports whether what a constant holds is the same on every processor, whatever
-// computed it: integers are.
+// Exact reports whether what a constant holds is the same on every processor, whatever computed it: integers
+// are.
 func Exact(t *onnxpb.TensorProto) bool {
 	switch onnxpb.TensorProto_DataType(t.DataType) {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
@@ -126,8 +125,8 @@ func Exact(t *onnxpb.TensorProto) bool {
 	return true
 }
 
-// WeightSum returns the digest of a constant of the model: of the expression that it was
-// computed from, where that is known, else of what it holds.
+// WeightSum returns the digest of a constant of the model: of the expression that it was computed from, where
+// that is known, else of what it holds.
 func (m *Model) WeightSum(t *onnxpb.TensorProto) Sum {
 	if s, ok := m.Computed[t.Name]; ok {
 		return s
@@ -146,9 +145,8 @@ func (g *Graph) Adopt(t *onnxpb.TensorProto, name string, from *Graph) {
 	}
 }
 
-// Derive says that the constant called name was computed, as how says, from others; a
-// change of the formula changes how. Where
-// the bytes of one of these depend on the processor, so do its own, and it counts by its
+// Derive says that the constant called name was computed, as how says, from others; a change of the formula
+// changes how. Where the bytes of one of these depend on the processor, so do its own, and it counts by its
 // expression too.
 func (g *Graph) Derive(name, how string, from ...string) {
 	if !slices.ContainsFunc(from, func(v string) bool { _, ok := g.Computed[v]; return ok }) {

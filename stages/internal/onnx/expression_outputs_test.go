@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// TestExpressionsOfOutputs holds that no two outputs of a node have the same digest,
-// however many it has.
+// TestExpressionsOfOutputs holds that no two outputs of a node have the same digest, however many it has.
 func TestExpressionsOfOutputs(t *testing.T) {
 	outputs := make([]string, 600)
 	for i := range outputs {

@@ -19,8 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReadFile reads a model and brings in the weights that stand in other files.
-// Those files must be in the model's folder or below it, links followed.
+// ReadFile reads a model and brings in the weights that stand in other files. Those files must be in the
+// model's folder or below it, links followed.
 func ReadFile(path string) (*Model, error) {
 	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {
@@ -36,8 +36,7 @@ func ReadFile(path string) (*Model, error) {
 	return m, nil
 }
 
-// inline replaces references to files in folder by what they hold; size is that
-// of the model without them.
+// inline replaces references to files in folder by what they hold; size is that of the model without them.
 func (m *Model) inline(folder string, size int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -95,8 +94,8 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 	return nil
 }
 
-// openData opens a file with weights. That it's missing is no fs.ErrNotExist: the model
-// that was asked for is there, and isn't whole.
+// openData opens a file with weights. That it's missing is no fs.ErrNotExist: the model that was asked for is
+// there, and isn't whole.
 func openData(root *os.Root, location string) (*os.File, error) {
 	f, err := root.OpenFile(location, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
@@ -141,9 +140,8 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 	return location, offset, length, nil
 }
 
-// ExternalFiles returns the paths of the files beside the model that hold weights
-// of it, sorted; all of them can be opened. It skips over the weights and so reads
-// little of a large model.
+// ExternalFiles returns the paths of the files beside the model that hold weights of it, sorted; all of them
+// can be opened. It skips over the weights and so reads little of a large model.
 func ExternalFiles(path string) ([]string, error) {
 	f, err := stages.OpenFile(path)
 	if err != nil {
@@ -214,8 +212,8 @@ type scanner struct {
 
 var errNotONNX = errors.New("the file is not an ONNX model, or cut off")
 
-// message calls visit for every length-delimited field up to end, then goes on
-// behind the field, however much visit read of it.
+// message calls visit for every length-delimited field up to end, then goes on behind the field, however much
+// visit read of it.
 func (s *scanner) message(end int64, visit func(field protowire.Number, end int64) error) error {
 	for s.pos < end {
 		tag, err := s.varint()

@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// FlushSubnormals replaces weights too small for a normal float32 by zeros of
-// their sign and returns how many. They don't change what a float32 net computes
-// beyond its rounding, and make some processors ten times slower.
+// FlushSubnormals replaces weights too small for a normal float32 by zeros of their sign and returns how
+// many. They don't change what a float32 net computes beyond its rounding, and make some processors ten times
+// slower.
 func (m *Model) FlushSubnormals() int {
 	n := 0
 	for _, t := range m.Proto.Graph.Initializer {

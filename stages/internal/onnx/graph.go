@@ -16,8 +16,8 @@ type Type struct {
 	Shape []int // every dimension is known
 }
 
-// A Graph is a model whose every value has a known type, so that whoever rewrites
-// it sees numbers where the model may have had names.
+// A Graph is a model whose every value has a known type, so that whoever rewrites it sees numbers where the
+// model may have had names.
 type Graph struct {
 	*Model
 	Types map[string]Type // of every value: inputs, weights, what nodes make
@@ -28,9 +28,8 @@ type Graph struct {
 // largest is how many elements a value of a graph may have.
 const largest = 1 << 34
 
-// NewGraph returns a graph of m. types holds what its nodes make and its inputs;
-// the types of weights are read from the model. The error names the node that makes a
-// value that no memory holds.
+// NewGraph returns a graph of m. types holds what its nodes make and its inputs; the types of weights are
+// read from the model. The error names the node that makes a value that no memory holds.
 func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	g := &Graph{Model: m, Types: types, weights: map[string]*onnxpb.TensorProto{}}
 	for _, t := range m.Proto.Graph.Initializer {
@@ -77,8 +76,7 @@ func ShapeOf(t *onnxpb.TensorProto) []int {
 	return shape
 }
 
-// Shape returns the shape of a value; nil for one that isn't known, which doesn't
-// tell it from a scalar.
+// Shape returns the shape of a value; nil for one that isn't known, which doesn't tell it from a scalar.
 func (g *Graph) Shape(name string) []int { return g.Types[name].Shape }
 
 // Weight returns the constant called name, or nil.
@@ -211,8 +209,8 @@ func NewNode(name, op string, in, out []string, attrs ...Attr) *onnxpb.NodeProto
 	return n
 }
 
-// Clone returns a graph that can be changed without changing g. The two share the
-// weights, which must not be changed in place.
+// Clone returns a graph that can be changed without changing g. The two share the weights, which must not be
+// changed in place.
 func (g *Graph) Clone() *Graph {
 	p := &onnxpb.ModelProto{
 		IrVersion: g.Proto.IrVersion, OpsetImport: g.Proto.OpsetImport,

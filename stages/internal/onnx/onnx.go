@@ -1,7 +1,6 @@
-// Package onnx reads, alters and writes ONNX models. A [Model] is the protobuf
-// message itself with the questions and the few surgical steps that the rest of
-// the project needs: what goes in and out, new nodes before and behind the
-// model's own, new inputs and outputs.
+// Package onnx reads, alters and writes ONNX models. A [Model] is the protobuf message itself with the
+// questions and the few surgical steps that the rest of the project needs: what goes in and out, new nodes
+// before and behind the model's own, new inputs and outputs.
 package onnx
 
 //go:generate go run -C gen . ../onnx.proto ../onnxpb
@@ -27,8 +26,8 @@ const MaxBytes = math.MaxInt32
 type Model struct {
 	Proto *onnxpb.ModelProto
 
-	// Computed are the digests of the expressions of those weights that a library
-	// computed, by name: their last bits depend on the processor.
+	// Computed are the digests of the expressions of those weights that a library computed, by name: their
+	// last bits depend on the processor.
 	Computed map[string]Sum
 
 	names map[string]int // every value's, and the last number behind it; made when the first new one is asked for
@@ -42,9 +41,8 @@ type Value struct {
 	Known bool  // whether the model states a shape at all; it is nil if not
 }
 
-// Parse reads a model whose weights are all inside. It returns an error that
-// says what is wrong for bytes that are cut off, that aren't ONNX, or whose
-// weights don't fill their shapes.
+// Parse reads a model whose weights are all inside. It returns an error that says what is wrong for bytes
+// that are cut off, that aren't ONNX, or whose weights don't fill their shapes.
 func Parse(b []byte) (*Model, error) {
 	m, err := parse(b)
 	if err != nil {
@@ -84,8 +82,7 @@ func parse(b []byte) (*Model, error) {
 	return m, makeDense(p)
 }
 
-// startsLikeModel reports whether b begins with an IR version, as all writers of
-// ONNX begin.
+// startsLikeModel reports whether b begins with an IR version, as all writers of ONNX begin.
 func startsLikeModel(b []byte) bool {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n < 0 || num != 1 || typ != protowire.VarintType {
@@ -104,8 +101,7 @@ func (m *Model) Encode() ([]byte, error) {
 	return b, err
 }
 
-// Opset returns the version of ONNX's own operators that the model uses, 0 if it
-// says none.
+// Opset returns the version of ONNX's own operators that the model uses, 0 if it says none.
 func (m *Model) Opset() int {
 	for _, o := range m.Proto.OpsetImport {
 		if o.Domain == "" || o.Domain == "ai.onnx" {
@@ -139,8 +135,7 @@ func (m *Model) Outputs() []Value {
 	return out
 }
 
-// Producer returns the node that makes the value called name, nil if it is an
-// input or a weight.
+// Producer returns the node that makes the value called name, nil if it is an input or a weight.
 func (m *Model) Producer(name string) *onnxpb.NodeProto {
 	for _, n := range m.Proto.Graph.Node {
 		if slices.Contains(n.Output, name) {

@@ -273,8 +273,7 @@ func TestExternalWeightsRefused(t *testing.T) {
 	}
 }
 
-// TestOfficialModels holds that nets survive reading and writing to the last byte
-// of meaning.
+// TestOfficialModels holds that nets survive reading and writing to the last byte of meaning.
 func TestOfficialModels(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(golden.Dir(t), "models", "*.onnx"))
 	for _, file := range files {
@@ -323,8 +322,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestManyFreshNames holds that a name is found at once, however many there are of its
-// kind.
+// TestManyFreshNames holds that a name is found at once, however many there are of its kind.
 func TestManyFreshNames(t *testing.T) {
 	m := &Model{Proto: tiny()}
 	begun := time.Now()
@@ -336,8 +334,8 @@ func TestManyFreshNames(t *testing.T) {
 	}
 }
 
-// TestSound holds that a panic becomes an error, which says at which node it was: the
-// one that was looked at last.
+// TestSound holds that a panic becomes an error, which says at which node it was: the one that was looked at
+// last.
 func TestSound(t *testing.T) {
 	at := func(name string, f func()) {
 		defer Node{NodeProto: NewNode(name, "Relu", nil, nil)}.Named()

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestSome holds that nodes are named where they are few and counted where they are many,
-// in a line's length.
+// TestSome holds that nodes are named where they are few and counted where they are many, in a line's length.
 func TestSome(t *testing.T) {
 	var many []string
 	for i := range 400 {

@@ -9,15 +9,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Sparse weights may be made dense where they have so many elements together, or so many
-// for each that is stored. A few bytes of a file can ask for all memory otherwise.
+// Sparse weights may be made dense where they have so many elements together, or so many for each that is
+// stored. A few bytes of a file can ask for all memory otherwise.
 const (
 	anyway   = 1 << 20
 	sparsest = 1 << 10
 )
 
-// makeDense replaces the sparse weights of a model, and what Constant nodes say sparsely,
-// so that nobody else meets any.
+// makeDense replaces the sparse weights of a model, and what Constant nodes say sparsely, so that nobody else
+// meets any.
 func makeDense(m *onnxpb.ModelProto) error {
 	var d densifier
 	for _, f := range m.Functions {
@@ -64,8 +64,8 @@ func (d *densifier) nodes(nodes []*onnxpb.NodeProto) error {
 	return nil
 }
 
-// dense returns the tensor that s means: zeros but for its values, whose indices are
-// numbers in C order, or have one for each axis.
+// dense returns the tensor that s means: zeros but for its values, whose indices are numbers in C order, or
+// have one for each axis.
 func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
 	values, indices := s.GetValues(), s.GetIndices()
 	name := values.GetName()

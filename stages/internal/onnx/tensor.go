@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// elemSize returns the bytes of an element in raw data, 0 where they aren't whole
-// or not known.
+// elemSize returns the bytes of an element in raw data, 0 where they aren't whole or not known.
 func elemSize(t onnxpb.TensorProto_DataType) int {
 	switch t {
 	case onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8, onnxpb.TensorProto_BOOL:
@@ -26,8 +25,7 @@ func elemSize(t onnxpb.TensorProto_DataType) int {
 	return 0
 }
 
-// rawSize returns how many bytes of raw data t needs, -1 where the type's size
-// isn't known.
+// rawSize returns how many bytes of raw data t needs, -1 where the type's size isn't known.
 func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	n := int64(elemSize(onnxpb.TensorProto_DataType(t.DataType)))
 	known := n > 0
@@ -46,8 +44,7 @@ func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	return n, nil
 }
 
-// checkGraph checks the weights of a graph, those inside nodes, and those of the
-// graphs inside nodes.
+// checkGraph checks the weights of a graph, those inside nodes, and those of the graphs inside nodes.
 func checkGraph(g *onnxpb.GraphProto) error {
 	for _, t := range g.Initializer {
 		if err := checkTensor(t); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestKeptHandlers has a library put handlers in the place of Go's when it is opened, as the
-// CUDA provider does, which hand on what they get without Go's stack. In a process of its
-// own, Go still gets the signals, those that nobody had asked for until then too.
+// TestKeptHandlers has a library put handlers in the place of Go's when it is opened, as the CUDA provider
+// does, which hand on what they get without Go's stack. In a process of its own, Go still gets the signals,
+// those that nobody had asked for until then too.
 func TestKeptHandlers(t *testing.T) {
 	if path := os.Getenv("RUNEXP_TEST_HANDLERS"); path != "" {
 		got := make(chan os.Signal, 1)

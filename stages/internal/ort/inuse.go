@@ -9,11 +9,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// inUse notes which models this process uses, in a file that is there while it does. A
-// process that a fault ends leaves its file; so the next one knows which models may have
-// been the reason, and runs their programs in processes of their own. It need not know
-// whether a fault ended the other one or somebody killed it: results are the same, and a
-// model of which no process ended is forgotten.
+// inUse notes which models this process uses, in a file that is there while it does. A process that a fault
+// ends leaves its file; so the next one knows which models may have been the reason, and runs their programs
+// in processes of their own. It need not know whether a fault ended the other one or somebody killed it:
+// results are the same, and a model of which no process ended is forgotten.
 type inUse struct {
 	mu        sync.Mutex // guards the rest
 	dir       string
@@ -26,8 +25,8 @@ type inUse struct {
 	used, bad map[string]bool // suspects that ran here; of which a process ended
 }
 
-// Watch has this process note in a folder which models it uses, until [Unwatch]. build names
-// all that decides what a program does, but for its model.
+// Watch has this process note in a folder which models it uses, until [Unwatch]. build names all that decides
+// what a program does, but for its model.
 func Watch(dir string, build func() string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -38,8 +37,8 @@ func newInUse(dir string, build func() string) *inUse {
 	return &inUse{dir: dir, build: build, noted: map[string]bool{}, suspects: map[string]bool{}, used: map[string]bool{}, bad: map[string]bool{}}
 }
 
-// Unwatch says that all went well with the models that this process used, but for those of
-// which a process ended.
+// Unwatch says that all went well with the models that this process used, but for those of which a process
+// ended.
 func Unwatch() {
 	process.mu.Lock()
 	u := process.inUse
@@ -50,9 +49,8 @@ func Unwatch() {
 	}
 }
 
-// For returns the runtime for programs of a model. It is in a process of its own if
-// an earlier process ended while it used the model, or if nobody would know that this one
-// did; Close ends that.
+// For returns the runtime for programs of a model. It is in a process of its own if an earlier process ended
+// while it used the model, or if nobody would know that this one did; Close ends that.
 func For(model stages.Digest) (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
@@ -70,8 +68,7 @@ func For(model stages.Digest) (*Runtime, error) {
 	return r, nil
 }
 
-// suspect notes that a model is in use and reports whether it was when another process
-// ended.
+// suspect notes that a model is in use and reports whether it was when another process ended.
 func (u *inUse) suspect(model stages.Digest) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -101,8 +98,8 @@ func (u *inUse) ended(model stages.Digest) {
 // line is what stands in a file for a model.
 func (u *inUse) line(model stages.Digest) string { return u.build() + " " + model.String() + "\n" }
 
-// read finds the files of processes that are no more, and the suspects in them. Another
-// build says nothing about this one.
+// read finds the files of processes that are no more, and the suspects in them. Another build says nothing
+// about this one.
 func (u *inUse) read() {
 	build := u.build() + " "
 	entries, _ := os.ReadDir(u.dir) // no folder has no files
@@ -120,8 +117,8 @@ func (u *inUse) read() {
 	}
 }
 
-// end leaves what the next process has to know: the suspects that weren't tried, and those
-// of which a process ended again.
+// end leaves what the next process has to know: the suspects that weren't tried, and those of which a process
+// ended again.
 func (u *inUse) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

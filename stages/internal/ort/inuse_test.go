@@ -64,8 +64,7 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// A link in the place of the folder, or of a file in it, isn't followed, and what isn't a
-// file isn't opened.
+// A link in the place of the folder, or of a file in it, isn't followed, and what isn't a file isn't opened.
 func TestInUseFollowsNoLink(t *testing.T) {
 	a := stages.Sum([]byte("a"))
 	mine := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ignoreSignals leaves it to the process that started this one what a terminal's signals
-// mean, and makes this one the first that goes when the system's memory is short.
+// ignoreSignals leaves it to the process that started this one what a terminal's signals mean, and makes this
+// one the first that goes when the system's memory is short.
 func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // where there is such

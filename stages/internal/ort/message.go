@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A message is a request to a [worker], or its reply. It travels as its length, itself
-// in JSON, and then the bytes of blobs as they are.
+// A message is a request to a [worker], or its reply. It travels as its length, itself in JSON, and then the
+// bytes of blobs as they are.
 type message struct {
 	ID      uint64
 	Do      string         `json:",omitempty"` // what a request is for
@@ -36,8 +36,8 @@ type message struct {
 	blobs [][]byte
 }
 
-// An array is what a message says of a tensor. Its numbers are a blob, but for an output
-// whose shape the caller knows.
+// An array is what a message says of a tensor. Its numbers are a blob, but for an output whose shape the
+// caller knows.
 type array struct {
 	Shape []int
 	Of    string // the Go type of its numbers

@@ -1,10 +1,10 @@
-// Package ort runs ONNX models. It is the only importer of onnxruntime_go, and
-// hides what is delicate about it: finding the library, its one environment per
-// process, tensors whose memory the library keeps, cancelling a run.
+// Package ort runs ONNX models. It is the only importer of onnxruntime_go, and hides what is delicate about
+// it: finding the library, its one environment per process, tensors whose memory the library keeps,
+// cancelling a run.
 //
-// ONNX Runtime allows one environment per process, so this package has what no
-// other here has: state of its own. [Use] says where the library is, [Default]
-// opens it the first time that somebody needs it. Nothing happens before.
+// ONNX Runtime allows one environment per process, so this package has what no other here has: state of its
+// own. [Use] says where the library is, [Default] opens it the first time that somebody needs it. Nothing
+// happens before.
 package ort
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Version is the oldest release of ONNX Runtime that serves the binding's interface, as
-// newer ones do. It is the last one with a package for CUDA 12.
+// Version is the oldest release of ONNX Runtime that serves the binding's interface, as newer ones do. It is
+// the last one with a package for CUDA 12.
 const Version = "1.26.0"
 
 // A Runtime is the opened library.
@@ -45,17 +45,16 @@ var process struct {
 	runtime *Runtime
 }
 
-// Use says where the library is, as --onnxruntime does: a file, or a folder that
-// has it. It has no effect once the library is open.
+// Use says where the library is, as --onnxruntime does: a file, or a folder that has it. It has no effect
+// once the library is open.
 func Use(path string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.path = path
 }
 
-// Default returns the process's runtime and opens it if need be. Its error says
-// where the library was looked for, or which version was found and which is
-// needed. After an error it may be called again.
+// Default returns the process's runtime and opens it if need be. Its error says where the library was looked
+// for, or which version was found and which is needed. After an error it may be called again.
 func Default() (*Runtime, error) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -74,8 +73,7 @@ func Default() (*Runtime, error) {
 	return r, nil
 }
 
-// ErrNoRuntime is the error of a library that is missing or doesn't fit, which is
-// the user's to mend.
+// ErrNoRuntime is the error of a library that is missing or doesn't fit, which is the user's to mend.
 type ErrNoRuntime struct{ Reason string }
 
 func (e *ErrNoRuntime) Error() string { return e.Reason }
@@ -94,8 +92,8 @@ func open(lib Library) (*Runtime, error) {
 	return &Runtime{Library: lib, Version: onnxruntime.GetVersion()}, nil
 }
 
-// shareArena makes one pool of memory for the activations of all sessions, which
-// would otherwise each keep their own.
+// shareArena makes one pool of memory for the activations of all sessions, which would otherwise each keep
+// their own.
 func shareArena() error {
 	info, err := onnxruntime.GetMemoryInfo()
 	if err != nil {
@@ -109,8 +107,7 @@ func shareArena() error {
 	return onnxruntime.CreateAndRegisterAllocator(info, cfg)
 }
 
-// HasCUDA returns nil if CUDA device number index can be used, else the library's
-// reason why not.
+// HasCUDA returns nil if CUDA device number index can be used, else the library's reason why not.
 func (r *Runtime) HasCUDA(index int) error {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
@@ -126,8 +123,8 @@ var versionName = regexp.MustCompile(`\d+\.\d+\.\d+`)
 // maxLibrary bounds the file that is searched for a version.
 const maxLibrary = 1 << 31
 
-// versionIn returns the version that a library file shows without being loaded,
-// in its symbols or in its name, or "".
+// versionIn returns the version that a library file shows without being loaded, in its symbols or in its
+// name, or "".
 func versionIn(path string) string {
 	if b, err := stages.ReadFile(path, maxLibrary); err == nil {
 		if m := versionMark.FindSubmatch(b); m != nil {
@@ -159,9 +156,8 @@ type Library struct {
 	How  string // what led to it: "$ONNXRUNTIME_LIB", "the user's cache folder"
 }
 
-// Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib
-// beside the program, in the user's cache folder, and where systems keep theirs.
-// The first two, when given, are the only ones looked at.
+// Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib beside the program, in the
+// user's cache folder, and where systems keep theirs. The first two, when given, are the only ones looked at.
 func Find(path string) (Library, error) {
 	if path != "" {
 		return at(path, "--onnxruntime")
@@ -237,8 +233,8 @@ func fileName() string {
 	return "libonnxruntime.so"
 }
 
-// inFolder returns the library in a folder: under its plain name, else the newest
-// of those that carry a version in theirs, or "".
+// inFolder returns the library in a folder: under its plain name, else the newest of those that carry a
+// version in theirs, or "".
 func inFolder(dir string) string {
 	plain := filepath.Join(dir, fileName())
 	if info, err := os.Stat(plain); err == nil && info.Mode().IsRegular() {

@@ -19,8 +19,8 @@ const (
 	exitMemory = 122
 )
 
-// Serve makes this process a [worker]: it does what in asks for and replies on out until
-// in ends, with which the process that started it has.
+// Serve makes this process a [worker]: it does what in asks for and replies on out until in ends, with which
+// the process that started it has.
 func Serve(in io.Reader, out io.Writer) {
 	ignoreSignals()
 	s := &server{sessions: map[int]*Session{}}
@@ -54,8 +54,7 @@ func Serve(in io.Reader, out io.Writer) {
 	}
 }
 
-// A bound is what this process may take, and what it had taken of a processor's time when
-// that was said.
+// A bound is what this process may take, and what it had taken of a processor's time when that was said.
 type bound struct {
 	mu     sync.Mutex // guards the rest
 	limits Limits
@@ -144,8 +143,8 @@ func (s *server) load(r *Runtime, m *message) (*message, error) {
 	return &message{Session: s.last}, nil
 }
 
-// serve runs the session for another process. The message's arrays are the outputs, if
-// their shapes are known, and then the inputs.
+// serve runs the session for another process. The message's arrays are the outputs, if their shapes are
+// known, and then the inputs.
 func (s *Session) serve(m *message) (*message, error) {
 	var in, out []Value
 	defer func() {

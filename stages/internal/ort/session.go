@@ -17,8 +17,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Session is a loaded model. Several runs may go through it at a time; they share its
-// threads, but for the one each was called on.
+// A Session is a loaded model. Several runs may go through it at a time; they share its threads, but for the
+// one each was called on.
 type Session struct {
 	session *onnxruntime.DynamicAdvancedSession
 	inputs  int
@@ -29,23 +29,22 @@ type Session struct {
 	number int     // there
 }
 
-// NewSession loads a model onto a device. Names fix the order of what is fed and
-// of what comes back. The library's fusions of the names in without are left undone.
+// NewSession loads a model onto a device. Names fix the order of what is fed and of what comes back. The
+// library's fusions of the names in without are left undone.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, without)
 }
 
-// readerDependent are the library's fusions that happen or not depending on who
-// else reads a value between two nodes, and that change the last bits of results.
+// readerDependent are the library's fusions that happen or not depending on who else reads a value between
+// two nodes, and that change the last bits of results.
 var readerDependent = append([]string{
 	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
 	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion", "QuickGeluFusion", "SkipLayerNormFusion",
 }, apart...)
 
-// NewCanonicalSession is NewSession for models that hold the same nodes among
-// different others: what those compute has the same bits in every model. One
-// exception is known, a Conv whose only reader is an Add: where something else
-// reads it too, the sum's last bits may differ.
+// NewCanonicalSession is NewSession for models that hold the same nodes among different others: what those
+// compute has the same bits in every model. One exception is known, a Conv whose only reader is an Add: where
+// something else reads it too, the sum's last bits may differ.
 func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, Undone(true, without...))
 }
@@ -58,9 +57,9 @@ func Undone(canonical bool, without ...string) []string {
 	return without
 }
 
-// NewPlainSession loads a model onto the processor as it is written, with nothing of it
-// optimised. That is how to meet a model: what runs a node checks what it is given, and
-// what optimises relies on that, and may end the process where it doesn't hold.
+// NewPlainSession loads a model onto the processor as it is written, with nothing of it optimised. That is
+// how to meet a model: what runs a node checks what it is given, and what optimises relies on that, and may
+// end the process where it doesn't hold.
 func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Session, error) {
 	if r.worker != nil {
 		return r.worker.load(&message{Plain: true, Inputs: inputs, Outputs: outputs}, model)
@@ -122,8 +121,8 @@ func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
 		func() error { return o.SetInterOpNumThreads(1) },
 		func() error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
 		func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") },
-		// Between runs the session's threads leave the processor to others, instead of
-		// waiting in a loop for the next.
+		// Between runs the session's threads leave the processor to others, instead of waiting in a loop for
+		// the next.
 		func() error { return o.AddSessionConfigEntry("session.force_spinning_stop", "1") },
 	}
 	if d.Class == "cuda" {
@@ -138,8 +137,8 @@ func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
 	return o, nil
 }
 
-// appendCUDA asks for float32 as it is written, without TF32's shorter mantissa,
-// and for a convolution algorithm that isn't chosen by timing.
+// appendCUDA asks for float32 as it is written, without TF32's shorter mantissa, and for a convolution
+// algorithm that isn't chosen by timing.
 func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 	c, err := onnxruntime.NewCUDAProviderOptions()
 	if err != nil {
@@ -157,8 +156,8 @@ func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 	return keepingHandlers(func() error { return o.AppendExecutionProviderCUDA(c) })
 }
 
-// Run feeds in and fills out. It returns the context's cause soon after ctx is
-// cancelled, and an error that wraps [stages.ErrOutOfMemory] for lack of memory.
+// Run feeds in and fills out. It returns the context's cause soon after ctx is cancelled, and an error that
+// wraps [stages.ErrOutOfMemory] for lack of memory.
 func (s *Session) Run(ctx context.Context, in, out []Value) error {
 	if s.worker == nil {
 		return s.run(ctx, in, values(out))
@@ -201,8 +200,8 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 	if err != nil {
 		return err
 	}
-	// AfterFunc's function may still be running when stop returns, so the options
-	// are destroyed under a mutex that it takes too.
+	// AfterFunc's function may still be running when stop returns, so the options are destroyed under a mutex
+	// that it takes too.
 	var mu sync.Mutex // guards o
 	stop := context.AfterFunc(ctx, func() {
 		mu.Lock()
@@ -300,8 +299,8 @@ func explain(err error) error {
 	return fmt.Errorf("ONNX Runtime: %s", text)
 }
 
-// destroy releases what the library made. Where its wrapper can't hold a value, such
-// as one without elements, it leaves a nil pointer.
+// destroy releases what the library made. Where its wrapper can't hold a value, such as one without elements,
+// it leaves a nil pointer.
 func destroy(values []onnxruntime.Value) {
 	for _, v := range values {
 		if v != nil && !reflect.ValueOf(v).IsNil() {

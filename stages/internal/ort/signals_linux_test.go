@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// What Go makes of a fault in its own code stays: a panic that may be recovered. One that
-// isn't ends the process with the code.
+// What Go makes of a fault in its own code stays: a panic that may be recovered. One that isn't ends the
+// process with the code.
 func TestCatchFaults(t *testing.T) {
 	const code = 70
 	mode := os.Getenv("CATCH_FAULTS")

@@ -12,9 +12,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// apart are the library's fusions that [Runtime.Simplify] leaves undone, because
-// there are methods of attribution that treat a normalisation or a scaling in
-// another way than the layer before it, and a Relu in another than a Clip.
+// apart are the library's fusions that [Runtime.Simplify] leaves undone, because there are methods of
+// attribution that treat a normalisation or a scaling in another way than the layer before it, and a Relu in
+// another than a Clip.
 var apart = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip", "MatMul_BatchNormalization_Fusion"}
 
 // disable is the entry that names what a session leaves undone.
@@ -23,11 +23,10 @@ const disable = "optimization.disable_specified_optimizers"
 // maxModel is the size up to which protobuf can hold a model.
 const maxModel = math.MaxInt32
 
-// Simplify returns a model that computes the same with fewer nodes: what doesn't
-// depend on the input is computed, what does nothing is gone. The more the model
-// says of its input's shape, the more goes. BatchNormalization stays apart from
-// the layer before it, and fusions of the names in without are left undone too. The error
-// is the library's for a model that it can't load.
+// Simplify returns a model that computes the same with fewer nodes: what doesn't depend on the input is
+// computed, what does nothing is gone. The more the model says of its input's shape, the more goes.
+// BatchNormalization stays apart from the layer before it, and fusions of the names in without are left
+// undone too. The error is the library's for a model that it can't load.
 func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	if r.worker != nil {
 		reply, err := r.worker.call(context.Background(), &message{Do: doSimplify, Without: without, blobs: [][]byte{model}})
@@ -114,8 +113,7 @@ func (r *Runtime) Outputs(model []byte) ([]Info, error) {
 	return infos, nil
 }
 
-// cpuOptions returns options of a session on one thread that isn't meant to run
-// often, with steps applied.
+// cpuOptions returns options of a session on one thread that isn't meant to run often, with steps applied.
 func cpuOptions(steps ...func(*onnxruntime.SessionOptions) error) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {

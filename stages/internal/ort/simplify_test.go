@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// TestSimplify holds that what is constant is computed, that what does nothing
-// goes, and that the same model gives the same bytes.
+// TestSimplify holds that what is constant is computed, that what does nothing goes, and that the same model
+// gives the same bytes.
 func TestSimplify(t *testing.T) {
 	r := library(t)
 	b := doubler(t, 3, func(f *onnx.Fragment) {
@@ -39,8 +39,7 @@ func TestSimplify(t *testing.T) {
 	}
 }
 
-// TestSimplifyRefuses holds that models which make no sense to the library are
-// errors and nothing worse.
+// TestSimplifyRefuses holds that models which make no sense to the library are errors and nothing worse.
 func TestSimplifyRefuses(t *testing.T) {
 	r := library(t)
 	whole := doubler(t, 3, add)
@@ -80,9 +79,8 @@ func TestSimplifyRefuses(t *testing.T) {
 	}
 }
 
-// TestCanonicalSession holds that a node's result has the same bits whether or not
-// something else reads what comes before it. An ordinary session merges a Gelu
-// that nobody looks into.
+// TestCanonicalSession holds that a node's result has the same bits whether or not something else reads what
+// comes before it. An ordinary session merges a Gelu that nobody looks into.
 func TestCanonicalSession(t *testing.T) {
 	r := library(t)
 	const n = 1000

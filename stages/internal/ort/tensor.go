@@ -23,22 +23,21 @@ type Element interface {
 	float32 | float64 | int64 | int32 | uint16 | uint8
 }
 
-// A Tensor is memory that a session reads or writes. It is meant to be filled and
-// used again and again.
+// A Tensor is memory that a session reads or writes. It is meant to be filled and used again and again.
 type Tensor[T Element] struct {
 	Data []T // in C order
 	t    *onnxruntime.Tensor[T]
 }
 
-// alignment is that of the library's own memory. Some kernels add numbers in an
-// order that depends on where they start.
+// alignment is that of the library's own memory. Some kernels add numbers in an order that depends on where
+// they start.
 const alignment = 64
 
 // largest is how many elements a tensor may have.
 const largest = 1 << 31
 
-// NewTensor returns a tensor of zeros; the runtime stands for the opened library. One
-// that no memory holds is an error that wraps [stages.ErrOutOfMemory].
+// NewTensor returns a tensor of zeros; the runtime stands for the opened library. One that no memory holds is
+// an error that wraps [stages.ErrOutOfMemory].
 func NewTensor[T Element](_ *Runtime, shape ...int) (*Tensor[T], error) {
 	n := 1
 	dims := make(onnxruntime.Shape, len(shape))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestUnfitLibrary opens libraries that aren't fit in a process of their own, since
-// a process can have only one environment.
+// TestUnfitLibrary opens libraries that aren't fit in a process of their own, since a process can have only
+// one environment.
 func TestUnfitLibrary(t *testing.T) {
 	if path := os.Getenv("RUNEXP_TEST_UNFIT"); path != "" {
 		Use(path)

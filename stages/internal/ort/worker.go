@@ -19,9 +19,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A worker is a process of its own that uses the library for this one. What a file
-// makes ONNX Runtime do there, a fault or a loop without an end, doesn't end this
-// process. Several calls may be under way at once.
+// A worker is a process of its own that uses the library for this one. What a file makes ONNX Runtime do
+// there, a fault or a loop without an end, doesn't end this process. Several calls may be under way at once.
 type worker struct {
 	cmd    *exec.Cmd
 	stderr *beginning
@@ -42,15 +41,15 @@ type Limits struct {
 	Memory int64         // bytes of resident memory
 }
 
-// The environment variables that say what a file may take that is met for the first time,
-// for one batch: how much of a processor's time, and how many GB of memory.
+// The environment variables that say what a file may take that is met for the first time, for one batch: how
+// much of a processor's time, and how many GB of memory.
 const (
 	timeVariable   = "RUNEXP_MODEL_TIME"
 	memoryVariable = "RUNEXP_MODEL_MEMORY"
 )
 
-// usualTime is far more than any classifier takes, and it's the processor's time: it
-// doesn't pass while other processes run.
+// usualTime is far more than any classifier takes, and it's the processor's time: it doesn't pass while other
+// processes run.
 const usualTime = 5 * time.Minute
 
 // cautious returns the limits for a file that is met for the first time.
@@ -73,9 +72,9 @@ func cautious() (Limits, error) {
 	return l, nil
 }
 
-// Warily returns a runtime for what a file is to do for the first time. It is in a process
-// of its own, which does nothing else until Close, within the usual limits; or it's this
-// process, where nobody said how to start one.
+// Warily returns a runtime for what a file is to do for the first time. It is in a process of its own, which
+// does nothing else until Close, within the usual limits; or it's this process, where nobody said how to
+// start one.
 func Warily() (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
@@ -121,9 +120,8 @@ func (r *Runtime) warily(l Limits) (*Runtime, error) {
 	return apart, err
 }
 
-// apart returns a runtime in a process of its own, within limits, which Close ends; r
-// itself where this program doesn't say how to start one. It calls ended, unless that's
-// nil, if the process ends before.
+// apart returns a runtime in a process of its own, within limits, which Close ends; r itself where this
+// program doesn't say how to start one. It calls ended, unless that's nil, if the process ends before.
 func (r *Runtime) apart(l Limits, ended func()) (*Runtime, error) {
 	process.mu.Lock()
 	command := process.workers
@@ -156,8 +154,7 @@ func (w *worker) open(r *Runtime, l Limits) error {
 // small is how much memory a process may keep that waits for what it's to do next.
 const small = 256 << 20
 
-// Close ends the process of a runtime that has one of its own, or keeps it for the next
-// call of [Warily].
+// Close ends the process of a runtime that has one of its own, or keeps it for the next call of [Warily].
 func (r *Runtime) Close() error {
 	w := r.worker
 	if w == nil {
@@ -179,8 +176,8 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// UseWorkers says which command starts a worker: a program and its arguments, which calls
-// [Serve]. Without it everything is done in this process.
+// UseWorkers says which command starts a worker: a program and its arguments, which calls [Serve]. Without it
+// everything is done in this process.
 func UseWorkers(command ...string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -256,8 +253,8 @@ func (w *worker) receive(out io.Reader, onEnd func()) {
 	}
 }
 
-// call sends a request and returns the reply. The error is the reply's, that of a process
-// that ended, a [Fault], or the cause of ctx, which ends the process.
+// call sends a request and returns the reply. The error is the reply's, that of a process that ended, a
+// [Fault], or the cause of ctx, which ends the process.
 func (w *worker) call(ctx context.Context, m *message) (*message, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -395,8 +392,8 @@ func (w *worker) load(m *message, model []byte) (*Session, error) {
 	return &Session{worker: w, number: reply.Session, inputs: len(m.Inputs), outputs: len(m.Outputs)}, nil
 }
 
-// run feeds in and returns the reply, whose blobs are the outputs: of the shapes in out,
-// or, if that is nil, of those that the library finds out.
+// run feeds in and returns the reply, whose blobs are the outputs: of the shapes in out, or, if that is nil,
+// of those that the library finds out.
 func (w *worker) run(ctx context.Context, session int, in []Value, out []array) (*message, error) {
 	m := &message{Do: doRun, Session: session, Arrays: slices.Clone(out)}
 	for _, v := range in {

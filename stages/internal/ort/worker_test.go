@@ -55,8 +55,7 @@ func third(t *testing.T, r *Runtime, s *Session) []float32 {
 	return slices.Clone(y.Data)
 }
 
-// A session in a process of its own does what one in this process does, whoever calls it
-// meanwhile.
+// A session in a process of its own does what one in this process does, whoever calls it meanwhile.
 func TestApart(t *testing.T) {
 	here := library(t)
 	workers(t)
@@ -112,8 +111,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// A process that ended is an error of all calls that need it, and others are none of its
-// business; one that did well is used again.
+// A process that ended is an error of all calls that need it, and others are none of its business; one that
+// did well is used again.
 func TestWorkerEnds(t *testing.T) {
 	library(t)
 	workers(t)

@@ -10,16 +10,16 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// An Attention returns matrices [T, T] of attention for a batch of images, or what else
-// there is to see at a [Glance].
+// An Attention returns matrices [T, T] of attention for a batch of images, or what else there is to see at a
+// [Glance].
 type Attention struct {
 	*Program
 	relevance.Attention
 	explains bool
 }
 
-// Attention returns the program that looks at the attention of up to batch images at
-// once. The error says why a model has none that can be looked at.
+// Attention returns the program that looks at the attention of up to batch images at once. The error says why
+// a model has none that can be looked at.
 func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool, batch int) (_ Attention, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -74,10 +74,9 @@ func (a Attention) Image(i int) []float32 { return a.row(0, i) }
 // Run looks at what stands in the rows.
 func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
 
-// Pixels returns the relevance of the pixels of row i, [C,H,W]. It is overwritten by the
-// next run.
+// Pixels returns the relevance of the pixels of row i, [C,H,W]. It is overwritten by the next run.
 func (a Attention) Pixels(i int) []float32 { return a.part(a.outputs[0], i) }
 
-// Matrices returns what there is of a block for row i: a matrix [T, T], or one a head.
-// They are overwritten by the next run.
+// Matrices returns what there is of a block for row i: a matrix [T, T], or one a head. They are overwritten
+// by the next run.
 func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[block], i) }

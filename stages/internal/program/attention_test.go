@@ -19,8 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// attention returns what a program returns of the blocks' attention for some images,
-// whose classes are explained: by image, then by what is returned.
+// attention returns what a program returns of the blocks' attention for some images, whose classes are
+// explained: by image, then by what is returned.
 func attention(t *testing.T, n *program.Net, what program.Glance, images [][]float32, classes []int, batch int) (program.Attention, [][][]float32) {
 	t.Helper()
 	a, err := n.Attention(t.Context(), threaded{1, stagetest.NewSlot()}, what, false, batch)
@@ -55,8 +55,8 @@ func attention(t *testing.T, n *program.Net, what program.Glance, images [][]flo
 	return a, out
 }
 
-// TestOfficialAttention holds each block's attention, its derivative and its relevance,
-// head by head, against those of the code of Chefer et al., for two classes.
+// TestOfficialAttention holds each block's attention, its derivative and its relevance, head by head, against
+// those of the code of Chefer et al., for two classes.
 func TestOfficialAttention(t *testing.T) {
 	path := filepath.Join(golden.Dir(t), "models", "timm_vit_op17.onnx")
 	n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
@@ -141,8 +141,8 @@ func TestAttend(t *testing.T) {
 	}
 }
 
-// TestMergedHeads holds that attention and its relevance are the same where heads and
-// images share an axis, however many images are asked for.
+// TestMergedHeads holds that attention and its relevance are the same where heads and images share an axis,
+// however many images are asked for.
 func TestMergedHeads(t *testing.T) {
 	images := make([][]float32, 3)
 	for k := range images {
@@ -165,9 +165,8 @@ func TestMergedHeads(t *testing.T) {
 	}
 }
 
-// transformer writes a net of one block of attention, two heads for four patches that
-// are averaged in the end, to a file. Its heads are an axis of their own, or one with the
-// images.
+// transformer writes a net of one block of attention, two heads for four patches that are averaged in the
+// end, to a file. Its heads are an axis of their own, or one with the images.
 func transformer(t *testing.T, merged bool) model.ONNXParams {
 	t.Helper()
 	const channels, heads, width = 6, 2, 3

@@ -7,12 +7,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 )
 
-// An Audit follows the relevance of one image and tells what became of it at every
-// node on the way.
+// An Audit follows the relevance of one image and tells what became of it at every node on the way.
 type Audit struct{ Gradient }
 
-// Audit returns the program that answers q for one image, with accounts. Its other
-// rows, if the model takes more than one image at once, have to explain nothing.
+// Audit returns the program that answers q for one image, with accounts. Its other rows, if the model takes
+// more than one image at once, have to explain nothing.
 func (n *Net) Audit(ctx context.Context, slot stages.Slot, q Question) (Audit, error) {
 	p, err := n.questioned(ctx, slot, "audit", max(1, n.Batch), lower.Request{
 		Kind:     lower.Backward,

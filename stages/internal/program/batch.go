@@ -11,11 +11,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Fit returns the batch to compile for when so many rows are wanted and at most limit
-// fit: the one that takes the least time, if a run takes as long as its rows, those of the
-// last one that are unused too, and one more. It is two at least where the model takes as
-// many: some of ONNX Runtime's kernels add up in another order where a dimension is 1,
-// so that a single row would have other bits.
+// Fit returns the batch to compile for when so many rows are wanted and at most limit fit: the one that takes
+// the least time, if a run takes as long as its rows, those of the last one that are unused too, and one
+// more. It is two at least where the model takes as many: some of ONNX Runtime's kernels add up in another
+// order where a dimension is 1, so that a single row would have other bits.
 func (n *Net) Fit(rows, limit int) int {
 	if n.Batch > 0 {
 		return n.Batch
@@ -31,8 +30,8 @@ func (n *Net) Fit(rows, limit int) int {
 	return best
 }
 
-// How many numbers the images have whose activations a processor's cache about holds:
-// images that go backwards too, for which all are kept, and such that only go forwards.
+// How many numbers the images have whose activations a processor's cache about holds: images that go
+// backwards too, for which all are kept, and such that only go forwards.
 const (
 	backwards = 2 * 3 * 224 * 224
 	forwards  = 2 * backwards
@@ -40,10 +39,10 @@ const (
 
 // AtOnce returns how many of so many images go backwards at once.
 //
-// Element-wise operators take as long as their operands take to come from memory; so a
-// processor has no more images than fit its cache, but one for each thread. Of a fully
-// connected layer it's the weights that come from memory, once for all of the images; so
-// there are at least so many that their activations outweigh those. That changes no bits.
+// Element-wise operators take as long as their operands take to come from memory; so a processor has no more
+// images than fit its cache, but one for each thread. Of a fully connected layer it's the weights that come
+// from memory, once for all of the images; so there are at least so many that their activations outweigh
+// those. That changes no bits.
 func (n *Net) AtOnce(ctx context.Context, slot stages.Slot, rows int) int {
 	return n.atOnce(ctx, slot, backwards, rows, rows)
 }
@@ -61,9 +60,8 @@ func (n *Net) atOnce(ctx context.Context, slot stages.Slot, cached, rows, limit 
 	return n.Fit(rows, min(limit, few))
 }
 
-// outweighing returns how many images have as many activations as the net has weights in
-// fully connected layers; 0 where these are small, or aren't known for want of a graph,
-// which whoever needs one says.
+// outweighing returns how many images have as many activations as the net has weights in fully connected
+// layers; 0 where these are small, or aren't known for want of a graph, which whoever needs one says.
 func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 	if n.size < 4*lower.LargeDense {
 		return 0
@@ -89,8 +87,8 @@ func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 	return int(c.(balance))
 }
 
-// balance is how many images have as many activations as a net has weights that multiply
-// a single vector of each.
+// balance is how many images have as many activations as a net has weights that multiply a single vector of
+// each.
 type balance int
 
 func (balance) Close() error { return nil }

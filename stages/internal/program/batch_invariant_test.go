@@ -22,9 +22,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// through writes a net that puts what a convolution makes of images, [N,33,size,size],
-// through a node, whose other inputs are given, and has sums of the squares of what comes
-// out, so many numbers an image, as answers.
+// through writes a net that puts what a convolution makes of images, [N,33,size,size], through a node, whose
+// other inputs are given, and has sums of the squares of what comes out, so many numbers an image, as
+// answers.
 func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
 	n.Input, n.Output = []string{"conv"}, []string{"y"}
@@ -63,9 +63,9 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: size, W: size}}
 }
 
-// TestSteady holds that the answers to an image and their derivatives have the same bits
-// wherever in a batch of whatever size it stands and however many threads share the work,
-// for each of the operators whose own kernels don't; and that they are what the file says.
+// TestSteady holds that the answers to an image and their derivatives have the same bits wherever in a batch
+// of whatever size it stands and however many threads share the work, for each of the operators whose own
+// kernels don't; and that they are what the file says.
 func TestSteady(t *testing.T) {
 	modeltest.Runtime(t)
 	float := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -116,9 +116,9 @@ type setting struct{ threads, batch int }
 
 var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2}, {5, 3}, {3, 5}}
 
-// holdsSteady fails the test unless a net's answers to five images and their derivatives
-// have the same bits in each of several settings, and so have its answers
-// without derivatives; all answers are to be near the given ones.
+// holdsSteady fails the test unless a net's answers to five images and their derivatives have the same bits
+// in each of several settings, and so have its answers without derivatives; all answers are to be near the
+// given ones.
 func holdsSteady(t *testing.T, n *program.Net, q program.Question, near []float32, settings ...setting) {
 	t.Helper()
 	var answers, derivatives, alone []float32
@@ -143,8 +143,8 @@ func holdsSteady(t *testing.T, n *program.Net, q program.Question, near []float3
 	}
 }
 
-// TestSteadyKernels holds the same for operators whose kernels are used as they are, for
-// those that are written with others where it matters, and for ONNX Runtime's own.
+// TestSteadyKernels holds the same for operators whose kernels are used as they are, for those that are
+// written with others where it matters, and for ONNX Runtime's own.
 func TestSteadyKernels(t *testing.T) {
 	modeltest.Runtime(t)
 	ints := func(name string, v ...int64) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -234,8 +234,8 @@ func TestSteadyKernels(t *testing.T) {
 	}
 }
 
-// TestSoftplusFarBelow holds that Softplus keeps its digits where it is next to nothing,
-// which a logarithm tells.
+// TestSoftplusFarBelow holds that Softplus keeps its digits where it is next to nothing, which a logarithm
+// tells.
 func TestSoftplusFarBelow(t *testing.T) {
 	modeltest.Runtime(t)
 	const side = 9
@@ -317,8 +317,8 @@ func TestWavers(t *testing.T) {
 	}
 }
 
-// asWritten returns the answers of a file to images of 3 channels, as ONNX Runtime gives
-// them without programs of ours.
+// asWritten returns the answers of a file to images of 3 channels, as ONNX Runtime gives them without
+// programs of ours.
 func asWritten(t *testing.T, path string, images, size int) []float32 {
 	t.Helper()
 	file, err := os.ReadFile(path)

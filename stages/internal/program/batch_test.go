@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestRows holds how many images a program takes at once: on a processor as many as its
-// cache holds, twice as many forward as backwards, but more of a net that is fully
-// connected; on a GPU as many as it's asked to take.
+// TestRows holds how many images a program takes at once: on a processor as many as its cache holds, twice as
+// many forward as backwards, but more of a net that is fully connected; on a GPU as many as it's asked to
+// take.
 func TestRows(t *testing.T) {
 	modeltest.Runtime(t)
 	// A net of 224² pixels, made smaller, and a layer of so many neurons for all of them.

@@ -30,13 +30,11 @@ const (
 	benchRounds = 5
 )
 
-// BenchmarkGradient measures a forward pass and the gradient of the images, as
-// attribute/saliency has it made of a batch by a worker a core, on the nets of
-// testdata/shapes.py: beside ONNX Runtime's own forward pass over the net's file, all its
-// optimisations on, and beside PyTorch's gradient of the images, both with a thread a core.
-// One run of each makes a round; medians of rounds are reported, so that what else the
-// machine does meets all alike. The gradient's processor time compares builds on a machine
-// that does other work.
+// BenchmarkGradient measures a forward pass and the gradient of the images, as attribute/saliency has it made
+// of a batch by a worker a core, on the nets of testdata/shapes.py: beside ONNX Runtime's own forward pass
+// over the net's file, all its optimisations on, and beside PyTorch's gradient of the images, both with a
+// thread a core. One run of each makes a round; medians of rounds are reported, so that what else the machine
+// does meets all alike. The gradient's processor time compares builds on a machine that does other work.
 func BenchmarkGradient(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -171,8 +169,8 @@ func bareForward(b *testing.B, path string, n *program.Net, threads int) func() 
 	}
 }
 
-// startPyTorch returns PyTorch's gradient of a net, timed by itself in a process of
-// its own, or why there is none.
+// startPyTorch returns PyTorch's gradient of a net, timed by itself in a process of its own, or why there is
+// none.
 func startPyTorch(b *testing.B, name string, threads int) (run func() time.Duration, without string) {
 	b.Helper()
 	python := os.Getenv("PYTHON")

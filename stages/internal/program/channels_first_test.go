@@ -14,9 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// layouts are ways in which nets keep 4 × 4 places of 5 channels: nodes that make "layer"
-// of "places" [N,5,4,4], and the layer's shape when it is arranged. They return the layer
-// with its channels last.
+// layouts are ways in which nets keep 4 × 4 places of 5 channels: nodes that make "layer" of "places"
+// [N,5,4,4], and the layer's shape when it is arranged. They return the layer with its channels last.
 var layouts = map[string]struct {
 	make  func(b *netBuilder) string
 	shape []int
@@ -108,10 +107,9 @@ func (b *netBuilder) unroll(out string) {
 	b.reshape(out, "apart", -1, 16, 5)
 }
 
-// TestArrange holds that the arranged value has its places in the order of the image's
-// rows, whatever the net's; that the net answers the same, bit for bit, behind what turns
-// it back; and that what arrives is arranged alike: where the answer is linear in the
-// layer, derivative times value sums to it.
+// TestArrange holds that the arranged value has its places in the order of the image's rows, whatever the
+// net's; that the net answers the same, bit for bit, behind what turns it back; and that what arrives is
+// arranged alike: where the answer is linear in the layer, derivative times value sums to it.
 func TestArrange(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {

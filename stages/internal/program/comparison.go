@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 )
 
-// A comparison is the program that goes back, and the one that answers to the reference.
-// On a processor this makes all that the other reads of the reference, once for as many
-// images as there are; a device would take longer to fetch that than to make it.
+// A comparison is the program that goes back, and the one that answers to the reference. On a processor this
+// makes all that the other reads of the reference, once for as many images as there are; a device would take
+// longer to fetch that than to make it.
 type comparison struct {
 	*Program
 	reference *Program
@@ -20,8 +20,8 @@ type comparison struct {
 	ready     bool // the reference's program has run
 }
 
-// keepComparison returns the programs of a comparison on a slot. once says that what is
-// read of the reference is made once.
+// keepComparison returns the programs of a comparison on a slot. once says that what is read of the reference
+// is made once.
 func (n *Net) keepComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int, once bool) (*comparison, error) {
 	key := fmt.Sprintf("program deeplift of %q, official %t, probability %t, once %t, batch %d of %s", q.Layer, official, q.Probability, once, batch, n.digest)
 	// Weights twice, and turned around for the way back, and twice for the reference.
@@ -71,8 +71,7 @@ func (n *Net) comparison(q Question, official, once bool) lower.Request {
 	return lower.Request{Kind: lower.Comparison, Question: q, Inputs: n.targetsAndImages, Images: lower.Images, Official: official, Once: once}
 }
 
-// allocate returns the programs with memory: what the one returns, or is fed, the other is
-// fed.
+// allocate returns the programs with memory: what the one returns, or is fed, the other is fed.
 func (p pair) allocate(once bool) (c *comparison, err error) {
 	c = &comparison{}
 	if c.reference, err = allocate(p.reference); err != nil {

@@ -36,9 +36,8 @@ func making(nodes []*onnxpb.NodeProto, outputs ...string) *onnxpb.GraphProto {
 	return g
 }
 
-// TestBranches holds that a net whose weights come out of Ifs that the image's shape
-// decides, one inside the other, has the answers and derivatives, to the bit, of the
-// net without them.
+// TestBranches holds that a net whose weights come out of Ifs that the image's shape decides, one inside the
+// other, has the answers and derivatives, to the bit, of the net without them.
 func TestBranches(t *testing.T) {
 	plain := filepath.Join("testdata", "nets", "grey.onnx")
 	m, err := onnx.ReadFile(plain)
@@ -105,8 +104,8 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// TestCaptured holds that what the body of an If takes from outside is still there, whole,
-// when the rest of the net is made smaller or larger: answers are the file's.
+// TestCaptured holds that what the body of an If takes from outside is still there, whole, when the rest of
+// the net is made smaller or larger: answers are the file's.
 func TestCaptured(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
@@ -181,8 +180,8 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
-// TestCapturedOnTheWay holds that no derivative goes past an If that takes a value within
-// its bodies alone, without a word, and that no layer is final which one goes past.
+// TestCapturedOnTheWay holds that no derivative goes past an If that takes a value within its bodies alone,
+// without a word, and that no layer is final which one goes past.
 func TestCapturedOnTheWay(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }

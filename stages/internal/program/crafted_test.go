@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// small3 returns a net of three classes, the means of the channels of c, which nodes make
-// of an input of 3×8×9, and its file.
+// small3 returns a net of three classes, the means of the channels of c, which nodes make of an input of
+// 3×8×9, and its file.
 func small3(t *testing.T, opset int64, weights []*onnxpb.TensorProto, nodes ...*onnxpb.NodeProto) (*program.Net, []byte) {
 	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
@@ -35,8 +35,8 @@ func small3(t *testing.T, opset int64, weights []*onnxpb.TensorProto, nodes ...*
 	return net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}), b
 }
 
-// TestNoLength holds that where a vector is 0 its length has the derivative 0, as in
-// PyTorch, and so has what divides it by that.
+// TestNoLength holds that where a vector is 0 its length has the derivative 0, as in PyTorch, and so has what
+// divides it by that.
 func TestNoLength(t *testing.T) {
 	modeltest.Runtime(t)
 	for name, nodes := range map[string][]*onnxpb.NodeProto{
@@ -66,10 +66,10 @@ func TestNoLength(t *testing.T) {
 	}
 }
 
-// TestCountedPadding holds that programs, forwards and backwards, divide the windows of an
-// AveragePool whose padding counts by how many elements they have of image and padding, as
-// PyTorch does: what ceil_mode lets them reach beyond doesn't count, whatever the opset and
-// the release of ONNX Runtime, and in the blocked layout too.
+// TestCountedPadding holds that programs, forwards and backwards, divide the windows of an AveragePool whose
+// padding counts by how many elements they have of image and padding, as PyTorch does: what ceil_mode lets
+// them reach beyond doesn't count, whatever the opset and the release of ONNX Runtime, and in the blocked
+// layout too.
 func TestCountedPadding(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, tt := range []struct {
@@ -112,8 +112,8 @@ func TestCountedPadding(t *testing.T) {
 	}
 }
 
-// means returns the matrix [8·9, windows] that makes each window's mean of an image of 8×9,
-// and how many windows there are along each axis.
+// means returns the matrix [8·9, windows] that makes each window's mean of an image of 8×9, and how many
+// windows there are along each axis.
 func means(kernel, strides, pads []int64, ceil bool) (m []float32, shape []int64) {
 	size := [2]int64{8, 9}
 	var part [2][][]float32 // of each window along an axis, what each element counts
@@ -140,8 +140,8 @@ func means(kernel, strides, pads []int64, ceil bool) (m []float32, shape []int64
 	return m, shape
 }
 
-// TestPadBeforePool holds that a Pad before an AveragePool stays one: programs answer as
-// ONNX Runtime does that optimises nothing.
+// TestPadBeforePool holds that a Pad before an AveragePool stays one: programs answer as ONNX Runtime does
+// that optimises nothing.
 func TestPadBeforePool(t *testing.T) {
 	runtime := modeltest.Runtime(t)
 	for _, opset := range []int64{17, 20} {
@@ -192,8 +192,8 @@ func TestPadBeforePool(t *testing.T) {
 	}
 }
 
-// TestReluBeforeClip holds that a Relu stays a Relu before a Clip that leaves out more, as
-// in generalised mean pooling: guided backprop asks for it.
+// TestReluBeforeClip holds that a Relu stays a Relu before a Clip that leaves out more, as in generalised
+// mean pooling: guided backprop asks for it.
 func TestReluBeforeClip(t *testing.T) {
 	modeltest.Runtime(t)
 	n, _ := small3(t, 17, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("least", []float32{1e-6})},

@@ -8,13 +8,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Curve turns one image into another pixel by pixel, in the order of a rank
-// map, and classifies what is between. The images and the map are set once an
-// image; a step is a single number.
+// A Curve turns one image into another pixel by pixel, in the order of a rank map, and classifies what is
+// between. The images and the map are set once an image; a step is a single number.
 type Curve struct{ *Program }
 
-// Curve returns the program that classifies up to batch steps at once. Rank maps
-// are exact up to 2²⁴ pixels.
+// Curve returns the program that classifies up to batch steps at once. Rank maps are exact up to 2²⁴ pixels.
 func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, error) {
 	p, err := n.classifier(ctx, slot, "curve", batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
@@ -25,10 +23,9 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 			}
 		},
 		Images: func(f *onnx.Fragment) string {
-			// The number k of replaced pixels minus a pixel's rank is at least 1
-			// if the pixel is replaced and at most 0 if not, so that its mask is
-			// max(k − rank, 0) − max(k − rank − 1, 0). Clip would say the same
-			// but is written differently from one opset to another.
+			// The number k of replaced pixels minus a pixel's rank is at least 1 if the pixel is replaced and
+			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would say
+			// the same but is written differently from one opset to another.
 			d := f.Op("Sub", []string{"runexp_replaced", "runexp_ranks"})
 			less := f.Op("Sub", []string{d, f.Floats("step", []float32{1})})
 			m := f.Op("Sub", []string{f.Op("Relu", []string{d}), f.Op("Relu", []string{less})})
@@ -38,16 +35,15 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 	return Curve{p}, err
 }
 
-// Set takes the normalised images at the curve's ends [C,H,W], and the ranks
-// [H,W]: the pixel of rank 0 is replaced first.
+// Set takes the normalised images at the curve's ends [C,H,W], and the ranks [H,W]: the pixel of rank 0 is
+// replaced first.
 func (c Curve) Set(from, to, ranks []float32) {
 	copy(c.inputs[0].Data, from)
 	copy(c.inputs[1].Data, to)
 	copy(c.inputs[2].Data, ranks)
 }
 
-// Run classifies the images with so many pixels replaced; there are at most Batch
-// steps.
+// Run classifies the images with so many pixels replaced; there are at most Batch steps.
 func (c Curve) Run(ctx context.Context, replaced []int) error {
 	for i := range c.Batch {
 		k := replaced[min(i, len(replaced)-1)]

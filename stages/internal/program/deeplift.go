@@ -7,14 +7,13 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A DeepLIFT returns the multipliers of a layer's value for a batch of images, each
-// compared with one reference: by how much the explained number changes for each unit
-// by which an element of the value differs from what it is for the reference.
+// A DeepLIFT returns the multipliers of a layer's value for a batch of images, each compared with one
+// reference: by how much the explained number changes for each unit by which an element of the value differs
+// from what it is for the reference.
 type DeepLIFT struct{ *comparison }
 
-// DeepLIFT returns the program that compares up to batch images at once with a
-// reference image, or fewer as [Net.AtOnce] says. The rules of q are those of
-// [relevance.Rescale], official or not.
+// DeepLIFT returns the program that compares up to batch images at once with a reference image, or fewer as
+// [Net.AtOnce] says. The rules of q are those of [relevance.Rescale], official or not.
 func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int) (DeepLIFT, error) {
 	d := slot.Device()
 	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), d.Class == "cpu")
@@ -45,8 +44,7 @@ func (d DeepLIFT) Run(ctx context.Context) error {
 	return d.run(ctx)
 }
 
-// Multipliers returns row i's multipliers, of the layer's shape. They are overwritten
-// by the next run.
+// Multipliers returns row i's multipliers, of the layer's shape. They are overwritten by the next run.
 func (d DeepLIFT) Multipliers(i int) []float32 { return d.part(d.outputs[0], i) }
 
 // Value returns the layer's value for row i.

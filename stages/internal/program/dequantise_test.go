@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestQuantisedWeights holds that a net whose weights are kept as small integers has
-// the derivatives, to the bit, of one with the floats that these stand for.
+// TestQuantisedWeights holds that a net whose weights are kept as small integers has the derivatives, to the
+// bit, of one with the floats that these stand for.
 func TestQuantisedWeights(t *testing.T) {
 	write := func(quantised bool) string {
 		m, err := onnx.ReadFile(filepath.Join("testdata", "nets", "grey.onnx"))

@@ -16,8 +16,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Recorder is a slot that is told the digest of every program that a stage asks for
-// on it.
+// A Recorder is a slot that is told the digest of every program that a stage asks for on it.
 type Recorder interface {
 	stages.Slot
 	Record(stages.Digest)
@@ -32,11 +31,10 @@ func recorderOf(slot stages.Slot) Recorder {
 	return r
 }
 
-// digestOf returns the digest of a program: of all that decides the bits of what it
-// returns but the processor and the version of ONNX Runtime. That is the expression of
-// each output, what is fed, and the fusions that are left undone. Weights count by what
-// they hold, those that ONNX Runtime computed by the expressions that it computed them
-// from, so that the digest is the same on every processor.
+// digestOf returns the digest of a program: of all that decides the bits of what it returns but the processor
+// and the version of ONNX Runtime. That is the expression of each output, what is fed, and the fusions that
+// are left undone. Weights count by what they hold, those that ONNX Runtime computed by the expressions that
+// it computed them from, so that the digest is the same on every processor.
 func digestOf(p *lower.Lowered) stages.Digest {
 	m := p.Model
 	weights := map[string]*onnxpb.TensorProto{}
@@ -69,8 +67,8 @@ func digestOf(p *lower.Lowered) stages.Digest {
 	return stages.Digest(onnx.SumOf(parts...))
 }
 
-// Stage is [stages.New] for a stage that runs programs of the model on its port model:
-// the digest in its keys is that of all that it asks for in a rehearsal.
+// Stage is [stages.New] for a stage that runs programs of the model on its port model: the digest in its keys
+// is that of all that it asks for in a rehearsal.
 func Stage[P any](d stages.Def[P]) stages.Stage {
 	var s stages.Stage
 	d.Program = func(ctx context.Context, p P, e *stages.Env) (stages.Digest, error) {

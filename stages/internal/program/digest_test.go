@@ -11,9 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestDigestOfComputedWeights holds that what ONNX Runtime has computed of a file's weights
-// counts by how, not by its bits, which other processors compute otherwise; also where the
-// compiler folds it into others. What the file says counts by its bits.
+// TestDigestOfComputedWeights holds that what ONNX Runtime has computed of a file's weights counts by how,
+// not by its bits, which other processors compute otherwise; also where the compiler folds it into others.
+// What the file says counts by its bits.
 func TestDigestOfComputedWeights(t *testing.T) {
 	modeltest.Runtime(t)
 	build := func(seed float64, op string) *program.Net {

@@ -35,8 +35,7 @@ func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Quest
 	return widest
 }
 
-// MaskedNodes returns the operators of the program that looks at a layer's value
-// through a mask.
+// MaskedNodes returns the operators of the program that looks at a layer's value through a mask.
 func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, layer string) []string {
 	t.Helper()
 	p, err := n.lower(ctx, slot, 2, maskedLayer(layer, func(value []int) []int { return value }))
@@ -50,8 +49,8 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 	return ops
 }
 
-// JoinedDeepLIFT returns the program of [Net.DeepLIFT] for two images as devices have
-// it that aren't processors, which make what is read of the reference in every run.
+// JoinedDeepLIFT returns the program of [Net.DeepLIFT] for two images as devices have it that aren't
+// processors, which make what is read of the reference in every run.
 func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot) DeepLIFT {
 	t.Helper()
 	c, err := n.keepComparison(ctx, slot, Question{}, false, 2, false)
@@ -100,9 +99,8 @@ func BatchDependent(ctx context.Context, n *Net, slot stages.Slot) (bool, error)
 // Begin begins the rehearsal of one more stage.
 func (r *Rehearsal) Begin() { r.act++ }
 
-// Digests returns the digests of the program that answers q, with the last bits of the
-// named weights of the graph turned over, which hold floats: as if they were computed, or
-// given, otherwise.
+// Digests returns the digests of the program that answers q, with the last bits of the named weights of the
+// graph turned over, which hold floats: as if they were computed, or given, otherwise.
 func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question, turned func(computed bool) bool) (stages.Digest, int, error) {
 	k, err := n.cachedGraph(ctx, slot, 2)
 	if err != nil {

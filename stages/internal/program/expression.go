@@ -11,16 +11,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Expression says in words which class is explained: one operand, or two with
-// a minus sign between them, whose difference is explained. An operand is
+// An Expression says in words which class is explained: one operand, or two with a minus sign between them,
+// whose difference is explained. An operand is
 //
 //	predicted     the class with the largest answer
 //	predicted:K   the class with the K-th largest answer, 1 being the largest
 //	label         the labelled class
 //	N             class number N
 //
-// So "predicted-predicted:2" is the margin of the decision, "7-3" a contrast of
-// two fixed classes.
+// So "predicted-predicted:2" is the margin of the decision, "7-3" a contrast of two fixed classes.
 type Expression struct{ operands []operand }
 
 type operand struct {
@@ -86,8 +85,7 @@ func (e Expression) Labelled() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.label })
 }
 
-// Fits says which class e names that a model with that many classes hasn't, nil if
-// there is none.
+// Fits says which class e names that a model with that many classes hasn't, nil if there is none.
 func (e Expression) Fits(classes int) error {
 	for _, o := range e.operands {
 		switch {
@@ -103,9 +101,8 @@ func (e Expression) Fits(classes int) error {
 // ErrSameClass begins to say that a difference is that of a class and itself.
 var ErrSameClass = errors.New("both classes of the difference are")
 
-// Target returns the target that e names among the given number of classes. row
-// is the model's answer, needed if e predicts; label a payload of labels, needed
-// if e is labelled.
+// Target returns the target that e names among the given number of classes. row is the model's answer, needed
+// if e predicts; label a payload of labels, needed if e is labelled.
 func (e Expression) Target(row []float32, label []byte, classes int) (Target, error) {
 	if err := e.Fits(classes); err != nil {
 		return Target{}, err
@@ -133,8 +130,8 @@ func (e Expression) Target(row []float32, label []byte, classes int) (Target, er
 	return Target{found[0], found[1]}, nil
 }
 
-// ranked returns the classes from the largest answer to the smallest; of equal
-// answers the smaller class comes first.
+// ranked returns the classes from the largest answer to the smallest; of equal answers the smaller class
+// comes first.
 func ranked(row []float32) []int {
 	classes := make([]int, len(row))
 	for i := range classes {

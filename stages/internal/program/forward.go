@@ -14,8 +14,8 @@ import (
 // A Forward classifies images.
 type Forward struct{ *Program }
 
-// Forward returns the program that classifies up to batch images at once; its Batch may
-// be smaller, as with [Net.AtOnce].
+// Forward returns the program that classifies up to batch images at once; its Batch may be smaller, as with
+// [Net.AtOnce].
 func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward, error) {
 	p, err := n.classifier(ctx, slot, "forward", batch, classification)
 	return Forward{p}, err
@@ -30,8 +30,9 @@ func (f Forward) Image(i int) []float32 { return f.row(0, i) }
 // Run classifies the images in the rows.
 func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
 
-// classifier returns the program that classifies up to batch images at once. The file runs verbatim, with all of ONNX
-// Runtime's optimisations, unless its bits would then depend on the row, the batch, the threads or the release.
+// classifier returns the program that classifies up to batch images at once. The file runs verbatim, with all
+// of ONNX Runtime's optimisations, unless its bits would then depend on the row, the batch, the threads or
+// the release.
 func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, batch int, r lower.Request) (*Program, error) {
 	batch = n.atOnce(ctx, slot, forwards, batch, batch)
 	dependent, err := n.batchDependent(ctx, slot)
@@ -59,10 +60,10 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 	return n.cached(ctx, slot, key, batch, int64(4+2*len(r.Also))*n.size, r)
 }
 
-// batchDependent reports whether the model's file has batch- or release-dependent operators, and a graph in which others
-// replace them, the same for every image and, for batch-dependent ones alone, of the file's own precision. A file that has
-// no such graph runs verbatim; programs with a backward pass report why. Operators within the body of a Loop, or of an If
-// that depends on the image, stay as they are.
+// batchDependent reports whether the model's file has batch- or release-dependent operators, and a graph in
+// which others replace them, the same for every image and, for batch-dependent ones alone, of the file's own
+// precision. A file that has no such graph runs verbatim; programs with a backward pass report why. Operators
+// within the body of a Loop, or of an If that depends on the image, stay as they are.
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits

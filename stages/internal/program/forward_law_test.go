@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestOneForwardBeside holds that programs which compare images with a reference, or
-// look at attention, give answers of the same bits as the plain gradient's.
+// TestOneForwardBeside holds that programs which compare images with a reference, or look at attention, give
+// answers of the same bits as the plain gradient's.
 func TestOneForwardBeside(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "timm_vit_op13", "timm_vit_op17", "vit"} {
@@ -51,8 +51,8 @@ func TestOneForwardBeside(t *testing.T) {
 	}
 }
 
-// TestAnswersBits holds that an image's answer has the same bits in batches of 1, 2, 4
-// and 8, on one thread and on three.
+// TestAnswersBits holds that an image's answer has the same bits in batches of 1, 2, 4 and 8, on one thread
+// and on three.
 func TestAnswersBits(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {

@@ -9,14 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 )
 
-// A Gradient returns the derivative of the explained number for a batch of
-// images, together with the value it was taken at; of several questions, if it is
-// to answer several, with one way forward.
+// A Gradient returns the derivative of the explained number for a batch of images, together with the value it
+// was taken at; of several questions, if it is to answer several, with one way forward.
 type Gradient struct{ *Program }
 
-// Gradient returns the program that answers q, and other questions, for up to batch
-// images at once; its Batch may be smaller, see [Net.AtOnce]. Its bits don't depend on
-// the other questions if all of them may be asked together, see [Net.Together].
+// Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
+// may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them may be asked
+// together, see [Net.Together].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
 	return Gradient{p}, err
@@ -48,8 +47,7 @@ func (n *Net) targetsAndImages(s lower.Shapes) []lower.IO {
 // Explain says what is explained of row i.
 func (g Gradient) Explain(i int, t Target) { t.write(g.row(0, i)) }
 
-// Counts returns where it goes how much each class counts for row i, for questions with
-// counts of that name.
+// Counts returns where it goes how much each class counts for row i, for questions with counts of that name.
 func (g Gradient) Counts(name string, i int) []float32 {
 	input := Question{Counts: name}.CountsInput()
 	return g.row(slices.IndexFunc(g.signature.Inputs, func(v lower.IO) bool { return v.Name == input }), i)
@@ -61,23 +59,20 @@ func (g Gradient) Image(i int) []float32 { return g.row(1, i) }
 // Run differentiates what stands in the rows.
 func (g Gradient) Run(ctx context.Context) error { return g.run(ctx) }
 
-// Gradient returns row i's derivative, of the layer's shape. It is overwritten by
-// the next run.
+// Gradient returns row i's derivative, of the layer's shape. It is overwritten by the next run.
 func (g Gradient) Gradient(i int) []float32 { return g.part(g.outputs[0], i) }
 
 // Value returns the layer's value for row i.
 func (g Gradient) Value(i int) []float32 { return g.part(g.outputs[1], i) }
 
-// An Arrival is what a question has for an answer about one image. The next run
-// overwrites it.
+// An Arrival is what a question has for an answer about one image. The next run overwrites it.
 type Arrival struct {
 	Gradient, Value []float32 // at the layer
 	Shape           []int     // of both
 	Began           []float32 // what the walk began with, a number a class; nil for the derivative
 }
 
-// Arrival returns what the k-th question has for row i: the first is number 0, and the
-// others follow.
+// Arrival returns what the k-th question has for row i: the first is number 0, and the others follow.
 func (g Gradient) Arrival(k, i int) Arrival {
 	number := ""
 	if k > 0 {
@@ -87,12 +82,11 @@ func (g Gradient) Arrival(k, i int) Arrival {
 	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape), g.named("began"+number, i)}
 }
 
-// A Slope returns the derivative of the explained number at values that are put
-// in the place of a layer's own.
+// A Slope returns the derivative of the explained number at values that are put in the place of a layer's
+// own.
 type Slope struct{ *Program }
 
-// Slope returns the program that answers q for up to batch values at once, or for
-// fewer as [Net.AtOnce] says.
+// Slope returns the program that answers q for up to batch values at once, or for fewer as [Net.AtOnce] says.
 func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
 	images := lower.Images
 	if q.Layer == "" {
@@ -114,8 +108,8 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int
 	return Slope{p}, err
 }
 
-// Set says what is explained of row i, and of which normalised image: what goes
-// around an inner layer depends on it.
+// Set says what is explained of row i, and of which normalised image: what goes around an inner layer depends
+// on it.
 func (s Slope) Set(i int, t Target, image []float32) {
 	t.write(s.row(0, i))
 	if len(s.inputs) > 2 {
@@ -129,6 +123,5 @@ func (s Slope) Value(i int) []float32 { return s.row(1, i) }
 // Run differentiates at what stands in the rows.
 func (s Slope) Run(ctx context.Context) error { return s.run(ctx) }
 
-// Gradient returns row i's derivative, of the layer's shape. It is overwritten by
-// the next run.
+// Gradient returns row i's derivative, of the layer's shape. It is overwritten by the next run.
 func (s Slope) Gradient(i int) []float32 { return s.part(s.outputs[0], i) }

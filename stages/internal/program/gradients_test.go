@@ -35,10 +35,9 @@ func dotted(k int, dst []float32) {
 	}
 }
 
-// TestReferences holds the derivatives of every net against PyTorch's in double
-// precision: to 1e-4, or twice what PyTorch's own single precision is off by. The
-// nets in testdata are of half precision, of old and new opsets, with channels
-// last, with a fixed batch, with a softmax at the end, of one channel, with attention,
+// TestReferences holds the derivatives of every net against PyTorch's in double precision: to 1e-4, or twice
+// what PyTorch's own single precision is off by. The nets in testdata are of half precision, of old and new
+// opsets, with channels last, with a fixed batch, with a softmax at the end, of one channel, with attention,
 // with memories, with sequences, of ONNX Runtime's optimiser, and with means.
 func TestReferences(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "gradients.json"))

@@ -21,8 +21,8 @@ func small(t *testing.T, name string) model.ONNXParams {
 	return model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 }
 
-// TestGraph holds that every value of a graph has a known type and shape, with as
-// many rows as images, whatever form the model has.
+// TestGraph holds that every value of a graph has a known type and shape, with as many rows as images,
+// whatever form the model has.
 func TestGraph(t *testing.T) {
 	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		n := net(t, small(t, name))
@@ -69,8 +69,7 @@ func TestGraphKeepsNormalisation(t *testing.T) {
 	}
 }
 
-// TestGraphIsOnesOwn holds that what one caller does to a graph isn't seen by the
-// next.
+// TestGraphIsOnesOwn holds that what one caller does to a graph isn't seen by the next.
 func TestGraphIsOnesOwn(t *testing.T) {
 	n := net(t, small(t, "grey"))
 	slot := stagetest.NewSlot()

@@ -12,9 +12,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestGroups holds that derivatives are the same node by node, where rules see Linear
-// and activations as one node each, and where each such node, Conv and Gemm is emitted
-// once more and the way back goes through the copy.
+// TestGroups holds that derivatives are the same node by node, where rules see Linear and activations as one
+// node each, and where each such node, Conv and Gemm is emitted once more and the way back goes through the
+// copy.
 func TestGroups(t *testing.T) {
 	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,7 @@ type threaded struct {
 
 func (s threaded) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
 
-// differentiate returns the answers to some images and the derivatives of each
-// one's own class.
+// differentiate returns the answers to some images and the derivatives of each one's own class.
 func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Question, batch, images int) (answers, derivatives []float32) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, q, batch)
@@ -63,8 +62,7 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// layers returns values of the net's graph to look at, with a row for each image:
-// some from all over it.
+// layers returns values of the net's graph to look at, with a row for each image: some from all over it.
 func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []string {
 	t.Helper()
 	g, err := n.Graph(t.Context(), slot, batch)
@@ -83,8 +81,8 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 		if s := g.Shape(v); len(s) < 2 || s[0] != batch || v == n.Output {
 			continue
 		}
-		// The exception of canonical sessions, and what is merged when nobody looks;
-		// the BatchNormalization is the Conv then.
+		// The exception of canonical sessions, and what is merged when nobody looks; the BatchNormalization
+		// is the Conv then.
 		if node.OpType == "Conv" && slices.Equal(readers[v], []string{"BatchNormalization"}) ||
 			(node.OpType == "Conv" || node.OpType == "BatchNormalization") && slices.Equal(readers[v], []string{"Add"}) {
 			continue
@@ -100,9 +98,8 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 	return out
 }
 
-// TestOneForward holds that the forward part of every program that goes back
-// gives an answer of the same bits, whatever rules it follows and wherever to:
-// only then could programs share it.
+// TestOneForward holds that the forward part of every program that goes back gives an answer of the same
+// bits, whatever rules it follows and wherever to: only then could programs share it.
 func TestOneForward(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +120,8 @@ func TestOneForward(t *testing.T) {
 	}
 }
 
-// TestDerivativesBits holds that an image's derivative has the same bits in
-// batches of 1, 2, 4 and 8, whatever stands beside it, on one thread and on two.
+// TestDerivativesBits holds that an image's derivative has the same bits in batches of 1, 2, 4 and 8,
+// whatever stands beside it, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
 	all := modeltest.Nets(t, !testing.Short())
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {

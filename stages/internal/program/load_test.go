@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLoad holds that a model's bytes are loaded when a slot sees it first, and again
-// only to compile a program of it.
+// TestLoad holds that a model's bytes are loaded when a slot sees it first, and again only to compile a
+// program of it.
 func TestLoad(t *testing.T) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -43,8 +43,8 @@ func TestLoad(t *testing.T) {
 	chunk(3, 2)
 }
 
-// A forgetful slot closes what it shares before it's asked for again, as if room had been
-// needed, and keeps the rest.
+// A forgetful slot closes what it shares before it's asked for again, as if room had been needed, and keeps
+// the rest.
 type forgetful struct {
 	stages.Slot
 	shared map[string]io.Closer
@@ -63,8 +63,8 @@ func (s forgetful) Share(key string, _ int64, make func() (io.Closer, error)) (i
 	return c, err
 }
 
-// TestLoadedAgain holds that a program whose session was closed, and whose memory wasn't,
-// runs in the session that was opened since.
+// TestLoadedAgain holds that a program whose session was closed, and whose memory wasn't, runs in the session
+// that was opened since.
 func TestLoadedAgain(t *testing.T) {
 	slot := forgetful{threaded{1, stagetest.NewSlot()}, map[string]io.Closer{}}
 	n := net(t, small(t, "means"))

@@ -8,12 +8,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Masked classifies one image under many masks: x·m + b·(1−m), with the image
-// x, a baseline b and a mask m [H,W] in every row, shared by the channels.
+// A Masked classifies one image under many masks: x·m + b·(1−m), with the image x, a baseline b and a mask m
+// [H,W] in every row, shared by the channels.
 type Masked struct{ *Program }
 
-// Masked returns the program that looks at an image through up to batch masks at
-// once.
+// Masked returns the program that looks at an image through up to batch masks at once.
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
 	p, err := n.classifier(ctx, slot, "masked", batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
@@ -38,8 +37,7 @@ func (m Masked) Mask(i int) []float32 { return m.row(2, i) }
 // Run classifies the image under the masks that stand in the rows.
 func (m Masked) Run(ctx context.Context) error { return m.run(ctx) }
 
-// blend emits a·(1−m) + b·m, which is a where m is 0 and b where m is 1, to the
-// last bit; a + m·(b−a) isn't.
+// blend emits a·(1−m) + b·m, which is a where m is 0 and b where m is 1, to the last bit; a + m·(b−a) isn't.
 func blend(f *onnx.Fragment, a, b, m string) string {
 	one := f.Floats("one", []float32{1})
 	rest := f.Op("Sub", []string{one, m})

@@ -20,8 +20,8 @@ type Net struct {
 	onnx   func() ([]byte, error)
 }
 
-// Load returns the model on the port called model. Once it has been seen on the slot,
-// its bytes are loaded only to compile another program of it.
+// Load returns the model on the port called model. Once it has been seen on the slot, its bytes are loaded
+// only to compile another program of it.
 func Load(e *stages.Env) (*Net, error) {
 	load := sync.OnceValues(func() (modelfile.Model, error) {
 		b, err := e.Value("model")
@@ -73,7 +73,8 @@ func netOf(m modelfile.Model) *Net {
 // Digest returns the digest of the model.
 func (n *Net) Digest() stages.Digest { return n.digest }
 
-// Graph returns the net's graph for a batch: see [lower.Graph]. The caller may change it; the weights are shared.
+// Graph returns the net's graph for a batch: see [lower.Graph]. The caller may change it; the weights are
+// shared.
 //
 // Slots share it, so that the programs of a net derive it once.
 func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Graph, error) {
@@ -103,8 +104,8 @@ func (n *Net) graph(ctx context.Context, batch int) (cached, error) {
 	return cached{g, measured}, err
 }
 
-// A cached graph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then may depend
-// on that.
+// A cached graph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then
+// may depend on that.
 type cached struct {
 	*onnx.Graph
 	measured bool

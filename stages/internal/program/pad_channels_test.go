@@ -15,9 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// perceptron writes a net of 2 classes and hidden channels with GELU, whose products
-// are a MatMul with weights that can be read in two ways and another, or each a Gemm,
-// of which the last is scaled.
+// perceptron writes a net of 2 classes and hidden channels with GELU, whose products are a MatMul with
+// weights that can be read in two ways and another, or each a Gemm, of which the last is scaled.
 func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	t.Helper()
 	const inputs, classes = 12, 2
@@ -47,9 +46,8 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 2, W: 2}}
 }
 
-// TestWider holds that a hidden layer whose rows clash gets more channels unless
-// somebody looks at it, that this changes neither answers nor derivatives by a bit,
-// and that other layers stay as they are.
+// TestWider holds that a hidden layer whose rows clash gets more channels unless somebody looks at it, that
+// this changes neither answers nor derivatives by a bit, and that other layers stay as they are.
 func TestWider(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, gemm := range []bool{false, true} {
@@ -79,10 +77,9 @@ func TestWider(t *testing.T) {
 	}
 }
 
-// TestHalved holds that a Gemm scales its product by the power of two that scaled what
-// it multiplies, besides what it scales it by anyway, unless somebody looks at that or
-// what it's multiplied with is computed, that neither answers nor derivatives change by
-// a bit, and that other numbers stay where they are.
+// TestHalved holds that a Gemm scales its product by the power of two that scaled what it multiplies, besides
+// what it scales it by anyway, unless somebody looks at that or what it's multiplied with is computed, that
+// neither answers nor derivatives change by a bit, and that other numbers stay where they are.
 func TestHalved(t *testing.T) {
 	modeltest.Runtime(t)
 	n := net(t, perceptron(t, 1000, true))

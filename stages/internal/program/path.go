@@ -8,14 +8,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Path integrates the derivative of the explained number along the straight
-// line between two values of a layer: it adds up weighted derivatives inside the
-// graph, one after the other, so that the sum doesn't depend on the batch and
-// only one of them ever leaves.
+// A Path integrates the derivative of the explained number along the straight line between two values of a
+// layer: it adds up weighted derivatives inside the graph, one after the other, so that the sum doesn't
+// depend on the batch and only one of them ever leaves.
 type Path struct{ *Program }
 
-// Path returns the program that answers q at up to batch places of a path at
-// once; its Batch may be smaller, see [Net.AtOnce].
+// Path returns the program that answers q at up to batch places of a path at once; its Batch may be smaller,
+// see [Net.AtOnce].
 func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
 	p, err := n.questioned(ctx, slot, "path", n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
@@ -37,9 +36,8 @@ func line(f *onnx.Fragment) string {
 	return f.Op("Add", []string{"runexp_from", f.Op("Mul", []string{"runexp_at", way})})
 }
 
-// Set takes what is explained, the ends of the path, and, for an inner layer, the
-// normalised image, on which what goes around the layer depends. It empties the
-// sum.
+// Set takes what is explained, the ends of the path, and, for an inner layer, the normalised image, on which
+// what goes around the layer depends. It empties the sum.
 func (p Path) Set(t Target, from, to, image []float32) {
 	p.begin(t)
 	copy(p.inputs[3].Data, from)
@@ -49,8 +47,8 @@ func (p Path) Set(t Target, from, to, image []float32) {
 	}
 }
 
-// Run adds the derivatives at so many places to the sum, each with its weight;
-// there are at most Batch. [Program.Row] has the answers there.
+// Run adds the derivatives at so many places to the sum, each with its weight; there are at most Batch.
+// [Program.Row] has the answers there.
 func (p Path) Run(ctx context.Context, at, weights []float64) error {
 	for i := range p.Batch {
 		p.inputs[5].Data[i] = float32(at[min(i, len(at)-1)])
@@ -58,12 +56,12 @@ func (p Path) Run(ctx context.Context, at, weights []float64) error {
 	return p.add(ctx, weights)
 }
 
-// A Noisy adds up the derivatives of the explained number at an image under
-// noise, as [Path] does along a line.
+// A Noisy adds up the derivatives of the explained number at an image under noise, as [Path] does along a
+// line.
 type Noisy struct{ *Program }
 
-// Noisy returns the program that answers q for up to batch noisy images at once,
-// fewer as [Net.AtOnce] says, and adds up the derivatives as sum says.
+// Noisy returns the program that answers q for up to batch noisy images at once, fewer as [Net.AtOnce] says,
+// and adds up the derivatives as sum says.
 func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy, error) {
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
@@ -86,8 +84,7 @@ func (p Noisy) Set(t Target, image []float32) {
 // Noise returns where the noise of row i goes.
 func (p Noisy) Noise(i int) []float32 { return p.row(4, i) }
 
-// Run adds what is made of the derivatives in the first rows to the sum, each with
-// its weight.
+// Run adds what is made of the derivatives in the first rows to the sum, each with its weight.
 func (p Noisy) Run(ctx context.Context, weights []float64) error { return p.add(ctx, weights) }
 
 // Sum returns what was added up since the last Set, of the layer's shape.

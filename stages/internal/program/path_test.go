@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestPathEndsAtTheImage holds that a path's derivative at its end is that of the
-// layer itself, wherever the layer is: what goes around it is as for the image.
+// TestPathEndsAtTheImage holds that a path's derivative at its end is that of the layer itself, wherever the
+// layer is: what goes around it is as for the image.
 func TestPathEndsAtTheImage(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "timm_resnet_basic_bn", "timm_vit_op17", "vit"} {
@@ -57,8 +57,8 @@ func TestPathEndsAtTheImage(t *testing.T) {
 	}
 }
 
-// TestLineAnswers holds that what a line is answered has the bits of a path's answers:
-// they are the ends of what the path's derivatives sum to.
+// TestLineAnswers holds that what a line is answered has the bits of a path's answers: they are the ends of
+// what the path's derivatives sum to.
 func TestLineAnswers(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "resnet", "timm_resnet_basic2_bn", "timm_vit_op17", "vit", "cifar10_cct4_3x1"} {

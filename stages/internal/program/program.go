@@ -1,21 +1,23 @@
 // Package program has nets, their programs, and the programs' cache on slots.
 //
-// The way of the data. [Load] returns the [Net] of the model on a stage's port. A method of the net, [Net.Forward] or
-// [Net.Gradient] say, states a [lower.Request]; [lower.Program] makes the ONNX model of it, for a batch that [Net.Fit]
-// chooses; the slot keeps the loaded session, and the buffers of its inputs and outputs. The stage writes inputs row by
-// row, runs the program and reads outputs row by row. Where nothing is to run, a [Rehearsal] is the slot: it makes the same
-// programs, and [Stage] has their digest in the keys of stages.
+// The way of the data. [Load] returns the [Net] of the model on a stage's port. A method of the net,
+// [Net.Forward] or [Net.Gradient] say, states a [lower.Request]; [lower.Program] makes the ONNX model of it,
+// for a batch that [Net.Fit] chooses; the slot keeps the loaded session, and the buffers of its inputs and
+// outputs. The stage writes inputs row by row, runs the program and reads outputs row by row. Where nothing
+// is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
+// of stages.
 //
-// Files in that order: net, batch; forward, curve, masked, values, gradient, path, deeplift, attention, audit (one file a
-// program); program, buffers; digest, rehearsal. Expression and target say which class is explained, layer finds layers
-// by their names, probe runs a model of which nothing is known yet.
+// Files in that order: net, batch; forward, curve, masked, values, gradient, path, deeplift, attention, audit
+// (one file a program); program, buffers; digest, rehearsal. Expression and target say which class is
+// explained, layer finds layers by their names, probe runs a model of which nothing is known yet.
 //
-// Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them, channels in the
-// order red, green, blue. They return the model's answer, logits or probabilities; probabilities are computed from logits
-// in float64, so that they are the same function of these on every device.
+// Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
+// channels in the order red, green, blue. They return the model's answer, logits or probabilities;
+// probabilities are computed from logits in float64, so that they are the same function of these on every
+// device.
 //
-// A program is compiled for a fixed batch and a short batch is padded, because libraries choose their kernels by the shape.
-// No row of a batch influences another: see the pass batch_invariant of package lower.
+// A program is compiled for a fixed batch and a short batch is padded, because libraries choose their kernels
+// by the shape. No row of a batch influences another: see the pass batch_invariant of package lower.
 package program
 
 import (
@@ -136,8 +138,8 @@ type Program struct {
 	act, ran  int        // of the rehearsal when it last ran, and how often in it
 }
 
-// cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has it; weight is
-// the memory that it then takes, in bytes, while it doesn't run.
+// cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has
+// it; weight is the memory that it then takes, in bytes, while it doesn't run.
 func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64, r lower.Request) (*Program, error) {
 	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
 	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
@@ -165,8 +167,8 @@ func (n *Net) lower(ctx context.Context, slot stages.Slot, batch int, r lower.Re
 	return lower.Program(ctx, n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
 }
 
-// sharing returns how a slot keeps loaded programs: shared with other slots, unless it has several threads. Slots would
-// share these as well, since they are the session's. A rehearsal has its own.
+// sharing returns how a slot keeps loaded programs: shared with other slots, unless it has several threads.
+// Slots would share these as well, since they are the session's. A rehearsal has its own.
 func sharing(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (io.Closer, error) {
 	_, rehearsed := slot.(*Rehearsal)
 	if d := slot.Device(); rehearsed || d.Class == "cpu" && d.Threads > 1 {
@@ -202,8 +204,8 @@ func allocate(l *loaded) (*Program, error) {
 	return p, nil
 }
 
-// on sets what runs when the program runs on a slot: the loaded program that its buffers were made for, which may have been
-// closed since and loaded again.
+// on sets what runs when the program runs on a slot: the loaded program that its buffers were made for, which
+// may have been closed since and loaded again.
 func (p *Program) on(slot stages.Slot, l *loaded) {
 	p.loaded = l
 	p.rehearsal, _ = slot.(*Rehearsal)

@@ -75,8 +75,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestBlends holds both programs that mix images against forward passes over
-// images mixed here, bit for bit.
+// TestBlends holds both programs that mix images against forward passes over images mixed here, bit for bit.
 func TestBlends(t *testing.T) {
 	for name, n := range map[string]*program.Net{
 		"as written": modeltest.Net(t, modeltest.Official(t, "smallcnn", 0)),

@@ -15,32 +15,29 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Rehearsal is a slot on a processor where programs are made and none is loaded:
-// what a stage asks of a net is refused or granted there as in earnest, in a fraction
-// of the time. A program returns zeros the first times that it runs, and then
-// [ErrRehearsed].
+// A Rehearsal is a slot on a processor where programs are made and none is loaded: what a stage asks of a net
+// is refused or granted there as in earnest, in a fraction of the time. A program returns zeros the first
+// times that it runs, and then [ErrRehearsed].
 type Rehearsal struct {
 	// Base, if set, keeps what isn't a program: what is known of the net, and its graph.
 	Base stages.Slot
-	// Pretend has programs return numbers, drawn from what they're fed, in the place of
-	// zeros, as often as they run: for tests of what stages make of them.
+	// Pretend has programs return numbers, drawn from what they're fed, in the place of zeros, as often as
+	// they run: for tests of what stages make of them.
 	Pretend bool
 
 	kept map[string]io.Closer
 	act  int
 
-	// exact says that every pass is made that can move the bits of a program, and that
-	// programs are digested; else those are left out that refuse nothing.
+	// exact says that every pass is made that can move the bits of a program, and that programs are digested;
+	// else those are left out that refuse nothing.
 	exact    bool
 	recorded []stages.Digest
 }
 
-// ErrRehearsed says that a program ran often enough, so that no more is to be seen of
-// what it is for.
+// ErrRehearsed says that a program ran often enough, so that no more is to be seen of what it is for.
 var ErrRehearsed = errors.New("the program ran often enough")
 
-// enough is how often a program runs that takes two items one by one, and what they are
-// compared with.
+// enough is how often a program runs that takes two items one by one, and what they are compared with.
 const enough = 3
 
 // Device returns the processor, and one thread of it.
@@ -73,25 +70,24 @@ func (r *Rehearsal) Share(key string, weight int64, make func() (io.Closer, erro
 // Record implements [Recorder].
 func (r *Rehearsal) Record(d stages.Digest) { r.recorded = append(r.recorded, d) }
 
-// A Subject is the model that stages are rehearsed on: its specification, and the payload
-// and its digest.
+// A Subject is the model that stages are rehearsed on: its specification, and the payload and its digest.
 type Subject struct {
 	Spec    modelfile.Spec
 	Payload []byte
 	Digest  stages.Digest
 }
 
-// rehearsed is how many items a stage is rehearsed with, all of them in a batch: graphs of
-// two are those whose shapes tell which axis the batch is.
+// rehearsed is how many items a stage is rehearsed with, all of them in a batch: graphs of two are those
+// whose shapes tell which axis the batch is.
 const rehearsed = 2
 
-// ErrNoPart says that a stage has no part in a rehearsal: it has no port for models, or one
-// of a type of which there are no blank items, or reads sources, which blank items lack.
+// ErrNoPart says that a stage has no part in a rehearsal: it has no port for models, or one of a type of
+// which there are no blank items, or reads sources, which blank items lack.
 var ErrNoPart = errors.New("the stage can't be rehearsed")
 
-// Rehearse has a stage do all that it does with these parameters before the model
-// answers, and returns its error. Its items are blank: images of the model's size, ranks
-// of their pixels, and any class. wired reports which of its optional ports are connected.
+// Rehearse has a stage do all that it does with these parameters before the model answers, and returns its
+// error. Its items are blank: images of the model's size, ranks of their pixels, and any class. wired reports
+// which of its optional ports are connected.
 func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, on Subject, wired func(port string) bool) error {
 	r.act++
 	var err error
@@ -193,8 +189,8 @@ func (r *Rehearsal) run(p *Program) error {
 	return nil
 }
 
-// pretend fills what the program returns with numbers in [−1, 1), those of a row drawn from
-// the row's feeds and those that all rows share.
+// pretend fills what the program returns with numbers in [−1, 1), those of a row drawn from the row's feeds
+// and those that all rows share.
 func (p *Program) pretend() {
 	sizes := make([]int, len(p.inputs)) // of a row
 	for f, t := range p.inputs {
@@ -231,8 +227,8 @@ func (p *Program) pretend() {
 	}
 }
 
-// A Remarker is the parameters of a stage of which there is something to know on some
-// nets. The remark is "" on the others.
+// A Remarker is the parameters of a stage of which there is something to know on some nets. The remark is ""
+// on the others.
 type Remarker interface {
 	Remark(g *onnx.Graph) string
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// TestRehearsal holds that a program of a rehearsal has the shapes of the program, that
-// it runs three times in each act, and that what can't be asked of a net is refused.
+// TestRehearsal holds that a program of a rehearsal has the shapes of the program, that it runs three times
+// in each act, and that what can't be asked of a net is refused.
 func TestRehearsal(t *testing.T) {
 	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	var slot program.Rehearsal

@@ -32,9 +32,9 @@ func mixed() []relevance.Policy {
 	return []relevance.Policy{gamma.Policy(), halves.Policy(), relevance.RAP().Policy()}
 }
 
-// TestRelevanceBits holds that relevance of an image has the same bits in batches of
-// any size, whatever stands beside it, on one thread and on two; and, but where
-// branches meet, that the answer has the bits that it has beside the plain gradient.
+// TestRelevanceBits holds that relevance of an image has the same bits in batches of any size, whatever
+// stands beside it, on one thread and on two; and, but where branches meet, that the answer has the bits that
+// it has beside the plain gradient.
 func TestRelevanceBits(t *testing.T) {
 	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {
@@ -65,9 +65,8 @@ func TestRelevanceBits(t *testing.T) {
 	}
 }
 
-// TestSigmoidStart holds that what starts at the logits of a net that ends in a Sigmoid
-// starts with the slope of its probability there: the plain gradient is the same from
-// there as from the answer.
+// TestSigmoidStart holds that what starts at the logits of a net that ends in a Sigmoid starts with the slope
+// of its probability there: the plain gradient is the same from there as from the answer.
 func TestSigmoidStart(t *testing.T) {
 	p := modeltest.Nets(t, false)["smallcnn"]
 	m, err := onnx.ReadFile(p.Path)
@@ -101,8 +100,8 @@ func TestSigmoidStart(t *testing.T) {
 	}
 }
 
-// branches reports whether a net adds what a Conv makes to something else. Shares of
-// that sum look at what the Conv makes, which then isn't one node with the sum.
+// branches reports whether a net adds what a Conv makes to something else. Shares of that sum look at what
+// the Conv makes, which then isn't one node with the sum.
 func branches(t *testing.T, n *program.Net) bool {
 	t.Helper()
 	g, err := n.Graph(t.Context(), threaded{1, stagetest.NewSlot()}, n.Fit(2, 2))
@@ -120,8 +119,7 @@ func branches(t *testing.T, n *program.Net) bool {
 	return false
 }
 
-// unbiased returns a net without biases: all its Conv, Gemm and BatchNormalization
-// nodes add zeros.
+// unbiased returns a net without biases: all its Conv, Gemm and BatchNormalization nodes add zeros.
 func unbiased(t *testing.T, name string) *program.Net {
 	t.Helper()
 	b, err := modeltest.Model(t, modeltest.Nets(t, true)[name]).Load(0)
@@ -165,8 +163,8 @@ func unbiased(t *testing.T, name string) *program.Net {
 	return n
 }
 
-// TestLRP0 holds two laws of nets of Relus without biases: LRP-0 is the gradient times
-// the input, and its sum is the logit it starts with.
+// TestLRP0 holds two laws of nets of Relus without biases: LRP-0 is the gradient times the input, and its sum
+// is the logit it starts with.
 func TestLRP0(t *testing.T) {
 	for _, name := range []string{
 		"smallcnn", "gapcnn", "vgg", "resnet", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "cifar10_mlperftiny_resnet8",
@@ -211,9 +209,9 @@ func TestLRP0(t *testing.T) {
 	}
 }
 
-// TestConservation holds that at every node relevance is kept: what leaves it, with
-// what biases and other constants take, is what arrives, relative to the sum of
-// magnitudes; and that what starts is what arrives in the end with all that was taken.
+// TestConservation holds that at every node relevance is kept: what leaves it, with what biases and other
+// constants take, is what arrives, relative to the sum of magnitudes; and that what starts is what arrives in
+// the end with all that was taken.
 func TestConservation(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {

@@ -28,11 +28,10 @@ type computed struct {
 	Err               string
 }
 
-// TestRuntimes compares what the library in use makes of every net with what another one
-// made of it: which answers and derivatives have other bits, how far they are apart, and
-// which operators are left of the file. A process opens one library only, so the other's
-// are in a file: RUNEXP_RUNTIME_RECORD names one to write, RUNEXP_RUNTIME_OTHER one to
-// compare with. RUNEXP_ZOO may name a folder of more nets.
+// TestRuntimes compares what the library in use makes of every net with what another one made of it: which
+// answers and derivatives have other bits, how far they are apart, and which operators are left of the file.
+// A process opens one library only, so the other's are in a file: RUNEXP_RUNTIME_RECORD names one to write,
+// RUNEXP_RUNTIME_OTHER one to compare with. RUNEXP_ZOO may name a folder of more nets.
 func TestRuntimes(t *testing.T) {
 	record, other := os.Getenv("RUNEXP_RUNTIME_RECORD"), os.Getenv("RUNEXP_RUNTIME_OTHER")
 	if record == "" && other == "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestSinkGather holds that what behind the last attention of a transformer only the class token is computed of changes
-// neither answers nor derivatives by a bit, nor does a layer that is such a value. Package lower tests which values these
-// are.
+// TestSinkGather holds that what behind the last attention of a transformer only the class token is computed
+// of changes neither answers nor derivatives by a bit, nor does a layer that is such a value. Package lower
+// tests which values these are.
 func TestSinkGather(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"vit", "timm_vit_op13", "timm_vit_op17", "resnet"} {

@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestSparedPads holds the answer and the derivative of a net that pads what is
-// negative with zeros before it takes maxima: only the last of four windows sees none
-// of them, so that the mean of the maxima is a quarter of its own.
+// TestSparedPads holds the answer and the derivative of a net that pads what is negative with zeros before it
+// takes maxima: only the last of four windows sees none of them, so that the mean of the maxima is a quarter
+// of its own.
 func TestSparedPads(t *testing.T) {
 	const side = 4
 	single := func(name string, shape ...int) *onnxpb.ValueInfoProto {

@@ -35,8 +35,7 @@ func TargetOf(b []byte, classes int) (Target, error) {
 	return Target{int(v[0]), -1}, nil
 }
 
-// Probability returns the target's probability in a row of the model's answer,
-// or the difference of two.
+// Probability returns the target's probability in a row of the model's answer, or the difference of two.
 func (n *Net) Probability(row []float32, t Target) float64 {
 	p := n.probability(row, t.Class)
 	if t.Minus >= 0 {
@@ -45,8 +44,8 @@ func (n *Net) Probability(row []float32, t Target) float64 {
 	return p
 }
 
-// Logit returns the target's logit, or the difference of two. A model that
-// returns probabilities has their logarithms for logits.
+// Logit returns the target's logit, or the difference of two. A model that returns probabilities has their
+// logarithms for logits.
 func (n *Net) Logit(row []float32, t Target) float64 {
 	l := n.logit(row, t.Class)
 	if t.Minus >= 0 {
@@ -84,8 +83,8 @@ func (n *Net) logit(row []float32, class int) float64 {
 	return float64(row[class])
 }
 
-// Label returns the label that the model predicts: the class with the largest answer; of
-// a single class 1 where its probability reaches ½, else 0.
+// Label returns the label that the model predicts: the class with the largest answer; of a single class 1
+// where its probability reaches ½, else 0.
 func (n *Net) Label(row []float32) int {
 	if !n.Independent || n.Classes > 1 {
 		return Predicted(row)

@@ -12,13 +12,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Together reports whether two questions may be asked of one program, with one way
-// forward, and each get the bits that it would get alone. Of more, any two must be.
+// Together reports whether two questions may be asked of one program, with one way forward, and each get the
+// bits that it would get alone. Of more, any two must be.
 //
-// ONNX Runtime makes one node of two that compute the same, and one of a Conv and the Add
-// that alone reads it, which gives other bits. So the two programs must have the same
-// nodes going forward, and a Conv of both that Add for its only reader in both, or in
-// neither.
+// ONNX Runtime makes one node of two that compute the same, and one of a Conv and the Add that alone reads
+// it, which gives other bits. So the two programs must have the same nodes going forward, and a Conv of both
+// that Add for its only reader in both, or in neither.
 func (n *Net) Together(ctx context.Context, slot stages.Slot, batch int, a, b Question) bool {
 	f, err := n.anatomy(ctx, slot, batch, a)
 	if err != nil {
@@ -38,11 +37,11 @@ func (n *Net) Together(ctx context.Context, slot stages.Slot, batch int, a, b Qu
 
 // An anatomy is what the bits of a program depend on when others join it.
 type anatomy struct {
-	// forward tells the weights of the nodes that go forward and [merge] may have merged.
-	// What else changes there, [narrow], [halve] and [widen], changes no bits.
+	// forward tells the weights of the nodes that go forward and [merge] may have merged. What else changes
+	// there, [narrow], [halve] and [widen], changes no bits.
 	forward string
-	// readers has for every Conv and BatchNormalization the only node that reads it, if
-	// the two may become one; zero if not.
+	// readers has for every Conv and BatchNormalization the only node that reads it, if the two may become
+	// one; zero if not.
 	readers map[onnx.Sum]onnx.Sum
 }
 
@@ -80,8 +79,7 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 		}
 	}
 	x := onnx.NewExpressions(g.Proto.Graph.Node, func(v string) onnx.Sum {
-		// The model's weights are known by their names, those of ways back by what they
-		// hold.
+		// The model's weights are known by their names, those of ways back by what they hold.
 		switch w := g.Weight(v); {
 		case named[v]:
 			return onnx.SumOf([]byte(v))
@@ -117,6 +115,6 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 // products are the operators that others may become one with.
 var products = []string{"Conv", "BatchNormalization"}
 
-// joinable are the operators that become one with the Conv before them and may have
-// other bits then. A Relu, which does so too, is exact.
+// joinable are the operators that become one with the Conv before them and may have other bits then. A Relu,
+// which does so too, is exact.
 var joinable = []string{"Add", "Sum", "Sigmoid", "Tanh"}

@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// families returns questions of every family of rules, the relevance of which starts
-// with ones, and for one of them with two different counts.
+// families returns questions of every family of rules, the relevance of which starts with ones, and for one
+// of them with two different counts.
 func families() []program.Question {
 	rules := append(mixed(), lrp(relevance.Epsilon(1e-6), 1e-6, true).Policy(), lrp(relevance.ZPlus(1e-6), 1e-6, true).Policy(), relevance.RAPPaper().Policy())
 	for _, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial} {
@@ -30,9 +30,8 @@ func families() []program.Question {
 	return append(out, last)
 }
 
-// TestTogetherBits holds that each question asked together with others of one
-// forward pass gets the derivatives and the answers, bit for bit, that it gets alone;
-// and that few groups have all questions.
+// TestTogetherBits holds that each question asked together with others of one forward pass gets the
+// derivatives and the answers, bit for bit, that it gets alone; and that few groups have all questions.
 func TestTogetherBits(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +61,8 @@ func TestTogetherBits(t *testing.T) {
 				groups[k] = append(groups[k], q)
 			}
 			// Derivatives; rules that look at what a Conv adds to a branch; those that have
-			// BatchNormalization apart; and RAP's variants, which make the same of a layer
-			// and read it otherwise.
+			// BatchNormalization apart; and RAP's variants, which make the same of a layer and read it
+			// otherwise.
 			if len(groups) > 4 {
 				t.Errorf("%d questions make %d groups that may be asked together", len(all), len(groups))
 			}
@@ -79,9 +78,9 @@ func TestTogetherBits(t *testing.T) {
 	}
 }
 
-// TestTogetherBehind holds that branches are seen behind what one program scales or
-// widens and the other doesn't: where rules look at what a Conv adds to another's, which
-// else becomes one node with the sum, questions aren't asked together; but others are.
+// TestTogetherBehind holds that branches are seen behind what one program scales or widens and the other
+// doesn't: where rules look at what a Conv adds to another's, which else becomes one node with the sum,
+// questions aren't asked together; but others are.
 func TestTogetherBehind(t *testing.T) {
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
 		return onnx.NewNode(out, op, in, []string{out})

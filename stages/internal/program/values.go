@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Values returns the value of a layer for each of some normalised images, and the
-// value's shape for one; the images themselves if layer is "".
+// Values returns the value of a layer for each of some normalised images, and the value's shape for one; the
+// images themselves if layer is "".
 func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images [][]float32, batch int) ([][]float32, []int, error) {
 	if layer == "" {
 		return images, []int{n.Channels, n.Height, n.Width}, nil
@@ -40,8 +40,8 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	return out, p.Shape(), nil
 }
 
-// A Line classifies what lies along the straight line between two values of a
-// layer, as [Path] differentiates it there.
+// A Line classifies what lies along the straight line between two values of a layer, as [Path] differentiates
+// it there.
 type Line struct{ *Program }
 
 // Line returns the program that classifies up to batch places of a line at once.
@@ -70,13 +70,13 @@ func (l Line) Run(ctx context.Context, at []float64) error {
 	return l.run(ctx)
 }
 
-// A MaskedLayer classifies one image, a layer's value for which is seen under
-// many masks: v·m + b·(1−m), as [Masked] does with the image.
+// A MaskedLayer classifies one image, a layer's value for which is seen under many masks: v·m + b·(1−m), as
+// [Masked] does with the image.
 type MaskedLayer struct{ *Program }
 
-// MaskedLayer returns the program that looks through up to batch masks at once.
-// mask returns the shape of a mask, given the shape of the layer's value for one
-// image: dimensions of 1 are shared. name names that function.
+// MaskedLayer returns the program that looks through up to batch masks at once. mask returns the shape of a
+// mask, given the shape of the layer's value for one image: dimensions of 1 are shared. name names that
+// function.
 func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string, mask func(value []int) []int, batch int) (MaskedLayer, error) {
 	p, err := n.questioned(ctx, slot, "masked "+name, n.atOnce(ctx, slot, forwards, batch, batch), maskedLayer(layer, mask))
 	return MaskedLayer{p}, err
@@ -96,8 +96,8 @@ func maskedLayer(layer string, mask func(value []int) []int) lower.Request {
 	}
 }
 
-// Set takes the layer's value for the image and what hides it, and, for an inner
-// layer, the normalised image, on which what goes around the layer depends.
+// Set takes the layer's value for the image and what hides it, and, for an inner layer, the normalised image,
+// on which what goes around the layer depends.
 func (m MaskedLayer) Set(value, baseline, image []float32) { m.set(value, baseline, image) }
 
 // Mask returns where row i's mask goes: 1 keeps a value, 0 replaces it.
@@ -106,7 +106,8 @@ func (m MaskedLayer) Mask(i int) []float32 { return m.row(2, i) }
 // Run classifies the image under the masks that stand in the rows.
 func (m MaskedLayer) Run(ctx context.Context) error { return m.run(ctx) }
 
-// withImage returns inputs, and behind them the image if layer is an inner one: values outside the layer depend on it.
+// withImage returns inputs, and behind them the image if layer is an inner one: values outside the layer
+// depend on it.
 func withImage(s lower.Shapes, layer string, inputs []lower.IO) []lower.IO {
 	if layer != "" {
 		inputs = append(inputs, lower.In("image", s.Images(1)...))
@@ -114,8 +115,8 @@ func withImage(s lower.Shapes, layer string, inputs []lower.IO) []lower.IO {
 	return inputs
 }
 
-// imageOr returns what emits the images of a program whose layer is substituted: the image of withImage if the layer is an
-// inner one, else the substitute.
+// imageOr returns what emits the images of a program whose layer is substituted: the image of withImage if
+// the layer is an inner one, else the substitute.
 func imageOr(layer string, substitute func(f *onnx.Fragment) string) func(f *onnx.Fragment) string {
 	if layer == "" {
 		return substitute

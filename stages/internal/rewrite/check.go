@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// constants are the tensors that a graph and those inside its nodes hold, weights and
-// what Constant nodes say, by name.
+// constants are the tensors that a graph and those inside its nodes hold, weights and what Constant nodes
+// say, by name.
 type constants map[string]*onnxpb.TensorProto
 
 func constantsOf(g *onnxpb.GraphProto) constants {
@@ -59,8 +59,8 @@ func checkNodes(g *onnxpb.GraphProto, c constants) error {
 	return nil
 }
 
-// widest is how far a window of a convolution or a pool may reach, or move, along an
-// axis. ONNX Runtime counts on, for years, where it is far more.
+// widest is how far a window of a convolution or a pool may reach, or move, along an axis. ONNX Runtime
+// counts on, for years, where it is far more.
 const widest = 1 << 16
 
 // checkWindow refuses attributes of windows that no image has room for.
@@ -78,8 +78,8 @@ func checkWindow(n onnx.Node) error {
 	return nil
 }
 
-// checkNative refuses what ends the process in releases of ONNX Runtime instead of being
-// an error there, or has it count on.
+// checkNative refuses what ends the process in releases of ONNX Runtime instead of being an error there, or
+// has it count on.
 func checkNative(n onnx.Node, c constants) error {
 	switch n.OpType {
 	case "Split":

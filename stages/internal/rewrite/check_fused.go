@@ -13,12 +13,12 @@ var needed = map[string]int{
 	"QuickGelu": 1, "SkipLayerNormalization": 3, "SkipSimplifiedLayerNormalization": 3, "TransposeMatMul": 2,
 }
 
-// mostHeads is how many heads an attention may have. ONNX Runtime keeps the number in 32
-// bits, where one that is far more may be 0, and divides by it.
+// mostHeads is how many heads an attention may have. ONNX Runtime keeps the number in 32 bits, where one that
+// is far more may be 0, and divides by it.
 const mostHeads = 1 << 16
 
-// checkFused refuses nodes of ONNX Runtime's own operators that end the process in
-// kernels of theirs, such as an Attention without a bias, which its schema lets be.
+// checkFused refuses nodes of ONNX Runtime's own operators that end the process in kernels of theirs, such as
+// an Attention without a bias, which its schema lets be.
 func checkFused(n onnx.Node, c constants) error {
 	for i := range needed[n.OpType] {
 		if n.In(i) == "" {
@@ -54,14 +54,13 @@ func checkFused(n onnx.Node, c constants) error {
 	return nil
 }
 
-// keepsState refuses an attention that reads keys and values of an earlier run. Images
-// have none.
+// keepsState refuses an attention that reads keys and values of an earlier run. Images have none.
 func keepsState(n onnx.Node) error {
 	return fmt.Errorf("node %s keeps keys and values from one run to the next", n.Label())
 }
 
-// checkHeads refuses numbers of heads that the sizes of queries, keys and values, as far
-// as they are known, can't be divided into.
+// checkHeads refuses numbers of heads that the sizes of queries, keys and values, as far as they are known,
+// can't be divided into.
 func checkHeads(n onnx.Node, sizes []int) error {
 	heads := n.Int("num_heads", 0)
 	if heads < 1 || heads > mostHeads {

@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// TestFused holds that nodes of ONNX Runtime's own operators which its kernels don't
-// survive are refused by name, and that others are not.
+// TestFused holds that nodes of ONNX Runtime's own operators which its kernels don't survive are refused by
+// name, and that others are not.
 func TestFused(t *testing.T) {
 	fused := func(op, in string, attrs ...onnx.Attr) *onnxpb.NodeProto {
 		return foreigner("com.microsoft", op, in, attrs...)

@@ -82,8 +82,8 @@ func TestOrderRefuses(t *testing.T) {
 	}
 }
 
-// TestWindows holds that windows which reach nowhere, or farther than any image, are
-// refused by the name of their node.
+// TestWindows holds that windows which reach nowhere, or farther than any image, are refused by the name of
+// their node.
 func TestWindows(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -107,8 +107,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestOrderLooksInside holds that what a graph inside a node takes from outside
-// counts, and what it makes itself doesn't.
+// TestOrderLooksInside holds that what a graph inside a node takes from outside counts, and what it makes
+// itself doesn't.
 func TestOrderLooksInside(t *testing.T) {
 	loop := onnx.NewNode("loop", "If", []string{"x"}, []string{"y"})
 	inner := &onnxpb.GraphProto{Node: chain("own=outer", "end=own")}

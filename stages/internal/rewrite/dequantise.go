@@ -7,10 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Dequantise turns weights that are kept as small integers, and made floats by a
-// DequantizeLinear when the model runs, into the floats that they stand for:
-// (w − zero)·scale. It returns how many there were. Others, such as quantised
-// activations, stay as they are. Call it after [Single].
+// Dequantise turns weights that are kept as small integers, and made floats by a DequantizeLinear when the
+// model runs, into the floats that they stand for: (w − zero)·scale. It returns how many there were. Others,
+// such as quantised activations, stay as they are. Call it after [Single].
 func Dequantise(m *onnx.Model) (int, error) {
 	g := m.Proto.Graph
 	weights := map[string]*onnxpb.TensorProto{}
@@ -42,8 +41,8 @@ func Dequantise(m *onnx.Model) (int, error) {
 	return done, nil
 }
 
-// dequantised returns (w − zero)·scale, with one scale and zero for all, for each place
-// on the axis, or, with blocks, for that many neighbours on it.
+// dequantised returns (w − zero)·scale, with one scale and zero for all, for each place on the axis, or, with
+// blocks, for that many neighbours on it.
 func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.TensorProto, error) {
 	steps, err := onnx.Float32s(scale)
 	if err != nil {
@@ -99,8 +98,7 @@ const (
 	int4  = 22
 )
 
-// small returns the integers of a tensor of one of the types that weights are
-// quantised to.
+// small returns the integers of a tensor of one of the types that weights are quantised to.
 func small(t *onnxpb.TensorProto) ([]int64, error) {
 	if t.DataType != int4 && t.DataType != uint4 && t.DataType != int32(onnxpb.TensorProto_INT8) && t.DataType != int32(onnxpb.TensorProto_UINT8) {
 		return onnx.Int64s(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// FuzzLoad holds that no bytes make loading panic or ask for much memory, and
-// that what was loaded can be written.
+// FuzzLoad holds that no bytes make loading panic or ask for much memory, and that what was loaded can be
+// written.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("../program/testdata/nets/*.onnx")
 	if err != nil || len(files) == 0 {

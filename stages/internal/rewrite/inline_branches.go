@@ -7,8 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Conditions returns the conditions of a model's Ifs, but for those that another If
-// has a part in.
+// Conditions returns the conditions of a model's Ifs, but for those that another If has a part in.
 func Conditions(m *onnx.Model) []string {
 	var out []string
 	behind := map[string]bool{} // what an If has a part in
@@ -26,8 +25,8 @@ func Conditions(m *onnx.Model) []string {
 	return out
 }
 
-// InlineBranches puts the nodes of the branch that an If takes in its place, for all Ifs
-// whose conditions are known, and reports whether there was any.
+// InlineBranches puts the nodes of the branch that an If takes in its place, for all Ifs whose conditions are
+// known, and reports whether there was any.
 func InlineBranches(m *onnx.Model, known map[string]bool) bool {
 	e := &edit{m: m}
 	found := false
@@ -44,8 +43,7 @@ func InlineBranches(m *onnx.Model, known map[string]bool) bool {
 	return found
 }
 
-// branch returns the graph that a node runs in its own place, nil if it is no If or
-// nobody knows.
+// branch returns the graph that a node runs in its own place, nil if it is no If or nobody knows.
 func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	yes, ok := known[n.In(0)]
 	if !ok || n.OpType != "If" {
@@ -59,8 +57,8 @@ func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	return nil
 }
 
-// enter moves the weights and nodes of a graph into the model, under names that
-// nothing has yet, and writes its outputs under others.
+// enter moves the weights and nodes of a graph into the model, under names that nothing has yet, and writes
+// its outputs under others.
 func (e *edit) enter(g *onnxpb.GraphProto, outputs []string) {
 	names := map[string]string{}
 	for _, t := range g.Initializer {

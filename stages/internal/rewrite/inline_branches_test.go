@@ -19,9 +19,8 @@ func either(condition, out string, then, otherwise []*onnxpb.NodeProto) *onnxpb.
 	return n
 }
 
-// TestInlineBranches holds that the branch that is taken stands where its If was, with values
-// of its own that have new names; that an If inside comes out as it is; and that Ifs
-// of which nothing is known stay.
+// TestInlineBranches holds that the branch that is taken stands where its If was, with values of its own that
+// have new names; that an If inside comes out as it is; and that Ifs of which nothing is known stay.
 func TestInlineBranches(t *testing.T) {
 	inside := either("inner", "own", chain("own=outer"), chain("own=before"))
 	first := either("yes", "first", append(chain("before=x,weight"), inside), chain("own=x"))

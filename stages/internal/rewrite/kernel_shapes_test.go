@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// TestKernelShapes holds that a kernel's shape is stated where the weights are known
-// and it isn't stated already.
+// TestKernelShapes holds that a kernel's shape is stated where the weights are known and it isn't stated
+// already.
 func TestKernelShapes(t *testing.T) {
 	w := onnx.FloatTensor("w", make([]float32, 24), 2, 1, 3, 4)
 	m := model(17, []*onnxpb.NodeProto{

@@ -9,15 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// unseen is added to scores that don't count: their exponential vanishes, and it
-// stays a number in whatever is computed of it.
+// unseen is added to scores that don't count: their exponential vanishes, and it stays a number in whatever
+// is computed of it.
 const unseen = -1e30
 
-// Attention came at 23 (Vaswani et al. 2017, equation 1):
-// softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with cap(x) = c·tanh(x/c) where there
-// is a softcap c. Several heads of queries may share one of keys and values; their
-// queries then stand behind each other in one product. A row of which a mask leaves
-// nothing is zeros.
+// Attention came at 23 (Vaswani et al. 2017, equation 1): softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with
+// cap(x) = c·tanh(x/c) where there is a softcap c. Several heads of queries may share one of keys and values;
+// their queries then stand behind each other in one product. A row of which a mask leaves nothing is zeros.
 var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
 	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
 		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
@@ -78,9 +76,8 @@ func (e *edit) attend(hint string, a heads) error {
 	return nil
 }
 
-// heads are the queries, keys and values of an Attention, of the shapes
-// [batch, heads, queries, width], [batch, keyHeads, keys, width] and
-// [batch, keyHeads, keys, values].
+// heads are the queries, keys and values of an Attention, of the shapes [batch, heads, queries, width],
+// [batch, keyHeads, keys, width] and [batch, keyHeads, keys, values].
 type heads struct {
 	q, k, v         string
 	merged          bool // the heads stood behind each other in a token's elements
@@ -93,8 +90,8 @@ type heads struct {
 	scale, cap      float32 // 0 for 1/√width, and for none
 }
 
-// A part is the queries, the keys or the values of all heads: [batch, tokens, elements]
-// or [batch, heads, tokens, elements of a head].
+// A part is the queries, the keys or the values of all heads: [batch, tokens, elements] or [batch, heads,
+// tokens, elements of a head].
 type part struct {
 	v     string
 	shape []int
@@ -140,8 +137,8 @@ func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
 	return a, nil
 }
 
-// masked adds to scores what the mask says, and that queries see no later keys.
-// left, unless it is empty, is 1 for queries that a mask leaves some key, else 0.
+// masked adds to scores what the mask says, and that queries see no later keys. left, unless it is empty, is
+// 1 for queries that a mask leaves some key, else 0.
 func (e *edit) masked(hint string, a heads, scores string) (_, left string, err error) {
 	bias := a.mask
 	seen := bias != "" && e.elem(bias) == onnxpb.TensorProto_BOOL

@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool got dilations at 19. Where its padding counts, what ceil_mode lets a window
-// reach beyond the padding doesn't, as in PyTorch: opset 19 says so, and ONNX Runtime
-// divides accordingly from release 1.29 on, whatever the opset. Before, it divides such a
-// window by the size of its kernel, up to opset 18 and in the blocked layout.
+// AveragePool got dilations at 19. Where its padding counts, what ceil_mode lets a window reach beyond the
+// padding doesn't, as in PyTorch: opset 19 says so, and ONNX Runtime divides accordingly from release 1.29
+// on, whatever the opset. Before, it divides such a window by the size of its kernel, up to opset 18 and in
+// the blocked layout.
 var averagePool = []pass{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
@@ -23,16 +23,15 @@ var averagePool = []pass{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.No
 	return e.counted(n)
 }}}
 
-// CountsBeyond reports whether a node is an AveragePool whose padding counts and whose
-// windows may reach beyond it. Automatic padding reaches as far as the windows do.
+// CountsBeyond reports whether a node is an AveragePool whose padding counts and whose windows may reach
+// beyond it. Automatic padding reaches as far as the windows do.
 func CountsBeyond(n onnx.Node) bool {
 	auto := n.Text("auto_pad", "NOTSET")
 	return n.OpType == "AveragePool" && n.Int("count_include_pad", 0) != 0 && n.Int("ceil_mode", 0) != 0 && auto != "SAME_UPPER" && auto != "SAME_LOWER"
 }
 
-// counted writes an AveragePool whose padding counts: one that divides by the size of its
-// kernel, with all the padding that its windows reach, and by how much more that is than
-// what they count.
+// counted writes an AveragePool whose padding counts: one that divides by the size of its kernel, with all
+// the padding that its windows reach, and by how much more that is than what they count.
 func (e *edit) counted(n onnx.Node) error {
 	in, err := e.fixed(n.In(0))
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// What ONNX Runtime's optimiser makes of a product and its neighbours: FusedConv adds
-// a value and applies a function, FusedGemm applies one, and FusedMatMul transposes and
-// scales.
+// What ONNX Runtime's optimiser makes of a product and its neighbours: FusedConv adds a value and applies a
+// function, FusedGemm applies one, and FusedMatMul transposes and scales.
 var fused = []pass{
 	{"com.microsoft.FusedConv", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		out, z, activation, params := n.Output[0], n.In(3), n.Text("activation", ""), n.Floats("activation_params")
@@ -68,8 +67,8 @@ func (e *edit) activate(out, x, op string, params []float32) error {
 	return nil
 }
 
-// scaledMatMul writes α·A·B, where the first axis of A or B may have to go before the
-// last, behind those of the batch, and the last two may change places after that.
+// scaledMatMul writes α·A·B, where the first axis of A or B may have to go before the last, behind those of
+// the batch, and the last two may change places after that.
 func scaledMatMul(e *edit, n onnx.Node) error {
 	hint := n.Output[0]
 	factors := []string{n.In(0), n.In(1)}

@@ -11,14 +11,14 @@ import (
 // mostSteps keeps the nodes of a long short-term memory within bounds.
 const mostSteps = 4096
 
-// LSTM is long short-term memory (Hochreiter & Schmidhuber 1997, with the gate that
-// forgets of Gers et al. 2000), written as a step for each element of a sequence:
+// LSTM is long short-term memory (Hochreiter & Schmidhuber 1997, with the gate that forgets of Gers et al.
+// 2000), written as a step for each element of a sequence:
 //
 //	i, o, f = σ(x·Wᵀ + h·Rᵀ + b + P∘c), g = tanh(x·Wᵀ + h·Rᵀ + b)
 //	c ← f∘c + i∘g, h ← o∘tanh(c)
 //
-// where o's P sees the new c. What x adds is one product for all steps. Both ways
-// along a sequence go side by side, the second on the reversed one.
+// where o's P sees the new c. What x adds is one product for all steps. Both ways along a sequence go side by
+// side, the second on the reversed one.
 var lstm = []pass{{"LSTM", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	m, err := e.memory(n)
 	if err != nil {
@@ -46,8 +46,8 @@ var lstm = []pass{{"LSTM", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	return nil
 }}}
 
-// A memory is an LSTM's input of the shape [steps, batch, width], and weights as
-// products take them. States have the shape [1, ways, batch, size].
+// A memory is an LSTM's input of the shape [steps, batch, width], and weights as products take them. States
+// have the shape [1, ways, batch, size].
 type memory struct {
 	hint, x                         string
 	steps, batch, width, ways, size int
@@ -134,8 +134,7 @@ func (e *edit) memory(n onnx.Node) (*memory, error) {
 	return m, nil
 }
 
-// memorised returns the weights of an LSTM, all of them constant, and notes the size
-// of its states.
+// memorised returns the weights of an LSTM, all of them constant, and notes the size of its states.
 func (e *edit) memorised(n onnx.Node, m *memory) (w, r, b, p []float32, err error) {
 	read := func(i int) []float32 {
 		name := n.In(i)
@@ -173,8 +172,8 @@ func (e *edit) zero(name string) bool {
 	return err == nil && !slices.ContainsFunc(v, func(x float32) bool { return x != 0 })
 }
 
-// drive writes what the input adds to the gates, and returns it by steps, of the
-// shape [1, ways, batch, 4·size] each.
+// drive writes what the input adds to the gates, and returns it by steps, of the shape [1, ways, batch,
+// 4·size] each.
 func (e *edit) drive(m *memory) []string {
 	factors := []string{e.reshape(m.hint, m.x, m.steps*m.batch, m.width), m.input}
 	if m.bias != "" {
@@ -196,8 +195,8 @@ func (e *edit) drive(m *memory) []string {
 	return e.split(m.hint, z, 0, slices.Repeat([]int{1}, m.steps)...)
 }
 
-// ways reverses the sequences of the ways that run backwards, between the order of
-// the input and that of the steps.
+// ways reverses the sequences of the ways that run backwards, between the order of the input and that of the
+// steps.
 func (e *edit) ways(m *memory, ways []string) []string {
 	out := slices.Clone(ways)
 	for i, back := range m.backwards {
@@ -208,8 +207,8 @@ func (e *edit) ways(m *memory, ways []string) []string {
 	return out
 }
 
-// step writes a step from z, what the input adds to the gates, and the states before
-// it, and returns the states after it.
+// step writes a step from z, what the input adds to the gates, and the states before it, and returns the
+// states after it.
 func (e *edit) step(m *memory, z, h, c string) (hidden, cell string) {
 	op := func(op string, in ...string) string { return e.op(m.hint, op, in) }
 	if h != "" {

@@ -7,10 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// The attentions of ONNX Runtime's optimiser have heads behind each other in a token's
-// elements, as many of keys as of queries. Attention makes queries, keys and values by
-// one product; MultiHeadAttention takes them, and a bias. Forms that only CUDA knows,
-// with several of them in one value, are refused.
+// The attentions of ONNX Runtime's optimiser have heads behind each other in a token's elements, as many of
+// keys as of queries. Attention makes queries, keys and values by one product; MultiHeadAttention takes them,
+// and a bias. Forms that only CUDA knows, with several of them in one value, are refused.
 var multiHeadAttention = []pass{
 	{"com.microsoft.Attention", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !unused(n, 1) || n.Int("do_rotary", 0) != 0 {

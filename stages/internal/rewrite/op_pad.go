@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Pad had its sizes and its value as attributes up to 10; from 18 on its sizes
-// may be of some axes only, and from 19 on it may wrap around.
+// Pad had its sizes and its value as attributes up to 10; from 18 on its sizes may be of some axes only, and
+// from 19 on it may wrap around.
 var pad = []pass{
 	{"Pad", Oldest, 10, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "pads", 1)

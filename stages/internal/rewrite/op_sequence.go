@@ -10,8 +10,8 @@ import (
 // mostParts keeps what a value is cut into within bounds.
 const mostParts = 1 << 12
 
-// Sequences of tensors, which came at 11, are no values any more: it's noted what is
-// in them, and what is taken out is that. PyTorch's exporter cuts with them.
+// Sequences of tensors, which came at 11, are no values any more: it's noted what is in them, and what is
+// taken out is that. PyTorch's exporter cuts with them.
 var sequence = []pass{
 	{"SplitToSequence", 11, Newest, func(e *edit, n onnx.Node) error {
 		sizes, axis, err := e.cuts(n)

@@ -1,12 +1,10 @@
-// Package rewrite brings models into the one form that graphs are derived from:
-// nodes in order and whole, numbers in single precision, operators of opset
-// [Opset]. Every rewrite is a step, in place, to a model that computes the same, but for
-// the rounding of doubles.
+// Package rewrite brings models into the one form that graphs are derived from: nodes in order and whole,
+// numbers in single precision, operators of opset [Opset]. Every rewrite is a step, in place, to a model that
+// computes the same, but for the rounding of doubles.
 //
-// A model's operators are brought to one version by a table of passes, one for each
-// operator that changed its meaning between versions or that only others have. A pass sees
-// a node and writes what stands for it. What no pass can express is refused, all of it at
-// once, by the names of the nodes.
+// A model's operators are brought to one version by a table of passes, one for each operator that changed its
+// meaning between versions or that only others have. A pass sees a node and writes what stands for it. What
+// no pass can express is refused, all of it at once, by the names of the nodes.
 package rewrite
 
 import (
@@ -19,9 +17,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Opset is the version of ONNX's operators that [ToOpset] brings models to. Later
-// ones have fewer kernels for CUDA in ONNX Runtime, which takes a kernel only for
-// exactly the version that it was written for.
+// Opset is the version of ONNX's operators that [ToOpset] brings models to. Later ones have fewer kernels for
+// CUDA in ONNX Runtime, which takes a kernel only for exactly the version that it was written for.
 const Opset = 17
 
 // Oldest and Newest are the versions that [ToOpset] reads.
@@ -52,11 +49,10 @@ var newer = []string{
 	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "StringConcat", "StringSplit",
 }
 
-// ToOpset brings a model's operators to version [Opset], and reports whether it
-// wrote values that weren't there, whose types nobody knows yet. types has the types
-// of values as far as they are known, with [onnx.Free] where a dimension isn't; some
-// operators can be brought over only where theirs are. The error names every node
-// that can't be.
+// ToOpset brings a model's operators to version [Opset], and reports whether it wrote values that weren't
+// there, whose types nobody knows yet. types has the types of values as far as they are known, with
+// [onnx.Free] where a dimension isn't; some operators can be brought over only where theirs are. The error
+// names every node that can't be.
 func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
@@ -171,8 +167,8 @@ func (e *edit) node(n onnx.Node) error {
 	return nil
 }
 
-// foreign says why a node of another domain than ONNX's own can't be written in its
-// operators, and what would fit.
+// foreign says why a node of another domain than ONNX's own can't be written in its operators, and what would
+// fit.
 func foreign(n onnx.Node) error {
 	switch {
 	case n.Quantises():
@@ -214,8 +210,8 @@ func (e *edit) scalar(hint string, v float32) string {
 	return e.weight(onnx.FloatTensor(e.m.Fresh(hint), []float32{v}))
 }
 
-// mostNumbers is how many the matrices may have together that are made for nodes. A file
-// may say that a value is as large as it likes.
+// mostNumbers is how many the matrices may have together that are made for nodes. A file may say that a value
+// is as large as it likes.
 const mostNumbers = 40 << 20
 
 // matrix returns room for the numbers of a constant.
@@ -310,8 +306,7 @@ func (e *edit) transpose(hint, in string, perm ...int) string {
 	return e.op(hint, "Transpose", []string{in}, onnx.Attr{Name: "perm", Value: long(perm)})
 }
 
-// split writes a division of a value along an axis and returns the names of the
-// parts.
+// split writes a division of a value along an axis and returns the names of the parts.
 func (e *edit) split(hint, in string, axis int, sizes ...int) []string {
 	out := make([]string, len(sizes))
 	for i := range out {

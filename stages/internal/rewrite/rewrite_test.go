@@ -238,8 +238,7 @@ func TestToOpset(t *testing.T) {
 	}
 }
 
-// TestToOpsetRefuses holds in which words nodes are refused that no opset-17 model
-// can have.
+// TestToOpsetRefuses holds in which words nodes are refused that no opset-17 model can have.
 func TestToOpsetRefuses(t *testing.T) {
 	relu := node("LSTM", "s w r")
 	relu.Attribute = []*onnxpb.AttributeProto{{Name: "activations", Type: onnxpb.AttributeProto_STRINGS, Strings: [][]byte{[]byte("Relu")}}}
@@ -321,8 +320,8 @@ func foreigner(domain, op, in string, attrs ...onnx.Attr) *onnxpb.NodeProto {
 	return n
 }
 
-// TestGroupNormalizationAhead holds what stands for a normalisation of groups, and that one is left
-// whose channels nobody knows.
+// TestGroupNormalizationAhead holds what stands for a normalisation of groups, and that one is left whose
+// channels nobody knows.
 func TestGroupNormalizationAhead(t *testing.T) {
 	normalise := node("GroupNormalization", "x a b", attr("num_groups", 2))
 	scale := []*onnxpb.TensorProto{onnx.FloatTensor("a", []float32{1, 2, 3, 4}, 4), onnx.FloatTensor("b", []float32{5, 6, 7, 8}, 4)}

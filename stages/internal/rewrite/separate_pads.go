@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// SeparatePads puts a Clip without bounds, which changes nothing, between a Pad of zeros
-// and the MaxPool behind it. ONNX Runtime makes one node of such two, up to release
+// SeparatePads puts a Clip without bounds, which changes nothing, between a Pad of zeros and the MaxPool
+// behind it. ONNX Runtime makes one node of such two, up to release
 // 1.31, though its MaxPool pads with −∞: where all values are negative the answers
 // differ. It isn't needed behind a Relu.
 func SeparatePads(m *onnx.Model) {

@@ -19,9 +19,8 @@ const (
 
 func otherFloat(t int32) bool { return t == float16Type || t == bfloat16Type || t == float64Type }
 
-// SinglePrecision makes every number of a model that isn't an integer a float32: weights,
-// inputs, outputs, and what nodes cast to. Half precision loses nothing by it.
-// It returns whether there was anything to do.
+// SinglePrecision makes every number of a model that isn't an integer a float32: weights, inputs, outputs,
+// and what nodes cast to. Half precision loses nothing by it. It returns whether there was anything to do.
 func SinglePrecision(m *onnx.Model) (bool, error) {
 	s := &single{}
 	if err := s.graph(m.Proto.Graph); err != nil {
