@@ -77,9 +77,10 @@ import "C"
 
 import "runtime/debug"
 
-// CatchFaults has this process end with a sentence and an exit code where a fault in a library would end it
-// with a list of goroutines. The sentence begins with the signal's name. Of what happens in the program's own
-// code Go tells; what ends the process there, such as a lack of memory, ends it with the same code.
+// CatchFaults has this process end with a sentence and an exit code where a fault in a
+// library would end it with a list of goroutines. The sentence begins with the signal's
+// name. Of what happens in the program's own code Go tells; what ends the process there,
+// such as a lack of memory, ends it with the same code.
 func CatchFaults(sentence string, code int) {
 	debug.SetTraceback("crash") // or else Go chooses the code
 	C.catch_faults(C.CString(sentence), C.int(code))
