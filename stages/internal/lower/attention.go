@@ -72,19 +72,22 @@ func (u *unit) attend() error {
 	var err error
 	if needsRelevances {
 		// First, because rules that group nodes mustn't see those of derivatives.
-		if relevances, err = relevance.Backward(g, map[string]string{u.Output: start}, at, relevance.TIBAV()); err != nil {
+		seeds := map[string]string{u.Output: start}
+		if relevances, err = relevance.Backward(g, seeds, at, relevance.TIBAV()); err != nil {
 			return err
 		}
 	}
 	if needsSlopes {
-		if slopes, err = relevance.Backward(g, map[string]string{u.Output: slope}, at, relevance.Derivative()); err != nil {
+		seeds := map[string]string{u.Output: slope}
+		if slopes, err = relevance.Backward(g, seeds, at, relevance.Derivative()); err != nil {
 			return err
 		}
 	}
 	f = g.Fragment()
 	add := func(name, v string, shape ...int) {
 		out := IO{name, append([]int{batch}, shape...)}
-		f.OpTo(out.Value(), "Reshape", []string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
+		f.OpTo(out.Value(), "Reshape",
+			[]string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
 		u.signature.Outputs = append(u.signature.Outputs, out)
 	}
 	for k, v := range at {

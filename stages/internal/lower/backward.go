@@ -56,14 +56,16 @@ func (u *unit) answerQuestion(k int, q Question) error {
 
 // vjp emits the backward pass from a seed to question k's layer, and returns its result.
 func (u *unit) vjp(k int, q Question, start seed) error {
-	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string, p relevance.Policy) (map[string]string, []relevance.Entry, error) {
+	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string,
+		p relevance.Policy) (map[string]string, []relevance.Entry, error) {
 		results, err := relevance.Backward(g, seeds, wrt, p)
 		return results, nil, err
 	}
 	if u.Audit {
 		backward = relevance.Audit
 	}
-	results, entries, err := backward(u.graph, map[string]string{start.at: start.cotangent}, []string{u.wrt[k]}, q.Rules)
+	results, entries, err := backward(u.graph, map[string]string{start.at: start.cotangent},
+		[]string{u.wrt[k]}, q.Rules)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,8 @@ func addUp(f *onnx.Fragment, x string, batch int, s Summand) string {
 	x = f.Op("Mul", []string{x, prefix + "weights"})
 	sum := prefix + "sum"
 	for i := range batch {
-		row := f.Op("Slice", []string{x, f.Ints("from", []int64{int64(i)}, 1), f.Ints("to", []int64{int64(i + 1)}, 1), f.Ints("axis", []int64{0}, 1)})
+		row := f.Op("Slice", []string{x, f.Ints("from", []int64{int64(i)}, 1),
+			f.Ints("to", []int64{int64(i + 1)}, 1), f.Ints("axis", []int64{0}, 1)})
 		sum = f.Op("Add", []string{sum, row})
 	}
 	return sum

@@ -63,7 +63,8 @@ type invariant struct {
 func (s invariant) rewrite() bool {
 	defer s.Named()
 	rewrite := batchDependent[s.OpType]
-	return rewrite != nil && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT && size(s.shape()) > 0 && rewrite(s)
+	return rewrite != nil && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT && size(s.shape()) > 0 &&
+		rewrite(s)
 }
 
 // shape returns the shape of the node's input.

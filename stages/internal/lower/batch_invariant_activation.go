@@ -46,7 +46,8 @@ func (s invariant) log() bool { return s.end("Reshape", s.logarithms(s.In(0)), s
 // logarithms emits the logarithms of x in a column, as those of sums of one number.
 func (s invariant) logarithms(x string) string {
 	column := []int{size(s.shape()), 1}
-	return s.op("ReduceLogSum", column, []string{s.reshape(x, column)}, onnx.Attr{Name: "axes", Value: []int64{1}})
+	return s.op("ReduceLogSum", column, []string{s.reshape(x, column)},
+		onnx.Attr{Name: "axes", Value: []int64{1}})
 }
 
 // aligned emits the node on images each of which is padded to whole vectors, unless they are already.
@@ -61,6 +62,7 @@ func (s invariant) aligned() bool {
 	fill := s.f.Floats("fill", make([]float32, s.batch*more), int64(s.batch), int64(more))
 	x := s.op("Concat", filled, []string{s.reshape(s.In(0), rows), fill}, onnx.Attr{Name: "axis", Value: 1})
 	x = s.op(s.OpType, filled, []string{x})
-	x = s.op("Slice", rows, []string{x, s.f.Ints("from", []int64{0}, 1), s.to([]int{count}), s.f.Ints("axes", []int64{1}, 1)})
+	x = s.op("Slice", rows,
+		[]string{x, s.f.Ints("from", []int64{0}, 1), s.to([]int{count}), s.f.Ints("axes", []int64{1}, 1)})
 	return s.end("Reshape", x, s.to(s.shape()))
 }

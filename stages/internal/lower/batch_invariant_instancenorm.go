@@ -15,7 +15,8 @@ func (s invariant) instanceNormalization() bool {
 	}
 	x := s.reshape(s.In(0), all)
 	centred := s.op("Sub", all, []string{x, mean(x)})
-	variance := s.op("Add", column, []string{mean(s.op("Mul", all, []string{centred, centred})), s.number(s.Float("epsilon", 1e-5))})
+	variance := s.op("Add", column,
+		[]string{mean(s.op("Mul", all, []string{centred, centred})), s.number(s.Float("epsilon", 1e-5))})
 	normal := s.op("Div", all, []string{centred, s.op("Sqrt", column, []string{variance})})
 	channels := make([]int, len(shape)-1)
 	for i := range channels {

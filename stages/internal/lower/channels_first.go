@@ -34,7 +34,8 @@ func ChannelsFirst(g *onnx.Graph, layer string) {
 	if rank := len(g.Shape(layer)); rank == 3 {
 		order = relevance.TokenOrder(g, layer, 3-relevance.ChannelAxis(g, layer))
 	}
-	i := slices.IndexFunc(g.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return slices.Contains(n.Output, layer) })
+	i := slices.IndexFunc(g.Proto.Graph.Node,
+		func(n *onnxpb.NodeProto) bool { return slices.Contains(n.Output, layer) })
 	if i < 0 || perm == nil && order == nil {
 		return
 	}
@@ -81,7 +82,8 @@ func (a *relayout) transposed(v, to string, perm []int) string {
 		shape[k] = from[p]
 	}
 	a.g.Types[to] = onnx.Type{Elem: a.elem, Shape: shape}
-	a.nodes = append(a.nodes, onnx.NewNode(to, "Transpose", []string{v}, []string{to}, onnx.Attr{Name: "perm", Value: int64s(perm)}))
+	a.nodes = append(a.nodes, onnx.NewNode(to, "Transpose", []string{v}, []string{to},
+		onnx.Attr{Name: "perm", Value: int64s(perm)}))
 	return to
 }
 
@@ -89,7 +91,8 @@ func (a *relayout) sorted(v, to string, order []int) string {
 	name := a.g.Fresh(to + "/order")
 	a.g.AddWeight(onnx.IntTensor(name, order, len(order)))
 	a.g.Types[to] = a.g.Types[v]
-	a.nodes = append(a.nodes, onnx.NewNode(to, "Gather", []string{v, name}, []string{to}, onnx.Attr{Name: "axis", Value: 1}))
+	a.nodes = append(a.nodes,
+		onnx.NewNode(to, "Gather", []string{v, name}, []string{to}, onnx.Attr{Name: "axis", Value: 1}))
 	return to
 }
 

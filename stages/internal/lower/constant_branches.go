@@ -31,8 +31,9 @@ func (u *unit) constantBranches() error {
 // evaluate returns those of a model's booleans that ONNX Runtime computes before it runs the model.
 func evaluate(m *onnx.Model, names []string) (map[string]bool, error) {
 	g := m.Proto.Graph
-	query := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Functions: m.Proto.Functions, Graph: &onnxpb.GraphProto{
-		Name: g.Name, Node: g.Node, Initializer: slices.Clone(g.Initializer), Input: g.Input}}}
+	query := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion,
+		OpsetImport: m.Proto.OpsetImport, Functions: m.Proto.Functions, Graph: &onnxpb.GraphProto{
+			Name: g.Name, Node: g.Node, Initializer: slices.Clone(g.Initializer), Input: g.Input}}}
 	outputs := make([]onnx.Value, len(names))
 	for i, name := range names {
 		outputs[i] = onnx.Value{Name: name, Elem: onnxpb.TensorProto_BOOL}
@@ -45,8 +46,10 @@ func evaluate(m *onnx.Model, names []string) (map[string]bool, error) {
 	}
 	known := map[string]bool{}
 	for _, t := range folded.Proto.Graph.Initializer {
-		if slices.Contains(names, t.Name) && t.DataType == int32(onnxpb.TensorProto_BOOL) && len(t.RawData)+len(t.Int32Data) == 1 {
-			known[t.Name] = len(t.RawData) == 1 && t.RawData[0] != 0 || len(t.Int32Data) == 1 && t.Int32Data[0] != 0
+		if slices.Contains(names, t.Name) && t.DataType == int32(onnxpb.TensorProto_BOOL) &&
+			len(t.RawData)+len(t.Int32Data) == 1 {
+			known[t.Name] = len(t.RawData) == 1 && t.RawData[0] != 0 ||
+				len(t.Int32Data) == 1 && t.Int32Data[0] != 0
 		}
 	}
 	return known, nil

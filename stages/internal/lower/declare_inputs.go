@@ -15,7 +15,8 @@ func (u *unit) declare(inputs []IO) error {
 		if m.Fresh(v.Value()) != v.Value() {
 			return taken(v.Value())
 		}
-		u.inputs = append(u.inputs, onnx.Value{Name: v.Value(), Elem: onnxpb.TensorProto_FLOAT, Shape: v.Shape, Known: true})
+		u.inputs = append(u.inputs,
+			onnx.Value{Name: v.Value(), Elem: onnxpb.TensorProto_FLOAT, Shape: v.Shape, Known: true})
 		if u.graph != nil {
 			u.graph.Types[v.Value()] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: v.Shape}
 		}

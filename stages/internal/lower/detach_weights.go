@@ -20,7 +20,8 @@ func detachWeights(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (detach
 			continue
 		}
 		detached = append(detached, t)
-		inputs = append(inputs, onnx.Value{Name: t.Name, Elem: onnxpb.TensorProto_DataType(t.DataType), Shape: onnx.ShapeOf(t), Known: true})
+		inputs = append(inputs, onnx.Value{Name: t.Name, Elem: onnxpb.TensorProto_DataType(t.DataType),
+			Shape: onnx.ShapeOf(t), Known: true})
 	}
 	g.Initializer = kept
 	m.SetInputs(inputs...)
@@ -51,7 +52,8 @@ func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 	factor := map[string]bool{}
 	for _, n := range g.Node {
 		taken := onnx.Taken(n)
-		lives := slices.ContainsFunc(taken, func(v string) bool { return live[v] }) && n.OpType != "Shape" && n.OpType != "Size"
+		lives := slices.ContainsFunc(taken, func(v string) bool { return live[v] }) && n.OpType != "Shape" &&
+			n.OpType != "Size"
 		for _, v := range n.Output {
 			live[v] = lives
 		}
@@ -64,7 +66,8 @@ func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 		}
 	}
 	return func(t *onnxpb.TensorProto) bool {
-		return factor[t.Name] && !other[t.Name] && t.DataType == int32(onnxpb.TensorProto_FLOAT) && size(onnx.ShapeOf(t)) >= least
+		return factor[t.Name] && !other[t.Name] && t.DataType == int32(onnxpb.TensorProto_FLOAT) &&
+			size(onnx.ShapeOf(t)) >= least
 	}
 }
 

@@ -56,8 +56,10 @@ func called(m *onnx.Model) {
 	for _, n := range g.Node {
 		onnx.Retake(n, names)
 	}
-	slices.SortFunc(g.Initializer, func(a, b *onnxpb.TensorProto) int { return strings.Compare(a.Name, b.Name) })
-	g.Initializer = slices.CompactFunc(g.Initializer, func(a, b *onnxpb.TensorProto) bool { return a.Name == b.Name })
+	slices.SortFunc(g.Initializer,
+		func(a, b *onnxpb.TensorProto) int { return strings.Compare(a.Name, b.Name) })
+	g.Initializer = slices.CompactFunc(g.Initializer,
+		func(a, b *onnxpb.TensorProto) bool { return a.Name == b.Name })
 }
 
 // functional writes a net with a matrix of ones that a function of its own makes for its images: it depends
@@ -71,11 +73,13 @@ func functional(t *testing.T) model.ONNXParams {
 			Domain: "own", Name: "Ones", Input: []string{"a"}, Output: []string{"b"}, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 			Node: []*onnxpb.NodeProto{
 				onnx.NewNode("", "Shape", []string{"a"}, []string{"s"}),
-				onnx.NewNode("", "Constant", nil, []string{"c"}, onnx.Attr{Name: "value_float", Value: float32(1)}),
+				onnx.NewNode("", "Constant", nil, []string{"c"},
+					onnx.Attr{Name: "value_float", Value: float32(1)}),
 				onnx.NewNode("", "Expand", []string{"c", "s"}, []string{"b"}),
 			},
 		}},
-		Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{modeltest.Noise("u", 0.7, pixels, pixels), modeltest.Noise("v", 0.9, pixels, classes)}, Node: []*onnxpb.NodeProto{
+		Graph: &onnxpb.GraphProto{Name: "g", Initializer: []*onnxpb.TensorProto{modeltest.Noise("u", 0.7,
+			pixels, pixels), modeltest.Noise("v", 0.9, pixels, classes)}, Node: []*onnxpb.NodeProto{
 			onnx.NewNode("flat", "Flatten", []string{"input"}, []string{"f"}),
 			{Name: "ones", OpType: "Ones", Domain: "own", Input: []string{"f"}, Output: []string{"o"}},
 			onnx.NewNode("mix", "MatMul", []string{"o", "u"}, []string{"p"}),
@@ -83,7 +87,9 @@ func functional(t *testing.T) model.ONNXParams {
 			onnx.NewNode("out", "MatMul", []string{"q", "v"}, []string{"logits"}),
 		}},
 	}}
-	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 4, 4}, Known: true})
-	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, classes}, Known: true})
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 4, 4},
+		Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, classes},
+		Known: true})
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}
 }

@@ -78,7 +78,8 @@ func ways() []way {
 				if inner {
 					q.Layer = layer
 				}
-				return lower.Request{Kind: lower.Backward, Question: q, Inputs: targetsAndImages(n), Images: lower.Images, Audit: audit}
+				return lower.Request{Kind: lower.Backward, Question: q, Inputs: targetsAndImages(n),
+					Images: lower.Images, Audit: audit}
 			})
 		}
 	}
@@ -91,7 +92,8 @@ func ways() []way {
 	ask(is(relevance.Guided()), program.Question{}, false)
 	ask(is(relevance.Deconvolution()), program.Question{}, false)
 	for i, rule := range []relevance.LayerRule{
-		relevance.Epsilon(1e-6), relevance.AlphaBeta(2, 1, 1e-6), relevance.ZPlus(1e-6), relevance.CaptumZPlus(1e-6), relevance.Gamma(0.25, 1e-6),
+		relevance.Epsilon(1e-6), relevance.AlphaBeta(2, 1,
+			1e-6), relevance.ZPlus(1e-6), relevance.CaptumZPlus(1e-6), relevance.Gamma(0.25, 1e-6),
 		relevance.Flat(1e-6), relevance.WSquare(1e-6),
 	} {
 		ask(func(n *program.Net) relevance.Policy {
@@ -105,10 +107,13 @@ func ways() []way {
 	ask(is(relevance.RAP().Policy()), program.Question{Start: program.StartTarget}, true)
 	ask(is(relevance.RAPPaper().Policy()), program.Question{Start: program.StartTarget}, false)
 	ask(is(relevance.TIBAV()), program.Question{}, false)
-	for i, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial, relevance.AbsLRPJanuary} {
+	for i, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial,
+		relevance.AbsLRPJanuary} {
 		ask(is(relevance.AbsLRP{
-			Variant: v, MaxPool: []relevance.MaxPoolRule{relevance.MaxPoolAuto, relevance.MaxPoolDivide, relevance.MaxPoolMultiply}[i],
-			Ablation: []relevance.Ablation{relevance.AblationNone, relevance.AblationValues, relevance.AblationQueriesKeys}[i],
+			Variant: v, MaxPool: []relevance.MaxPoolRule{relevance.MaxPoolAuto, relevance.MaxPoolDivide,
+				relevance.MaxPoolMultiply}[i],
+			Ablation: []relevance.Ablation{relevance.AblationNone, relevance.AblationValues,
+				relevance.AblationQueriesKeys}[i],
 		}.Policy()), program.Question{Start: program.StartLogits}, i == 1)
 	}
 	out = append(out, func(_ *program.Net, layer string) lower.Request {
@@ -123,14 +128,16 @@ func ways() []way {
 	for i := range 4 {
 		out = append(out, func(n *program.Net, layer string) lower.Request {
 			return lower.Request{
-				Kind: lower.Comparison, Question: lower.Question{Layer: []string{layer, ""}[i/2]}, Inputs: targetsAndImages(n), Images: lower.Images,
+				Kind: lower.Comparison, Question: lower.Question{Layer: []string{layer,
+					""}[i/2]}, Inputs: targetsAndImages(n), Images: lower.Images,
 				Official: i == 1, Once: i%2 == 0,
 			}
 		})
 	}
 	for _, glance := range []lower.Glance{lower.Heads, lower.Slopes, lower.Relevances, lower.Factors} {
 		out = append(out, func(n *program.Net, _ string) lower.Request {
-			return lower.Request{Kind: lower.Attention, Inputs: targetsAndImages(n), Images: lower.Images, Glance: glance}
+			return lower.Request{Kind: lower.Attention, Inputs: targetsAndImages(n), Images: lower.Images,
+				Glance: glance}
 		})
 	}
 	return out
@@ -167,7 +174,8 @@ func FuzzCompile(f *testing.F) {
 			f.Add(uint8(i), uint8(k), []byte(nil), []byte(nil))
 		}
 		for k := range 32 {
-			f.Add(uint8(i), uint8(k), []byte{byte(k), byte(3 * i), byte(5 * i), byte(7 * k)}, []byte{byte(i), byte(k), 3, byte(9 * k)})
+			f.Add(uint8(i), uint8(k), []byte{byte(k), byte(3 * i), byte(5 * i), byte(7 * k)},
+				[]byte{byte(i), byte(k), 3, byte(9 * k)})
 		}
 	}
 	f.Fuzz(func(t *testing.T, which, way uint8, edits, told []byte) {

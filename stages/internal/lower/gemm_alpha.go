@@ -49,12 +49,15 @@ func (u *unit) gemmAlpha() error {
 			continue
 		}
 		reader.Input[0] = x
-		alpha := onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "alpha", Value: n.Float("alpha", 1) * by}).Attribute
-		node.Attribute = slices.DeleteFunc(node.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == "alpha" })
+		alpha := onnx.NewNode("", "", nil, nil,
+			onnx.Attr{Name: "alpha", Value: n.Float("alpha", 1) * by}).Attribute
+		node.Attribute = slices.DeleteFunc(node.Attribute,
+			func(a *onnxpb.AttributeProto) bool { return a.Name == "alpha" })
 		node.Attribute = append(node.Attribute, alpha...)
 		folded[made] = true
 	}
-	g.Proto.Graph.Node = slices.DeleteFunc(g.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return folded[n] })
+	g.Proto.Graph.Node = slices.DeleteFunc(g.Proto.Graph.Node,
+		func(n *onnxpb.NodeProto) bool { return folded[n] })
 	return nil
 }
 

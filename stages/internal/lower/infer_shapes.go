@@ -67,7 +67,8 @@ func exposed(m *onnx.Model) *onnx.Model {
 			}
 		}
 	}
-	return &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion, OpsetImport: m.Proto.OpsetImport, Graph: all}}
+	return &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion,
+		OpsetImport: m.Proto.OpsetImport, Graph: all}}
 }
 
 // measure runs a model on zeros and returns the shapes of some of its values.
@@ -78,7 +79,8 @@ func (u *unit) measure(runtime *ort.Runtime, m *onnx.Model, names []string) ([][
 	outputs := make([]onnx.Value, len(names))
 	shapesOf := make([]string, len(names))
 	for i, name := range names {
-		shapesOf[i] = f.Op("Concat", []string{f.Op("Shape", []string{name}), end}, onnx.Attr{Name: "axis", Value: 0})
+		shapesOf[i] = f.Op("Concat", []string{f.Op("Shape", []string{name}), end},
+			onnx.Attr{Name: "axis", Value: 0})
 		outputs[i] = onnx.Value{Name: shapesOf[i], Elem: onnxpb.TensorProto_INT64}
 	}
 	m.After(f)

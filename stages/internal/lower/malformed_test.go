@@ -21,8 +21,10 @@ import (
 func TestMalformed(t *testing.T) {
 	nets := wholes(t)
 	policies := []relevance.Policy{
-		relevance.Derivative(), relevance.Guided(), {Name: "grouped", Grouped: true, Apart: true}, relevance.RAP().Policy(), relevance.TIBAV(),
-		relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy(),
+		relevance.Derivative(), relevance.Guided(), {Name: "grouped", Grouped: true,
+			Apart: true}, relevance.RAP().Policy(), relevance.TIBAV(),
+		relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto,
+			Ablation: relevance.AblationNone}.Policy(),
 	}
 	// Two of them once made it panic.
 	changes := [][]byte{nil, {3, 9, 1, 127}, {12, 251, 245, 29}}
@@ -74,16 +76,19 @@ func TestKernelOfOtherAxes(t *testing.T) {
 					onnx.NewNode("r", "Reshape", []string{"x", "s"}, []string{"r"}),
 					onnx.NewNode("c", op, []string{"r", "w"}, []string{"y"}),
 				},
-				Initializer: []*onnxpb.TensorProto{onnx.IntTensor("s", []int64{0, 3, 64}, 3), onnx.FloatTensor("w", make([]float32, 36), 3, 3, 4, 1)},
+				Initializer: []*onnxpb.TensorProto{onnx.IntTensor("s", []int64{0, 3, 64}, 3),
+					onnx.FloatTensor("w", make([]float32, 36), 3, 3, 4, 1)},
 			},
 		}
-		(&onnx.Model{Proto: m}).SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2, 3, 8, 8}, Known: true})
+		(&onnx.Model{Proto: m}).SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT,
+			Shape: []int{2, 3, 8, 8}, Known: true})
 		b, err := proto.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec := modelfile.Spec{Input: "x", Output: "y", Channels: 3, Height: 8, Width: 8}
-		if shape, err := program.AnswerShape(t.Context(), modelfile.Model{Spec: spec, ONNX: b}, 2); err == nil || !strings.Contains(err.Error(), op) {
+		if shape, err := program.AnswerShape(t.Context(), modelfile.Model{Spec: spec, ONNX: b},
+			2); err == nil || !strings.Contains(err.Error(), op) {
 			t.Errorf("%s: shape %v, error %v", op, shape, err)
 		}
 	}

@@ -28,7 +28,8 @@ type whole struct {
 func wholes(t testing.TB) []whole {
 	t.Helper()
 	var out []whole
-	for _, pattern := range []string{"../program/testdata/nets/*.onnx", "../../../experiments/quickstart/resnet.onnx", "../../../experiments/quickstart/vit.onnx"} {
+	for _, pattern := range []string{"../program/testdata/nets/*.onnx",
+		"../../../experiments/quickstart/resnet.onnx", "../../../experiments/quickstart/vit.onnx"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +43,8 @@ func wholes(t testing.TB) []whole {
 			if err := proto.Unmarshal(b, m); err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, whole{modeltest.Source(t, model.ONNXParams{Path: file, Preset: "unit"}).Spec, m})
+			out = append(out,
+				whole{modeltest.Source(t, model.ONNXParams{Path: file, Preset: "unit"}).Spec, m})
 		}
 	}
 	if len(out) < 7 {
@@ -53,7 +55,8 @@ func wholes(t testing.TB) []whole {
 
 // numbers are those that programs are wrong about.
 var numbers = []int64{
-	4, 5, 7, 8, 9, 16, 17, 31, 64, 100, 255, 256, 1000, 1 << 15, 1<<16 + 1, 1 << 20, 1 << 24, 1<<31 - 1, 1 << 31, 1 << 32, 1 << 40, 1 << 62, math.MaxInt64,
+	4, 5, 7, 8, 9, 16, 17, 31, 64, 100, 255, 256, 1000, 1 << 15, 1<<16 +
+		1, 1 << 20, 1 << 24, 1<<31 - 1, 1 << 31, 1 << 32, 1 << 40, 1 << 62, math.MaxInt64,
 	math.MinInt64, -1 << 62, -1 << 32, math.MinInt32, -1 << 16, -1000, -100, -16, -9, -8, -7, -6, -5,
 }
 
@@ -74,7 +77,8 @@ var attributes = []string{
 }
 
 // texts are what attributes of that kind may hold.
-var texts = []string{"", "SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "constant", "reflect", "edge", "wrap", "linear", "nearest", "cubic",
+var texts = []string{"", "SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "constant", "reflect", "edge", "wrap",
+	"linear", "nearest", "cubic",
 	"align_corners", "pytorch_half_pixel", "asymmetric", "tf_crop_and_resize", "DCR", "CRD", "add", "mul", "max", "tanh", "ij,jk->ik", "ii->i", "...i,i...->...", "->", "bij,bjk->bik", "i"}
 
 // operators returns those that the compiler knows and some that it doesn't.
@@ -167,7 +171,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 						}
 					}
 				}
-				g.Node = append(g.Node, onnx.NewNode("", allOperators[part%len(allOperators)], []string{other.Output[0]}, []string{v}))
+				g.Node = append(g.Node, onnx.NewNode("", allOperators[part%len(allOperators)],
+					[]string{other.Output[0]}, []string{v}))
 			}
 		case 9: // a node less
 			if len(g.Node) > 1 && len(n.Input) > 0 && len(n.Output) > 0 {
@@ -182,7 +187,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 				g.Node = slices.Delete(g.Node, k, k+1)
 			}
 		case 10: // a name that others may have
-			name := []string{"", "runexp_images", "runexp_answer", "grad/const", "runexp_targets", "a\x1b[31m", valueOf(g, int(to))}[part%7]
+			name := []string{"", "runexp_images", "runexp_answer", "grad/const", "runexp_targets",
+				"a\x1b[31m", valueOf(g, int(to))}[part%7]
 			if len(n.Output) > 0 {
 				for _, reader := range g.Node {
 					for i, in := range reader.Input {
@@ -205,7 +211,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 			if len(a.Ints) > 0 {
 				a.Ints[part/len(n.Attribute)%len(a.Ints)] = number(to)
 			} else if a.F != nil {
-				a.F = proto.Float32([]float32{0, -1, 1e30, -1e-30, float32(math.NaN()), float32(math.Inf(1)), 2}[int(to)%7])
+				a.F = proto.Float32([]float32{0, -1, 1e30, -1e-30, float32(math.NaN()), float32(math.Inf(1)),
+					2}[int(to)%7])
 			} else if a.S != nil {
 				a.S = []byte(texts[int(to)%len(texts)])
 			} else {
@@ -219,7 +226,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 		}
 	case 14, 29: // an attribute more, of a number, of several, of a text
 		name := attributes[part%len(attributes)]
-		n.Attribute = slices.DeleteFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == name })
+		n.Attribute = slices.DeleteFunc(n.Attribute,
+			func(a *onnxpb.AttributeProto) bool { return a.Name == name })
 		n.Attribute = append(n.Attribute, attributeOf(name, to))
 	case 15: // an attribute longer or shorter
 		if a != nil && len(a.Ints) > 0 {
@@ -279,16 +287,19 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 		m.OpsetImport[0].Version = []int64{7, 8, 9, 11, 13, 17, 18, 21, 23, 5, 99, -1}[part%12]
 	case 26: // a node inside a node
 		if len(n.Output) > 0 {
-			inner := &onnxpb.GraphProto{Name: "inner", Node: []*onnxpb.NodeProto{proto.Clone(n).(*onnxpb.NodeProto)}, Output: []*onnxpb.ValueInfoProto{{Name: n.Output[0] + "/inner"}}}
+			inner := &onnxpb.GraphProto{Name: "inner",
+				Node: []*onnxpb.NodeProto{proto.Clone(n).(*onnxpb.NodeProto)}, Output: []*onnxpb.ValueInfoProto{{Name: n.Output[0] + "/inner"}}}
 			inner.Node[0].Output[0] += "/inner"
 			n.OpType = []string{"If", "Loop", "Scan"}[part%3]
 			n.Input = []string{valueOf(g, int(to))}
 			n.Attribute = nil
 			for _, name := range []string{"then_branch", "else_branch"} {
-				n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_GRAPH, G: inner})
+				n.Attribute = append(n.Attribute,
+					&onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_GRAPH, G: inner})
 			}
 			if part%3 > 0 {
-				n.Attribute = []*onnxpb.AttributeProto{{Name: "body", Type: onnxpb.AttributeProto_GRAPH, G: inner}}
+				n.Attribute = []*onnxpb.AttributeProto{{Name: "body", Type: onnxpb.AttributeProto_GRAPH,
+					G: inner}}
 			}
 		}
 	case 27: // what is said of an attribute's type

@@ -36,7 +36,8 @@ func releaseDependent(proto *onnxpb.NodeProto) bool {
 		return rewrite.CountsBeyond(n) // right from 1.29 on
 	case "Attention":
 		// Until 1.26 the cap came behind the mask, and let through what it masks.
-		return n.Domain != "com.microsoft" && n.Float("softcap", 0) != 0 && (n.In(3) != "" || n.Int("is_causal", 0) != 0)
+		return n.Domain != "com.microsoft" && n.Float("softcap", 0) != 0 &&
+			(n.In(3) != "" || n.Int("is_causal", 0) != 0)
 	case "FusedConv":
 		return n.In(3) != "" // Until 1.26 the sum was added behind the activation.
 	}
@@ -48,8 +49,10 @@ func anyNode(m *onnxpb.ModelProto, is func(*onnxpb.NodeProto) bool) bool {
 	var among func(nodes []*onnxpb.NodeProto) bool
 	among = func(nodes []*onnxpb.NodeProto) bool {
 		return slices.ContainsFunc(nodes, func(n *onnxpb.NodeProto) bool {
-			return is(n) || slices.ContainsFunc(onnx.Bodies(n), func(g *onnxpb.GraphProto) bool { return among(g.Node) })
+			return is(n) ||
+				slices.ContainsFunc(onnx.Bodies(n), func(g *onnxpb.GraphProto) bool { return among(g.Node) })
 		})
 	}
-	return among(m.Graph.Node) || slices.ContainsFunc(m.Functions, func(f *onnxpb.FunctionProto) bool { return among(f.Node) })
+	return among(m.Graph.Node) ||
+		slices.ContainsFunc(m.Functions, func(f *onnxpb.FunctionProto) bool { return among(f.Node) })
 }

@@ -78,7 +78,8 @@ func (w *padder) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 		if !slices.ContainsFunc(onnx.Taken(proto), func(v string) bool { return w.padded[v] }) {
 			continue
 		}
-		if _, ok := w.product(n); ok && !slices.ContainsFunc(n.Input[1:], func(v string) bool { return w.padded[v] }) &&
+		if _, ok := w.product(n); ok &&
+			!slices.ContainsFunc(n.Input[1:], func(v string) bool { return w.padded[v] }) &&
 			w.Shape(n.Input[1])[n.ContractedAxis()] == w.hidden {
 			w.last = append(w.last, n)
 			continue

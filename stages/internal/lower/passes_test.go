@@ -35,7 +35,8 @@ func TestPasses(t *testing.T) {
 		}
 		file, _, _ := strings.Cut(name, " ")
 		operator := "op_" + strings.ReplaceAll(file, "_", "")
-		if !slices.ContainsFunc([]string{file, "../rewrite/" + file, "../rewrite/" + operator, "../onnx/" + file}, func(path string) bool {
+		if !slices.ContainsFunc([]string{file, "../rewrite/" + file, "../rewrite/" + operator,
+			"../onnx/" + file}, func(path string) bool {
 			_, err := os.Stat(filepath.FromSlash(path) + ".go")
 			return err == nil
 		}) {

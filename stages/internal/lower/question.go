@@ -50,7 +50,8 @@ const (
 
 // String tells questions of a model apart.
 func (q Question) String() string {
-	return fmt.Sprintf("%q by %s, probability %t, start %q, counts %q", q.Layer, q.Rules.Name, q.Probability, q.Start, q.Counts)
+	return fmt.Sprintf("%q by %s, probability %t, start %q, counts %q", q.Layer, q.Rules.Name, q.Probability,
+		q.Start, q.Counts)
 }
 
 // CountsInput returns the name of the input that says how much each class counts.

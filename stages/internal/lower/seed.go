@@ -34,7 +34,8 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 	case StartLogits:
 		s = f.Op("Mul", []string{s, z})
 	case StartTarget:
-		s = f.Op("Mul", []string{s, u.overClasses(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
+		s = f.Op("Mul",
+			[]string{s, u.overClasses(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
 	}
 	f.OpTo(prefix+"began"+number(k), "Identity", []string{s})
 	return seed{at, u.shaped(f, s, u.graph.Shape(at))}, nil

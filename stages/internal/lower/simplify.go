@@ -56,7 +56,8 @@ func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*on
 
 // computed returns the digests of the expressions that ONNX Runtime computed the weights of m from, given the
 // source of m with its nodes and weights.
-func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto, weights []*onnxpb.TensorProto) map[string]onnx.Sum {
+func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto,
+	weights []*onnxpb.TensorProto) map[string]onnx.Sum {
 	given, made := map[string]*onnxpb.TensorProto{}, map[string]bool{}
 	for _, t := range weights {
 		given[t.Name] = t

@@ -141,11 +141,13 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 		return needs, true
 	case "MatMul":
 		needs[0] = &p
-		return needs, s.Weight(n.Input[0]) == nil && s.Weight(n.Input[1]) != nil && len(s.Shape(n.Input[1])) == 2 && p.axis < len(out)-1
+		return needs, s.Weight(n.Input[0]) == nil && s.Weight(n.Input[1]) != nil &&
+			len(s.Shape(n.Input[1])) == 2 && p.axis < len(out)-1
 	case "Gemm":
 		needs[0] = &p
 		c := s.Shape(n.In(2))
-		return needs, s.Weight(n.Input[0]) == nil && n.Int("transA", 0) == 0 && s.Weight(n.Input[1]) != nil && p.axis == 0 &&
+		return needs, s.Weight(n.Input[0]) == nil && n.Int("transA", 0) == 0 &&
+			s.Weight(n.Input[1]) != nil && p.axis == 0 &&
 			(len(n.Input) < 3 || s.Weight(n.Input[2]) != nil && (len(c) < 2 || c[0] == 1))
 	case "LayerNormalization":
 		axis := n.Int("axis", -1)
@@ -193,7 +195,8 @@ func unreshape(p selection, in, out []int) (selection, bool) {
 				from.at = append(from.at, k)
 			}
 		}
-		return from, whole%d == 0 && whole%out[p.axis] == 0 && len(from.at)*(whole/d) == len(all) && slices.Equal(repeat(from.at, d, whole), all)
+		return from, whole%d == 0 && whole%out[p.axis] == 0 && len(from.at)*(whole/d) == len(all) &&
+			slices.Equal(repeat(from.at, d, whole), all)
 	}
 	return selection{}, false
 }
@@ -243,7 +246,8 @@ func (s *sinking) newGather(name, v string, p selection) *onnxpb.NodeProto {
 	s.Types[name] = s.selected(v, p)
 	indices := s.Fresh(name + "/at")
 	s.AddWeight(onnx.IntTensor(indices, p.at, len(p.at)))
-	return onnx.NewNode(name, "Gather", []string{v, indices}, []string{name}, onnx.Attr{Name: "axis", Value: p.axis})
+	return onnx.NewNode(name, "Gather", []string{v, indices}, []string{name},
+		onnx.Attr{Name: "axis", Value: p.axis})
 }
 
 // shape returns a constant of the shape of v.

@@ -14,7 +14,8 @@ import (
 // derivatives.
 func TestSinkGather(t *testing.T) {
 	all := modeltest.Nets(t, false)
-	for name, tokens := range map[string]float64{"vit": 65, "timm_vit_op13": 17, "timm_vit_op17": 17, "resnet": 0} {
+	for name, tokens := range map[string]float64{"vit": 65, "timm_vit_op13": 17, "timm_vit_op17": 17,
+		"resnet": 0} {
 		s := modeltest.Source(t, all[name])
 		g, _, err := lower.Graph(t.Context(), s, 2)
 		if err != nil {
@@ -32,7 +33,8 @@ func TestSinkGather(t *testing.T) {
 				t.Errorf("%s: %q isn't whole as a layer", name, v)
 			}
 		}
-		other := relevance.Policy{Name: "other", Cases: []relevance.Case{{Match: relevance.Type("nothing"), Rule: relevance.Gradient}}}
+		other := relevance.Policy{Name: "other",
+			Cases: []relevance.Case{{Match: relevance.Type("nothing"), Rule: relevance.Gradient}}}
 		if len(lower.Sunk(t, s, g, lower.Question{Rules: other})) > 0 {
 			t.Errorf("%s: by other rules the graph isn't whole", name)
 		}

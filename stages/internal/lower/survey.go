@@ -24,14 +24,16 @@ func SurveyOf(file func() ([]byte, error)) (Survey, error) {
 	if err != nil {
 		return Survey{}, err
 	}
-	return Survey{anyNode(m.Proto, mayBeBatchDependent), anyNode(m.Proto, releaseDependent), slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
-		return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= LargeDense
-	})}, nil
+	return Survey{anyNode(m.Proto, mayBeBatchDependent), anyNode(m.Proto, releaseDependent),
+		slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= LargeDense
+		})}, nil
 }
 
 // mayBeBatchDependent reports whether a node is batch-dependent, or rewritten with nodes that are.
 func mayBeBatchDependent(n *onnxpb.NodeProto) bool {
-	return batchDependent[n.OpType] != nil || slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
+	return batchDependent[n.OpType] != nil ||
+		slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
 }
 
 // OtherPrecision reports whether a model's file has numbers that aren't float32, or quantised weights, or

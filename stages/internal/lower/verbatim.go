@@ -15,7 +15,8 @@ func (u *unit) verbatim() error {
 			elem = v.Elem
 		}
 	}
-	if err := u.declare(u.Inputs(Shapes{Batch: u.batch, Image: []int{u.Channels, u.Height, u.Width}})); err != nil {
+	around := Shapes{Batch: u.batch, Image: []int{u.Channels, u.Height, u.Width}}
+	if err := u.declare(u.Inputs(around)); err != nil {
 		return err
 	}
 	before := m.Fragment()

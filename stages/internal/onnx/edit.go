@@ -64,7 +64,8 @@ func (m *Model) SetOutputs(values ...Value) {
 	g.Output = nil
 	for _, v := range values {
 		g.Output = append(g.Output, v.proto())
-		g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(i *onnxpb.ValueInfoProto) bool { return i.Name == v.Name })
+		g.ValueInfo = slices.DeleteFunc(g.ValueInfo,
+			func(i *onnxpb.ValueInfoProto) bool { return i.Name == v.Name })
 	}
 }
 
@@ -75,7 +76,8 @@ func (m *Model) Import(domain string, version int) {
 			return
 		}
 	}
-	m.Proto.OpsetImport = append(slices.Clone(m.Proto.OpsetImport), &onnxpb.OperatorSetIdProto{Domain: domain, Version: int64(version)})
+	m.Proto.OpsetImport = append(slices.Clone(m.Proto.OpsetImport),
+		&onnxpb.OperatorSetIdProto{Domain: domain, Version: int64(version)})
 }
 
 // ForgetShapes drops what the model says of its inner values, which no longer holds once the sizes of its
@@ -125,7 +127,8 @@ func (f *Fragment) OpTo(out, op string, in []string, attrs ...Attr) {
 
 // Floats adds a weight and returns its name.
 func (f *Fragment) Floats(hint string, v []float32, shape ...int64) string {
-	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape, DataType: int32(onnxpb.TensorProto_FLOAT), RawData: []byte{}}
+	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape,
+		DataType: int32(onnxpb.TensorProto_FLOAT), RawData: []byte{}}
 	for _, x := range v {
 		t.RawData = binary.LittleEndian.AppendUint32(t.RawData, math.Float32bits(x))
 	}
@@ -135,7 +138,8 @@ func (f *Fragment) Floats(hint string, v []float32, shape ...int64) string {
 
 // Ints adds a weight of integers and returns its name.
 func (f *Fragment) Ints(hint string, v []int64, shape ...int64) string {
-	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape, DataType: int32(onnxpb.TensorProto_INT64), RawData: []byte{}}
+	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape,
+		DataType: int32(onnxpb.TensorProto_INT64), RawData: []byte{}}
 	for _, x := range v {
 		t.RawData = binary.LittleEndian.AppendUint64(t.RawData, uint64(x))
 	}
@@ -191,8 +195,10 @@ func (m *Model) Prune() {
 	}
 	slices.Reverse(kept)
 	g.Node = kept
-	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnxpb.TensorProto) bool { return !needed[t.Name] })
-	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
+	g.Initializer = slices.DeleteFunc(g.Initializer,
+		func(t *onnxpb.TensorProto) bool { return !needed[t.Name] })
+	g.ValueInfo = slices.DeleteFunc(g.ValueInfo,
+		func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 }
 
 // Bodies returns the graphs inside a node: the branches of an If, the body of a Loop.

@@ -103,7 +103,8 @@ func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 			asked = append(asked, byte(min(len(v), 1)))
 		}
 	}
-	parts := [][]byte{Encoded(&onnxpb.NodeProto{OpType: n.OpType, Domain: n.Domain, Attribute: attributes}), asked}
+	parts := [][]byte{Encoded(&onnxpb.NodeProto{OpType: n.OpType, Domain: n.Domain, Attribute: attributes}),
+		asked}
 	for _, v := range reads {
 		s := x.Value(v)
 		parts = append(parts, s[:])

@@ -15,7 +15,8 @@ func TestExpressionsOfOutputs(t *testing.T) {
 		outputs[i] = fmt.Sprint("part ", i)
 	}
 	split := onnx.NewNode("split", "Split", []string{"x"}, outputs)
-	x := onnx.NewExpressions([]*onnxpb.NodeProto{split}, func(v string) onnx.Sum { return onnx.SumOf([]byte(v)) })
+	x := onnx.NewExpressions([]*onnxpb.NodeProto{split},
+		func(v string) onnx.Sum { return onnx.SumOf([]byte(v)) })
 	seen := map[onnx.Sum]string{}
 	for _, v := range outputs {
 		s := x.Value(v)

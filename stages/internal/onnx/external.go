@@ -72,7 +72,8 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 		return err
 	}
 	if length >= 0 && length != want {
-		return fmt.Errorf("its shape %v needs %d bytes, %q is said to have %d", t.Dims, want, location, length)
+		return fmt.Errorf("its shape %v needs %d bytes, %q is said to have %d", t.Dims, want, location,
+			length)
 	}
 	f, err := openData(root, location)
 	if err != nil {
@@ -112,7 +113,8 @@ func openData(root *os.Root, location string) (*os.File, error) {
 		err = path.Err
 	}
 	// What the system finds on a path that the folder refuses is elsewhere.
-	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) {
+	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil &&
+		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) {
 		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file itself there", location)
 	}
 	return nil, fmt.Errorf("its data in %q can't be read: %w", location, err)

@@ -44,7 +44,8 @@ func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	for _, n := range m.Proto.Graph.Node {
 		for _, v := range n.Output {
 			if shape := g.Shape(v); !Possible(shape) {
-				return nil, fmt.Errorf("node %s makes a value of the impossible shape %v", Node{n}.Label(), shape)
+				return nil, fmt.Errorf("node %s makes a value of the impossible shape %v", Node{n}.Label(),
+					shape)
 			}
 		}
 	}
@@ -224,7 +225,8 @@ func (g *Graph) Clone() *Graph {
 	for _, n := range g.Proto.Graph.Node {
 		p.Graph.Node = append(p.Graph.Node, proto.Clone(n).(*onnxpb.NodeProto))
 	}
-	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types), weights: maps.Clone(g.weights)}
+	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types),
+		weights: maps.Clone(g.weights)}
 }
 
 // ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, that is summed over.

@@ -30,13 +30,15 @@ func Int64s(t *onnxpb.TensorProto) ([]int64, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("weight %q holds %s, not integers", t.Name, onnxpb.TensorProto_DataType(t.DataType))
+	return nil, fmt.Errorf("weight %q holds %s, not integers", t.Name,
+		onnxpb.TensorProto_DataType(t.DataType))
 }
 
 // Float32s returns the elements of a tensor of float32.
 func Float32s(t *onnxpb.TensorProto) ([]float32, error) {
 	if t.DataType != int32(onnxpb.TensorProto_FLOAT) {
-		return nil, fmt.Errorf("weight %q holds %s, not float32", t.Name, onnxpb.TensorProto_DataType(t.DataType))
+		return nil, fmt.Errorf("weight %q holds %s, not float32", t.Name,
+			onnxpb.TensorProto_DataType(t.DataType))
 	}
 	if t.RawData == nil {
 		return t.FloatData, nil
@@ -50,7 +52,8 @@ func Float32s(t *onnxpb.TensorProto) ([]float32, error) {
 
 // FloatTensor returns a constant of float32.
 func FloatTensor(name string, v []float32, shape ...int) *onnxpb.TensorProto {
-	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_FLOAT), RawData: make([]byte, 0, 4*len(v))}
+	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_FLOAT),
+		RawData: make([]byte, 0, 4*len(v))}
 	for _, x := range v {
 		t.RawData = binary.LittleEndian.AppendUint32(t.RawData, math.Float32bits(x))
 	}
@@ -59,7 +62,8 @@ func FloatTensor(name string, v []float32, shape ...int) *onnxpb.TensorProto {
 
 // IntTensor returns a constant of int64.
 func IntTensor[T int | int64](name string, v []T, shape ...int) *onnxpb.TensorProto {
-	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_INT64), RawData: make([]byte, 0, 8*len(v))}
+	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_INT64),
+		RawData: make([]byte, 0, 8*len(v))}
 	for _, x := range v {
 		t.RawData = binary.LittleEndian.AppendUint64(t.RawData, uint64(x))
 	}

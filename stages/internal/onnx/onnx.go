@@ -170,5 +170,6 @@ func (v Value) proto() *onnxpb.ValueInfoProto {
 		}
 		t.Shape.Dim = append(t.Shape.Dim, dim)
 	}
-	return &onnxpb.ValueInfoProto{Name: v.Name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: t}}}
+	return &onnxpb.ValueInfoProto{Name: v.Name,
+		Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: t}}}
 }

@@ -27,8 +27,10 @@ func tiny() *onnxpb.ModelProto {
 		IrVersion:   3,
 		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}},
 		Graph: &onnxpb.GraphProto{
-			Node:        []*onnxpb.NodeProto{{OpType: "Add", Input: []string{"x", "w"}, Output: []string{"y"}}},
-			Initializer: []*onnxpb.TensorProto{{Name: "w", Dims: []int64{2}, DataType: int32(onnxpb.TensorProto_FLOAT), RawData: make([]byte, 8)}},
+			Node: []*onnxpb.NodeProto{{OpType: "Add", Input: []string{"x", "w"},
+				Output: []string{"y"}}},
+			Initializer: []*onnxpb.TensorProto{{Name: "w", Dims: []int64{2},
+				DataType: int32(onnxpb.TensorProto_FLOAT), RawData: make([]byte, 8)}},
 			Input: []*onnxpb.ValueInfoProto{
 				Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{Free, 2}, Known: true}.proto(),
 				Value{Name: "w", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{2}, Known: true}.proto(),
@@ -82,9 +84,16 @@ func TestParseRefuses(t *testing.T) {
 		{"cut off", whole[:len(whole)-5], "cut off"},
 		{"no graph", change(func(p *onnxpb.ModelProto) { p.Graph = nil }), "no graph"},
 		{"no output", change(func(p *onnxpb.ModelProto) { p.Graph.Output = nil }), "no output"},
-		{"no opset", change(func(p *onnxpb.ModelProto) { p.OpsetImport = nil }), "version of ONNX's operators"},
-		{"a short weight", change(func(p *onnxpb.ModelProto) { p.Graph.Initializer[0].RawData = make([]byte, 7) }), `weight "w" of shape [2] needs 8 bytes and has 7`},
-		{"a huge weight", change(func(p *onnxpb.ModelProto) { p.Graph.Initializer[0].Dims = []int64{1 << 40, 1 << 40} }), "impossible shape"},
+		{"no opset", change(func(p *onnxpb.ModelProto) { p.OpsetImport = nil }),
+			"version of ONNX's operators"},
+		{"a short weight", change(func(p *onnxpb.ModelProto) {
+			p.Graph.Initializer[0].RawData = make([]byte,
+				7)
+		}), `weight "w" of shape [2] needs 8 bytes and has 7`},
+		{"a huge weight", change(func(p *onnxpb.ModelProto) {
+			p.Graph.Initializer[0].Dims = []int64{1 << 40,
+				1 << 40}
+		}), "impossible shape"},
 		{"a negative weight", change(func(p *onnxpb.ModelProto) { p.Graph.Initializer[0].Dims = []int64{-2} }), "impossible shape"},
 		{"a weight elsewhere", change(func(p *onnxpb.ModelProto) {
 			p.Graph.Initializer[0].DataLocation = onnxpb.TensorProto_EXTERNAL
@@ -164,7 +173,8 @@ func TestPruneKeepsOuterValues(t *testing.T) {
 	}
 	p.Graph.Node = append(p.Graph.Node, &onnxpb.NodeProto{
 		OpType: "If", Input: []string{"c"}, Output: []string{"z"},
-		Attribute: []*onnxpb.AttributeProto{{Name: "then_branch", G: inner, Type: onnxpb.AttributeProto_GRAPH}},
+		Attribute: []*onnxpb.AttributeProto{{Name: "then_branch", G: inner,
+			Type: onnxpb.AttributeProto_GRAPH}},
 	})
 	m := &Model{Proto: p}
 	m.SetOutputs(Value{Name: "z"})
@@ -195,13 +205,15 @@ func external(t *testing.T, location, offset, length string) string {
 	p := tiny()
 	p.Graph.Initializer[0] = &onnxpb.TensorProto{
 		Name: "w", Dims: []int64{2}, DataType: int32(onnxpb.TensorProto_FLOAT), DataLocation: onnxpb.TensorProto_EXTERNAL,
-		ExternalData: []*onnxpb.StringStringEntryProto{{Key: "location", Value: location}, {Key: "offset", Value: offset}, {Key: "length", Value: length}},
+		ExternalData: []*onnxpb.StringStringEntryProto{{Key: "location", Value: location},
+			{Key: "offset", Value: offset}, {Key: "length", Value: length}},
 	}
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"m.onnx": encode(t, p), "sub/w.bin": []byte("0123abcdefgh"), "../outside.bin": make([]byte, 100)} {
+	for name, b := range map[string][]byte{"m.onnx": encode(t, p), "sub/w.bin": []byte("0123abcdefgh"),
+		"../outside.bin": make([]byte, 100)} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -246,11 +258,16 @@ func TestExternalWeightsRefused(t *testing.T) {
 	tests := []struct{ name, location, offset, length, want string }{
 		{"outside the folder", "../outside.bin", "0", "8", "outside the model's folder"},
 		{"an absolute path", "/etc/passwd", "0", "8", "outside the model's folder"},
-		{"a link to the outside", "link.bin", "0", "8", `weight "w": its data at "link.bin" is outside the model's folder, by a link: copy`},
-		{"a link to nothing outside", "gone.bin", "0", "8", `weight "w": its data in "gone.bin" can't be read`},
-		{"a pipe", "pipe.bin", "0", "8", `weight "w": its data in "pipe.bin" can't be read: a pipe, not a regular file`},
-		{"no file", "none.bin", "0", "8", `weight "w": its data should be in "none.bin", and there is no such file in the model's folder: copy`},
-		{"no folder", "none/none.bin", "0", "8", `weight "w": its data should be in "none/none.bin", and there is no such file`},
+		{"a link to the outside", "link.bin", "0", "8",
+			`weight "w": its data at "link.bin" is outside the model's folder, by a link: copy`},
+		{"a link to nothing outside", "gone.bin", "0", "8",
+			`weight "w": its data in "gone.bin" can't be read`},
+		{"a pipe", "pipe.bin", "0", "8",
+			`weight "w": its data in "pipe.bin" can't be read: a pipe, not a regular file`},
+		{"no file", "none.bin", "0", "8",
+			`weight "w": its data should be in "none.bin", and there is no such file in the model's folder: copy`},
+		{"no folder", "none/none.bin", "0", "8",
+			`weight "w": its data should be in "none/none.bin", and there is no such file`},
 		{"too short a file", "sub/w.bin", "8", "8", "has 12 bytes, 8 from 8 are needed"},
 		{"a length that doesn't fit", "sub/w.bin", "0", "12", "needs 8 bytes"},
 		{"a negative offset", "sub/w.bin", "-1", "8", "makes no sense"},
@@ -346,7 +363,8 @@ func TestSound(t *testing.T) {
 		at("outer", func() { at("inner", func() { panic("odd") }) })
 		return nil
 	}()
-	if want := `node Relu "inner": odd`; !errors.Is(err, ErrUnsound) || !strings.HasSuffix(err.Error(), "together: "+want) {
+	if want := `node Relu "inner": odd`; !errors.Is(err, ErrUnsound) ||
+		!strings.HasSuffix(err.Error(), "together: "+want) {
 		t.Errorf("error %v, want one of %s", err, want)
 	}
 	if err = func() (err error) {
@@ -389,10 +407,12 @@ func FuzzParse(f *testing.F) {
 func TestRename(t *testing.T) {
 	inner := NewNode("in", "Relu", []string{"w"}, []string{"a"})
 	branch := NewNode("if", "If", []string{"c"}, []string{"b"})
-	branch.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{inner}}}}
+	branch.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH,
+		G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{inner}}}}
 	outer := NewNode("out", "Add", []string{"w", "x"}, []string{"d"})
 	w := FloatTensor("w", []float32{1}, 1)
-	m := &Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{branch, outer}, Initializer: []*onnxpb.TensorProto{w}}}}
+	m := &Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{branch, outer},
+		Initializer: []*onnxpb.TensorProto{w}}}}
 	m.Rename(w, "v")
 	if w.Name != "v" || inner.Input[0] != "v" || outer.Input[0] != "v" || outer.Input[1] != "x" {
 		t.Errorf("%v", m.Proto)

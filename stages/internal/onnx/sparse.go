@@ -106,7 +106,8 @@ func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, err
 	if len(indices.Dims) == 1 {
 		axes = []int64{size / int64(width)}
 	}
-	if !slices.Equal(indices.Dims, []int64{int64(count), int64(len(axes))}[:min(len(indices.Dims), 2)]) || len(at) != count*len(axes) {
+	if !slices.Equal(indices.Dims, []int64{int64(count), int64(len(axes))}[:min(len(indices.Dims), 2)]) ||
+		len(at) != count*len(axes) {
 		return nil, wrong("has %d values, and its indices have shape %v", count, indices.Dims)
 	}
 	t.RawData = make([]byte, size)

@@ -13,7 +13,8 @@ import (
 
 // sparsely returns a weight of 2×3 that has two numbers.
 func sparsely(dims []int64, indices []int64, shape ...int) *onnxpb.SparseTensorProto {
-	return &onnxpb.SparseTensorProto{Values: FloatTensor("w", []float32{5, 7}, 2), Indices: IntTensor("", indices, shape...), Dims: dims}
+	return &onnxpb.SparseTensorProto{Values: FloatTensor("w", []float32{5, 7}, 2),
+		Indices: IntTensor("", indices, shape...), Dims: dims}
 }
 
 func TestSparse(t *testing.T) {
@@ -21,32 +22,38 @@ func TestSparse(t *testing.T) {
 	listed := sparsely([]int64{2, 3}, []int64{2, 3}, 2)
 	listed.Values.RawData, listed.Values.FloatData = nil, []float32{5, 7}
 	for name, s := range map[string]*onnxpb.SparseTensorProto{
-		"numbers":     sparsely([]int64{2, 3}, []int64{2, 3}, 2),
-		"indices":     sparsely([]int64{2, 3}, []int64{0, 2, 1, 0}, 2, 2),
-		"not in raw":  listed,
-		"other order": {Values: FloatTensor("w", []float32{7, 5}, 2), Indices: IntTensor("", []int64{3, 2}, 2), Dims: []int64{2, 3}},
+		"numbers":    sparsely([]int64{2, 3}, []int64{2, 3}, 2),
+		"indices":    sparsely([]int64{2, 3}, []int64{0, 2, 1, 0}, 2, 2),
+		"not in raw": listed,
+		"other order": {Values: FloatTensor("w", []float32{7, 5}, 2),
+			Indices: IntTensor("", []int64{3, 2}, 2), Dims: []int64{2, 3}},
 	} {
 		p := tiny()
 		p.Graph.Initializer, p.Graph.SparseInitializer = nil, []*onnxpb.SparseTensorProto{s}
-		said := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"c"}, Attribute: []*onnxpb.AttributeProto{
-			{Name: "sparse_value", Type: onnxpb.AttributeProto_SPARSE_TENSOR, SparseTensor: s}}}
+		said := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"c"},
+			Attribute: []*onnxpb.AttributeProto{
+				{Name: "sparse_value", Type: onnxpb.AttributeProto_SPARSE_TENSOR, SparseTensor: s}}}
 		body := &onnxpb.GraphProto{SparseInitializer: []*onnxpb.SparseTensorProto{s}}
-		p.Graph.Node = append(p.Graph.Node, said, &onnxpb.NodeProto{OpType: "If", Output: []string{"d"}, Attribute: []*onnxpb.AttributeProto{
-			{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: body}}})
-		p.Functions = []*onnxpb.FunctionProto{{Name: "f", Node: []*onnxpb.NodeProto{proto.Clone(said).(*onnxpb.NodeProto)}}}
+		p.Graph.Node = append(p.Graph.Node, said,
+			&onnxpb.NodeProto{OpType: "If", Output: []string{"d"}, Attribute: []*onnxpb.AttributeProto{
+				{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: body}}})
+		p.Functions = []*onnxpb.FunctionProto{{Name: "f",
+			Node: []*onnxpb.NodeProto{proto.Clone(said).(*onnxpb.NodeProto)}}}
 		m, err := Parse(encode(t, p))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		nodes := m.Proto.Graph.Node
-		dense := []*onnxpb.TensorProto{m.Proto.Functions[0].Node[0].Attribute[0].T, m.Proto.Graph.Initializer[0], nodes[1].Attribute[0].T, nodes[2].Attribute[0].G.Initializer[0]}
+		dense := []*onnxpb.TensorProto{m.Proto.Functions[0].Node[0].Attribute[0].T,
+			m.Proto.Graph.Initializer[0], nodes[1].Attribute[0].T, nodes[2].Attribute[0].G.Initializer[0]}
 		for _, got := range dense {
 			if d := cmp.Diff(want, got, protocmp.Transform()); d != "" {
 				t.Errorf("%s: %s", name, d)
 			}
 		}
-		if m.Proto.Graph.SparseInitializer != nil || nodes[1].Attribute[0].Name != "value" || len(m.Inputs()) != 1 {
+		if m.Proto.Graph.SparseInitializer != nil || nodes[1].Attribute[0].Name != "value" ||
+			len(m.Inputs()) != 1 {
 			t.Errorf("%s: something sparse is left", name)
 		}
 	}
@@ -85,7 +92,8 @@ func TestSparseRefuses(t *testing.T) {
 		s.Values.Name = string(rune('a' + i))
 		many.Graph.SparseInitializer = append(many.Graph.SparseInitializer, s)
 	}
-	if _, err := Parse(encode(t, many)); err == nil || !strings.Contains(err.Error(), `"c" of shape [1024 512] has 2 values: it must be stored dense`) {
+	if _, err := Parse(encode(t, many)); err == nil ||
+		!strings.Contains(err.Error(), `"c" of shape [1024 512] has 2 values: it must be stored dense`) {
 		t.Errorf("many sparse weights: error %v", err)
 	}
 }

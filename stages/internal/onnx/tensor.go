@@ -102,7 +102,8 @@ func checkTensor(t *onnxpb.TensorProto) error {
 		return fmt.Errorf("weight %q of shape %v needs %d bytes and has %d", t.Name, t.Dims, want, len(raw))
 	} else if raw == nil && want >= 0 {
 		if n := want / int64(elemSize(onnxpb.TensorProto_DataType(t.DataType))); n != int64(listed(t)) {
-			return fmt.Errorf("weight %q of shape %v needs %d numbers and has %d", t.Name, t.Dims, n, listed(t))
+			return fmt.Errorf("weight %q of shape %v needs %d numbers and has %d", t.Name, t.Dims, n,
+				listed(t))
 		}
 	}
 	return nil

@@ -20,7 +20,11 @@ func TestKeptHandlers(t *testing.T) {
 		got := make(chan os.Signal, 1)
 		signal.Notify(got, os.Interrupt)
 		for range 2 { // the library is opened once, and its function called twice
-			if err := keepingHandlers(func() error { _, err := open(Library{Path: path}); return err }); err == nil {
+			if err := keepingHandlers(func() error {
+				_,
+					err := open(Library{Path: path})
+				return err
+			}); err == nil {
 				t.Fatal("it was opened")
 			}
 		}
@@ -59,7 +63,8 @@ void *OrtGetApiBase(void) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", library,
+		source).CombinedOutput(); err != nil {
 		stagetest.Lacks(t, "no C compiler: "+err.Error()+string(out))
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKeptHandlers$", "-test.v")

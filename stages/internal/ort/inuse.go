@@ -34,7 +34,8 @@ func Watch(dir string, build func() string) {
 }
 
 func newInUse(dir string, build func() string) *inUse {
-	return &inUse{dir: dir, build: build, noted: map[string]bool{}, suspects: map[string]bool{}, used: map[string]bool{}, bad: map[string]bool{}}
+	return &inUse{dir: dir, build: build, noted: map[string]bool{}, suspects: map[string]bool{},
+		used: map[string]bool{}, bad: map[string]bool{}}
 }
 
 // Unwatch says that all went well with the models that this process used, but for those of which a process

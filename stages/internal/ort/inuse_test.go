@@ -87,7 +87,8 @@ func TestInUseFollowsNoLink(t *testing.T) {
 		}
 		u.end()
 	}
-	if b, err := os.ReadFile(filepath.Join(mine, "file")); err != nil || string(b) != string(text) || files(t, mine) != 1 {
+	if b, err := os.ReadFile(filepath.Join(mine, "file")); err != nil || string(b) != string(text) ||
+		files(t, mine) != 1 {
 		t.Errorf("what links lead to has changed: %v", err)
 	}
 }

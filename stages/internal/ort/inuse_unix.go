@@ -46,7 +46,8 @@ func (u *inUse) create() {
 // abandoned returns the path of a file whose process is no more, and what stands in it.
 func abandoned(dir string, e fs.DirEntry) (path, text string, ok bool) {
 	path = filepath.Join(dir, e.Name())
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !e.Type().IsRegular() || strings.HasPrefix(e.Name(), beginningName) {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !e.Type().IsRegular() ||
+		strings.HasPrefix(e.Name(), beginningName) {
 		return path, "", false
 	}
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)

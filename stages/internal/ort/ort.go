@@ -82,9 +82,11 @@ func open(lib Library) (*Runtime, error) {
 	onnxruntime.SetSharedLibraryPath(lib.Path)
 	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
 		if v := versionIn(lib.Path); v != "" && older(v, Version) {
-			return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is ONNX Runtime %s: version %s or newer is needed", lib.Path, lib.How, v, Version)}
+			return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is ONNX Runtime %s: version %s or newer is needed",
+				lib.Path, lib.How, v, Version)}
 		}
-		return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is not an ONNX Runtime %s or newer: %v", lib.Path, lib.How, Version, err)}
+		return nil, &ErrNoRuntime{fmt.Sprintf("%s (%s) is not an ONNX Runtime %s or newer: %v", lib.Path,
+			lib.How, Version, err)}
 	}
 	if err := shareArena(); err != nil {
 		return nil, errors.Join(err, onnxruntime.DestroyEnvironment())
@@ -184,11 +186,13 @@ func at(path, how string) (Library, error) {
 	if info.IsDir() {
 		file := inFolder(path)
 		if file == "" {
-			return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names the folder %s, which has no %s", how, path, fileName())}
+			return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names the folder %s, which has no %s", how, path,
+				fileName())}
 		}
 		path = file
 	} else if !info.Mode().IsRegular() {
-		return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names no ONNX Runtime: %s is %v", how, path, stages.ErrNotRegular)}
+		return Library{}, &ErrNoRuntime{fmt.Sprintf("%s names no ONNX Runtime: %s is %v", how, path,
+			stages.ErrNotRegular)}
 	}
 	// A bare name would be looked up by the system's loader instead.
 	abs, err := filepath.Abs(path)
@@ -202,7 +206,8 @@ func places() []Library {
 			exe = real
 		}
 		dir := filepath.Dir(exe)
-		out = append(out, Library{filepath.Join(dir, "lib"), "lib beside the program"}, Library{filepath.Join(filepath.Dir(dir), "lib"), "lib beside the program's folder"})
+		out = append(out, Library{filepath.Join(dir, "lib"), "lib beside the program"},
+			Library{filepath.Join(filepath.Dir(dir), "lib"), "lib beside the program's folder"})
 	}
 	if dir, err := os.UserCacheDir(); err == nil {
 		out = append(out, Library{filepath.Join(dir, "runexp", "lib"), "the user's cache folder"})
@@ -244,7 +249,8 @@ func inFolder(dir string) string {
 	found, _ := filepath.Glob(filepath.Join(dir, stem+"*"+ext+"*")) // the pattern is well-formed
 	best := ""
 	for _, f := range found {
-		if versionName.MatchString(filepath.Base(f)) && (best == "" || older(versionName.FindString(filepath.Base(best)), versionName.FindString(filepath.Base(f)))) {
+		if versionName.MatchString(filepath.Base(f)) && (best == "" ||
+			older(versionName.FindString(filepath.Base(best)), versionName.FindString(filepath.Base(f)))) {
 			best = f
 		}
 	}

@@ -80,10 +80,12 @@ func TestRun(t *testing.T) {
 		}
 	}
 	got, err := Fetch[float32](t.Context(), s, []Value{x})
-	if err != nil || len(got) != 1 || !slices.Equal(got[0].Shape, []int{3}) || !slices.Equal(got[0].Data, y.Data) {
+	if err != nil || len(got) != 1 || !slices.Equal(got[0].Shape, []int{3}) ||
+		!slices.Equal(got[0].Data, y.Data) {
 		t.Errorf("fetched %v, %v", got, err)
 	}
-	if _, err := Fetch[int64](t.Context(), s, []Value{x}); err == nil || !strings.Contains(err.Error(), "int64") {
+	if _, err := Fetch[int64](t.Context(), s, []Value{x}); err == nil ||
+		!strings.Contains(err.Error(), "int64") {
 		t.Errorf("integers of a model that makes none: %v", err)
 	}
 	if err := s.Run(context.Background(), nil, []Value{y}); err == nil {
@@ -94,7 +96,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer short.Close()
-	if err := s.Run(context.Background(), []Value{short}, []Value{y}); err == nil || !strings.HasPrefix(err.Error(), "ONNX Runtime: ") {
+	if err := s.Run(context.Background(), []Value{short}, []Value{y}); err == nil ||
+		!strings.HasPrefix(err.Error(), "ONNX Runtime: ") {
 		t.Errorf("an input of the wrong shape: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -149,13 +152,16 @@ func TestMalformed(t *testing.T) {
 		return b
 	}
 	tests := map[string][]byte{
-		"nothing":              nil,
-		"a text":               []byte("hello"),
-		"cut off":              good[:len(good)/2],
-		"an unknown operator":  change(func(g *onnxpb.GraphProto) { g.Node[0].OpType = "Bogus" }),
-		"a missing value":      change(func(g *onnxpb.GraphProto) { g.Node[0].Input[0] = "nowhere" }),
-		"a cycle":              change(func(g *onnxpb.GraphProto) { g.Node[0].Input[0] = "y" }),
-		"too many inputs":      change(func(g *onnxpb.GraphProto) { g.Node[0].Input = []string{"x", "x", "x"} }),
+		"nothing":             nil,
+		"a text":              []byte("hello"),
+		"cut off":             good[:len(good)/2],
+		"an unknown operator": change(func(g *onnxpb.GraphProto) { g.Node[0].OpType = "Bogus" }),
+		"a missing value":     change(func(g *onnxpb.GraphProto) { g.Node[0].Input[0] = "nowhere" }),
+		"a cycle":             change(func(g *onnxpb.GraphProto) { g.Node[0].Input[0] = "y" }),
+		"too many inputs": change(func(g *onnxpb.GraphProto) {
+			g.Node[0].Input = []string{"x", "x",
+				"x"}
+		}),
 		"no node":              change(func(g *onnxpb.GraphProto) { g.Node = nil }),
 		"an attribute misused": change(func(g *onnxpb.GraphProto) { g.Node[0].OpType = "Conv" }),
 	}
@@ -248,7 +254,8 @@ func TestFind(t *testing.T) {
 		want  string
 	}{
 		{"the plain name", []string{"libonnxruntime.so", "libonnxruntime.so.1.30.0"}, "libonnxruntime.so"},
-		{"the newest", []string{"libonnxruntime.so.1.9.0", "libonnxruntime.so.1.24.1", "libonnxruntime.so.1.3.0"}, "libonnxruntime.so.1.24.1"},
+		{"the newest", []string{"libonnxruntime.so.1.9.0", "libonnxruntime.so.1.24.1",
+			"libonnxruntime.so.1.3.0"}, "libonnxruntime.so.1.24.1"},
 		{"not a part of it", []string{"libonnxruntime_providers_shared.so"}, ""},
 	}
 	for _, tt := range tests {
@@ -266,7 +273,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	t.Setenv("ONNXRUNTIME_LIB", filepath.Join(dir, "none.so"))
-	if _, err := Find(""); err == nil || !strings.Contains(err.Error(), "$ONNXRUNTIME_LIB names no ONNX Runtime") {
+	if _, err := Find(""); err == nil ||
+		!strings.Contains(err.Error(), "$ONNXRUNTIME_LIB names no ONNX Runtime") {
 		t.Errorf("a path that isn't there: %v", err)
 	}
 	t.Setenv("ONNXRUNTIME_LIB", "")
@@ -274,7 +282,8 @@ func TestFind(t *testing.T) {
 	t.Setenv("LD_LIBRARY_PATH", "")
 	if lib, err := Find(""); err == nil {
 		t.Skipf("skipped: this machine has a library at %s", lib.Path)
-	} else if !strings.Contains(err.Error(), filepath.Join(dir, "runexp", "lib")) || !strings.Contains(err.Error(), Version) {
+	} else if !strings.Contains(err.Error(), filepath.Join(dir, "runexp", "lib")) ||
+		!strings.Contains(err.Error(), Version) {
 		t.Errorf("the places looked at are missing: %v", err)
 	}
 	cached := filepath.Join(dir, "runexp", "lib")
@@ -294,7 +303,8 @@ func TestVersions(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"1.23.2", "1.24.1", true}, {"1.24.1", "1.24.1", false}, {"1.24.10", "1.24.9", false}, {"1.9.0", "1.24.1", true}, {"2.0.0", "1.24.1", false},
+		{"1.23.2", "1.24.1", true}, {"1.24.1", "1.24.1", false}, {"1.24.10", "1.24.9", false}, {"1.9.0",
+			"1.24.1", true}, {"2.0.0", "1.24.1", false},
 	} {
 		if got := older(tt.a, tt.b); got != tt.want {
 			t.Errorf("%s older than %s: %v", tt.a, tt.b, got)

@@ -31,7 +31,8 @@ type Session struct {
 
 // NewSession loads a model onto a device. Names fix the order of what is fed and of what comes back. The
 // library's fusions of the names in without are left undone.
-func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
+func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device,
+	without ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, without)
 }
 
@@ -45,7 +46,8 @@ var readerDependent = append([]string{
 // NewCanonicalSession is NewSession for models that hold the same nodes among different others: what those
 // compute has the same bits in every model. One exception is known, a Conv whose only reader is an Add: where
 // something else reads it too, the sum's last bits may differ.
-func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device, without ...string) (*Session, error) {
+func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device,
+	without ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, Undone(true, without...))
 }
 
@@ -74,7 +76,8 @@ func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Sess
 	return openSession(model, inputs, outputs, o)
 }
 
-func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device, without []string) (*Session, error) {
+func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device,
+	without []string) (*Session, error) {
 	if r.worker != nil {
 		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Without: without}, model)
 	}
@@ -183,7 +186,8 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 // takes refuses another number of inputs and outputs than the model has.
 func (s *Session) takes(in, out int) error {
 	if in != s.inputs || out != s.outputs {
-		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, in, out)
+		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, in,
+			out)
 	}
 	return nil
 }

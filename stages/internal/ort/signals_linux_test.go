@@ -19,7 +19,8 @@ func TestCatchFaults(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestCatchFaults$")
 			cmd.Env = append(os.Environ(), "CATCH_FAULTS="+mode)
 			out, _ := cmd.CombinedOutput()
-			if got := cmd.ProcessState.ExitCode(); got != want || strings.Contains(string(out), "in a library") {
+			if got := cmd.ProcessState.ExitCode(); got != want ||
+				strings.Contains(string(out), "in a library") {
 				t.Errorf("%s: exit code %d, want %d\n%s", mode, got, want, out)
 			}
 		}

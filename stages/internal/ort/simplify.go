@@ -29,7 +29,8 @@ const maxModel = math.MaxInt32
 // undone too. The error is the library's for a model that it can't load.
 func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	if r.worker != nil {
-		reply, err := r.worker.call(context.Background(), &message{Do: doSimplify, Without: without, blobs: [][]byte{model}})
+		reply, err := r.worker.call(context.Background(),
+			&message{Do: doSimplify, Without: without, blobs: [][]byte{model}})
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +55,8 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 	}
 	defer o.Destroy()
 	// The wrapper wants names, and looks them up only when the session runs.
-	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, []string{"input"}, []string{"output"}, o)
+	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, []string{"input"}, []string{"output"},
+		o)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -57,7 +57,8 @@ func TestSimplifyRefuses(t *testing.T) {
 	}
 	weight := func(dims ...int64) func(g *onnxpb.GraphProto) {
 		return func(g *onnxpb.GraphProto) {
-			g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: "w", DataType: 1, Dims: dims, RawData: make([]byte, 4)})
+			g.Initializer = append(g.Initializer,
+				&onnxpb.TensorProto{Name: "w", DataType: 1, Dims: dims, RawData: make([]byte, 4)})
 			g.Node[0].Input[1] = "w"
 		}
 	}
@@ -86,7 +87,8 @@ func TestCanonicalSession(t *testing.T) {
 	const n = 1000
 	gelu := func(look bool) []float32 {
 		b := doubler(t, n, func(f *onnx.Fragment) {
-			f.OpTo("inner", "Erf", []string{f.Op("Div", []string{"x", f.Floats("root", []float32{1.4142135})})})
+			f.OpTo("inner", "Erf",
+				[]string{f.Op("Div", []string{"x", f.Floats("root", []float32{1.4142135})})})
 			sum := f.Op("Add", []string{"inner", f.Floats("one", []float32{1})})
 			f.OpTo("y", "Mul", []string{f.Op("Mul", []string{"x", sum}), f.Floats("half", []float32{0.5})})
 		})
@@ -97,7 +99,8 @@ func TestCanonicalSession(t *testing.T) {
 		names := []string{"y"}
 		if look {
 			names = append(names, "inner")
-			m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT}, onnx.Value{Name: "inner", Elem: onnxpb.TensorProto_FLOAT})
+			m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT},
+				onnx.Value{Name: "inner", Elem: onnxpb.TensorProto_FLOAT})
 		}
 		if b, err = m.Encode(); err != nil {
 			t.Fatal(err)

@@ -44,7 +44,8 @@ void *OrtGetApiBase(void) { return &base; }
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", old, source).CombinedOutput(); err == nil {
-		tests = append(tests, struct{ path, want string }{old, "is ONNX Runtime 1.19.2: version 1.26.0 or newer is needed"})
+		tests = append(tests,
+			struct{ path, want string }{old, "is ONNX Runtime 1.19.2: version 1.26.0 or newer is needed"})
 	} else {
 		t.Logf("an old library isn't tried: %v %s", err, out)
 	}

@@ -94,7 +94,8 @@ func TestApart(t *testing.T) {
 		}
 	}
 	// Errors are the same too.
-	for _, model := range [][]byte{[]byte("this is no model"), doubler(t, 3, func(f *onnx.Fragment) { f.OpTo("y", "Unknown", []string{"x"}) })} {
+	for _, model := range [][]byte{[]byte("this is no model"),
+		doubler(t, 3, func(f *onnx.Fragment) { f.OpTo("y", "Unknown", []string{"x"}) })} {
 		_, errHere := here.NewPlainSession(model, []string{"x"}, []string{"y"})
 		_, errThere := there.NewPlainSession(model, []string{"x"}, []string{"y"})
 		if errHere == nil || errThere == nil || errHere.Error() != errThere.Error() {
@@ -106,7 +107,8 @@ func TestApart(t *testing.T) {
 		t.Errorf("simplified otherwise: %v, %v", err, errHere)
 	}
 	infos, err := there.Outputs(model)
-	if want, errHere := here.Outputs(model); err != nil || errHere != nil || len(infos) != 1 || infos[0].Name != want[0].Name || !slices.Equal(infos[0].Dims, want[0].Dims) {
+	if want, errHere := here.Outputs(model); err != nil || errHere != nil || len(infos) != 1 ||
+		infos[0].Name != want[0].Name || !slices.Equal(infos[0].Dims, want[0].Dims) {
 		t.Errorf("outputs %v, want %v; %v, %v", infos, want, err, errHere)
 	}
 }
@@ -126,7 +128,8 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	r.worker.cmd.Process.Kill()
 	var fault *Fault
-	if _, err := r.Simplify(doubler(t, 3, add)); !errors.As(err, &fault) || !errors.Is(err, stages.ErrOutOfMemory) || !strings.Contains(err.Error(), "killed") {
+	if _, err := r.Simplify(doubler(t, 3, add)); !errors.As(err, &fault) ||
+		!errors.Is(err, stages.ErrOutOfMemory) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the error is %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -157,7 +160,8 @@ func TestWorkerEnds(t *testing.T) {
 }
 
 func TestLimitsOfVariables(t *testing.T) {
-	for _, c := range []struct{ name, value string }{{timeVariable, "5"}, {timeVariable, "-1s"}, {memoryVariable, "much"}, {memoryVariable, "0"}} {
+	for _, c := range []struct{ name, value string }{{timeVariable, "5"}, {timeVariable, "-1s"},
+		{memoryVariable, "much"}, {memoryVariable, "0"}} {
 		t.Run(c.name+" "+c.value, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
 			if _, err := cautious(); err == nil || !strings.Contains(err.Error(), c.name) {

@@ -20,7 +20,8 @@ type Attention struct {
 
 // Attention returns the program that looks at the attention of up to batch images at once. The error says why
 // a model has none that can be looked at.
-func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool, batch int) (_ Attention, err error) {
+func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool,
+	batch int) (_ Attention, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
@@ -42,7 +43,8 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 		}
 	}
 	a := Attention{Attention: found, explains: what != Heads}
-	a.Program, err = n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", what, probability), batch, 4*n.size, n.glance(what, probability))
+	a.Program, err = n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", what, probability),
+		batch, 4*n.size, n.glance(what, probability))
 	return a, err
 }
 

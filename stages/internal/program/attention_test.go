@@ -21,7 +21,8 @@ import (
 
 // attention returns what a program returns of the blocks' attention for some images, whose classes are
 // explained: by image, then by what is returned.
-func attention(t *testing.T, n *program.Net, what program.Glance, images [][]float32, classes []int, batch int) (program.Attention, [][][]float32) {
+func attention(t *testing.T, n *program.Net, what program.Glance, images [][]float32, classes []int,
+	batch int) (program.Attention, [][][]float32) {
 	t.Helper()
 	a, err := n.Attention(t.Context(), threaded{1, stagetest.NewSlot()}, what, false, batch)
 	if err != nil {
@@ -65,7 +66,8 @@ func TestOfficialAttention(t *testing.T) {
 		var images [][]float32
 		var classes []int
 		for k := range 3 {
-			a := golden.Arrays(t, filepath.Join(golden.Dir(t), "vit_attention", fmt.Sprintf("vit_img%d.npz", k)))
+			a := golden.Arrays(t,
+				filepath.Join(golden.Dir(t), "vit_attention", fmt.Sprintf("vit_img%d.npz", k)))
 			files = append(files, a)
 			images = append(images, a["x"].Float32s())
 			classes = append(classes, int(a[target].Int64s()[0]))
@@ -79,8 +81,10 @@ func TestOfficialAttention(t *testing.T) {
 						t.Errorf("image %d, class %s, block %d: %s deviates by %g", k, prefix, b, what, d)
 					}
 				}
-				check("relevance", factors[k][2*b], a[fmt.Sprintf("%s_attn_cam_%d", prefix, b)].Float32s(), 5e-3)
-				check("derivative", factors[k][2*b+1], a[fmt.Sprintf("%s_attn_grad_%d", prefix, b)].Float32s(), 5e-6)
+				check("relevance", factors[k][2*b], a[fmt.Sprintf("%s_attn_cam_%d", prefix, b)].Float32s(),
+					5e-3)
+				check("derivative", factors[k][2*b+1],
+					a[fmt.Sprintf("%s_attn_grad_%d", prefix, b)].Float32s(), 5e-6)
 				if prefix == "t" {
 					each := a[fmt.Sprintf("t_attn_%d", b)].Float32s()
 					mean := make([]float32, 17*17)
@@ -131,7 +135,8 @@ func TestAttend(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, err := relevance.Attend(g)
-		got := fmt.Sprintf("%d blocks, %d tokens, %d read, patches %d+%d×%d", len(a.Blocks), a.Tokens, len(a.Read), a.First, a.Height, a.Width)
+		got := fmt.Sprintf("%d blocks, %d tokens, %d read, patches %d+%d×%d", len(a.Blocks), a.Tokens,
+			len(a.Read), a.First, a.Height, a.Width)
 		if err != nil {
 			got = err.Error()
 		}
@@ -151,7 +156,8 @@ func TestMergedHeads(t *testing.T) {
 	}
 	classes := []int{0, 1, 2}
 	apart, merged := net(t, transformer(t, false)), net(t, transformer(t, true))
-	for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances, program.LastRelevance, program.Pixels} {
+	for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances,
+		program.LastRelevance, program.Pixels} {
 		a, want := attention(t, apart, what, images, classes, 3)
 		b, got := attention(t, merged, what, images, classes, 3)
 		if a.Merged || !b.Merged || a.Batch != 3 || b.Batch != 1 || len(b.Read) != 4 {
@@ -226,7 +232,8 @@ func transformer(t *testing.T, merged bool) model.ONNXParams {
 	node("Transpose", "back", []string{mixed}, perm(0, 2, 1, 3))
 	node("Reshape", "joined", []string{"back", "together"})
 	node("Add", "residual", []string{"tokens", "joined"})
-	node("ReduceMean", "mean", []string{"residual"}, onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0})
+	node("ReduceMean", "mean", []string{"residual"}, onnx.Attr{Name: "axes", Value: []int64{1}},
+		onnx.Attr{Name: "keepdims", Value: 0})
 	weight("head", channels, 5)
 	node("MatMul", "answer", []string{"mean", "head"})
 	m.Proto.Graph.Input = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}

@@ -37,7 +37,8 @@ func (a Audit) Accounts() []Account {
 	v := a.outputs[len(a.outputs)-1].Data
 	out := make([]Account, len(a.signature.Entries))
 	for i, e := range a.signature.Entries {
-		out[i] = Account{e.Node, e.Op, float64(v[4*i]), float64(v[4*i+1]), float64(v[4*i+2]), float64(v[4*i+3])}
+		out[i] = Account{e.Node, e.Op, float64(v[4*i]), float64(v[4*i+1]), float64(v[4*i+2]),
+			float64(v[4*i+3])}
 	}
 	return out
 }

@@ -101,7 +101,8 @@ func balanceOf(g *onnx.Graph, batch int) balance {
 		for _, v := range n.Output {
 			activations += onnx.Size(g.Shape(v))
 		}
-		if w := g.Weight(n.In(1)); (n.OpType == "MatMul" || n.OpType == "Gemm") && w != nil && len(w.Dims) == 2 &&
+		if w := g.Weight(n.In(1)); (n.OpType == "MatMul" || n.OpType == "Gemm") && w != nil &&
+			len(w.Dims) == 2 &&
 			onnx.Size(g.Shape(n.In(0))) == batch*int(w.Dims[n.ContractedAxis()]) {
 			weights += onnx.Size(g.Shape(n.In(1)))
 		}

@@ -25,7 +25,8 @@ import (
 // through writes a net that puts what a convolution makes of images, [N,33,size,size], through a node, whose
 // other inputs are given, and has sums of the squares of what comes out, so many numbers an image, as
 // answers.
-func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
+func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto,
+	others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
 	n.Input, n.Output = []string{"conv"}, []string{"y"}
 	switch n.OpType {
@@ -41,12 +42,19 @@ func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto, others
 }
 
 // throughAll does so with several nodes, from conv to y.
-func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodeProto, others ...*onnxpb.TensorProto) model.ONNXParams {
+func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodeProto,
+	others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
-	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
-	others = slices.DeleteFunc(slices.Clone(others), func(o *onnxpb.TensorProto) bool { return o.Name == "" }) // one left out
-	nodes := slices.Concat([]*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Exp", "positive", "conv"), node("Tanh", "below one", "conv")}, between,
-		[]*onnxpb.NodeProto{node("Flatten", "flat", "y"), node("Mul", "square", "flat", "flat"), node("MatMul", "logits", "square", "v")})
+	node := func(op, out string,
+		in ...string) *onnxpb.NodeProto {
+		return onnx.NewNode("", op, in, []string{out})
+	}
+	others = slices.DeleteFunc(slices.Clone(others),
+		func(o *onnxpb.TensorProto) bool { return o.Name == "" }) // one left out
+	nodes := slices.Concat([]*onnxpb.NodeProto{node("Conv", "conv", "input", "w"),
+		node("Exp", "positive", "conv"), node("Tanh", "below one", "conv")}, between,
+		[]*onnxpb.NodeProto{node("Flatten", "flat", "y"), node("Mul", "square", "flat", "flat"),
+			node("MatMul", "logits", "square", "v")})
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
 		Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: append(others,
@@ -88,7 +96,8 @@ func TestSteady(t *testing.T) {
 		{"Asin", 17, "Asin", nil},
 		{"Acos", 17, "Acos", nil},
 		{"Atan", 17, "Atan", nil},
-		{"LRN", 17, "LRN", []onnx.Attr{{Name: "size", Value: 5}, float("alpha", 0.5), float("beta", 0.6), float("bias", 2)}},
+		{"LRN", 17, "LRN",
+			[]onnx.Attr{{Name: "size", Value: 5}, float("alpha", 0.5), float("beta", 0.6), float("bias", 2)}},
 		{"ReduceMean", 17, "ReduceMean", []onnx.Attr{axes}},
 		{"ReduceMean, from the end", 17, "ReduceMean", []onnx.Attr{{Name: "axes", Value: []int64{-3}}, flat}},
 		{"ReduceSum", 11, "ReduceSum", []onnx.Attr{axes}},
@@ -114,7 +123,8 @@ func TestSteady(t *testing.T) {
 // A setting is what bits may not hang on.
 type setting struct{ threads, batch int }
 
-var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2}, {5, 3}, {3, 5}}
+var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2},
+	{5, 3}, {3, 5}}
 
 // holdsSteady fails the test unless a net's answers to five images and their derivatives have the same bits
 // in each of several settings, and so have its answers without derivatives; all answers are to be near the
@@ -182,27 +192,39 @@ func TestSteadyKernels(t *testing.T) {
 		{"Softmax", 17, same, []onnx.Attr{{Name: "axis", Value: 1}}, nil},
 		{"Softmax", 17, same, []onnx.Attr{{Name: "axis", Value: -1}}, nil},
 		{"LogSoftmax", 17, same, []onnx.Attr{{Name: "axis", Value: 1}}, nil},
-		{"BatchNormalization", 17, same, nil, with(some("scale", 0.5, 1, 33), some("bias", 0.2, 0, 33), some("mean", 0.2, 0, 33), some("var", 0.4, 1, 33))},
+		{"BatchNormalization", 17, same, nil, with(some("scale", 0.5, 1, 33), some("bias", 0.2, 0, 33),
+			some("mean", 0.2, 0, 33), some("var", 0.4, 1, 33))},
 		{"InstanceNormalization", 17, same, nil, with(some("scale", 0.5, 1, 33), some("bias", 0.2, 0, 33))},
 		{"LpNormalization", 17, same, []onnx.Attr{{Name: "axis", Value: 1}, {Name: "p", Value: 2}}, nil},
 		{"GlobalAveragePool", 17, channels, nil, nil},
 		{"GlobalMaxPool", 17, channels, nil, nil},
 		{"AveragePool", 17, pooled, []onnx.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}, nil},
 		{"MaxPool", 17, pooled, []onnx.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}, nil},
-		{"LayerNormalization", 17, same, []onnx.Attr{{Name: "axis", Value: 1}, {Name: "epsilon", Value: float32(0.1)}}, func(side int) []*onnxpb.TensorProto {
+		{"LayerNormalization", 17, same, []onnx.Attr{{Name: "axis", Value: 1},
+			{Name: "epsilon", Value: float32(0.1)}}, func(side int) []*onnxpb.TensorProto {
 			return []*onnxpb.TensorProto{some("scale", 0.5, 1, 33, side, side)}
 		}},
 		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1)}, with(some("kernel", 0.1, 0, 33, 33, 3, 3))},
-		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 33}}, with(some("kernel", 0.3, 0, 33, 1, 3, 3))},
-		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 3}}, with(some("kernel", 0.2, 0, 33, 11, 3, 3))},
-		{"Conv", 17, func(side int) int { return 65 * (side + 1) / 2 * (side + 1) / 2 }, []onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 65, 33, 1, 1))},
-		{"ConvTranspose", 17, func(side int) int { return 5 * 4 * side * side }, []onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 33, 5, 2, 2))},
-		{"Resize", 17, func(side int) int { return 33 * 4 * side * side }, []onnx.Attr{{Name: "mode", Value: "linear"}}, with(&onnxpb.TensorProto{}, onnx.FloatTensor("scales", []float32{1, 1, 2, 2}, 4))},
+		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 33}},
+			with(some("kernel", 0.3, 0, 33, 1, 3, 3))},
+		{"Conv", 17, same, []onnx.Attr{ints("pads", 1, 1, 1, 1), {Name: "group", Value: 3}},
+			with(some("kernel", 0.2, 0, 33, 11, 3, 3))},
+		{"Conv", 17, func(side int) int { return 65 * (side + 1) / 2 * (side + 1) / 2 },
+			[]onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 65, 33, 1, 1))},
+		{"ConvTranspose", 17, func(side int) int { return 5 * 4 * side * side },
+			[]onnx.Attr{ints("strides", 2, 2)}, with(some("kernel", 0.2, 0, 33, 5, 2, 2))},
+		{"Resize", 17, func(side int) int { return 33 * 4 * side * side },
+			[]onnx.Attr{{Name: "mode", Value: "linear"}}, with(&onnxpb.TensorProto{},
+				onnx.FloatTensor("scales", []float32{1, 1, 2, 2}, 4))},
 		{"Gelu", 20, same, nil, nil},
 		{"com.microsoft.Gelu", 17, same, nil, nil},
 		{"com.microsoft.QuickGelu", 17, same, nil, nil},
 		{"com.microsoft.FastGelu", 17, same, nil, nil},
-		{"com.microsoft.BiasGelu", 17, same, nil, func(side int) []*onnxpb.TensorProto { return []*onnxpb.TensorProto{some("bias", 0.2, 0, side)} }},
+		{"com.microsoft.BiasGelu", 17, same, nil,
+			func(side int) []*onnxpb.TensorProto {
+				return []*onnxpb.TensorProto{some("bias", 0.2, 0,
+					side)}
+			}},
 		{"CumSum", 17, same, nil, with(onnx.IntTensor("axis", []int64{1}))},
 	}
 	for _, op := range []string{
@@ -210,7 +232,8 @@ func TestSteadyKernels(t *testing.T) {
 	} {
 		kernels = append(kernels, kernel{op, 17, same, nil, nil})
 	}
-	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSumSquare"} {
+	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+		"ReduceMean", "ReduceMin", "ReduceSumSquare"} {
 		kernels = append(kernels,
 			kernel{op, 17, pixels, []onnx.Attr{ints("axes", 1)}, nil},
 			kernel{op, 17, channels, []onnx.Attr{ints("axes", 2, 3)}, nil},
@@ -228,7 +251,8 @@ func TestSteadyKernels(t *testing.T) {
 					n.Domain, n.OpType = k.op[:i], k.op[i+1:]
 				}
 				p := through(t, k.opset, side, k.columns(side), n, others...)
-				holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side), fewSettings...)
+				holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()},
+					asWritten(t, p.Path, 5, side), fewSettings...)
 			})
 		}
 	}
@@ -244,7 +268,8 @@ func TestSoftplusFarBelow(t *testing.T) {
 		onnx.NewNode("", "Softplus", []string{"low"}, []string{"next to nothing"}),
 		onnx.NewNode("", "Log", []string{"next to nothing"}, []string{"y"}),
 	}, onnx.FloatTensor("far", []float32{12}))
-	holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side), manySettings...)
+	holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side),
+		manySettings...)
 }
 
 // A failing slot has no memory for graphs.
@@ -284,16 +309,23 @@ func TestWavers(t *testing.T) {
 		{"steady", []*onnxpb.NodeProto{node("Relu", "input", "y")}, false},
 		{"unsteady", []*onnxpb.NodeProto{node("Softplus", "input", "y")}, true},
 		{"written with one", []*onnxpb.NodeProto{node("Mish", "input", "y")}, true},
-		{"a channel's mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "last"}, []string{"y"})}, false},
-		{"the channels' mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "channels"}, []string{"y"})}, true},
+		{"a channel's mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "last"},
+			[]string{"y"})}, false},
+		{"the channels' mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean",
+			[]string{"input", "channels"}, []string{"y"})}, true},
 		{"as many as the image has", []*onnxpb.NodeProto{
-			onnx.NewNode("", "GreaterOrEqual", []string{"input", "zero"}, []string{"some are"}), node("NonZero", "some are", "places"), node("Transpose", "places", "rows"),
-			onnx.NewNode("", "GatherND", []string{"input", "rows"}, []string{"some"}), node("Softplus", "some", "s"),
-			onnx.NewNode("", "ReduceSum", []string{"s"}, []string{"all"}), onnx.NewNode("", "Mul", []string{"all", "input"}, []string{"y"}),
+			onnx.NewNode("", "GreaterOrEqual", []string{"input", "zero"},
+				[]string{"some are"}), node("NonZero", "some are", "places"), node("Transpose", "places", "rows"),
+			onnx.NewNode("", "GatherND", []string{"input", "rows"}, []string{"some"}), node("Softplus",
+				"some", "s"),
+			onnx.NewNode("", "ReduceSum", []string{"s"}, []string{"all"}), onnx.NewNode("", "Mul",
+				[]string{"all", "input"}, []string{"y"}),
 		}, false},
 		{"in an If that the shape decides", []*onnxpb.NodeProto{
-			node("Shape", "input", "shape"), node("Size", "shape", "rank"), onnx.NewNode("", "Equal", []string{"rank", "four"}, []string{"is four"}),
-			either("is four", "y", making([]*onnxpb.NodeProto{node("Elu", "input", "value")}, "value"), making([]*onnxpb.NodeProto{node("Relu", "input", "value")}, "value")),
+			node("Shape", "input", "shape"), node("Size", "shape", "rank"), onnx.NewNode("", "Equal",
+				[]string{"rank", "four"}, []string{"is four"}),
+			either("is four", "y", making([]*onnxpb.NodeProto{node("Elu", "input", "value")}, "value"),
+				making([]*onnxpb.NodeProto{node("Relu", "input", "value")}, "value")),
 		}, true},
 		{"half precision", []*onnxpb.NodeProto{
 			node("Cast", "input", "h", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT16)}),
@@ -302,13 +334,20 @@ func TestWavers(t *testing.T) {
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes := append(tt.nodes, node("GlobalAveragePool", "y", "pooled"), node("Flatten", "pooled", "logits"))
-			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 18}}, Graph: &onnxpb.GraphProto{
-				Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("zero", []float32{0}), onnx.IntTensor("four", []int64{4}), onnx.IntTensor("last", []int64{2, 3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
-			}}}
-			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
-			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
-			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
+			nodes := append(tt.nodes, node("GlobalAveragePool", "y", "pooled"),
+				node("Flatten", "pooled", "logits"))
+			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 18}}, Graph: &onnxpb.GraphProto{
+					Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("zero",
+						[]float32{0}), onnx.IntTensor("four", []int64{4}), onnx.IntTensor("last", []int64{2,
+						3}, 2), onnx.IntTensor("channels", []int64{1}, 1)},
+				}}}
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8},
+				Known: true})
+			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3},
+				Known: true})
+			n := net(t,
+				model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 			got, err := program.BatchDependent(t.Context(), n, stagetest.NewSlot())
 			if err != nil || got != tt.want {
 				t.Errorf("%t, %v; want %t", got, err, tt.want)

@@ -28,7 +28,8 @@ func TestRows(t *testing.T) {
 				modeltest.Noise("v", 0.9, hidden, 2),
 			}, Node: []*onnxpb.NodeProto{
 				onnx.NewNode("pool", "AveragePool", []string{"input"}, []string{"p"},
-					onnx.Attr{Name: "kernel_shape", Value: []int64{2, 2}}, onnx.Attr{Name: "strides", Value: []int64{2, 2}}),
+					onnx.Attr{Name: "kernel_shape", Value: []int64{2, 2}}, onnx.Attr{Name: "strides",
+						Value: []int64{2, 2}}),
 				onnx.NewNode("flat", "Flatten", []string{"p"}, []string{"f"}),
 				onnx.NewNode("hidden", "Gemm", []string{"f", "w"}, []string{"h"}),
 				onnx.NewNode("relu", "Relu", []string{"h"}, []string{"r"}),
@@ -66,7 +67,8 @@ func TestRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Batch != tt.forwards || g.Batch != tt.backwards {
-			t.Errorf("%s: %d forward and %d backwards, not %d and %d", tt.name, f.Batch, g.Batch, tt.forwards, tt.backwards)
+			t.Errorf("%s: %d forward and %d backwards, not %d and %d", tt.name, f.Batch, g.Batch, tt.forwards,
+				tt.backwards)
 		}
 	}
 	if got := light.AtOnce(t.Context(), onGPU{stagetest.NewSlot()}, 16); got != 16 {

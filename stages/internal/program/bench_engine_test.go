@@ -30,15 +30,21 @@ func BenchmarkEngine(b *testing.B) {
 		b.Fatal(err)
 	}
 	command := filepath.Join(b.TempDir(), "runexp")
-	if out, err := exec.Command("go", "build", "-o", command, filepath.Join(root, "cmd", "runexp")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", command,
+		filepath.Join(root, "cmd", "runexp")).CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
 	for _, e := range []engineBench{
-		{"resnet", model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "resnet.onnx"), Preset: "half"}, 64, 2048},
-		{"resnet50", model.ONNXParams{Path: filepath.Join(root, ".bench", "resnet50.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
-		{"mobilenet_v2", model.ONNXParams{Path: filepath.Join(root, ".bench", "mobilenet_v2.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
-		{"squeezenet", model.ONNXParams{Path: filepath.Join(root, ".bench", "squeezenet.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
-		{"vit_b_16", model.ONNXParams{Path: filepath.Join(root, ".bench", "vit_b_16.onnx"), Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 48},
+		{"resnet", model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "resnet.onnx"),
+			Preset: "half"}, 64, 2048},
+		{"resnet50", model.ONNXParams{Path: filepath.Join(root, ".bench", "resnet50.onnx"), Preset: "unit",
+			Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"mobilenet_v2", model.ONNXParams{Path: filepath.Join(root, ".bench", "mobilenet_v2.onnx"),
+			Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"squeezenet", model.ONNXParams{Path: filepath.Join(root, ".bench", "squeezenet.onnx"),
+			Preset: "unit", Size: picture.Size{H: 224, W: 224}}, 224, 96},
+		{"vit_b_16", model.ONNXParams{Path: filepath.Join(root, ".bench", "vit_b_16.onnx"), Preset: "unit",
+			Size: picture.Size{H: 224, W: 224}}, 224, 48},
 	} {
 		b.Run(e.name, func(b *testing.B) { e.run(b, command) })
 	}
@@ -85,12 +91,14 @@ func (e engineBench) execute(b *testing.B, command, dir string, round int, text 
 		b.Fatal(err)
 	}
 	cmd := exec.Command(command, "run", file, "--quiet", "--batch", strconv.Itoa(benchBatch),
-		"--store", filepath.Join(dir, fmt.Sprint("store", round)), "--out", filepath.Join(dir, fmt.Sprint("out", round)))
+		"--store", filepath.Join(dir, fmt.Sprint("store", round)), "--out", filepath.Join(dir,
+			fmt.Sprint("out", round)))
 	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
-	return cost{time.Since(start).Seconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
+	return cost{time.Since(start).Seconds(),
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
 }
 
 // bare runs the same passes of the same programs.

@@ -55,7 +55,8 @@ func benchGradient(b *testing.B, dir, name string) {
 	forward := bareForward(b, path, n, threads)
 	var workers []program.Gradient
 	for _, slot := range stagetest.NewWorkers(threads) {
-		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch/threads)
+		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()},
+			benchBatch/threads)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -97,7 +98,8 @@ func benchGradient(b *testing.B, dir, name string) {
 			if round == 0 { // memory is being fetched, kernels are being chosen
 				continue
 			}
-			fwd, grad, cpu = append(fwd, milliseconds(f)), append(grad, milliseconds(d)), append(cpu, milliseconds(used))
+			fwd, grad, cpu = append(fwd, milliseconds(f)), append(grad, milliseconds(d)), append(cpu,
+				milliseconds(used))
 			overForward = append(overForward, float64(d)/float64(f))
 			if peer != nil {
 				torch = append(torch, milliseconds(p))
@@ -142,7 +144,8 @@ func bareForward(b *testing.B, path string, n *program.Net, threads int) func() 
 		b.Fatal(err)
 	}
 	r := modeltest.Runtime(b)
-	s, err := r.NewSession(file, []string{n.Input}, []string{n.Output}, stages.Device{Class: "cpu", Threads: threads})
+	s, err := r.NewSession(file, []string{n.Input}, []string{n.Output},
+		stages.Device{Class: "cpu", Threads: threads})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -177,7 +180,8 @@ func startPyTorch(b *testing.B, name string, threads int) (run func() time.Durat
 	if python == "" {
 		python = "python3"
 	}
-	cmd := exec.Command(python, filepath.Join("testdata", "shapes.py"), "time", name, strconv.Itoa(benchBatch), strconv.Itoa(threads))
+	cmd := exec.Command(python, filepath.Join("testdata", "shapes.py"), "time", name,
+		strconv.Itoa(benchBatch), strconv.Itoa(threads))
 	var said strings.Builder
 	cmd.Stderr = &said
 	ask, err := cmd.StdinPipe()

@@ -73,7 +73,8 @@ var layouts = map[string]struct {
 		b.unroll("units")
 		b.reshape("blocks", "units", -1, 4, 4, 5)
 		b.node("ReduceMax", "pooled", "blocks")
-		b.last().Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0}).Attribute
+		b.last().Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "axes", Value: []int64{1}},
+			onnx.Attr{Name: "keepdims", Value: 0}).Attribute
 		b.node("Relu", "layer", "pooled")
 		return "layer"
 	}, []int{4, 5}},
@@ -127,7 +128,8 @@ func TestArrange(t *testing.T) {
 			weight("patches", 5, 3, 2, 2)
 			weight("mix", 5, 5)
 			b.node("Conv", "places", "input", "patches")
-			b.last().Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "strides", Value: []int64{2, 2}}).Attribute
+			b.last().Attribute = onnx.NewNode("", "", nil, nil,
+				onnx.Attr{Name: "strides", Value: []int64{2, 2}}).Attribute
 			b.node("MatMul", "mixed", layout.make(b), "mix")
 			size := int64(1)
 			for _, d := range layout.shape {
@@ -136,8 +138,10 @@ func TestArrange(t *testing.T) {
 			b.reshape("row", "mixed", -1, size)
 			weight("head", int(size), 3)
 			b.node("MatMul", "answer", "row", "head")
-			b.Input, b.Output = []*onnxpb.ValueInfoProto{value("input", 3, 8, 8)}, []*onnxpb.ValueInfoProto{value("answer", 3)}
-			m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: b.GraphProto, IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: relevance.Opset}}}}
+			b.Input, b.Output = []*onnxpb.ValueInfoProto{value("input", 3, 8,
+				8)}, []*onnxpb.ValueInfoProto{value("answer", 3)}
+			m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: b.GraphProto, IrVersion: 8,
+				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: relevance.Opset}}}}
 			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
 			at, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "layer"}, 2)
 			if err != nil {
@@ -166,7 +170,8 @@ func TestArrange(t *testing.T) {
 				}
 				for row := range 2 {
 					if !slices.Equal(at.Row(row), whole.Row(row)) {
-						t.Errorf("patch %d: the net answers %v, behind its arranged layer %v", patch, whole.Row(row), at.Row(row))
+						t.Errorf("patch %d: the net answers %v, behind its arranged layer %v", patch,
+							whole.Row(row), at.Row(row))
 					}
 					places := 16
 					if size == 20 {

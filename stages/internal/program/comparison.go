@@ -22,8 +22,10 @@ type comparison struct {
 
 // keepComparison returns the programs of a comparison on a slot. once says that what is read of the reference
 // is made once.
-func (n *Net) keepComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int, once bool) (*comparison, error) {
-	key := fmt.Sprintf("program deeplift of %q, official %t, probability %t, once %t, batch %d of %s", q.Layer, official, q.Probability, once, batch, n.digest)
+func (n *Net) keepComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int,
+	once bool) (*comparison, error) {
+	key := fmt.Sprintf("program deeplift of %q, official %t, probability %t, once %t, batch %d of %s",
+		q.Layer, official, q.Probability, once, batch, n.digest)
 	// Weights twice, and turned around for the way back, and twice for the reference.
 	l, err := sharing(slot)(key, 6*n.size, func() (io.Closer, error) {
 		return n.openComparison(ctx, slot, q, official, batch, once)
@@ -32,10 +34,11 @@ func (n *Net) keepComparison(ctx context.Context, slot stages.Slot, q Question, 
 		return nil, err
 	}
 	both := l.(pair)
-	k, err := slot.Keep("memory of "+key, both.backward.memory()+both.reference.memory(), func() (io.Closer, error) {
-		c, err := both.allocate(once)
-		return c, err
-	})
+	k, err := slot.Keep("memory of "+key, both.backward.memory()+both.reference.memory(),
+		func() (io.Closer, error) {
+			c, err := both.allocate(once)
+			return c, err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +56,8 @@ type pair struct{ backward, reference *loaded }
 func (p pair) Close() error { return errors.Join(p.backward.Close(), p.reference.Close()) }
 
 // openComparison lowers and loads the programs of a comparison.
-func (n *Net) openComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int, once bool) (both pair, err error) {
+func (n *Net) openComparison(ctx context.Context, slot stages.Slot, q Question, official bool, batch int,
+	once bool) (both pair, err error) {
 	p, err := n.lower(ctx, slot, batch, n.comparison(q, official, once))
 	if err != nil {
 		return both, err
@@ -68,7 +72,8 @@ func (n *Net) openComparison(ctx context.Context, slot stages.Slot, q Question, 
 }
 
 func (n *Net) comparison(q Question, official, once bool) lower.Request {
-	return lower.Request{Kind: lower.Comparison, Question: q, Inputs: n.targetsAndImages, Images: lower.Images, Official: official, Once: once}
+	return lower.Request{Kind: lower.Comparison, Question: q, Inputs: n.targetsAndImages,
+		Images: lower.Images, Official: official, Once: once}
 }
 
 // allocate returns the programs with memory: what the one returns, or is fed, the other is fed.

@@ -30,8 +30,9 @@ func either(condition, out string, then, otherwise *onnxpb.GraphProto) *onnxpb.N
 func making(nodes []*onnxpb.NodeProto, outputs ...string) *onnxpb.GraphProto {
 	g := &onnxpb.GraphProto{Name: "branch", Node: nodes}
 	for _, v := range outputs {
-		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-			TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnxpb.TensorProto_FLOAT)}}}})
+		g.Output = append(g.Output,
+			&onnxpb.ValueInfoProto{Name: v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+				TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnxpb.TensorProto_FLOAT)}}}})
 	}
 	return g
 }
@@ -66,7 +67,8 @@ func TestBranches(t *testing.T) {
 		for _, x := range v {
 			w.FloatData = append(w.FloatData, -x)
 		}
-		inner := making([]*onnxpb.NodeProto{either("is less", "inner", one("Abs", w.Name, "value"), one("Neg", w.Name, "value"))}, "inner")
+		inner := making([]*onnxpb.NodeProto{either("is less", "inner", one("Abs", w.Name, "value"),
+			one("Neg", w.Name, "value"))}, "inner")
 		nodes = append(nodes, either("is four", name, inner, one("Exp", w.Name, "value")))
 		large++
 	}
@@ -91,7 +93,8 @@ func TestBranches(t *testing.T) {
 		for i := range f.Batch {
 			forward = append(forward, f.Row(i)...)
 		}
-		gradient, derivatives = differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		gradient, derivatives = differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2,
+			2)
 		return forward, gradient, derivatives
 	}
 	wantForward, wantGradient, wantDerivatives := answers(plain)
@@ -108,15 +111,20 @@ func TestBranches(t *testing.T) {
 // the net is made smaller or larger: answers are the file's.
 func TestCaptured(t *testing.T) {
 	modeltest.Runtime(t)
-	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
+	node := func(op, out string,
+		in ...string) *onnxpb.NodeProto {
+		return onnx.NewNode("", op, in, []string{out})
+	}
 	axis := func(n *onnxpb.NodeProto) *onnxpb.NodeProto {
 		n.Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "axis", Value: 1}).Attribute
 		return n
 	}
 	mean := func(out, in string) *onnxpb.NodeProto {
-		return onnx.NewNode("", "ReduceMean", []string{in}, []string{out}, onnx.Attr{Name: "axes", Value: []int64{1}})
+		return onnx.NewNode("", "ReduceMean", []string{in}, []string{out},
+			onnx.Attr{Name: "axes", Value: []int64{1}})
 	}
-	statistics := []*onnxpb.TensorProto{modeltest.Noise("scale", 0.7, 8), modeltest.Noise("bias", 0.3, 8), modeltest.Noise("mean", 0.5, 8),
+	statistics := []*onnxpb.TensorProto{modeltest.Noise("scale", 0.7, 8), modeltest.Noise("bias", 0.3, 8),
+		modeltest.Noise("mean", 0.5, 8),
 		onnx.FloatTensor("var", []float32{1, 2, 3, 4, 5, 6, 7, 8}, 8)}
 	for _, tt := range []struct {
 		name    string
@@ -126,31 +134,43 @@ func TestCaptured(t *testing.T) {
 		weights []*onnxpb.TensorProto
 	}{
 		{"merged", []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"),
-			node("BatchNormalization", "norm", "conv", "scale", "bias", "mean", "var"), node("Flatten", "apart", "norm")},
+			node("BatchNormalization", "norm", "conv", "scale", "bias", "mean", "var"), node("Flatten",
+				"apart", "norm")},
 			"conv", 8 * 81, append(statistics, modeltest.Noise("w", 0.7, 8, 3, 1, 1))},
 		{"narrowed", []*onnxpb.NodeProto{node("Conv", "conv", "input", "w"), node("Relu", "relu", "conv"),
 			axis(node("Gather", "first", "relu", "zero")), node("Flatten", "apart", "first")},
-			"relu", 81, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 8, 3, 1, 1), onnx.IntTensor("zero", []int64{0}, 1)}},
-		{"widened", []*onnxpb.NodeProto{node("Flatten", "flat", "input"), node("MatMul", "hidden", "flat", "w"), node("Relu", "relu", "hidden"),
+			"relu", 81, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 8, 3, 1, 1),
+				onnx.IntTensor("zero", []int64{0}, 1)}},
+		{"widened", []*onnxpb.NodeProto{node("Flatten", "flat", "input"),
+			node("MatMul", "hidden", "flat", "w"), node("Relu", "relu", "hidden"),
 			node("MatMul", "apart", "relu", "w2")},
-			"relu", 5, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 243, 1024), modeltest.Noise("w2", 0.3, 1024, 5)}},
+			"relu", 5, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 243, 1024),
+				modeltest.Noise("w2", 0.3, 1024, 5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := func(sign string) *onnxpb.GraphProto {
-				return making([]*onnxpb.NodeProto{node("Flatten", "rows", tt.taken), mean("m", "rows"), node(sign, "value", "m")}, "value")
+				return making([]*onnxpb.NodeProto{node("Flatten", "rows", tt.taken), mean("m", "rows"),
+					node(sign, "value", "m")}, "value")
 			}
 			nodes := slices.Concat(tt.nodes, []*onnxpb.NodeProto{
-				onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"}, onnx.Attr{Name: "keepdims", Value: 0}),
+				onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"},
+					onnx.Attr{Name: "keepdims", Value: 0}),
 				node("Less", "dark", "most", "half"), either("dark", "other", body("Neg"), body("Identity")),
-				node("Sub", "late", "apart", "other"), node("Mul", "square", "late", "late"), node("MatMul", "logits", "square", "v")})
-			weights := append(tt.weights, onnx.FloatTensor("half", []float32{0.5}), modeltest.Noise("v", 0.9, tt.columns, 3))
-			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
-				Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights}}}
-			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
-			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+				node("Sub", "late", "apart", "other"), node("Mul", "square", "late", "late"), node("MatMul",
+					"logits", "square", "v")})
+			weights := append(tt.weights, onnx.FloatTensor("half", []float32{0.5}),
+				modeltest.Noise("v", 0.9, tt.columns, 3))
+			m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+				Graph:       &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: weights}}}
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9},
+				Known: true})
+			m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3},
+				Known: true})
 			p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 9, W: 9}}
 			n, want, slot := net(t, p), asWritten(t, p.Path, 2, 9), stagetest.NewSlot()
-			got, _ := differentiate(t, n, slot, program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
+			got, _ := differentiate(t, n, slot,
+				program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
 			if d := deviation(got, want); d > 1e-5 {
 				t.Errorf("answers deviate by %.2g from those of the file", d)
 			}
@@ -184,7 +204,10 @@ func TestCaptured(t *testing.T) {
 // without a word, and that no layer is final which one goes past.
 func TestCapturedOnTheWay(t *testing.T) {
 	modeltest.Runtime(t)
-	node := func(op, out string, in ...string) *onnxpb.NodeProto { return onnx.NewNode("", op, in, []string{out}) }
+	node := func(op, out string,
+		in ...string) *onnxpb.NodeProto {
+		return onnx.NewNode("", op, in, []string{out})
+	}
 	body := func(op string) *onnxpb.GraphProto {
 		return making([]*onnxpb.NodeProto{node(op, "value", "first")}, "value")
 	}
@@ -192,14 +215,20 @@ func TestCapturedOnTheWay(t *testing.T) {
 	for i := range square {
 		square[i] = float32(i) - 4
 	}
-	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 		Graph: &onnxpb.GraphProto{Name: "g", Node: []*onnxpb.NodeProto{
-			node("Conv", "c1", "input", "w"), node("Tanh", "first", "c1"), node("Conv", "c2", "first", "w"), node("Relu", "second", "c2"),
-			onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"}, onnx.Attr{Name: "keepdims", Value: 0}),
+			node("Conv", "c1", "input", "w"), node("Tanh", "first", "c1"), node("Conv", "c2", "first",
+				"w"), node("Relu", "second", "c2"),
+			onnx.NewNode("", "ReduceMax", []string{"input"}, []string{"most"},
+				onnx.Attr{Name: "keepdims", Value: 0}),
 			node("Less", "dark", "most", "half"), either("dark", "other", body("Neg"), body("Exp")),
-			node("Add", "late", "second", "other"), node("GlobalAveragePool", "pooled", "late"), node("Flatten", "logits", "pooled"),
-		}, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("half", []float32{0.5}), onnx.FloatTensor("w", square, 3, 3, 1, 1)}}}}
-	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9}, Known: true})
+			node("Add", "late", "second", "other"), node("GlobalAveragePool", "pooled",
+				"late"), node("Flatten", "logits", "pooled"),
+		}, Initializer: []*onnxpb.TensorProto{onnx.FloatTensor("half", []float32{0.5}), onnx.FloatTensor("w",
+			square, 3, 3, 1, 1)}}}}
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 9, 9},
+		Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
 	n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 9, W: 9}})
 	g, err := n.Graph(t.Context(), stagetest.NewSlot(), 2)
@@ -209,7 +238,8 @@ func TestCapturedOnTheWay(t *testing.T) {
 	if _, final := relevance.Layers(g); final != "late" {
 		t.Errorf("the final layer is %q", final)
 	}
-	_, err = n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "first", Rules: relevance.Derivative()}, 2)
+	_, err = n.Gradient(t.Context(), stagetest.NewSlot(),
+		program.Question{Layer: "first", Rules: relevance.Derivative()}, 2)
 	if err == nil || !strings.Contains(err.Error(), `If "other"`) {
 		t.Errorf("the error is %v", err)
 	}

@@ -14,7 +14,8 @@ type DeepLIFT struct{ *comparison }
 
 // DeepLIFT returns the program that compares up to batch images at once with a reference image, or fewer as
 // [Net.AtOnce] says. The rules of q are those of [relevance.Rescale], official or not.
-func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int) (DeepLIFT, error) {
+func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool,
+	batch int) (DeepLIFT, error) {
 	d := slot.Device()
 	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), d.Class == "cpu")
 	return DeepLIFT{c}, err

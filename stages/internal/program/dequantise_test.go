@@ -34,7 +34,8 @@ func TestQuantisedWeights(t *testing.T) {
 				t.Fatal(err)
 			}
 			const step = 1. / 64
-			small := &onnxpb.TensorProto{Name: w.Name + "/small", DataType: int32(onnxpb.TensorProto_INT8), Dims: w.Dims}
+			small := &onnxpb.TensorProto{Name: w.Name + "/small", DataType: int32(onnxpb.TensorProto_INT8),
+				Dims: w.Dims}
 			floats := make([]float32, len(v))
 			for k, x := range v {
 				q := int8(max(-127, min(127, math.Round(float64(x)/step))))
@@ -45,7 +46,8 @@ func TestQuantisedWeights(t *testing.T) {
 			if quantised {
 				g.Initializer[i] = small
 				g.Initializer = append(g.Initializer, onnx.FloatTensor(w.Name+"/step", []float32{step}))
-				nodes = append(nodes, onnx.NewNode("", "DequantizeLinear", []string{small.Name, w.Name + "/step"}, []string{w.Name}))
+				nodes = append(nodes, onnx.NewNode("", "DequantizeLinear",
+					[]string{small.Name, w.Name + "/step"}, []string{w.Name}))
 				continue
 			}
 			shape := make([]int, len(w.Dims))
@@ -65,7 +67,8 @@ func TestQuantisedWeights(t *testing.T) {
 	}
 	derivatives := func(path string) []float32 {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
-		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()},
+			program.Question{Rules: relevance.Derivative()}, 2, 2)
 		return d
 	}
 	want := derivatives(write(false))

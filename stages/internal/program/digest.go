@@ -50,7 +50,8 @@ func digestOf(p *lower.Lowered) stages.Digest {
 	x.Kernels = true
 	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(p.Canonical, p.Disabled...))}
 	opsets := slices.Clone(m.Proto.OpsetImport)
-	slices.SortFunc(opsets, func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })
+	slices.SortFunc(opsets,
+		func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })
 	for _, o := range opsets {
 		parts = append(parts, fmt.Appendf(nil, "opset %q %d", o.Domain, o.Version))
 	}
@@ -82,7 +83,8 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 		}
 		r := &Rehearsal{Base: e.Slot, exact: true}
 		defer r.Close()
-		if err := r.Rehearse(ctx, &s, &p, Subject{m.Spec, payload, e.ValueDigest("model")}, e.Wired); err != nil {
+		if err := r.Rehearse(ctx, &s, &p, Subject{m.Spec, payload, e.ValueDigest("model")},
+			e.Wired); err != nil {
 			return stages.Digest{}, err
 		}
 		return r.digest()

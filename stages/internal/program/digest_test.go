@@ -18,14 +18,17 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	modeltest.Runtime(t)
 	build := func(seed float64, op string) *program.Net {
 		weights := []*onnxpb.TensorProto{
-			modeltest.Noise("w0", seed, 3, 3, 2, 2), modeltest.Noise("factor", 0.3, 1), modeltest.Noise("w2", 0.2, 3, 3, 1, 1),
-			modeltest.Noise("scale", 0.1, 3), modeltest.Noise("shift", 0.4, 3), modeltest.Noise("mean", 0.5, 3), onnx.FloatTensor("variance", []float32{1, 2, 3}, 3),
+			modeltest.Noise("w0", seed, 3, 3, 2, 2), modeltest.Noise("factor", 0.3, 1), modeltest.Noise("w2",
+				0.2, 3, 3, 1, 1),
+			modeltest.Noise("scale", 0.1, 3), modeltest.Noise("shift", 0.4, 3), modeltest.Noise("mean", 0.5,
+				3), onnx.FloatTensor("variance", []float32{1, 2, 3}, 3),
 		}
 		n, _ := small3(t, 17, weights,
 			onnx.NewNode("exp", op, []string{"factor"}, []string{"e"}),
 			onnx.NewNode("product", "Mul", []string{"w0", "e"}, []string{"w"}),
 			onnx.NewNode("conv", "Conv", []string{"input", "w"}, []string{"f"}),
-			onnx.NewNode("norm", "BatchNormalization", []string{"f", "scale", "shift", "mean", "variance"}, []string{"n"}),
+			onnx.NewNode("norm", "BatchNormalization", []string{"f", "scale", "shift", "mean", "variance"},
+				[]string{"n"}),
 			onnx.NewNode("relu", "Relu", []string{"n"}, []string{"r"}),
 			onnx.NewNode("conv2", "Conv", []string{"r", "w2"}, []string{"c"}),
 		)
@@ -33,7 +36,8 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	}
 	digest := func(n *program.Net, turned func(computed bool) bool) (string, int) {
 		t.Helper()
-		d, count, err := program.Digests(t.Context(), n, stagetest.NewSlot(), program.Question{Rules: relevance.Derivative()}, turned)
+		d, count, err := program.Digests(t.Context(), n, stagetest.NewSlot(),
+			program.Question{Rules: relevance.Derivative()}, turned)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +46,8 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	n := build(0.7, "Exp")
 	plain, _ := digest(n, func(bool) bool { return false })
 	if d, count := digest(n, func(computed bool) bool { return computed }); count == 0 || d != plain {
-		t.Errorf("%d weights that were computed with other last bits make another program: %t", count, d != plain)
+		t.Errorf("%d weights that were computed with other last bits make another program: %t", count,
+			d != plain)
 	}
 	if d, count := digest(n, func(computed bool) bool { return !computed }); count == 0 || d == plain {
 		t.Errorf("%d other weights of the file make the same program", count)
@@ -50,7 +55,8 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	if d, _ := digest(build(0.7, "Exp"), func(bool) bool { return false }); d != plain {
 		t.Error("the same file makes another program")
 	}
-	for what, other := range map[string]*program.Net{"operator": build(0.7, "Sin"), "weight": build(0.8, "Exp")} {
+	for what, other := range map[string]*program.Net{"operator": build(0.7, "Sin"),
+		"weight": build(0.8, "Exp")} {
 		if d, _ := digest(other, func(bool) bool { return false }); d == plain {
 			t.Errorf("another %s that a weight is computed from makes the same program", what)
 		}

@@ -88,7 +88,8 @@ func Compile(n *Net, g *onnx.Graph, batch int, q Question) error {
 }
 
 func compile(n *Net, g *onnx.Graph, batch int, r lower.Request) (*lower.Lowered, error) {
-	return lower.Program(context.Background(), n.source(func(int) (*onnx.Graph, error) { return g, nil }), batch, r)
+	return lower.Program(context.Background(), n.source(func(int) (*onnx.Graph, error) { return g, nil }),
+		batch, r)
 }
 
 // BatchDependent is [Net.batchDependent].
@@ -101,7 +102,8 @@ func (r *Rehearsal) Begin() { r.act++ }
 
 // Digests returns the digests of the program that answers q, with the last bits of the named weights of the
 // graph turned over, which hold floats: as if they were computed, or given, otherwise.
-func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question, turned func(computed bool) bool) (stages.Digest, int, error) {
+func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question,
+	turned func(computed bool) bool) (stages.Digest, int, error) {
 	k, err := n.cachedGraph(ctx, slot, 2)
 	if err != nil {
 		return stages.Digest{}, 0, err

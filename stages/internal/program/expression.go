@@ -92,7 +92,8 @@ func (e Expression) Fits(classes int) error {
 		case o.rank > classes:
 			return fmt.Errorf("predicted:%d: the model has %d classes", o.rank, classes)
 		case o.class >= classes && o.rank == 0 && !o.label:
-			return fmt.Errorf("class %d is not one of the model's %d, which are 0 to %d", o.class, classes, classes-1)
+			return fmt.Errorf("class %d is not one of the model's %d, which are 0 to %d", o.class, classes,
+				classes-1)
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ func TestExpression(t *testing.T) {
 		}
 		got, err := e.Target(row, label, len(row))
 		if err != nil || got != tt.want || e.Predicts() != tt.predicts || e.Labelled() != tt.labelled {
-			t.Errorf("%s: %+v, predicts %v, labelled %v, error %v", tt.text, got, e.Predicts(), e.Labelled(), err)
+			t.Errorf("%s: %+v, predicts %v, labelled %v, error %v", tt.text, got, e.Predicts(), e.Labelled(),
+				err)
 		}
 		if back, err := TargetOf(got.Payload(), len(row)); err != nil || back != got {
 			t.Errorf("%s: the payload reads %+v, %v", tt.text, back, err)

@@ -33,7 +33,8 @@ func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
 // classifier returns the program that classifies up to batch images at once. The file runs verbatim, with all
 // of ONNX Runtime's optimisations, unless its bits would then depend on the row, the batch, the threads or
 // the release.
-func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, batch int, r lower.Request) (*Program, error) {
+func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, batch int,
+	r lower.Request) (*Program, error) {
 	batch = n.atOnce(ctx, slot, forwards, batch, batch)
 	dependent, err := n.batchDependent(ctx, slot)
 	switch {
@@ -48,7 +49,8 @@ func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, bat
 }
 
 // questioned returns the program of a request with questions.
-func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, batch int, r lower.Request) (*Program, error) {
+func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, batch int,
+	r lower.Request) (*Program, error) {
 	key := fmt.Sprintf("%s of %v", name, r.Question)
 	for _, q := range r.Also {
 		key += ", and of " + q.String()
@@ -68,27 +70,28 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
-	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s", n.digest), 0, func() (_ io.Closer, err error) {
-		defer onnx.Sound(&err)
-		s, err := n.survey(slot)
-		if err != nil || !s.BatchDependent && !s.ReleaseDependent {
-			return dependence(false), err
-		}
-		if !s.ReleaseDependent {
-			if other, err := lower.OtherPrecision(n.onnx); other || err != nil {
+	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s", n.digest), 0,
+		func() (_ io.Closer, err error) {
+			defer onnx.Sound(&err)
+			s, err := n.survey(slot)
+			if err != nil || !s.BatchDependent && !s.ReleaseDependent {
 				return dependence(false), err
 			}
-		}
-		batch := n.Fit(2, 2)
-		g, err := n.cachedGraph(ctx, slot, batch)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
-			return nil, err
-		case err != nil || g.measured:
-			return dependence(false), nil
-		}
-		return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch)), nil
-	})
+			if !s.ReleaseDependent {
+				if other, err := lower.OtherPrecision(n.onnx); other || err != nil {
+					return dependence(false), err
+				}
+			}
+			batch := n.Fit(2, 2)
+			g, err := n.cachedGraph(ctx, slot, batch)
+			switch {
+			case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
+				return nil, err
+			case err != nil || g.measured:
+				return dependence(false), nil
+			}
+			return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch)), nil
+		})
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,8 @@ import (
 // answers of the same bits as the plain gradient's.
 func TestOneForwardBeside(t *testing.T) {
 	all := modeltest.Nets(t, false)
-	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "timm_vit_op13", "timm_vit_op17", "vit"} {
+	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn",
+		"timm_vit_op13", "timm_vit_op17", "vit"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}
 		want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
@@ -24,7 +25,8 @@ func TestOneForwardBeside(t *testing.T) {
 			}
 			for i := range 2 {
 				if !sameBits(p.Row(i), want[i*n.Classes:(i+1)*n.Classes]) {
-					t.Errorf("%s, %s: the answers have other bits than those of the plain gradient", name, what)
+					t.Errorf("%s, %s: the answers have other bits than those of the plain gradient", name,
+						what)
 				}
 			}
 		}
@@ -37,7 +39,8 @@ func TestOneForwardBeside(t *testing.T) {
 			d.Explain(i, program.Target{Class: i, Minus: -1})
 		}
 		check("DeepLIFT", d.Program, func() error { return d.Run(t.Context()) })
-		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances, program.LastRelevance, program.Pixels} {
+		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted,
+			program.Relevances, program.LastRelevance, program.Pixels} {
 			a, err := n.Attention(t.Context(), slot, what, false, 2)
 			if err != nil {
 				continue // a net of convolutions
@@ -63,7 +66,8 @@ func TestAnswersBits(t *testing.T) {
 		want := classify(t, n, threaded{1, stagetest.NewSlot()}, 5, 5)
 		for _, r := range []struct{ threads, batch int }{{1, 1}, {1, 4}, {3, 2}, {3, 8}, {3, 1}} {
 			if !sameBits(classify(t, n, threaded{r.threads, stagetest.NewSlot()}, r.batch, 5), want) {
-				t.Errorf("%s: batch %d on %d threads gives other bits than batch 5 on one", name, r.batch, r.threads)
+				t.Errorf("%s: batch %d on %d threads gives other bits than batch 5 on one", name, r.batch,
+					r.threads)
 			}
 		}
 	}

@@ -16,7 +16,8 @@ type Gradient struct{ *Program }
 // Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
 // may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them may be asked
 // together, see [Net.Together].
-func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int, also ...Question) (Gradient, error) {
+func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int,
+	also ...Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
 	return Gradient{p}, err
 }
@@ -79,7 +80,8 @@ func (g Gradient) Arrival(k, i int) Arrival {
 		number = strconv.Itoa(k + 1)
 	}
 	shape := g.signature.Outputs[g.output("derivative"+number)].Shape[1:]
-	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape), g.named("began"+number, i)}
+	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape),
+		g.named("began"+number, i)}
 }
 
 // A Slope returns the derivative of the explained number at values that are put in the place of a layer's
@@ -96,7 +98,8 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			inputs := []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("values", s.Layers(s.Batch)...)}
+			inputs := []lower.IO{lower.In("targets", s.Batch, n.Classes),
+				lower.In("values", s.Layers(s.Batch)...)}
 			if q.Layer != "" {
 				inputs = append(inputs, lower.In("images", s.Images(s.Batch)...))
 			}

@@ -49,13 +49,16 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := modeltest.Nets(t, true)
-	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "lstm", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
+	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "lstm", "means",
+		"opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		all[name] = model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}
 	}
 	for _, name := range []string{"vgg-bn", "vgg-b", "resnet-b"} {
-		all[name] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["vgg"].Path), name+".onnx"), Preset: all["vgg"].Preset}
+		all[name] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["vgg"].Path), name+".onnx"),
+			Preset: all["vgg"].Preset}
 	}
-	all["gapcnn_dyn"] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["gapcnn"].Path), "gapcnn_dyn.onnx"), Preset: "unit", Size: picture.Size{H: 32, W: 32}}
+	all["gapcnn_dyn"] = model.ONNXParams{Path: filepath.Join(filepath.Dir(all["gapcnn"].Path),
+		"gapcnn_dyn.onnx"), Preset: "unit", Size: picture.Size{H: 32, W: 32}}
 	for _, r := range references {
 		t.Run(r.Net, func(t *testing.T) {
 			p, ok := all[r.Net]
@@ -64,7 +67,8 @@ func TestReferences(t *testing.T) {
 			}
 			delete(all, r.Net)
 			n := net(t, p)
-			g, err := n.Gradient(t.Context(), threaded{2, stagetest.NewSlot()}, program.Question{Rules: relevance.Derivative()}, len(r.Images))
+			g, err := n.Gradient(t.Context(), threaded{2, stagetest.NewSlot()},
+				program.Question{Rules: relevance.Derivative()}, len(r.Images))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +98,8 @@ func TestReferences(t *testing.T) {
 					if e := math.Sqrt(off / sampled); !(e <= limit) {
 						t.Errorf("image %d: relative error %.2g, limit %.2g", from+i, e, limit)
 					} else {
-						t.Logf("image %d: relative error %.2g (PyTorch in single precision: %.2g)", from+i, e, want.Single)
+						t.Logf("image %d: relative error %.2g (PyTorch in single precision: %.2g)", from+i, e,
+							want.Single)
 					}
 					if e := math.Abs(norm/want.Norm - 1); !(e <= limit) {
 						t.Errorf("image %d: norm %g, want %g", from+i, norm, want.Norm)

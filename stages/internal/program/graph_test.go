@@ -24,7 +24,8 @@ func small(t *testing.T, name string) model.ONNXParams {
 // TestGraph holds that every value of a graph has a known type and shape, with as many rows as images,
 // whatever form the model has.
 func TestGraph(t *testing.T) {
-	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "means", "opset18", "opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
+	for _, name := range []string{"attention", "fused", "grey", "grid", "half", "last", "means", "opset18",
+		"opset21", "opset7", "sequence", "single", "softmax", "tokens"} {
 		n := net(t, small(t, name))
 		batch := n.Fit(4, 4)
 		g, err := n.Graph(t.Context(), stagetest.NewSlot(), batch)
@@ -63,7 +64,8 @@ func TestGraphKeepsNormalisation(t *testing.T) {
 	for _, node := range g.Proto.Graph.Node {
 		got = append(got, node.OpType)
 	}
-	want := []string{"Conv", "BatchNormalization", "Relu", "MaxPool", "Conv", "Relu", "GlobalAveragePool", "Flatten", "Gemm"}
+	want := []string{"Conv", "BatchNormalization", "Relu", "MaxPool", "Conv", "Relu", "GlobalAveragePool",
+		"Flatten", "Gemm"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -85,7 +87,8 @@ func TestGraphIsOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(second.Proto.Graph.Node) != nodes || second.Proto.Graph.Node[0].Input[0] == "changed" || second.Weight("added") != nil {
+	if len(second.Proto.Graph.Node) != nodes || second.Proto.Graph.Node[0].Input[0] == "changed" ||
+		second.Weight("added") != nil {
 		t.Error("the change is there")
 	}
 }
@@ -93,7 +96,8 @@ func TestGraphIsOnesOwn(t *testing.T) {
 // TestGraphOfAFixedBatch holds that a model of one image at a time says so.
 func TestGraphOfAFixedBatch(t *testing.T) {
 	n := net(t, small(t, "single"))
-	if _, err := n.Graph(t.Context(), stagetest.NewSlot(), 2); err == nil || !strings.Contains(err.Error(), "takes 1 images at once, not 2") {
+	if _, err := n.Graph(t.Context(), stagetest.NewSlot(), 2); err == nil ||
+		!strings.Contains(err.Error(), "takes 1 images at once, not 2") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -27,13 +27,15 @@ func TestGroups(t *testing.T) {
 			seen := map[string]int{}
 			copies := relevance.Policy{Name: "copies", Grouped: true, Cases: []relevance.Case{{
 				Match: relevance.OfKind(relevance.Affine, relevance.Activation),
-				Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node, r []relevance.Value) []relevance.Value {
+				Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node,
+					r []relevance.Value) []relevance.Value {
 					seen[n.OpType]++
 					x := b.Unary("Identity", n.Input[0])
 					return op.VJP(b, b.Copy(n, map[int]relevance.Value{0: x}), r)
 				},
 			}}}
-			for _, rules := range []relevance.Policy{relevance.Derivative(), {Name: "grouped", Grouped: true}, copies} {
+			for _, rules := range []relevance.Policy{relevance.Derivative(), {Name: "grouped", Grouped: true},
+				copies} {
 				_, got := differentiate(t, n, slot, program.Question{Rules: rules}, batch, 2)
 				apart, norm := 0.0, 0.0
 				for i := range want {
@@ -45,7 +47,8 @@ func TestGroups(t *testing.T) {
 				}
 			}
 			if strings.Contains(name, "timm_vit") && (seen["Elementwise"] != 3 || seen["Gemm"] != 13) {
-				t.Errorf("three blocks with a GELU and four linear maps each, and the head, are seen as %v", seen)
+				t.Errorf("three blocks with a GELU and four linear maps each, and the head, are seen as %v",
+					seen)
 			}
 		})
 	}

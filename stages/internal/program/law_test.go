@@ -35,7 +35,8 @@ type threaded struct {
 func (s threaded) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
 
 // differentiate returns the answers to some images and the derivatives of each one's own class.
-func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Question, batch, images int) (answers, derivatives []float32) {
+func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Question, batch,
+	images int) (answers, derivatives []float32) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, q, batch)
 	if err != nil {
@@ -59,7 +60,8 @@ func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Que
 }
 
 func sameBits(a, b []float32) bool {
-	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+	return slices.EqualFunc(a, b,
+		func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
 // layers returns values of the net's graph to look at, with a row for each image: some from all over it.
@@ -84,7 +86,8 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 		// The exception of canonical sessions, and what is merged when nobody looks; the BatchNormalization
 		// is the Conv then.
 		if node.OpType == "Conv" && slices.Equal(readers[v], []string{"BatchNormalization"}) ||
-			(node.OpType == "Conv" || node.OpType == "BatchNormalization") && slices.Equal(readers[v], []string{"Add"}) {
+			(node.OpType == "Conv" || node.OpType == "BatchNormalization") &&
+				slices.Equal(readers[v], []string{"Add"}) {
 			continue
 		}
 		all = append(all, v)
@@ -106,7 +109,8 @@ func TestOneForward(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
-			questions := []program.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()}, {Rules: relevance.Derivative(), Probability: true}}
+			questions := []program.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
+				{Rules: relevance.Derivative(), Probability: true}}
 			for _, v := range layers(t, n, slot, batch, 4) {
 				questions = append(questions, program.Question{Rules: relevance.Derivative(), Layer: v})
 			}
@@ -141,14 +145,17 @@ func TestDerivativesBits(t *testing.T) {
 					if n.Batch > 0 && r.batch != n.Batch {
 						continue
 					}
-					if _, got := differentiate(t, n, slot(r.threads), q, r.batch, images); !sameBits(got, want) {
-						t.Errorf("%+v: batch %d on %d threads gives other bits than batch %d on one", q, r.batch, r.threads, images)
+					if _, got := differentiate(t, n, slot(r.threads), q, r.batch, images); !sameBits(got,
+						want) {
+						t.Errorf("%+v: batch %d on %d threads gives other bits than batch %d on one", q,
+							r.batch, r.threads, images)
 					}
 				}
 			}
 			check(program.Question{Rules: relevance.Derivative()})
 			if n.Size() < 10000 { // scaled image by image
-				check(program.Question{Rules: relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy()})
+				check(program.Question{Rules: relevance.AbsLRP{Variant: relevance.AbsLRPOfficial,
+					MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy()})
 			}
 			if n.Size() < 100000 {
 				check(program.Question{Rules: relevance.Derivative(), Probability: true})

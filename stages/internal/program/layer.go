@@ -28,7 +28,8 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		name = final
 	}
 	if name == "" {
-		return "", stages.BadField("layer", "layer %q: the model has no inner value that everything passes through and whose places are told: feature maps of the image's proportions, or a square grid of tokens; name one of its values", layer)
+		return "", stages.BadField("layer",
+			"layer %q: the model has no inner value that everything passes through and whose places are told: feature maps of the image's proportions, or a square grid of tokens; name one of its values", layer)
 	}
 	if g.Shape(name) == nil {
 		names, such := []string{"input", "middle", "final"}, ""
@@ -40,11 +41,13 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		if final != "" {
 			such = fmt.Sprintf("; middle is called %q, and final %q", middle, final)
 		}
-		return "", stages.BadName("layer", layer, names, "layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
+		return "", stages.BadName("layer", layer, names,
+			"layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
 	}
 	if s := g.Shape(name); len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
 		if n := g.Producer(name); n != nil && n.OpType == "Softmax" {
-			return "", stages.BadField("layer", "layer %q: attention of tokens to tokens, %v, has no places in the image; methods of attention look at it", layer, s[1:])
+			return "", stages.BadField("layer",
+				"layer %q: attention of tokens to tokens, %v, has no places in the image; methods of attention look at it", layer, s[1:])
 		}
 	}
 	return name, nil

@@ -21,7 +21,8 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "vgg.onnx"), Preset: "half"})
+	d := modeltest.Model(t,
+		model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "vgg.onnx"), Preset: "half"})
 	bytes, loaded := d.Load, 0
 	d.Load = func(i int) ([]byte, error) { loaded++; return bytes(i) }
 	slot := stagetest.NewSlot()

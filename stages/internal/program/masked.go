@@ -16,7 +16,8 @@ type Masked struct{ *Program }
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
 	p, err := n.classifier(ctx, slot, "masked", batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return []lower.IO{lower.In("image", s.Images(1)...), lower.In("baseline", s.Images(1)...), lower.In("masks", s.Batch, 1, n.Height, n.Width)}
+			return []lower.IO{lower.In("image", s.Images(1)...), lower.In("baseline", s.Images(1)...),
+				lower.In("masks", s.Batch, 1, n.Height, n.Width)}
 		},
 		Images: func(f *onnx.Fragment) string {
 			return blend(f, "runexp_baseline", "runexp_image", "runexp_masks")

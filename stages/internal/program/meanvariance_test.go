@@ -17,7 +17,8 @@ import (
 func TestMeanVarianceNormalization(t *testing.T) {
 	modeltest.Runtime(t)
 	weights := func() []*onnxpb.TensorProto {
-		return []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2), onnx.FloatTensor("one", []float32{1, 1, 1}, 3), onnx.FloatTensor("zero", []float32{0, 0, 0}, 3)}
+		return []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3, 2, 2),
+			onnx.FloatTensor("one", []float32{1, 1, 1}, 3), onnx.FloatTensor("zero", []float32{0, 0, 0}, 3)}
 	}
 	of := func(normalise *onnxpb.NodeProto) (answer, derivative []float32) {
 		n, _ := small3(t, 13, weights(),
@@ -40,8 +41,10 @@ func TestMeanVarianceNormalization(t *testing.T) {
 		}
 		return differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
 	}
-	a, da := of(onnx.NewNode("n", "MeanVarianceNormalization", []string{"input"}, []string{"n"}, onnx.Attr{Name: "axes", Value: []int64{2, 3}}))
-	b, db := of(onnx.NewNode("n", "InstanceNormalization", []string{"input", "one", "zero"}, []string{"n"}, onnx.Attr{Name: "epsilon", Value: float32(1e-12)}))
+	a, da := of(onnx.NewNode("n", "MeanVarianceNormalization", []string{"input"}, []string{"n"},
+		onnx.Attr{Name: "axes", Value: []int64{2, 3}}))
+	b, db := of(onnx.NewNode("n", "InstanceNormalization", []string{"input", "one", "zero"}, []string{"n"},
+		onnx.Attr{Name: "epsilon", Value: float32(1e-12)}))
 	for _, x := range []struct {
 		what      string
 		got, want []float32

@@ -15,7 +15,8 @@ import (
 // in the file.
 func TestDisputed(t *testing.T) {
 	for _, name := range []string{"attention", "fused"} {
-		n, slot := net(t, model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"), Preset: "unit"}), threaded{1, stagetest.NewSlot()}
+		n, slot := net(t, model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"),
+			Preset: "unit"}), threaded{1, stagetest.NewSlot()}
 		want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
 		if d := deviation(classify(t, n, slot, 2, 2), want); d > 1e-5 {
 			t.Errorf("%s: answers deviate by %.1e from those of the graph", name, d)

@@ -22,16 +22,20 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	const inputs, classes = 12, 2
 	weights := []*onnxpb.TensorProto{
 		onnx.IntTensor("row", []int64{-1, inputs}, 2),
-		modeltest.Noise("w", 0.7, inputs, hidden), modeltest.Noise("b", 0.3, hidden), modeltest.Noise("v", 0.9, hidden, classes),
-		onnx.FloatTensor("root", []float32{math.Sqrt2}), onnx.FloatTensor("one", []float32{1}), onnx.FloatTensor("half", []float32{0.5}),
+		modeltest.Noise("w", 0.7, inputs, hidden), modeltest.Noise("b", 0.3, hidden), modeltest.Noise("v",
+			0.9, hidden, classes),
+		onnx.FloatTensor("root", []float32{math.Sqrt2}), onnx.FloatTensor("one",
+			[]float32{1}), onnx.FloatTensor("half", []float32{0.5}),
 	}
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
 		return onnx.NewNode(out, op, in, []string{out})
 	}
-	first, last := []*onnxpb.NodeProto{node("MatMul", "p", "x", "w"), node("Add", "h", "p", "b")}, node("MatMul", "logits", "y", "v")
+	first, last := []*onnxpb.NodeProto{node("MatMul", "p", "x", "w"),
+		node("Add", "h", "p", "b")}, node("MatMul", "logits", "y", "v")
 	if gemm {
 		first = []*onnxpb.NodeProto{node("Gemm", "h", "x", "w", "b")}
-		last = onnx.NewNode("logits", "Gemm", []string{"y", "v"}, []string{"logits"}, onnx.Attr{Name: "alpha", Value: float32(3)})
+		last = onnx.NewNode("logits", "Gemm", []string{"y", "v"}, []string{"logits"},
+			onnx.Attr{Name: "alpha", Value: float32(3)})
 	}
 	nodes := append([]*onnxpb.NodeProto{node("Reshape", "x", "input", "row")}, first...)
 	nodes = append(nodes, node("Div", "u", "h", "root"), node("Erf", "e", "u"), node("Add", "f", "e", "one"),
@@ -55,7 +59,8 @@ func TestWider(t *testing.T) {
 			n := net(t, perceptron(t, hidden, gemm))
 			slot := threaded{1, stagetest.NewSlot()}
 			plain := program.Question{Rules: relevance.Derivative()}
-			if got := program.Widest(t.Context(), t, n, slot, plain); got != hidden+map[bool]int{true: 16}[wider] {
+			if got := program.Widest(t.Context(), t, n, slot,
+				plain); got != hidden+map[bool]int{true: 16}[wider] {
 				t.Errorf("%d channels become %d", hidden, got)
 			}
 			// Rules of other kinds keep the layer as it is.
@@ -69,7 +74,8 @@ func TestWider(t *testing.T) {
 				t.Errorf("%d channels, Gemm %t: other bits", hidden, gemm)
 			}
 			for _, v := range layers(t, n, slot, 2, 4) {
-				if got, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative(), Layer: v}, 2, 2); !sameBits(got, answers) {
+				if got, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative(),
+					Layer: v}, 2, 2); !sameBits(got, answers) {
 					t.Errorf("%d channels, Gemm %t: other bits with a look at %q", hidden, gemm, v)
 				}
 			}

@@ -20,7 +20,8 @@ func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int)
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...), lower.In("at", s.Column()...)}
+			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...),
+				lower.In("at", s.Column()...)}
 			return withImage(s, q.Layer, append(sumInputs(s, n.Classes), ends...))
 		},
 		Images:     imageOr(q.Layer, line),
@@ -62,15 +63,20 @@ type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once, fewer as [Net.AtOnce] says,
 // and adds up the derivatives as sum says.
-func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy, error) {
+func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy,
+	error) {
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return append(sumInputs(s, n.Classes), []lower.IO{lower.In("image", s.Images(1)...), lower.In("noise", s.Images(s.Batch)...)}...)
+			return append(sumInputs(s, n.Classes),
+				[]lower.IO{lower.In("image", s.Images(1)...), lower.In("noise", s.Images(s.Batch)...)}...)
 		},
-		Images: func(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image", "runexp_noise"}) },
-		Sum:    sum,
+		Images: func(f *onnx.Fragment) string {
+			return f.Op("Add",
+				[]string{"runexp_image", "runexp_noise"})
+		},
+		Sum: sum,
 	})
 	return Noisy{p}, err
 }
@@ -92,7 +98,8 @@ func (p *Program) Sum() []float32 { return p.outputs[0].Data }
 
 // sumInputs are the first inputs of every program that adds up.
 func sumInputs(s lower.Shapes, classes int) []lower.IO {
-	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.Column()...), lower.In("sum", s.Layers(1)...)}
+	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.Column()...),
+		lower.In("sum", s.Layers(1)...)}
 }
 
 // begin says what is explained and empties the sum.

@@ -61,7 +61,8 @@ func TestPathEndsAtTheImage(t *testing.T) {
 // what the path's derivatives sum to.
 func TestLineAnswers(t *testing.T) {
 	all := modeltest.Nets(t, false)
-	for _, name := range []string{"smallcnn", "resnet", "timm_resnet_basic2_bn", "timm_vit_op17", "vit", "cifar10_cct4_3x1"} {
+	for _, name := range []string{"smallcnn", "resnet", "timm_resnet_basic2_bn", "timm_vit_op17", "vit",
+		"cifar10_cct4_3x1"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}
 		const batch = 2

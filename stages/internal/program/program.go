@@ -106,7 +106,8 @@ func (n *Net) load(p *lower.Lowered, d stages.Device) (*loaded, error) {
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
-	return &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes, session: s, runtime: runtime}, nil
+	return &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes, session: s,
+		runtime: runtime}, nil
 }
 
 // memory returns the bytes of the program's buffers.
@@ -140,7 +141,8 @@ type Program struct {
 
 // cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has
 // it; weight is the memory that it then takes, in bytes, while it doesn't run.
-func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64, r lower.Request) (*Program, error) {
+func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64,
+	r lower.Request) (*Program, error) {
 	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
 	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
 		p, err := n.lower(ctx, slot, batch, r)
@@ -163,8 +165,10 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 }
 
 // lower lowers a program of the net.
-func (n *Net) lower(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered, error) {
-	return lower.Program(ctx, n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
+func (n *Net) lower(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered,
+	error) {
+	return lower.Program(ctx,
+		n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
 }
 
 // sharing returns how a slot keeps loaded programs: shared with other slots, unless it has several threads.

@@ -60,8 +60,10 @@ func TestResponses(t *testing.T) {
 	}{
 		{logits, row, program.Target{Class: 0, Minus: -1}, math.Exp(-1) / sum, 1000},
 		{logits, row, program.Target{Class: 1, Minus: 2}, (1 - math.Exp(-2)) / sum, 2},
-		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75}, program.Target{Class: 0, Minus: -1}, 0.25, math.Log(0.25)},
-		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75}, program.Target{Class: 1, Minus: 0}, 0.5, math.Log(3)},
+		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75},
+			program.Target{Class: 0, Minus: -1}, 0.25, math.Log(0.25)},
+		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75},
+			program.Target{Class: 1, Minus: 0}, 0.5, math.Log(3)},
 	} {
 		if p := tt.net.Probability(tt.row, tt.t); !(math.Abs(p-tt.p) <= 1e-15) {
 			t.Errorf("%+v: probability %v, want %v", tt.t, p, tt.p)
@@ -137,7 +139,8 @@ func testBlends(t *testing.T, n *program.Net) {
 	for i, k := range steps {
 		for c, want := range forward.Row(i) {
 			if masked.Row(i)[c] != want || curve.Row(i)[c] != want {
-				t.Fatalf("%d pixels replaced, class %d: masked %v, curve %v, want %v", k, c, masked.Row(i)[c], curve.Row(i)[c], want)
+				t.Fatalf("%d pixels replaced, class %d: masked %v, curve %v, want %v", k, c, masked.Row(i)[c],
+					curve.Row(i)[c], want)
 			}
 		}
 	}

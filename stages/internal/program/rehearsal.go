@@ -88,7 +88,8 @@ var ErrNoPart = errors.New("the stage can't be rehearsed")
 // Rehearse has a stage do all that it does with these parameters before the model answers, and returns its
 // error. Its items are blank: images of the model's size, ranks of their pixels, and any class. wired reports
 // which of its optional ports are connected.
-func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, on Subject, wired func(port string) bool) error {
+func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, on Subject,
+	wired func(port string) bool) error {
 	r.act++
 	var err error
 	for _, label := range []int{on.Spec.Classes - 1, 0} { // one may be the class that the stage compares with
@@ -116,8 +117,10 @@ func runBlank(ctx context.Context, s *stages.Stage, params any, e *stages.Env) (
 }
 
 // blankEnv returns what a stage finds in a rehearsal.
-func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int, wired func(port string) bool) (*stages.Env, error) {
-	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed), Ports: map[string][]stages.Data{}}
+func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
+	wired func(port string) bool) (*stages.Env, error) {
+	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed),
+		Ports: map[string][]stages.Data{}}
 	for i := range e.Calls {
 		e.Calls[i].ID = fmt.Sprintf("blank %d", i)
 	}
@@ -133,13 +136,15 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int, wired func(
 			}
 			item := stages.Item{ID: "blank", Origin: "blank", Digest: on.Digest}
 			members = []stages.Member{{Item: item, Data: payload}}
-			e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item}, Load: func(int) ([]byte, error) { return payload, nil }}}
+			e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item},
+				Load: func(int) ([]byte, error) { return payload, nil }}}
 		}
 		for i := range e.Calls {
 			e.Calls[i].Members = append(e.Calls[i].Members, members)
 		}
 	}
-	if !slices.ContainsFunc(s.Inputs, func(p stages.Port) bool { return p.Type == stages.Model && e.Wired(p.Name) }) {
+	if !slices.ContainsFunc(s.Inputs,
+		func(p stages.Port) bool { return p.Type == stages.Model && e.Wired(p.Name) }) {
 		return nil, ErrNoPart
 	}
 	return e, nil

@@ -20,8 +20,10 @@ func TestRehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []int{n.Channels, n.Height, n.Width}; g.Batch != 2 || !slices.Equal(g.Shape(), want) || len(g.Row(1)) != n.Classes {
-		t.Errorf("batch %d of shape %v, %d classes; want 2 of %v, %d", g.Batch, g.Shape(), len(g.Row(1)), want, n.Classes)
+	if want := []int{n.Channels, n.Height, n.Width}; g.Batch != 2 || !slices.Equal(g.Shape(), want) ||
+		len(g.Row(1)) != n.Classes {
+		t.Errorf("batch %d of shape %v, %d classes; want 2 of %v, %d", g.Batch, g.Shape(), len(g.Row(1)),
+			want, n.Classes)
 	}
 	for range 2 {
 		slot.Begin()
@@ -38,7 +40,8 @@ func TestRehearsal(t *testing.T) {
 	if err != nil || again.Program != g.Program {
 		t.Errorf("the program is made twice: %v", err)
 	}
-	if _, err := n.Gradient(t.Context(), &slot, program.Question{Layer: "nowhere", Rules: relevance.Derivative()}, 2); err == nil {
+	if _, err := n.Gradient(t.Context(), &slot,
+		program.Question{Layer: "nowhere", Rules: relevance.Derivative()}, 2); err == nil {
 		t.Error("there is a way back to nowhere")
 	}
 	if err := slot.Close(); err != nil {

@@ -49,16 +49,20 @@ func TestRelevanceBits(t *testing.T) {
 					}
 				}
 				if n.Batch == 0 {
-					if _, got := differentiate(t, n, threaded{2, stagetest.NewSlot()}, q, 1, images); !sameBits(got, want) {
-						t.Errorf("%s: a batch of one on two threads gives other bits than one of %d on one", rules.Name, images)
+					if _, got := differentiate(t, n, threaded{2, stagetest.NewSlot()}, q, 1,
+						images); !sameBits(got, want) {
+						t.Errorf("%s: a batch of one on two threads gives other bits than one of %d on one",
+							rules.Name, images)
 					}
 				}
 				if rules.Apart || branches(t, n) {
 					continue
 				}
 				plain := program.Question{Rules: relevance.Derivative()}
-				if got, _ := differentiate(t, n, threaded{1, stagetest.NewSlot()}, plain, images, images); !sameBits(got, answers) {
-					t.Errorf("%s: the answers have other bits than those beside the plain gradient", rules.Name)
+				if got, _ := differentiate(t, n, threaded{1, stagetest.NewSlot()}, plain, images,
+					images); !sameBits(got, answers) {
+					t.Errorf("%s: the answers have other bits than those beside the plain gradient",
+						rules.Name)
 				}
 			}
 		})
@@ -111,7 +115,8 @@ func branches(t *testing.T, n *program.Net) bool {
 	for _, node := range g.Proto.Graph.Node {
 		for _, v := range node.Input {
 			from := g.Producer(v)
-			if node.OpType == "Add" && from != nil && (from.OpType == "Conv" || from.OpType == "BatchNormalization") {
+			if node.OpType == "Add" && from != nil &&
+				(from.OpType == "Conv" || from.OpType == "BatchNormalization") {
 				return true
 			}
 		}
@@ -176,7 +181,8 @@ func TestLRP0(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		zero, err := n.Gradient(t.Context(), slot, program.Question{Rules: lrp(relevance.Epsilon(0), 0, true).Policy(), Start: program.StartLogits}, 1)
+		zero, err := n.Gradient(t.Context(), slot, program.Question{Rules: lrp(relevance.Epsilon(0), 0,
+			true).Policy(), Start: program.StartLogits}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +209,8 @@ func TestLRP0(t *testing.T) {
 				t.Logf("%s, image %d: relative error %.2g", name, k, e)
 			}
 			if e := math.Abs(sum-float64(zero.Row(0)[target.Class])) / size; !(e <= 1e-4) {
-				t.Errorf("%s, image %d: relevance sums to %v, the logit is %v", name, k, sum, zero.Row(0)[target.Class])
+				t.Errorf("%s, image %d: relevance sums to %v, the logit is %v", name, k, sum,
+					zero.Row(0)[target.Class])
 			}
 		}
 	}
@@ -221,7 +228,8 @@ func TestConservation(t *testing.T) {
 				if !bias && n.Size() > 100000 {
 					continue
 				}
-				q := program.Question{Rules: lrp(relevance.Epsilon(1e-9), 1e-9, bias).Policy(), Start: program.StartLogits}
+				q := program.Question{Rules: lrp(relevance.Epsilon(1e-9), 1e-9, bias).Policy(),
+					Start: program.StartLogits}
 				a, err := n.Audit(t.Context(), threaded{2, stagetest.NewSlot()}, q)
 				if err != nil {
 					t.Fatal(err)
@@ -238,7 +246,8 @@ func TestConservation(t *testing.T) {
 					}
 					size := math.Max(at.Size, math.Abs(at.Arrives)+math.Abs(at.Constants))
 					if lost := at.Arrives - at.Leaves - at.Constants; !(math.Abs(lost) <= 1e-4*size) {
-						t.Errorf("bias %t, %s %q: %g arrives, %g leaves, constants take %g", bias, at.Op, at.Node, at.Arrives, at.Leaves, at.Constants)
+						t.Errorf("bias %t, %s %q: %g arrives, %g leaves, constants take %g", bias, at.Op,
+							at.Node, at.Arrives, at.Leaves, at.Constants)
 					}
 				}
 			}

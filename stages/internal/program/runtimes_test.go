@@ -65,13 +65,16 @@ func TestRuntimes(t *testing.T) {
 			t.Errorf("%s: the error is %q, not %q", name, a.Err, b.Err)
 			continue
 		}
-		answers, graph, derivative := deviation(a.Answers, b.Answers), deviation(a.Graph, b.Graph), deviation(a.Derivative, b.Derivative)
+		answers, graph, derivative := deviation(a.Answers, b.Answers), deviation(a.Graph,
+			b.Graph), deviation(a.Derivative, b.Derivative)
 		if answers > 0 || graph > 0 || derivative > 0 || !maps.Equal(a.Operators, b.Operators) {
-			fmt.Fprintf(&table, "%s: answers %.1e, of the graph %.1e, derivative %.1e %s\n", name, answers, graph, derivative, moved(a.Operators, b.Operators))
+			fmt.Fprintf(&table, "%s: answers %.1e, of the graph %.1e, derivative %.1e %s\n", name, answers,
+				graph, derivative, moved(a.Operators, b.Operators))
 		}
 		if answers > 1e-5 || graph > 1e-5 || derivative > 5e-3 {
 			t.Errorf("%s: answers are apart by %.1e, the graph's by %.1e, derivatives by %.1e; the graph's and the file's by %.1e, and by %.1e in the other library",
-				name, answers, graph, derivative, deviation(a.Graph, a.Answers), deviation(b.Graph, b.Answers))
+				name, answers, graph, derivative, deviation(a.Graph, a.Answers), deviation(b.Graph,
+					b.Answers))
 		}
 	}
 	t.Logf("%d nets, of which these have other bits; relative deviations:\n%s", len(here), &table)
@@ -168,7 +171,8 @@ func unzipped(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(filepath.Base(name), ".gz")), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(filepath.Base(name), ".gz")), b,
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

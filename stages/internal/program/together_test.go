@@ -17,9 +17,11 @@ import (
 // families returns questions of every family of rules, the relevance of which starts with ones, and for one
 // of them with two different counts.
 func families() []program.Question {
-	rules := append(mixed(), lrp(relevance.Epsilon(1e-6), 1e-6, true).Policy(), lrp(relevance.ZPlus(1e-6), 1e-6, true).Policy(), relevance.RAPPaper().Policy())
+	rules := append(mixed(), lrp(relevance.Epsilon(1e-6), 1e-6, true).Policy(),
+		lrp(relevance.ZPlus(1e-6), 1e-6, true).Policy(), relevance.RAPPaper().Policy())
 	for _, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial} {
-		rules = append(rules, relevance.AbsLRP{Variant: v, MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy())
+		rules = append(rules, relevance.AbsLRP{Variant: v, MaxPool: relevance.MaxPoolAuto,
+			Ablation: relevance.AblationNone}.Policy())
 	}
 	var out []program.Question
 	for _, r := range rules {
@@ -53,7 +55,8 @@ func TestTogetherBits(t *testing.T) {
 			var groups [][]program.Question
 			for _, q := range all {
 				k := slices.IndexFunc(groups, func(g []program.Question) bool {
-					return !slices.ContainsFunc(g, func(o program.Question) bool { return !n.Together(t.Context(), slot, batch, o, q) })
+					return !slices.ContainsFunc(g,
+						func(o program.Question) bool { return !n.Together(t.Context(), slot, batch, o, q) })
 				})
 				if k < 0 {
 					groups, k = append(groups, nil), len(groups)
@@ -86,9 +89,11 @@ func TestTogetherBehind(t *testing.T) {
 		return onnx.NewNode(out, op, in, []string{out})
 	}
 	nodes := []*onnxpb.NodeProto{
-		node("Reshape", "x", "input", "row"), node("Gemm", "h", "x", "w"), node("Sigmoid", "gate", "h"), node("Mul", "g", "h", "gate"), node("Mul", "y", "g", "half"),
+		node("Reshape", "x", "input", "row"), node("Gemm", "h", "x", "w"), node("Sigmoid", "gate",
+			"h"), node("Mul", "g", "h", "gate"), node("Mul", "y", "g", "half"),
 		node("Gemm", "z", "y", "v"), node("Reshape", "map", "z", "square"),
-		node("Conv", "p", "map", "k"), node("Conv", "q", "map", "l"), node("Add", "sum", "p", "q"), node("Relu", "r", "sum"),
+		node("Conv", "p", "map", "k"), node("Conv", "q", "map", "l"), node("Add", "sum", "p",
+			"q"), node("Relu", "r", "sum"),
 		node("GlobalAveragePool", "pooled", "r"), node("Flatten", "logits", "pooled"),
 	}
 	derivative, guided, relevant := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: relevance.Guided()}, families()[0]
@@ -96,13 +101,18 @@ func TestTogetherBehind(t *testing.T) {
 		m := &onnx.Model{Proto: &onnxpb.ModelProto{
 			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 			Graph: &onnxpb.GraphProto{Name: "g", Node: nodes, Initializer: []*onnxpb.TensorProto{
-				onnx.IntTensor("row", []int64{-1, 192}, 2), onnx.IntTensor("square", []int64{-1, 3, 8, 8}, 4), onnx.FloatTensor("half", []float32{0.5}),
-				modeltest.Noise("w", 0.3, 192, hidden), modeltest.Noise("v", 0.7, hidden, 192), modeltest.Noise("k", 0.5, 16, 3, 3, 3), modeltest.Noise("l", 0.9, 16, 3, 3, 3),
+				onnx.IntTensor("row", []int64{-1, 192}, 2), onnx.IntTensor("square", []int64{-1, 3, 8, 8},
+					4), onnx.FloatTensor("half", []float32{0.5}),
+				modeltest.Noise("w", 0.3, 192, hidden), modeltest.Noise("v", 0.7, hidden,
+					192), modeltest.Noise("k", 0.5, 16, 3, 3, 3), modeltest.Noise("l", 0.9, 16, 3, 3, 3),
 			}},
 		}}
-		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8}, Known: true})
-		m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 16}, Known: true})
-		n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
+		m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 8},
+			Known: true})
+		m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 16},
+			Known: true})
+		n := net(t,
+			model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 		slot := threaded{1, stagetest.NewSlot()}
 		if n.Together(t.Context(), slot, 2, derivative, relevant) {
 			t.Errorf("%d channels: the derivative and relevance are asked together", hidden)
@@ -142,7 +152,8 @@ func checkTogether(t *testing.T, n *program.Net, slot threaded, batch int, quest
 				t.Errorf("%s at %q: the derivatives have other bits", q.Rules.Name, q.Layer)
 			}
 			if !sameBits(a.Value, b.Value) || !sameBits(a.Began, b.Began) {
-				t.Errorf("%s at %q: the layer's values, or what the walk begins with, have other bits", q.Rules.Name, q.Layer)
+				t.Errorf("%s at %q: the layer's values, or what the walk begins with, have other bits",
+					q.Rules.Name, q.Layer)
 			}
 		}
 	}

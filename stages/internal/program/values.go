@@ -11,16 +11,18 @@ import (
 
 // Values returns the value of a layer for each of some normalised images, and the value's shape for one; the
 // images themselves if layer is "".
-func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images [][]float32, batch int) ([][]float32, []int, error) {
+func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images [][]float32,
+	batch int) ([][]float32, []int, error) {
 	if layer == "" {
 		return images, []int{n.Channels, n.Height, n.Width}, nil
 	}
-	p, err := n.questioned(ctx, slot, "values", n.atOnce(ctx, slot, forwards, len(images), batch), lower.Request{
-		Kind:     lower.Forward,
-		Question: Question{Layer: layer},
-		Inputs:   lower.ImagesInput,
-		Images:   lower.Images,
-	})
+	p, err := n.questioned(ctx, slot, "values", n.atOnce(ctx, slot, forwards, len(images), batch),
+		lower.Request{
+			Kind:     lower.Forward,
+			Question: Question{Layer: layer},
+			Inputs:   lower.ImagesInput,
+			Images:   lower.Images,
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +52,8 @@ func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch in
 		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
-			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...), lower.In("at", s.Column()...)}
+			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...),
+				lower.In("at", s.Column()...)}
 			return withImage(s, layer, ends)
 		},
 		Images:     imageOr(layer, line),
@@ -77,19 +80,25 @@ type MaskedLayer struct{ *Program }
 // MaskedLayer returns the program that looks through up to batch masks at once. mask returns the shape of a
 // mask, given the shape of the layer's value for one image: dimensions of 1 are shared. name names that
 // function.
-func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string, mask func(value []int) []int, batch int) (MaskedLayer, error) {
-	p, err := n.questioned(ctx, slot, "masked "+name, n.atOnce(ctx, slot, forwards, batch, batch), maskedLayer(layer, mask))
+func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string,
+	mask func(value []int) []int, batch int) (MaskedLayer, error) {
+	p, err := n.questioned(ctx, slot, "masked "+name, n.atOnce(ctx, slot, forwards, batch, batch),
+		maskedLayer(layer, mask))
 	return MaskedLayer{p}, err
 }
 
 func maskedLayer(layer string, mask func(value []int) []int) lower.Request {
-	seen := func(f *onnx.Fragment) string { return blend(f, "runexp_baseline", "runexp_value", "runexp_masks") }
+	seen := func(f *onnx.Fragment) string {
+		return blend(f, "runexp_baseline", "runexp_value",
+			"runexp_masks")
+	}
 	return lower.Request{
 		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
 			masks := append([]int{s.Batch}, mask(s.Layer)...)
-			return withImage(s, layer, []lower.IO{lower.In("value", s.Layers(1)...), lower.In("baseline", s.Layers(1)...), lower.In("masks", masks...)})
+			return withImage(s, layer, []lower.IO{lower.In("value", s.Layers(1)...),
+				lower.In("baseline", s.Layers(1)...), lower.In("masks", masks...)})
 		},
 		Images:     imageOr(layer, seen),
 		Substitute: seen,

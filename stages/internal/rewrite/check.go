@@ -68,10 +68,12 @@ func checkWindow(n onnx.Node) error {
 	for _, a := range []struct {
 		name  string
 		least int
-	}{{"kernel_shape", 1}, {"strides", 1}, {"dilations", 1}, {"pads", -widest}, {"output_padding", 0}, {"output_shape", 0}} {
+	}{{"kernel_shape", 1}, {"strides", 1}, {"dilations", 1}, {"pads", -widest}, {"output_padding",
+		0}, {"output_shape", 0}} {
 		for _, v := range n.Ints(a.name) {
 			if v < a.least || v > widest {
-				return fmt.Errorf("node %s: its %s are %v, and %d to %d are possible", n.Label(), a.name, n.Ints(a.name), a.least, widest)
+				return fmt.Errorf("node %s: its %s are %v, and %d to %d are possible", n.Label(), a.name,
+					n.Ints(a.name), a.least, widest)
 			}
 		}
 	}
@@ -84,7 +86,8 @@ func checkNative(n onnx.Node, c constants) error {
 	switch n.OpType {
 	case "Split":
 		if parts := n.Int("num_outputs", len(n.Output)); parts != len(n.Output) {
-			return fmt.Errorf("node %s has %d outputs, and its num_outputs is %d", n.Label(), len(n.Output), parts)
+			return fmt.Errorf("node %s has %d outputs, and its num_outputs is %d", n.Label(), len(n.Output),
+				parts)
 		}
 	case "SplitToSequence":
 		if t := c[n.In(1)]; t != nil && len(t.Dims) == 0 {
@@ -95,7 +98,8 @@ func checkNative(n onnx.Node, c constants) error {
 	case "Conv", "ConvTranspose", "FusedConv":
 		s, ok := c.shape(n.In(1))
 		if ok && len(s) < 3 {
-			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(), len(s))
+			return fmt.Errorf("node %s: its weights have %d dimensions, and need at least 3", n.Label(),
+				len(s))
 		}
 		if slices.Contains(s, 0) {
 			return fmt.Errorf("node %s: its weights have the shape %v, which has no elements", n.Label(), s)

@@ -22,7 +22,8 @@ const mostHeads = 1 << 16
 func checkFused(n onnx.Node, c constants) error {
 	for i := range needed[n.OpType] {
 		if n.In(i) == "" {
-			return fmt.Errorf("node %s: its input %d is missing, and it needs %d", n.Label(), i, needed[n.OpType])
+			return fmt.Errorf("node %s: its input %d is missing, and it needs %d", n.Label(), i,
+				needed[n.OpType])
 		}
 	}
 	switch n.OpType {
@@ -32,7 +33,8 @@ func checkFused(n onnx.Node, c constants) error {
 		}
 		weights, ok := c.shape(n.In(1))
 		if ok && len(weights) != 2 {
-			return fmt.Errorf("node %s: its weights have the shape %v, and need 2 dimensions", n.Label(), weights)
+			return fmt.Errorf("node %s: its weights have the shape %v, and need 2 dimensions", n.Label(),
+				weights)
 		}
 		sizes := n.Ints("qkv_hidden_sizes")
 		if ok && sizes == nil {
@@ -64,7 +66,8 @@ func keepsState(n onnx.Node) error {
 func checkHeads(n onnx.Node, sizes []int) error {
 	heads := n.Int("num_heads", 0)
 	if heads < 1 || heads > mostHeads {
-		return fmt.Errorf("node %s: its num_heads is %d, and 1 to %d are possible", n.Label(), heads, mostHeads)
+		return fmt.Errorf("node %s: its num_heads is %d, and 1 to %d are possible", n.Label(), heads,
+			mostHeads)
 	}
 	if slices.ContainsFunc(sizes, func(s int) bool { return s < 1 || s%heads != 0 }) {
 		return fmt.Errorf("node %s: elements of the sizes %v aren't %d heads", n.Label(), sizes, heads)

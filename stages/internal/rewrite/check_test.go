@@ -43,27 +43,38 @@ func TestOrderRefuses(t *testing.T) {
 	weight := func() *onnxpb.TensorProto { return ints("w", 1) }
 	cut := onnx.NewNode("a", "SplitToSequence", []string{"x", "w"}, []string{"a"})
 	says := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"w"},
-		Attribute: []*onnxpb.AttributeProto{{Name: "value", Type: onnxpb.AttributeProto_TENSOR, T: onnx.IntTensor("", []int64{-1})}}}
-	branch := &onnxpb.NodeProto{OpType: "If", Input: []string{"x"}, Output: []string{"b"}, Attribute: []*onnxpb.AttributeProto{
-		{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{says, cut}}}}}
+		Attribute: []*onnxpb.AttributeProto{{Name: "value", Type: onnxpb.AttributeProto_TENSOR,
+			T: onnx.IntTensor("", []int64{-1})}}}
+	branch := &onnxpb.NodeProto{OpType: "If", Input: []string{"x"}, Output: []string{"b"},
+		Attribute: []*onnxpb.AttributeProto{
+			{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH,
+				G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{says, cut}}}}}
 	tests := []struct {
 		name string
 		m    *onnx.Model
 		want string
 	}{
-		{"a cycle", model(17, chain("a=x", "b=a,d", "c=b", "d=c")), `node Relu "c" takes "b", which is made of its own output`},
-		{"a node that takes its own", model(17, chain("a=a")), `node Relu "a" takes "a", which is made of its own output`},
-		{"nothing made", model(17, chain("a=x", "b=gone")), `node Relu "b" takes "gone", which nothing makes`},
+		{"a cycle", model(17, chain("a=x", "b=a,d", "c=b", "d=c")),
+			`node Relu "c" takes "b", which is made of its own output`},
+		{"a node that takes its own", model(17, chain("a=a")),
+			`node Relu "a" takes "a", which is made of its own output`},
+		{"nothing made", model(17, chain("a=x", "b=gone")),
+			`node Relu "b" takes "gone", which nothing makes`},
 		{"made twice", model(17, chain("a=x", "a=x")), `node Relu "a" makes "a", which is made already`},
 		{"made over the input", model(17, chain("x=x")), `node Relu "x" makes "x", which is made already`},
 		{"two weights", model(17, chain("a=w"), weight(), weight()), `two weights called "w"`},
-		{"a weight of one dimension", model(17, []*onnxpb.NodeProto{onnx.NewNode("a", "ConvTranspose", []string{"x", "w"}, []string{"a"})}, weight()),
+		{"a weight of one dimension", model(17, []*onnxpb.NodeProto{onnx.NewNode("a", "ConvTranspose",
+			[]string{"x", "w"}, []string{"a"})}, weight()),
 			`node ConvTranspose "a": its weights have 1 dimensions`},
-		{"parts of nothing", model(17, []*onnxpb.NodeProto{cut}, onnx.IntTensor("w", []int64{0})), `node SplitToSequence "a" cuts into parts of 0`},
-		{"parts of less than nothing, in a branch", model(17, []*onnxpb.NodeProto{branch}), `node SplitToSequence "a" cuts into parts of -1`},
-		{"parts that are too many", model(21, []*onnxpb.NodeProto{onnx.NewNode("a", "Split", []string{"x"}, []string{"a", "b"}, onnx.Attr{Name: "num_outputs", Value: 3})}),
+		{"parts of nothing", model(17, []*onnxpb.NodeProto{cut}, onnx.IntTensor("w", []int64{0})),
+			`node SplitToSequence "a" cuts into parts of 0`},
+		{"parts of less than nothing, in a branch", model(17, []*onnxpb.NodeProto{branch}),
+			`node SplitToSequence "a" cuts into parts of -1`},
+		{"parts that are too many", model(21, []*onnxpb.NodeProto{onnx.NewNode("a", "Split", []string{"x"},
+			[]string{"a", "b"}, onnx.Attr{Name: "num_outputs", Value: 3})}),
 			`node Split "a" has 2 outputs, and its num_outputs is 3`},
-		{"a node without outputs", model(17, []*onnxpb.NodeProto{{OpType: "Relu", Input: []string{"x"}}}), "node Relu without outputs"},
+		{"a node without outputs", model(17, []*onnxpb.NodeProto{{OpType: "Relu", Input: []string{"x"}}}),
+			"node Relu without outputs"},
 	}
 	for _, tt := range tests {
 		if err := TopologicalOrder(tt.m); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -72,12 +83,15 @@ func TestOrderRefuses(t *testing.T) {
 	}
 	m := model(17, chain("a=x"))
 	m.Proto.Graph.Output = []*onnxpb.ValueInfoProto{{Name: "gone"}}
-	if err := TopologicalOrder(m); err == nil || !strings.Contains(err.Error(), `nothing makes the output "gone"`) {
+	if err := TopologicalOrder(m); err == nil ||
+		!strings.Contains(err.Error(), `nothing makes the output "gone"`) {
 		t.Errorf("a missing output: %v", err)
 	}
 	m = model(17, chain("a=y"))
-	m.SetInputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1 << 62, 1 << 62}, Known: true})
-	if err := TopologicalOrder(m); err == nil || !strings.Contains(err.Error(), `"y" has the impossible shape`) {
+	m.SetInputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1 << 62, 1 << 62},
+		Known: true})
+	if err := TopologicalOrder(m); err == nil ||
+		!strings.Contains(err.Error(), `"y" has the impossible shape`) {
 		t.Errorf("a huge input: %v", err)
 	}
 }
@@ -100,8 +114,10 @@ func TestWindows(t *testing.T) {
 		{"output_padding", []int64{-1}, false},
 		{"output_shape", []int64{224, 224}, true},
 	} {
-		err := TopologicalOrder(model(17, []*onnxpb.NodeProto{onnx.NewNode("c", "Conv", []string{"x"}, []string{"y"}, onnx.Attr{Name: tt.name, Value: tt.v})}))
-		if tt.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), `node Conv "c": its `+tt.name) {
+		err := TopologicalOrder(model(17, []*onnxpb.NodeProto{onnx.NewNode("c", "Conv", []string{"x"},
+			[]string{"y"}, onnx.Attr{Name: tt.name, Value: tt.v})}))
+		if tt.ok != (err == nil) || err != nil &&
+			!strings.Contains(err.Error(), `node Conv "c": its `+tt.name) {
 			t.Errorf("%s of %v: error %v", tt.name, tt.v, err)
 		}
 	}
@@ -112,7 +128,8 @@ func TestWindows(t *testing.T) {
 func TestOrderLooksInside(t *testing.T) {
 	loop := onnx.NewNode("loop", "If", []string{"x"}, []string{"y"})
 	inner := &onnxpb.GraphProto{Node: chain("own=outer", "end=own")}
-	loop.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH, G: inner}}
+	loop.Attribute = []*onnxpb.AttributeProto{{Name: "then_branch", Type: onnxpb.AttributeProto_GRAPH,
+		G: inner}}
 	m := model(17, append([]*onnxpb.NodeProto{loop}, chain("outer=x")...))
 	if err := TopologicalOrder(m); err != nil {
 		t.Fatal(err)

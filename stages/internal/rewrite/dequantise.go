@@ -100,7 +100,8 @@ const (
 
 // small returns the integers of a tensor of one of the types that weights are quantised to.
 func small(t *onnxpb.TensorProto) ([]int64, error) {
-	if t.DataType != int4 && t.DataType != uint4 && t.DataType != int32(onnxpb.TensorProto_INT8) && t.DataType != int32(onnxpb.TensorProto_UINT8) {
+	if t.DataType != int4 && t.DataType != uint4 && t.DataType != int32(onnxpb.TensorProto_INT8) &&
+		t.DataType != int32(onnxpb.TensorProto_UINT8) {
 		return onnx.Int64s(t)
 	}
 	var bytes []byte

@@ -25,7 +25,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	for _, m := range []*onnx.Model{
 		model(9, chain("b=a", "a=x")),
-		model(12, []*onnxpb.NodeProto{node("Softmax", "x"), onnx.NewNode("", "Clip", []string{"y"}, []string{"z"})}),
+		model(12, []*onnxpb.NodeProto{node("Softmax", "x"),
+			onnx.NewNode("", "Clip", []string{"y"}, []string{"z"})}),
 		model(18, []*onnxpb.NodeProto{node("ReduceMean", "x w")}, ints("w", 0)),
 	} {
 		b, err := m.Encode()

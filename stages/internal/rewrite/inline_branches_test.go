@@ -13,8 +13,10 @@ import (
 func either(condition, out string, then, otherwise []*onnxpb.NodeProto) *onnxpb.NodeProto {
 	n := onnx.NewNode(out, "If", []string{condition}, []string{out})
 	for i, nodes := range [][]*onnxpb.NodeProto{then, otherwise} {
-		g := &onnxpb.GraphProto{Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("weight", []int64{int64(i)})}, Output: []*onnxpb.ValueInfoProto{{Name: "own"}}}
-		n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: []string{"then_branch", "else_branch"}[i], Type: onnxpb.AttributeProto_GRAPH, G: g})
+		g := &onnxpb.GraphProto{Node: nodes, Initializer: []*onnxpb.TensorProto{onnx.IntTensor("weight",
+			[]int64{int64(i)})}, Output: []*onnxpb.ValueInfoProto{{Name: "own"}}}
+		n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: []string{"then_branch",
+			"else_branch"}[i], Type: onnxpb.AttributeProto_GRAPH, G: g})
 	}
 	return n
 }
@@ -24,7 +26,9 @@ func either(condition, out string, then, otherwise []*onnxpb.NodeProto) *onnxpb.
 func TestInlineBranches(t *testing.T) {
 	inside := either("inner", "own", chain("own=outer"), chain("own=before"))
 	first := either("yes", "first", append(chain("before=x,weight"), inside), chain("own=x"))
-	m := model(17, append(chain("outer=x"), first, either("no", "second", chain("own=x"), chain("own=first,weight")), either("open", "third", chain("own=x"), chain("own=second")), either("second", "fourth", chain("own=x"), chain("own=x"))))
+	m := model(17, append(chain("outer=x"), first,
+		either("no", "second", chain("own=x"), chain("own=first,weight")), either("open", "third",
+			chain("own=x"), chain("own=second")), either("second", "fourth", chain("own=x"), chain("own=x"))))
 	if d := cmp.Diff([]string{"yes", "no", "open"}, Conditions(m)); d != "" {
 		t.Error(d)
 	}

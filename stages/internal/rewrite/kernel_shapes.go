@@ -21,8 +21,10 @@ func kernelShapes(g *onnxpb.GraphProto, c constants) {
 		}
 		n := onnx.Node{NodeProto: proto}
 		s, _ := c.shape(n.In(1))
-		if slices.Contains([]string{"Conv", "ConvTranspose", "FusedConv"}, n.OpType) && len(s) > 2 && !n.Has("kernel_shape") {
-			n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "kernel_shape", Value: long(s[2:])}).Attribute...)
+		if slices.Contains([]string{"Conv", "ConvTranspose", "FusedConv"}, n.OpType) && len(s) > 2 &&
+			!n.Has("kernel_shape") {
+			n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil,
+				onnx.Attr{Name: "kernel_shape", Value: long(s[2:])}).Attribute...)
 		}
 	}
 }

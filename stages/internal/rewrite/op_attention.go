@@ -51,7 +51,8 @@ func (e *edit) attend(hint string, a heads) error {
 	}
 	if a.cap != 0 {
 		cap := e.scalar(hint+"/softcap", a.cap)
-		scores = e.op(hint, "Mul", []string{e.op(hint, "Tanh", []string{e.op(hint, "Div", []string{scores, cap})}), cap})
+		scores = e.op(hint, "Mul",
+			[]string{e.op(hint, "Tanh", []string{e.op(hint, "Div", []string{scores, cap})}), cap})
 	}
 	scores, left, err := e.masked(hint, a, scores)
 	if err != nil {
@@ -131,7 +132,8 @@ func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
 	q, k, v := parts[0].shape, parts[1].shape, parts[2].shape
 	a.batch, a.heads, a.queries, a.width = q[0], q[1], q[2], q[3]
 	a.keyHeads, a.keys, a.values = k[1], k[2], v[3]
-	if k[0] != a.batch || v[0] != a.batch || k[3] != a.width || v[1] != a.keyHeads || v[2] != a.keys || a.heads%a.keyHeads != 0 {
+	if k[0] != a.batch || v[0] != a.batch || k[3] != a.width || v[1] != a.keyHeads || v[2] != a.keys ||
+		a.heads%a.keyHeads != 0 {
 		return a, fmt.Errorf("queries of the shape %v, keys of %v and values of %v don't fit", q, k, v)
 	}
 	return a, nil
@@ -143,7 +145,8 @@ func (e *edit) masked(hint string, a heads, scores string) (_, left string, err 
 	bias := a.mask
 	seen := bias != "" && e.elem(bias) == onnxpb.TensorProto_BOOL
 	if seen {
-		bias = e.op(hint, "Where", []string{bias, e.scalar(hint+"/seen", 0), e.scalar(hint+"/masked", unseen)})
+		bias = e.op(hint, "Where",
+			[]string{bias, e.scalar(hint+"/seen", 0), e.scalar(hint+"/masked", unseen)})
 	}
 	if a.causal {
 		later, err := e.later(hint, a)

@@ -27,7 +27,8 @@ var averagePool = []pass{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.No
 // beyond it. Automatic padding reaches as far as the windows do.
 func CountsBeyond(n onnx.Node) bool {
 	auto := n.Text("auto_pad", "NOTSET")
-	return n.OpType == "AveragePool" && n.Int("count_include_pad", 0) != 0 && n.Int("ceil_mode", 0) != 0 && auto != "SAME_UPPER" && auto != "SAME_LOWER"
+	return n.OpType == "AveragePool" && n.Int("count_include_pad", 0) != 0 && n.Int("ceil_mode", 0) != 0 &&
+		auto != "SAME_UPPER" && auto != "SAME_LOWER"
 }
 
 // counted writes an AveragePool whose padding counts: one that divides by the size of its kernel, with all
@@ -46,7 +47,8 @@ func (e *edit) counted(n onnx.Node) error {
 		strides = slices.Repeat([]int{1}, axes)
 	}
 	if len(in) != axes+2 || len(pads) != 2*axes || len(strides) != axes {
-		return fmt.Errorf("its kernel_shape, strides and pads %v, %v and %v don't fit %v", kernel, strides, pads, in)
+		return fmt.Errorf("its kernel_shape, strides and pads %v, %v and %v don't fit %v", kernel, strides,
+			pads, in)
 	}
 	factors, shape, reached := []float32{1}, []int{1, 1}, slices.Clone(pads)
 	for i, k := range kernel {
@@ -81,7 +83,8 @@ func (e *edit) counted(n onnx.Node) error {
 	e.keep(n)
 	if out := n.Output[0]; slices.ContainsFunc(factors, func(f float32) bool { return f != 1 }) {
 		n.Output[0] = e.value(out, n.OpType)
-		e.to(out, "Mul", []string{n.Output[0], e.weight(onnx.FloatTensor(e.m.Fresh(out+"/factors"), factors, shape...))})
+		e.to(out, "Mul",
+			[]string{n.Output[0], e.weight(onnx.FloatTensor(e.m.Fresh(out+"/factors"), factors, shape...))})
 	}
 	return nil
 }

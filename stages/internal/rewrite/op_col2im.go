@@ -46,7 +46,8 @@ var col2Im = []pass{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 	}
 	channels := shape[1] / places
 	if shape[1] != channels*places || shape[2] != blocks[0]*blocks[1] {
-		return fmt.Errorf("%v blocks of %v of an image of %v don't make columns of the shape %v", blocks, block, image, shape)
+		return fmt.Errorf("%v blocks of %v of an image of %v don't make columns of the shape %v", blocks,
+			block, image, shape)
 	}
 	v, err := e.matrix(shape[1], places)
 	if err != nil {
@@ -55,10 +56,13 @@ var col2Im = []pass{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 	for i := range shape[1] {
 		v[i*places+i%places] = 1
 	}
-	weights := e.weight(onnx.FloatTensor(e.m.Fresh(n.Output[0]+"/places"), v, shape[1], 1, block[0], block[1]))
+	weights := e.weight(onnx.FloatTensor(e.m.Fresh(n.Output[0]+"/places"), v, shape[1], 1, block[0],
+		block[1]))
 	list := func(name string, v ...int) onnx.Attr { return onnx.Attr{Name: name, Value: long(v)} }
-	e.to(n.Output[0], "ConvTranspose", []string{e.reshape(n.Output[0], n.In(0), shape[0], shape[1], blocks[0], blocks[1]), weights},
-		onnx.Attr{Name: "group", Value: channels}, list("kernel_shape", block...), list("strides", strides...),
+	e.to(n.Output[0], "ConvTranspose",
+		[]string{e.reshape(n.Output[0], n.In(0), shape[0], shape[1], blocks[0], blocks[1]), weights},
+		onnx.Attr{Name: "group", Value: channels}, list("kernel_shape", block...), list("strides",
+			strides...),
 		list("dilations", dilations...), list("pads", pads...), list("output_padding", more[:]...))
 	return nil
 }}}

@@ -11,7 +11,8 @@ import (
 var dropout = []pass{{"Dropout", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if training := n.In(2); training != "" {
 		t := e.constant(training)
-		if t == nil || len(t.RawData) > 0 && t.RawData[0] != 0 || len(t.Int32Data) > 0 && t.Int32Data[0] != 0 {
+		if t == nil || len(t.RawData) > 0 && t.RawData[0] != 0 || len(t.Int32Data) > 0 &&
+			t.Int32Data[0] != 0 {
 			return fmt.Errorf("it is written for training")
 		}
 	}

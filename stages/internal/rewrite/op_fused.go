@@ -10,7 +10,8 @@ import (
 // function, FusedGemm applies one, and FusedMatMul transposes and scales.
 var fused = []pass{
 	{"com.microsoft.FusedConv", Oldest, Newest, func(e *edit, n onnx.Node) error {
-		out, z, activation, params := n.Output[0], n.In(3), n.Text("activation", ""), n.Floats("activation_params")
+		out, z, activation, params := n.Output[0], n.In(3), n.Text("activation",
+			""), n.Floats("activation_params")
 		if z != "" {
 			n.Input = n.Input[:3]
 			if n.In(2) == "" {
@@ -49,7 +50,8 @@ func (e *edit) product(n onnx.Node, op string) {
 func (e *edit) activate(out, x, op string, params []float32) error {
 	names := map[string][]string{
 		"Relu": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {}, "Tanh": {},
-		"Elu": {"alpha"}, "LeakyRelu": {"alpha"}, "ThresholdedRelu": {"alpha"}, "HardSigmoid": {"alpha", "beta"}, "Clip": {"min", "max"},
+		"Elu": {"alpha"}, "LeakyRelu": {"alpha"}, "ThresholdedRelu": {"alpha"}, "HardSigmoid": {"alpha",
+			"beta"}, "Clip": {"min", "max"},
 	}
 	stated, ok := names[op]
 	if !ok || len(params) > len(stated) || op == "Clip" && len(params) < 2 {

@@ -38,11 +38,14 @@ func (e *edit) gelu(out, x, approximate string) error {
 	var s string
 	switch approximate {
 	case "none":
-		s = e.op(out, "Erf", []string{e.op(out, "Div", []string{x, e.scalar(out+"/root2", 1.4142135623730951)})})
+		s = e.op(out, "Erf",
+			[]string{e.op(out, "Div", []string{x, e.scalar(out+"/root2", 1.4142135623730951)})})
 	case "tanh":
 		cube := e.op(out, "Mul", []string{e.op(out, "Mul", []string{x, x}), x})
-		inner := e.op(out, "Add", []string{x, e.op(out, "Mul", []string{cube, e.scalar(out+"/cubic", 0.044715)})})
-		s = e.op(out, "Tanh", []string{e.op(out, "Mul", []string{inner, e.scalar(out+"/slope", 0.7978845608028654)})})
+		inner := e.op(out, "Add",
+			[]string{x, e.op(out, "Mul", []string{cube, e.scalar(out+"/cubic", 0.044715)})})
+		s = e.op(out, "Tanh",
+			[]string{e.op(out, "Mul", []string{inner, e.scalar(out+"/slope", 0.7978845608028654)})})
 	default:
 		return fmt.Errorf("it is approximated by %q, which isn't known", approximate)
 	}

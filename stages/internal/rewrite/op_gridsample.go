@@ -51,7 +51,8 @@ var gridSample = []pass{{"GridSample", 16, Newest, func(e *edit, n onnx.Node) er
 		for i, p := range []string{floor, op("Add", floor, number(1))} {
 			pixel[i] = op("Clip", p, number(0), number(last))
 			if padding == "zeros" {
-				inside := e.op(hint, "Cast", []string{op("Equal", pixel[i], p)}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+				inside := e.op(hint, "Cast", []string{op("Equal", pixel[i], p)},
+					onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 				weight[i] = op("Mul", weight[i], inside)
 			}
 		}
@@ -64,7 +65,8 @@ var gridSample = []pass{{"GridSample", 16, Newest, func(e *edit, n onnx.Node) er
 	sum := ""
 	for i := range 2 {
 		for k := range 2 {
-			index := e.op(hint, "Cast", []string{op("Add", op("Mul", row[i], number(float32(width))), column[k])}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT64)})
+			index := e.op(hint, "Cast", []string{op("Add", op("Mul", row[i], number(float32(width))),
+				column[k])}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT64)})
 			index = op("Expand", index, e.ints(hint+"/shape", batch, channels, count))
 			pixels := e.op(hint, "GatherElements", []string{image, index}, onnx.Attr{Name: "axis", Value: 2})
 			part := op("Mul", pixels, op("Mul", down[i], across[k]))

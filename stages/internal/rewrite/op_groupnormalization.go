@@ -19,7 +19,8 @@ func GroupNormalization(m *onnx.Model) {
 	for _, proto := range m.Proto.Graph.Node {
 		n := onnx.Node{NodeProto: proto}
 		i := slices.IndexFunc(groupNormalization, func(p pass) bool {
-			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version && version <= p.to
+			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version &&
+				version <= p.to
 		})
 		if i < 0 || len(n.Input) != 3 || len(n.Output) != 1 || groupNormalization[i].apply(e, n) != nil {
 			e.keep(n)
@@ -38,7 +39,8 @@ var groupNormalization = []pass{
 			e.keep(n)
 			return nil
 		}
-		e.to(n.Output[0], "Reshape", []string{e.groups(n, groups, n.In(1), n.In(2)), e.op(n.Output[0], "Shape", n.Input[:1])})
+		e.to(n.Output[0], "Reshape",
+			[]string{e.groups(n, groups, n.In(1), n.In(2)), e.op(n.Output[0], "Shape", n.Input[:1])})
 		return nil
 	}},
 	{"GroupNormalization", 21, Newest, func(e *edit, n onnx.Node) error {
@@ -48,7 +50,8 @@ var groupNormalization = []pass{
 			return nil
 		}
 		constant := func(name string, v float32) string {
-			return e.weight(onnx.FloatTensor(e.m.Fresh(hint+"/"+name), slices.Repeat([]float32{v}, groups), groups))
+			return e.weight(onnx.FloatTensor(e.m.Fresh(hint+"/"+name), slices.Repeat([]float32{v}, groups),
+				groups))
 		}
 		y := e.groups(n, groups, constant("one", 1), constant("zero", 0))
 		y = e.reshape(hint, y, 0, int(scale.Dims[0]), -1)
@@ -62,5 +65,6 @@ var groupNormalization = []pass{
 // groups writes the normalisation of groups, of the shape [N,G,·].
 func (e *edit) groups(n onnx.Node, groups int, scale, bias string) string {
 	x := e.reshape(n.Output[0], n.In(0), 0, groups, -1)
-	return e.op(n.Output[0], "InstanceNormalization", []string{x, scale, bias}, onnx.Attr{Name: "epsilon", Value: n.Float("epsilon", 1e-5)})
+	return e.op(n.Output[0], "InstanceNormalization", []string{x, scale, bias},
+		onnx.Attr{Name: "epsilon", Value: n.Float("epsilon", 1e-5)})
 }

@@ -66,7 +66,8 @@ func (e *edit) memory(n onnx.Node) (*memory, error) {
 	case m.ways == 0:
 		return nil, fmt.Errorf("it runs in the direction %q, which isn't known", n.Text("direction", ""))
 	case n.Has("activations") && !slices.Equal(n.Texts("activations"), usual):
-		return nil, fmt.Errorf("it has the activations %v, and only %v are supported", n.Texts("activations"), usual)
+		return nil, fmt.Errorf("it has the activations %v, and only %v are supported", n.Texts("activations"),
+			usual)
 	case n.Has("clip") || n.Int("input_forget", 0) != 0 || n.Int("layout", 0) != 0:
 		return nil, fmt.Errorf("its attributes clip, input_forget and layout aren't supported")
 	case n.In(4) != "":
@@ -156,8 +157,10 @@ func (e *edit) memorised(n onnx.Node, m *memory) (w, r, b, p []float32, err erro
 	}
 	m.size = len(w) / (4 * m.ways * m.width)
 	square := m.ways * m.size * m.size
-	if m.size < 1 || len(w) != 4*m.ways*m.size*m.width || len(r) != 4*square || b != nil && len(b)*m.size != 8*square || p != nil && len(p)*m.size != 3*square {
-		return nil, nil, nil, nil, fmt.Errorf("weights of %d, %d, %d and %d numbers don't fit", len(w), len(r), len(b), len(p))
+	if m.size < 1 || len(w) != 4*m.ways*m.size*m.width || len(r) != 4*square || b != nil &&
+		len(b)*m.size != 8*square || p != nil && len(p)*m.size != 3*square {
+		return nil, nil, nil, nil, fmt.Errorf("weights of %d, %d, %d and %d numbers don't fit", len(w),
+			len(r), len(b), len(p))
 	}
 	return w, r, b, p, nil
 }
@@ -201,7 +204,8 @@ func (e *edit) ways(m *memory, ways []string) []string {
 	out := slices.Clone(ways)
 	for i, back := range m.backwards {
 		if back {
-			out[i] = e.op(m.hint, "Slice", []string{ways[i], e.ints(m.hint+"/last", -1), e.ints(m.hint+"/before", -1<<31), e.ints(m.hint+"/time", 0), e.ints(m.hint+"/back", -1)})
+			out[i] = e.op(m.hint, "Slice", []string{ways[i], e.ints(m.hint+"/last", -1),
+				e.ints(m.hint+"/before", -1<<31), e.ints(m.hint+"/time", 0), e.ints(m.hint+"/back", -1)})
 		}
 	}
 	return out

@@ -30,8 +30,10 @@ const mostPacked = 1 << 34
 // blocks returns the weights [K,N] of a MatMulNBits.
 func (e *edit) blocks(n onnx.Node) ([]float32, error) {
 	rows, long, block, bits := n.Int("N", 0), n.Int("K", 0), n.Int("block_size", 0), n.Int("bits", 4)
-	if rows < 1 || long < 1 || block < 1 || bits != 2 && bits != 4 && bits != 8 || block*bits%8 != 0 || long > mostPacked/rows || block > mostPacked/rows {
-		return nil, fmt.Errorf("%d rows of %d weights in blocks of %d, of %d bits each, aren't known", rows, long, block, bits)
+	if rows < 1 || long < 1 || block < 1 || bits != 2 && bits != 4 && bits != 8 || block*bits%8 != 0 ||
+		long > mostPacked/rows || block > mostPacked/rows {
+		return nil, fmt.Errorf("%d rows of %d weights in blocks of %d, of %d bits each, aren't known", rows,
+			long, block, bits)
 	}
 	if n.In(4) != "" || n.Int("weight_prepacked", 0) != 0 {
 		return nil, fmt.Errorf("its weights are in an order of their own")
@@ -51,7 +53,8 @@ func (e *edit) blocks(n onnx.Node) ([]float32, error) {
 	blocks := (long-1)/block + 1
 	each := 8 / bits // numbers in a byte
 	if len(scales) != rows*blocks || len(bytes) != rows*blocks*block/each {
-		return nil, fmt.Errorf("%d scales and %d bytes don't make %d rows of %d weights in blocks of %d", len(scales), len(bytes), rows, long, block)
+		return nil, fmt.Errorf("%d scales and %d bytes don't make %d rows of %d weights in blocks of %d",
+			len(scales), len(bytes), rows, long, block)
 	}
 	// at returns number i of a row of so many bytes.
 	at := func(bytes []int64, i int) float32 {

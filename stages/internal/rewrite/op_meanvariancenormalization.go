@@ -4,15 +4,17 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 
 // MeanVarianceNormalization is (x − μ)/σ with the mean and deviation over some axes. ONNX adds 1e-9 to σ;
 // under the root, squared, it keeps the derivative where σ is 0, and moves σ by no more than float32 rounds.
-var meanVarianceNormalization = []pass{{"MeanVarianceNormalization", 9, Newest, func(e *edit, n onnx.Node) error {
-	axes := []int{0, 2, 3}
-	if n.Has("axes") {
-		axes = n.Ints("axes")
-	}
-	hint, over := n.Output[0], onnx.Attr{Name: "axes", Value: long(axes)}
-	centred := e.op(hint, "Sub", []string{n.In(0), e.op(hint, "ReduceMean", n.Input[:1], over)})
-	variance := e.op(hint, "ReduceMean", []string{e.op(hint, "Mul", []string{centred, centred})}, over)
-	deviation := e.op(hint, "Sqrt", []string{e.op(hint, "Add", []string{variance, e.scalar(hint+"/smallest", 1e-18)})})
-	e.to(hint, "Div", []string{centred, deviation})
-	return nil
-}}}
+var meanVarianceNormalization = []pass{{"MeanVarianceNormalization", 9, Newest,
+	func(e *edit, n onnx.Node) error {
+		axes := []int{0, 2, 3}
+		if n.Has("axes") {
+			axes = n.Ints("axes")
+		}
+		hint, over := n.Output[0], onnx.Attr{Name: "axes", Value: long(axes)}
+		centred := e.op(hint, "Sub", []string{n.In(0), e.op(hint, "ReduceMean", n.Input[:1], over)})
+		variance := e.op(hint, "ReduceMean", []string{e.op(hint, "Mul", []string{centred, centred})}, over)
+		deviation := e.op(hint, "Sqrt",
+			[]string{e.op(hint, "Add", []string{variance, e.scalar(hint+"/smallest", 1e-18)})})
+		e.to(hint, "Div", []string{centred, deviation})
+		return nil
+	}}}

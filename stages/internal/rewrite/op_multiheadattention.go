@@ -31,7 +31,8 @@ var multiHeadAttention = []pass{
 			sizes = slices.Repeat([]int{weights[1] / 3}, 3)
 		}
 		if len(sizes) != 3 || slices.Min(sizes) < 0 || sizes[0]+sizes[1]+sizes[2] != weights[1] {
-			return fmt.Errorf("queries, keys and values of the sizes %v aren't %d elements", sizes, weights[1])
+			return fmt.Errorf("queries, keys and values of the sizes %v aren't %d elements", sizes,
+				weights[1])
 		}
 		hint := n.Output[0]
 		x := e.sum(hint, e.op(hint, "MatMul", []string{n.In(0), n.In(1)}), n.In(2))

@@ -30,7 +30,8 @@ func reductions() []pass {
 			return logSum(e, n)
 		}},
 	)
-	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare"} {
+	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+		"ReduceMin", "ReduceProd", "ReduceSumSquare"} {
 		out = append(out, pass{op, 18, Newest, axesToAttribute})
 	}
 	return out

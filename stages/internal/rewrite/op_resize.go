@@ -89,6 +89,7 @@ func (e *edit) allAxes(n onnx.Node, axes []int) error {
 	for i, a := range axes {
 		all[a] = some[i]
 	}
-	n.Input = []string{n.In(0), "", e.weight(onnx.FloatTensor(e.m.Fresh(n.Output[0]+"/scales"), all, len(all)))}
+	n.Input = []string{n.In(0), "",
+		e.weight(onnx.FloatTensor(e.m.Fresh(n.Output[0]+"/scales"), all, len(all)))}
 	return nil
 }

@@ -35,7 +35,8 @@ func normaliseRoot(e *edit, n onnx.Node) error {
 
 // rms writes x/√(mean of x² over axes + ε)·scale, whose output is called out.
 func (e *edit) rms(out, x, scale string, axes []int64, epsilon float32) {
-	mean := e.op(out, "ReduceMean", []string{e.op(out, "Mul", []string{x, x})}, onnx.Attr{Name: "axes", Value: axes})
+	mean := e.op(out, "ReduceMean", []string{e.op(out, "Mul", []string{x, x})},
+		onnx.Attr{Name: "axes", Value: axes})
 	root := e.op(out, "Sqrt", []string{e.op(out, "Add", []string{mean, e.scalar(out+"/epsilon", epsilon)})})
 	e.to(out, "Mul", []string{e.op(out, "Div", []string{x, root}), scale})
 }

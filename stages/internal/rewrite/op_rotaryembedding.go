@@ -65,7 +65,8 @@ var rotaryEmbedding = []pass{{"RotaryEmbedding", 23, Newest, func(e *edit, n onn
 		for _, v := range []*string{&a, &b} {
 			*v = e.reshape(hint, *v, split[0], split[1], split[2], half, 1)
 		}
-		parts[0] = e.reshape(hint, e.op(hint, "Concat", []string{a, b}, last), split[0], split[1], split[2], turned)
+		parts[0] = e.reshape(hint, e.op(hint, "Concat", []string{a, b}, last), split[0], split[1], split[2],
+			turned)
 		parts = append([]string{parts[0]}, parts[1:]...)
 	} else {
 		parts = append([]string{a, b}, parts[1:]...)

@@ -18,7 +18,8 @@ var skipLayerNormalization = []pass{
 		if n.In(3) != "" {
 			in = append(in, n.In(3))
 		}
-		e.to(n.Output[0], "LayerNormalization", in, onnx.Attr{Name: "epsilon", Value: n.Float("epsilon", 1e-12)})
+		e.to(n.Output[0], "LayerNormalization", in,
+			onnx.Attr{Name: "epsilon", Value: n.Float("epsilon", 1e-12)})
 		return nil
 	}},
 	{"com.microsoft.SkipSimplifiedLayerNormalization", Oldest, Newest, func(e *edit, n onnx.Node) error {

@@ -58,13 +58,15 @@ func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	if version < Oldest || version > Newest {
 		return false, fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
 	}
-	e := &edit{m: m, version: version, types: types, table: map[string][]pass{}, sequences: map[string][]string{}}
+	e := &edit{m: m, version: version, types: types, table: map[string][]pass{},
+		sequences: map[string][]string{}}
 	for _, p := range passes() {
 		e.table[p.op] = append(e.table[p.op], p)
 	}
 	e.graph(m.Proto.Graph)
 	if e.refused != nil {
-		return false, fmt.Errorf("the model can't be written in ONNX's operators of opset %d: %s", Opset, list(e.clauses(), "; "))
+		return false, fmt.Errorf("the model can't be written in ONNX's operators of opset %d: %s", Opset,
+			list(e.clauses(), "; "))
 	}
 	m.Proto.OpsetImport = []*onnxpb.OperatorSetIdProto{{Version: Opset}}
 	m.Proto.IrVersion = 8 // the one of opset 17
@@ -313,7 +315,8 @@ func (e *edit) split(hint, in string, axis int, sizes ...int) []string {
 		out[i] = e.value(hint, "Split")
 	}
 	attr := onnx.Attr{Name: "axis", Value: axis}
-	e.nodes = append(e.nodes, onnx.NewNode(out[0], "Split", []string{in, e.ints(hint+"/sizes", sizes...)}, slices.Clone(out), attr))
+	e.nodes = append(e.nodes,
+		onnx.NewNode(out[0], "Split", []string{in, e.ints(hint+"/sizes", sizes...)}, slices.Clone(out), attr))
 	return out
 }
 
@@ -327,17 +330,20 @@ func long(v []int) []int64 {
 
 // drop removes an attribute.
 func drop(n onnx.Node, name string) {
-	n.Attribute = slices.DeleteFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.Name == name })
+	n.Attribute = slices.DeleteFunc(n.Attribute,
+		func(a *onnxpb.AttributeProto) bool { return a.Name == name })
 }
 
 func setText(n onnx.Node, name, value string) {
 	drop(n, name)
-	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_STRING, S: []byte(value)})
+	n.Attribute = append(n.Attribute,
+		&onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_STRING, S: []byte(value)})
 }
 
 func setInts(n onnx.Node, name string, v []int) {
 	drop(n, name)
-	n.Attribute = append(n.Attribute, onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
+	n.Attribute = append(n.Attribute,
+		onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
 }
 
 // unused reports whether no output of n from number i on is asked for.

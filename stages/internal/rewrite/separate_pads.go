@@ -46,7 +46,8 @@ func SeparatePads(m *onnx.Model) {
 
 // zeros reports whether a node is a Pad that isn't known to pad with anything but zeros.
 func (e *edit) zeros(n onnx.Node) bool {
-	if n.NodeProto == nil || n.OpType != "Pad" || n.Text("mode", "constant") != "constant" || n.Float("value", 0) != 0 {
+	if n.NodeProto == nil || n.OpType != "Pad" || n.Text("mode", "constant") != "constant" ||
+		n.Float("value", 0) != 0 {
 		return false
 	}
 	fill := e.constant(n.In(2))

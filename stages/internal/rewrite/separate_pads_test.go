@@ -20,19 +20,27 @@ func TestSeparatePads(t *testing.T) {
 		want  bool
 	}{
 		{"zeros", 17, onnx.NewNode("", "Pad", []string{"a", "sizes"}, []string{"b"}), "Neg", true},
-		{"zeros that are written out", 17, onnx.NewNode("", "Pad", []string{"a", "sizes", "zero"}, []string{"b"}), "Neg", true},
-		{"an attribute", 10, onnx.NewNode("", "Pad", []string{"a"}, []string{"b"}, attr("pads", list64(0, 0, 1, 1, 0, 0, 1, 1))), "Neg", true},
-		{"what isn't known", 17, onnx.NewNode("", "Pad", []string{"a", "sizes", "x"}, []string{"b"}), "Neg", true},
-		{"another attribute", 10, onnx.NewNode("", "Pad", []string{"a"}, []string{"b"}, attr("value", float32(-9))), "Neg", false},
-		{"another value", 17, onnx.NewNode("", "Pad", []string{"a", "sizes", "low"}, []string{"b"}), "Neg", false},
-		{"reflections", 17, onnx.NewNode("", "Pad", []string{"a", "sizes"}, []string{"b"}, attr("mode", "reflect")), "Neg", false},
+		{"zeros that are written out", 17,
+			onnx.NewNode("", "Pad", []string{"a", "sizes", "zero"}, []string{"b"}), "Neg", true},
+		{"an attribute", 10, onnx.NewNode("", "Pad", []string{"a"}, []string{"b"},
+			attr("pads", list64(0, 0, 1, 1, 0, 0, 1, 1))), "Neg", true},
+		{"what isn't known", 17, onnx.NewNode("", "Pad", []string{"a", "sizes", "x"}, []string{"b"}), "Neg",
+			true},
+		{"another attribute", 10,
+			onnx.NewNode("", "Pad", []string{"a"}, []string{"b"}, attr("value", float32(-9))), "Neg", false},
+		{"another value", 17, onnx.NewNode("", "Pad", []string{"a", "sizes", "low"}, []string{"b"}), "Neg",
+			false},
+		{"reflections", 17, onnx.NewNode("", "Pad", []string{"a", "sizes"}, []string{"b"},
+			attr("mode", "reflect")), "Neg", false},
 		{"behind a Relu", 17, onnx.NewNode("", "Pad", []string{"a", "sizes"}, []string{"b"}), "Relu", false},
 		{"no Pad", 17, onnx.NewNode("", "Neg", []string{"a"}, []string{"b"}), "Neg", false},
 	} {
 		m := model(tt.opset, []*onnxpb.NodeProto{
 			onnx.NewNode("", tt.from, []string{"x"}, []string{"a"}), tt.pad,
-			onnx.NewNode("", "Identity", []string{"b"}, []string{"c"}), onnx.NewNode("", "MaxPool", []string{"c"}, []string{"d"}),
-		}, onnx.IntTensor("sizes", list64(0, 0, 1, 1, 0, 0, 1, 1), 8), onnx.FloatTensor("zero", []float32{0}), onnx.FloatTensor("low", []float32{-9}))
+			onnx.NewNode("", "Identity", []string{"b"}, []string{"c"}), onnx.NewNode("", "MaxPool",
+				[]string{"c"}, []string{"d"}),
+		}, onnx.IntTensor("sizes", list64(0, 0, 1, 1, 0, 0, 1,
+			1), 8), onnx.FloatTensor("zero", []float32{0}), onnx.FloatTensor("low", []float32{-9}))
 		SeparatePads(m)
 		got := text(t, m)
 		want := []string{"d = MaxPool(c)"}

@@ -28,7 +28,8 @@ func TestHalf(t *testing.T) {
 			want = sign * math.Ldexp(1+fraction, exponent-15)
 		}
 		got := float64(half(uint16(v)))
-		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) || math.Signbit(got) != math.Signbit(want) && !math.IsNaN(want) {
+		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) || math.Signbit(got) != math.Signbit(want) &&
+			!math.IsNaN(want) {
 			t.Fatalf("%#04x is %g, want %g", v, got, want)
 		}
 	}
@@ -36,20 +37,27 @@ func TestHalf(t *testing.T) {
 
 func TestSingle(t *testing.T) {
 	raw := func(dataType onnxpb.TensorProto_DataType, v ...uint16) *onnxpb.TensorProto {
-		w := &onnxpb.TensorProto{Name: dataType.String(), DataType: int32(dataType), Dims: []int64{int64(len(v))}}
+		w := &onnxpb.TensorProto{Name: dataType.String(), DataType: int32(dataType),
+			Dims: []int64{int64(len(v))}}
 		for _, x := range v {
 			w.RawData = binary.LittleEndian.AppendUint16(w.RawData, x)
 		}
 		return w
 	}
-	listed := &onnxpb.TensorProto{Name: "listed", DataType: int32(onnxpb.TensorProto_FLOAT16), Dims: []int64{2}, Int32Data: []int32{0x3c00, 0xc000}}
-	double := &onnxpb.TensorProto{Name: "double", DataType: int32(onnxpb.TensorProto_DOUBLE), Dims: []int64{2}, DoubleData: []float64{1, -2}}
+	listed := &onnxpb.TensorProto{Name: "listed", DataType: int32(onnxpb.TensorProto_FLOAT16),
+		Dims: []int64{2}, Int32Data: []int32{0x3c00, 0xc000}}
+	double := &onnxpb.TensorProto{Name: "double", DataType: int32(onnxpb.TensorProto_DOUBLE),
+		Dims: []int64{2}, DoubleData: []float64{1, -2}}
 	held := raw(onnxpb.TensorProto_FLOAT16, 0x3c00, 0xc000)
-	constant := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"c"}, Attribute: []*onnxpb.AttributeProto{{Name: "value", Type: onnxpb.AttributeProto_TENSOR, T: held}}}
-	cast := onnx.NewNode("cast", "Cast", []string{"x"}, []string{"y"}, attr("to", int(onnxpb.TensorProto_FLOAT16)))
-	other := onnx.NewNode("other", "Cast", []string{"x"}, []string{"z"}, attr("to", int(onnxpb.TensorProto_INT64)))
+	constant := &onnxpb.NodeProto{OpType: "Constant", Output: []string{"c"},
+		Attribute: []*onnxpb.AttributeProto{{Name: "value", Type: onnxpb.AttributeProto_TENSOR, T: held}}}
+	cast := onnx.NewNode("cast", "Cast", []string{"x"}, []string{"y"},
+		attr("to", int(onnxpb.TensorProto_FLOAT16)))
+	other := onnx.NewNode("other", "Cast", []string{"x"}, []string{"z"},
+		attr("to", int(onnxpb.TensorProto_INT64)))
 	whole := ints("whole", 1)
-	all := []*onnxpb.TensorProto{raw(onnxpb.TensorProto_FLOAT16, 0x3c00, 0xc000), raw(onnxpb.TensorProto_BFLOAT16, 0x3f80, 0xc000), listed, double}
+	all := []*onnxpb.TensorProto{raw(onnxpb.TensorProto_FLOAT16, 0x3c00, 0xc000),
+		raw(onnxpb.TensorProto_BFLOAT16, 0x3f80, 0xc000), listed, double}
 	m := model(17, []*onnxpb.NodeProto{constant, cast, other}, append(all, whole)...)
 	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT16, Shape: []int{2}, Known: true})
 	changed, err := SinglePrecision(m)
@@ -67,7 +75,8 @@ func TestSingle(t *testing.T) {
 	if to := cast.Attribute[0].GetI(); to != int64(onnxpb.TensorProto_FLOAT) {
 		t.Errorf("casts to %d", to)
 	}
-	if to := other.Attribute[0].GetI(); to != int64(onnxpb.TensorProto_INT64) || whole.DataType != int32(onnxpb.TensorProto_INT64) {
+	if to := other.Attribute[0].GetI(); to != int64(onnxpb.TensorProto_INT64) ||
+		whole.DataType != int32(onnxpb.TensorProto_INT64) {
 		t.Error("integers were changed")
 	}
 	if changed, err := SinglePrecision(m); err != nil || changed {

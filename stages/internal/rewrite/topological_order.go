@@ -90,9 +90,11 @@ func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) erro
 			i, ok := maker[v]
 			switch {
 			case !ok:
-				return fmt.Errorf("node %s takes %q, which nothing makes", onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
+				return fmt.Errorf("node %s takes %q, which nothing makes",
+					onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
 			case state[i] == open:
-				return fmt.Errorf("node %s takes %q, which is made of its own output", onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
+				return fmt.Errorf("node %s takes %q, which is made of its own output",
+					onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
 			case state[i] == unseen:
 				state[i] = open
 				stack = append(stack, frame{i, onnx.Taken(g.Node[i])})
