@@ -28,81 +28,52 @@ func (a *axisDecl) add(id string, value, text *yamlNode) {
 	a.texts = append(a.texts, text)
 }
 
+// finish derives what needs all ids.
+func (a *axisDecl) finish() {
+	a.rank, a.allowed = make([]int32, len(a.ids)), slices.Repeat([]bool{true}, len(a.ids))
+	for at, id := range slices.Sorted(slices.Values(a.ids)) {
+		a.rank[a.index[id]] = int32(at)
+	}
+}
+
 // axes reads the key axes.
 func (l *loader) axes(n *yamlNode) {
 	if n.kind != yamlMap {
-		l.at(n, "write one axis a line, model: {vgg: {path: vgg.onnx}}", n.String()+" is not a map of axes")
+		l.report(n, "write one axis a line, model: {vgg: {path: vgg.onnx}}", "%v is not a map of axes", n)
 		return
 	}
 	for i, k := range n.keys {
 		v := n.vals[i]
-		a := &axisDecl{name: k.text, node: k, index: map[string]int32{}}
+		a := &axisDecl{name: k.text, node: k, index: map[string]int32{}, isList: v.kind == yamlList}
 		switch {
 		case !validName(k.text):
-			l.at(k, nameHint, strconv.Quote(k.text)+" can't be the name of an axis")
+			l.report(k, nameHint, "%q can't be the name of an axis", k.text)
 		case k.text == "item":
-			l.at(k, "", `an axis can't be called "item": tables call the items so`)
+			l.report(k, "", `an axis can't be called "item": tables call the items so`)
 		}
-		switch {
-		case v.kind == yamlList && len(v.vals) > 0:
-			l.listAxis(a, v)
-		case v.kind == yamlMap && len(v.keys) > 0:
-			l.mapAxis(a, v)
-		default:
-			l.at(v, "give it a list of ids, or a map from ids to fields", "the axis "+strconv.Quote(k.text)+" has no ids")
+		if v.scalar() || len(v.vals) == 0 {
+			l.report(v, "give it a list of ids, or a map from ids to fields", "the axis %q has no ids", k.text)
+		}
+		for j, e := range v.vals {
+			if a.isList {
+				l.axisID(a, e, e)
+			} else {
+				l.axisID(a, v.keys[j], e)
+			}
 		}
 		l.exp.axes = append(l.exp.axes, a)
 		l.exp.axisOf[a.name] = a
 	}
 	for _, a := range l.exp.axes {
 		if i := strings.LastIndexByte(a.name, '.'); i > 0 && l.exp.axisOf[a.name[:i]] != nil {
-			l.at(a.node, "rename one of them", strconv.Quote(a.name)+" could also be the field "+
-				strconv.Quote(a.name[i+1:])+" of the axis "+strconv.Quote(a.name[:i]))
-		}
-		a.finish()
-	}
-}
-
-func (l *loader) listAxis(a *axisDecl, v *yamlNode) {
-	a.isList = true
-	for _, e := range v.vals {
-		if !l.axisID(e, a) {
-			continue
-		}
-		a.add(e.text, e, e)
-	}
-}
-
-func (l *loader) mapAxis(a *axisDecl, v *yamlNode) {
-	for i, k := range v.keys {
-		f := v.vals[i]
-		if !l.axisID(k, a) {
-			continue
-		}
-		switch f.kind {
-		case yamlMap:
-			l.noReferences(f)
-		case yamlNull:
-			f = nil
-		default:
-			l.at(f, "write {value: …} and use it as ${"+a.name+".value}", "an id of an axis stands for a map of fields")
-			f = nil
-		}
-		a.add(k.text, f, k)
-	}
-}
-
-// noReferences complains about references where they aren't resolved, in the
-// fields of an axis. In the with of a choice they are.
-func (l *loader) noReferences(f *yamlNode) {
-	for i, k := range f.keys {
-		if v := f.vals[i]; k.text != "with" && v.kind == yamlText && strings.Contains(v.text, "${") {
-			l.at(v, "references stand in the values of with", "a reference in a field of an axis isn't resolved")
+			l.report(a.node, "rename one of them",
+				"%q could also be the field %q of the axis %q", a.name, a.name[i+1:], a.name[:i])
 		}
 	}
 }
 
-func (l *loader) axisID(n *yamlNode, a *axisDecl) bool {
+// axisID adds an id with its value to an axis.
+func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 	if !n.scalar() || n.kind == yamlNull || !validName(n.text) {
 		hint := nameHint
 		switch {
@@ -111,39 +82,28 @@ func (l *loader) axisID(n *yamlNode, a *axisDecl) bool {
 		case a.isList && n.kind == yamlText && n.text != "":
 			hint = "give it an id: " + a.name + ": {first: {at: " + strconv.Quote(n.text) + "}}, and use ${" + a.name + ".at}"
 		}
-		l.at(n, hint, n.String()+" can't be an id")
-		return false
+		l.report(n, hint, "%v can't be an id", n)
+		return
 	}
 	if i, ok := a.index[n.text]; ok {
-		l.at(n, "", "the id "+strconv.Quote(n.text)+" stands here again; the first is on line "+strconv.Itoa(a.texts[i].line))
-		return false
+		l.report(n, "", "the id %q stands here again; the first is on line %d", n.text, a.texts[i].line)
+		return
 	}
-	return true
-}
-
-// finish derives what needs all ids.
-func (a *axisDecl) finish() {
-	order := make([]int32, len(a.ids))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int { return strings.Compare(a.ids[i], a.ids[j]) })
-	a.rank = make([]int32, len(a.ids))
-	for at, i := range order {
-		a.rank[i] = int32(at)
-	}
-	for len(a.allowed) < len(a.ids) {
-		a.allowed = append(a.allowed, true)
-	}
-}
-
-// stackAxes completes the axes that only stacks have.
-func (l *loader) stackAxes() {
-	for _, a := range l.exp.axes {
-		if a.node == nil {
-			a.finish()
+	switch {
+	case a.isList:
+	case v.kind == yamlMap:
+		for i, k := range v.keys { // in the with of a choice, references are resolved
+			if f := v.vals[i]; k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${") {
+				l.report(f, "references stand in the values of with", "a reference in a field of an axis isn't resolved")
+			}
 		}
+	default:
+		if v.kind != yamlNull {
+			l.report(v, "write {value: …} and use it as ${"+a.name+".value}", "an id of an axis stands for a map of fields")
+		}
+		v = nil
 	}
+	a.add(n.text, v, n)
 }
 
 func axisNames(axes []*axisDecl) []string {

@@ -31,7 +31,7 @@ func TestAxisParameters(t *testing.T) {
 		{"[]", "", "9:11: stages.named.uses: rank: rank is required, and over collapses no axis", "it's a parameter of report/named"},
 	} {
 		text := head + "stages:\n  named:\n    uses: report/named\n    in: {maps: maps}\n    with: {" + tc.with + "}\n    over: " + tc.over + "\n" + tail + "publish: [named]\n"
-		ds := complaintsAbout(t, c, text, Overrides{})
+		ds := diagsOf(t, c, text, Overrides{})
 		switch {
 		case tc.want == "" && len(ds) == 0:
 		case tc.want == "" || len(ds) != 1 || !strings.HasPrefix(ds[0].String(), "x.yaml:"+tc.want) || ds[0].Hint != tc.hint:

@@ -36,7 +36,7 @@ func checkAnnotated(t *testing.T, file string, at int, text string) {
 			want[i+1] = append(want[i+1], strings.TrimSpace(msg))
 		}
 	}
-	ds := complaintsAbout(t, paperCatalog(), text, Overrides{})
+	ds := diagsOf(t, paperCatalog(), text, Overrides{})
 	for _, d := range ds {
 		found := false
 		for i, msg := range want[d.Line] {

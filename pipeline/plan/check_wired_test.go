@@ -33,7 +33,7 @@ func TestCheckSeesWhatIsWired(t *testing.T) {
 	text = strings.Replace(text, `uses: "${method}", matrix: [method], in: {model: model, images: images}`, "uses: attribute/picky, in: {model: model, images: images%s}", 1)
 	text = strings.Replace(text, "  method:\n    s: {uses: attribute/saliency, with: {abs: true}}\n    r: {uses: attribute/random}\n", "", 1) + "publish: [picky]\n"
 	mustParse(t, c, fmt.Sprintf(text, ""), Overrides{})
-	ds := complaintsAbout(t, c, fmt.Sprintf(text, ", targets: guess"), Overrides{})
+	ds := diagsOf(t, c, fmt.Sprintf(text, ", targets: guess"), Overrides{})
 	if len(ds) != 1 || !strings.Contains(ds[0].Msg, "targets is wired") {
 		t.Errorf("got %v", ds)
 	}

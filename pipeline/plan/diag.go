@@ -1,13 +1,13 @@
 package plan
 
 import (
-	"sort"
-	"strconv"
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 )
 
-// A Diag is one complaint about an experiment, at the place in the text that it
-// concerns.
+// A Diag is one diagnostic of an experiment: a message at a place in the text.
 type Diag struct {
 	File string // as the user named it; for a flag, the flag with its value
 	Line int    // from 1; 0 when the place has no line, as in a flag
@@ -18,29 +18,23 @@ type Diag struct {
 	Text string // the line of the file, "" if there is none
 }
 
-// String returns the complaint as people read it: file:line:col, path, message,
-// then the line with a caret below the column, then the hint.
+// String returns file:line:col, path and message, then the line with a caret below the column, then the hint.
 func (d Diag) String() string {
 	var b strings.Builder
 	b.WriteString(d.File)
 	if d.Line > 0 {
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(d.Line))
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(d.Col))
+		fmt.Fprintf(&b, ":%d:%d", d.Line, d.Col)
 	}
 	b.WriteString(": ")
 	if d.Path != "" {
-		b.WriteString(d.Path)
-		b.WriteString(": ")
+		b.WriteString(d.Path + ": ")
 	}
 	b.WriteString(d.Msg)
 	if d.Line > 0 && d.Text != "" {
 		d.writeExcerpt(&b)
 	}
 	if d.Hint != "" {
-		b.WriteString("\nhint: ")
-		b.WriteString(d.Hint)
+		b.WriteString("\nhint: " + d.Hint)
 	}
 	return b.String()
 }
@@ -52,21 +46,10 @@ func (d Diag) writeExcerpt(b *strings.Builder) {
 	line, col := []rune(d.Text), max(d.Col, 1)
 	if len(line) > excerptWidth {
 		from := max(0, min(col-excerptWidth/2, len(line)-excerptWidth))
-		line, col = line[from:min(len(line), from+excerptWidth)], col-from
+		line, col = line[from:from+excerptWidth], col-from
 	}
-	number := strconv.Itoa(d.Line)
-	if n := 5 - len(number); n > 0 {
-		number = strings.Repeat(" ", n) + number
-	}
-	b.WriteByte('\n')
-	b.WriteString(number)
-	b.WriteString(" | ")
-	for _, r := range line {
-		b.WriteRune(printable(r))
-	}
-	b.WriteByte('\n')
-	b.WriteString(strings.Repeat(" ", len(number)))
-	b.WriteString(" | ")
+	number := fmt.Sprintf("%5d", d.Line)
+	fmt.Fprintf(b, "\n%s | %s\n%*s | ", number, strings.Map(printable, string(line)), len(number), "")
 	for i := range min(col-1, len(line)) {
 		if line[i] == '\t' {
 			b.WriteByte('\t') // so that the caret stays below its column
@@ -85,54 +68,60 @@ func printable(r rune) rune {
 	return r
 }
 
-// Diags are all the complaints about an experiment, sorted by place. A non-empty
-// Diags is an error.
+// Diags are all the diagnostics of an experiment, sorted by place. A non-empty Diags is an error.
 type Diags []Diag
 
-// Error returns one paragraph a complaint, and how many there are.
+// Error returns one paragraph per diagnostic, and how many there are.
 func (ds Diags) Error() string {
 	var b strings.Builder
 	for _, d := range ds {
-		b.WriteString(d.String())
-		b.WriteByte('\n')
+		b.WriteString(d.String() + "\n")
 	}
-	b.WriteString(strconv.Itoa(len(ds)))
-	b.WriteString(plural(len(ds), " problem", " problems"))
+	fmt.Fprintf(&b, "%d %s", len(ds), plural(len(ds), "problem"))
 	return b.String()
 }
 
-func plural(n int, one, many string) string {
+func plural(n int, one string) string {
 	if n == 1 {
 		return one
 	}
-	return many
+	return one + "s"
 }
 
-// maxDiags bounds the complaints that are kept: who makes more wants to start
-// with the first ones.
+// Sort sorts by place.
+func (ds Diags) Sort() {
+	slices.SortStableFunc(ds, func(a, b Diag) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Msg, b.Msg))
+	})
+}
+
+// maxDiags bounds the diagnostics that are kept: nobody reads more at once.
 const maxDiags = 200
 
-// complaints collects what is wrong, once each.
-type complaints struct {
-	list Diags
+// diagnostics collects diagnostics, each once.
+type diagnostics struct {
+	all  Diags
 	seen map[Diag]bool
 }
 
-func (c *complaints) put(d Diag) {
-	if c.seen[d] || len(c.list) >= maxDiags {
+func (ds *diagnostics) add(d Diag) {
+	if ds.seen[d] || len(ds.all) >= maxDiags {
 		return
 	}
-	if c.seen == nil {
-		c.seen = map[Diag]bool{}
+	if ds.seen == nil {
+		ds.seen = map[Diag]bool{}
 	}
-	c.seen[d] = true
-	c.list = append(c.list, d)
+	ds.seen[d] = true
+	ds.all = append(ds.all, d)
 }
 
-// at complains about a place in a text.
-func (c *complaints) at(n *yamlNode, hint, msg string) { c.put(diagAt(n, hint, msg)) }
+// report adds a diagnostic at the place of n.
+func (ds *diagnostics) report(n *yamlNode, hint, format string, args ...any) {
+	ds.add(n.diag(hint, fmt.Sprintf(format, args...)))
+}
 
-func diagAt(n *yamlNode, hint, msg string) Diag {
+// diag returns a diagnostic at the place of n.
+func (n *yamlNode) diag(hint, msg string) Diag {
 	d := Diag{File: n.src.name, Path: n.path(), Msg: msg, Hint: hint}
 	if !n.src.flag {
 		d.Line, d.Col, d.Text = n.line, n.col, n.src.line(n.line)
@@ -140,24 +129,26 @@ func diagAt(n *yamlNode, hint, msg string) Diag {
 	return d
 }
 
-func (c *complaints) sorted() Diags {
-	c.list.Sort()
-	return c.list
+func (ds *diagnostics) sorted() Diags {
+	ds.all.Sort()
+	return ds.all
 }
 
-// Sort sorts by place.
-func (ds Diags) Sort() {
-	sort.SliceStable(ds, func(i, j int) bool {
-		a, b := ds[i], ds[j]
-		if a.File != b.File {
-			return a.File < b.File
-		}
-		if a.Line != b.Line {
-			return a.Line < b.Line
-		}
-		if a.Col != b.Col {
-			return a.Col < b.Col
-		}
-		return a.Msg < b.Msg
-	})
+// unknownAxis reports the name of an axis that isn't among the known ones.
+func (ds *diagnostics) unknownAxis(n *yamlNode, name string, known []string) {
+	if !n.scalar() {
+		ds.report(n, "", "%v is not the name of an axis", n)
+		return
+	}
+	ds.report(n, didYouMean(name, "axes", known), "no axis is called %q", name)
+}
+
+// unknownStage reports the name of a stage that isn't among the experiment's.
+func (ds *diagnostics) unknownStage(n *yamlNode, name string, known []string) {
+	ds.report(n, didYouMean(name, "stages", known), "no stage is called %q", name)
+}
+
+// unknownID reports an id that an axis doesn't have.
+func (ds *diagnostics) unknownID(n *yamlNode, id, axis string, known []string) {
+	ds.report(n, didYouMean(id, "ids of "+axis, known), "the axis %q has no id %q", axis, id)
 }

@@ -1,13 +1,13 @@
 package plan
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// An experimentDecl is an experiment as it's written: names are looked up, but
-// nothing is expanded.
+// An experimentDecl is an experiment as written: names are looked up, nothing is expanded.
 type experimentDecl struct {
 	root        *yamlNode // with extends and --set applied, but for parameters of stages
 	name, title string
@@ -73,8 +73,8 @@ type whenDecl struct {
 	with []paramDecl
 }
 
-// A lineDecl is a line of only, exclude or when's if. It matches a cell whose id
-// is among the given ones on each of its axes.
+// A lineDecl is a line of only, exclude or when's if. It matches a cell whose id is among the given ones on each of
+// its axes.
 type lineDecl struct {
 	node    *yamlNode
 	conds   []condDecl
@@ -103,85 +103,84 @@ func validName(s string) bool {
 
 const nameHint = "names are made of letters, digits, and after the first also . _ -"
 
-// fields hands each entry of a map to the function that its key names, and
-// complains about others.
-func (l *loader) fields(n *yamlNode, what string, known map[string]func(key, value *yamlNode)) {
+// keys calls for each entry of a map the function of its key, and reports unknown keys.
+func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNode)) {
 	for i, k := range n.keys {
-		if f := known[k.text]; f != nil {
-			f(k, n.vals[i])
-			continue
+		if read := known[k.text]; read != nil {
+			read(n.vals[i])
+		} else {
+			l.report(k, didYouMean(k.text, "keys", slices.Sorted(maps.Keys(known))), "unknown key %q of %s", k.text, what)
 		}
-		var names []string
-		for name := range known {
-			names = append(names, name)
-		}
-		sort.Strings(names)
-		l.at(k, didYouMean(k.text, "keys", names), "unknown key "+strconv.Quote(k.text)+" of "+what)
 	}
 }
 
-func (l *loader) experiment(root *yamlNode, sets map[string][]setDecl) *experimentDecl {
+// experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after the stages
+// whose stacks add axes.
+func (l *loader) experiment(root *yamlNode, sets map[string][]setDecl) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e
 	var axes, stageMap, publish *yamlNode
-	l.fields(root, "an experiment", map[string]func(k, v *yamlNode){
-		"name":    func(_, v *yamlNode) { e.name = l.plainName(v, "the name of the experiment") },
-		"title":   func(_, v *yamlNode) { e.title = l.textOf(v) },
-		"seed":    func(_, v *yamlNode) { e.seed = l.seedOf(v) },
-		"extends": func(_, _ *yamlNode) {},
-		"axes":    func(_, v *yamlNode) { axes = v },
-		"stages":  func(_, v *yamlNode) { stageMap = v },
-		"publish": func(_, v *yamlNode) { publish = v },
+	l.keys(root, "an experiment", map[string]func(v *yamlNode){
+		"name":    func(v *yamlNode) { e.name = l.plainName(v, "the name of the experiment") },
+		"title":   func(v *yamlNode) { e.title = l.textOf(v) },
+		"seed":    func(v *yamlNode) { e.seed = l.seedOf(v) },
+		"extends": func(*yamlNode) {},
+		"axes":    func(v *yamlNode) { axes = v },
+		"stages":  func(v *yamlNode) { stageMap = v },
+		"publish": func(v *yamlNode) { publish = v },
 	})
 	if root.get("name") == nil {
-		l.at(root, "write name: as the first line", "the experiment has no name")
+		l.report(root, "write name: as the first line", "the experiment has no name")
 	}
 	if axes != nil && axes.kind != yamlNull {
 		l.axes(axes)
 	}
-	if stageMap == nil || stageMap.kind != yamlMap || len(stageMap.keys) == 0 {
-		at := root
-		if stageMap != nil {
-			at = stageMap
-		}
-		l.at(at, "", "the experiment has no stages")
-		return nil
+	if stageMap == nil {
+		stageMap = root
+	}
+	if stageMap == root || stageMap.kind != yamlMap || len(stageMap.keys) == 0 {
+		l.report(stageMap, "", "the experiment has no stages")
+		return
 	}
 	for i, k := range stageMap.keys {
 		s := &stageDecl{name: k.text, key: k, body: stageMap.vals[i]}
 		if !validName(k.text) {
-			l.at(k, nameHint, strconv.Quote(k.text)+" can't be the name of a stage")
+			l.report(k, nameHint, "%q can't be the name of a stage", k.text)
 		}
 		e.stages = append(e.stages, s)
 		e.stageOf[s.name] = s
 	}
 	for _, s := range e.stages {
 		if i := strings.LastIndexByte(s.name, '.'); i > 0 && e.stageOf[s.name[:i]] != nil {
-			l.at(s.key, "rename one of them", strconv.Quote(s.name)+" could also be the port "+
-				strconv.Quote(s.name[i+1:])+" of the stage "+strconv.Quote(s.name[:i]))
+			l.report(s.key, "rename one of them",
+				"%q could also be the port %q of the stage %q", s.name, s.name[i+1:], s.name[:i])
 		}
 	}
 	for _, s := range e.stages {
 		l.stage(s)
 	}
 	for _, s := range e.stages {
-		l.sets(s, sets[s.name])
+		for _, d := range sets[s.name] {
+			if v := l.paramValue(d.value); v != nil {
+				s.set = append(s.set, paramDecl{d.key, v})
+			}
+		}
 	}
-	l.stackAxes()
-	// What lines and choices say about ids needs every stack's ids.
+	for _, a := range e.axes {
+		a.finish()
+	}
 	for _, s := range e.stages {
 		l.lines(s)
 	}
 	if publish != nil {
 		l.publish(publish)
 	}
-	return e
 }
 
 // plainName reads a name.
 func (l *loader) plainName(v *yamlNode, what string) string {
 	if !v.scalar() || v.kind == yamlNull || !validName(v.text) {
-		l.at(v, nameHint, v.String()+" can't be "+what)
+		l.report(v, nameHint, "%v can't be %s", v, what)
 		return ""
 	}
 	return v.text
@@ -189,7 +188,7 @@ func (l *loader) plainName(v *yamlNode, what string) string {
 
 func (l *loader) textOf(v *yamlNode) string {
 	if !v.scalar() {
-		l.at(v, "", v.String()+" is not a text")
+		l.report(v, "", "%v is not a text", v)
 	}
 	return v.text
 }
@@ -200,33 +199,32 @@ func (l *loader) seedOf(v *yamlNode) uint64 {
 			return seed
 		}
 	}
-	l.at(v, "", v.String()+" is not a whole number from 0 to 2⁶⁴ − 1")
+	l.report(v, "", "%v is not a whole number from 0 to 2⁶⁴ − 1", v)
 	return 0
 }
 
 func (l *loader) publish(n *yamlNode) {
 	if n.kind != yamlList {
-		l.at(n, "write [leaderboard, sheet]", n.String()+" is not a list of stages")
+		l.report(n, "write [leaderboard, sheet]", "%v is not a list of stages", n)
 		return
 	}
-	seen := map[string]bool{}
 	for _, v := range n.vals {
 		s := l.exp.stageOf[v.text]
 		switch {
-		case !v.scalar() || s == nil:
-			l.at(v, didYouMean(v.text, "stages", l.stageNames()), "no stage is called "+v.String())
-		case seen[v.text]:
-			l.at(v, "", "the stage "+v.String()+" is published twice")
+		case !v.scalar():
+			l.report(v, "", "%v is not the name of a stage", v)
+		case s == nil:
+			l.unknownStage(v, v.text, l.stageNames())
+		case slices.Contains(l.exp.publish, s):
+			l.report(v, "", "the stage %v is published twice", v)
 		default:
-			seen[v.text] = true
 			s.consumed = true
 			l.exp.publish = append(l.exp.publish, s)
 		}
 	}
 }
 
-func (l *loader) stageNames() []string {
-	var names []string
+func (l *loader) stageNames() (names []string) {
 	for _, s := range l.exp.stages {
 		names = append(names, s.name)
 	}

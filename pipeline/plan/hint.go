@@ -1,22 +1,20 @@
 package plan
 
 import (
-	"sort"
-	"strconv"
+	"fmt"
 	"strings"
 )
 
-// SuggestStage suggests the known stage that an unknown name means. A name without a
-// family is compared with names without theirs.
+// SuggestStage returns a hint for an unknown stage. A name without a family is compared with names without theirs.
 func SuggestStage(name string, known []string) string {
 	if !strings.Contains(name, "/") {
-		own, of := make([]string, len(known)), map[string]string{}
+		own, full := make([]string, len(known)), map[string]string{}
 		for i, k := range known {
 			_, own[i], _ = strings.Cut(k, "/")
-			of[own[i]] = k
+			full[own[i]] = k
 		}
 		if k := Nearest(name, own); k != "" {
-			return "did you mean " + strconv.Quote(of[k]) + "?"
+			return fmt.Sprintf("did you mean %q?", full[k])
 		}
 	}
 	if hint := didYouMean(name, "stages", known); hint != "" {
@@ -25,11 +23,11 @@ func SuggestStage(name string, known []string) string {
 	return `"runexp stages" lists them`
 }
 
-// didYouMean suggests the known name nearest to a mistyped one; without a near
-// one it lists them, as long as they fit a line.
+// didYouMean suggests the known name nearest to a mistyped one; without a near one it lists them, as long as they
+// fit a line.
 func didYouMean(name, what string, known []string) string {
 	if k := Nearest(name, known); k != "" {
-		return "did you mean " + strconv.Quote(k) + "?"
+		return fmt.Sprintf("did you mean %q?", k)
 	}
 	if list := strings.Join(known, ", "); list != "" && len(list) <= 200 {
 		return what + ": " + list
@@ -48,8 +46,8 @@ func Nearest(name string, known []string) string {
 	return at
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b, and returns limit once it can't be less.
+// editDistance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b, and
+// returns limit once it can't be less.
 func editDistance(a, b string, limit int) int {
 	r, s := []rune(a), []rune(b)
 	if len(r)-len(s) >= limit || len(s)-len(r) >= limit {
@@ -79,10 +77,4 @@ func editDistance(a, b string, limit int) int {
 		before, last, now = last, now, before
 	}
 	return min(last[len(s)], limit)
-}
-
-func sortedCopy(s []string) []string {
-	s = append([]string(nil), s...)
-	sort.Strings(s)
-	return s
 }

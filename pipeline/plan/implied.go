@@ -10,119 +10,179 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// impliedCells are the cells that nobody wrote: what ports put between an edge
-// and an input (Via), and what fills an input that isn't wired (Else). Equal ones,
-// with the same implementation, parameters and edges, are one cell.
+// impliedCells are the cells that no experiment writes: what a port puts between an edge and itself (Via), and what
+// fills a port that isn't wired (Else). Those with equal implementation, parameters and edges are one cell.
 type impliedCells struct {
 	cells map[string]*Cell
 	steps map[string]*Step
-	names map[string]int // how many steps wanted a name
+	names map[string]int // how many steps have a name, but for its number
 	takes map[takeQuery][]takenParam
 	ids   map[*Cell]uint64
-	key   []byte
+}
+
+func newImpliedCells() impliedCells {
+	return impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[takeQuery][]takenParam{}, map[*Cell]uint64{}}
 }
 
 // maxImplied bounds how deep implied stages may imply others.
 const maxImplied = 8
 
-// complete gives a cell what its ports imply.
-func (x *expander) complete(b *stepBuild, c *Cell) { x.completeAt(b, c, 0) }
-
-func (x *expander) completeAt(b *stepBuild, c *Cell, depth int) {
-	for k := range c.Stage.Inputs {
-		if p := &c.Stage.Inputs[k]; p.Via != "" && len(c.Inputs[k].Edges) > 0 || p.Else != "" && len(c.Inputs[k].Edges) == 0 {
-			x.imply(b, c, depth)
+// complete gives a cell what its ports imply. That depends on the edges as wired, not on what is put in between.
+func (x *expander) complete(b *stepBuild, c *Cell, depth int) {
+	var wired []Input
+	for k := range c.Inputs {
+		p, edges := &c.Stage.Inputs[k], c.Inputs[k].Edges
+		if len(edges) > 0 && p.Via == "" || len(edges) == 0 && p.Else == "" {
+			continue
+		}
+		if depth >= maxImplied {
+			x.endless(b, c)
 			return
 		}
-	}
-}
-
-func (x *expander) imply(b *stepBuild, c *Cell, depth int) {
-	if depth >= maxImplied {
-		x.endless(b, c)
-		return
-	}
-	// What's implied hangs on the edges as written, not on what is put in between.
-	wired := make([][]Edge, len(c.Inputs))
-	for k := range wired {
-		wired[k] = c.Inputs[k].Edges
-	}
-	for k := range c.Stage.Inputs {
-		p := &c.Stage.Inputs[k]
-		switch {
-		case p.Via != "" && len(wired[k]) > 0:
-			c.Inputs[k].Edges = x.via(b, c, p, wired[k], wired, depth)
-		case p.Else != "" && len(wired[k]) == 0:
-			c.Inputs[k].Edges = x.otherwise(b, c, p, wired, depth)
+		if wired == nil {
+			wired = slices.Clone(c.Inputs)
 		}
+		c.Inputs[k].Edges = x.imply(b, c, k, wired, depth)
 	}
 }
 
 func (x *expander) endless(b *stepBuild, c *Cell) {
-	x.at(b.decl.key, "", "stages imply each other without end: "+c.Stage.Name)
+	x.report(b.decl.key, "", "stages imply each other without end: %s", c.Stage.Name)
 }
 
-// impliedStage finds the stage that a port implies.
-func (x *expander) impliedStage(b *stepBuild, c *Cell, p *stages.Port, name string) *stages.Stage {
+// A combo is the edges of an implied cell, and its place among those of one input.
+type combo struct {
+	coord  []stages.Coord
+	inputs [][]Edge
+}
+
+// imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on the
+// inputs of the same names: where these come from several cells, there are as many implied ones.
+func (x *expander) imply(b *stepBuild, c *Cell, port int, wired []Input, depth int) []Edge {
+	p, via := &c.Stage.Inputs[port], len(wired[port].Edges) > 0
+	name := p.Else
+	if via {
+		name = p.Via
+	}
 	stage, ok := x.catalog.Lookup(name)
 	if !ok {
-		x.at(b.decl.uses, "", "the input "+strconv.Quote(p.Name)+" of "+c.Stage.Name+" needs the stage "+strconv.Quote(name)+", which doesn't exist")
-	}
-	return stage
-}
-
-// via puts a stage between edges and an input, one cell an edge.
-func (x *expander) via(b *stepBuild, c *Cell, p *stages.Port, edges []Edge, wired [][]Edge, depth int) []Edge {
-	stage := x.impliedStage(b, c, p, p.Via)
-	if stage == nil {
+		x.report(b.decl.uses, "", "the input %q of %s needs the stage %q, which doesn't exist", p.Name, c.Stage.Name, name)
 		return nil
 	}
-	in := slices.IndexFunc(stage.Inputs, func(q stages.Port) bool { return q.Type.Name == p.Wire().Name })
-	out := outputOf(stage, p)
-	if in < 0 || out < 0 {
-		x.at(b.decl.uses, "", p.Via+" can't stand between "+p.Wire().Name+" and the input "+strconv.Quote(p.Name)+" of "+c.Stage.Name)
+	in := slices.IndexFunc(stage.Inputs, func(q stages.Port) bool { return via && q.Type.Name == p.Wire().Name })
+	out := slices.IndexFunc(stage.Outputs, func(q stages.Port) bool { return q.Type.Name == p.Type.Name })
+	if via && in < 0 || out < 0 {
+		x.report(b.decl.uses, "", "%s can't stand between %s and the input %q of %s", name, p.Wire().Name, p.Name, c.Stage.Name)
 		return nil
 	}
-	result := x.edgeSlab.take(len(edges))
-	for i, e := range edges {
-		if e.Port < 0 {
-			return nil // complained about already
+	combos := []combo{{inputs: make([][]Edge, len(stage.Inputs))}}
+	for k := range stage.Inputs {
+		q := &stage.Inputs[k]
+		var edges []Edge
+		switch same := slices.IndexFunc(c.Stage.Inputs, func(r stages.Port) bool { return r.Name == q.Name }); {
+		case k == in:
+			edges = wired[port].Edges
+		case same >= 0 && (!via || len(wired[same].Edges) == 1):
+			edges = wired[same].Edges
 		}
-		inputs := make([][]Edge, len(stage.Inputs))
-		for k := range stage.Inputs {
-			if w := sameInput(c, wired, &stage.Inputs[k]); k == in {
-				inputs[k] = []Edge{{From: e.From, Port: e.Port}}
-			} else if len(w) == 1 {
-				inputs[k] = []Edge{{From: w[0].From, Port: w[0].Port}}
+		if len(edges) == 0 {
+			if via || q.Optional || q.Else != "" {
+				continue
+			}
+			if !p.Optional {
+				x.report(b.decl.key, "wire it, or the input "+strconv.Quote(q.Name)+", from which "+p.Else+" makes it",
+					"the input %q of %s isn't connected", p.Name, c.Stage.Name)
+			}
+			return nil
+		}
+		edges = slices.Clone(edges)
+		for i := range edges {
+			if !via && !x.upstream(b, c, &edges[i], p, q) || edges[i].Port < 0 {
+				return nil
 			}
 		}
-		from := x.impliedCell(b, c, stage, inputs, out, e.From.Step.Keep, depth)
+		combos = combined(combos, k, edges)
+	}
+	slices.SortStableFunc(combos, func(a, b combo) int { return compareCoord(a.coord, b.coord) })
+	edges := make([]Edge, len(combos))
+	for i, m := range combos {
+		keep := !via || m.inputs[in][0].From.Step.Keep
+		from := x.impliedCell(b, c, stage, m.inputs, out, keep, depth)
 		if from == nil {
 			return nil
 		}
-		result[i] = Edge{Coord: e.Coord, From: from, Port: out}
+		edges[i] = Edge{Coord: m.coord, From: from, Port: out}
 	}
-	return result
+	return edges
 }
 
-// outputOf returns the output of a stage that fits an input.
-func outputOf(stage *stages.Stage, p *stages.Port) int {
-	return slices.IndexFunc(stage.Outputs, func(q stages.Port) bool { return q.Type.Name == p.Type.Name })
-}
-
-// sameInput returns the consumer's edges on the input that an implied stage's
-// input is called like.
-func sameInput(c *Cell, wired [][]Edge, p *stages.Port) []Edge {
-	for k := range c.Stage.Inputs {
-		if c.Stage.Inputs[k].Name == p.Name {
-			return wired[k]
+// combined gives each combination each edge that agrees with it, on input k.
+func combined(combos []combo, k int, edges []Edge) (out []combo) {
+	for _, m := range combos {
+		for _, e := range edges {
+			if coord, agree := mergeCoord(m.coord, e.Coord); agree {
+				inputs := slices.Clone(m.inputs)
+				inputs[k] = []Edge{{From: e.From, Port: e.Port}}
+				out = append(out, combo{coord, inputs})
+			}
 		}
 	}
-	return nil
+	return out
 }
 
-// A takenParam says where a keyed field of an implied stage has its value from: a
-// field of the consumer, or the default.
+// upstream moves an edge of items to the stage that made the items from sources: what holds for an item there holds for
+// all that is made from it. It returns false where nothing is known about that.
+func (x *expander) upstream(b *stepBuild, c *Cell, e *Edge, p, q *stages.Port) bool {
+	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
+		k := e.From.Stage.Primary()
+		if k < 0 || len(e.From.Inputs[k].Edges) == 0 {
+			break
+		}
+		up := e.From.Inputs[k].Edges[0]
+		e.From, e.Port = up.From, up.Port
+	}
+	if e.Port < 0 || x.standIns[e.From.Stage] {
+		return false // reported already
+	}
+	outs, expected := e.From.Stage.Outputs, q.Wire().Name
+	if outs[e.Port].Type.Name == expected {
+		return true
+	}
+	e.Port = -1
+	for i, o := range outs {
+		if o.Type.Name == expected && (e.Port < 0 || o.Name == q.Name) {
+			e.Port = i
+		}
+	}
+	if e.Port < 0 {
+		x.report(b.decl.key, "wire it", "the input %q of %s isn't connected, and %s has no %s to make it from",
+			p.Name, c.Stage.Name, e.From.Step.Name, expected)
+	}
+	return e.Port >= 0
+}
+
+// mergeCoord joins two places that agree on the axes they share.
+func mergeCoord(a, b []stages.Coord) (out []stages.Coord, agree bool) {
+	if len(a) == 0 || len(b) == 0 {
+		return append(slices.Clip(a), b...), true
+	}
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Axis < b[0].Axis:
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0].Axis < a[0].Axis:
+			out, b = append(out, b[0]), b[1:]
+		case a[0].ID != b[0].ID:
+			return nil, false
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return out, true
+}
+
+// A takenParam is a keyed parameter of an implied stage, and where it has its value from: a parameter of the consumer,
+// or the default.
 type takenParam struct {
 	name     string
 	from, to []int  // for reflect.Value.FieldByIndex; from is nil for the default
@@ -131,23 +191,20 @@ type takenParam struct {
 
 type takeQuery struct{ from, to *stages.Stage }
 
-// takes says where an implied stage has its keyed parameters from: those that the
-// consumer has too, by name and type, are the consumer's.
+// takes returns the keyed parameters of an implied stage: those that the consumer has too, by name and type, are the
+// consumer's.
 func (x *expander) takes(from, to *stages.Stage) []takenParam {
 	q := takeQuery{from, to}
 	taken, ok := x.implied.takes[q]
 	if ok {
 		return taken
 	}
-	have, want := x.types.of(from), x.types.of(to)
-	standard := reflect.ValueOf(to.NewParams()).Elem()
-	for i := range want.fields {
-		f := &want.fields[i]
+	for _, f := range x.types.of(to).fields {
 		if !f.Keyed {
 			continue
 		}
-		t := takenParam{name: f.Name, to: f.Index, standard: AppendValue(nil, standard.FieldByIndex(f.Index))}
-		if g := have.byName[f.Name]; g != nil && g.Keyed && g.Type == f.Type {
+		t := takenParam{name: f.Name, to: f.Index, standard: AppendValue(nil, f.standard)}
+		if g := x.types.of(from).byName[f.Name]; g != nil && g.Keyed && g.Type == f.Type {
 			t.from = g.Index
 		}
 		taken = append(taken, t)
@@ -166,32 +223,27 @@ func (m *impliedCells) id(c *Cell) uint64 {
 	return n
 }
 
-// impliedCell returns the cell of an implied stage with the given edges and the
-// parameters it takes from its consumer, or nil when it needs itself.
+// impliedCell returns the cell of an implied stage with the given edges and the parameters it takes from its consumer,
+// or nil when it needs itself.
 func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, inputs [][]Edge, out int, keep bool, depth int) *Cell {
 	m := &x.implied
-	if m.cells == nil {
-		*m = impliedCells{cells: map[string]*Cell{}, steps: map[string]*Step{}, names: map[string]int{}, takes: map[takeQuery][]takenParam{}, ids: map[*Cell]uint64{}}
-	}
-	have := reflect.ValueOf(c.Params).Elem()
-	key := append(m.key[:0], stage.Name...)
+	consumer := reflect.ValueOf(c.Params).Elem()
+	key := []byte(stage.Name)
 	taken := x.takes(c.Stage, stage)
 	for _, t := range taken {
 		if key = append(key, 0); t.from == nil {
 			key = append(key, t.standard...)
 		} else {
-			key = AppendValue(key, have.FieldByIndex(t.from))
+			key = AppendValue(key, consumer.FieldByIndex(t.from))
 		}
 	}
 	params := len(key)
 	for _, in := range inputs {
 		key = append(key, 0, byte(len(in)))
 		for _, e := range in {
-			key = binary.AppendUvarint(key, m.id(e.From))
-			key = binary.AppendUvarint(key, uint64(e.Port))
+			key = binary.AppendUvarint(binary.AppendUvarint(key, m.id(e.From)), uint64(e.Port))
 		}
 	}
-	m.key = key
 	if known := m.cells[string(key)]; known != nil {
 		if known.Step == nil { // it's in the making, for its own sake
 			x.endless(b, known)
@@ -199,14 +251,12 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 		}
 		return known
 	}
-	text := string(key)
-	cell := &x.cellSlab.take(1)[0]
-	m.cells[text] = cell
-	*cell = Cell{Stage: stage, Params: stage.NewParams(), Inputs: x.inputSlab.take(len(inputs))}
+	cell := &Cell{Stage: stage, Params: stage.NewParams(), Inputs: make([]Input, len(inputs))}
+	m.cells[string(key)] = cell
 	v := reflect.ValueOf(cell.Params).Elem()
 	for _, t := range taken {
 		if t.from != nil {
-			v.FieldByIndex(t.to).Set(have.FieldByIndex(t.from))
+			v.FieldByIndex(t.to).Set(consumer.FieldByIndex(t.from))
 		}
 	}
 	for k, in := range inputs {
@@ -215,32 +265,27 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 			cell.Coord, _ = mergeCoord(cell.Coord, e.From.Coord)
 		}
 	}
-	x.completeAt(b, cell, depth+1)
-	cell.Step = x.impliedStep(b, cell, text[:params], taken, out, keep)
+	x.complete(b, cell, depth+1)
+	cell.Step = x.impliedStep(b, cell, string(key[:params]), taken, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
 	for _, err := range x.refusals(cell) {
-		x.at(b.decl.uses, "", "for the inputs of "+c.Stage.Name+", "+stage.Name+": "+err.Error())
+		x.report(b.decl.uses, "", "for the inputs of %s, %s: %v", c.Stage.Name, stage.Name, err)
 	}
 	return cell
 }
 
-// impliedStep finds the step of an implied cell: the one for its implementation,
-// its parameters and the steps it takes from. Its name says what it makes, of what:
-// ranks~maps. Parameters that aren't the default are part of it.
+// impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps it takes
+// from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the default.
 func (x *expander) impliedStep(b *stepBuild, c *Cell, params string, taken []takenParam, out int, keep bool) *Step {
 	m := &x.implied
 	key, name := []byte(params), c.Stage.Outputs[out].Type.Name
-	var axes []string
-	for k := range c.Inputs {
-		for _, e := range c.Inputs[k].Edges {
+	for _, in := range c.Inputs {
+		for _, e := range in.Edges {
 			key = append(append(key, 0), e.From.Step.Name...)
 			key = binary.AppendUvarint(append(key, 0), uint64(e.Port))
 			name += "~" + e.From.Step.Name
 		}
-	}
-	for _, co := range c.Coord {
-		axes = append(axes, co.Axis)
 	}
 	if s := m.steps[string(key)]; s != nil {
 		s.Keep = s.Keep || keep
@@ -248,14 +293,17 @@ func (x *expander) impliedStep(b *stepBuild, c *Cell, params string, taken []tak
 	}
 	v := reflect.ValueOf(c.Params).Elem()
 	for _, t := range taken {
-		if mine := string(AppendValue(nil, v.FieldByIndex(t.to))); mine != string(t.standard) {
-			name += "~" + t.name + "=" + strings.Trim(mine, `"`)
+		if value := string(AppendValue(nil, v.FieldByIndex(t.to))); value != string(t.standard) {
+			name += "~" + t.name + "=" + strings.Trim(value, `"`)
 		}
 	}
 	if m.names[name]++; m.names[name] > 1 {
 		name += "~" + strconv.Itoa(m.names[name])
 	}
-	s := &Step{Name: name, Implied: true, Axes: axes, Keep: keep, Line: b.step.Line}
+	s := &Step{Name: name, Implied: true, Keep: keep, Line: b.step.Line}
+	for _, co := range c.Coord {
+		s.Axes = append(s.Axes, co.Axis)
+	}
 	m.steps[string(key)] = s
 	x.plan.Steps = append(x.plan.Steps, s)
 	return s

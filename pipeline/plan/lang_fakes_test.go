@@ -276,8 +276,8 @@ func mustParse(t testing.TB, c Catalog, text string, o Overrides) *Plan {
 	return p
 }
 
-// complaintsAbout parses an experiment that has something wrong with it.
-func complaintsAbout(t testing.TB, c Catalog, text string, o Overrides) Diags {
+// diagsOf parses an experiment that has something wrong with it.
+func diagsOf(t testing.TB, c Catalog, text string, o Overrides) Diags {
 	t.Helper()
 	_, err := Parse("x.yaml", []byte(text), "", c, o)
 	var ds Diags

@@ -399,13 +399,13 @@ publish: [sheet, pair, curves, more, again, wired]
 }
 
 func TestImpliedStagesThatDontExist(t *testing.T) {
-	ds := complaintsAbout(t, paperCatalog().without("model/predict"), base+"publish: [maps]\n", Overrides{})
+	ds := diagsOf(t, paperCatalog().without("model/predict"), base+"publish: [maps]\n", Overrides{})
 	if len(ds) != 2 || !strings.Contains(ds[0].Msg, `needs the stage "model/predict", which doesn't exist`) || ds[0].Line != 10 {
 		t.Errorf("got %v", ds)
 	}
 	c := paperCatalog()
 	fake(c, "model/predict", 0, "model, images, targets?", "targets", predictParams{})
-	ds = complaintsAbout(t, c, base+"publish: [maps]\n", Overrides{})
+	ds = diagsOf(t, c, base+"publish: [maps]\n", Overrides{})
 	if len(ds) != 1 || !strings.Contains(ds[0].Msg, "imply each other without end") {
 		t.Errorf("got %v", ds)
 	}
@@ -463,7 +463,7 @@ func TestOverrides(t *testing.T) {
 }
 
 func TestDiagText(t *testing.T) {
-	ds := complaintsAbout(t, paperCatalog(), "name: x\nstages:\n  a:\n    uses: dataset/shapes\n    with: {sise: 32}\n  b: {uses: dataset/shapez}\npublish: [a, b]\n", Overrides{})
+	ds := diagsOf(t, paperCatalog(), "name: x\nstages:\n  a:\n    uses: dataset/shapes\n    with: {sise: 32}\n  b: {uses: dataset/shapez}\npublish: [a, b]\n", Overrides{})
 	want := `x.yaml:5:12: stages.a.with: unknown parameter "sise" of dataset/shapes
     5 |     with: {sise: 32}
       |            ^
@@ -524,7 +524,7 @@ stages:
   wrong: {uses: dataset/shapes, with: {count: none}}
 publish: [s, wrong]
 `
-	ds := complaintsAbout(t, paperCatalog(), text, Overrides{Fits: func(c *Cell) error {
+	ds := diagsOf(t, paperCatalog(), text, Overrides{Fits: func(c *Cell) error {
 		if c.Coord == nil {
 			t.Errorf("asked of %v", c)
 		} else if c.Coord[0].ID == "b" {
@@ -557,7 +557,7 @@ func TestTooManyCells(t *testing.T) {
 	for n, want := range map[int]string{7: "the experiment has more than 1000000 cells", 80: "too many combinations to count"} {
 		text := "name: x\naxes:\n" + strings.Join(axes[:n], "") + "stages:\n  s: {uses: dataset/shapes, matrix: [" + strings.Join(names[:n], ", ") + "]}\n" +
 			"  t: {uses: model/predict, in: {images: s, model: m}}\n  m: {uses: model/onnx}\n  u: {uses: fuse/meta-rank, in: {scores: {k: {a: t, b: t}}}, over: all}\npublish: [u]\n"
-		ds := complaintsAbout(t, paperCatalog(), text, Overrides{})
+		ds := diagsOf(t, paperCatalog(), text, Overrides{})
 		if len(ds) == 0 || !strings.Contains(ds.Error(), want) {
 			t.Errorf("%d axes: got %v, want %s", n, ds, want)
 		}

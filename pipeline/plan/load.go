@@ -2,7 +2,6 @@ package plan
 
 import (
 	"path/filepath"
-	"strconv"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -13,25 +12,23 @@ type Catalog interface {
 	Names() []string // sorted
 }
 
-// Overrides are what the command line says about an experiment, and asks of it.
+// Overrides are the flags that narrow or override an experiment.
 type Overrides struct {
-	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx
-	// and seed=3.
+	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx and seed=3.
 	Set []string
 	// Only holds lines such as method=ig,saliency: of an axis, only these ids.
 	Only []string
 	// Limit is the largest number of sources a cell may use; 0 means all.
 	Limit int
-	// Fits, if set, is asked of every cell that nothing else is wrong with. Its error
-	// is a complaint, of a parameter if it wraps a [stages.FieldError].
+	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of a
+	// parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
 	// Dir is what the paths in Set are relative to; "" means the working folder.
 	Dir string
 }
 
-// Load reads, checks and expands an experiment file. When the experiment is at
-// fault the error is [Diags], and the plan beside it is good for nothing but
-// being counted: stages that don't exist are taken to accept anything.
+// Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags], and the
+// returned plan can only be counted: stages that don't exist are taken to accept anything.
 func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	data, err := readExperiment(file)
 	if err != nil {
@@ -40,12 +37,10 @@ func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	return Parse(file, data, filepath.Dir(file), cat, o)
 }
 
-// Parse is [Load] for an experiment that is already in memory: name stands in
-// messages, the paths in src are relative to dir. It reads no file but the one
-// that extends names.
+// Parse is [Load] for an experiment in memory: name stands in messages, the paths in src are relative to dir. It reads
+// no file but the one that extends names.
 func Parse(name string, src []byte, dir string, cat Catalog, o Overrides) (*Plan, error) {
-	l := newLoader(cat, o)
-	return l.load(&sourceText{name: name, dir: dir, data: src})
+	return newLoader(cat, o).load(&sourceText{name: name, dir: dir, data: src})
 }
 
 // maxCells bounds a plan. A hundred thousand is a large study.
@@ -53,39 +48,31 @@ const maxCells = 1_000_000
 
 // A loader turns an experiment's text into a plan.
 type loader struct {
-	complaints
+	diagnostics
 	catalog Catalog
 	o       Overrides
 	limit   int // of cells
 	exp     *experimentDecl
-	names   []string // of the catalog, once needed
 }
 
-func newLoader(cat Catalog, o Overrides) *loader {
-	return &loader{catalog: cat, o: o, limit: maxCells}
-}
+func newLoader(cat Catalog, o Overrides) *loader { return &loader{catalog: cat, o: o, limit: maxCells} }
 
 func (l *loader) load(src *sourceText) (*Plan, error) {
 	root := l.read(src)
-	if root == nil {
-		return nil, l.sorted()
+	if root != nil {
+		root = l.extend(root)
 	}
-	root = l.extend(root)
 	if root == nil {
 		return nil, l.sorted()
 	}
 	root, sets := l.override(root)
-	l.exp = l.experiment(root, sets)
-	if l.exp == nil {
+	if l.experiment(root, sets); len(l.exp.stages) == 0 {
 		return nil, l.sorted()
 	}
-	l.only()
-	if l.o.Limit < 0 {
-		l.put(Diag{File: "--limit " + strconv.Itoa(l.o.Limit), Msg: "a limit is a positive number"})
-	}
+	l.narrow()
 	p := l.expand()
 	p.File = src.name
-	if len(l.list) > 0 {
+	if len(l.all) > 0 {
 		return p, l.sorted()
 	}
 	return p, nil
@@ -93,15 +80,12 @@ func (l *loader) load(src *sourceText) (*Plan, error) {
 
 // read parses a text whose top is a map.
 func (l *loader) read(src *sourceText) *yamlNode {
-	if !src.checkText(&l.complaints) {
+	if !src.checkText(&l.diagnostics) {
 		return nil
 	}
-	root := parseYAML(src, &l.complaints)
-	if root == nil {
-		return nil
-	}
-	if root.kind != yamlMap {
-		l.at(root, "an experiment begins with name:, axes: and stages:", "an experiment is a map")
+	root := parseYAML(src, &l.diagnostics)
+	if root != nil && root.kind != yamlMap {
+		l.report(root, "an experiment begins with name:, axes: and stages:", "an experiment is a map")
 		return nil
 	}
 	return root
@@ -114,16 +98,13 @@ func (l *loader) extend(root *yamlNode) *yamlNode {
 		return root
 	}
 	if n.kind != yamlText || n.text == "" {
-		l.at(n, "", n.String()+" is not the name of a file")
+		l.report(n, "", "%v is not the name of a file", n)
 		return root
 	}
-	file := n.text
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(n.src.dir, filepath.FromSlash(file))
-	}
+	file := resolvePath(n.src, n.text)
 	data, err := readExperiment(file)
 	if err != nil {
-		l.at(n, "", "the file "+strconv.Quote(n.text)+" can't be read: "+cause(err).Error())
+		l.report(n, "", "the file %q can't be read: %v", n.text, cause(err))
 		return root
 	}
 	base := l.read(&sourceText{name: file, dir: filepath.Dir(file), data: data})
@@ -131,16 +112,8 @@ func (l *loader) extend(root *yamlNode) *yamlNode {
 		return nil
 	}
 	if again := base.get("extends"); again != nil {
-		l.at(again, "extends reaches one level", "a file that others extend can't extend another")
+		l.report(again, "extends reaches one level", "a file that others extend can't extend another")
 		return root
 	}
 	return mergeYAML(base, root)
-}
-
-// suggestStage is the hint for a stage that the catalog doesn't have.
-func (l *loader) suggestStage(name string) string {
-	if l.names == nil {
-		l.names = l.catalog.Names()
-	}
-	return SuggestStage(name, l.names)
 }

@@ -1,69 +1,51 @@
 package plan
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
-// topological returns the stages so that each comes after those it takes from,
-// otherwise as written. Stages on a cycle are left out, and complained about.
+// topological returns the stages so that each comes after those it takes from, otherwise as written. Stages on a cycle
+// are left out, with a diagnostic.
 func (l *loader) topological() []*stageDecl {
-	const (
-		unseen = iota
-		open
-		closed
-	)
-	mark := map[*stageDecl]int{}
-	onCycle := map[*stageDecl]bool{}
+	const visited = -1
+	depth, onCycle := map[*stageDecl]int{}, map[*stageDecl]bool{} // depth: in path, from 1, or visited
 	var order, path []*stageDecl
 	var visit func(s *stageDecl)
 	visit = func(s *stageDecl) {
-		mark[s] = open
 		path = append(path, s)
+		depth[s] = len(path)
 		for _, in := range s.inputs {
 			for _, w := range in.wires {
-				switch {
-				case w.from == nil:
-				case mark[w.from] == unseen:
+				if d := depth[w.from]; d > 0 {
+					for _, s := range path[d-1:] {
+						onCycle[s] = true
+					}
+					l.cycle(path[d-1:], w)
+				} else if d == 0 && w.from != nil {
 					visit(w.from)
-				case mark[w.from] == open:
-					l.cycle(path, w, onCycle)
 				}
 			}
 		}
 		path = path[:len(path)-1]
-		mark[s] = closed
+		depth[s] = visited
 		if !onCycle[s] {
 			order = append(order, s)
 		}
 	}
 	for _, s := range l.exp.stages {
-		if mark[s] == unseen {
+		if depth[s] == 0 {
 			visit(s)
 		}
 	}
 	return order
 }
 
-// cycle complains about the edge w that leads from the end of path back into it.
-func (l *loader) cycle(path []*stageDecl, w *wireDecl, on map[*stageDecl]bool) {
-	from := len(path) - 1
-	for path[from] != w.from {
-		from--
-	}
+// cycle reports the edge w that leads from the end of path back to its beginning.
+func (l *loader) cycle(path []*stageDecl, w *wireDecl) {
 	var b strings.Builder
-	b.WriteString("cycle: ")
-	for _, s := range path[from:] {
-		on[s] = true
-		b.WriteString(s.name + " → ")
-		if b.Len() > 1000 {
-			b.WriteString("… " + strconv.Itoa(len(path)-from) + " stages … → ")
+	for _, s := range path {
+		if b.WriteString(s.name + " → "); b.Len() > 1000 {
+			b.WriteString("… → ")
 			break
 		}
 	}
-	for _, s := range path[from:] {
-		on[s] = true
-	}
-	b.WriteString(w.from.name)
-	l.at(w.node, "", b.String())
+	l.report(w.node, "", "cycle: %s%s", b.String(), w.from.name)
 }

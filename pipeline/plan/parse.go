@@ -13,28 +13,27 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bounds of an experiment file's data. They keep hostile files from costing more
-// than a moment.
+// Bounds of an experiment file's data. They keep hostile files from costing more than a moment.
 const (
 	maxYAMLNodes  = 200_000 // with aliases expanded
 	maxYAMLDepth  = 40
 	maxYAMLScalar = 64 << 10 // bytes
+	maxYAMLKey    = 1000     // bytes
 )
 
-// parseYAML reads s, which holds one document. It returns nil when the text is
-// no YAML, or YAML of a kind that experiments aren't written in, and complains.
-func parseYAML(s *sourceText, c *complaints) *yamlNode {
+// parseYAML reads s, which holds one document. It returns nil, with a diagnostic, for what isn't YAML or isn't plain
+// data.
+func parseYAML(s *sourceText, ds *diagnostics) *yamlNode {
 	doc, err := readDocument(s.data)
 	if err != nil {
-		s.syntaxError(c, err)
+		s.syntaxError(ds, err)
 		return nil
 	}
 	if doc == nil || len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Value == "" {
-		s.complain(c, 1, 1, "", "the file is empty")
+		ds.report(s.place(1, 1), "", "the file is empty")
 		return nil
 	}
-	s.line(1) // splits the lines
-	t := yamlTree{src: s, complaints: c, seen: map[*yaml.Node]*yamlNode{}}
+	t := yamlTree{src: s, diagnostics: ds, anchors: map[*yaml.Node]*yamlNode{}}
 	n := t.convert(doc.Content[0], nil, "", 0)
 	if t.refused {
 		return nil
@@ -45,8 +44,7 @@ func parseYAML(s *sourceText, c *complaints) *yamlNode {
 var errSecondDocument = errors.New("a second document")
 
 func readDocument(data []byte) (doc *yaml.Node, err error) {
-	// The parser is careful, and others have found inputs that it wasn't careful
-	// enough for.
+	// The parser is careful, and inputs have been found that it wasn't careful enough for.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("unreadable YAML (%v)", r)
@@ -59,31 +57,27 @@ func readDocument(data []byte) (doc *yaml.Node, err error) {
 	} else if err != nil {
 		return nil, err
 	}
-	var next yaml.Node
-	switch err := d.Decode(&next); {
-	case errors.Is(err, io.EOF):
-		return doc, nil
-	case err != nil:
+	if err := d.Decode(new(yaml.Node)); err == nil {
+		return nil, errSecondDocument
+	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return &next, errSecondDocument
+	return doc, nil
 }
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
-// syntaxError says what is wrong with a text that is no YAML.
-func (s *sourceText) syntaxError(c *complaints, err error) {
+// syntaxError reports what is wrong with a text that isn't one YAML document.
+func (s *sourceText) syntaxError(ds *diagnostics, err error) {
+	lines := s.split()
 	if errors.Is(err, errSecondDocument) {
-		line := 1
-		for i := 2; s.line(i) != "" || i <= len(s.lines); i++ {
-			if strings.HasPrefix(s.line(i), "---") {
-				line = i
-			}
+		at := len(lines) - 1
+		for ; at > 0 && (s.flag || !strings.HasPrefix(lines[at], "---")); at-- {
 		}
-		s.complain(c, line, 1, "one experiment a file; share stanzas with extends", "a second document begins here")
+		ds.report(s.place(at+1, 1), "one experiment a file; share stanzas with extends", "a second document begins here")
 		return
 	}
-	if s.unquotedReferences(c) {
+	if s.unquotedReferences(ds) {
 		return
 	}
 	m := yamlErrorLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
@@ -103,37 +97,35 @@ func (s *sourceText) syntaxError(c *complaints, err error) {
 	case strings.HasPrefix(msg, "mapping values are not allowed"):
 		hint = "quote a text that has a colon and a space in it, or look at the indentation"
 	}
-	s.line(1) // splits the lines
-	line = max(1, min(line, len(s.lines)))
+	line = max(1, min(line, len(lines)))
 	text := s.line(line)
 	col := 1 + len(text) - len(strings.TrimLeft(text, " \t"))
-	s.complain(c, line, col, hint, "not YAML: "+m[2])
+	ds.report(s.place(line, col), hint, "not YAML: %s", m[2])
 }
 
-// blockErrorLine finds the line of an error for which the parser names the line
-// where the block begins: the first with which the text stops being YAML.
+// blockErrorLine finds the line of an error for which the parser names the line where the block begins: the first
+// with which the text stops being YAML.
 func (s *sourceText) blockErrorLine(line int) int {
 	const worthwhile = 64 << 10 // bytes
 	if len(s.data) > worthwhile {
 		return line
 	}
-	s.line(1) // splits the lines
-	n := sort.Search(len(s.lines), func(n int) bool {
-		_, err := readDocument([]byte(strings.Join(s.lines[:n], "\n")))
+	lines := s.split()
+	n := sort.Search(len(lines), func(n int) bool {
+		_, err := readDocument([]byte(strings.Join(lines[:n], "\n")))
 		return err != nil && strings.Contains(err.Error(), "did not find expected")
 	})
-	if n == 0 || n > len(s.lines) {
+	if n == 0 || n > len(lines) {
 		return line
 	}
 	return n
 }
 
-// unquotedReferences complains about each ${…} inside {…} or […] that isn't
-// quoted, which YAML reads as the text $ and a map.
-func (s *sourceText) unquotedReferences(c *complaints) (found bool) {
+// unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $ and a map.
+func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
 	depth, quote := 0, rune(0)
-	for i := 1; i <= strings.Count(string(s.data), "\n")+1; i++ {
-		line := []rune(s.line(i))
+	for i := range s.split() {
+		line := []rune(s.line(i + 1))
 		for j := 0; j < len(line); j++ {
 			r := line[j]
 			switch {
@@ -155,7 +147,7 @@ func (s *sourceText) unquotedReferences(c *complaints) (found bool) {
 				if depth > 0 {
 					found = true
 					ref := string(line[j:min(end+1, len(line))])
-					s.complain(c, i, j+1, "write "+strconv.Quote(ref), "a reference inside {…} or […] needs quotes")
+					ds.report(s.place(i+1, j+1), "write "+strconv.Quote(ref), "a reference inside {…} or […] needs quotes")
 				}
 				j = end
 			case r == '{' || r == '[':
@@ -168,60 +160,72 @@ func (s *sourceText) unquotedReferences(c *complaints) (found bool) {
 	return found
 }
 
-// A yamlTree turns the parser's nodes into our own.
+// A yamlTree turns the parser's nodes into yamlNodes.
 type yamlTree struct {
-	src        *sourceText
-	complaints *complaints
-	seen       map[*yaml.Node]*yamlNode // of anchors; nil while one is being read
-	count      int
-	full       bool // a bound is reached: nothing more is read
-	refused    bool // something is missing from the result
+	*diagnostics
+	src     *sourceText
+	anchors map[*yaml.Node]*yamlNode // nil while one is being read
+	count   int
+	full    bool // a bound is reached: nothing more is read
+	refused bool // something is missing from the result
+}
+
+// refuse reports why n isn't part of the result.
+func (t *yamlTree) refuse(n *yamlNode, hint, format string, args ...any) {
+	t.refused = true
+	t.report(n, hint, format, args...)
 }
 
 func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *yamlNode {
 	// A value that is missing at the end of a text stands behind the last line.
-	line := min(y.Line, len(t.src.lines))
-	n := &yamlNode{src: t.src, line: line, col: y.Column, up: up, name: name, size: 1}
-	if t.full {
+	n := &yamlNode{src: t.src, line: min(y.Line, len(t.src.split())), col: y.Column, up: up, name: name, size: 1}
+	if t.count++; t.full {
 		return n
 	}
-	if t.count++; t.count > maxYAMLNodes {
-		t.refuse(n, "", "the file holds more than "+strconv.Itoa(maxYAMLNodes)+" values")
+	switch target, anchored := t.anchors[y.Alias]; {
+	case t.count > maxYAMLNodes:
 		t.full = true
-		return n
-	}
-	if depth > maxYAMLDepth {
-		t.refuse(n, "", "values are nested more than "+strconv.Itoa(maxYAMLDepth)+" deep")
+		t.refuse(n, "", "the file holds more than %d values", maxYAMLNodes)
+	case depth > maxYAMLDepth:
 		t.full = true
-		return n
-	}
-	if y.Kind == yaml.AliasNode {
-		target, ok := t.seen[y.Alias]
-		switch {
-		case !ok:
-			t.refuse(n, "", "the alias *"+y.Value+" stands before its anchor")
-			return n
-		case target == nil:
-			t.refuse(n, "", "the alias *"+y.Value+" contains itself")
-			return n
-		}
+		t.refuse(n, "", "values are nested more than %d deep", maxYAMLDepth)
+	case y.Kind == yaml.AliasNode && !anchored:
+		t.refuse(n, "", "the alias *%s stands before its anchor", y.Value)
+	case y.Kind == yaml.AliasNode && target == nil:
+		t.refuse(n, "", "the alias *%s contains itself", y.Value)
+	case y.Kind == yaml.AliasNode:
 		return target
+	default:
+		if y.Anchor != "" {
+			t.anchors[y] = nil
+			defer func() { t.anchors[y] = n }()
+		}
+		if !t.tagged(n, y) {
+			t.fill(n, y, depth)
+		}
 	}
-	if y.Anchor != "" {
-		t.seen[y] = nil
-		defer func() { t.seen[y] = n }()
+	return n
+}
+
+// tagged reports whether y has a tag, and refuses it: an experiment is plain data.
+func (t *yamlTree) tagged(n *yamlNode, y *yaml.Node) bool {
+	if y.Style&yaml.TaggedStyle == 0 {
+		return false
 	}
-	if y.Style&yaml.TaggedStyle != 0 {
-		t.refuse(n, "leave the tag out; quotes make a text", "the tag "+y.Tag+" isn't plain data")
-		return n
-	}
+	t.refuse(n, "leave the tag out; quotes make a text", "the tag %s isn't plain data", y.Tag)
+	return true
+}
+
+// fill gives n the kind and the content of y.
+func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
 	switch y.Kind {
 	case yaml.ScalarNode:
 		if len(y.Value) > maxYAMLScalar {
-			t.refuse(n, "", "a text of "+strconv.Itoa(len(y.Value))+" bytes, more than "+strconv.Itoa(maxYAMLScalar))
-			return n
+			t.refuse(n, "", "a text of %d bytes, more than %d", len(y.Value), maxYAMLScalar)
+			return
 		}
 		n.text = y.Value
+		n.size += len(y.Value) / 100 // so that aliases of long texts are bounded too
 		if y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			n.kind, n.quoted = yamlText, true
 		} else {
@@ -230,62 +234,53 @@ func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *
 	case yaml.SequenceNode:
 		n.kind = yamlList
 		for i, e := range y.Content {
-			v := t.convert(e, n, "["+strconv.Itoa(i)+"]", depth+1)
-			n.vals = append(n.vals, v)
-			n.size = t.grow(n, v)
+			t.add(n, t.convert(e, n, "["+strconv.Itoa(i)+"]", depth+1))
 		}
 	case yaml.MappingNode:
 		n.kind = yamlMap
-		t.mapping(n, y, depth)
-	}
-	return n
-}
-
-func (t *yamlTree) mapping(n *yamlNode, y *yaml.Node, depth int) {
-	first := make(map[string]*yamlNode, len(y.Content)/2)
-	for i := 0; i+1 < len(y.Content); i += 2 {
-		ky := y.Content[i]
-		k := &yamlNode{kind: yamlText, text: ky.Value, src: t.src, line: ky.Line, col: ky.Column, up: n.up, name: n.name}
-		switch {
-		case ky.Tag == "!!merge" && ky.Kind == yaml.ScalarNode:
-			t.refuse(k, "write the keys out, or share stanzas with extends", "merge keys (<<) aren't plain data")
-			continue
-		case ky.Kind != yaml.ScalarNode:
-			t.refuse(k, "", "a key that isn't a plain text")
-			continue
-		case ky.Style&yaml.TaggedStyle != 0:
-			t.refuse(k, "leave the tag out; quotes make a text", "the tag "+ky.Tag+" isn't plain data")
-			continue
-		case len(ky.Value) > 1000:
-			t.refuse(k, "", "a key of "+strconv.Itoa(len(ky.Value))+" bytes")
-			continue
+		first := make(map[string]*yamlNode, len(y.Content)/2)
+		for i := 0; i+1 < len(y.Content); i += 2 {
+			k := t.key(n, y.Content[i])
+			if k == nil {
+				continue
+			}
+			if dup := first[k.text]; dup != nil {
+				t.report(k, "", "the key %q stands here again; the first is on line %d", k.text, dup.line)
+				continue
+			}
+			first[k.text] = k
+			n.keys = append(n.keys, k)
+			t.add(n, t.convert(y.Content[i+1], n, k.text, depth+1))
 		}
-		if ky.Anchor != "" {
-			t.seen[ky] = k
-		}
-		if dup := first[k.text]; dup != nil {
-			t.complaints.at(k, "", "the key "+strconv.Quote(k.text)+" stands here again; the first is on line "+strconv.Itoa(dup.line))
-			continue
-		}
-		first[k.text] = k
-		v := t.convert(y.Content[i+1], n, k.text, depth+1)
-		n.keys, n.vals = append(n.keys, k), append(n.vals, v)
-		n.size = t.grow(n, v)
 	}
 }
 
-// grow returns the size of n with v in it, and complains when aliases have blown
-// it up.
-func (t *yamlTree) grow(n, v *yamlNode) int {
-	size := n.size + v.size
-	if size > maxYAMLNodes && !t.full {
+// key returns the node of a map's key, nil if it can't be one.
+func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
+	k := &yamlNode{kind: yamlText, text: y.Value, src: t.src, line: y.Line, col: y.Column, up: n.up, name: n.name}
+	switch {
+	case y.Tag == "!!merge" && y.Kind == yaml.ScalarNode:
+		t.refuse(k, "write the keys out, or share stanzas with extends", "merge keys (<<) aren't plain data")
+	case y.Kind != yaml.ScalarNode:
+		t.refuse(k, "", "a key that isn't a plain text")
+	case t.tagged(k, y):
+	case len(y.Value) > maxYAMLKey:
+		t.refuse(k, "", "a key of %d bytes", len(y.Value))
+	default:
+		if y.Anchor != "" {
+			t.anchors[y] = k
+		}
+		return k
+	}
+	return nil
+}
+
+// add appends a value to n, and refuses it when aliases have blown n up.
+func (t *yamlTree) add(n, v *yamlNode) {
+	n.vals = append(n.vals, v)
+	if n.size += v.size; n.size > maxYAMLNodes && !t.full {
 		t.full = true
-		t.refuse(v, "", "aliases expand to more than "+strconv.Itoa(maxYAMLNodes)+" values")
+		t.refuse(v, "", "aliases expand to more than %d values", maxYAMLNodes)
 	}
-	return min(size, maxYAMLNodes+1)
-}
-
-func (t *yamlTree) refuse(n *yamlNode, hint, msg string) {
-	t.refused = true
-	t.complaints.at(n, hint, msg)
+	n.size = min(n.size, maxYAMLNodes+1)
 }

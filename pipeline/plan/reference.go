@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -22,65 +23,59 @@ type valuePart struct {
 // plain reports whether the value is the same for every cell.
 func (v *paramValue) plain() bool { return v.parts == nil && v.list == nil }
 
-// references calls f with each reference in v.
-func (v *paramValue) references(f func(p *valuePart)) {
-	for i := range v.parts {
-		if v.parts[i].axis != nil {
-			f(&v.parts[i])
+// axes returns the axes that v refers to.
+func (v *paramValue) axes() (axes []*axisDecl) {
+	for _, p := range v.parts {
+		if p.axis != nil {
+			axes = append(axes, p.axis)
 		}
 	}
 	for _, e := range v.list {
-		e.references(f)
+		axes = append(axes, e.axes()...)
 	}
+	return axes
 }
 
-// paramValue finds the references in a value. It returns nil, and complains, when
-// one is malformed or names no axis.
+// paramValue finds the references in a value. It returns nil, with a diagnostic, when one is malformed or names no axis.
 func (l *loader) paramValue(n *yamlNode) *paramValue {
 	v := &paramValue{node: n}
 	switch n.kind {
 	case yamlText:
-		if !strings.Contains(n.text, "${") {
-			return v
-		}
-		var ok bool
-		if v.parts, ok = l.parts(n); !ok {
+		if strings.Contains(n.text, "${") && !l.splitText(v) {
 			return nil
 		}
 	case yamlList:
-		var list []*paramValue
-		refs := false
-		for _, e := range n.vals {
-			ev := l.paramValue(e)
-			if ev == nil {
+		references := false
+		list := make([]*paramValue, len(n.vals))
+		for i, e := range n.vals {
+			if list[i] = l.paramValue(e); list[i] == nil {
 				return nil
 			}
-			refs = refs || !ev.plain()
-			list = append(list, ev)
+			references = references || !list[i].plain()
 		}
-		if refs {
+		if references {
 			v.list = list
 		}
 	}
 	return v
 }
 
-func (l *loader) parts(n *yamlNode) (parts []valuePart, ok bool) {
-	rest := n.text
+// splitText splits the text of v at its references.
+func (l *loader) splitText(v *paramValue) bool {
+	rest := v.node.text
 	for {
-		i := strings.Index(rest, "${")
-		if i < 0 {
-			break
+		before, after, found := strings.Cut(rest, "${")
+		if before != "" {
+			v.parts = append(v.parts, valuePart{text: before})
 		}
-		end := strings.IndexByte(rest[i:], '}')
-		if end < 0 {
-			l.at(n, "write ${axis} or ${axis.field}", "the reference "+strconv.Quote(rest[i:])+" isn't closed")
-			return nil, false
+		if !found {
+			return true
 		}
-		if i > 0 {
-			parts = append(parts, valuePart{text: rest[:i]})
+		name, behind, closed := strings.Cut(after, "}")
+		if !closed {
+			l.report(v.node, "write ${axis} or ${axis.field}", "the reference %q isn't closed", "${"+after)
+			return false
 		}
-		name := rest[i+2 : i+end]
 		p := valuePart{axis: l.exp.axisOf[name]}
 		for j := len(name) - 1; p.axis == nil && j > 0; j-- {
 			if name[j] == '.' {
@@ -88,18 +83,12 @@ func (l *loader) parts(n *yamlNode) (parts []valuePart, ok bool) {
 			}
 		}
 		if p.axis == nil {
-			first, _, _ := strings.Cut(name, ".")
-			l.at(n, didYouMean(first, "axes", axisNames(l.exp.axes)), "no axis is called "+strconv.Quote(first))
-			return nil, false
+			l.unknownAxis(v.node, firstName(name), axisNames(l.exp.axes))
+			return false
 		}
 		p.axis.used = true
-		parts = append(parts, p)
-		rest = rest[i+end+1:]
+		v.parts, rest = append(v.parts, p), behind
 	}
-	if rest != "" {
-		parts = append(parts, valuePart{text: rest})
-	}
-	return parts, true
 }
 
 // A combination is the ids of a cell on the axes of its step.
@@ -108,129 +97,111 @@ type combination struct {
 	ids  []int32
 }
 
+// id returns the id on an axis, -1 if the combination has none.
 func (c combination) id(a *axisDecl) int32 {
-	for i, b := range c.axes {
-		if a == b {
-			return c.ids[i]
-		}
+	if k := slices.Index(c.axes, a); k >= 0 {
+		return c.ids[k]
 	}
 	return -1
 }
 
-// String writes the combination as a cell's name has it.
-func (c combination) String() string {
-	var b strings.Builder
-	for i, a := range c.axes {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(a.name + "=" + a.ids[c.ids[i]])
-	}
-	return b.String()
-}
-
 // only returns the part of the combination that v refers to.
-func (c combination) only(v *paramValue) combination {
-	var out combination
+func (c combination) only(v *paramValue) (part combination) {
+	refers := v.axes()
 	for i, a := range c.axes {
-		used := false
-		v.references(func(p *valuePart) { used = used || p.axis == a })
-		if used {
-			out.axes, out.ids = append(out.axes, a), append(out.ids, c.ids[i])
+		if slices.Contains(refers, a) {
+			part.axes, part.ids = append(part.axes, a), append(part.ids, c.ids[i])
 		}
 	}
-	return out
+	return part
 }
 
-// value resolves the references of v for one cell; use is scratch for a result
-// that isn't in any file. It returns nil, and complains, when a field is missing.
-func (l *loader) value(v *paramValue, at combination, use *yamlNode) *yamlNode {
-	if v.plain() {
-		return v.node
+// inCell returns the cell for the end of a message.
+func inCell(at combination) string {
+	ids := make([]string, len(at.axes))
+	for i, a := range at.axes {
+		ids[i] = a.name + "=" + a.ids[at.ids[i]]
 	}
-	if v.list != nil {
-		out := &yamlNode{kind: yamlList, src: v.node.src, line: v.node.line, col: v.node.col, up: v.node.up, name: v.node.name}
+	if len(ids) == 0 {
+		return ""
+	}
+	return " (where " + strings.Join(ids, ",") + ")"
+}
+
+// derived returns a node for a value made from n.
+func (n *yamlNode) derived(kind yamlKind) *yamlNode {
+	return &yamlNode{kind: kind, quoted: kind == yamlText, src: n.src, line: n.line, col: n.col, up: n.up, name: n.name}
+}
+
+// value resolves the references of v for one cell. It returns nil, with a diagnostic, when a field is missing.
+func (l *loader) value(v *paramValue, at combination) *yamlNode {
+	switch {
+	case v.list != nil:
+		out := v.node.derived(yamlList)
 		for _, e := range v.list {
-			n := l.value(e, at, new(yamlNode))
+			n := l.value(e, at)
 			if n == nil {
 				return nil
 			}
 			out.vals = append(out.vals, n)
 		}
 		return out
-	}
-	if len(v.parts) == 1 {
+	case v.parts == nil:
+		return v.node
+	case len(v.parts) == 1:
 		return l.referent(v, &v.parts[0], at)
 	}
-	*use = yamlNode{kind: yamlText, quoted: true, src: v.node.src, line: v.node.line, col: v.node.col, up: v.node.up, name: v.node.name}
-	size := 0
-	var pieces [8]string
-	texts := pieces[:0]
+	out, size := v.node.derived(yamlText), 0
+	texts := make([]string, len(v.parts))
 	for i := range v.parts {
 		p := &v.parts[i]
-		text := p.text
-		if p.axis != nil {
+		if texts[i] = p.text; p.axis != nil {
 			n := l.referent(v, p, at)
 			if n == nil {
 				return nil
 			}
 			if !n.scalar() || n.kind == yamlNull {
-				l.at(v.node, "", n.String()+" can't stand inside a text"+inCell(at.only(v)))
+				l.report(v.node, "", "%v can't stand inside a text%s", n, inCell(at.only(v)))
 				return nil
 			}
-			text = n.text
-			if i == 0 {
-				use.src = n.src // a path that begins with it is relative to where it stands
+			if texts[i] = n.text; i == 0 {
+				out.src = n.src // a path that begins with it is relative to where it stands
 			}
 		}
-		size += len(text)
-		texts = append(texts, text)
+		if size += len(texts[i]); size > maxYAMLScalar {
+			l.report(v.node, "", "a text of more than %d bytes", maxYAMLScalar)
+			return nil
+		}
 	}
-	if size > maxYAMLScalar {
-		l.at(v.node, "", "a text of "+strconv.Itoa(size)+" bytes, more than "+strconv.Itoa(maxYAMLScalar))
-		return nil
-	}
-	use.text = strings.Join(texts, "")
-	return use
+	out.text = strings.Join(texts, "")
+	return out
 }
 
 // referent finds what one reference means in a cell.
 func (l *loader) referent(v *paramValue, p *valuePart, at combination) *yamlNode {
 	id := at.id(p.axis)
 	if id < 0 {
-		return nil // complained about when the stage was looked at
+		return nil // reported with the stage
 	}
 	if p.field == "" {
 		return p.axis.texts[id]
 	}
 	n := p.axis.values[id].get(p.field)
 	if n == nil {
-		l.at(v.node, didYouMean(p.field, "fields", p.axis.fieldNames()),
-			"the axis "+strconv.Quote(p.axis.name)+" has no field "+strconv.Quote(p.field)+" for the id "+strconv.Quote(p.axis.ids[id]))
+		l.report(v.node, didYouMean(p.field, "fields", p.axis.fieldNames()),
+			"the axis %q has no field %q for the id %q", p.axis.name, p.field, p.axis.ids[id])
 	}
 	return n
 }
 
+// fieldNames returns the fields that some id of the axis has.
 func (a *axisDecl) fieldNames() []string {
-	seen := map[string]bool{}
-	var names []string
+	names := map[string]bool{}
 	for _, v := range a.values {
-		if v == nil || v.kind != yamlMap {
-			continue
-		}
-		for _, k := range v.keys {
-			if k.text != "uses" && k.text != "with" && !seen[k.text] {
-				seen[k.text] = true
-				names = append(names, k.text)
-			}
+		for _, k := range v.keyTexts() {
+			names[k] = k != "uses" && k != "with"
 		}
 	}
-	return sortedCopy(names)
-}
-
-func inCell(at combination) string {
-	if len(at.axes) == 0 {
-		return ""
-	}
-	return " (where " + at.String() + ")"
+	maps.DeleteFunc(names, func(_ string, field bool) bool { return !field })
+	return slices.Sorted(maps.Keys(names))
 }

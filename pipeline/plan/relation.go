@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// A relation is a set of combinations of ids on some axes. A combination is one
-// number: its ids are the digits, the axes' sizes the bases.
+// A relation is a set of combinations of ids on some axes. A combination is one number, its code: its ids are the
+// digits, the axes' sizes the bases.
 type relation struct {
 	axes    []*axisDecl // sorted by name
-	strides []uint64    // by axis: the weight of its digit
+	weights []uint64    // by axis: of its digit
 	codes   []uint64    // ascending, each once
 }
 
 // maxCombinations bounds the combinations of a step's axes, existing or not.
 const maxCombinations = 1 << 62
 
-// strides returns the weights of the axes' digits and the number of combinations.
-// When that is more than maxCombinations, it returns false and useless weights.
-func strides(axes []*axisDecl) (weights []uint64, size uint64, ok bool) {
+// weightsOf returns the weights of the axes' digits and the number of combinations. When that is more than
+// maxCombinations, it returns false and useless weights.
+func weightsOf(axes []*axisDecl) (weights []uint64, size uint64, ok bool) {
 	weights, size, ok = make([]uint64, len(axes)), 1, true
 	for i := len(axes) - 1; i >= 0; i-- {
 		weights[i] = size
@@ -31,85 +31,80 @@ func strides(axes []*axisDecl) (weights []uint64, size uint64, ok bool) {
 
 // newRelation takes ownership of codes, in any order.
 func newRelation(axes []*axisDecl, codes []uint64) relation {
-	w, _, _ := strides(axes)
+	w, _, _ := weightsOf(axes)
 	if !slices.IsSorted(codes) {
 		slices.Sort(codes)
 	}
 	return relation{axes, w, slices.Compact(codes)}
 }
 
-// oneCombination is the relation on no axes that holds.
-func oneCombination() relation { return relation{codes: []uint64{0}} }
+// allowedIDs is the relation of an axis alone.
+func allowedIDs(a *axisDecl) relation {
+	var ids []uint64
+	for i, allowed := range a.allowed {
+		if allowed {
+			ids = append(ids, uint64(i))
+		}
+	}
+	return newRelation([]*axisDecl{a}, ids)
+}
 
 // digit returns the id of a code on the relation's k-th axis.
 func (r *relation) digit(code uint64, k int) int32 {
-	return int32(code / r.strides[k] % uint64(len(r.axes[k].ids)))
+	return int32(code / r.weights[k] % uint64(len(r.axes[k].ids)))
 }
 
-// A projection turns codes over some axes into codes over others: it drops the
-// axes that the others lack, and leaves those that they add at 0.
-type projection struct {
-	axis  []int    // of the relation
-	scale []uint64 // weights in the result
+// read stores a code's combination in at.
+func (r *relation) read(code uint64, at combination) {
+	for k := range at.ids {
+		at.ids[k] = r.digit(code, k)
+	}
 }
 
-func (r *relation) projection(axes []*axisDecl) projection {
-	w, _, _ := strides(axes)
-	var p projection
-	for i, a := range axes {
-		if k := slices.Index(r.axes, a); k >= 0 {
-			p.axis = append(p.axis, k)
-			p.scale = append(p.scale, w[i])
+// onto returns, by axis of r, its weight among other axes, 0 if it isn't one of them.
+func (r *relation) onto(axes []*axisDecl) []uint64 {
+	w, _, _ := weightsOf(axes)
+	p := make([]uint64, len(r.axes))
+	for k, a := range r.axes {
+		if i := slices.Index(axes, a); i >= 0 {
+			p[k] = w[i]
 		}
 	}
 	return p
 }
 
-func (r *relation) project(code uint64, p projection) (out uint64) {
-	for i, k := range p.axis {
-		out += uint64(r.digit(code, k)) * p.scale[i]
+// project turns a code into one of other axes: it drops the digits without a weight.
+func (r *relation) project(code uint64, weights []uint64) (out uint64) {
+	for k, w := range weights {
+		if w != 0 {
+			out += uint64(r.digit(code, k)) * w
+		}
 	}
 	return out
 }
 
-// joined returns the combinations on the axes of both whose parts are in r and in
-// s. It returns false when there are more than limit.
+// joined returns the combinations on the axes of both whose parts are in r and in s. It returns false when there are
+// more than limit.
 func (r *relation) joined(s *relation, limit int) (relation, bool) {
 	axes := unionAxes(r.axes, s.axes)
-	var shared, added []*axisDecl
-	for _, a := range s.axes {
-		if slices.Contains(r.axes, a) {
-			shared = append(shared, a)
-		} else {
-			added = append(added, a)
+	shared := withoutAxes(r.axes, withoutAxes(r.axes, s.axes))
+	key, added := s.onto(shared), s.onto(axes)
+	for k, w := range key {
+		if w != 0 {
+			added[k] = 0 // r has this digit
 		}
 	}
-	type entry struct{ key, add uint64 }
-	entries := make([]entry, len(s.codes))
-	// The added digits, at their weights among all axes.
-	w, _, _ := strides(axes)
-	var extra projection
-	for _, a := range added {
-		extra.axis = append(extra.axis, slices.Index(s.axes, a))
-		extra.scale = append(extra.scale, w[slices.Index(axes, a)])
+	rest := map[uint64][]uint64{} // by the ids on shared axes: what s adds
+	for _, c := range s.codes {
+		k := s.project(c, key)
+		rest[k] = append(rest[k], s.project(c, added))
 	}
-	key := s.projection(shared)
-	for i, c := range s.codes {
-		entries[i] = entry{s.project(c, key), s.project(c, extra)}
-	}
-	slices.SortFunc(entries, func(a, b entry) int {
-		if a.key != b.key {
-			return cmp.Compare(a.key, b.key)
-		}
-		return cmp.Compare(a.add, b.add)
-	})
-	key, base := r.projection(shared), r.projection(axes)
+	key, base := r.onto(shared), r.onto(axes)
 	codes := make([]uint64, 0, len(r.codes))
 	for _, c := range r.codes {
-		k, b := r.project(c, key), r.project(c, base)
-		i, _ := slices.BinarySearchFunc(entries, k, func(e entry, k uint64) int { return cmp.Compare(e.key, k) })
-		for ; i < len(entries) && entries[i].key == k; i++ {
-			codes = append(codes, b+entries[i].add)
+		b := r.project(c, base)
+		for _, add := range rest[r.project(c, key)] {
+			codes = append(codes, b+add)
 		}
 		if len(codes) > limit {
 			return relation{}, false
@@ -120,25 +115,12 @@ func (r *relation) joined(s *relation, limit int) (relation, bool) {
 
 // unionAxes returns the axes of all lists, each once, sorted by name.
 func unionAxes(lists ...[]*axisDecl) []*axisDecl {
-	var out []*axisDecl
-	for _, list := range lists {
-		for _, a := range list {
-			if !slices.Contains(out, a) {
-				out = append(out, a)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b *axisDecl) int { return cmp.Compare(a.name, b.name) })
-	return out
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b *axisDecl) int { return cmp.Compare(a.name, b.name) })
+	return slices.Compact(all)
 }
 
 // withoutAxes returns the axes of list that aren't in drop.
 func withoutAxes(list, drop []*axisDecl) []*axisDecl {
-	var out []*axisDecl
-	for _, a := range list {
-		if !slices.Contains(drop, a) {
-			out = append(out, a)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(list), func(a *axisDecl) bool { return slices.Contains(drop, a) })
 }

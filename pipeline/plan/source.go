@@ -3,49 +3,45 @@ package plan
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// maxExperimentBytes bounds an experiment file. The largest one that a person
-// could review is far below.
+// maxExperimentBytes bounds an experiment file. The largest one that a person could review is far below.
 const maxExperimentBytes = 1 << 20
 
-// A sourceText is a text that an experiment is read from: a file, or the value
-// of a flag.
+// A sourceText is a text that an experiment is read from: a file, or the value of a flag.
 type sourceText struct {
-	name  string // as it stands in complaints
+	name  string // as it stands in diagnostics
 	dir   string // what the paths in it are relative to
 	data  []byte
 	flag  bool // a flag's value: it has no lines worth showing
 	lines []string
 }
 
-func (s *sourceText) line(n int) string {
+// split returns the lines, whatever ends them.
+func (s *sourceText) split() []string {
 	if s.lines == nil {
 		text := strings.ReplaceAll(string(s.data), "\r\n", "\n")
 		s.lines = strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
 	}
-	if s.flag || n <= 0 || n > len(s.lines) {
-		return ""
-	}
-	return s.lines[n-1]
+	return s.lines
 }
 
-// complain puts a complaint about a place for which there is no node yet.
-func (s *sourceText) complain(c *complaints, line, col int, hint, msg string) {
-	d := Diag{File: s.name, Msg: msg, Hint: hint}
-	if !s.flag {
-		d.Line, d.Col, d.Text = line, col, s.line(line)
+// line returns a line, counted from 1, "" if there is none.
+func (s *sourceText) line(n int) string {
+	if lines := s.split(); !s.flag && n > 0 && n <= len(lines) {
+		return lines[n-1]
 	}
-	c.put(d)
+	return ""
 }
+
+// place returns a node for diagnostics of a place that has no node of its own.
+func (s *sourceText) place(line, col int) *yamlNode { return &yamlNode{src: s, line: line, col: col} }
 
 // readExperiment reads a file, refusing what can't be an experiment.
 func readExperiment(file string) ([]byte, error) {
@@ -69,36 +65,34 @@ func cause(err error) error {
 	return err
 }
 
-// checkText complains about what can't stand in an experiment file, whatever it
-// says, and reports whether it's worth parsing. It takes the byte order mark off.
-func (s *sourceText) checkText(c *complaints) bool {
+// checkText reports bytes that can't stand in an experiment file, and returns whether the text can be parsed. It
+// takes the byte order mark off.
+func (s *sourceText) checkText(ds *diagnostics) bool {
 	if len(s.data) > maxExperimentBytes {
 		s.lines = []string{""}
-		s.complain(c, 1, 1, "", "the file has more than "+strconv.Itoa(maxExperimentBytes)+" bytes")
+		ds.report(s.place(1, 1), "", "the file has more than %d bytes", maxExperimentBytes)
 		return false
 	}
 	if bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")) {
 		s.lines = []string{""}
-		s.complain(c, 1, 1, "save it as UTF-8", "the file is UTF-16 text")
+		ds.report(s.place(1, 1), "save it as UTF-8", "the file is UTF-16 text")
 		return false
 	}
 	s.data = bytes.TrimPrefix(s.data, []byte("\ufeff"))
 	line, col := 1, 1
 	for i := 0; i < len(s.data); {
-		r, size := rune(s.data[i]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(s.data[i:])
-		}
+		r, size := utf8.DecodeRune(s.data[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			s.complain(c, line, col, "save it as UTF-8", "the text isn't UTF-8")
+			ds.report(s.place(line, col), "save it as UTF-8", "the text isn't UTF-8")
 			return false
 		case r == 0:
-			s.complain(c, line, col, "", "a NUL byte")
+			ds.report(s.place(line, col), "", "a NUL byte")
 			return false
-		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0,
+			r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
 			// NEL, LS and PS end a line for YAML and for few editors.
-			s.complain(c, line, col, "", fmt.Sprintf("the control character %U", r))
+			ds.report(s.place(line, col), "", "the control character %U", r)
 			return false
 		}
 		i += size

@@ -2,51 +2,47 @@ package plan
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// warn says what isn't wrong and is probably not meant.
+// warn reports what isn't wrong and is probably not meant.
 func (x *expander) warn() {
 	for _, s := range x.exp.stages {
-		if !s.consumed && !scores(x.steps[s]) {
-			x.warnings.at(s.key, "publish it, or leave it out", "nothing uses the stage "+strconv.Quote(s.name))
-		}
 		b := x.steps[s]
+		if !s.consumed && !scores(b) {
+			x.warnings.report(s.key, "publish it, or leave it out", "nothing uses the stage %q", s.name)
+		}
 		if b == nil || b.broken {
 			continue
 		}
 		if s.drop && len(b.collapsed) == 0 {
-			x.warnings.at(s.dropNode, "", "missing: drop means nothing without over")
+			x.warnings.report(s.dropNode, "", "missing: drop means nothing without over")
 		}
 		if len(x.o.Only) > 0 {
 			continue // what doesn't match may match in the whole
 		}
-		lines := slices.Concat(s.only, s.exclude)
-		for _, w := range s.when {
-			lines = append(lines, w.line)
-		}
-		for _, line := range lines {
+		for _, line := range s.allLines() {
 			if !line.matched && !line.bad {
-				x.warnings.at(line.node, "", "this line matches no cell of "+strconv.Quote(s.name))
+				x.warnings.report(line.node, "", "this line matches no cell of %q", s.name)
 			}
 		}
 		if len(b.step.Cells) == 0 && len(x.plan.Cells) > 0 {
-			x.warnings.at(s.key, "look at only and exclude, here and upstream", "no combination of the stage "+strconv.Quote(s.name)+" is left")
+			x.warnings.report(s.key, "look at only and exclude, here and upstream",
+				"no combination of the stage %q is left", s.name)
 		}
 	}
 	for _, a := range x.exp.axes {
 		if !a.used {
-			x.warnings.at(a.node, "", "nothing uses the axis "+strconv.Quote(a.name))
+			x.warnings.report(a.node, "", "nothing uses the axis %q", a.name)
 		}
 	}
 	x.plan.Warnings = x.warnings.sorted()
 }
 
-// scores reports whether a step has scores, whose means are published unasked.
+// scores reports whether a step has scores, whose means are published in any case.
 func scores(b *stepBuild) bool {
-	return b != nil && slices.ContainsFunc(b.recipes, func(r *recipe) bool {
+	return b != nil && slices.ContainsFunc(b.bindings, func(r *binding) bool {
 		return r != nil && slices.ContainsFunc(r.stage.Outputs, func(p stages.Port) bool { return p.Type.Name == stages.Scores.Name })
 	})
 }

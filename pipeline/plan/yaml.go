@@ -1,11 +1,12 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A yamlKind says what a value of an experiment file is.
+// A yamlKind is the type of a value of an experiment file.
 type yamlKind int8
 
 const (
@@ -18,8 +19,7 @@ const (
 	yamlMap
 )
 
-// A yamlNode is a value of an experiment file with its place. Nodes don't change
-// once read; aliases share them.
+// A yamlNode is a value of an experiment file with its place. Nodes don't change once read; aliases share them.
 type yamlNode struct {
 	kind   yamlKind
 	quoted bool    // a text that was marked as one: "64"
@@ -43,10 +43,7 @@ func (n *yamlNode) path() string {
 		return n.name
 	}
 	up := n.up.path()
-	if up == "" || n.name == "" {
-		return up + n.name
-	}
-	if n.name[0] == '[' {
+	if up == "" || n.name == "" || n.name[0] == '[' {
 		return up + n.name
 	}
 	return up + "." + n.name
@@ -57,12 +54,20 @@ func (n *yamlNode) get(key string) *yamlNode {
 	if n == nil || n.kind != yamlMap {
 		return nil
 	}
-	for i, k := range n.keys {
-		if k.text == key {
-			return n.vals[i]
-		}
+	if i := slices.IndexFunc(n.keys, func(k *yamlNode) bool { return k.text == key }); i >= 0 {
+		return n.vals[i]
 	}
 	return nil
+}
+
+// keyTexts returns the keys of a map.
+func (n *yamlNode) keyTexts() (texts []string) {
+	if n != nil {
+		for _, k := range n.keys {
+			texts = append(texts, k.text)
+		}
+	}
+	return texts
 }
 
 // scalar reports whether n is a single value.
@@ -70,10 +75,8 @@ func (n *yamlNode) scalar() bool { return n.kind < yamlList }
 
 // element returns the element of a list that has this text, or n itself.
 func (n *yamlNode) element(text string) *yamlNode {
-	for _, v := range n.vals {
-		if n.kind == yamlList && v.text == text {
-			return v
-		}
+	if i := slices.IndexFunc(n.vals, func(v *yamlNode) bool { return v.text == text }); i >= 0 && n.kind == yamlList {
+		return n.vals[i]
 	}
 	return n
 }
@@ -99,15 +102,12 @@ func (n *yamlNode) String() string {
 // with returns a copy of the map n with key set to v.
 func (n *yamlNode) with(key, v *yamlNode) *yamlNode {
 	c := *n
-	c.keys = append([]*yamlNode(nil), n.keys...)
-	c.vals = append([]*yamlNode(nil), n.vals...)
-	for i, k := range c.keys {
-		if k.text == key.text {
-			c.vals[i] = v
-			return &c
-		}
+	c.keys, c.vals = slices.Clone(n.keys), slices.Clone(n.vals)
+	if i := slices.IndexFunc(c.keys, func(k *yamlNode) bool { return k.text == key.text }); i >= 0 {
+		c.vals[i] = v
+	} else {
+		c.keys, c.vals = append(c.keys, key), append(c.vals, v)
 	}
-	c.keys, c.vals = append(c.keys, key), append(c.vals, v)
 	return &c
 }
 
@@ -126,8 +126,8 @@ func mergeYAML(base, over *yamlNode) *yamlNode {
 	return base
 }
 
-// classify decides what a plain scalar is. The rules are JSON's, so that people
-// needn't know which words YAML takes for numbers, dates and truth values.
+// classify finds the kind of a plain scalar. The rules are JSON's, so that people needn't know which words YAML
+// takes for numbers, dates and truth values.
 func (n *yamlNode) classify() {
 	switch n.text {
 	case "", "~", "null", "Null", "NULL":

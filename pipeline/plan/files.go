@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -18,27 +17,31 @@ type fileParam struct {
 	at   Diag // without a message
 }
 
-// noteFiles remembers the files and folders that c's parameters name.
-func (x *expander) noteFiles(c *Cell, rec *recipe, r *relation, code uint64, at combination) {
-	for _, f := range x.types.of(c.Stage).files {
-		for _, path := range filesOf(c, f.Field) {
+// noteFiles remembers the files and folders that a cell's parameters name.
+func (x *expander) noteFiles(m *cellBuild) {
+	for i := range m.params.fields {
+		f := &m.params.fields[i]
+		for _, path := range filesOf(m.cell, f.Field) {
 			if path == "" || x.noted[path] {
 				continue
 			}
 			x.noted[path] = true
-			n := rec.uses
-			if a := x.assigned(rec, r, code, f.Name); a != nil {
-				if v := x.value(a.value, at, new(yamlNode)); v != nil {
+			n := m.uses
+			if a := x.assigned(m, f.Name); a != nil {
+				if v := x.value(a.value, m.at); v != nil {
 					n = v
 				}
 			}
-			x.plan.files = append(x.plan.files, fileParam{path, diagAt(n, "", "")})
+			x.plan.files = append(x.plan.files, fileParam{path, n.diag("", "")})
 		}
 	}
 }
 
-// filesOf returns the paths that a parameter holds.
+// filesOf returns the paths that a parameter holds, none if it isn't about files.
 func filesOf(c *Cell, f stages.Field) []string {
+	if !f.File {
+		return nil
+	}
 	v := reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index)
 	if v.Kind() == reflect.String {
 		return []string{v.String()}
@@ -46,10 +49,10 @@ func filesOf(c *Cell, f stages.Field) []string {
 	return v.Interface().([]string)
 }
 
-// Missing looks for the files and folders that parameters name, and returns a diagnostic
-// for each that can't be read. Nothing else of a plan looks at them.
+// Missing looks for the files and folders that parameters name, and returns a diagnostic for each that can't be read.
+// Nothing else of a plan looks at them.
 func (p *Plan) Missing() Diags {
-	var c complaints
+	var ds diagnostics
 	for _, f := range p.files {
 		_, err := os.Stat(f.path)
 		if err == nil {
@@ -63,14 +66,14 @@ func (p *Plan) Missing() Diags {
 			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", f.path, filepath.Dir(f.path))
 		default:
 			d.Msg = fmt.Sprintf("there is no file or folder %q", f.path)
-			d.Hint = beside(f.path)
+			d.Hint = similarFile(f.path)
 		}
 		if d.Hint == "" && !filepath.IsAbs(f.path) && d.Line > 0 {
 			d.Hint = "paths are relative to the experiment's folder"
 		}
-		c.put(d)
+		ds.add(d)
 	}
-	return c.sorted()
+	return ds.sorted()
 }
 
 func exists(path string) bool {
@@ -78,23 +81,20 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// beside suggests what lies in the folder of a path and is called like it.
-func beside(path string) string {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return ""
-	}
+// similarFile suggests a file of the same folder with a similar name.
+func similarFile(path string) string {
+	entries, _ := os.ReadDir(filepath.Dir(path))
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if hint := didYouMean(filepath.Base(path), "", names); strings.HasPrefix(hint, "did") {
-		return hint
+	if name := Nearest(filepath.Base(path), names); name != "" {
+		return fmt.Sprintf("did you mean %q?", name)
 	}
 	return ""
 }
 
-// plainError is an error of the system without what was asked of it.
+// plainError is an error of the system without the operation.
 func plainError(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -103,16 +103,13 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-// Unreadable returns the error that listing the sources of c gives, nil if it has none.
-// It is nil too where a file that a parameter names doesn't exist, which Missing reports.
+// Unreadable returns the error that listing the sources of c gives, nil if it has none. It is nil too where a file that
+// a parameter names doesn't exist, which Missing reports.
 func (c *Cell) Unreadable() error {
 	if c.Stage.Sources == nil || c.Stage.Primary() >= 0 {
 		return nil
 	}
 	for _, f := range stages.Fields(c.Params) {
-		if !f.File {
-			continue
-		}
 		for _, path := range filesOf(c, f) {
 			if path != "" && !exists(path) {
 				return nil
@@ -125,7 +122,7 @@ func (c *Cell) Unreadable() error {
 	}
 	for i := range list {
 		if _, err := os.Stat(list[i].File); list[i].File != "" && err != nil {
-			return fmt.Errorf("%s", plainError(err))
+			return errors.New(plainError(err))
 		}
 	}
 	if len(list) == 0 && c.Stage.Relation != stages.Whole {
@@ -137,8 +134,8 @@ func (c *Cell) Unreadable() error {
 // ErrNoItem is the error of a data set without a single item.
 var ErrNoItem = errors.New("there is nothing to read: no item at all")
 
-// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic
-// into an error.
+// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic into an
+// error.
 func (c *Cell) Sources(ids []string) (s []stages.Source, err error) {
 	defer Catch(&err)
 	return c.Stage.Sources(c.Params, ids)

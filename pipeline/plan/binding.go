@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A binding is what all cells of a step with the same choice have in common: the implementation, which inputs go to
+// which port, and where its parameters come from.
+type binding struct {
+	uses    *yamlNode // where the implementation is named
+	id      int32     // of the choice
+	stage   *stages.Stage
+	unknown bool // the catalog doesn't have it, and stage is a stand-in
+	params  *paramType
+	input   []int // by input port of the stage: which of the declared inputs, or -1
+	assigns []paramAssign
+	whens   [][]paramAssign // by line of when, once a cell matches it
+	set     []paramAssign
+}
+
+// A paramAssign gives a value to a parameter.
+type paramAssign struct {
+	field  *paramField
+	key    *yamlNode
+	value  *paramValue
+	atAxis bool // it stands next to the implementation, at an axis
+}
+
+// bind makes the bindings of a step, by id of the choice; of a step without a choice there's one.
+func (x *expander) bind(b *stepBuild) {
+	s := b.decl
+	switch {
+	case s.choice == nil && s.uses != nil:
+		b.bindings = []*binding{x.binding(b, 0, s.uses, nil)}
+		return
+	case s.choice == nil || !slices.Contains(b.axes, s.choice):
+		if s.choice != nil {
+			x.lacksAxis(b, s.uses, s.choice)
+		}
+		b.bindings = []*binding{x.standIn(b, 0, "")}
+		return
+	}
+	b.bindings = make([]*binding, len(s.choice.ids))
+	for i, v := range s.choice.values {
+		if !s.choice.allowed[i] {
+			continue
+		}
+		uses := v.get("uses")
+		if uses != nil && uses.kind == yamlText && !strings.Contains(uses.text, "${") {
+			b.bindings[i] = x.binding(b, int32(i), uses, v.get("with"))
+			continue
+		}
+		if uses == nil {
+			uses = s.choice.texts[i]
+		}
+		x.report(uses, "write "+s.choice.ids[i]+": {uses: family/name}",
+			"the id %q of the axis %q doesn't name a stage to use", s.choice.ids[i], s.choice.name)
+		b.bindings[i] = x.standIn(b, int32(i), "")
+	}
+}
+
+// standIn makes a binding that takes anything, for a stage that doesn't exist.
+func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
+	st := &stages.Stage{Name: name, Relation: stages.Whole, NewParams: func() any { return new(struct{}) }}
+	r := &binding{id: id, stage: st, unknown: true, whens: make([][]paramAssign, len(b.decl.when))}
+	for i, in := range b.decl.inputs {
+		st.Inputs = append(st.Inputs, stages.Port{Name: in.port})
+		r.input = append(r.input, i)
+	}
+	x.standIns[st] = true
+	return r
+}
+
+// binding makes the binding to a named implementation. choice is the with of an axis value, nil if there's none.
+func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
+	var own []paramDecl
+	if choice != nil {
+		with, ok := x.choiceWith[choice]
+		if !ok {
+			with = x.paramDecls(choice)
+			x.choiceWith[choice] = with
+		}
+		own = with
+	}
+	stage, ok := x.catalog.Lookup(uses.text)
+	if !ok {
+		x.report(uses, SuggestStage(uses.text, x.catalog.Names()), "unknown stage %q", uses.text)
+		for _, p := range own {
+			x.checkReferences(b, p.value)
+		}
+		return x.standIn(b, id, uses.text)
+	}
+	r := &binding{uses: uses, id: id, stage: stage, params: x.types.of(stage), whens: make([][]paramAssign, len(b.decl.when))}
+	x.connect(b, r)
+	r.assigns = r.assignments(b.decl.with)
+	for _, p := range own {
+		if r.params.byName[p.key.text] == nil {
+			x.unknownParam(p.key, r, "")
+		} else if x.checkReferences(b, p.value) {
+			r.assigns = append(r.assigns, paramAssign{r.params.byName[p.key.text], p.key, p.value, true})
+		}
+	}
+	r.set = r.assignments(b.decl.set)
+	return r
+}
+
+// assignments returns those to parameters that the implementation has, never nil; for others see commonParams.
+func (r *binding) assignments(list []paramDecl) []paramAssign {
+	assigns := []paramAssign{}
+	for _, p := range list {
+		if f := r.params.byName[p.key.text]; f != nil {
+			assigns = append(assigns, paramAssign{field: f, key: p.key, value: p.value})
+		}
+	}
+	return assigns
+}
+
+func (x *expander) unknownParam(key *yamlNode, r *binding, where string) {
+	x.report(key, didYouMean(key.text, "parameters", r.params.names()),
+		"unknown parameter %q of %s%s", key.text, r.stage.Name, where)
+}
+
+// commonParams reports parameters of the stage's with that not every choice knows, and of --set that none knows.
+func (x *expander) commonParams(b *stepBuild) {
+	for _, p := range slices.Concat(b.decl.with, b.decl.set) {
+		known, standIn := false, false
+		var unknown []*binding
+		var ids []string
+		for _, r := range b.bindings {
+			switch {
+			case r == nil:
+			case r.unknown:
+				standIn = true
+			case r.params.byName[p.key.text] != nil:
+				known = true
+			default:
+				unknown = append(unknown, r)
+				if b.decl.choice != nil {
+					ids = append(ids, b.decl.choice.ids[r.id])
+				}
+			}
+		}
+		switch {
+		case len(unknown) == 0 || p.key.src.flag && (known || standIn):
+		case !known && !standIn:
+			x.unknownParam(p.key, unknown[0], "")
+		default:
+			x.report(p.key, "write it into the with of those that know it, or under when",
+				"the parameter %q isn't known to %s", p.key.text, strings.Join(ids, ", "))
+		}
+		x.checkReferences(b, p.value)
+	}
+	for _, w := range b.decl.when {
+		for _, p := range w.with {
+			x.checkReferences(b, p.value)
+		}
+	}
+}
+
+// when returns what a line of when assigns in a cell that it matches.
+func (x *expander) when(m *cellBuild, line int) []paramAssign {
+	r, with := m.binding, m.decl.when[line].with
+	if r.whens[line] == nil && !r.unknown {
+		r.whens[line] = r.assignments(with)
+		for _, p := range with {
+			if r.params.byName[p.key.text] == nil {
+				x.unknownParam(p.key, r, inCell(m.at))
+			}
+		}
+	}
+	return r.whens[line]
+}
+
+// checkReferences reports references to axes that a step doesn't have.
+func (x *expander) checkReferences(b *stepBuild, v *paramValue) (ok bool) {
+	ok = true
+	for _, a := range v.axes() {
+		if !slices.Contains(b.axes, a) {
+			ok = false
+			x.lacksAxis(b, v.node, a)
+		}
+	}
+	return ok
+}
+
+// connect matches the declared inputs with the stage's ports.
+func (x *expander) connect(b *stepBuild, r *binding) {
+	r.input = slices.Repeat([]int{-1}, len(r.stage.Inputs))
+	var names []string
+	for _, p := range r.stage.Inputs {
+		names = append(names, p.Name)
+	}
+	for i, in := range b.decl.inputs {
+		if k := slices.Index(names, in.port); k >= 0 {
+			r.input[k] = i
+			continue
+		}
+		hint := r.stage.Name + " takes no inputs"
+		if len(names) > 0 {
+			hint = didYouMean(in.port, "inputs", names)
+		}
+		x.report(in.key, hint, "%s has no input %q", r.stage.Name, in.port)
+	}
+	for k := range r.stage.Inputs {
+		if p := &r.stage.Inputs[k]; r.input[k] < 0 && p.Else == "" && (!p.Optional || k == r.stage.Primary()) {
+			x.unconnected(b, r.stage, p)
+		}
+	}
+}
+
+// unconnected reports an input without an edge, and suggests those that it could have.
+func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port) {
+	var from []string
+	for _, s := range x.order[:slices.Index(x.order, b.decl)] {
+		if r := x.steps[s].bindings[0]; r != nil {
+			for _, out := range r.stage.Outputs {
+				if out.Type.Name == p.Wire().Name {
+					from = append(from, s.name+"."+out.Name)
+				}
+			}
+		}
+	}
+	hint := "it takes " + p.Wire().Name
+	if len(from) > 0 {
+		hint += "; there are " + strings.Join(from, ", ")
+	}
+	x.report(b.decl.key, hint, "the input %q of %s isn't connected", p.Name, stage.Name)
+}

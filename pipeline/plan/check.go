@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// checkCell reports what is wrong with a cell whose parameters are decoded and whose inputs are wired, and returns
+// whether nothing is.
+func (x *expander) checkCell(m *cellBuild) bool {
+	c := m.cell
+	if c.Stage.Relation != stages.Whole {
+		if p := c.Stage.Primary(); p >= 0 && len(c.Inputs[p].Edges) == 0 {
+			return false // reported already
+		}
+		for k, in := range c.Inputs {
+			// One edge is as wrong as several: what's refused doesn't depend on how many ids an axis happens to have.
+			if len(in.Edges) > 0 && len(in.Edges[0].Coord) > 0 && c.Stage.Inputs[k].Type.Items {
+				node := m.decl.overNode
+				if node == nil {
+					node = m.decl.key
+				}
+				x.report(node, "over hands all cells to a stage at once, and some stages only take items one by one",
+					"the input %q of %s takes the items of one cell", c.Stage.Inputs[k].Name, c.Stage.Name)
+				return false
+			}
+		}
+	}
+	errs := x.refusals(c)
+	if len(errs) == 0 && !m.broken {
+		errs = x.misnamedAxes(m)
+	}
+	for _, err := range errs {
+		x.refused(m, err)
+	}
+	return len(errs) == 0
+}
+
+// refusals returns the errors of Validate, without any those of Check, and then of Fits. The outputs of a stage that
+// doesn't exist are unknown, so that cells behind one are only validated.
+func (x *expander) refusals(c *Cell) []error {
+	if v, ok := c.Params.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return split(err)
+		}
+	}
+	for _, in := range c.Inputs {
+		if slices.ContainsFunc(in.Edges, func(e Edge) bool { return x.standIns[e.From.Stage] }) {
+			return nil
+		}
+	}
+	if c.Stage.Check != nil {
+		err := c.Stage.Check(c.Params, func(port string) bool {
+			k := slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Name == port })
+			return k >= 0 && len(c.Inputs[k].Edges) > 0
+		})
+		if err != nil {
+			return split(err)
+		}
+	}
+	if x.o.Fits == nil {
+		return nil
+	}
+	return split(x.o.Fits(c))
+}
+
+// split takes apart what errors.Join joined.
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()
+	}
+	return []error{err}
+}
+
+// refused reports an error where the parameter stands that it is about.
+func (x *expander) refused(m *cellBuild, err error) {
+	var field *stages.FieldError
+	if !errors.As(err, &field) {
+		x.report(m.uses, "", "%s: %v", m.stage.Name, err)
+		return
+	}
+	hint := field.Hint
+	if field.Names != nil {
+		hint = didYouMean(field.Name, "there are", field.Names)
+	}
+	a := x.assigned(m, field.Field)
+	if a == nil {
+		if hint == "" {
+			hint = "it's a parameter of " + m.stage.Name
+		}
+		x.report(m.uses, hint, "%s: %v", field.Field, err)
+		return
+	}
+	if n := x.value(a.value, m.at); n != nil {
+		text := err.Error()
+		// It stands at an axis and not at the stage, or is shared by all that an axis names.
+		if !a.value.plain() || m.decl.choice != nil && !a.atAxis {
+			text = m.stage.Name + ": " + text
+		}
+		d := decoder{x.loader, a.field, a.value, m.at}
+		d.refuse(n.element(field.Name), hint, "%s", text)
+	}
+}
+
+// assigned returns what gives a parameter its value in a cell, nil for its default.
+func (x *expander) assigned(m *cellBuild, param string) *paramAssign {
+	layers := [][]paramAssign{m.assigns}
+	for i, w := range m.decl.when {
+		if !w.line.bad && w.line.matches(m.at) {
+			layers = append(layers, m.whens[i])
+		}
+	}
+	layers = append(layers, m.set)
+	for _, layer := range slices.Backward(layers) {
+		for k := len(layer) - 1; k >= 0; k-- {
+			if layer[k].field.Name == param {
+				return &layer[k]
+			}
+		}
+	}
+	return nil
+}
+
+// misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse on the
+// input it is about, or that leaves open which axis is meant.
+func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
+	c := m.cell
+	for i := range m.params.fields {
+		f := &m.params.fields[i]
+		k := slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Name == f.Axis })
+		if k < 0 || len(c.Inputs[k].Edges) == 0 {
+			continue
+		}
+		var collapsed []string
+		for _, at := range c.Inputs[k].Edges[0].Coord {
+			collapsed = append(collapsed, at.Axis)
+		}
+		v := reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index)
+		if f.list {
+			for _, name := range v.Interface().([]string) {
+				if !slices.Contains(collapsed, name) {
+					errs = append(errs, x.notCollapsed(m, f, name, collapsed))
+				}
+			}
+			continue
+		}
+		switch name := v.String(); {
+		case slices.Contains(collapsed, name), name == "" && len(collapsed) == 1:
+		case len(collapsed) == 0 && f.NoAxis && v.Equal(f.standard):
+		case name == "" && len(collapsed) > 1:
+			err := fmt.Errorf("%s is required: over collapses %d axes on the input %q", f.Name, len(collapsed), f.Axis)
+			errs = append(errs, &stages.FieldError{Field: f.Name, Err: err, Hint: f.Name + " is one of " + strings.Join(collapsed, ", ")})
+		default:
+			errs = append(errs, x.notCollapsed(m, f, name, collapsed))
+		}
+	}
+	return errs
+}
+
+// notCollapsed returns the error of a name that is of no collapsed axis of the input that f is about.
+func (x *expander) notCollapsed(m *cellBuild, f *paramField, name string, collapsed []string) error {
+	if name == "" {
+		return stages.BadField(f.Name, "%s is required, and over collapses no axis on the input %q", f.Name, f.Axis)
+	}
+	err := fmt.Errorf("%s names the axis %q, which over doesn't collapse on the input %q", f.Name, name, f.Axis)
+	hint := didYouMean(name, "over collapses", collapsed)
+	if a := x.exp.axisOf[name]; a != nil && slices.Contains(m.axes, a) {
+		hint = "write over: [" + strings.Join(append(axisNames(m.collapsed), name), ", ") + "]"
+	}
+	return &stages.FieldError{Field: f.Name, Name: name, Err: err, Hint: hint}
+}

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// An inputIndex finds the upstream cells that an input hands to a cell of its step.
+type inputIndex struct {
+	decl      *inputDecl
+	from      []*stepBuild // by wire
+	kept      []*axisDecl  // the input's axes that the step keeps
+	collapsed []*axisDecl  // its others
+	weights   []uint64     // from codes of the step to keys
+	entries   []inputEntry // sorted by key, then order
+}
+
+// An inputEntry is an upstream cell. Its key is the code of its ids on the kept axes, its order that of its ranks on the
+// collapsed ones.
+type inputEntry struct {
+	key, order uint64
+	wire, row  int32
+}
+
+// index makes the index of an input, nil for one that leads nowhere.
+func (x *expander) index(b *stepBuild, d *inputDecl) *inputIndex {
+	if d.bad {
+		return nil
+	}
+	own := x.steps[d.wires[0].from].axes
+	if d.stack != nil {
+		own = unionAxes(own, []*axisDecl{d.stack})
+	}
+	in := &inputIndex{decl: d, kept: withoutAxes(own, b.collapsed)}
+	in.collapsed = withoutAxes(own, in.kept)
+	keyWeights, _, _ := weightsOf(in.kept)
+	orderWeights, _, _ := weightsOf(in.collapsed)
+	for i, w := range d.wires {
+		from := x.steps[w.from]
+		in.from = append(in.from, from)
+		var stackKey, stackOrder uint64
+		if d.stack != nil {
+			if !d.stack.allowed[w.id] {
+				continue
+			}
+			if k := slices.Index(in.kept, d.stack); k >= 0 {
+				stackKey = keyWeights[k] * uint64(w.id)
+			} else {
+				stackOrder = orderWeights[slices.Index(in.collapsed, d.stack)] * uint64(d.stack.rank[w.id])
+			}
+		}
+		r := &from.relation
+		toKey, toOrder := r.onto(in.kept), r.onto(in.collapsed)
+		for row, code := range r.codes {
+			e := inputEntry{r.project(code, toKey) + stackKey, stackOrder, int32(i), int32(row)}
+			for k, w := range toOrder {
+				if w != 0 {
+					e.order += w * uint64(r.axes[k].rank[r.digit(code, k)])
+				}
+			}
+			in.entries = append(in.entries, e)
+		}
+	}
+	slices.SortFunc(in.entries, func(a, b inputEntry) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.order, b.order))
+	})
+	return in
+}
+
+// relation returns the combinations that the input has on the axes that its step keeps.
+func (in *inputIndex) relation() relation {
+	codes := make([]uint64, len(in.entries))
+	for i, e := range in.entries {
+		codes[i] = e.key
+	}
+	return newRelation(in.kept, codes)
+}
+
+// edges makes the edges of one input of a cell.
+func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
+	key := m.relation.project(m.code, in.weights)
+	from, _ := slices.BinarySearchFunc(in.entries, key, func(e inputEntry, k uint64) int { return cmp.Compare(e.key, k) })
+	to := from
+	for to < len(in.entries) && in.entries[to].key == key {
+		to++
+	}
+	if x.edgeBudget -= to - from; x.edgeBudget < 0 {
+		if x.edgeBudget+to-from >= 0 {
+			x.report(m.decl.key, "", "the experiment has more than %d edges", x.limit*edgesPerCell)
+		}
+		return nil
+	}
+	edges := make([]Edge, to-from)
+	for i, e := range in.entries[from:to] {
+		source, w := in.from[e.wire], in.decl.wires[e.wire]
+		c := source.step.Cells[e.row]
+		edges[i] = Edge{From: c, Port: x.port(c.Stage, w, m, port)}
+		for _, a := range in.collapsed {
+			id := w.id
+			if k := slices.Index(source.axes, a); k >= 0 {
+				id = source.relation.digit(source.relation.codes[e.row], k)
+			}
+			edges[i].Coord = append(edges[i].Coord, stages.Coord{Axis: a.name, ID: a.ids[id]})
+		}
+	}
+	return edges
+}
+
+// A portQuery asks which output of a stage an edge takes.
+type portQuery struct {
+	from *stages.Stage
+	wire *wireDecl
+	to   *stages.Stage
+	port int
+}
+
+// port returns the index of the output that an edge takes, -1 if it's unknown.
+func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int) int {
+	if x.standIns[from] {
+		return -1
+	}
+	q := portQuery{from, w, m.stage, port}
+	at, ok := x.ports[q]
+	if !ok {
+		at = x.findPort(from, w, &m.stage.Inputs[port], m.unknown)
+		x.ports[q] = at
+	}
+	return at
+}
+
+// findPort applies the rule of edges: the named port; else the one that is called like the input; else the only one of
+// the input's type.
+func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, unknown bool) int {
+	var all, fit []string
+	fitting := -1
+	for i, o := range from.Outputs {
+		name := w.from.name + "." + o.Name
+		all = append(all, name+" ("+o.Type.Name+")")
+		if !unknown && o.Type.Name == in.Wire().Name {
+			fit, fitting = append(fit, name), i
+		}
+	}
+	hint := "its outputs: " + strings.Join(all, ", ")
+	if len(all) == 0 {
+		hint = from.Name + " has no outputs"
+	}
+	name := cmp.Or(w.port, in.Name)
+	at := slices.IndexFunc(from.Outputs, func(p stages.Port) bool { return p.Name == name })
+	takes := func() string { return fmt.Sprintf("%s, which the input %q takes", in.Wire().Name, in.Name) }
+	switch {
+	case at < 0 && w.port != "":
+		x.report(w.node, hint, "%s has no output %q", from.Name, w.port)
+	case unknown:
+		return at
+	case at >= 0 && from.Outputs[at].Type.Name == in.Wire().Name:
+		return at
+	case at >= 0:
+		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",
+			name, from.Name, from.Outputs[at].Type.Name, in.Name, in.Wire().Name)
+	case len(fit) > 1:
+		x.report(w.node, "write "+strings.Join(fit, " or "), "%s has %d outputs of the type %s", from.Name, len(fit), takes())
+	case len(fit) == 0:
+		x.report(w.node, hint, "%s has no output of the type %s", from.Name, takes())
+	default:
+		return fitting
+	}
+	return -1
+}
