@@ -145,9 +145,11 @@ func (x *expander) axesOf(b *stepBuild) {
 			b.broken = b.broken || from.broken
 			if first == nil {
 				first = from
-			} else if !slices.Equal(first.axes, from.axes) && !b.broken {
-				x.report(w.node, fmt.Sprintf("%q has the axes [%s], %q [%s]", first.decl.name, axisList(first.axes), from.decl.name, axisList(from.axes)),
-					"the edges of a stack have different axes")
+			} else if !slices.Equal(first.axes, from.axes) {
+				if !b.broken {
+					hint := fmt.Sprintf("%q has the axes [%s], %q [%s]", first.decl.name, axisList(first.axes), from.decl.name, axisList(from.axes))
+					x.report(w.node, hint, "the edges of a stack have different axes")
+				}
 				d.bad, b.broken = true, true
 			}
 			in = unionAxes(in, from.axes)
