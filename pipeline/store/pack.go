@@ -107,6 +107,8 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.
 func (s *Store) putPack(pack PackRef, parts [][]byte) error {
+	s.damageMu.RLock()
+	defer s.damageMu.RUnlock()
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
@@ -140,15 +142,11 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 		// Another reader may have set it aside: then that's the reason.
 		if m = s.known(r.Pack); m == nil {
 			m = miss("object %s is missing", r.Pack.Digest.Short())
-			s.remember(r.Pack, m)
 		}
-		return nil, m
 	case !errors.As(err, &m):
 		m = miss("object %s can't be read: %v", r.Pack.Digest.Short(), err)
 	}
-	s.remember(r.Pack, m)
-	s.distrust(r.Pack)
-	return nil, m
+	return s.distrust(r, m)
 }
 
 // readPack reads and checks the part of a pack that r refers to, and no more.
@@ -185,21 +183,29 @@ func wrongSize(pack PackRef, size int64) *Miss {
 	return miss("object %s is altered: %d bytes instead of %d", pack.Digest.Short(), size, pack.Size)
 }
 
-// distrust moves a pack to damaged/ unless its bytes are what its name says:
-// then the record that led to it is wrong, not the pack.
-func (s *Store) distrust(pack PackRef) {
-	if s.opts.ReadOnly {
-		return
+// distrust moves the pack of r, which couldn't be read because of m, to damaged/ unless its bytes are what its name
+// says: then the record that led to it is wrong, not the pack. No pack is put meanwhile, since a good one that just
+// replaced the damaged one would be moved; if one was put before, its payload is returned.
+func (s *Store) distrust(r Ref, m *Miss) ([]byte, error) {
+	s.damageMu.Lock()
+	defer s.damageMu.Unlock()
+	if b, err := s.readPack(r); err == nil {
+		return b, nil
 	}
-	path := s.packPath(pack.Digest)
+	s.remember(r.Pack, m)
+	if s.opts.ReadOnly {
+		return nil, m
+	}
+	path := s.packPath(r.Pack.Digest)
 	if f, err := s.read(path); err == nil {
-		if d, _, err := hashFile(context.Background(), f); err == nil && d == pack.Digest {
-			return
+		if d, _, err := hashFile(context.Background(), f); err == nil && d == r.Pack.Digest {
+			return nil, m
 		}
 	}
 	if err := s.setAside(path, filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
 		s.warn("%v", err)
 	}
+	return nil, m
 }
 
 // Check returns nil if the pack is there with its size, else why not. It looks

@@ -71,6 +71,8 @@ type Store struct {
 	folderMu sync.RWMutex
 	folders  map[string]bool // those below dir that are known to be real ones
 
+	damageMu sync.RWMutex // held for reading while a pack is put, for writing while a damaged one is set aside
+
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
