@@ -1,120 +1,165 @@
 package pipeline
 
 import (
+	"cmp"
+
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// commit stores what a chunk's execution gave, and remembers it.
-func (r *run) commit(m *member, calls []int, keys []stages.Digest, outs []callOutput, bytes inFlight) error {
-	var payloads [][]byte
-	for i := range outs {
-		for _, port := range outs[i].payloads {
-			for _, p := range port {
-				payloads = append(payloads, p.data)
-			}
-		}
-	}
+// commit stores the outcomes of a task, and remembers them.
+func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
+	m := t.member
+	payloads := payloadsOf(outs)
 	var refs []store.Ref
-	var err error
 	if m.Step.Keep {
-		refs, err = r.store.Put(payloads)
-		if err != nil {
+		var err error
+		if refs, err = w.store.Put(payloads); err != nil {
 			return err
 		}
 	} else {
-		refs = dropped(payloads)
-		for i, p := range payloads {
-			bytes[refs[i].Digest] = p
+		for _, p := range payloads {
+			ref := store.Ref{Digest: stages.Sum(p), Len: int64(len(p))}
+			if bytes[ref.Digest] = p; len(p) <= store.InlineMax { // the only ones that are kept
+				ref.Inline = append([]byte{}, p...)
+			}
+			refs = append(refs, ref)
 		}
 	}
-	records := make([]store.ItemRecord, len(calls))
-	k := 0
-	for i := range calls {
-		o := store.ItemOutcome{MadeBy: r.madeBy(m.node), Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
-		for port := range outs[i].payloads {
-			for _, p := range outs[i].payloads[port] {
-				o.Ports[port] = append(o.Ports[port], store.SubItem{Ref: refs[k], ID: p.sub})
-				k++
+	records := make([]store.ItemRecord, len(t.calls))
+	for i := range t.calls {
+		o := store.ItemOutcome{MadeBy: w.madeBy(m.node), Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
+		for port, pieces := range outs[i].payloads {
+			for _, p := range pieces {
+				o.Ports[port] = append(o.Ports[port], store.SubItem{Ref: refs[0], ID: p.sub})
+				refs = refs[1:]
 			}
 		}
-		records[i] = store.ItemRecord{Key: keys[i], ItemOutcome: o}
+		records[i] = store.ItemRecord{Key: t.keys[i], ItemOutcome: o}
 	}
-	if err := r.recheck(m, calls); err != nil {
-		return err
-	}
-	if err := r.store.RecordItems(m.group, r.madeBy(m.node), records); err != nil {
-		return err
-	}
-	for i, call := range calls {
-		m.known[call] = int32(m.items.Add(records[i].ItemOutcome) + 1)
-	}
-	r.count(func(s *Summary) { s.Items += len(calls) })
-	return nil
-}
-
-// recheck looks again at the files that were read: a result made from a file
-// that changed meanwhile isn't stored.
-func (r *run) recheck(m *member, calls []int) error {
-	for _, call := range calls {
+	for _, call := range t.calls { // what was made of a file that changed meanwhile isn't stored
 		if call < m.sources.len() {
-			if err := m.sources.unchanged(r.store, call); err != nil {
+			if err := m.sources.unchanged(w.store, call); err != nil {
 				return err
 			}
 		}
 	}
+	if err := w.store.RecordItems(m.group, w.madeBy(m.node), records); err != nil {
+		return err
+	}
+	for i, call := range t.calls {
+		m.known[call] = int32(m.items.Add(records[i].ItemOutcome) + 1)
+	}
+	for _, twin := range t.twins {
+		m.known[twin[0]] = m.known[twin[1]]
+	}
+	w.count(func(s *Summary) { s.Items += len(t.calls) })
 	return nil
 }
 
-// close turns the outcomes of a member's items into its results and stores them
-// under the cell's key.
-func (r *run) close(m *member) error {
-	n := m.node
-	var parts store.Parts
-	if n.Stage.Relation == stages.Expand {
-		parts = store.Parents | store.IDs
-	}
+// commitWhole stores what a Whole stage put on its ports.
+func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) ([]*store.Listing, error) {
 	listings := make([]*store.Listing, len(n.Stage.Outputs))
-	for port := range listings {
-		listings[port] = store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts)
-	}
-	for call := range m.count {
-		o, ok := m.outcome(call)
-		if !ok {
-			return plan.Bug("%s has no result for item %d", n.Cell, call)
+	for _, o := range e.Outputs {
+		if portIndex(n.Stage.Outputs, o.Port) < 0 {
+			return nil, plan.Bug("stage %s puts something on port %q, which it doesn't have", n.Stage.Name, o.Port)
 		}
-		for port, l := range listings {
-			for _, p := range o.Ports[port] {
-				l.Append(store.Entry{Ref: p.Ref, Parent: int32(call), ID: p.ID})
+	}
+	for p := range n.Stage.Outputs {
+		port := &n.Stage.Outputs[p]
+		seen := map[string]bool{}
+		var payloads [][]byte
+		var from []stages.Output
+		for _, o := range e.Outputs {
+			if o.Port != port.Name {
+				continue
+			}
+			if seen[o.ID] && port.Type.Items {
+				return nil, plan.Bug("stage %s puts two items %q on port %q", n.Stage.Name, o.ID, port.Name)
+			}
+			seen[o.ID] = true
+			payloads = append(payloads, o.Data)
+			from = append(from, o)
+		}
+		if !port.Type.Items && len(payloads) != 1 {
+			return nil, plan.Bug("stage %s puts %d values on port %q", n.Stage.Name, len(payloads), port.Name)
+		}
+		refs, err := w.store.Put(payloads)
+		if err != nil {
+			return nil, err
+		}
+		listings[p] = store.NewListing(facts[port.Name], store.IDs|store.Origins)
+		for i, ref := range refs {
+			listings[p].Append(store.Entry{Ref: ref, ID: from[i].ID, Origin: cmp.Or(from[i].Origin, from[i].ID)})
+		}
+	}
+	w.count(func(s *Summary) { s.Items++ })
+	return listings, nil
+}
+
+// closeJob makes the results of the members that didn't fail. The key of a later member is known only now that the
+// earlier ones have results.
+func (w *worker) closeJob(j *job) {
+	for i, m := range j.members {
+		w.guard(m, func() error {
+			if i > 0 {
+				if err := w.makeKey(m.node); err != nil {
+					return err
+				}
+				if m.cut = w.lookUp(m.node); m.cut {
+					return nil
+				}
+			}
+			return w.close(m)
+		})
+		m.stored, m.items, m.known, m.ports, m.inputs, m.in, m.listings = nil, nil, nil, nil, nil, nil, nil
+	}
+}
+
+// close makes a member's results of the outcomes of its items and stores them under the cell's key.
+func (w *worker) close(m *member) error {
+	n := m.node
+	listings := m.listings
+	if n.Stage.Relation != stages.Whole {
+		var parts store.Parts
+		if n.Stage.Relation == stages.Expand {
+			parts = store.Parents | store.IDs
+		}
+		for port := range n.Stage.Outputs {
+			listings = append(listings, store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts))
+		}
+		for call := range m.count {
+			o, ok := m.outcome(call)
+			if !ok {
+				return plan.Bug("%s has no result for item %d", n.Cell, call)
+			}
+			for port, l := range listings {
+				for _, p := range o.Ports[port] {
+					l.Append(store.Entry{Ref: p.Ref, Parent: int32(call), ID: p.ID})
+				}
 			}
 		}
 	}
-	return r.record(n, listings)
-}
-
-// record stores a cell's results, by output port.
-func (r *run) record(n *node, listings []*store.Listing) error {
-	def, err := r.definition(n)
+	def, err := w.definition(n)
 	if err != nil {
 		return err
 	}
-	ingredients, err := r.ingredients(n)
+	list, err := w.ingredients(n)
 	if err != nil {
 		return err
 	}
 	a := store.Action{
-		Key: n.key, Cell: n.String(), Experiment: r.plan.Name, Definition: def,
-		Ingredients: ingredients, MadeBy: r.madeBy(n),
+		Key: n.key, Cell: n.String(), Experiment: w.plan.Name, Definition: def,
+		Ingredients: list, MadeBy: w.madeBy(n),
 	}
 	for p := range n.Stage.Outputs {
-		keep := n.Step.Keep || n.Stage.Relation == stages.Whole
-		a.Outputs = append(a.Outputs, store.Output{Port: n.Stage.Outputs[p].Name, Dropped: !keep})
+		a.Outputs = append(a.Outputs, store.Output{Port: n.Stage.Outputs[p].Name, Dropped: !n.kept()})
 	}
-	if err := r.store.Record(a, listings); err != nil {
+	if err := w.store.Record(a, listings); err != nil {
 		return err
 	}
-	hit, ok := r.store.Lookup(n.key, a.MadeBy)
+	hit, ok := w.store.Lookup(n.key, a.MadeBy)
 	if !ok {
 		return plan.Bug("the store forgot %s at once", n.Cell)
 	}

@@ -4,42 +4,66 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
-// unhold begins the jobs of cells whose bytes aren't kept, once everything that
-// the cells in the job read has finished, or as much of it as ever will before
-// the job does. It returns whether it began one.
-func (r *run) unhold(begin func(*job) bool) bool {
-	for _, patient := range []bool{true, false} {
-		if !patient && r.active+len(r.ready)+len(r.tasks) > 0 {
-			return false
-		}
-		for _, n := range r.held {
-			members, complete := r.fuse(n, patient)
-			if !complete {
-				continue
-			}
-			j := &job{}
-			for _, m := range members {
-				j.members = append(j.members, &member{node: m})
-			}
-			if !begin(j) {
-				return false
-			}
-			r.held = slices.DeleteFunc(r.held, func(n *node) bool { return n.state == running })
-			return true
+// nextJob takes the cells of the next job from the queues. It returns nil if there is none yet.
+func (r *run) nextJob() *job {
+	nodes := r.unhold(true)
+	if last := len(r.ready) - 1; nodes == nil && last >= 0 {
+		if nodes = r.sharers(r.ready[last]); len(nodes) == 1 { // as most are, and there may be many thousands
+			r.ready = r.ready[:last]
+		} else {
+			r.ready = slices.DeleteFunc(r.ready, func(n *node) bool { return slices.Contains(nodes, n) })
 		}
 	}
-	return false
+	if nodes == nil && r.active+len(r.tasks) == 0 {
+		nodes = r.unhold(false)
+	}
+	if nodes == nil {
+		return nil
+	}
+	return newJob(nodes)
 }
 
-// fuse returns the cells that are to execute together with first, whose bytes
-// aren't kept: those that read them, or read the bytes of one that does and
-// doesn't keep them either, item by item; and the held cells that these read too.
-// complete is false while one of them still waits for a cell outside; such a cell
-// is left out if patient is false.
-func (r *run) fuse(first *node, patient bool) (members []*node, complete bool) {
+// sharers returns a ready cell and the other ready ones that may share its work.
+func (r *run) sharers(first *node) []*node {
+	if first.Stage.Shared == nil {
+		return []*node{first}
+	}
+	var nodes []*node
+	for _, n := range r.ready { // which are sorted
+		if n == first || mayShare(n.Cell, first.Cell) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// mayShare reports whether two cells are of stages of one group, and read the same outputs.
+func mayShare(a, b *plan.Cell) bool {
+	sameEdge := func(e, f plan.Edge) bool { return e.From == f.From && e.Port == f.Port }
+	sameInput := func(x, y plan.Input) bool { return slices.EqualFunc(x.Edges, y.Edges, sameEdge) }
+	return a.Stage.Shared != nil && a.Stage.Shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
+}
+
+// unhold takes the cells of a job of which one isn't kept, once everything that they read has finished or, if patient
+// is false, as much of it as ever will before the job does.
+func (r *run) unhold(patient bool) []*node {
+	for _, n := range r.held {
+		if nodes, complete := r.fuse(n, patient); complete {
+			r.held = slices.DeleteFunc(r.held, func(n *node) bool { return slices.Contains(nodes, n) })
+			return nodes
+		}
+	}
+	return nil
+}
+
+// fuse returns the cells that are to execute together with first, whose bytes aren't kept: those that read them, or
+// read the bytes of one that does and doesn't keep them either, item by item; and the held cells that these read too.
+// complete is false while one of them still waits for a cell outside; such a cell is left out if patient is false.
+func (r *run) fuse(first *node, patient bool) (nodes []*node, complete bool) {
 	if first.Stage.Relation != stages.Each {
 		return []*node{first}, true
 	}
@@ -48,7 +72,7 @@ func (r *run) fuse(first *node, patient bool) (members []*node, complete bool) {
 	var candidates []*node
 	add := func(head *node) {
 		in[head] = true
-		members = append(members, head)
+		nodes = append(nodes, head)
 		for queue := []*node{head}; len(queue) > 0; queue = queue[1:] {
 			for _, d := range queue[0].dependents {
 				if !after[d] && !d.state.finished() {
@@ -61,17 +85,17 @@ func (r *run) fuse(first *node, patient bool) (members []*node, complete bool) {
 	}
 	add(first)
 	for i := 0; i < len(candidates); i++ { // add makes more
-		n := candidates[i]
-		if !alike(n, first) {
+		if !alike(candidates[i], first) {
 			continue
 		}
-		for _, from := range r.edges(n) {
+		for _, from := range r.edges(candidates[i]) {
 			if !in[from] && !after[from] && alike(from, first) && slices.Contains(r.held, from) {
 				add(from)
 			}
 		}
 	}
-	slices.SortFunc(candidates, func(a, b *node) int { return cmp.Compare(a.Index, b.Index) })
+	byIndex := func(a, b *node) int { return cmp.Compare(a.Index, b.Index) }
+	slices.SortFunc(candidates, byIndex)
 	complete = true
 	for _, n := range candidates {
 		joins, waits := r.mayJoin(n, in, after)
@@ -80,10 +104,10 @@ func (r *run) fuse(first *node, patient bool) (members []*node, complete bool) {
 		}
 		complete = complete && !waits
 		in[n] = true
-		members = append(members, n)
+		nodes = append(nodes, n)
 	}
-	slices.SortFunc(members, func(a, b *node) int { return cmp.Compare(a.Index, b.Index) })
-	return members, complete
+	slices.SortFunc(nodes, byIndex)
+	return nodes, complete
 }
 
 // alike reports whether n takes the same items as first, one by one.
@@ -91,8 +115,8 @@ func alike(n, first *node) bool {
 	return n.Stage.Relation == stages.Each && n.rootOf(0) == first.rootOf(0)
 }
 
-// mayJoin reports whether n reads bytes that only live in the job and nothing that
-// comes after it, and whether it still waits for a cell elsewhere.
+// mayJoin reports whether n reads bytes that only live in the job and nothing that comes after it, and whether it still
+// waits for a cell elsewhere.
 func (r *run) mayJoin(n *node, in, after map[*node]bool) (joins, waits bool) {
 	if n.state >= running {
 		return false, false

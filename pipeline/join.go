@@ -2,123 +2,29 @@ package pipeline
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// writeJoin writes how the items of different ports belong together, where that
-// isn't one by one in order, and the items' ids for stages that show them.
-func (r *resolver) writeJoin(h *hasher, n *node) error {
-	if n.Stage.Named {
-		if err := r.writeNames(h, n); err != nil {
-			return err
-		}
-	}
-	if n.Stage.Relation == stages.Whole {
-		return r.writeLikeness(h, n)
-	}
-	joins, err := r.joins(n)
-	if err != nil {
-		return err
-	}
-	for p := range joins {
-		if joins[p] == nil {
+// itemPorts returns the names of the items behind every live edge to a port of items.
+func (r *resolver) itemPorts(n *node) (lists []*idList, err error) {
+	for p := range n.Stage.Inputs {
+		if !n.Stage.Inputs[p].Type.Items {
 			continue
 		}
-		h.num(p)
-		for call := range joins[p].ends {
-			members := joins[p].of(call)
-			h.num(len(members))
-			for _, m := range members {
-				h.num(int(m))
+		for _, e := range r.live(n, p) {
+			l, err := r.idsOf(r.nodes[e.From.Index], e.Port)
+			if err != nil {
+				return nil, err
 			}
+			lists = append(lists, l)
 		}
 	}
-	return nil
+	return lists, nil
 }
 
-// writeNames writes the ids of n's sources and items, and the origins that differ
-// from them.
-func (r *resolver) writeNames(h *hasher, n *node) error {
-	n.sourceNames(h)
-	for from, err := range r.itemPorts(n) {
-		if err != nil {
-			return err
-		}
-		h.num(from.len())
-		for i := range from.len() {
-			h.text(from.ids[i])
-			if origin := from.origin(i); origin != from.ids[i] {
-				h.num(-1)
-				h.text(origin)
-			}
-		}
-	}
-	return nil
-}
-
-// writeLikeness writes, for a Whole stage, which items of its ports have the same
-// id or origin, without saying which: such a stage may pair them. It writes
-// nothing where all ports list the same items, each its own origin.
-func (r *resolver) writeLikeness(h *hasher, n *node) error {
-	var lists []*idList
-	plain := true
-	for l, err := range r.itemPorts(n) {
-		if err != nil {
-			return err
-		}
-		lists = append(lists, l)
-		plain = plain && l.equal(lists[0])
-	}
-	if plain {
-		return nil
-	}
-	names := map[string]int{}
-	number := func(name string) {
-		k, ok := names[name]
-		if !ok {
-			k = len(names)
-			names[name] = k
-		}
-		h.num(k)
-	}
-	written := map[*idList]int{}
-	for _, l := range lists {
-		if k, ok := written[l]; ok {
-			h.num(-1 - k)
-			continue
-		}
-		written[l] = len(written)
-		h.num(l.len())
-		for i := range l.len() {
-			number(l.ids[i])
-			number(l.origin(i))
-		}
-	}
-	return nil
-}
-
-// itemPorts yields the names of the items behind every live edge to a port of
-// items.
-func (r *resolver) itemPorts(n *node) iter.Seq2[*idList, error] {
-	return func(yield func(*idList, error) bool) {
-		for p := range n.Stage.Inputs {
-			if !n.Stage.Inputs[p].Type.Items {
-				continue
-			}
-			for _, e := range r.live(n, p) {
-				l, err := r.idsOf(r.nodes[e.From.Index], e.Port)
-				if !yield(l, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// A join lists, for every item of a call, the positions of its members on
-// another port. nil stands for one by one, in order.
+// A join lists, for every item of a call, the positions of its members on another port. nil stands for one by one, in
+// order.
 type join struct {
 	members []int32
 	ends    []int32 // by call: where its members end
@@ -151,16 +57,16 @@ func (r *resolver) joins(n *node) ([]*join, error) {
 		if n.Stage.Relation != stages.Group && from.rootOf(e.Port) == root {
 			continue
 		}
-		if calls == nil {
-			var err error
-			if n.Stage.Relation == stages.Group {
-				calls, err = r.idsOf(n, 0)
-			} else {
-				calls, err = r.primaryIDs(n)
-			}
-			if err != nil {
-				return nil, err
-			}
+		var err error
+		switch {
+		case calls != nil:
+		case n.Stage.Relation == stages.Group:
+			calls, err = r.idsOf(n, 0)
+		default:
+			calls, err = r.primaryIDs(n)
+		}
+		if err != nil {
+			return nil, err
 		}
 		items, err := r.idsOf(from, e.Port)
 		if err != nil {

@@ -1,155 +1,397 @@
 package pipeline
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"hash"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// keyFormat names the layout of keys and definitions. Raising it forgets every
-// cached result.
-const keyFormat = "runexp key 1"
+// ingredients list in clear what a key is made of. A nil list takes none.
+type ingredients []store.Ingredient
 
-// A hasher digests length-prefixed fields, so that no two lists of fields run
-// together. Few are gathered and digested at once.
-type hasher struct {
-	b     []byte
-	state hash.Hash // of what came before b
-	done  int       // bytes before b
+func (l *ingredients) add(name, value string) {
+	*l = append(*l, store.Ingredient{Name: name, Value: value})
 }
 
-// gathered is how many bytes a hasher gathers.
-const gathered = 16 << 10
-
-var hashers = sync.Pool{New: func() any { return &hasher{b: make([]byte, 0, 1024)} }}
-
-func newHasher(purpose string) *hasher {
-	h := hashers.Get().(*hasher)
-	h.b, h.done = h.b[:0], 0
-	h.text(keyFormat)
-	h.text(purpose)
-	return h
+// cellKey returns the key of n, all of whose inputs are finished: the digest of everything that decides its results.
+func (r *resolver) cellKey(n *node) (stages.Digest, error) {
+	h := newHasher("cell")
+	err := r.writeCell(h, n, nil)
+	return h.sum(), err
 }
 
-// len returns the number of bytes so far.
-func (h *hasher) len() int { return h.done + len(h.b) }
+// ingredients returns what n's key is made of.
+func (r *resolver) ingredients(n *node) (list ingredients, err error) {
+	h := newHasher("ingredients")
+	err = r.writeCell(h, n, &list)
+	return list, err
+}
 
-// room digests what was gathered if that is much.
-func (h *hasher) room() {
-	if len(h.b) < gathered {
+// writeCell writes what n's key is made of, or lists it.
+func (r *resolver) writeCell(h *hasher, n *node, list *ingredients) error {
+	h.digest(r.recipe(n, list))
+	h.sources(n)
+	for p := range n.Inputs {
+		edges := r.live(n, p)
+		h.num(len(edges))
+		for _, e := range edges {
+			result := r.nodes[e.From.Index].result(e.Port)
+			h.coord(e.Coord)
+			h.digest(result)
+			if list != nil {
+				list.add(inputName(n, p, e), result.Short())
+			}
+		}
+	}
+	if list == nil {
+		err := r.writePairing(h, n)
+		r.writeOrder(h, n, nil)
+		return err
+	}
+	r.writeOrder(h, n, list)
+	paired := newHasher(pairing)
+	plain := paired.len()
+	err := r.writePairing(paired, n)
+	joined := paired.len() > plain
+	if d := paired.sum(); joined {
+		list.add(pairing, d.Short())
+	}
+	return err
+}
+
+// Names of ingredients that stand for several: pairing tells which items of several ports belong together and, for
+// stages that show them, how they are called.
+const (
+	pairing     = "pairing"
+	orderOfAxis = "order of "
+)
+
+// inputName names the ingredient of an edge.
+func inputName(n *node, port int, e plan.Edge) string {
+	name := "in." + n.Stage.Inputs[port].Name
+	if len(e.Coord) > 0 {
+		name += "[" + plan.CoordString(e.Coord) + "]"
+	}
+	return name
+}
+
+// recipe returns the digest of everything that decides n's result but its inputs: implementation, parameters with
+// defaults, the seed where it's used. It lists these and the sources.
+func (r *resolver) recipe(n *node, list *ingredients) stages.Digest {
+	h := newHasher("recipe")
+	h.text(n.Stage.Name)
+	h.num(n.Stage.Version)
+	if n.Stage.Program != nil {
+		h.digest(n.program)
+	}
+	r.writeParams(h, n)
+	if list != nil {
+		list.add("implementation", n.Stage.Name)
+		list.add("version", strconv.Itoa(n.Stage.Version))
+		if n.program != (stages.Digest{}) {
+			list.add("program", n.program.Short())
+		}
+		v := reflect.ValueOf(n.Params).Elem()
+		for _, f := range r.params.of(n.Params) {
+			list.add("with."+f.Name, string(plan.AppendValue(nil, v.FieldByIndex(f.Index))))
+		}
+		if n.Stage.Seeded {
+			list.add("seed", strconv.FormatUint(r.plan.Seed, 10))
+		}
+		n.listSources(list)
+	}
+	return h.sum()
+}
+
+// writeParams writes n's parameters, and the seed where it's used.
+func (r *resolver) writeParams(h *hasher, n *node) {
+	h.params(r.params, n.Params)
+	if n.Stage.Seeded {
+		h.num(int(r.plan.Seed))
+	}
+}
+
+// definition returns the digest that names what was asked of n: implementation, version, parameters and the
+// definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the same on every
+// machine.
+func (r *resolver) definition(n *node) (d stages.Digest, err error) {
+	n.mu.Lock()
+	known := n.def
+	n.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	h := newHasher("definition")
+	h.text(n.Stage.Name)
+	h.num(n.Stage.Version)
+	r.writeParams(h, n)
+	h.sources(n)
+	for p := range n.Inputs {
+		edges := r.live(n, p)
+		h.num(len(edges))
+		for _, e := range edges {
+			if d, err = r.definition(r.nodes[e.From.Index]); err != nil {
+				return d, err
+			}
+			h.coord(e.Coord)
+			h.digest(d)
+			h.text(e.From.Stage.Outputs[e.Port].Name)
+		}
+	}
+	if n.Stage.Named {
+		if err := r.writePairing(h, n); err != nil {
+			return d, err
+		}
+	}
+	r.writeOrder(h, n, nil)
+	d = h.sum()
+	n.mu.Lock()
+	n.def = &d
+	n.mu.Unlock()
+	return d, nil
+}
+
+// groupKey returns the key that the records of m's items lie under: the recipe and all that its items share. m has its
+// ports.
+func (r *resolver) groupKey(m *member) stages.Digest {
+	h := newHasher("group")
+	h.digest(r.recipe(m.node, nil))
+	for p := range m.Inputs {
+		port := &m.Stage.Inputs[p]
+		h.num(len(m.ports[port.Name]))
+		for _, d := range m.ports[port.Name] {
+			if d.Items != nil { // a value
+				item, _ := d.Items.At(0)
+				h.digest(item.Digest)
+			}
+			h.coord(d.Coord)
+			h.facts(d.Facts)
+		}
+	}
+	return h.sum()
+}
+
+// itemKey returns the key of a call of m: the digests of its items. ok is false while one of them comes from the same
+// job and isn't known yet.
+func (m *member) itemKey(call int) (d stages.Digest, ok bool) {
+	h := newHasher("item")
+	if m.sources != nil {
+		h.digest(m.sources.digest(call))
+		if m.Stage.Named {
+			h.text(m.sources.list[call].ID)
+		}
+	}
+	for p := range m.inputs {
+		in := &m.inputs[p]
+		if in.from == nil {
+			continue
+		}
+		at := in.of(call)
+		h.num(len(at))
+		for _, k := range at {
+			d, ok := in.digest(int(k))
+			if !ok {
+				return d, false
+			}
+			h.digest(d)
+			if m.Stage.Named {
+				h.text(in.ids.ids[k])
+				h.text(in.ids.origin(int(k)))
+			}
+		}
+	}
+	return h.sum(), true
+}
+
+// programKey names the program of n, whose value inputs are finished: it depends on the compiler, the stage and its
+// parameters, which ports are wired, and the model.
+func (r *resolver) programKey(n *node) stages.Digest {
+	h := newHasher("program")
+	h.text(r.compiler())
+	h.text(n.Stage.Name)
+	h.num(n.Stage.Version)
+	h.params(r.params, n.Params)
+	for p := range n.Inputs {
+		edges := r.live(n, p)
+		if n.Stage.Inputs[p].Type.Items {
+			h.num(min(len(edges), 1))
+			continue
+		}
+		h.num(len(edges))
+		for _, e := range edges {
+			h.digest(r.nodes[e.From.Index].result(e.Port))
+		}
+	}
+	return h.sum()
+}
+
+// digest names the content of source i: the file's bytes and the note.
+func (l *sourceList) digest(i int) stages.Digest {
+	h := newHasher("source")
+	h.text(l.list[i].Note)
+	if l.files != nil {
+		h.digest(l.files[i])
+	} else {
+		h.digest(stages.Digest{})
+	}
+	return h.sum()
+}
+
+// sources writes the digests of n's sources.
+func (h *hasher) sources(n *node) {
+	h.num(n.sources.len())
+	for i := range n.sources.len() {
+		h.digest(n.sources.digest(i))
+	}
+}
+
+// sourceNames writes the ids of n's sources.
+func (h *hasher) sourceNames(n *node) {
+	for i := range n.sources.len() {
+		h.text(n.sources.list[i].ID)
+	}
+}
+
+// listedSources is how many sources are named one by one among a cell's ingredients, so that a change can be pinned to
+// a file.
+const listedSources = 1000
+
+func (n *node) listSources(list *ingredients) {
+	if n.sources == nil {
 		return
 	}
-	if h.state == nil {
-		h.state = sha256.New()
-	}
-	if h.done == 0 {
-		h.state.Reset()
-	}
-	h.state.Write(h.b)
-	h.done += len(h.b)
-	h.b = h.b[:0]
-}
-
-func (h *hasher) num(n int) {
-	h.room()
-	h.b = binary.LittleEndian.AppendUint64(h.b, uint64(n))
-}
-
-func (h *hasher) text(s string) {
-	h.num(len(s))
-	h.b = append(h.b, s...)
-}
-
-func (h *hasher) digest(d stages.Digest) {
-	h.room()
-	h.b = append(h.b, d[:]...)
-}
-
-// params writes parameters in their canonical form.
-func (h *hasher) params(pc *paramCoder, params any) {
-	h.num(0)
-	at := len(h.b) - 8
-	h.b = pc.encode(h.b, params)
-	binary.LittleEndian.PutUint64(h.b[at:], uint64(len(h.b)-at-8))
-}
-
-func (h *hasher) coord(coord []stages.Coord) {
-	h.num(len(coord))
-	for _, c := range coord {
-		h.text(c.Axis)
-		h.text(c.ID)
-	}
-}
-
-func (h *hasher) facts(f stages.Facts) {
-	h.num(len(f))
-	for _, k := range f.Names() {
-		h.text(k)
-		h.text(f[k])
-	}
-}
-
-// sum returns the digest; the hasher must not be used any more.
-func (h *hasher) sum() stages.Digest {
-	defer hashers.Put(h)
-	if h.done == 0 {
-		return stages.Sum(h.b)
-	}
-	h.state.Write(h.b)
-	h.b = h.state.Sum(h.b[:0])
-	return stages.Digest(h.b)
-}
-
-// paramCoder writes parameters in their canonical form: a JSON object of the
-// keyed parameters with defaults filled in, sorted by name.
-type paramCoder struct {
-	fields sync.Map // reflect.Type → []stages.Field, sorted by name
-}
-
-func (pc *paramCoder) of(params any) []stages.Field {
-	t := reflect.TypeOf(params).Elem()
-	if f, ok := pc.fields.Load(t); ok {
-		return f.([]stages.Field)
-	}
-	fields := stages.Fields(params)
-	fields = slices.DeleteFunc(fields, func(f stages.Field) bool { return !f.Keyed })
-	slices.SortFunc(fields, func(a, b stages.Field) int {
-		if a.Name < b.Name {
-			return -1
+	h := newHasher("sources")
+	for i := range n.sources.list {
+		d := n.sources.digest(i)
+		h.digest(d)
+		if n.sources.len() <= listedSources {
+			list.add("source "+n.sources.list[i].ID, d.Short())
 		}
-		return 1
-	})
-	pc.fields.Store(t, fields)
-	return fields
+	}
+	list.add("sources", fmt.Sprintf("%d items, %s", n.sources.len(), h.sum().Short()))
 }
 
-// encode appends the canonical form of params, a pointer to a parameter struct.
-func (pc *paramCoder) encode(b []byte, params any) []byte {
-	v := reflect.ValueOf(params).Elem()
-	b = append(b, '{')
-	for i, f := range pc.of(params) {
-		if i > 0 {
-			b = append(b, ',')
+// writePairing writes how the items of different ports belong together, where that isn't one by one in order, and the
+// items' ids for stages that show them.
+func (r *resolver) writePairing(h *hasher, n *node) error {
+	if n.Stage.Named {
+		if err := r.writeNames(h, n); err != nil {
+			return err
 		}
-		b = plan.AppendText(b, f.Name)
-		b = append(b, ':')
-		b = plan.AppendValue(b, v.FieldByIndex(f.Index))
 	}
-	return append(b, '}')
+	if n.Stage.Relation == stages.Whole {
+		return r.writeLikeness(h, n)
+	}
+	joins, err := r.joins(n)
+	for p, j := range joins {
+		if j == nil {
+			continue
+		}
+		h.num(p)
+		for call := range j.ends {
+			members := j.of(call)
+			h.num(len(members))
+			for _, m := range members {
+				h.num(int(m))
+			}
+		}
+	}
+	return err
 }
 
-// implementation writes what names the code that runs: the stage, its version, and the
-// program that it compiles, if it does.
-func (h *hasher) implementation(s *stages.Stage, program stages.Digest) {
-	h.text(s.Name)
-	h.num(s.Version)
-	if s.Program != nil {
-		h.digest(program)
+// writeNames writes the ids of n's sources and items, and the origins that differ from them.
+func (r *resolver) writeNames(h *hasher, n *node) error {
+	h.sourceNames(n)
+	lists, err := r.itemPorts(n)
+	for _, l := range lists {
+		h.num(l.len())
+		for i, id := range l.ids {
+			h.text(id)
+			if origin := l.origin(i); origin != id {
+				h.num(-1)
+				h.text(origin)
+			}
+		}
 	}
+	return err
+}
+
+// writeLikeness writes, for a Whole stage, which items of its ports have the same id or origin, without telling which:
+// such a stage may pair them. It writes nothing where all ports list the same items, each its own origin.
+func (r *resolver) writeLikeness(h *hasher, n *node) error {
+	lists, err := r.itemPorts(n)
+	if err != nil || !slices.ContainsFunc(lists, func(l *idList) bool { return !l.equal(lists[0]) }) {
+		return err
+	}
+	names := map[string]int{}
+	number := func(name string) {
+		k, ok := names[name]
+		if !ok {
+			k = len(names)
+			names[name] = k
+		}
+		h.num(k)
+	}
+	written := map[*idList]int{}
+	for _, l := range lists {
+		if k, ok := written[l]; ok {
+			h.num(-1 - k)
+			continue
+		}
+		written[l] = len(written)
+		h.num(l.len())
+		for i, id := range l.ids {
+			number(id)
+			number(l.origin(i))
+		}
+	}
+	return nil
+}
+
+// writeOrder writes the order of what an Ordered stage shows.
+func (r *resolver) writeOrder(h *hasher, n *node, list *ingredients) {
+	order := r.orderOf(n)
+	for _, axis := range slices.Sorted(maps.Keys(order)) {
+		h.text(axis)
+		h.num(len(order[axis]))
+		for _, id := range order[axis] {
+			h.text(id)
+		}
+		if list != nil {
+			list.add(orderOfAxis+axis, strings.Join(order[axis], ", "))
+		}
+	}
+}
+
+// orderOf returns, for a stage that shows ids, those that are handed over to n, in the order in which the experiment
+// writes them; nil for other stages.
+func (r *resolver) orderOf(n *node) stages.Order {
+	if !n.Stage.Ordered {
+		return nil
+	}
+	present := map[stages.Coord]bool{}
+	order := stages.Order{}
+	for p := range n.Inputs {
+		for _, e := range r.live(n, p) {
+			for _, c := range e.Coord {
+				present[c] = true
+				order[c.Axis] = nil
+			}
+		}
+	}
+	for axis := range order {
+		for _, id := range r.plan.Order[axis] {
+			if present[stages.Coord{Axis: axis, ID: id}] {
+				order[axis] = append(order[axis], id)
+			}
+		}
+	}
+	return order
 }

@@ -29,7 +29,8 @@ type lab struct {
 	stages map[string]*stages.Stage
 	items  []string // what lab/source lists: id=content
 	others []string // what lab/other lists
-	saw    []string // what lab/side had beside it
+	saw    []string // the runs of lab/shared
+	most   int      // cells that lab/shared takes at once, 0 for all
 	drift  float64  // what lab/stray puts next
 	hook   func(point string) error
 	drain  chan struct{}
@@ -45,7 +46,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu:0"}
-	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild(), l.side()) {
+	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild(), l.shared()) {
 		l.stages[s.Name] = &s
 	}
 	return l

@@ -28,9 +28,8 @@ const (
 func (s state) finished() bool { return s >= cached }
 func (s state) ok() bool       { return s == cached || s == done }
 
-// A node is a cell in a run. The scheduling goroutine owns the first fields,
-// whoever resolves the cell the next; what is below mu is made on demand, by any
-// goroutine.
+// A node is a cell in a run. The scheduling goroutine owns the first fields, the caller that resolves the cell the
+// next; what is below mu is made on demand, by any goroutine.
 type node struct {
 	*plan.Cell
 	root       portOf // where its items come from, when they are those of another port one by one
@@ -49,7 +48,7 @@ type node struct {
 	program stages.Digest
 	key     stages.Digest
 
-	batch atomic.Int32 // what fits in memory, once that is known to be less than the engine's
+	batch atomic.Int32 // that fits in memory, once it is known to be less than the engine's
 
 	restoring sync.Mutex // held while the cell is executed again
 
@@ -64,6 +63,9 @@ type node struct {
 
 func (n *node) lacksSources() bool { return n.sources == nil && n.Stage.Sources != nil }
 func (n *node) lacksProgram() bool { return n.program == (stages.Digest{}) && n.Stage.Program != nil }
+
+// kept reports whether the bytes of n's results are kept.
+func (n *node) kept() bool { return n.Step.Keep || n.Stage.Relation == stages.Whole }
 
 // stored returns where n's results lie; n must have finished well.
 func (n *node) stored() store.Hit {
@@ -91,8 +93,8 @@ type portOf struct {
 	port int
 }
 
-// rootOf returns the port whose items those of n's port correspond to one by one,
-// in order. Ports with equal roots are aligned without a look at any id.
+// rootOf returns the port whose items those of n's port correspond to one by one, in order. Ports with equal roots are
+// aligned without a look at any id.
 func (n *node) rootOf(port int) portOf {
 	if n.root.n != nil {
 		return n.root
@@ -135,8 +137,8 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 	return n.listings[port], nil
 }
 
-// A lostError says that what was recorded of a finished cell can't be read any
-// more. Executing the cell again mends that.
+// A lostError says that what was recorded of a finished cell can't be read any more. Executing the cell again mends
+// that.
 type lostError struct {
 	n        *node
 	restored int // how often it had been executed again when that was noticed
@@ -153,8 +155,7 @@ func lost(err error) *lostError {
 	return l
 }
 
-// result returns the digest that names what n's port came out as; n must have
-// finished well.
+// result returns the digest that names what n's port came out as; n must have finished well.
 func (n *node) result(port int) stages.Digest {
 	d, _, _ := n.stored().Output(port)
 	return d

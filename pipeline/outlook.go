@@ -4,22 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
-// An Outlook says what a run would do, as far as the store allows to know. Making it
-// writes nothing and computes nothing but the programs of cells, where a new build may
-// compile others.
+// An Outlook tells what a run would do, as far as the store allows to know. Making it writes nothing and computes nothing
+// but the programs of cells, where a new build may compile others.
 type Outlook struct {
-	*resolver
-	nodes  []*node
-	ahead  []Ahead
-	madeBy func() string // what would execute cells on the first device
+	r     *resolver
+	ahead []Ahead
 }
 
 // Ahead is what a run would do with one cell.
@@ -50,39 +47,28 @@ func (a Ahead) String() string {
 	return "can't run: " + a.Why
 }
 
-// Plan looks up what is stored of plan.
-func (e *Engine) Plan(ctx context.Context, plan *plan.Plan) (*Outlook, error) {
-	r := e.newResolver(plan)
+// Plan looks up what is stored of p.
+func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
+	r := e.newResolver(p)
 	r.compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
 	defer r.compiling.Trim()
-	if e.OnEvent != nil {
-		var mu sync.Mutex
-		r.onCompile = func(n *node) {
-			mu.Lock()
-			defer mu.Unlock()
-			e.OnEvent(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name})
-		}
-	}
 	if e.SameDevice {
 		r.class = e.MadeBy(e.Devices[0].Class)
 	}
 	r.lookAhead(ctx, nil)
-	o := &Outlook{
-		resolver: r, nodes: r.nodes, ahead: make([]Ahead, len(r.nodes)),
-		madeBy: func() string { return e.MadeBy(e.Devices[0].Class) },
-	}
+	o := &Outlook{r, make([]Ahead, len(r.nodes))}
 	for _, n := range r.nodes {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		o.ahead[n.Index] = o.judge(ctx, n)
+		o.ahead[n.Index] = o.judge(n)
 	}
 	return o, nil
 }
 
-func (o *Outlook) judge(ctx context.Context, n *node) Ahead {
+func (o *Outlook) judge(n *node) Ahead {
 	var broken *node
-	for _, from := range o.edges(n) {
+	for _, from := range o.r.edges(n) {
 		switch a := &o.ahead[from.Index]; a.Kind {
 		case Runs, DependsOn:
 			return Ahead{DependsOn, from.String()}
@@ -91,12 +77,12 @@ func (o *Outlook) judge(ctx context.Context, n *node) Ahead {
 		}
 	}
 	if broken != nil {
-		if by := o.blocker(n); by != nil {
+		if by := o.r.blocker(n); by != nil {
 			return Ahead{Broken, o.ahead[by.Index].rootOf(by)}
 		}
 	}
 	if n.state == waiting && n.err == nil {
-		n.err = o.resolve(ctx, n)
+		n.err = o.r.resolve(n)
 	}
 	switch l := lost(n.err); {
 	case l != nil:
@@ -114,7 +100,7 @@ func (o *Outlook) judge(ctx context.Context, n *node) Ahead {
 
 const itNeeds = "it needs "
 
-// rootOf says that a cell needs n, which can't run, or what n itself needs.
+// rootOf names what a cell needs that can't run: n, or what n itself needs.
 func (a Ahead) rootOf(n *node) string {
 	if strings.HasPrefix(a.Why, itNeeds) {
 		return a.Why
@@ -135,7 +121,7 @@ func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 
 // Items returns how many items a cell has, -1 while that isn't known.
 func (o *Outlook) Items(c *plan.Cell) int {
-	n := o.nodes[c.Index]
+	n := o.r.nodes[c.Index]
 	for {
 		if n.sources != nil && n.Stage.Relation == stages.Each {
 			return n.sources.len()
@@ -148,16 +134,82 @@ func (o *Outlook) Items(c *plan.Cell) int {
 		if p < 0 || n.Stage.Relation != stages.Each {
 			return -1
 		}
-		n = o.nodes[n.Inputs[p].Edges[0].From.Index]
+		n = o.r.nodes[n.Inputs[p].Edges[0].From.Index]
 	}
 }
 
 // Complete reports whether a run would execute nothing.
 func (o *Outlook) Complete() bool {
-	for i := range o.ahead {
-		if o.ahead[i].Kind != IsCached {
-			return false
+	return !slices.ContainsFunc(o.ahead, func(a Ahead) bool { return a.Kind != IsCached })
+}
+
+// Keys adds to set what the results of the cached cells lie under in the store.
+func (o *Outlook) Keys(set map[stages.Digest]bool) {
+	for _, n := range o.r.nodes {
+		if n.state == cached {
+			set[n.key] = true
 		}
 	}
-	return true
+}
+
+// bytesSample is how many cells of a step are looked at to estimate its bytes.
+const bytesSample = 16
+
+// Bytes estimates how many bytes the items of a step's cells take on the disk if
+// they are kept, see [Step.Keep]: the mean size of an item in the newest records of
+// some of the cells, for all the items that are known. ok is false before a cell of
+// the step has ever run, and while nobody knows how many items there are. A step
+// without items has none.
+func (o *Outlook) Bytes(s *plan.Step) (bytes int64, ok bool) {
+	if !hasItems(s) || len(s.Cells) == 0 {
+		return 0, true
+	}
+	var items int64
+	for _, c := range s.Cells {
+		n := o.Items(c)
+		if n < 0 {
+			return 0, false
+		}
+		items += int64(n)
+	}
+	if items == 0 {
+		return 0, true
+	}
+	var seen, size int64
+	for i := range min(bytesSample, len(s.Cells)) {
+		n, b := o.recorded(s.Cells[i*len(s.Cells)/min(bytesSample, len(s.Cells))])
+		seen, size = seen+n, size+b
+	}
+	if seen == 0 {
+		return 0, false
+	}
+	return int64(float64(size) / float64(seen) * float64(items)), true
+}
+
+func hasItems(s *plan.Step) bool {
+	return slices.ContainsFunc(s.Cells, func(c *plan.Cell) bool {
+		return slices.ContainsFunc(c.Stage.Outputs, func(p stages.Port) bool { return p.Type.Items })
+	})
+}
+
+// recorded returns the number of items of a cell when it was last executed, and their bytes over all ports.
+func (o *Outlook) recorded(c *plan.Cell) (items, bytes int64) {
+	a, ok := o.r.store.Latest(o.r.plan.Name, c.String())
+	if !ok || len(a.Outputs) == 0 {
+		return 0, 0
+	}
+	hit, ok := o.r.store.Lookup(a.Key, "")
+	if !ok {
+		return 0, 0
+	}
+	for p := range a.Outputs {
+		b, err := o.r.store.PayloadBytes(hit, p)
+		if err != nil {
+			return 0, 0
+		}
+		_, n, _ := hit.Output(p)
+		items = max(items, int64(n))
+		bytes += b
+	}
+	return items, bytes
 }

@@ -7,12 +7,11 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// errNotCompiled says that a key isn't known yet: the program that the cell would run has
-// to be compiled first, which the scheduling goroutine doesn't wait for.
+// errNotCompiled says that a key isn't known yet: the program that the cell would run has to be compiled first, which
+// the scheduling goroutine doesn't wait for.
 var errNotCompiled = errors.New("its program isn't compiled yet")
 
 // programs are the digests of programs that a run has found or looked up.
@@ -22,8 +21,8 @@ type programs struct {
 	making map[stages.Digest]chan struct{} // closed once it's known, or couldn't be found
 }
 
-// take returns the digest known under a key. It waits for a caller that is compiling it;
-// where there is none, this caller compiles it and reports the result with done.
+// take returns the digest known under a key. It waits for a caller that is compiling it; where there is none, this
+// caller compiles it and reports the result with done.
 func (p *programs) take(key stages.Digest) (d stages.Digest, ok bool, done func(stages.Digest, error)) {
 	for {
 		p.mu.Lock()
@@ -52,30 +51,15 @@ func (p *programs) take(key stages.Digest) (d stages.Digest, ok bool, done func(
 	}
 }
 
-// programKey names the program of n, whose value inputs are finished: it depends on the
-// compiler, the stage and its parameters, which ports are wired, and the model.
-func (r *resolver) programKey(n *node) stages.Digest {
-	h := newHasher("program")
-	h.text(r.compiler())
-	h.text(n.Stage.Name)
-	h.num(n.Stage.Version)
-	h.params(r.params, n.Params)
-	for p := range n.Inputs {
-		edges := r.live(n, p)
-		if n.Stage.Inputs[p].Type.Items {
-			h.num(min(len(edges), 1))
-			continue
-		}
-		h.num(len(edges))
-		for _, e := range edges {
-			h.digest(r.nodes[e.From.Index].result(e.Port))
-		}
+// compiler names what compiles programs, so that another doesn't trust their digests.
+func (r *resolver) compiler() string {
+	if r.Compiler == nil {
+		return ""
 	}
-	return h.sum()
+	return r.Compiler()
 }
 
-// recall looks up n's program, and returns errNotCompiled where this compiler hasn't
-// compiled it before.
+// recall looks up n's program, and returns errNotCompiled where this compiler hasn't compiled it before.
 func (r *resolver) recall(n *node) error {
 	key := r.programKey(n)
 	r.programs.mu.Lock()
@@ -93,8 +77,8 @@ func (r *resolver) recall(n *node) error {
 	return nil
 }
 
-// compile finds the digest of n's program, all of whose value inputs are finished, by
-// compiling it. It must not run on the scheduling goroutine.
+// compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must not run on
+// the scheduling goroutine.
 func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err error) {
 	if err := r.recall(n); err == nil {
 		return nil
@@ -106,16 +90,20 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 		return nil
 	}
 	defer func() { done(n.program, err) }()
-	if r.onCompile != nil {
-		r.onCompile(n)
-	}
+	r.emit(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name})
 	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
 		for _, edge := range r.live(n, p) {
 			d := stages.Data{Coord: edge.Coord} // of items nothing but that they're wired
 			if !port.Type.Items {
-				if d, err = r.value(ctx, slot, r.nodes[edge.From.Index], edge); err != nil {
+				from := r.nodes[edge.From.Index]
+				load := func(int) ([]byte, error) {
+					b := make([][]byte, 1)
+					_, err := r.fetch(from, edge.Port, []int32{0}, b)
+					return b[0], err
+				}
+				if d, err = r.data(from, edge, load); err != nil {
 					return err
 				}
 			}
@@ -133,27 +121,8 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 	return nil
 }
 
-// compileSlot returns a slot to compile programs on, whose digests are wanted. It shares
-// the cache of the processor's slots, so that the graphs are there when the programs run.
+// compileSlot returns a slot to compile programs on. It shares the cache of the processor's slots, so that the graphs
+// are there when the programs run.
 func (r *resolver) compileSlot() *device.Slot {
 	return r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
-}
-
-// stored returns the value behind an edge as the store has it.
-func (r *resolver) stored(_ context.Context, _ *device.Slot, from *node, e plan.Edge) (stages.Data, error) {
-	l, err := r.listing(from, e.Port)
-	if err != nil {
-		return stages.Data{}, err
-	}
-	item := l.At(0)
-	return stages.Data{
-		Coord: e.Coord, Facts: l.Facts, Items: stages.ItemSlice{{Digest: item.Ref.Digest}},
-		Load: func(int) ([]byte, error) {
-			b, err := r.store.Load(item.Ref)
-			if errors.As(err, new(*store.Miss)) {
-				err = &lostError{from, from.restored, err}
-			}
-			return b, err
-		},
-	}, nil
 }

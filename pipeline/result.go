@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
@@ -20,7 +19,11 @@ type Result struct {
 }
 
 // Close frees the devices. It must be called once.
-func (r *Result) Close() { r.run.closeSlots() }
+func (r *Result) Close() {
+	for _, s := range r.run.caches {
+		s.Trim()
+	}
+}
 
 // A Fate is how a cell ended.
 type Fate int
@@ -66,21 +69,12 @@ func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (stages.Data,
 	if !n.state.ok() {
 		return stages.Data{}, fmt.Errorf("%s has no results", c)
 	}
-	var d stages.Data
-	err := r.run.withHost(ctx, func(slot *device.Slot) error {
-		var err error
-		d, err = r.run.data(ctx, slot, n, plan.Edge{From: c, Port: port, Coord: c.Coord})
-		return err
-	})
-	return d, err
-}
-
-func (r *run) withHost(ctx context.Context, f func(*device.Slot) error) error {
 	select {
-	case slot := <-r.host:
-		defer func() { r.host <- slot }()
-		return f(slot)
+	case slot := <-r.run.host:
+		w := &worker{run: r.run, ctx: ctx, slot: slot, home: r.run.host}
+		defer w.giveBack()
+		return w.data(n, plan.Edge{From: c, Port: port, Coord: c.Coord})
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return stages.Data{}, context.Cause(ctx)
 	}
 }

@@ -80,7 +80,7 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 		h.text(fmt.Sprint(n.state.ok()))
 		h.digest(n.key)
 		h.num(n.sources.len())
-		n.sourceNames(h)
+		h.sourceNames(n)
 	}
 	return h.sum(), nil
 }

@@ -1,16 +1,12 @@
 package pipeline
 
 import (
-	"container/heap"
 	"errors"
 	"time"
-
-	"github.com/runexp/runexp/pipeline/device"
-	"github.com/runexp/runexp/stages"
 )
 
-// settleDue settles the cells whose inputs have all finished, and, going round
-// rather than deeper, those that become due by it.
+// settleDue settles the cells whose inputs have all finished, and, going round rather than deeper, those that become
+// due by it.
 func (r *run) settleDue() {
 	for len(r.due) > 0 && r.ctx.Err() == nil {
 		n := r.due[len(r.due)-1]
@@ -28,7 +24,7 @@ func (r *run) settle(n *node) {
 		return
 	}
 	if n.state == waiting && n.err == nil {
-		n.err = r.mending(r.ctx, r.own, func() error { return r.resolve(r.ctx, n) })
+		n.err = r.own.mend(func() error { return r.resolve(n) })
 	}
 	switch {
 	case r.ctx.Err() != nil:
@@ -39,7 +35,7 @@ func (r *run) settle(n *node) {
 		r.finish(n, failed)
 	case n.state == cached:
 		r.finish(n, cached)
-	case !n.Step.Keep && n.Stage.Relation != stages.Whole:
+	case !n.kept():
 		r.held = append(r.held, n)
 	default:
 		if twin := r.keyed[n.key]; twin != nil && !twin.state.finished() {
@@ -47,7 +43,7 @@ func (r *run) settle(n *node) {
 			return
 		}
 		r.keyed[n.key] = n
-		heap.Push(&r.ready, n)
+		r.ready = insert(r.ready, n, func(n *node) int { return n.Index })
 	}
 }
 
@@ -80,12 +76,7 @@ func (r *run) finish(n *node, s state) {
 		r.due = append(r.due, twin)
 	}
 	n.twins = nil
-	r.release(n)
-}
-
-// release forgets what was loaded of the cells that n read, and of n itself, once
-// all that read them have finished.
-func (r *run) release(n *node) {
+	// What was loaded of a cell is forgotten once all that read it have finished.
 	for _, from := range r.edges(n) {
 		if from.unread--; from.unread == 0 {
 			from.forget()
@@ -96,46 +87,14 @@ func (r *run) release(n *node) {
 	}
 }
 
-// closeAll stores the results of the members that didn't fail.
-func (r *run) closeAll(slot *device.Slot, j *job) {
-	for i, m := range j.members {
-		if m.failure() == nil {
-			if err := r.closeMember(slot, j, i); err != nil {
-				m.fail(err)
-			}
-		}
-		m.stored, m.items, m.known, m.ports, m.in = nil, nil, nil, nil, nil
-	}
-}
-
-// closeMember stores the results of j's i-th member. The key of a later member
-// is known only now that the earlier ones have results.
-func (r *run) closeMember(slot *device.Slot, j *job, i int) error {
-	m := j.members[i]
-	if err := r.blocking(m, m.in); err != nil {
-		return err
-	}
-	if i > 0 {
-		if err := r.mending(r.ctx, slot, func() error { return r.makeKey(r.ctx, m.node) }); err != nil {
-			return err
-		}
-		if m.cut = r.lookUp(m.node); m.cut {
-			return nil
-		}
-	}
-	return r.close(m)
-}
-
-// settled finishes the members of a job. err is about the job as a whole.
-func (r *run) settled(j *job, err error) {
-	for i, m := range j.members {
+// finishJob finishes the members of a job. err is about the job as a whole.
+func (r *run) finishJob(j *job, err error) {
+	for _, m := range j.members {
 		r.reportWarnings(m.node)
-		e := m.failure()
-		if e == nil && err != nil {
-			if e = err; i > 0 && !sameInputs(m.Cell, j.members[0].Cell) {
-				e = &blockedError{j.members[0].Cell}
-			}
+		if err != nil {
+			m.fail(err)
 		}
+		e := m.failure()
 		var b *blockedError
 		switch {
 		case r.ctx.Err() != nil && e != nil:
@@ -144,7 +103,9 @@ func (r *run) settled(j *job, err error) {
 			r.finish(m.node, cached)
 		case e == nil:
 			r.reportForced(m.node)
-			r.emit(Event{Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start)})
+			r.emit(Event{
+				Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start),
+			})
 			r.finish(m.node, done)
 		case errors.As(e, &b):
 			m.node.err = b

@@ -21,18 +21,6 @@ func (l *sourceList) len() int {
 	return len(l.list)
 }
 
-// digest names the content of source i: the file's bytes and the note.
-func (l *sourceList) digest(i int) stages.Digest {
-	h := newHasher("source")
-	h.text(l.list[i].Note)
-	if l.files != nil {
-		h.digest(l.files[i])
-	} else {
-		h.digest(stages.Digest{})
-	}
-	return h.sum()
-}
-
 // unchanged returns an error if the file of a source has other bytes than it had.
 func (l *sourceList) unchanged(s *store.Store, i int) error {
 	if l.files == nil || l.list[i].File == "" {
@@ -86,20 +74,6 @@ func (r *resolver) keepSources(n *node, sources []stages.Source) error {
 	}
 	n.sources = l
 	return nil
-}
-
-// sourceNames writes the ids of n's sources.
-func (n *node) sourceNames(h *hasher) {
-	for i := range n.sources.len() {
-		h.text(n.sources.list[i].ID)
-	}
-}
-
-// sourceDigests writes the digests of n's sources.
-func (n *node) sourceDigests(h *hasher) {
-	for i := range n.sources.len() {
-		h.digest(n.sources.digest(i))
-	}
 }
 
 // joinedSources asks a stage with both items and sources for the sources of

@@ -89,12 +89,6 @@ type Output struct {
 	Data   []byte
 }
 
-// A Beside is a cell that runs on the same calls as another one.
-type Beside struct {
-	Stage  *Stage
-	Params any
-}
-
 // Env is what a running stage sees. Only one goroutine may call its methods at a time.
 type Env struct {
 	// Stage is the running stage.
@@ -113,8 +107,6 @@ type Env struct {
 	Order Order
 	// Read are the sources of a Whole stage.
 	Read []Source
-	// Beside are the cells that will run on the same calls next, on this slot; see [Def.Together].
-	Beside []Beside
 	// Seed is the experiment's seed, or 0 if the stage isn't Seeded.
 	Seed uint64
 	// OnWarn, if set, receives warnings for the user.

@@ -43,7 +43,7 @@ type Stage struct {
 	Named    bool
 	Ordered  bool
 	Device   bool
-	Together string
+	Shared   *SharedRun
 	Inputs   []Port
 	Outputs  []Port
 	Variants []Variant
@@ -84,10 +84,9 @@ type Def[P any] struct {
 	// Device reports whether the stage computes on the device of its slot.
 	Device bool
 
-	// Together names stages, all of them Each, whose work on one item has parts in common. Cells of such
-	// stages that read the same outputs go side by side, chunk by chunk on one slot, and see each other in
-	// [Env.Beside]. That may spare work; it must not change a result.
-	Together string
+	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage is
+	// one of those that share it.
+	Shared *SharedRun
 
 	Inputs   []Port
 	Outputs  []Port
@@ -125,6 +124,21 @@ type Def[P any] struct {
 	Run func(ctx context.Context, p P, e *Env) error
 }
 
+// A SharedRun is the work that several stages have in common, such as the forward pass of a model. The stages are
+// itemwise of relation [Each] and have the same input ports. The engine calls Run once a chunk for all cells of
+// these stages that read the same items and lack the results of the same ones. What Run puts for a cell must not
+// depend on the others. If it returns an error, each cell is called alone.
+type SharedRun struct {
+	Run func(ctx context.Context, parts []Part) error
+}
+
+// A Part is one cell of a shared run: its parameters, as [Stage.NewParams] returns them, and its Env. All Envs have
+// the same slot, batch and items.
+type Part struct {
+	Params any
+	Env    *Env
+}
+
 // ErrOutOfMemory is wrapped by errors caused by lack of device or host memory.
 var ErrOutOfMemory = errors.New("out of memory")
 
@@ -132,10 +146,13 @@ var ErrOutOfMemory = errors.New("out of memory")
 func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Together: d.Together,
+		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Shared: d.Shared,
 		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {
+			if d.Shared != nil {
+				return d.Shared.Run(ctx, []Part{{params, e}})
+			}
 			return d.Run(ctx, *params.(*P), e)
 		},
 	}

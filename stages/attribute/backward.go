@@ -127,21 +127,6 @@ type backwardParams interface {
 	combine(e *stages.Env, i int, n *program.Net, results []passResult) error
 }
 
-// backward makes the maps of a method with the model on the port model.
-func backward(ctx context.Context, e *stages.Env, method backwardParams) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
-	passes, err := method.backwardPasses(ctx, e, n)
-	if err != nil {
-		return err
-	}
-	return runBackward(ctx, e, n, passes, func(i int, results []passResult) error {
-		return method.combine(e, i, n, results)
-	})
-}
-
 // backwardPasses returns the pass of a method that takes the derivative.
 func (p Tapped) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
 	return p.onePass(ctx, e, n, relevance.Derivative())

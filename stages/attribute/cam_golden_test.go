@@ -46,7 +46,7 @@ func TestOfficialCAM(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = runBackward(t.Context(), e, n, passes, func(_ int, d []passResult) error {
+			err = runBackward(t.Context(), e, n, []passUser{{passes, func(_ int, d []passResult) error {
 				near(t, file+" acts", d[0].Value, a["acts"].Float32s(), gradient32)
 				near(t, file+" grads_"+prefix, d[0].Gradient, a["grads_"+prefix].Float32s(), gradient32)
 				for method, rule := range map[string]weighing{
@@ -63,7 +63,7 @@ func TestOfficialCAM(t *testing.T) {
 					near(t, file+" "+key, singles(final), a[key].Float32s(), cam32)
 				}
 				return nil
-			})
+			}}})
 			if err != nil {
 				t.Fatal(err)
 			}

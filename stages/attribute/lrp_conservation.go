@@ -69,7 +69,8 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		if err != nil {
 			return err
 		}
-		if err := put(one, 0, n, a.Gradient, 0, []backwardPass{{Common: p.Common}}); err != nil {
+		group := passGroup{a.Gradient, []backwardPass{{Common: p.Common}}}
+		if err := group.put(one, 0, n, 0); err != nil {
 			return fmt.Errorf("item %q: %w", item.ID, err)
 		}
 		if err := a.Run(ctx); err != nil {

@@ -32,15 +32,13 @@ func method[P methodParams](d stages.Def[P]) stages.Stage {
 // backwardMethod declares a method whose map is made of the results of backward passes, which may share a forward pass
 // with those of other methods.
 func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
-	d.Together = oneWayForward
-	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return backward(ctx, e, p) }
+	d.Shared = &sharedForward
 	return explaining(d)
 }
 
 // propagationMethod declares a method that propagates relevance backwards.
 func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
-	d.Together = oneWayForward
-	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return backward(ctx, e, propagated{p}) }
+	d.Shared = &sharedForward
 	return explaining(d)
 }
 

@@ -1,0 +1,410 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// compute takes one chunk through all members of j, those that share work at once. It calls computed when it needs
+// the slot no more and has only to store what came out.
+func (w *worker) compute(j *job, chunk []int32, computed func()) {
+	bytes := inFlight{}
+	apart, device := j.apart.Load(), w.slot.Device().String()
+	for i, m := range j.members {
+		w.guard(m, func() error {
+			if m.Stage.Relation == stages.Whole {
+				return w.computeWhole(m)
+			}
+			t, err := w.todo(m, chunk)
+			if err != nil || len(t.calls) == 0 {
+				return err
+			}
+			tasks := []*task{t}
+			if m.Stage.Shared != nil && !apart {
+				tasks = w.sharing(t, j.members[i+1:], chunk)
+			}
+			outs, err := w.execute(tasks, bytes)
+			if err != nil && len(tasks) > 1 && w.ctx.Err() == nil {
+				// One of them fails, or all together take too much memory: each has its own result or error.
+				apart, tasks = true, tasks[:1]
+				outs, err = w.execute(tasks, bytes)
+			}
+			if err != nil {
+				return err
+			}
+			if i+len(tasks) == len(j.members) {
+				computed()
+			}
+			for k, t := range tasks[1:] {
+				w.guard(t.member, func() error { return w.commit(t, outs[k+1], bytes) })
+			}
+			return w.commit(t, outs[0], bytes)
+		})
+	}
+	if apart && !slices.ContainsFunc(j.members, func(m *member) bool { return m.failure() != nil }) {
+		j.apart.Store(true)
+	}
+	finished := int(j.computed.Add(int32(len(chunk))))
+	if last := j.members[len(j.members)-1]; !j.restores && last.Stage.Relation != stages.Whole {
+		w.emit(Event{
+			Kind: Items, Cell: last.String(), Step: last.Step.Name, Done: finished, Total: j.total, Device: device,
+		})
+	}
+}
+
+// A task is the calls of a chunk that a member has to execute.
+type task struct {
+	*member
+	calls []int
+	keys  []stages.Digest // by call of calls
+	twins [][2]int        // further calls, and those of calls with the same keys
+}
+
+// inFlight holds payloads that live only while their chunk does.
+type inFlight map[stages.Digest][]byte
+
+// todo returns the calls of a chunk that m doesn't know yet.
+func (w *worker) todo(m *member, chunk []int32) (*task, error) {
+	t := &task{member: m}
+	first := map[stages.Digest]int{}
+	for _, c := range chunk {
+		call := int(c)
+		if m.known[call] != 0 {
+			continue
+		}
+		key, ok := m.itemKey(call)
+		if !ok {
+			return nil, plan.Bug("%s has no key for item %d", m.Cell, call)
+		}
+		if w.find(m, call, key) {
+			continue
+		}
+		if twin, ok := first[key]; ok {
+			t.twins = append(t.twins, [2]int{call, twin})
+			continue
+		}
+		first[key] = call
+		t.calls, t.keys = append(t.calls, call), append(t.keys, key)
+	}
+	return t, nil
+}
+
+// sharing returns t and the tasks of later members that may share its work: of stages of the same group that read the
+// same items, and lack the same ones.
+func (w *worker) sharing(t *task, later []*member, chunk []int32) []*task {
+	tasks := []*task{t}
+	for _, m := range later {
+		if !mayShare(m.Cell, t.Cell) || m.failure() != nil {
+			continue
+		}
+		if o, err := w.todo(m, chunk); err == nil && slices.Equal(o.calls, t.calls) {
+			tasks = append(tasks, o)
+		}
+	}
+	return tasks
+}
+
+// A callOutput is what one call put on the output ports.
+type callOutput struct {
+	payloads [][]piece // by port
+}
+
+type piece struct {
+	data []byte
+	sub  string
+}
+
+// payloadsOf returns the payloads of some calls, call by call and port by port.
+func payloadsOf(outs []callOutput) (payloads [][]byte) {
+	for i := range outs {
+		for _, port := range outs[i].payloads {
+			for _, p := range port {
+				payloads = append(payloads, p.data)
+			}
+		}
+	}
+	return payloads
+}
+
+// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share. It
+// returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
+func (w *worker) execute(tasks []*task, bytes inFlight) (outs [][]callOutput, err error) {
+	envs := make([]*stages.Env, len(tasks))
+	if envs[0], err = w.env(tasks[0].member, tasks[0].calls, bytes); err != nil {
+		return nil, err
+	}
+	for k := 1; k < len(tasks); k++ {
+		envs[k] = &stages.Env{Stage: tasks[k].Stage, Ports: envs[0].Ports, Calls: envs[0].Calls}
+	}
+	if len(tasks) == 1 {
+		err = w.runStage(tasks[0].node, envs[0])
+	} else {
+		err = w.runGroup(tasks, envs)
+	}
+	for k, t := range tasks {
+		if err != nil {
+			return nil, err
+		}
+		var out []callOutput
+		out, err = collect(t.node, envs[k])
+		outs = append(outs, out)
+	}
+	return outs, err
+}
+
+// env returns what m's stage sees of some calls.
+func (w *worker) env(m *member, calls []int, bytes inFlight) (*stages.Env, error) {
+	e := &stages.Env{Stage: m.Stage, Ports: w.valuePorts(m), Calls: make([]stages.Call, len(calls))}
+	for i, call := range calls {
+		c := &e.Calls[i]
+		c.Members = make([][]stages.Member, len(m.Inputs))
+		if m.sources != nil {
+			c.Source = &m.sources.list[call]
+			c.ID, c.Origin = c.Source.ID, c.Source.ID
+			if c.Source.File != "" {
+				c.Digest = m.sources.digest(call)
+			}
+		}
+	}
+	for p := range m.inputs {
+		if m.inputs[p].from == nil {
+			continue
+		}
+		if err := w.fill(&m.inputs[p], p, calls, e, bytes); err != nil {
+			return nil, err
+		}
+	}
+	if p := m.Stage.Primary(); p >= 0 {
+		for i := range e.Calls {
+			first := e.Calls[i].Members[p][0].Item
+			if m.Stage.Relation == stages.Group {
+				first.ID = first.Origin
+			}
+			e.Calls[i].Item = first
+		}
+	}
+	return e, nil
+}
+
+// valuePorts returns m's ports, with a way to load those of values.
+func (w *worker) valuePorts(m *member) map[string][]stages.Data {
+	ports := make(map[string][]stages.Data, len(m.ports))
+	for p := range m.Inputs {
+		port := &m.Stage.Inputs[p]
+		data := slices.Clone(m.ports[port.Name])
+		if !port.Type.Items {
+			for i, e := range w.live(m.node, p) {
+				data[i].Load = w.loader(w.nodes[e.From.Index], e.Port)
+			}
+		}
+		if data != nil {
+			ports[port.Name] = data
+		}
+	}
+	return ports
+}
+
+// fill loads the members of calls on port p.
+func (w *worker) fill(in *input, p int, calls []int, e *stages.Env, bytes inFlight) error {
+	var at []int32
+	var into []*stages.Member
+	for i, call := range calls {
+		positions := in.of(call)
+		members := make([]stages.Member, len(positions))
+		e.Calls[i].Members[p] = members
+		for k, pos := range positions {
+			members[k].ID, members[k].Origin = in.ids.ids[pos], in.ids.origin(int(pos))
+			members[k].Digest, _ = in.digest(int(pos))
+			at = append(at, pos)
+			into = append(into, &members[k])
+		}
+	}
+	if in.before != nil {
+		return w.fillInFlight(in, at, into, bytes)
+	}
+	data, err := w.load(in.from, in.port, at)
+	for i := range data {
+		into[i].Data = data[i]
+	}
+	return err
+}
+
+// fillInFlight gets payloads of a member of the same job: those that this chunk computed; else from the store; else,
+// when they were known and nobody kept them, by computing them again, all at once.
+func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, bytes inFlight) error {
+	m := in.before
+	var again []int
+	for i, mm := range into {
+		o, ok := m.outcome(int(calls[i]))
+		if !ok {
+			return plan.Bug("%s has no result for the item %q", m.Cell, mm.ID)
+		}
+		if mm.Data, ok = bytes[mm.Digest]; ok {
+			continue
+		}
+		var err error
+		if mm.Data, err = w.store.Load(o.Ports[in.port][0].Ref); errors.As(err, new(*store.Miss)) {
+			mm.Data = nil
+			again = append(again, int(calls[i]))
+		} else if err != nil {
+			return err
+		}
+	}
+	if again == nil {
+		return nil
+	}
+	if err := w.again(m, again, bytes); err != nil {
+		return err
+	}
+	for _, mm := range into {
+		if mm.Data != nil {
+			continue
+		}
+		var ok bool
+		if mm.Data, ok = bytes[mm.Digest]; !ok {
+			return errDiffers(m.Cell, "the item \""+mm.ID+"\"")
+		}
+	}
+	return nil
+}
+
+// runStage calls a stage's Run, with half the batch as long as memory runs out. The cell's later chunks begin with the
+// batch that fitted.
+func (w *worker) runStage(n *node, e *stages.Env) error {
+	for batch := cmp.Or(int(n.batch.Load()), w.batch); ; batch /= 2 {
+		warnings := w.begin(n, e, batch)
+		err := w.call(func() error { return n.Stage.Run(w.ctx, n.Params, e) })
+		if err == nil || w.ctx.Err() != nil || !errors.Is(err, stages.ErrOutOfMemory) || batch <= 1 {
+			n.addWarnings(*warnings)
+			if err != nil && w.ctx.Err() != nil {
+				return context.Cause(w.ctx)
+			}
+			return err
+		}
+		n.batch.Store(int32(batch / 2))
+		w.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch/2)
+		if err := w.slot.Trim(); err != nil {
+			return err
+		}
+	}
+}
+
+// runGroup calls the function that the stages of some tasks share, once for all of them.
+func (w *worker) runGroup(tasks []*task, envs []*stages.Env) error {
+	parts := make([]stages.Part, len(tasks))
+	warnings := make([]*[]stages.Warning, len(tasks))
+	batch := w.batch
+	for _, t := range tasks {
+		batch = min(batch, cmp.Or(int(t.batch.Load()), w.batch))
+	}
+	for k, t := range tasks {
+		warnings[k] = w.begin(t.node, envs[k], batch)
+		parts[k] = stages.Part{Params: t.Params, Env: envs[k]}
+	}
+	err := w.call(func() error { return tasks[0].Stage.Shared.Run(w.ctx, parts) })
+	for k := 0; err == nil && k < len(tasks); k++ {
+		tasks[k].addWarnings(*warnings[k])
+	}
+	return err
+}
+
+// begin sets up e for a call. It returns where the call's warnings will be.
+func (w *worker) begin(n *node, e *stages.Env, batch int) *[]stages.Warning {
+	if n.Stage.Seeded {
+		e.Seed = w.plan.Seed
+	}
+	var warnings []stages.Warning
+	e.Slot, e.Batch, e.Outputs, e.OutFacts = w.slot, batch, nil, nil
+	e.OnWarn = func(x stages.Warning) { warnings = append(warnings, x) }
+	return &warnings
+}
+
+func (w *worker) call(f func() error) (err error) {
+	defer w.slot.Begin()()
+	defer plan.Catch(&err)
+	return f()
+}
+
+// collect sorts a chunk's outputs by call and port, and refuses a stage that put more or less than its relation
+// promises.
+func collect(n *node, e *stages.Env) ([]callOutput, error) {
+	outs := make([]callOutput, len(e.Calls))
+	for i := range outs {
+		outs[i].payloads = make([][]piece, len(n.Stage.Outputs))
+	}
+	for _, o := range e.Outputs {
+		p := portIndex(n.Stage.Outputs, o.Port)
+		if p < 0 || o.Call < 0 || o.Call >= len(outs) {
+			return nil, plan.Bug("stage %s puts something on port %q of item %d", n.Stage.Name, o.Port, o.Call)
+		}
+		outs[o.Call].payloads[p] = append(outs[o.Call].payloads[p], piece{o.Data, o.ID})
+	}
+	for i := range outs {
+		for p, pieces := range outs[i].payloads {
+			port, id := n.Stage.Outputs[p].Name, e.Calls[i].ID
+			if n.Stage.Relation != stages.Expand {
+				if len(pieces) != 1 {
+					return nil, plan.Bug("stage %s puts %d payloads on port %q for the item %q", n.Stage.Name, len(pieces), port, id)
+				}
+				continue
+			}
+			seen := make(map[string]bool, len(pieces))
+			for _, c := range pieces {
+				if seen[c.sub] {
+					return nil, plan.Bug("stage %s makes two items %q of the item %q on port %q", n.Stage.Name, c.sub, id, port)
+				}
+				seen[c.sub] = true
+			}
+		}
+	}
+	return outs, nil
+}
+
+func portIndex(ports []stages.Port, name string) int {
+	return slices.IndexFunc(ports, func(p stages.Port) bool { return p.Name == name })
+}
+
+// computeWhole executes a Whole stage and keeps what it put on its ports.
+func (w *worker) computeWhole(m *member) error {
+	n := m.node
+	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Order: w.orderOf(n)}
+	if n.sources != nil {
+		e.Read = n.sources.list
+	}
+	for p := range n.Inputs {
+		port := &n.Stage.Inputs[p]
+		for _, edge := range w.live(n, p) {
+			d, err := w.data(w.nodes[edge.From.Index], edge)
+			if err != nil {
+				return err
+			}
+			e.Ports[port.Name] = append(e.Ports[port.Name], d)
+		}
+	}
+	facts, err := factsOf(n, e.Ports)
+	if err != nil {
+		return err
+	}
+	if err := w.runStage(n, e); err != nil {
+		return err
+	}
+	for i := range e.Read {
+		if err := n.sources.unchanged(w.store, i); err != nil {
+			return err
+		}
+	}
+	for port, f := range e.OutFacts {
+		if facts == nil {
+			facts = map[string]stages.Facts{}
+		}
+		facts[port] = f
+	}
+	m.listings, err = w.commitWhole(n, e, facts)
+	return err
+}

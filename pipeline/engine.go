@@ -1,0 +1,241 @@
+// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. The way of
+// the data through its files:
+//
+//   - engine: an [Engine] runs a plan on devices and returns a [Result]; event is what it tells meanwhile.
+//   - node, sources, ids: a cell in a run, what it reads from outside, the names of its items.
+//   - resolve, program: a cell whose inputs have results gets a key, and what is stored under it.
+//   - hash, key, join: every key and what goes into it, in clear where somebody wants to see it.
+//   - settle, schedule: the one goroutine that knows how far all cells are, and starts work on slots.
+//   - fuse: the cells that one job executes together.
+//   - job, open, compute, commit: a job's phases open, compute, commit and close.
+//   - restore: what the store lost is computed again.
+//   - result, forced, review: what a run found, how it compares with what was stored, and its review folder.
+//   - outlook, why: what a run would do, and the reason.
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+	"github.com/sourcegraph/conc/pool"
+)
+
+// An Engine executes plans. No result depends on its settings, except on SameDevice and Force.
+type Engine struct {
+	Store    *store.Store
+	Devices  []stages.Device // at least one
+	Batch    int             // the most passes handed to a device at once; 0 for 16
+	Chunk    int             // items of one piece of work; 0 for 16, or fewer if devices had none
+	FailFast bool            // stop at the first failure rather than finish the rest
+	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's version.
+	// It is recorded with them.
+	MadeBy func(class string) string
+	// Compiler names what compiles the programs of stages: the build of this command, and the runtime. Digests of
+	// programs that another found are found anew. It may be nil where no stage has any.
+	Compiler func() string
+	// SameDevice takes only results that were made by what MadeBy names.
+	SameDevice bool
+	// Force reports whether to execute a cell whatever is stored.
+	Force func(*plan.Cell) bool
+	// OnEvent, if set, is called by one goroutine at a time.
+	OnEvent func(Event)
+	// DeviceBytes bounds the sessions kept on one device, a processor's slots together; 0 for 4 GiB.
+	DeviceBytes int64
+}
+
+// A Summary counts what a run did.
+type Summary struct {
+	Cells, Cached, Executed, Failed, Blocked int
+	Items                                    int // executed; a Whole stage counts one
+	Restored                                 int // cells computed again because the store lost bytes
+	Took                                     time.Duration
+}
+
+// A run is one execution of a plan.
+type run struct {
+	*resolver
+	batch     int
+	ctx       context.Context
+	workers   *pool.Pool        // its goroutines, and their stacks, serve many small cells
+	host      chan *device.Slot // those that aren't at work; only the scheduling goroutine takes any
+	own       *worker           // the scheduling goroutine
+	devices   chan *device.Slot // empty until first is done
+	first     sync.Once
+	hostCache *device.Cache
+	caches    []*device.Cache // all of them
+
+	due     []*node                 // cells all of whose inputs have finished
+	unknown []*node                 // cells whose programs have to be compiled to know their keys
+	keyed   map[stages.Digest]*node // cells to execute, by key
+	ready   []*node                 // cells to execute, the deepest in the plan last: begun work finishes early
+	held    []*node                 // cells whose bytes aren't kept, until their job is complete
+	tasks   []*job                  // opened jobs with chunks left to start, by their first cell
+	events  chan func()             // what workers have the scheduling goroutine do
+	storing chan struct{}           // holds one for each chunk that is stored while its slot computes
+	active  int                     // workers
+	stopped bool                    // nothing new starts
+	failed  bool                    // some cell did
+
+	resolved func() []byte // the plan as text
+
+	mu      sync.Mutex // guards what follows
+	summary Summary
+	forced  []Forced
+}
+
+// ErrDrained is the cause of a run that was asked to stop and finished what it had begun.
+var ErrDrained = errors.New("stopped before everything was done")
+
+// Run executes what is missing of p. Closing drain lets what has begun finish and starts nothing new; cancelling
+// ctx stops at once. The error is about the run as a whole; cells that failed are in the result.
+func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (*Result, error) {
+	began := time.Now()
+	if len(e.Devices) == 0 {
+		return nil, errors.New("no device to compute on")
+	}
+	r := &run{
+		resolver: e.newResolver(p), ctx: ctx, batch: cmp.Or(e.Batch, 16), workers: pool.New(),
+		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
+	}
+	r.class = r.MadeBy(e.Devices[0].Class)
+	r.openSlots()
+	r.lookAhead(ctx, drain)
+	go func() { // publishing needs it first; made during the run it costs no time
+		defer func() { _ = recover() }() // the panic resurfaces on the next call
+		r.resolved()
+	}()
+	for _, n := range r.nodes {
+		if n.depth == 0 {
+			r.due = append(r.due, n)
+		}
+	}
+	r.schedule(drain)
+	for _, n := range r.nodes {
+		switch n.state {
+		case cached:
+			r.summary.Cached++
+		case done:
+			r.summary.Executed++
+		case failed:
+			r.summary.Failed++
+		case blocked:
+			r.summary.Blocked++
+		}
+	}
+	r.summary.Cells = len(r.nodes)
+	r.summary.Took = time.Since(began)
+	finished := r.summary.Cached + r.summary.Executed
+	r.emit(Event{Kind: Finished, Done: finished, Total: len(r.nodes), Took: r.summary.Took})
+	res := &Result{run: r, Plan: p, Summary: r.summary, Forced: r.forced}
+	if ctx.Err() != nil {
+		return res, context.Cause(ctx)
+	}
+	if !r.failed && slices.ContainsFunc(r.nodes, func(n *node) bool { return !n.state.finished() }) {
+		return res, ErrDrained
+	}
+	return res, nil
+}
+
+// openSlots makes the slots beside the devices. Host slots have their own cache, so that a device never waits on
+// work that waits for a device.
+func (r *run) openSlots() {
+	r.hostCache = r.newCache()
+	r.compiling = r.hostCache
+	if slices.ContainsFunc(r.Devices, func(d stages.Device) bool { return d.Class == "cpu" }) {
+		r.compiling = r.newCache()
+	}
+	r.own = &worker{run: r, ctx: r.ctx, slot: r.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})}
+	r.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
+	for i := range cap(r.host) {
+		r.host <- r.hostCache.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
+	}
+	r.devices = make(chan *device.Slot, len(r.Devices))
+	r.storing = make(chan struct{}, len(r.Devices))
+}
+
+// openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work for
+// one, which has that many items.
+func (r *run) openDevices(items int) {
+	r.first.Do(func() {
+		for _, d := range device.For(items, r.Devices) {
+			cache := r.compiling
+			if d.Class != "cpu" {
+				cache = r.newCache()
+			}
+			r.devices <- cache.NewSlot(d)
+		}
+	})
+}
+
+func (r *run) newCache() *device.Cache {
+	s := device.NewCache(cmp.Or(r.DeviceBytes, 4<<30))
+	r.caches = append(r.caches, s)
+	return s
+}
+
+// A worker is a goroutine of a run at a slot.
+type worker struct {
+	*run
+	ctx  context.Context
+	slot *device.Slot
+	home chan *device.Slot // where the slot goes when the work is done
+	away bool              // the slot is there
+}
+
+func (w *worker) giveBack() {
+	if !w.away {
+		w.away = true
+		w.home <- w.slot
+	}
+}
+
+func (w *worker) takeBack() {
+	if w.away {
+		w.slot, w.away = <-w.home, false
+	}
+}
+
+// onDevice returns a worker on a device: w itself, or one that has waited for a device. Work on a device never waits
+// here, nor for work that does, so the wait ends. The result must be released.
+func (w *worker) onDevice() (*worker, error) {
+	if !w.slot.On(w.hostCache) {
+		return &worker{run: w.run, ctx: w.ctx, slot: w.slot, away: true}, nil
+	}
+	w.openDevices(len(w.Devices))
+	select {
+	case s := <-w.devices:
+		return &worker{run: w.run, ctx: w.ctx, slot: s, home: w.devices}, nil
+	case <-w.ctx.Done():
+		return nil, context.Cause(w.ctx)
+	}
+}
+
+// release gives the device of a worker that onDevice returned back.
+func (w *worker) release() {
+	if !w.away {
+		w.giveBack()
+		w.wake()
+	}
+}
+
+func (r *run) madeBy(n *node) string {
+	if n.Stage.Device {
+		return r.class
+	}
+	return ""
+}
+
+func (r *run) count(f func(*Summary)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.summary)
+}

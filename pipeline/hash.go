@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// keyFormat names the layout of keys and definitions. Raising it forgets every cached result.
+const keyFormat = "runexp key 1"
+
+// A hasher digests length-prefixed fields, so that no two lists of fields run together. It gathers them, since most
+// digests are of few bytes.
+type hasher struct {
+	b     []byte
+	state hash.Hash // of what came before b
+	done  int       // bytes before b
+}
+
+// gathered is how many bytes a hasher gathers.
+const gathered = 16 << 10
+
+var hashers = sync.Pool{New: func() any { return &hasher{b: make([]byte, 0, 1024)} }}
+
+func newHasher(purpose string) *hasher {
+	h := hashers.Get().(*hasher)
+	h.b, h.done = h.b[:0], 0
+	h.text(keyFormat)
+	h.text(purpose)
+	return h
+}
+
+// len returns the number of bytes so far.
+func (h *hasher) len() int { return h.done + len(h.b) }
+
+// room digests what was gathered if that is much.
+func (h *hasher) room() {
+	if len(h.b) < gathered {
+		return
+	}
+	if h.state == nil {
+		h.state = sha256.New()
+	}
+	if h.done == 0 {
+		h.state.Reset()
+	}
+	h.state.Write(h.b)
+	h.done += len(h.b)
+	h.b = h.b[:0]
+}
+
+func (h *hasher) num(n int) {
+	h.room()
+	h.b = binary.LittleEndian.AppendUint64(h.b, uint64(n))
+}
+
+func (h *hasher) text(s string) {
+	h.num(len(s))
+	h.b = append(h.b, s...)
+}
+
+func (h *hasher) digest(d stages.Digest) {
+	h.room()
+	h.b = append(h.b, d[:]...)
+}
+
+// params writes parameters in their canonical form.
+func (h *hasher) params(pc *paramCoder, params any) {
+	h.num(0)
+	at := len(h.b) - 8
+	h.b = pc.encode(h.b, params)
+	binary.LittleEndian.PutUint64(h.b[at:], uint64(len(h.b)-at-8))
+}
+
+func (h *hasher) coord(coord []stages.Coord) {
+	h.num(len(coord))
+	for _, c := range coord {
+		h.text(c.Axis)
+		h.text(c.ID)
+	}
+}
+
+func (h *hasher) facts(f stages.Facts) {
+	h.num(len(f))
+	for _, k := range f.Names() {
+		h.text(k)
+		h.text(f[k])
+	}
+}
+
+// sum returns the digest; the hasher must not be used any more.
+func (h *hasher) sum() stages.Digest {
+	defer hashers.Put(h)
+	if h.done == 0 {
+		return stages.Sum(h.b)
+	}
+	h.state.Write(h.b)
+	h.b = h.state.Sum(h.b[:0])
+	return stages.Digest(h.b)
+}
+
+// A paramCoder writes parameters in their canonical form: a JSON object of the keyed parameters with defaults filled
+// in, sorted by name.
+type paramCoder struct {
+	fields sync.Map // reflect.Type → []stages.Field, sorted by name
+}
+
+func (pc *paramCoder) of(params any) []stages.Field {
+	t := reflect.TypeOf(params).Elem()
+	if f, ok := pc.fields.Load(t); ok {
+		return f.([]stages.Field)
+	}
+	fields := slices.DeleteFunc(stages.Fields(params), func(f stages.Field) bool { return !f.Keyed })
+	slices.SortFunc(fields, func(a, b stages.Field) int { return cmp.Compare(a.Name, b.Name) })
+	pc.fields.Store(t, fields)
+	return fields
+}
+
+// encode appends the canonical form of params, a pointer to a parameter struct.
+func (pc *paramCoder) encode(b []byte, params any) []byte {
+	v := reflect.ValueOf(params).Elem()
+	b = append(b, '{')
+	for i, f := range pc.of(params) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = plan.AppendText(b, f.Name)
+		b = append(b, ':')
+		b = plan.AppendValue(b, v.FieldByIndex(f.Index))
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be prepared
+// fails alone.
+func (w *worker) open(j *job) {
+	in := map[*node]*member{}
+	var lead *member // the first that can execute
+	for _, m := range j.members {
+		m.in = in
+		w.guard(m, func() error {
+			if m.Stage.Relation == stages.Whole {
+				return nil
+			}
+			if err := w.prepare(m, in); err != nil {
+				return err
+			}
+			if lead != nil && m.count != lead.count {
+				return plan.Bug("%s has %d items, %s %d", m.Cell, m.count, lead.Cell, lead.count)
+			}
+			if w.Force != nil && w.Force(m.Cell) && !j.restores {
+				m.stored = nil
+			}
+			return nil
+		})
+		if lead == nil && m.failure() == nil {
+			lead = m
+		}
+		in[m.node] = m
+	}
+	if lead == nil {
+		return
+	}
+	if lead.Stage.Relation == stages.Whole {
+		j.chunks = [][]int32{nil}
+	} else {
+		j.chunks = w.chunks(j, lead)
+	}
+	for _, c := range j.chunks {
+		j.total += len(c)
+	}
+	j.left.Store(int32(len(j.chunks)))
+}
+
+// prepare loads what every chunk of m needs. in has the members of the same job that come before it.
+func (w *worker) prepare(m *member, in map[*node]*member) error {
+	return w.mend(func() (err error) {
+		n := m.node
+		m.in = in
+		if n.lacksProgram() {
+			if err := w.compile(w.ctx, w.compileSlot(), n); err != nil {
+				return err
+			}
+		}
+		if err := w.readySources(n); err != nil {
+			return err
+		}
+		if err := w.readPorts(m); err != nil {
+			return err
+		}
+		m.group = w.groupKey(m)
+		if m.facts, err = factsOf(n, m.ports); err != nil {
+			return err
+		}
+		if m.count, err = w.countCalls(m); err != nil {
+			return err
+		}
+		m.known = make([]int32, m.count)
+		m.items = &store.Outcomes{}
+		m.stored = w.store.Items(m.group, w.madeBy(n))
+		return nil
+	})
+}
+
+// readPorts fills in what m reads on its ports.
+func (w *worker) readPorts(m *member) error {
+	joins, err := w.joins(m.node)
+	if err != nil {
+		return err
+	}
+	m.ports = map[string][]stages.Data{}
+	m.inputs = make([]input, len(m.Inputs))
+	for p := range m.Inputs {
+		port := &m.Stage.Inputs[p]
+		for i, e := range w.live(m.node, p) {
+			in := input{from: w.nodes[e.From.Index], port: e.Port}
+			d := stages.Data{Coord: e.Coord}
+			if in.before = m.in[in.from]; in.before != nil {
+				d.Facts = in.before.facts[in.from.Stage.Outputs[e.Port].Name]
+			} else if in.listing, err = w.listing(in.from, e.Port); err != nil {
+				return err
+			} else {
+				d.Facts = in.listing.Facts
+			}
+			if !port.Type.Items && in.before == nil {
+				d.Items = stages.ItemSlice{{Digest: in.listing.PayloadDigest(0)}}
+			} else if port.Type.Items && i == 0 {
+				if in.ids, err = w.idsOf(in.from, e.Port); err != nil {
+					return err
+				}
+				if joins != nil {
+					in.join = joins[p]
+				}
+				m.inputs[p] = in
+			}
+			m.ports[port.Name] = append(m.ports[port.Name], d)
+		}
+	}
+	return nil
+}
+
+// factsOf asks a stage for the facts of its output ports, given what is on its input ports.
+func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
+	if n.Stage.Facts == nil {
+		return nil, nil
+	}
+	in := map[string]stages.Facts{}
+	for name, data := range ports {
+		in[name] = data[0].Facts
+	}
+	defer plan.Catch(&err)
+	return n.Stage.Facts(n.Params, in)
+}
+
+// countCalls counts the items that m is called with.
+func (w *worker) countCalls(m *member) (int, error) {
+	primary := m.Stage.Primary()
+	if primary < 0 {
+		return m.sources.len(), nil
+	}
+	if m.Stage.Relation == stages.Group {
+		ids, err := w.idsOf(m.node, 0)
+		if err != nil {
+			return 0, err
+		}
+		return ids.len(), nil
+	}
+	return m.inputs[primary].ids.len(), nil
+}
+
+// chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed once.
+func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
+	var todo []int32
+	first := map[uint64]int32{} // of the calls whose keys begin alike: half the memory of whole keys
+	twins := map[int32]int32{}  // by call: the first one whose key begins alike
+	for call := range int32(lead.count) {
+		key, known := w.allKnown(j, int(call))
+		if known {
+			continue
+		}
+		todo = append(todo, call)
+		hash := binary.LittleEndian.Uint64(key[:])
+		if f, ok := first[hash]; ok {
+			twins[call] = f
+		} else {
+			first[hash] = call
+		}
+	}
+	of := func(call int32) int32 {
+		if f, ok := twins[call]; ok {
+			return f
+		}
+		return call
+	}
+	if len(twins) > 0 {
+		slices.SortStableFunc(todo, func(a, b int32) int { return cmp.Compare(of(a), of(b)) })
+	}
+	size := w.Chunk
+	if size == 0 && len(todo) > 0 {
+		// As few rounds as chunks of 16 make, and in each a chunk for every worker.
+		workers := 1
+		if j.device() {
+			workers = len(w.Devices)
+		}
+		rounds := (len(todo)-1)/(16*workers) + 1
+		size = (len(todo)-1)/(rounds*workers) + 1
+	}
+	from := 0
+	for i := range todo {
+		if last := i == len(todo)-1; last || i+1-from >= size && of(todo[i]) != of(todo[i+1]) {
+			chunks = append(chunks, todo[from:i+1])
+			from = i + 1
+		}
+	}
+	return chunks
+}
+
+// allKnown reports whether the outcomes of a call are known for all members of j. It returns the call's key for the
+// first of them.
+func (w *worker) allKnown(j *job, call int) (first stages.Digest, known bool) {
+	for _, m := range j.members {
+		if m.failure() != nil {
+			continue
+		}
+		key, ok := m.itemKey(call)
+		if first == (stages.Digest{}) {
+			first = key
+		}
+		if !ok || !w.find(m, call, key) {
+			return first, false
+		}
+	}
+	return first, true
+}

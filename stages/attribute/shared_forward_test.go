@@ -1,0 +1,122 @@
+package attribute
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// recordingSlot is a slot that notes what is kept on it.
+type recordingSlot struct {
+	stages.Slot
+	keys map[string]bool
+}
+
+func (s *recordingSlot) Keep(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	s.keys[key] = true
+	return s.Slot.Keep(key, weight, make)
+}
+
+// Share does the same.
+func (s *recordingSlot) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	return s.Keep(key, weight, make)
+}
+
+// A sharer is a method with parameters.
+type sharer struct {
+	stage  *stages.Stage
+	params any
+}
+
+// TestSharedForward holds that methods that share forward passes make the outputs, byte for byte, that each makes alone,
+// and that few programs answer all of them.
+func TestSharedForward(t *testing.T) {
+	other := Saliency.NewParams().(*SaliencyParams)
+	other.Target = "7"
+	contrast := AbsLRP.NewParams().(*AbsLRPParams)
+	contrast.Contrast = "two-passes"
+	methods := []sharer{
+		{&AbsLRP, AbsLRP.NewParams()},
+		{&AbsLRP, contrast},
+		{&CLRP, CLRP.NewParams()},
+		{&CRAP, CRAP.NewParams()},
+		{&Deconvolution, Deconvolution.NewParams()},
+		{&GradCAM, GradCAM.NewParams()},
+		{&GuidedBackprop, GuidedBackprop.NewParams()},
+		{&GuidedGradCAM, GuidedGradCAM.NewParams()},
+		{&InputXGradient, InputXGradient.NewParams()},
+		{&LRPAlphaBeta, LRPAlphaBeta.NewParams()},
+		{&LRPEpsilon, LRPEpsilon.NewParams()},
+		{&LRPZPlus, LRPZPlus.NewParams()},
+		{&RAP, RAP.NewParams()},
+		{&Saliency, Saliency.NewParams()},
+		{&Saliency, other},
+	}
+	for net, most := range map[string]int{
+		"smallcnn":              3, // for class 7, for relative propagation, for all others
+		"timm_resnet_basic2_bn": 4, // and for layer-wise relevance, which looks at branches
+	} {
+		t.Run(net, func(t *testing.T) { shared(t, officialInput(t, net, "smallcnn_io", "unit"), methods, most) })
+	}
+}
+
+// TestEqualImages holds the same of images that are equal: a data set may have one twice,
+// under two labels.
+func TestEqualImages(t *testing.T) {
+	in := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")
+	for _, port := range []string{"images", "targets"} {
+		first, err := in[port][0].Load(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in[port] = []stages.Data{stagetest.Items(nil, first, first, first)}
+	}
+	delete(in, "labels")
+	methods := []sharer{
+		{&GuidedGradCAM, GuidedGradCAM.NewParams()},
+		{&InputXGradient, InputXGradient.NewParams()},
+		{&Saliency, Saliency.NewParams()},
+	}
+	shared(t, in, methods, 2)
+}
+
+// shared runs methods at once, and holds that no more programs than so many have backward passes.
+func shared(t *testing.T, in map[string][]stages.Data, methods []sharer, most int) {
+	slot := &recordingSlot{Slot: stagetest.NewSlot(), keys: map[string]bool{}}
+	var parts []stages.Part
+	for _, m := range methods {
+		e, err := stagetest.Env(m.stage, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Slot, e.Batch = slot, 2
+		parts = append(parts, stages.Part{Params: m.params, Env: e})
+	}
+	if err := sharedForward.Run(t.Context(), parts); err != nil {
+		t.Fatal(err)
+	}
+	for k, m := range methods {
+		want := stagetest.Run(t, *m.stage, m.params, in)
+		for _, o := range parts[k].Env.Outputs {
+			if !bytes.Equal(o.Data, want.Payloads[o.Port][o.Call]) {
+				t.Errorf("%s makes other %s of image %d than alone", m.stage.Name, o.Port, o.Call)
+			}
+		}
+		if len(parts[k].Env.Outputs) == 0 {
+			t.Errorf("%s makes nothing", m.stage.Name)
+		}
+	}
+	programs := 0
+	for key := range slot.keys {
+		if strings.HasPrefix(key, "program gradient") {
+			programs++
+		}
+	}
+	if programs > most {
+		t.Errorf("%d programs were asked, want %d: %v", programs, most, slot.keys)
+	}
+}
