@@ -32,7 +32,7 @@ type sharer struct {
 	params any
 }
 
-// TestSharedForward holds that methods that share forward passes make the outputs, byte for byte, that each makes alone,
+// TestSharedForward checks that methods that share forward passes make the outputs, byte for byte, that each makes alone,
 // and that few programs answer all of them.
 func TestSharedForward(t *testing.T) {
 	other := Saliency.NewParams().(*SaliencyParams)
@@ -64,7 +64,7 @@ func TestSharedForward(t *testing.T) {
 	}
 }
 
-// TestEqualImages holds the same of images that are equal: a data set may have one twice,
+// TestEqualImages checks the same of images that are equal: a data set may have one twice,
 // under two labels.
 func TestEqualImages(t *testing.T) {
 	in := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")
