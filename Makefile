@@ -53,6 +53,7 @@ zoo-mutants: deps ## a wrong derivative of any operator is seen by one of the zo
 
 generate: deps ## rewrite the files made from the code; inspect the diff
 	go test ./registry -run Generated -update
+	go test ./cmd/runexp -run '^TestArchitecture$$' -update
 	go test ./stages/internal/frozen -update
 
 deps: ## ONNX Runtime into lib/, with pip or npm, unless it's there

@@ -2,14 +2,22 @@ package main
 
 import (
 	"bufio"
+	"errors"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,10 +47,10 @@ var forbidden = []struct {
 	{`cmd/runexp`, `stages/.+`, true, "the command borrows from families through registry", ""},
 }
 
-// imports returns what every package of the module imports, tests apart.
-func imports(t *testing.T) map[string][]string {
+// imports returns what the packages that a pattern names, and those that they import, import, tests apart.
+func imports(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "./...")
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", pattern)
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -56,8 +64,139 @@ func imports(t *testing.T) map[string][]string {
 	return all
 }
 
+// module-relative name of the room of a package: the families of stages share one, and so do the packages that only
+// some of them use; what isn't part of the command has none.
+func room(name string) string {
+	name = strings.TrimSuffix(name, "/onnxpb")
+	switch family, below, _ := strings.Cut(strings.TrimPrefix(name, "stages/"), "/"); {
+	case !strings.HasPrefix(name, "stages/"):
+		return name
+	case family != "internal":
+		return "families"
+	case !slices.Contains([]string{"program", "lower", "relevance", "rewrite", "onnx", "ort", "modelfile"}, below):
+		return "helpers"
+	}
+	return name
+}
+
+var update = flag.Bool("update", false, "rewrite the picture in docs/architecture.md")
+
+// TestArchitecture holds docs/architecture.md to the packages, files and tests that there are. When the picture isn't
+// theirs any more, run "make generate".
+func TestArchitecture(t *testing.T) {
+	const file, begin, end = "../../docs/architecture.md", "<!-- made by make generate: rooms -->\n", "<!-- end -->\n"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	head, rest, ok1 := strings.Cut(page, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s has no lines %q and %q", file, begin, end)
+	}
+	if now := head + begin + picture(imports(t, "./cmd/runexp")) + end + tail; now != page {
+		if !*update {
+			t.Errorf("the picture in %s isn't what go list says: run make generate", file)
+		} else if err := os.WriteFile(file, []byte(now), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(head+tail, "\n"); n > 100 {
+		t.Errorf("%s has %d lines without the picture, more than a page", file, n)
+	}
+	for _, m := range regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`).FindAllStringSubmatch(page, -1) {
+		b, err := os.ReadFile(filepath.Join("../../docs", m[2]))
+		if err != nil && !errors.Is(err, syscall.EISDIR) {
+			t.Errorf("%s: %v", file, err)
+		}
+		if strings.HasPrefix(m[1], "Test") && !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
+			t.Errorf("%s: %s has no %s", file, m[2], m[1])
+		}
+	}
+}
+
+// picture draws who imports whom among the rooms, as Mermaid, but for what follows from other arrows.
+func picture(all map[string][]string) string {
+	arrows, members := map[string]map[string]bool{}, map[string][]string{}
+	for pkg, list := range all {
+		name, ours := strings.CutPrefix(pkg, module)
+		if !ours {
+			continue
+		}
+		from := room(name)
+		if arrows[from] == nil {
+			arrows[from] = map[string]bool{}
+		}
+		members[from] = append(members[from], path.Base(name))
+		for _, imported := range list {
+			if to, ours := strings.CutPrefix(imported, module); ours && room(to) != from {
+				arrows[from][room(to)] = true
+			}
+		}
+	}
+	var reaches func(from, to string) bool
+	reaches = func(from, to string) bool {
+		for next := range arrows[from] {
+			if next == to || reaches(next, to) {
+				return true
+			}
+		}
+		return false
+	}
+	rooms := slices.Sorted(maps.Keys(arrows))
+	var b strings.Builder
+	b.WriteString("```mermaid\nflowchart TD\n")
+	for i, from := range rooms {
+		label := from
+		if len(members[from]) > 1 && !strings.HasSuffix(from, "/onnx") {
+			slices.Sort(members[from])
+			label = "stages/<br/>" + strings.Join(members[from], ", ")
+			if from == "helpers" {
+				label = "stages/internal/<br/>" + strings.Join(members[from], ", ")
+			}
+		}
+		fmt.Fprintf(&b, "  r%d[\"%s\"]\n", i, label)
+	}
+	for i, from := range rooms {
+		for j, to := range rooms {
+			direct := arrows[from][to]
+			for next := range arrows[from] {
+				direct = direct && (next == to || !reaches(next, to))
+			}
+			if direct {
+				fmt.Fprintf(&b, "  r%d --> r%d\n", i, j)
+			}
+		}
+	}
+	return b.String() + "```\n"
+}
+
+// TestVerbsAreListed: every verb that a file declares is in the list of verbs.
+func TestVerbsAreListed(t *testing.T) {
+	list, err := os.ReadFile("verb.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (\w+Verb\(\)) \*verb`).FindAllStringSubmatch(string(b), -1) {
+			if !strings.Contains(string(list), m[1]+",") {
+				t.Errorf("%s: the list of verbs in verb.go lacks %s", file, m[1])
+			}
+		}
+	}
+}
+
 func TestImportPicture(t *testing.T) {
-	all := imports(t)
+	all := imports(t, "./...")
 	for _, rule := range forbidden {
 		from, to := regexp.MustCompile("^"+rule.from+"$"), regexp.MustCompile("^"+rule.to+"$")
 		for pkg := range all {
@@ -65,15 +204,15 @@ func TestImportPicture(t *testing.T) {
 			if !ours || name == rule.except || !from.MatchString(name) {
 				continue
 			}
-			if way := path(all, pkg, to, rule.direct, map[string]bool{}); way != nil {
+			if way := chain(all, pkg, to, rule.direct, map[string]bool{}); way != nil {
 				t.Errorf("%s: %s", strings.Join(way, " → "), rule.reason)
 			}
 		}
 	}
 }
 
-// path returns a chain of imports from pkg to a package that to matches, or nil.
-func path(all map[string][]string, pkg string, to *regexp.Regexp, direct bool, seen map[string]bool) []string {
+// chain returns a chain of imports from pkg to a package that to matches, or nil.
+func chain(all map[string][]string, pkg string, to *regexp.Regexp, direct bool, seen map[string]bool) []string {
 	for _, next := range all[pkg] {
 		name, ours := strings.CutPrefix(next, module)
 		if !ours || seen[next] {
@@ -86,7 +225,7 @@ func path(all map[string][]string, pkg string, to *regexp.Regexp, direct bool, s
 		if direct {
 			continue
 		}
-		if way := path(all, next, to, direct, seen); way != nil {
+		if way := chain(all, next, to, direct, seen); way != nil {
 			return append([]string{pkg}, way...)
 		}
 	}
@@ -99,7 +238,7 @@ func TestImportersOfModules(t *testing.T) {
 		"github.com/schollz/progressbar/v3":               module + "pipeline/progress",
 		"google.golang.org/protobuf/reflect/protoreflect": module + "stages/internal/onnx/onnxpb",
 	}
-	all := imports(t)
+	all := imports(t, "./...")
 	for pkg, list := range all {
 		for _, imported := range list {
 			if by, ok := only[imported]; ok && strings.HasPrefix(pkg, module) && pkg != by {

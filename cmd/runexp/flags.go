@@ -14,12 +14,12 @@ import (
 // flags are a verb's flags: they may follow arguments, an unknown one gets the nearest known one as a hint,
 // and each is declared together with its lines of the help.
 type flags struct {
-	list []*flag
+	list []*option
 	help strings.Builder
 }
 
-// A flag, with its dashes.
-type flag struct {
+// An option is a flag, with its dashes.
+type option struct {
 	name  string
 	takes bool // a value
 	set   func(value string) error
@@ -32,7 +32,7 @@ func (f *flags) add(name, value, doc string, set func(value string) error) {
 	if len(name) == 1 {
 		dashed = "-" + name
 	}
-	f.list = append(f.list, &flag{dashed, value != "", set})
+	f.list = append(f.list, &option{dashed, value != "", set})
 	indented := strings.ReplaceAll(doc, "\n", "\n"+strings.Repeat(" ", column))
 	fmt.Fprintf(&f.help, "%-*s%s\n", column, "  "+dashed+" "+value, indented)
 }
@@ -163,7 +163,7 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-func (f *flags) lookup(name string) *flag {
+func (f *flags) lookup(name string) *option {
 	for _, g := range f.list {
 		if strings.TrimLeft(g.name, "-") == name {
 			return g
