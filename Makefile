@@ -1,5 +1,5 @@
-# The only entrance: .ci/run and people call these targets and nothing else.
-# Only deps reaches for a package host, and the Go tool for the modules of go.mod.
+# The entry point for CI and developers: .ci/run calls only these targets.
+# Only deps and the Go tool (for the modules of go.mod) use the network.
 
 export CGO_ENABLED := 1
 export ONNXRUNTIME_LIB ?= $(CURDIR)/lib/libonnxruntime.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
@@ -16,10 +16,10 @@ ROUNDS      ?= 200
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: deps build ## the quickstart: an answer in artifacts/quickstart/README.md
+demo: deps build ## run the quickstart; its result is artifacts/quickstart/README.md
 	bin/runexp run experiments/quickstart.yaml
 
-test: deps lint ## vet, staticcheck, and the whole suite with the race detector
+test: deps lint ## lint, and the whole suite with the race detector
 	RUNEXP_REQUIRE=1 go test -race -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 lint: ## gofmt, vet, staticcheck
@@ -30,35 +30,35 @@ lint: ## gofmt, vet, staticcheck
 build: ## bin/runexp
 	go build -trimpath -o bin/runexp ./cmd/runexp
 
-fuzz: deps ## a minute of fuzzing in all, shared by every fuzz target
+fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)
 
-torture: deps ## ROUNDS (200) of kills at random moments, of a damaged store, and of hostile models
+torture: deps ## ROUNDS (200) of random kills, store damage and hostile models
 	RUNEXP_TORTURE=$(ROUNDS) RUNEXP_REQUIRE=1 go test ./cmd/runexp -run '^TestTorture' -count 1 -timeout 10h
 
-bench: deps ## the benchmarks, five runs each; $PYTHON, or python3, is asked for PyTorch
+bench: deps ## the benchmarks, five runs each, and PyTorch's if $PYTHON (or python3) has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench . -skip '^Benchmark(Methods|Together)$$' -benchmem -count 5 -timeout 60m ./...
 
-bench-methods: deps ## images/s of every method, beside bare forward passes and beside captum in $PYTHON
+bench-methods: deps ## images/s of every method, of forward passes, and of captum if $PYTHON has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
 
-zoo: deps ## classifiers of every family, by both exporters of PyTorch, beside its derivatives; torch, torchvision, timm, transformers, onnx and onnxscript are $PYTHON's
+zoo: deps ## compare gradients of many architectures with PyTorch's; $PYTHON needs torch, torchvision, timm, transformers, onnx, onnxscript
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/zoo/zoo.py .zoo
 	RUNEXP_ZOO=$(CURDIR)/.zoo go test ./stages/internal/program/zoo -run '^TestZoo$$' -count 1 -timeout 120m
 
-zoo-mutants: deps ## a wrong derivative of any operator is seen by one of the zoo's nets; make zoo comes first
+zoo-mutants: deps ## check that the zoo detects a wrong derivative of any operator; run make zoo first
 	RUNEXP_ZOO=$(CURDIR)/.zoo RUNEXP_ZOO_MUTANTS=1 go test ./stages/internal/program/zoo -run '^TestMutants$$' -count 1 -timeout 120m
 
-generate: deps ## rewrite the files made from the code; inspect the diff
+generate: deps ## regenerate the files made from the code; inspect the diff
 	go test ./registry -run Generated -update
 	go test ./cmd/runexp -run '^TestArchitecture$$' -update
 	go test ./stages/internal/frozen -update
 
-deps: ## ONNX Runtime into lib/, with pip or npm, unless it's there
+deps: ## install ONNX Runtime into lib/ with pip or npm, if missing
 	@case "$(ONNXRUNTIME_LIB)" in "$(CURDIR)"/lib/*) go run ./.ci/deps lib;; \
-	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB names no file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
+	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB isn't a file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
 
-clean: ## remove what make built and fetched; the store in .runexp stays
+clean: ## remove built and installed files, but not the store in .runexp
 	rm -rf bin lib

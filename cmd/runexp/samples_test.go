@@ -112,7 +112,7 @@ func TestGetSamples(t *testing.T) {
 	in := filepath.Join(dir, "samples")
 	for range 2 { // the second time finds them there
 		said := run(in, true, "sh", "get")
-		for _, want := range []string{resnet + ": in place", vit + ": in place", "models/other.onnx: not here, see README.md"} {
+		for _, want := range []string{resnet + ": in place", vit + ": in place", "models/other.onnx: missing, see README.md"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("it doesn't say %q:\n%s", want, said)
 			}
