@@ -14,8 +14,9 @@ func TestWithoutPackageManager(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := t.TempDir()
 	err := install(t.Context(), dir, "linux/amd64", io.Discard)
-	want := `neither pip nor npm is there to fetch ONNX Runtime 1.32.0: install one of them and run "make deps" again, ` +
-		`or put the library of that release at ` + filepath.Join(dir, "libonnxruntime.so") + ` yourself`
+	want := `neither pip nor npm is installed to download ONNX Runtime 1.32.0: install one of them and run ` +
+		`"make deps" again, ` +
+		`or copy the library of that release to ` + filepath.Join(dir, "libonnxruntime.so")
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -23,12 +24,13 @@ func TestWithoutPackageManager(t *testing.T) {
 
 func TestUnknownPlatform(t *testing.T) {
 	err := install(t.Context(), t.TempDir(), "plan9/386", io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "plan9/386") || !strings.Contains(err.Error(), "ONNXRUNTIME_LIB") {
+	if err == nil || !strings.Contains(err.Error(), "plan9/386") ||
+		!strings.Contains(err.Error(), "ONNXRUNTIME_LIB") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// fake puts a pip on the PATH that "downloads" what the test prepared.
+// fake puts a pip on the PATH that runs script instead of downloading.
 func fake(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +56,7 @@ func TestWrongBytesAreNotInstalled(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has the SHA-256 ba7816bf") {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(log.String(), "fetching it again") {
+	if !strings.Contains(log.String(), "downloading it again") {
 		t.Errorf("the log doesn't say that the library was wrong: %s", &log)
 	}
 	if b, _ := os.ReadFile(target); string(b) != "something else" {

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// A fetcher is a package manager of the machine: the words that start it.
+// A fetcher is the command of an installed package manager.
 type fetcher []string
 
 func (f fetcher) String() string { return strings.Join(f, " ") }
 
 func (f fetcher) isNPM() bool { return f[0] == "npm" }
 
-// version returns the release that it fetches.
+// version returns the ONNX Runtime release that it downloads.
 func (f fetcher) version() string {
 	if f.isNPM() {
 		return npmVersion
@@ -29,14 +29,15 @@ func (f fetcher) version() string {
 	return wheelVersion
 }
 
-// fetchers lists what the machine has. The wheel is a fifth of the npm package.
+// fetchers lists the available package managers. The wheel is a fifth of the size of the npm package.
 func fetchers() []fetcher {
 	var found []fetcher
-	for _, f := range []fetcher{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"npm"}} {
+	for _, f := range []fetcher{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"},
+		{"npm"}} {
 		if _, err := exec.LookPath(f[0]); err != nil {
 			continue
 		}
-		// A Python without pip, or a shim of a version manager that leads nowhere.
+		// Python may lack pip, or the command may be a broken shim of a version manager.
 		if exec.Command(f[0], append(f[1:len(f):len(f)], "--version")...).Run() != nil {
 			continue
 		}
@@ -48,10 +49,12 @@ func fetchers() []fetcher {
 	return found
 }
 
-// download puts the package into dir and returns the file.
+// download downloads the package to dir and returns its file.
 func (f fetcher) download(ctx context.Context, dir string, p platform) (string, error) {
-	args := []string{"download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:",
-		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel, "--dest", dir, "onnxruntime==" + f.version()}
+	args := []string{"download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
+		"--only-binary=:all:",
+		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel,
+		"--dest", dir, "onnxruntime==" + f.version()}
 	if f.isNPM() {
 		args = []string{"pack", "--silent", "--pack-destination", dir, "onnxruntime-node@" + f.version()}
 	}
@@ -67,7 +70,7 @@ func (f fetcher) download(ctx context.Context, dir string, p platform) (string, 
 	return "", fmt.Errorf("%s downloaded no package", f)
 }
 
-// extract copies the library out of a wheel or an npm package.
+// extract extracts the library from a wheel or an npm package.
 func (f fetcher) extract(archive, to string, p platform) error {
 	if f.isNPM() {
 		return extractTar(archive, to, "/"+p.npm)
@@ -93,7 +96,7 @@ func extractZip(archive, to string) error {
 		defer r.Close()
 		return write(to, r)
 	}
-	return fmt.Errorf("there is no library in %s", filepath.Base(archive))
+	return fmt.Errorf("no library in %s", filepath.Base(archive))
 }
 
 func extractTar(archive, to, suffix string) error {
@@ -109,7 +112,7 @@ func extractTar(archive, to, suffix string) error {
 	for t := tar.NewReader(z); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("there is no library in %s", filepath.Base(archive))
+			return fmt.Errorf("no library in %s", filepath.Base(archive))
 		}
 		if err != nil {
 			return err

@@ -119,7 +119,7 @@ func TestGetSamples(t *testing.T) {
 		}
 	}
 	write("samples/"+vit, "another net")
-	if said := run(in, false, "sh", "get"); !strings.Contains(said, vit+": another file") {
+	if said := run(in, false, "sh", "get"); !strings.Contains(said, vit+": differs from the file") {
 		t.Errorf("of a file that was changed it says\n%s", said)
 	}
 }
