@@ -36,7 +36,7 @@ func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Opt
 	if v, err = publish.Write(dir, review, o); err != nil {
 		return v, false, err
 	}
-	if len(v.Differs) > 0 || r.Summary.Failed+r.Summary.Blocked > 0 {
+	if !v.OK() || r.Summary.Failed+r.Summary.Blocked > 0 {
 		return v, false, nil
 	}
 	files, err := publish.Files(dir)

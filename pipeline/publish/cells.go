@@ -40,7 +40,7 @@ func (l *Line) compare(now *Line, r *report) bool {
 	for _, m := range now.Means {
 		old := l.mean(m.Port)
 		if old == nil {
-			r.add(added, Row{})
+			r.add(New, Row{})
 			ok = false
 			continue
 		}
@@ -49,8 +49,7 @@ func (l *Line) compare(now *Line, r *report) bool {
 			prefix = m.Port + " "
 		}
 		same := r.count(prefix+"undefined", old.Undefined, m.Undefined)
-		n := number{"", prefix + "mean", scoreName(stageOf(now.Cell), m.Port) + " mean", m.Tolerance, digits}
-		near := r.number(n, old.Value, m.Value)
+		near := r.number("", prefix+"mean", old.Value, m.Value, m.Tolerance, digits)
 		if near && r != nil {
 			r.reproduced.Scores++
 		}

@@ -45,7 +45,7 @@ func TestOneParameterChangesItsOwnLines(t *testing.T) {
 	dir, was := fresh(t, many().review())
 	w := many()
 	w.steps["ig"], w.shift["ig"] = 1, -0.1 // another definition, the same values
-	if v := write(t, dir, w.review()); !v.OK() || len(v.Rewritten) == 0 {
+	if v := write(t, dir, w.review()); !v.OK() || len(v.Of(Rewritten)) == 0 {
 		t.Errorf("%s", v)
 	}
 	got := changedLines(was, folder(t, dir))

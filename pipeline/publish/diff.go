@@ -235,9 +235,8 @@ func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 	(&Line{N: a.N, Means: []Mean{s}}).compare(&Line{N: b.N, Means: []Mean{t}}, r)
 	var diffs []float64
 	if p != nil && q != nil {
-		of := &itemScore{tolerance: min(s.ItemTolerance, t.ItemTolerance)}
 		for i := range q {
-			q[i].of = of
+			q[i].tolerance = min(s.ItemTolerance, t.ItemTolerance)
 		}
 		r.pair = func(u, v float64) {
 			if change := v - u; !math.IsNaN(change) && !math.IsInf(u, 0) && !math.IsInf(v, 0) {

@@ -85,8 +85,6 @@ type Block struct {
 	Ranked  bool // the order of the rows is a result
 	Keys    []string
 	Numbers []stages.Column
-
-	label string // of deviations
 }
 
 // Columns lists the columns.

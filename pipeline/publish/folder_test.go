@@ -77,9 +77,11 @@ func TestNothingBeyondLinks(t *testing.T) {
 	}
 }
 
-// createLossy creates a file on a disk that loses its power as soon as a file is closed: what wasn't synced is gone.
-func createLossy(root *os.Root, name string) (file, error) {
-	f, err := createFile(root, name)
+// lossy is a disk that loses its power as soon as a file is closed: what wasn't synced is gone.
+type lossy struct{ fileSystem }
+
+func (l lossy) Create(name string) (file, error) {
+	f, err := l.fileSystem.Create(name)
 	return &lossyFile{file: f}, err
 }
 
@@ -99,7 +101,7 @@ func (f *lossyFile) Sync() error {
 func TestPowerCut(t *testing.T) {
 	_, want := fresh(t, newWorld().review())
 	dir := filepath.Join(t.TempDir(), "small")
-	if _, err := Write(dir, newWorld().review(), Options{create: createLossy}); err != nil {
+	if _, err := Write(dir, newWorld().review(), Options{wrap: func(s fileSystem) fileSystem { return lossy{s} }}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, folder(t, dir), want)
@@ -113,12 +115,7 @@ func TestInterruptedAtFirst(t *testing.T) {
 	for at := 0; ; at++ {
 		dir := filepath.Join(t.TempDir(), "small")
 		n := 0
-		_, err := Write(dir, newWorld().review(), Options{step: func(string) error {
-			if n++; n > at {
-				return stop
-			}
-			return nil
-		}})
+		_, err := Write(dir, newWorld().review(), killed(&n, at, stop))
 		write(t, dir, newWorld().review())
 		same(t, folder(t, dir), want)
 		if err == nil {

@@ -9,14 +9,8 @@ import (
 
 // An item is the score of one item.
 type item struct {
-	id    string
-	value float64
-	of    *itemScore
-}
-
-// An itemScore is the score of the items that one cell has at one port.
-type itemScore struct {
-	label     string
+	id        string
+	value     float64
 	tolerance float64
 }
 
@@ -25,14 +19,16 @@ func (i item) usable() bool   { return true }
 func (i item) String() string { return i.id + "=" + formatItem(i.value) }
 
 func (i item) compare(now item, r *report) bool {
-	ok := r.number(number{i.id, "value", now.of.label, now.of.tolerance, itemDigits}, i.value, now.value)
+	ok := r.number(i.id, "value", i.value, now.value, now.tolerance, itemDigits)
 	if ok && r != nil {
 		r.reproduced.Items++
 	}
 	return ok
 }
 
-func (i item) published(now item) item { return item{i.id, roundTo(i.value, itemDigits), now.of} }
+func (i item) published(now item) item {
+	return item{i.id, roundTo(i.value, itemDigits), now.tolerance}
+}
 
 // mergeItems merges the scores in items/*.csv.
 func (m *merge) mergeItems() {
@@ -54,7 +50,7 @@ func (m *merge) mergeItems() {
 		}
 		var now []group[item]
 		for i, c := range cells {
-			now = append(now, group[item]{at: at{cell: c.Name}, rows: itemsOf(scores[i], label)})
+			now = append(now, group[item]{at: at{cell: c.Name}, rows: itemsOf(scores[i])})
 		}
 		m.addItems(name, label, mergeFile(m, name+".csv", m.disk.items(name), now))
 	}
@@ -74,11 +70,10 @@ func tooMany(scores []*Score) bool {
 }
 
 // itemsOf returns the items of a finished cell, sorted.
-func itemsOf(s *Score, label string) []item {
-	of := &itemScore{label, max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
+func itemsOf(s *Score) []item {
 	rows := make([]item, len(s.Items.IDs))
 	for i, id := range s.Items.IDs {
-		rows[i] = item{Field(id), s.Items.Values[i], of}
+		rows[i] = item{Field(id), s.Items.Values[i], max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
 	}
 	slices.SortFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
 	return rows

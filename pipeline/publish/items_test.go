@@ -80,7 +80,7 @@ func TestItemFiles(t *testing.T) {
 	// An item too many under a valid definition is noticed.
 	put(t, dir, "items/s.csv", "cell/item,a,b,c\ns[data=x],undefined,0.333333,1\ns[data=y],5,6,undefined\ns[data=z],-1e-09,0,\n")
 	v := write(t, dir, r)
-	if len(v.Differs) != 2 || v.Differs[0].Item != "c" || v.Differs[0].Cell != "s[data=x]" {
+	if len(v.Of(Differs)) != 2 || v.Of(Differs)[0].Item != "c" || v.Of(Differs)[0].Cell != "s[data=x]" {
 		t.Errorf("an item too many: %s", v)
 	}
 }

@@ -40,7 +40,11 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 		current[k] = true
 		i := choose(s, byKey[k], n)
 		if i < 0 {
-			r.add(addedOr(rewritten, len(byKey[k]) > 0), Row{})
+			outcome := New
+			if len(byKey[k]) > 0 {
+				outcome = Rewritten
+			}
+			r.add(outcome, Row{})
 			out = append(out, n)
 			continue
 		}
@@ -53,10 +57,10 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 		switch k := p.key(); {
 		case current[k]: // rewritten, or a second claim about a row
 		case s != claimed || !p.usable():
-			r.add(removed, Row{})
+			r.add(Removed, Row{})
 		default:
 			current[k] = true
-			r.gone(k)
+			r.differs(k, "row", "there", "not there")
 			out = append(out, p)
 		}
 	}
@@ -72,14 +76,6 @@ func choose[T claim[T]](s standing, published []T, now T) int {
 		return i
 	}
 	return slices.IndexFunc(published, T.usable)
-}
-
-// addedOr returns o where something was there before, else added.
-func addedOr(o outcome, before bool) outcome {
-	if before {
-		return o
-	}
-	return added
 }
 
 // An at names the rows that are compared with each other: those of a cell and, in README.md, a port.
@@ -110,7 +106,7 @@ func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []gr
 		r := &report{file: file, cell: a.cell}
 		m.reports = append(m.reports, r)
 		if !m.keeps(a.cell) {
-			r.add(removed, Row{Rows: len(published[a])})
+			r.add(Removed, Row{Rows: len(published[a])})
 			continue
 		}
 		seen := map[string]bool{}
@@ -119,7 +115,7 @@ func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []gr
 			seen[p.String()] = true
 			return was
 		})
-		r.add(kept, Row{Rows: len(rows)})
+		r.add(Kept, Row{Rows: len(rows)})
 		now = append(now, group[T]{at: a, rows: rows, old: true})
 	}
 	slices.SortStableFunc(now, func(a, b group[T]) int { return a.at.compare(b.at) })

@@ -17,7 +17,7 @@ func (p *Passage) compare(now *Passage, r *report) bool {
 	case ok:
 		r.reproduced.Texts++
 	default:
-		r.differs("text", excerpt(p.Body), excerpt(now.Body))
+		r.differs("", "text", excerpt(p.Body), excerpt(now.Body))
 	}
 	return ok
 }

@@ -21,7 +21,7 @@ func (p *Picture) compare(now *Picture, r *report) bool {
 	case off == "":
 		r.reproduced.Figures++
 	default:
-		r.add(differs, Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
+		r.add(Differs, Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
 	}
 	return off == ""
 }

@@ -28,7 +28,6 @@ package publish
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
@@ -41,8 +40,7 @@ type Options struct {
 	// Accept rewrites the cells that differ: all their rows, figures and texts.
 	Accept bool
 
-	step   func(what string) error                        // for tests: called before each system call that changes the folder
-	create func(root *os.Root, name string) (file, error) // for tests: of a disk that loses its power
+	wrap func(fileSystem) fileSystem // for tests: of the calls that change the folder
 }
 
 // Write brings the review folder dir up to date with r and returns how the two compare. It writes only files
@@ -52,7 +50,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
 	}
-	w := newWriter(dir, o)
+	w := writer{dir: dir, wrap: o.wrap}
 	defer w.close()
 	if err := w.sweep(); err != nil {
 		return Verdict{}, err
@@ -67,7 +65,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 	}
 	if o.Accept && !c.verdict.OK() {
 		differing := map[string]bool{}
-		for _, row := range c.verdict.Differs {
+		for _, row := range c.verdict.Of(Differs) {
 			differing[row.Cell] = true
 		}
 		if c, err = compare(files, r, differing); err != nil {
@@ -115,10 +113,10 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 		}
 		p := &report{file: name}
 		if m.partial() {
-			p.add(kept, Row{})
+			p.add(Kept, Row{})
 			c.kept = append(c.kept, name)
 		} else {
-			p.add(removed, Row{})
+			p.add(Removed, Row{})
 			c.stale = append(c.stale, name)
 		}
 		m.reports = append(m.reports, p)

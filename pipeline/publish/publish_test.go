@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -107,7 +108,7 @@ func TestTransitions(t *testing.T) {
 			if strings.ReplaceAll(said.String(), "would be ", "") != v.String() {
 				t.Errorf("Verify says\n%s\nWrite says\n%s", said, v)
 			}
-			got := is{v.Reproduced.Scores > 0, len(v.New) > 0, len(v.Rewritten) > 0, len(v.Removed) > 0, len(v.Differs) > 0, len(v.Kept) > 0}
+			got := is{v.Reproduced.Scores > 0, len(v.Of(New)) > 0, len(v.Of(Rewritten)) > 0, len(v.Of(Removed)) > 0, len(v.Of(Differs)) > 0, len(v.Of(Kept)) > 0}
 			if got != test.want {
 				t.Errorf("outcomes %+v, want %+v:\n%s", got, test.want, v)
 			}
@@ -166,7 +167,7 @@ func TestAccept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !v.OK() || len(v.Rewritten) == 0 {
+	if !v.OK() || len(v.Of(Rewritten)) == 0 {
 		t.Errorf("verdict: %s", v)
 	}
 	same(t, folder(t, dir), want)
@@ -189,7 +190,7 @@ func TestFailed(t *testing.T) {
 	w.steps["ig"] = 1
 	w.failed["rise"] = true
 	v := write(t, dir, w.review())
-	if len(v.Kept) == 0 || len(v.Removed) > 0 || v.Current() {
+	if len(v.Of(Kept)) == 0 || len(v.Of(Removed)) > 0 || v.Current() {
 		t.Errorf("verdict: %s", v)
 	}
 	got := folder(t, dir)
@@ -294,7 +295,7 @@ func TestAltered(t *testing.T) {
 		}
 		put(t, dir, name, altered)
 		v := write(t, dir, newWorld().review())
-		if len(v.Differs) != 1 || v.Differs[0].File != name {
+		if len(v.Of(Differs)) != 1 || v.Of(Differs)[0].File != name {
 			t.Errorf("%s altered: %s", name, v)
 		}
 		if got := folder(t, dir)[name]; got != altered {
@@ -308,7 +309,7 @@ func TestAltered(t *testing.T) {
 	// A row too many under a valid definition is noticed as well.
 	row := slices.Collect(strings.Lines(want["tables/leaderboard.csv"]))[1]
 	put(t, dir, "tables/leaderboard.csv", want["tables/leaderboard.csv"]+strings.Replace(row, "ig,1", "best,0", 1))
-	if v := write(t, dir, newWorld().review()); len(v.Differs) != 1 || v.Differs[0].Item != "best" {
+	if v := write(t, dir, newWorld().review()); len(v.Of(Differs)) != 1 || v.Of(Differs)[0].Item != "best" {
 		t.Errorf("a row too many: %s", v)
 	}
 }
@@ -329,23 +330,13 @@ func TestInterrupted(t *testing.T) {
 	for at := 0; ; at++ {
 		dir, _ := fresh(t, newWorld().review())
 		n := 0
-		_, err := Write(dir, now.review(), Options{step: func(string) error {
-			if n++; n > at {
-				return stop
-			}
-			return nil
-		}})
+		_, err := Write(dir, now.review(), killed(&n, at, stop))
 		if err != nil && !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		// Once more, one step after the first kill.
 		n = 0
-		Write(dir, now.review(), Options{step: func(string) error {
-			if n++; n > 1 {
-				return stop
-			}
-			return nil
-		}})
+		Write(dir, now.review(), killed(&n, 1, stop))
 		write(t, dir, now.review())
 		same(t, folder(t, dir), want)
 		if err == nil {
@@ -356,6 +347,65 @@ func TestInterrupted(t *testing.T) {
 	if steps < 30 {
 		t.Errorf("only %d steps to be killed at", steps)
 	}
+}
+
+// killed makes a run one that is killed before the call to the system after the first at; n counts these.
+func killed(n *int, at int, stop error) Options {
+	step := func() error {
+		if *n++; *n > at {
+			return stop
+		}
+		return nil
+	}
+	return Options{wrap: func(s fileSystem) fileSystem { return killedSystem{s, step} }}
+}
+
+type killedSystem struct {
+	fileSystem
+	step func() error
+}
+
+func (k killedSystem) MkdirAll(name string, perm fs.FileMode) error {
+	if err := k.step(); err != nil {
+		return err
+	}
+	return k.fileSystem.MkdirAll(name, perm)
+}
+
+func (k killedSystem) Rename(from, to string) error {
+	if err := k.step(); err != nil {
+		return err
+	}
+	return k.fileSystem.Rename(from, to)
+}
+
+func (k killedSystem) Remove(name string) error {
+	if err := k.step(); err != nil {
+		return err
+	}
+	return k.fileSystem.Remove(name)
+}
+
+func (k killedSystem) Create(name string) (file, error) {
+	if err := k.step(); err != nil {
+		return nil, err
+	}
+	f, err := k.fileSystem.Create(name)
+	return killedFile{f, k.step}, err
+}
+
+type killedFile struct {
+	file
+	step func() error
+}
+
+// Write leaves half of the bytes if the run is killed.
+func (k killedFile) Write(b []byte) (int, error) {
+	if err := k.step(); err != nil {
+		k.file.Write(b[:len(b)/2])
+		return 0, err
+	}
+	return k.file.Write(b)
 }
 
 // Two runs at once on one folder both win.
@@ -602,7 +652,7 @@ func TestNewItems(t *testing.T) {
 	dir := t.TempDir()
 	v := write(t, dir, r)
 	want := folder(t, dir)
-	if n := v.New[len(v.New)-1]; !strings.HasPrefix(n.File, "items/t") || n.Cell != "t[k=1]" || n.Rows != 1 {
+	if n := v.Of(New)[len(v.Of(New))-1]; !strings.HasPrefix(n.File, "items/t") || n.Cell != "t[k=1]" || n.Rows != 1 {
 		t.Errorf("the verdict ends with %+v", n)
 	}
 	for name := range want {

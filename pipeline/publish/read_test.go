@@ -161,7 +161,7 @@ func FuzzFolder(f *testing.F) {
 			name := twice.verdict.Changed[0]
 			t.Fatalf("a second time changes %s from\n%s\nto\n%s", name, next[name], twice.files[name])
 		}
-		if len(twice.verdict.Rewritten) > 0 || len(twice.verdict.New) > 0 {
+		if len(twice.verdict.Of(Rewritten)) > 0 || len(twice.verdict.Of(New)) > 0 {
 			t.Fatalf("a second time: %s", twice.verdict)
 		}
 	})

@@ -65,7 +65,7 @@ func (r *Record) compare(now *Record, p *report) bool {
 	for _, n := range now.block.Numbers {
 		old, _ := r.number(n.Name)
 		new, _ := now.number(n.Name)
-		near := p.number(number{now.key(), n.Name, now.block.label + "." + n.Name, n.Tolerance, digits}, old, new)
+		near := p.number(now.key(), n.Name, old, new, n.Tolerance, digits)
 		ok = ok && near
 	}
 	if ok && p != nil {
@@ -118,10 +118,6 @@ func (m *merge) mergeTables() {
 // sheet returns the form of an output's table, and the rows that finished cells have in it.
 func (m *merge) sheet(o output) (*Sheet, []group[*Record]) {
 	s := &Sheet{File: m.names[o] + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
-	label := scoreName(o.stage, o.port)
-	if o.port == "table" {
-		label = o.stage
-	}
 	var cells []*Cell
 	var tables []stages.Table
 	for _, c := range m.cells {
@@ -137,7 +133,7 @@ func (m *merge) sheet(o output) (*Sheet, []group[*Record]) {
 		}
 		t := c.Tables[i].Table
 		cells, tables = append(cells, c), append(tables, t)
-		s.Blocks[c.Name] = &Block{t.Ranked, t.Keys, t.Numbers, label}
+		s.Blocks[c.Name] = &Block{t.Ranked, t.Keys, t.Numbers}
 		if t.Title != "" {
 			s.Titles = append(s.Titles, t.Title)
 		}

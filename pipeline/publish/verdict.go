@@ -10,16 +10,12 @@ import (
 
 // A Verdict tells how a run compares with what was published before it.
 type Verdict struct {
-	Answer     string      // the first sentence of README.md's answer; empty where there is none of this run
-	Reproduced Counts      // claims that the run confirms
-	Deviations []Deviation // of the claims, by column
-	Differs    []Row       // claims outside their tolerance
-	New        []Row       // nothing was published for them
-	Rewritten  []Row       // published under another definition, or accepted
-	Removed    []Row       // published for cells that don't exist any more
-	Kept       []Row       // left alone because something failed
-	Changed    []string    // files that were written or removed; for [Verify], that would be
-	Warnings   []string    // sentences for the user
+	Answer     string   // the first sentence of README.md's answer; empty where there is none of this run
+	Reproduced Counts   // claims that the run confirms
+	Largest    float64  // deviation of their numbers
+	Rows       []Row    // all others
+	Changed    []string // files that were written or removed; for [Verify], that would be
+	Warnings   []string // sentences for the user
 
 	verified bool // it's of [Verify], which leaves the folder alone
 }
@@ -34,19 +30,23 @@ type Counts struct {
 	Cells   int // cells without scores
 }
 
-// A Deviation is the largest difference found in a column, within its tolerance or not.
-type Deviation struct {
-	Column    string // "auc mean", "auc" for items, "leaderboard.score" for tables
-	Rows      int
-	Largest   float64
-	Tolerance float64
-}
+// An Outcome is what becomes of rows that the run doesn't just confirm.
+type Outcome int
+
+const (
+	Differs   Outcome = iota // a claim outside its tolerance
+	New                      // nothing was published
+	Rewritten                // published under another definition, or accepted
+	Removed                  // published for a cell that doesn't exist any more
+	Kept                     // left alone because something failed
+)
 
 // A Row tells what became of the rows that one cell has in one file.
 type Row struct {
-	File string
-	Cell string // empty for a whole file
-	Rows int
+	Outcome Outcome
+	File    string
+	Cell    string // empty for a whole file
+	Rows    int
 
 	// The rest is set for claims that differ, and is of the one that differs most.
 	Item      string // the item, or the keys of a table's row
@@ -56,48 +56,39 @@ type Row struct {
 	Tolerance float64
 }
 
-// OK reports that nothing differs: every claim was reproduced.
-func (v Verdict) OK() bool { return len(v.Differs) == 0 }
-
-// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else
-// is or should be there.
-func (v Verdict) Current() bool {
-	return v.OK() && len(v.New)+len(v.Rewritten)+len(v.Removed)+len(v.Kept) == 0
+// Of returns the rows with an outcome.
+func (v Verdict) Of(o Outcome) []Row {
+	return slices.DeleteFunc(slices.Clone(v.Rows), func(r Row) bool { return r.Outcome != o })
 }
 
-// listed is how many cells or differences are spelled out.
+// OK reports that nothing differs: every claim was reproduced.
+func (v Verdict) OK() bool { return len(v.Of(Differs)) == 0 }
+
+// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else is
+// or should be there.
+func (v Verdict) Current() bool { return len(v.Rows) == 0 }
+
+// listed is how many differences are spelled out.
 const listed = 20
 
 // String returns the verdict in a few lines, the last of them without a newline.
 func (v Verdict) String() string {
 	var lines []string
 	if c := v.Reproduced.String(); c != "" {
-		largest := 0.0
-		for _, d := range v.Deviations {
-			if d.Largest <= d.Tolerance*(1+1e-9) {
-				largest = max(largest, d.Largest)
-			}
-		}
-		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, brief(largest, 1)))
+		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, brief(v.Largest, 1)))
 	}
 	would := ""
 	if v.verified {
 		would = "would be "
 	}
-	for _, part := range []struct {
-		name string
-		rows []Row
-	}{
-		{"new", v.New}, {would + "rewritten", v.Rewritten}, {would + "removed", v.Removed},
-		{"left as they were, something failed", v.Kept},
-	} {
-		if len(part.rows) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s", part.name, summary(part.rows)))
+	for i, name := range []string{"new", would + "rewritten", would + "removed", "left as they were, something failed"} {
+		if rows := v.Of(New + Outcome(i)); len(rows) > 0 {
+			lines = append(lines, name+": "+summary(rows))
 		}
 	}
-	for i, r := range v.Differs {
+	for i, r := range v.Of(Differs) {
 		if i == listed {
-			lines = append(lines, fmt.Sprintf("and %d more differences", len(v.Differs)-i))
+			lines = append(lines, fmt.Sprintf("and %d more differences", len(v.Of(Differs))-i))
 			break
 		}
 		lines = append(lines, "differs: "+r.String())
@@ -108,9 +99,6 @@ func (v Verdict) String() string {
 // String returns a difference in words: auc[method=rise] mean 0.123 → 0.124 (tolerance 1e-4).
 func (r Row) String() string {
 	s := cmp.Or(r.Cell, r.File)
-	if r.Column == "" {
-		return s
-	}
 	if r.Item != "" {
 		s += " " + r.Item
 	}

@@ -13,12 +13,20 @@ import (
 	"strings"
 )
 
-// writer changes a folder, file by file, and never what a link in it leads to.
+// A writer changes a folder, file by file, and never what a link in it leads to.
 type writer struct {
-	dir    string
-	root   *os.Root                // nil until it's needed
-	at     func(what string) error // called before each system call that changes the folder
-	create func(root *os.Root, name string) (file, error)
+	dir  string
+	wrap func(fileSystem) fileSystem
+	root *os.Root // nil until it's needed, as the next
+	to   fileSystem
+}
+
+// A fileSystem has the system calls that change a folder.
+type fileSystem interface {
+	MkdirAll(name string, perm fs.FileMode) error
+	Create(name string) (file, error)
+	Rename(from, to string) error
+	Remove(name string) error
 }
 
 type file interface {
@@ -27,19 +35,10 @@ type file interface {
 	Close() error
 }
 
-func createFile(root *os.Root, name string) (file, error) {
-	return root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-}
+type rootSystem struct{ *os.Root }
 
-func newWriter(dir string, o Options) *writer {
-	w := &writer{dir: dir, at: o.step, create: o.create}
-	if w.at == nil {
-		w.at = func(string) error { return nil }
-	}
-	if w.create == nil {
-		w.create = createFile
-	}
-	return w
+func (r rootSystem) Create(name string) (file, error) {
+	return r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // open opens the folder. A missing one is made, or stays missing: then there is no error and no root.
@@ -56,7 +55,10 @@ func (w *writer) open(make bool) error {
 	if !make && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	w.root = root
+	w.root, w.to = root, rootSystem{root}
+	if w.wrap != nil {
+		w.to = w.wrap(w.to)
+	}
 	return err
 }
 
@@ -68,10 +70,7 @@ func (w *writer) close() {
 
 // remove removes a file. Another run may have done so before.
 func (w *writer) remove(name string) error {
-	if err := w.at("remove " + name); err != nil {
-		return err
-	}
-	if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := w.to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -88,22 +87,20 @@ func (w *writer) sweep() error {
 			return err
 		}
 		for _, e := range entries {
-			if !e.IsDir() && strings.HasPrefix(e.Name(), tempPrefix) {
-				if err := w.remove(path.Join(dir, e.Name())); err != nil {
-					return err
-				}
+			if e.IsDir() || !isTemp(e.Name()) {
+				continue
+			}
+			if err := w.remove(path.Join(dir, e.Name())); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other
-// files, so none may speak of a file that an interrupted run left behind.
+// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other files,
+// so none may speak of a file that an interrupted run left behind.
 func (w *writer) write(c *change) error {
-	if len(c.verdict.Changed) == 0 {
-		return nil
-	}
 	last := func(name string) int {
 		switch {
 		case strings.HasPrefix(name, "cells/"):
@@ -119,29 +116,24 @@ func (w *writer) write(c *change) error {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(last(a), last(b)) })
 	for _, name := range names {
 		var err error
-		if slices.Contains(c.stale, name) {
-			err = w.remove(name)
+		if b, ok := c.files[name]; ok {
+			err = w.replace(name, b)
 		} else {
-			err = w.replace(name, c.files[name])
+			err = w.remove(name)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, dir := range subFolders()[1:] {
-		// Empty folders don't exist for git, so they shouldn't for us.
-		if entries, err := entriesOf(w.root, dir); err == nil && len(entries) == 0 {
-			if err := w.at("remove " + dir); err != nil {
-				return err
-			}
-			w.root.Remove(dir) // unless it's missing, or another run has put something there
+		if len(names) > 0 {
+			w.to.Remove(dir) // unless it has files: an empty folder doesn't exist for git, so it shouldn't for us
 		}
 	}
 	return nil
 }
 
-// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried
-// again.
+// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried again.
 func (w *writer) replace(name string, b []byte) error {
 	for try := 1; ; try++ {
 		err := w.replaceOnce(name, b)
@@ -152,26 +144,15 @@ func (w *writer) replace(name string, b []byte) error {
 }
 
 func (w *writer) replaceOnce(name string, b []byte) error {
-	if err := w.at("mkdir " + name); err != nil {
-		return err
-	}
 	if err := w.open(true); err != nil {
 		return err
 	}
-	if err := w.root.MkdirAll(path.Dir(name), 0o777); err != nil {
-		return err
-	}
-	if err := w.at("create " + name); err != nil {
+	if err := w.to.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	temp := path.Join(path.Dir(name), fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
-	f, err := w.create(w.root, temp)
+	f, err := w.to.Create(temp)
 	if err != nil {
-		return err
-	}
-	if err := w.at("write " + name); err != nil {
-		f.Write(b[:len(b)/2])
-		f.Close()
 		return err
 	}
 	if _, err = f.Write(b); err == nil {
@@ -181,13 +162,10 @@ func (w *writer) replaceOnce(name string, b []byte) error {
 		err = e
 	}
 	if err == nil {
-		if err := w.at("rename " + name); err != nil {
-			return err
-		}
-		err = w.root.Rename(temp, name)
+		err = w.to.Rename(temp, name)
 	}
 	if err != nil {
-		w.root.Remove(temp)
+		w.to.Remove(temp)
 	}
 	return err
 }
