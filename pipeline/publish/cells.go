@@ -96,7 +96,6 @@ func (m *merge) mergeLines() {
 			published[at{cell: l.Cell}] = append(published[at{cell: l.Cell}], l)
 		}
 		for _, g := range mergeFile(m, file, published, now[file]) {
-			m.report(g.report)
 			for _, l := range g.rows {
 				l.Old = g.old
 				m.out.Lines = append(m.out.Lines, l)
@@ -104,11 +103,4 @@ func (m *merge) mergeLines() {
 		}
 	}
 	slices.SortStableFunc(m.out.Lines, func(a, b *Line) int { return m.out.compareShown(a.Cell, b.Cell) })
-}
-
-// report adds a report to those of the merge; nil for none.
-func (m *merge) report(r *report) {
-	if r != nil {
-		m.reports = append(m.reports, r)
-	}
 }

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,59 +13,31 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/runexp/runexp/stages"
 	"gopkg.in/yaml.v3"
 )
 
-// A Difference says how two review folders differ.
+// A Difference tells how two review folders differ.
 type Difference struct {
-	A, B    string   // the folders, as they were named
-	Added   []string // cells of B only
-	Removed []string // cells of A only
-	// Redefined counts cells whose definition changed, by stage: what was asked is another question, be it
-	// for parameters, inputs or code.
-	Redefined []StageCount
-	Params    []ParamChange
+	A, B      string         // the folders, as they were named
+	Added     []string       // cells of B only
+	Removed   []string       // cells of A only
+	Redefined map[string]int // cells whose definition changed, for parameters, inputs or code, by stage
+	Params    [][]string     // that changed alike: a parameter, its values as JSON, and in which cells
 	Scores    []ScoreChange
-	Compared  int // scores that both have
-	Ranks     []RankChange
-}
-
-// A StageCount counts cells of a stage.
-type StageCount struct {
-	Stage string
-	Cells int
-}
-
-// A ParamChange is a parameter that changed alike in some cells of a stage.
-type ParamChange struct {
-	Stage string // empty for the experiment itself
-	Name  string
-	A, B  string // as JSON; empty where it isn't set
-	Cells []string
+	Compared  int        // scores that both have
+	Ranks     [][]string // that changed: a table, a row by its keys, and the ranks or places in the file
 }
 
 // A ScoreChange compares the means of a score in one cell.
 type ScoreChange struct {
-	Cell, Port   string
-	A, B         float64 // NaN where undefined
+	Cell         string
+	A, B         Mean
 	NA, NB       int     // items
-	UndefinedA   int
-	UndefinedB   int
-	Tolerance    float64          // that both declare
-	Direction    stages.Direction // which is better
-	Paired       int              // items defined in both; 0 if there's nothing to pair
-	Change       float64          // mean of the paired differences B − A, or without pairs of the means
-	Low, High    float64          // 95 % interval of Change, with Paired > 1
-	Largest      float64          // the largest paired difference
-	Unreproduced bool             // outside the tolerance: the mean, an item, or what is undefined
-}
-
-// A RankChange is a row of a table that changed its place.
-type RankChange struct {
-	Table string
-	Row   string // its keys
-	A, B  string // the rank, or the place in the file
+	Paired       int     // items defined in both; 0 if there's nothing to pair
+	Change       float64 // mean of the paired differences B − A, or without pairs of the means
+	Low, High    float64 // 95 % interval of Change, with Paired > 1
+	Largest      float64 // the largest paired difference
+	Unreproduced bool    // outside the tolerance: the mean, an item, or what is undefined
 }
 
 // Diff compares two review folders. Scores are paired by item, so that the interval of a difference isn't
@@ -78,15 +51,15 @@ func Diff(a, b string) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Difference{A: a, B: b}
-	d.params(x, y)
+	d := &Difference{A: a, B: b, Redefined: map[string]int{}}
+	d.cells(x, y)
 	d.scores(x, y)
 	d.ranks(x, y)
 	return d, nil
 }
 
-// Empty reports that the folders say the same: the same cells, parameters and definitions, every score to the
-// last published digit.
+// Empty reports that the folders have the same cells, parameters and definitions, and every score to the last
+// published digit.
 func (d *Difference) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Redefined)+len(d.Params)+len(d.Scores)+len(d.Ranks) == 0
 }
@@ -134,13 +107,14 @@ func openFolder(dir string) (*publishedFolder, error) {
 	return f, nil
 }
 
-// params compares cells, definitions and parameters.
-func (d *Difference) params(x, y *publishedFolder) {
+const unset = "(not set)"
+
+// cells compares cells, definitions and parameters.
+func (d *Difference) cells(x, y *publishedFolder) {
 	if x.seed != y.seed {
-		d.Params = append(d.Params, ParamChange{Name: "seed", A: x.seed, B: y.seed})
+		d.Params = append(d.Params, []string{"seed", cmp.Or(x.seed, unset), cmp.Or(y.seed, unset), ""})
 	}
-	redefined := map[string]int{}
-	changes := map[[4]string]*ParamChange{}
+	changes := map[[4]string][]string{} // cells by stage, parameter and values
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
 		a, b := x.cells[cell], y.cells[cell]
 		if b == nil {
@@ -149,20 +123,15 @@ func (d *Difference) params(x, y *publishedFolder) {
 		}
 		stage := stageOf(cell)
 		if a.Definition != b.Definition {
-			redefined[stage]++
+			d.Redefined[stage]++
 		}
 		p, q := object(a.Params), object(b.Params)
 		names := maps.Clone(p)
 		maps.Copy(names, q)
 		for name := range names {
-			key := [4]string{stage, name, string(p[name]), string(q[name])}
-			if key[2] == key[3] {
-				continue
+			if key := [4]string{stage, name, string(p[name]), string(q[name])}; key[2] != key[3] {
+				changes[key] = append(changes[key], cell)
 			}
-			if changes[key] == nil {
-				changes[key] = &ParamChange{Stage: stage, Name: name, A: key[2], B: key[3]}
-			}
-			changes[key].Cells = append(changes[key].Cells, cell)
 		}
 	}
 	for _, cell := range slices.Sorted(maps.Keys(y.cells)) {
@@ -170,11 +139,13 @@ func (d *Difference) params(x, y *publishedFolder) {
 			d.Added = append(d.Added, cell)
 		}
 	}
-	for _, stage := range slices.Sorted(maps.Keys(redefined)) {
-		d.Redefined = append(d.Redefined, StageCount{stage, redefined[stage]})
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(changes), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }) {
-		d.Params = append(d.Params, *changes[key])
+	sorted := slices.SortedFunc(maps.Keys(changes), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
+	for _, key := range sorted {
+		where := changes[key][0]
+		if n := len(changes[key]); n > 1 {
+			where = count(n, "cell", "cells")
+		}
+		d.Params = append(d.Params, []string{key[0] + "." + key[1], cmp.Or(key[2], unset), cmp.Or(key[3], unset), where})
 	}
 }
 
@@ -203,7 +174,7 @@ func (d *Difference) scores(x, y *publishedFolder) {
 			d.Compared++
 			k := baseNames(stageOf(cell), s.Port)
 			c := compareScore(a, b, s, *t, x.itemsOf(cell, k), y.itemsOf(cell, k))
-			if c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.UndefinedA != c.UndefinedB || c.Unreproduced {
+			if c.changed() {
 				d.Scores = append(d.Scores, c)
 			}
 		}
@@ -226,11 +197,8 @@ func (f *publishedFolder) itemsOf(cell string, names [2]string) []item {
 
 // compareScore compares a mean s of cell a with t of cell b, and their items, if both folders have them.
 func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
-	c := ScoreChange{
-		Cell: a.Cell, Port: s.Port, A: s.Value, B: t.Value, NA: a.N, NB: b.N, UndefinedA: s.Undefined, UndefinedB: t.Undefined,
-		Tolerance: min(s.Tolerance, t.Tolerance), Direction: t.Direction,
-	}
-	t.Tolerance = c.Tolerance
+	c := ScoreChange{Cell: a.Cell, A: s, B: t, NA: a.N, NB: b.N}
+	t.Tolerance = min(s.Tolerance, t.Tolerance)
 	r := &report{}
 	(&Line{N: a.N, Means: []Mean{s}}).compare(&Line{N: b.N, Means: []Mean{t}}, r)
 	var diffs []float64
@@ -239,7 +207,7 @@ func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 			q[i].tolerance = min(s.ItemTolerance, t.ItemTolerance)
 		}
 		r.pair = func(u, v float64) {
-			if change := v - u; !math.IsNaN(change) && !math.IsInf(u, 0) && !math.IsInf(v, 0) {
+			if change := v - u; !math.IsNaN(change) && !math.IsInf(change, 0) {
 				diffs = append(diffs, change)
 				c.Largest = max(c.Largest, math.Abs(change))
 			}
@@ -249,75 +217,64 @@ func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 	c.Unreproduced = len(r.rows) > 0
 	if c.Paired = len(diffs); c.Paired > 0 {
 		c.Change, c.Low, c.High = interval(diffs)
-	} else if s.Value != t.Value && !(math.IsNaN(s.Value) && math.IsNaN(t.Value)) { // also when one of them is undefined
+	} else if s.Value != t.Value && !(math.IsNaN(s.Value) && math.IsNaN(t.Value)) { // or one of them is undefined
 		c.Change = t.Value - s.Value
 	}
 	return c
 }
 
-// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order
-// of the rows.
+// changed reports whether the folders have other numbers.
+func (c *ScoreChange) changed() bool {
+	return c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.A.Undefined != c.B.Undefined || c.Unreproduced
+}
+
+// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order of
+// the rows.
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
 		for _, row := range slices.Sorted(maps.Keys(a)) {
-			if p, ok := b[row]; ok && p != a[row] {
-				d.Ranks = append(d.Ranks, RankChange{strings.TrimSuffix(path.Base(name), ".csv"), row, a[row], p})
+			if a[row] != b[row] {
+				d.Ranks = append(d.Ranks, []string{strings.TrimSuffix(path.Base(name), ".csv"), row, a[row], b[row]})
 			}
 		}
 	}
 }
 
-// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one
-// the place among these rows. The file doesn't tell which columns are keys; they come first, so it is the
-// fewest columns that tell all rows apart.
+// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one the
+// place among these rows. The file doesn't tell which columns are keys; they come first, so it is the fewest
+// columns that tell all rows apart.
 func places(a, b []*Record) (pa, pb map[string]string) {
-	if len(a) == 0 || len(b) == 0 {
+	if len(a) == 0 {
 		return nil, nil
 	}
-	header := a[0].columns
-	for n := 1; n <= len(header) && header[n-1] != "rank"; n++ {
-		x, y := byKeys(a, header[:n]), byKeys(b, header[:n])
-		if x != nil && y != nil {
-			return placesOf(a, header[:n], y), placesOf(b, header[:n], x)
+	for n, column := range a[0].columns {
+		keys := a[0].columns[:n+1]
+		x, y := byKeys(a, keys), byKeys(b, keys)
+		switch {
+		case column == "rank":
+			return nil, nil
+		case len(x) == len(a) && len(y) == len(b):
+			return placesOf(a, keys, y), placesOf(b, keys, x)
 		}
 	}
 	return nil, nil
 }
 
-// byKeys indexes rows by their keys, nil if two rows have the same.
 func byKeys(rows []*Record, keys []string) map[string]*Record {
 	out := map[string]*Record{}
 	for _, r := range rows {
 		out[r.texts(keys)] = r
 	}
-	if len(out) < len(rows) {
-		return nil
-	}
 	return out
-}
-
-// texts joins the texts in some columns.
-func (r *Record) texts(columns []string) string {
-	var texts []string
-	for _, c := range columns {
-		texts = append(texts, r.get(c))
-	}
-	return strings.Join(texts, ", ")
 }
 
 func placesOf(rows []*Record, keys []string, shared map[string]*Record) map[string]string {
 	out := map[string]string{}
 	for _, r := range rows {
-		k := r.texts(keys)
-		if shared[k] == nil {
-			continue
+		if k := r.texts(keys); shared[k] != nil {
+			out[k] = cmp.Or(r.get("rank"), strconv.Itoa(len(out)+1))
 		}
-		rank, ok := r.lookup("rank")
-		if !ok {
-			rank = strconv.Itoa(len(out) + 1)
-		}
-		out[k] = rank
 	}
 	return out
 }

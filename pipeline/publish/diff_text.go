@@ -2,128 +2,101 @@ package publish
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/runexp/runexp/stages"
 )
 
-// String tells the difference as plain text, the last line without a newline.
+var trailing = regexp.MustCompile("(?m) +$")
+
+// String returns the difference as plain text, the last line without a newline.
 func (d *Difference) String() string {
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	d.tell(func(title string, head []string, rows [][]string) {
-		add("%s", title)
-		width := make([]int, len(head))
-		for _, row := range append([][]string{head}, rows...) {
-			for i, f := range row {
-				width[i] = max(width[i], len([]rune(f)))
-			}
+	var b strings.Builder
+	for _, p := range d.parts() {
+		fmt.Fprintln(&b, p.text)
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for _, row := range p.rows {
+			fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
 		}
-		for _, row := range append([][]string{head}, rows...) {
-			var b strings.Builder
-			for i, f := range row {
-				b.WriteString("  " + f + strings.Repeat(" ", width[i]-len([]rune(f))))
-			}
-			out = append(out, strings.TrimRight(b.String(), " "))
-		}
-	}, func(sentence string) { add("%s", sentence) })
-	return strings.Join(out, "\n")
+		w.Flush() // a strings.Builder takes everything
+	}
+	return trailing.ReplaceAllString(strings.TrimSuffix(b.String(), "\n"), "")
 }
 
-// Markdown tells the difference for a pull request.
+// Markdown returns the difference for a pull request.
 func (d *Difference) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### `%s` → `%s`\n", d.A, d.B)
-	d.tell(func(title string, head []string, rows [][]string) {
-		fmt.Fprintf(&b, "\n**%s**\n\n| %s |\n|%s\n", title, strings.Join(head, " | "), strings.Repeat(" :-- |", len(head)))
-		for _, row := range rows {
-			fields := make([]string, len(row))
-			for i, f := range row {
-				fields[i] = inline(f)
-			}
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(fields, " | "))
+	for _, p := range d.parts() {
+		if p.rows == nil {
+			fmt.Fprintf(&b, "\n%s\n", p.text)
+			continue
 		}
-	}, func(sentence string) { fmt.Fprintf(&b, "\n%s\n", sentence) })
+		fmt.Fprintf(&b, "\n**%s**\n\n", p.text)
+		markdownTable(&b, p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
+	}
 	return b.String()
 }
 
-// tell goes through the difference: tables and sentences.
-func (d *Difference) tell(table func(title string, head []string, rows [][]string), say func(string)) {
+// A paragraph is a sentence, or the title of a table whose first row names the columns.
+type paragraph struct {
+	text string
+	rows [][]string
+}
+
+func (d *Difference) parts() (parts []paragraph) {
+	add := func(text string, rows ...[]string) { parts = append(parts, paragraph{text, rows}) }
 	if d.Empty() {
-		say(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score", "scores")))
-		return
+		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score", "scores")))
+		return parts
 	}
-	for _, part := range []struct {
-		words string
-		names []string
-	}{{"only in " + d.A, d.Removed}, {"only in " + d.B, d.Added}} {
-		if len(part.names) > 0 {
-			say(fmt.Sprintf("%s: %s: %s", part.words, count(len(part.names), "cell", "cells"), some(part.names, namedCells)))
-		}
+	if n := len(d.Removed); n > 0 {
+		add(fmt.Sprintf("only in %s: %s: %s", d.A, count(n, "cell", "cells"), some(d.Removed, namedCells)))
+	}
+	if n := len(d.Added); n > 0 {
+		add(fmt.Sprintf("only in %s: %s: %s", d.B, count(n, "cell", "cells"), some(d.Added, namedCells)))
 	}
 	if len(d.Redefined) > 0 {
-		var parts []string
-		for _, s := range d.Redefined {
-			parts = append(parts, fmt.Sprintf("%s (%s)", s.Stage, count(s.Cells, "cell", "cells")))
+		var stages []string
+		for _, stage := range slices.Sorted(maps.Keys(d.Redefined)) {
+			stages = append(stages, fmt.Sprintf("%s (%s)", stage, count(d.Redefined[stage], "cell", "cells")))
 		}
-		say("other definitions: " + some(parts, namedCells))
+		add("other definitions: " + some(stages, namedCells))
 	}
 	if len(d.Params) > 0 {
-		var rows [][]string
-		for _, c := range d.Params {
-			name, cells := c.Name, ""
-			if c.Stage != "" {
-				name = c.Stage + "." + c.Name
-				if cells = count(len(c.Cells), "cell", "cells"); len(c.Cells) == 1 {
-					cells = c.Cells[0]
-				}
-			}
-			rows = append(rows, []string{name, unset(c.A), unset(c.B), cells})
-		}
-		table("parameters", []string{"parameter", "before", "now", "where"}, rows)
+		add("parameters", slices.Insert(d.Params, 0, []string{"parameter", "before", "now", "where"})...)
 	}
 	if len(d.Scores) > 0 {
-		var rows [][]string
+		rows := [][]string{{"score", "before", "now", "change", "interval", "n", "within tolerance"}}
 		for _, s := range d.Scores {
 			rows = append(rows, s.row())
 		}
-		table("scores (change with its 95 % interval over paired items; * where it excludes 0)",
-			[]string{"score", "before", "now", "change", "interval", "n", "within tolerance"}, rows)
+		add("scores (change with its 95 % interval over paired items; * where it excludes 0)", rows...)
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
-		say(count(same, "score is", "scores are") + " the same")
+		add(count(same, "score is", "scores are") + " the same")
 	}
 	if len(d.Ranks) > 0 {
-		var rows [][]string
-		for _, r := range d.Ranks {
-			rows = append(rows, []string{r.Table, r.Row, r.A, r.B})
-		}
-		table("ranks", []string{"table", "row", "before", "now"}, rows)
+		add("ranks", slices.Insert(d.Ranks, 0, []string{"table", "row", "before", "now"})...)
 	}
+	return parts
 }
 
-func unset(s string) string {
-	if s == "" {
-		return "(not set)"
-	}
-	return s
-}
-
-// row tells a change of a score.
-func (s ScoreChange) row() []string {
-	stage, _, _ := strings.Cut(s.Cell, "[")
-	name := s.Cell
-	if scoreName(stage, s.Port) != stage {
-		name = s.Port + " of " + s.Cell
-	}
-	span, n := "", fmt.Sprint(s.Paired)
+// row returns a change of a score as fields of a table.
+func (s *ScoreChange) row() []string {
+	span, n, within := "", fmt.Sprint(s.Paired), "yes"
 	if s.Paired > 1 && !math.IsNaN(s.Low) {
 		span = fmt.Sprintf("[%s, %s]", signed(s.Low), signed(s.High))
 		if s.Low > 0 || s.High < 0 {
 			span += " *"
-			switch {
-			case s.Direction == "higher" && s.Low > 0, s.Direction == "lower" && s.High < 0:
+			if d := s.B.Direction; d == stages.Higher && s.Low > 0 || d == stages.Lower && s.High < 0 {
 				span += " better"
-			case s.Direction == "higher" || s.Direction == "lower":
+			} else if d == stages.Higher || d == stages.Lower {
 				span += " worse"
 			}
 		}
@@ -134,23 +107,21 @@ func (s ScoreChange) row() []string {
 			n = fmt.Sprintf("%d → %d", s.NA, s.NB)
 		}
 	}
-	if s.UndefinedA != s.UndefinedB {
-		n += fmt.Sprintf(", undefined %d → %d", s.UndefinedA, s.UndefinedB)
+	if s.A.Undefined != s.B.Undefined {
+		n += fmt.Sprintf(", undefined %d → %d", s.A.Undefined, s.B.Undefined)
 	}
-	within := "yes"
 	if s.Unreproduced {
 		within = "no"
 	}
-	return []string{name, brief(s.A, 4), brief(s.B, 4), signed(s.Change), span, n, within}
+	return []string{s.A.of(s.Cell) + s.Cell, brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
 }
 
 func signed(x float64) string {
-	if math.IsNaN(x) {
+	switch {
+	case math.IsNaN(x):
 		return ""
+	case x > 0:
+		return "+" + brief(x, 3)
 	}
-	s := brief(x, 3)
-	if x > 0 {
-		s = "+" + s
-	}
-	return s
+	return brief(x, 3)
 }

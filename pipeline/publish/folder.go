@@ -103,9 +103,13 @@ type Record struct {
 // An ItemFile has the scores of the items of cells that have the same items.
 type ItemFile struct {
 	Name  string
-	Score string      // for people
-	Cell  string      // one of those in it
-	Lines []*ItemLine // nil for a file that the folder has no room for: it stays in the store
+	Score string // for people
+	Cell  string // one of those in it
+	Lines []*ItemLine
+
+	Stored  bool // the folder has no room for it: it stays in the store
+	size    int  // larger than any for one that does
+	reports []*report
 }
 
 // An ItemLine is what one cell has of its items. There may be as many as images.
@@ -151,14 +155,4 @@ func (f *Folder) rank(stage string) int {
 		return i
 	}
 	return len(f.Publish)
-}
-
-// stored lists the files of items that stay in the store.
-func (f *Folder) stored() (files []*ItemFile) {
-	for _, i := range f.Items {
-		if i.Lines == nil {
-			files = append(files, i)
-		}
-	}
-	return files
 }

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 )
@@ -32,41 +31,28 @@ func (i item) published(now item) item {
 
 // mergeItems merges the scores in items/*.csv.
 func (m *merge) mergeItems() {
-	for _, o := range m.outputs {
-		if o.folder != "items" {
+outputs:
+	for _, o := range m.outputs["items"] {
+		if len(o.parts) == 0 {
 			continue
 		}
-		var cells []*Cell
-		var scores []*Score
-		for _, c := range m.cells {
-			if i := slices.IndexFunc(c.Scores, func(s Score) bool { return s.Port == o.port }); c.Stage == o.stage && i >= 0 {
-				cells, scores = append(cells, c), append(scores, &c.Scores[i])
-			}
-		}
-		name, label := m.names[o], scoreName(o.stage, o.port)
-		if tooMany(scores) {
-			m.add(itemFile{ItemFile: &ItemFile{Name: name + ".csv", Score: label, Cell: cells[0].Name}, size: math.MaxInt})
-			continue
-		}
+		label, size := scoreName(o.stage, o.port), 0
 		var now []group[item]
-		for i, c := range cells {
-			now = append(now, group[item]{at: at{cell: c.Name}, rows: itemsOf(scores[i])})
-		}
-		m.addItems(name, label, mergeFile(m, name+".csv", m.disk.items(name), now))
-	}
-}
-
-// tooMany reports whether the values alone are too many for a folder.
-func tooMany(scores []*Score) bool {
-	size := 0
-	for _, s := range scores {
-		for _, x := range s.Items.Values {
-			if size += len(formatItem(x)) + 1; size > budget {
-				return true
+		for _, p := range o.parts {
+			rows := itemsOf(p.score)
+			for _, i := range rows {
+				size += len(formatItem(i.value)) + 1
 			}
+			if size > budget { // the values alone are too many for a folder
+				f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name, Stored: true, size: math.MaxInt}
+				m.out.Items = append(m.out.Items, f)
+				continue outputs
+			}
+			now = append(now, group[item]{at: at{cell: p.cell.Name}, rows: rows})
 		}
+		m.addItems(o.name, label, mergeFile(m, o.name+".csv", m.disk.items(o.name), now))
+		m.storeLargest(budget) // so that no more than a folder's worth is in memory
 	}
-	return false
 }
 
 // itemsOf returns the items of a finished cell, sorted.
@@ -79,20 +65,13 @@ func itemsOf(s *Score) []item {
 	return rows
 }
 
-// An itemFile is a file of items as long as there may be room for it.
-type itemFile struct {
-	*ItemFile
-	size    int // of the file; larger than any for one that stays in the store
-	reports []*report
-}
-
 // addItems adds the files that the items of one score go to. Cells with the items of the first one share the
 // file called like the score; those with other items have files of their own, named by these.
 func (m *merge) addItems(name, label string, groups []group[item]) {
-	files := map[string]*itemFile{}
+	files := map[string]*ItemFile{}
 	var ids []string // of the first cell
 	for _, g := range groups {
-		for i, l := range linesOf(g.cell, g.rows, ids) {
+		for _, l := range linesOf(g.cell, g.rows, ids) {
 			if ids == nil {
 				ids = l.IDs
 			}
@@ -100,20 +79,19 @@ func (m *merge) addItems(name, label string, groups []group[item]) {
 			if !slices.Equal(l.IDs, ids) {
 				file = name + "@" + itemsDigest(l.IDs) + ".csv"
 			}
-			if files[file] == nil {
-				files[file] = &itemFile{ItemFile: &ItemFile{Name: file, Score: label, Cell: g.cell}}
-			}
 			f := files[file]
+			if f == nil {
+				f = &ItemFile{Name: file, Score: label, Cell: g.cell}
+				files[file], m.out.Items = f, append(m.out.Items, f)
+			}
 			f.Lines = append(f.Lines, l)
-			if g.report != nil && i == 0 {
+			if !g.old {
 				f.reports = append(f.reports, g.report)
 			}
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		f := files[file]
+	for _, f := range files {
 		f.size = len(encodeItems(f.Lines))
-		m.add(*f)
 	}
 }
 
@@ -141,54 +119,39 @@ func linesOf(cell string, rows []item, known []string) []*ItemLine {
 	return lines
 }
 
-// add adds a file of items and leaves the largest in the store, so that no more than a folder's worth is in
-// memory.
-func (m *merge) add(f itemFile) {
-	m.items = append(m.items, f)
-	m.leaveLargest(budget)
-}
-
-// leaveLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for
-// the others to fit into room.
-func (m *merge) leaveLargest(room int) {
-	slices.SortStableFunc(m.items, func(a, b itemFile) int {
+// storeLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for the
+// others to fit into room.
+func (m *merge) storeLargest(room int) {
+	files := m.out.Items
+	slices.SortFunc(files, func(a, b *ItemFile) int {
 		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.Name, b.Name))
 	})
-	total := 0
-	for _, f := range m.items {
-		if f.Lines != nil {
-			total += f.size
+	for _, f := range files {
+		if !f.Stored {
+			room -= f.size
 		}
 	}
-	for i := range m.items {
-		f := &m.items[i]
-		if f.Lines == nil {
-			continue
+	for _, f := range files {
+		if room < 0 && !f.Stored {
+			room += f.size
+			f.Stored, f.Lines, f.size = true, nil, math.MaxInt
+			for _, r := range f.reports {
+				*r = report{} // what isn't published claims nothing
+			}
 		}
-		if total <= room {
-			return
-		}
-		total -= f.size
-		f.Lines, f.size = nil, math.MaxInt
 	}
 }
 
 // fitItems decides which files of items the folder has room for.
 func (m *merge) fitItems() {
-	all := m.items
-	for _, f := range all {
-		m.out.Items = append(m.out.Items, &ItemFile{Name: f.Name, Score: f.Score, Cell: f.Cell})
+	all := *m.out
+	all.Items = nil
+	for _, f := range m.out.Items {
+		all.Items = append(all.Items, &ItemFile{Name: f.Name, Score: f.Score, Cell: f.Cell, Stored: true})
 	}
-	room := budget // README.md is never longer than when it names them all
-	for _, b := range render(m.out) {
+	room := budget // README.md is never longer than when it names all files as stored
+	for _, b := range render(&all) {
 		room -= len(b)
 	}
-	m.leaveLargest(room)
-	m.out.Items = nil
-	for _, f := range m.items {
-		m.out.Items = append(m.out.Items, f.ItemFile)
-		if f.Lines != nil {
-			m.reports = append(m.reports, f.reports...)
-		}
-	}
+	m.storeLargest(room)
 }

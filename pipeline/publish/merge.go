@@ -89,8 +89,8 @@ func (a at) compare(b at) int {
 type group[T any] struct {
 	at
 	rows   []T
-	old    bool    // of an earlier run
-	report *report // that isn't among those of the merge yet
+	old    bool // of an earlier run
+	report *report
 }
 
 // mergeFile merges what finished cells have in a file with what is published there, and adds what of the
@@ -98,13 +98,12 @@ type group[T any] struct {
 func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []group[T]) []group[T] {
 	for i := range now {
 		g := &now[i]
-		g.report = &report{file: file, cell: g.cell}
+		g.report = m.report(file, g.cell)
 		g.rows = mergeRows(m.standing(g.cell), g.report, published[g.at], g.rows)
 		delete(published, g.at)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(published), at.compare) {
-		r := &report{file: file, cell: a.cell}
-		m.reports = append(m.reports, r)
+		r := m.report(file, a.cell)
 		if !m.keeps(a.cell) {
 			r.add(Removed, Row{Rows: len(published[a])})
 			continue
@@ -116,7 +115,7 @@ func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []gr
 			return was
 		})
 		r.add(Kept, Row{Rows: len(rows)})
-		now = append(now, group[T]{at: a, rows: rows, old: true})
+		now = append(now, group[T]{at: a, rows: rows, report: r, old: true})
 	}
 	slices.SortStableFunc(now, func(a, b group[T]) int { return a.at.compare(b.at) })
 	return now
@@ -126,14 +125,12 @@ func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []gr
 type merge struct {
 	run         *Review
 	disk        *disk
-	cells       []*Cell             // by name
-	finished    map[string]*Cell    // by name
-	forced      map[string]bool     // names of cells that have no claims
-	names       map[output]string   // of the files of outputs, without their endings
-	outputs     []output            // of finished cells
-	definitions map[string][]string // on disk, by cell
+	cells       []*Cell              // by name
+	finished    map[string]*Cell     // by name
+	forced      map[string]bool      // names of cells that have no claims
+	outputs     map[string][]*output // by the folder of their files
+	definitions map[string][]string  // on disk, by cell
 	out         *Folder
-	items       []itemFile // the largest first
 	reports     []*report
 }
 
@@ -160,7 +157,7 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 			m.out.Blocked = append(m.out.Blocked, c.Name)
 		}
 	}
-	m.names, m.outputs = outputs(m.cells)
+	m.outputs = outputsOf(m.cells)
 	for _, lines := range d.lines {
 		for _, l := range lines {
 			if !slices.Contains(m.definitions[l.Cell], l.Definition) {
@@ -176,6 +173,13 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 	}
 	m.mergePassages()
 	return m, nil
+}
+
+// report starts a report of what a cell has in a file; no cell stands for the whole file.
+func (m *merge) report(file, cell string) *report {
+	r := &report{file: file, cell: cell}
+	m.reports = append(m.reports, r)
+	return r
 }
 
 // partial reports whether something failed: nothing is removed then.

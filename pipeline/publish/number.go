@@ -27,17 +27,15 @@ func roundTo(x float64, digits int) float64 {
 }
 
 // format writes a number with so many significant digits: nothing where it's undefined.
-func format(x float64, digits int) string { return string(appendNumber(nil, x, digits)) }
-
-func appendNumber(b []byte, x float64, digits int) []byte {
+func format(x float64, digits int) string {
 	if math.IsNaN(x) {
-		return b
+		return ""
 	}
 	x = roundTo(x, digits)
 	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
-		return strconv.AppendFloat(b, x, 'f', -1, 64)
+		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
-	return strconv.AppendFloat(b, x, 'g', -1, 64)
+	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 // formatJSON writes a number for a line of JSON, as [stages.Number] does.
@@ -120,7 +118,7 @@ func decimals(text string, digits int) string {
 	x, ok := parse(text)
 	switch {
 	case !ok:
-		return inline(text)
+		return text
 	case math.IsNaN(x):
 		return ""
 	}

@@ -41,7 +41,6 @@ func (m *merge) mergePassages() {
 		}
 	}
 	for _, g := range mergeFile(m, "README.md", published, now) {
-		m.report(g.report)
 		for _, p := range g.rows {
 			p.Old = g.old
 			m.out.Passages = append(m.out.Passages, p)

@@ -32,29 +32,21 @@ func (p *Picture) published(now *Picture) *Picture {
 
 // mergePictures merges figures/*: one file a cell and port.
 func (m *merge) mergePictures() error {
-	for _, c := range m.cells {
-		if c.State != Done {
-			continue
-		}
-		for _, f := range c.Figures {
-			file, sep := m.names[output{"figures", c.Stage, f.Port}], "."
-			for _, at := range c.Coord {
-				file += sep + escape(at.Axis) + "=" + escape(at.ID)
-				sep = ","
+	for _, o := range m.outputs["figures"] {
+		for _, p := range o.parts {
+			file, sep := o.name, "."
+			for _, at := range p.cell.Coord {
+				file, sep = file+sep+escape(at.Axis)+"="+escape(at.ID), ","
 			}
-			now := &Picture{File: file + "." + f.Ext, Stage: c.Stage, Cell: c.Name, Caption: f.Caption}
-			var err error
-			if now.Data, err = addMark(now.File, f.Data, mark{f.Caption}); err != nil {
-				return fmt.Errorf("figure %q of %s: %w", f.Port, c.Name, err)
+			file += "." + p.figure.Ext
+			data, err := addMark(file, p.figure.Data, mark{p.figure.Caption})
+			if err != nil {
+				return fmt.Errorf("figure %q of %s: %w", o.port, p.cell.Name, err)
 			}
-			published := map[at][]*Picture{}
-			if p := m.disk.pictures[now.File]; p != nil {
-				published[at{cell: c.Name}] = []*Picture{p}
-			}
-			for _, g := range mergeFile(m, now.File, published, []group[*Picture]{{at: at{cell: c.Name}, rows: []*Picture{now}}}) {
-				m.report(g.report)
-				m.out.Pictures = append(m.out.Pictures, g.rows...)
-			}
+			now := &Picture{File: file, Stage: o.stage, Cell: p.cell.Name, Caption: p.figure.Caption, Data: data}
+			r := m.report(file, now.Cell)
+			rows := mergeRows(m.standing(now.Cell), r, m.disk.pictures[file], []*Picture{now})
+			m.out.Pictures = append(m.out.Pictures, rows...)
 		}
 	}
 	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int { return m.out.compareShown(a.Cell, b.Cell) })

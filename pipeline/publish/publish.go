@@ -111,15 +111,13 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 		if _, ok := c.files[name]; ok || !strings.Contains(name, "/") || !disk.ours[name] {
 			continue // other people's files are left alone
 		}
-		p := &report{file: name}
 		if m.partial() {
-			p.add(Kept, Row{})
+			m.report(name, "").add(Kept, Row{})
 			c.kept = append(c.kept, name)
 		} else {
-			p.add(Removed, Row{})
+			m.report(name, "").add(Removed, Row{})
 			c.stale = append(c.stale, name)
 		}
-		m.reports = append(m.reports, p)
 	}
 	if m.out.Kept = c.kept; len(c.kept) > 0 {
 		c.files = render(m.out)

@@ -103,7 +103,7 @@ type disk struct {
 	lines     map[string][]*Line
 	itemLines map[string][]*ItemLine
 	tables    map[string][]*Record
-	pictures  map[string]*Picture
+	pictures  map[string][]*Picture
 	passages  []*Passage
 }
 
@@ -111,7 +111,7 @@ type disk struct {
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
 		files: files, ours: map[string]bool{}, lines: map[string][]*Line{}, itemLines: map[string][]*ItemLine{},
-		tables: map[string][]*Record{}, pictures: map[string]*Picture{},
+		tables: map[string][]*Record{}, pictures: map[string][]*Picture{},
 	}
 	for name, b := range files {
 		if name == attributesFile {

@@ -23,7 +23,8 @@ var figuresRenderer = renderer{
 	},
 	read: func(d *disk, name string, b []byte) bool {
 		k, ok := readMark(name, b)
-		d.pictures[name] = &Picture{File: name, Caption: k.Caption, Data: b, readable: ok && intact(name, b)}
+		p := &Picture{File: name, Caption: k.Caption, Data: b, readable: ok && intact(name, b)}
+		d.pictures[name] = []*Picture{p}
 		return ok
 	},
 }

@@ -15,7 +15,7 @@ var itemsRenderer = renderer{
 	files: []pattern{{"items/*.csv", unionAttributes}},
 	render: func(f *Folder, add func(name string, b []byte)) {
 		for _, file := range f.Items {
-			if file.Lines != nil {
+			if !file.Stored {
 				add(file.Name, encodeItems(file.Lines))
 			}
 		}

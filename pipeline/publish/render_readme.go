@@ -174,18 +174,19 @@ func (r *readme) table(s *Sheet, open bool) {
 		}
 		head, rule = append(head, text), append(rule, align)
 	}
-	r.p("| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(rule, " | "))
+	var rows [][]string
 	for _, record := range r.Shown(s)[:min(tableRows, len(s.Records))] {
 		var fields []string
 		for i, c := range columns {
+			text := record.get(c)
 			if n := numbers[i]; n != nil {
-				fields = append(fields, decimals(record.get(c), n.Digits))
-			} else {
-				fields = append(fields, inline(record.get(c)))
+				text = decimals(text, n.Digits)
 			}
+			fields = append(fields, text)
 		}
-		r.p("| %s |\n", strings.Join(fields, " | "))
+		rows = append(rows, fields)
 	}
+	markdownTable(&r.out, head, rule, rows)
 	r.p("\n")
 	if n := len(s.Records) - tableRows; n > 0 {
 		r.p("%s in [%s](%s).\n\n", count(n, "more row", "more rows"), s.File, s.File)
@@ -195,11 +196,23 @@ func (r *readme) table(s *Sheet, open bool) {
 	}
 }
 
+// markdownTable writes a table, in which fields aren't Markdown.
+func markdownTable(b *strings.Builder, head, rule []string, rows [][]string) {
+	fmt.Fprintf(b, "| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(rule, " | "))
+	for _, row := range rows {
+		b.WriteByte('|')
+		for _, field := range row {
+			b.WriteString(" " + inline(field) + " |")
+		}
+		b.WriteByte('\n')
+	}
+}
+
 var arrows = map[stages.Direction]string{stages.Higher: " ↑", stages.Lower: " ↓"}
 
 // means shows the mean scores of the cells.
 func (r *readme) means() {
-	var rows []string
+	var rows [][]string
 	low, high := math.MaxInt, 0
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
@@ -208,11 +221,11 @@ func (r *readme) means() {
 			if !math.IsNaN(m.Value) {
 				mean = brief(m.Value, 4)
 			}
-			name := m.of(l) + l.Cell
+			name := m.of(l.Cell) + l.Cell
 			if l.Old {
 				name += " (of an earlier run)"
 			}
-			rows = append(rows, fmt.Sprintf("| %s%s | %s | %d | %d |\n", inline(name), arrows[m.Direction], mean, l.N, m.Undefined))
+			rows = append(rows, []string{name + arrows[m.Direction], mean, strconv.Itoa(l.N), strconv.Itoa(m.Undefined)})
 		}
 	}
 	if len(rows) == 0 {
@@ -224,7 +237,9 @@ func (r *readme) means() {
 	}
 	r.p("## Scores\n\nEvery mean is over the defined scores of its n = %s items.\n\n", n)
 	r.p("<details><summary>%s</summary>\n\n", count(len(rows), "mean", "means"))
-	r.p("| score | mean | n | undefined |\n| :-- | --: | --: | --: |\n%s\n", strings.Join(rows[:min(scoreRows, len(rows))], ""))
+	head, rule := []string{"score", "mean", "n", "undefined"}, []string{":--", "--:", "--:", "--:"}
+	markdownTable(&r.out, head, rule, rows[:min(scoreRows, len(rows))])
+	r.p("\n")
 	if more := len(rows) - scoreRows; more > 0 {
 		r.p("%s in [cells](cells).\n\n", count(more, "more mean", "more means"))
 	}
@@ -232,8 +247,8 @@ func (r *readme) means() {
 }
 
 // of names which of its cell's means it is, where the name of the cell doesn't.
-func (m *Mean) of(l *Line) string {
-	if stage := stageOf(l.Cell); scoreName(stage, m.Port) == stage {
+func (m *Mean) of(cell string) string {
+	if stage := stageOf(cell); scoreName(stage, m.Port) == stage {
 		return ""
 	}
 	return m.Port + " of "
@@ -241,13 +256,15 @@ func (m *Mean) of(l *Line) string {
 
 // elsewhere names the scores of items that aren't in the folder, and how to get them.
 func (r *readme) elsewhere() {
-	stored := r.stored()
-	if len(stored) == 0 {
-		return
-	}
 	var names []string
-	for _, f := range stored {
-		names = append(names, code(f.Score))
+	cell := ""
+	for _, f := range r.Items {
+		if f.Stored {
+			names, cell = append(names, code(f.Score)), cmp.Or(cell, f.Cell)
+		}
+	}
+	if len(names) == 0 {
+		return
 	}
 	file := "FILE"
 	if s, ok := strings.CutPrefix(r.Command, "runexp run "); ok {
@@ -255,7 +272,7 @@ func (r *readme) elsewhere() {
 	}
 	r.p("To keep this folder below %d MB, the largest files of items stay in the store: %s. "+
 		"For one cell of them, this writes the scores:\n\n", budget>>20, strings.Join(distinct(names), ", "))
-	r.p("    runexp get %s '%s' -o DIR\n\n", file, stored[0].Cell)
+	r.p("    runexp get %s '%s' -o DIR\n\n", file, cell)
 }
 
 // undefined names the cells whose scores aren't all defined.
@@ -264,7 +281,7 @@ func (r *readme) undefined() {
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
 			if m.Undefined > 0 {
-				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(m.of(l)), code(l.Cell), m.Undefined, l.N))
+				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(m.of(l.Cell)), code(l.Cell), m.Undefined, l.N))
 			}
 		}
 	}

@@ -26,7 +26,6 @@ func (p *report) add(o Outcome, r Row) {
 		return
 	}
 	r.Outcome, r.File, r.Cell, r.Rows = o, p.file, p.cell, max(r.Rows, 1)
-	r.Item = strings.ReplaceAll(r.Item, keySeparator, ",")
 	if n := len(p.rows); n > 0 && p.rows[n-1].Outcome == o && p.rows[n-1].Column == r.Column {
 		p.rows[n-1].join(r)
 		return

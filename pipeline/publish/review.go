@@ -76,44 +76,58 @@ type Text struct {
 	Markdown string
 }
 
-// An output names a port of a stage, and the sub-folder of its files.
-type output struct{ folder, stage, port string }
+// An output is a port of a stage, and what finished cells have there.
+type output struct {
+	folder, stage, port string
+	name                string // of its files, without their endings
+	parts               []part
+}
 
-// outputs returns the names of the files of all outputs, without their endings, and lists the outputs of
-// finished cells in the order of the cells and of their ports. A port called like its stage or like its type
-// isn't spelled out.
-func outputs(cells []*Cell) (names map[output]string, finished []output) {
-	names = map[output]string{}
-	users := map[string]int{}
-	listed := map[output]bool{}
+// A part is what one cell has at an output: one of the three.
+type part struct {
+	cell   *Cell
+	score  *Score
+	table  *stages.Table
+	figure *Figure
+}
+
+// outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. A port
+// called like its stage or like its type isn't spelled out in their names.
+func outputsOf(cells []*Cell) map[string][]*output {
+	index := map[[3]string]*output{}
+	users := map[string][]*output{} // by the name of the files
+	outputs := map[string][]*output{}
 	for _, c := range cells {
-		add := func(folder, port string) {
-			o := output{folder, c.Stage, port}
-			if _, ok := names[o]; !ok {
-				names[o] = folder + "/" + baseNames(c.Stage, port)[0]
-				users[names[o]]++
+		add := func(folder, port string, p part) {
+			key := [3]string{folder, c.Stage, port}
+			o := index[key]
+			if o == nil {
+				o = &output{folder: folder, stage: c.Stage, port: port, name: folder + "/" + baseNames(c.Stage, port)[0]}
+				index[key], users[o.name] = o, append(users[o.name], o)
+				outputs[folder] = append(outputs[folder], o)
 			}
-			if c.State == Done && !listed[o] {
-				listed[o] = true
-				finished = append(finished, o)
+			if p.cell = c; c.State == Done {
+				o.parts = append(o.parts, p)
 			}
 		}
-		for _, s := range c.Scores {
-			add("items", s.Port)
+		for i := range c.Scores {
+			add("items", c.Scores[i].Port, part{score: &c.Scores[i]})
 		}
-		for _, t := range c.Tables {
-			add("tables", t.Port)
+		for i := range c.Tables {
+			add("tables", c.Tables[i].Port, part{table: &c.Tables[i].Table})
 		}
-		for _, f := range c.Figures {
-			add("figures", f.Port)
+		for i := range c.Figures {
+			add("figures", c.Figures[i].Port, part{figure: &c.Figures[i]})
 		}
 	}
-	for o, name := range names {
-		if users[name] > 1 { // a stage "pic" with a port "sic", and a stage "pic.sic"
-			names[o] = o.folder + "/" + baseNames(o.stage, o.port)[1]
+	for _, same := range users {
+		for _, o := range same {
+			if len(same) > 1 { // a stage "pic" with a port "sic", and a stage "pic.sic"
+				o.name = o.folder + "/" + baseNames(o.stage, o.port)[1]
+			}
 		}
 	}
-	return names, finished
+	return outputs
 }
 
 // baseNames returns the names that the files of an output may have, without their endings: the second is for

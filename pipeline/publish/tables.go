@@ -9,9 +9,6 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// keySeparator is between the keys of a row that has several.
-const keySeparator = "\x00"
-
 // get returns the text in a column, "" for none.
 func (r *Record) get(column string) string {
 	s, _ := r.lookup(column)
@@ -44,13 +41,16 @@ func (r *Record) String() string {
 	return strings.Join(pairs, " ")
 }
 
-func (r *Record) key() string {
-	keys := make([]string, len(r.block.Keys))
-	for i, k := range r.block.Keys {
-		keys[i] = r.get(k)
+// texts joins the texts in some columns.
+func (r *Record) texts(columns []string) string {
+	texts := make([]string, len(columns))
+	for i, c := range columns {
+		texts[i] = r.get(c)
 	}
-	return strings.Join(keys, keySeparator)
+	return strings.Join(texts, ", ")
 }
+
+func (r *Record) key() string { return r.texts(r.block.Keys) }
 
 // usable reports whether there is a number, or nothing, wherever there should be one.
 func (r *Record) usable() bool {
@@ -86,8 +86,8 @@ func (r *Record) published(now *Record) *Record {
 
 // mergeTables merges tables/*.csv: a file an output, the tables of all cells of the stage below each other.
 func (m *merge) mergeTables() {
-	for _, o := range m.outputs {
-		if o.folder != "tables" {
+	for _, o := range m.outputs["tables"] {
+		if len(o.parts) == 0 {
 			continue
 		}
 		s, now := m.sheet(o)
@@ -98,7 +98,6 @@ func (m *merge) mergeTables() {
 			published[at{cell: r.Cell}] = append(published[at{cell: r.Cell}], r)
 		}
 		for _, g := range mergeFile(m, s.File, published, now) {
-			m.report(g.report)
 			for _, r := range g.rows {
 				if r.Old = g.old; r.Old {
 					s.Extra = append(s.Extra, r.columns...)
@@ -116,29 +115,22 @@ func (m *merge) mergeTables() {
 }
 
 // sheet returns the form of an output's table, and the rows that finished cells have in it.
-func (m *merge) sheet(o output) (*Sheet, []group[*Record]) {
-	s := &Sheet{File: m.names[o] + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
-	var cells []*Cell
-	var tables []stages.Table
+func (m *merge) sheet(o *output) (*Sheet, []group[*Record]) {
+	s := &Sheet{File: o.name + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
 	for _, c := range m.cells {
-		if c.Stage != o.stage {
-			continue
-		}
 		for _, at := range c.Coord {
-			s.axes = append(s.axes, at.Axis)
+			if c.Stage == o.stage {
+				s.axes = append(s.axes, at.Axis)
+			}
 		}
-		i := slices.IndexFunc(c.Tables, func(t Table) bool { return t.Port == o.port })
-		if c.State != Done || i < 0 {
-			continue
+	}
+	for _, p := range o.parts {
+		s.Blocks[p.cell.Name] = &Block{p.table.Ranked, p.table.Keys, p.table.Numbers}
+		if p.table.Title != "" {
+			s.Titles = append(s.Titles, p.table.Title)
 		}
-		t := c.Tables[i].Table
-		cells, tables = append(cells, c), append(tables, t)
-		s.Blocks[c.Name] = &Block{t.Ranked, t.Keys, t.Numbers}
-		if t.Title != "" {
-			s.Titles = append(s.Titles, t.Title)
-		}
-		s.Keys = append(s.Keys, t.Keys...)
-		for _, n := range t.Numbers {
+		s.Keys = append(s.Keys, p.table.Keys...)
+		for _, n := range p.table.Numbers {
 			if !slices.Contains(s.named(), n.Name) {
 				s.Numbers = append(s.Numbers, n)
 			}
@@ -153,8 +145,8 @@ func (m *merge) sheet(o output) (*Sheet, []group[*Record]) {
 		s.Axes = append(s.Axes, axis)
 	}
 	var now []group[*Record]
-	for i, c := range cells {
-		now = append(now, group[*Record]{at: at{cell: c.Name}, rows: s.records(c, tables[i], m.run.Order)})
+	for _, p := range o.parts {
+		now = append(now, group[*Record]{at: at{cell: p.cell.Name}, rows: s.records(p.cell, p.table, m.run.Order)})
 	}
 	return s, now
 }
@@ -186,7 +178,7 @@ func (s *Sheet) owner(r *Record) string {
 
 // records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a
 // result, so that they stay where they are when the experiment reorders an axis.
-func (s *Sheet) records(c *Cell, t stages.Table, order stages.Order) []*Record {
+func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record {
 	var columns, at []string
 	for i, axis := range s.axes {
 		if k := slices.IndexFunc(c.Coord, func(at stages.Coord) bool { return at.Axis == axis }); k >= 0 {
