@@ -31,8 +31,10 @@ func lineOf(c *Cell) *Line {
 	return l
 }
 
+func (l *Line) at() at         { return at{l.Cell, ""} }
 func (l *Line) key() string    { return "" }
 func (l *Line) usable() bool   { return !l.other }
+func (l *Line) keep()          { l.Old = true }
 func (l *Line) String() string { return l.raw }
 
 func (l *Line) compare(now *Line, r *report) bool {
@@ -79,28 +81,21 @@ func (l *Line) published(now *Line) *Line {
 
 // mergeLines merges the lines of cells/*.jsonl.
 func (m *merge) mergeLines() {
-	now := map[string][]group[*Line]{} // by file
+	now := map[string][]*Line{} // by file
 	for _, c := range m.cells {
 		file := "cells/" + escape(c.Stage) + ".jsonl"
-		var line []group[*Line] // none for a cell that isn't finished
+		lines := now[file]
 		if c.State == Done {
-			line = []group[*Line]{{at: at{cell: c.Name}, rows: []*Line{lineOf(c)}}}
+			lines = append(lines, lineOf(c))
 		}
-		now[file] = append(now[file], line...)
+		now[file] = lines // also where none is finished
 	}
 	for _, file := range slices.Sorted(maps.Keys(now)) {
-		published := map[at][]*Line{}
 		for _, l := range m.disk.lines[file] {
 			c := m.finished[l.Cell]
 			l.other = c == nil || l.Definition != c.Definition.Short()
-			published[at{cell: l.Cell}] = append(published[at{cell: l.Cell}], l)
 		}
-		for _, g := range mergeFile(m, file, published, now[file]) {
-			for _, l := range g.rows {
-				l.Old = g.old
-				m.out.Lines = append(m.out.Lines, l)
-			}
-		}
+		m.out.Lines = append(m.out.Lines, mergeFile(m, file, m.disk.lines[file], now[file])...)
 	}
 	slices.SortStableFunc(m.out.Lines, func(a, b *Line) int { return m.out.compareShown(a.Cell, b.Cell) })
 }

@@ -186,9 +186,9 @@ func (f *publishedFolder) itemsOf(cell string, names [2]string) []item {
 	for _, name := range names {
 		name = "items/" + name
 		if f.items[name] == nil {
-			f.items[name] = f.disk.items(name)
+			f.items[name] = groupBy(f.disk.items(name), item.at)
 		}
-		if rows := f.items[name][at{cell: cell}]; rows != nil {
+		if rows := f.items[name][at{cell, ""}]; rows != nil {
 			return rows
 		}
 	}

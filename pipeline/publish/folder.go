@@ -107,9 +107,8 @@ type ItemFile struct {
 	Cell  string // one of those in it
 	Lines []*ItemLine
 
-	Stored  bool // the folder has no room for it: it stays in the store
-	size    int  // larger than any for one that does
-	reports []*report
+	Stored bool // the folder has no room for it: it stays in the store
+	size   int  // larger than any for one that does
 }
 
 // An ItemLine is what one cell has of its items. There may be as many as images.

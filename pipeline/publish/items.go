@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // An item is the score of one item.
 type item struct {
-	id        string
+	cell, id  string
 	value     float64
 	tolerance float64
 }
 
+func (i item) at() at         { return at{i.cell, ""} }
 func (i item) key() string    { return i.id }
 func (i item) usable() bool   { return true }
+func (i item) keep()          {}
 func (i item) String() string { return i.id + "=" + formatItem(i.value) }
 
 func (i item) compare(now item, r *report) bool {
@@ -26,7 +29,7 @@ func (i item) compare(now item, r *report) bool {
 }
 
 func (i item) published(now item) item {
-	return item{i.id, roundTo(i.value, itemDigits), now.tolerance}
+	return item{i.cell, i.id, roundTo(i.value, itemDigits), now.tolerance}
 }
 
 // mergeItems merges the scores in items/*.csv.
@@ -37,9 +40,9 @@ outputs:
 			continue
 		}
 		label, size := scoreName(o.stage, o.port), 0
-		var now []group[item]
+		var now []item
 		for _, p := range o.parts {
-			rows := itemsOf(p.score)
+			rows := itemsOf(p.cell.Name, p.score)
 			for _, i := range rows {
 				size += len(formatItem(i.value)) + 1
 			}
@@ -48,7 +51,7 @@ outputs:
 				m.out.Items = append(m.out.Items, f)
 				continue outputs
 			}
-			now = append(now, group[item]{at: at{cell: p.cell.Name}, rows: rows})
+			now = append(now, rows...)
 		}
 		m.addItems(o.name, label, mergeFile(m, o.name+".csv", m.disk.items(o.name), now))
 		m.storeLargest(budget) // so that no more than a folder's worth is in memory
@@ -56,10 +59,10 @@ outputs:
 }
 
 // itemsOf returns the items of a finished cell, sorted.
-func itemsOf(s *Score) []item {
+func itemsOf(cell string, s *Score) []item {
 	rows := make([]item, len(s.Items.IDs))
 	for i, id := range s.Items.IDs {
-		rows[i] = item{Field(id), s.Items.Values[i], max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
+		rows[i] = item{cell, Field(id), s.Items.Values[i], max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
 	}
 	slices.SortFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
 	return rows
@@ -67,54 +70,48 @@ func itemsOf(s *Score) []item {
 
 // addItems adds the files that the items of one score go to. Cells with the items of the first one share the
 // file called like the score; those with other items have files of their own, named by these.
-func (m *merge) addItems(name, label string, groups []group[item]) {
+func (m *merge) addItems(name, label string, rows []item) {
 	files := map[string]*ItemFile{}
-	var ids []string // of the first cell
-	for _, g := range groups {
-		for _, l := range linesOf(g.cell, g.rows, ids) {
-			if ids == nil {
-				ids = l.IDs
-			}
-			file := name + ".csv"
-			if !slices.Equal(l.IDs, ids) {
-				file = name + "@" + itemsDigest(l.IDs) + ".csv"
-			}
-			f := files[file]
-			if f == nil {
-				f = &ItemFile{Name: file, Score: label, Cell: g.cell}
-				files[file], m.out.Items = f, append(m.out.Items, f)
-			}
-			f.Lines = append(f.Lines, l)
-			if !g.old {
-				f.reports = append(f.reports, g.report)
-			}
+	lines := linesOf(rows)
+	for _, l := range lines {
+		file := name + ".csv"
+		if slices.Equal(l.IDs, lines[0].IDs) {
+			l.IDs = lines[0].IDs
+		} else {
+			file = name + "@" + itemsDigest(l.IDs) + ".csv"
 		}
+		f := files[file]
+		if f == nil {
+			f = &ItemFile{Name: file, Score: label, Cell: l.Cell}
+			files[file], m.out.Items = f, append(m.out.Items, f)
+		}
+		f.Lines = append(f.Lines, l)
 	}
 	for _, f := range files {
 		f.size = len(encodeItems(f.Lines))
 	}
 }
 
-// linesOf makes lines of a cell's items: several where it has one more than once, as two branches leave it.
-// Lines with the items of known share them.
-func linesOf(cell string, rows []item, known []string) []*ItemLine {
-	slices.SortStableFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
+// linesOf makes a line a cell; several where it has an item more than once, as two branches leave it.
+func linesOf(rows []item) []*ItemLine {
+	slices.SortStableFunc(rows, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.id, b.id))
+	})
 	var lines []*ItemLine
-	n := 0 // how often there was this item
+	first, n := 0, 0 // the first line of the cell, and how many lines have the item already
 	for i, row := range rows {
-		if n++; i == 0 || rows[i-1].id != row.id {
-			n = 1
+		switch {
+		case i == 0 || rows[i-1].cell != row.cell:
+			first, n = len(lines), 0
+		case rows[i-1].id != row.id:
+			n = 0
 		}
-		if n > len(lines) {
-			lines = append(lines, &ItemLine{Cell: cell})
+		if n == len(lines)-first {
+			lines = append(lines, &ItemLine{Cell: row.cell})
 		}
-		l := lines[n-1]
+		l := lines[first+n]
 		l.IDs, l.Values = append(l.IDs, row.id), append(l.Values, row.value)
-	}
-	for _, l := range lines {
-		if slices.Equal(l.IDs, known) {
-			l.IDs = known
-		}
+		n++
 	}
 	return lines
 }
@@ -134,10 +131,11 @@ func (m *merge) storeLargest(room int) {
 	for _, f := range files {
 		if room < 0 && !f.Stored {
 			room += f.size
-			f.Stored, f.Lines, f.size = true, nil, math.MaxInt
-			for _, r := range f.reports {
-				*r = report{} // what isn't published claims nothing
+			base, _, _ := strings.Cut(strings.TrimSuffix(f.Name, ".csv"), "@")
+			for _, l := range f.Lines {
+				*m.report(base+".csv", l.Cell) = report{} // what isn't published claims nothing
 			}
+			f.Stored, f.Lines, f.size = true, nil, math.MaxInt
 		}
 	}
 }

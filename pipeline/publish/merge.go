@@ -8,10 +8,12 @@ import (
 
 // A claim is a row, picture or text on disk, or what a run has in its place.
 type claim[T any] interface {
-	key() string                   // what tells it from the other rows that its cell has in the file
+	at() at                        // the cell and, in README.md, the port that has it
+	key() string                   // what tells it from the other rows there
 	usable() bool                  // whether it claims anything: it can be read, and is of the run's definition
 	compare(now T, r *report) bool // whether now reproduces it
 	published(now T) T             // now, as far as it isn't the run's to say, with the values of the claim
+	keep()                         // marks it as of an earlier run
 	String() string                // equal for equal claims
 }
 
@@ -29,10 +31,7 @@ const (
 // keys, and returns the rows to publish: a claim has the published values, whether it holds or not, anything
 // else the run's.
 func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
-	byKey := map[string][]T{}
-	for _, p := range published {
-		byKey[p.key()] = append(byKey[p.key()], p)
-	}
+	byKey := groupBy(published, T.key)
 	out := make([]T, 0, len(now))
 	current := map[string]bool{}
 	for _, n := range now {
@@ -78,47 +77,44 @@ func choose[T claim[T]](s standing, published []T, now T) int {
 	return slices.IndexFunc(published, T.usable)
 }
 
-// An at names the rows that are compared with each other: those of a cell and, in README.md, a port.
+// An at is a cell and, in README.md, one of its ports.
 type at struct{ cell, port string }
 
 func (a at) compare(b at) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port))
 }
 
-// A group is what one cell has in one file.
-type group[T any] struct {
-	at
-	rows   []T
-	old    bool // of an earlier run
-	report *report
+// mergeFile merges what finished cells have in a file with what is published there, and adds what of the other
+// cells stays. The rows are sorted by cell.
+func mergeFile[T claim[T]](m *merge, file string, published, now []T) (out []T) {
+	before, after := groupBy(published, T.at), groupBy(now, T.at)
+	cells := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
+	slices.SortFunc(cells, at.compare)
+	for _, a := range slices.Compact(cells) {
+		r := m.report(file, a.cell)
+		switch {
+		case m.finished[a.cell] != nil && (a.port == "" || after[a] != nil):
+			out = append(out, mergeRows(m.standing(a.cell), r, before[a], after[a])...)
+		case m.keeps(a.cell):
+			rows := distinct(before[a], T.String)
+			r.add(Kept, Row{Rows: len(rows)})
+			for _, p := range rows {
+				p.keep()
+			}
+			out = append(out, rows...)
+		default:
+			r.add(Removed, Row{Rows: len(before[a])})
+		}
+	}
+	return out
 }
 
-// mergeFile merges what finished cells have in a file with what is published there, and adds what of the
-// other cells stays.
-func mergeFile[T claim[T]](m *merge, file string, published map[at][]T, now []group[T]) []group[T] {
-	for i := range now {
-		g := &now[i]
-		g.report = m.report(file, g.cell)
-		g.rows = mergeRows(m.standing(g.cell), g.report, published[g.at], g.rows)
-		delete(published, g.at)
+func groupBy[T any, K comparable](list []T, key func(T) K) map[K][]T {
+	groups := map[K][]T{}
+	for _, x := range list {
+		groups[key(x)] = append(groups[key(x)], x)
 	}
-	for _, a := range slices.SortedFunc(maps.Keys(published), at.compare) {
-		r := m.report(file, a.cell)
-		if !m.keeps(a.cell) {
-			r.add(Removed, Row{Rows: len(published[a])})
-			continue
-		}
-		seen := map[string]bool{}
-		rows := slices.DeleteFunc(published[a], func(p T) bool {
-			was := seen[p.String()]
-			seen[p.String()] = true
-			return was
-		})
-		r.add(Kept, Row{Rows: len(rows)})
-		now = append(now, group[T]{at: a, rows: rows, report: r, old: true})
-	}
-	slices.SortStableFunc(now, func(a, b group[T]) int { return a.at.compare(b.at) })
-	return now
+	return groups
 }
 
 // merge is one comparison of a folder with a review.
@@ -131,12 +127,15 @@ type merge struct {
 	outputs     map[string][]*output // by the folder of their files
 	definitions map[string][]string  // on disk, by cell
 	out         *Folder
-	reports     []*report
+	reports     map[[2]string]*report // by file and cell
 }
 
 // mergeFolder merges what is on disk with a review, in which the cells in forced have no claims.
 func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
-	m := &merge{run: r, disk: d, forced: forced, finished: map[string]*Cell{}, definitions: map[string][]string{}}
+	m := &merge{
+		run: r, disk: d, forced: forced,
+		finished: map[string]*Cell{}, definitions: map[string][]string{}, reports: map[[2]string]*report{},
+	}
 	m.out = &Folder{
 		Name: r.Name, Title: r.Title, Experiment: r.Experiment, Command: r.Command, Publish: r.Publish,
 		Narrowed: r.Narrowed, Order: r.Order, place: map[string]int{},
@@ -175,11 +174,13 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 	return m, nil
 }
 
-// report starts a report of what a cell has in a file; no cell stands for the whole file.
+// report returns the report of what a cell has in a file; no cell stands for the whole file.
 func (m *merge) report(file, cell string) *report {
-	r := &report{file: file, cell: cell}
-	m.reports = append(m.reports, r)
-	return r
+	k := [2]string{file, cell}
+	if m.reports[k] == nil {
+		m.reports[k] = &report{file: file, cell: cell}
+	}
+	return m.reports[k]
 }
 
 // partial reports whether something failed: nothing is removed then.

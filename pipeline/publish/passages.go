@@ -7,8 +7,10 @@ import (
 	"strings"
 )
 
+func (p *Passage) at() at       { return at{p.Cell, p.Port} }
 func (p *Passage) key() string  { return "" }
 func (p *Passage) usable() bool { return true }
+func (p *Passage) keep()        { p.Old = true }
 
 func (p *Passage) compare(now *Passage, r *report) bool {
 	_, ok := alike(textNumber, []byte(p.Body), []byte(now.Body), lastDigit)
@@ -26,26 +28,15 @@ func (p *Passage) published(*Passage) *Passage { return p }
 
 // mergePassages merges the texts of README.md.
 func (m *merge) mergePassages() {
-	published := map[at][]*Passage{}
-	for _, p := range m.disk.passages {
-		a := at{p.Cell, p.Port}
-		published[a] = append(published[a], p)
-	}
-	var now []group[*Passage]
+	var now []*Passage
 	for _, c := range m.cells {
 		for _, t := range c.Texts {
 			if c.State == Done {
-				p := &Passage{Cell: c.Name, Port: t.Port, Body: tidy(t.Markdown)}
-				now = append(now, group[*Passage]{at: at{p.Cell, p.Port}, rows: []*Passage{p}})
+				now = append(now, &Passage{Cell: c.Name, Port: t.Port, Body: tidy(t.Markdown)})
 			}
 		}
 	}
-	for _, g := range mergeFile(m, "README.md", published, now) {
-		for _, p := range g.rows {
-			p.Old = g.old
-			m.out.Passages = append(m.out.Passages, p)
-		}
-	}
+	m.out.Passages = mergeFile(m, "README.md", m.disk.passages, now)
 	slices.SortStableFunc(m.out.Passages, func(a, b *Passage) int {
 		return cmp.Or(m.out.compareShown(a.Cell, b.Cell), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Body, b.Body))
 	})

@@ -10,8 +10,10 @@ import (
 	"slices"
 )
 
+func (p *Picture) at() at         { return at{p.Cell, ""} }
 func (p *Picture) key() string    { return "" }
 func (p *Picture) usable() bool   { return p.readable }
+func (p *Picture) keep()          {}
 func (p *Picture) String() string { return p.File }
 
 func (p *Picture) compare(now *Picture, r *report) bool {
@@ -44,9 +46,10 @@ func (m *merge) mergePictures() error {
 				return fmt.Errorf("figure %q of %s: %w", o.port, p.cell.Name, err)
 			}
 			now := &Picture{File: file, Stage: o.stage, Cell: p.cell.Name, Caption: p.figure.Caption, Data: data}
-			r := m.report(file, now.Cell)
-			rows := mergeRows(m.standing(now.Cell), r, m.disk.pictures[file], []*Picture{now})
-			m.out.Pictures = append(m.out.Pictures, rows...)
+			for _, old := range m.disk.pictures[file] {
+				old.Cell = now.Cell
+			}
+			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, m.disk.pictures[file], []*Picture{now})...)
 		}
 	}
 	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int { return m.out.compareShown(a.Cell, b.Cell) })

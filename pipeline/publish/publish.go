@@ -122,7 +122,7 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 	if m.out.Kept = c.kept; len(c.kept) > 0 {
 		c.files = render(m.out)
 	}
-	c.verdict = verdictOf(m.reports)
+	c.verdict = m.verdict()
 	c.verdict.Answer = m.out.Answer()
 	size := 0
 	c.verdict.Changed = slices.Clone(c.stale)

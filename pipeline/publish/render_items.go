@@ -97,16 +97,14 @@ func readItems(b []byte) []*ItemLine {
 }
 
 // items returns the scores of the items in the files of an output called name.
-func (d *disk) items(name string) map[at][]item {
-	rows := map[at][]item{}
+func (d *disk) items(name string) (rows []item) {
 	for _, file := range slices.Sorted(maps.Keys(d.itemLines)) {
 		if !isItemFile(file, name) {
 			continue
 		}
 		for _, l := range d.itemLines[file] {
-			a := at{cell: l.Cell}
 			for i, id := range l.IDs {
-				rows[a] = append(rows[a], item{id: id, value: l.Values[i]})
+				rows = append(rows, item{cell: l.Cell, id: id, value: l.Values[i]})
 			}
 		}
 	}

@@ -271,7 +271,7 @@ func (r *readme) elsewhere() {
 		file = visible(oneLine.Replace(s))
 	}
 	r.p("To keep this folder below %d MB, the largest files of items stay in the store: %s. "+
-		"For one cell of them, this writes the scores:\n\n", budget>>20, strings.Join(distinct(names), ", "))
+		"For one cell of them, this writes the scores:\n\n", budget>>20, strings.Join(distinct(names, itself), ", "))
 	r.p("    runexp get %s '%s' -o DIR\n\n", file, cell)
 }
 

@@ -19,27 +19,23 @@ type report struct {
 	rows       []Row
 }
 
-// add notes what became of one row, or of r.Rows of them. Of neighbours that differ in the same column, the one
-// that is farthest off is shown.
+// add notes what became of one row, or of r.Rows of them. Of those that differ in the same column, the one that is
+// farthest off is shown.
 func (p *report) add(o Outcome, r Row) {
 	if p == nil {
 		return
 	}
 	r.Outcome, r.File, r.Cell, r.Rows = o, p.file, p.cell, max(r.Rows, 1)
-	if n := len(p.rows); n > 0 && p.rows[n-1].Outcome == o && p.rows[n-1].Column == r.Column {
-		p.rows[n-1].join(r)
+	i := slices.IndexFunc(p.rows, func(q Row) bool { return q.Outcome == o && q.Column == r.Column })
+	if i < 0 {
+		p.rows = append(p.rows, r)
 		return
 	}
-	p.rows = append(p.rows, r)
-}
-
-// join adds a row to those that r stands for.
-func (r *Row) join(o Row) {
-	n := r.Rows + o.Rows
-	if o.Deviation > r.Deviation {
-		*r = o
+	n := p.rows[i].Rows + r.Rows
+	if r.Deviation > p.rows[i].Deviation {
+		p.rows[i] = r
 	}
-	r.Rows = n
+	p.rows[i].Rows = n
 }
 
 // differs notes a difference that isn't a matter of size.
@@ -73,26 +69,12 @@ func (p *report) number(item, column string, published, now, tolerance float64, 
 	return false
 }
 
-// verdictOf adds up reports.
-func verdictOf(reports []*report) Verdict {
-	var v Verdict
-	type key struct {
-		outcome            Outcome
-		file, cell, column string
-	}
-	index := map[key]int{}
-	for _, p := range reports {
+// verdict adds up the reports.
+func (m *merge) verdict() (v Verdict) {
+	for _, p := range m.reports {
 		v.Largest = max(v.Largest, p.largest)
+		v.Rows = append(v.Rows, p.rows...)
 		v.Reproduced.add(p.reproduced)
-		for _, r := range p.rows {
-			k := key{r.Outcome, r.File, r.Cell, r.Column}
-			if i, ok := index[k]; ok {
-				v.Rows[i].join(r)
-				continue
-			}
-			index[k] = len(v.Rows)
-			v.Rows = append(v.Rows, r)
-		}
 	}
 	// The files in the order in which they explain each other.
 	place := func(file string) int {
@@ -102,7 +84,7 @@ func verdictOf(reports []*report) Verdict {
 	}
 	slices.SortFunc(v.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(place(a.File), place(b.File)), cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Cell, b.Cell), cmp.Compare(a.Column, b.Column))
+			cmp.Compare(a.Cell, b.Cell), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	return v
 }

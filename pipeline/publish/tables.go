@@ -50,11 +50,19 @@ func (r *Record) texts(columns []string) string {
 	return strings.Join(texts, ", ")
 }
 
-func (r *Record) key() string { return r.texts(r.block.Keys) }
+func (r *Record) at() at { return at{r.Cell, ""} }
+func (r *Record) keep()  { r.Old = true }
+
+func (r *Record) key() string {
+	if r.block == nil {
+		return ""
+	}
+	return r.texts(r.block.Keys)
+}
 
 // usable reports whether there is a number, or nothing, wherever there should be one.
 func (r *Record) usable() bool {
-	return !slices.ContainsFunc(r.block.Numbers, func(n stages.Column) bool {
+	return r.block != nil && !slices.ContainsFunc(r.block.Numbers, func(n stages.Column) bool {
 		_, ok := r.number(n.Name)
 		return !ok
 	})
@@ -91,31 +99,34 @@ func (m *merge) mergeTables() {
 			continue
 		}
 		s, now := m.sheet(o)
-		published := map[at][]*Record{}
 		for i, r := range m.disk.tables[s.File] {
 			r.pos, r.Cell = i, s.owner(r)
 			r.block = s.Blocks[r.Cell]
-			published[at{cell: r.Cell}] = append(published[at{cell: r.Cell}], r)
 		}
-		for _, g := range mergeFile(m, s.File, published, now) {
-			for _, r := range g.rows {
-				if r.Old = g.old; r.Old {
-					s.Extra = append(s.Extra, r.columns...)
-				}
-			}
-			if !g.old && s.Blocks[g.cell].reordered(g.rows) {
-				slices.SortStableFunc(g.rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
-			}
-			s.Records = append(s.Records, g.rows...)
+		s.Records = mergeFile(m, s.File, m.disk.tables[s.File], now)
+		inOrder := map[string]bool{} // cells whose rows may stand as they do
+		for a, rows := range groupBy(s.Records, (*Record).at) {
+			inOrder[a.cell] = rows[0].block.reordered(rows)
 		}
-		s.Extra = slices.DeleteFunc(distinct(s.Extra), func(c string) bool { return slices.Contains(s.named(), c) })
+		slices.SortStableFunc(s.Records, func(x, y *Record) int {
+			if x.Cell == y.Cell && inOrder[x.Cell] {
+				return cmp.Compare(x.pos, y.pos)
+			}
+			return cmp.Compare(x.Cell, y.Cell)
+		})
+		for _, r := range s.Records {
+			if r.Old {
+				s.Extra = append(s.Extra, r.columns...)
+			}
+		}
+		s.Extra = slices.DeleteFunc(distinct(s.Extra, itself), func(c string) bool { return slices.Contains(s.named(), c) })
 		slices.Sort(s.Extra)
 		m.out.Sheets = append(m.out.Sheets, s)
 	}
 }
 
 // sheet returns the form of an output's table, and the rows that finished cells have in it.
-func (m *merge) sheet(o *output) (*Sheet, []group[*Record]) {
+func (m *merge) sheet(o *output) (*Sheet, []*Record) {
 	s := &Sheet{File: o.name + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
 	for _, c := range m.cells {
 		for _, at := range c.Coord {
@@ -137,16 +148,16 @@ func (m *merge) sheet(o *output) (*Sheet, []group[*Record]) {
 		}
 	}
 	slices.Sort(s.axes)
-	s.axes, s.Keys, s.Titles = slices.Compact(s.axes), distinct(s.Keys), distinct(s.Titles)
+	s.axes, s.Keys, s.Titles = slices.Compact(s.axes), distinct(s.Keys, itself), distinct(s.Titles, itself)
 	for _, axis := range s.axes { // one that goes by the name of another column becomes "cell.axis"
 		for slices.Contains(s.named(), axis) {
 			axis = "cell." + axis
 		}
 		s.Axes = append(s.Axes, axis)
 	}
-	var now []group[*Record]
+	var now []*Record
 	for _, p := range o.parts {
-		now = append(now, group[*Record]{at: at{cell: p.cell.Name}, rows: s.records(p.cell, p.table, m.run.Order)})
+		now = append(now, s.records(p.cell, p.table, m.run.Order)...)
 	}
 	return s, now
 }
@@ -218,7 +229,7 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 // were published, and what changed places is as good as equal in some column.
 func (b *Block) reordered(rows []*Record) bool {
 	inOrder := slices.IsSortedFunc(rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
-	if !b.Ranked || inOrder || len(rows) > 2000 {
+	if b == nil || !b.Ranked || inOrder || len(rows) > 2000 {
 		return false
 	}
 	for i, x := range rows {

@@ -144,18 +144,21 @@ func summary(rows []Row) string {
 		n += r.Rows
 		names = append(names, cmp.Or(r.Cell, r.File))
 	}
-	return count(n, "row", "rows") + " of " + some(distinct(names), 3)
+	return count(n, "row", "rows") + " of " + some(distinct(names, itself), 3)
 }
 
-// distinct returns the first of each name.
-func distinct(names []string) []string {
+// distinct returns the first of each element with the same key.
+func distinct[T any](list []T, key func(T) string) []T {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(names, func(s string) bool {
-		was := seen[s]
-		seen[s] = true
+	return slices.DeleteFunc(list, func(x T) bool {
+		k := key(x)
+		was := seen[k]
+		seen[k] = true
 		return was
 	})
 }
+
+func itself(s string) string { return s }
 
 // some joins the first n names of a list.
 func some(names []string, n int) string {
