@@ -52,7 +52,7 @@ func (p Relevant) preset(n *program.Net, name string, epsilon, gamma float64) re
 	case "epsilon-alpha2-beta1-flat":
 		c.Conv, c.First = relevance.AlphaBeta(2, 1, s), relevance.Flat(s)
 	case "epsilon-gamma-box":
-		c.Conv, c.First = relevance.Gamma(float32(gamma), s), relevance.Box(n.Bounds(s))
+		c.Conv, c.First = relevance.Gamma(float32(gamma), s), relevance.Box(n.InputBounds(s))
 	}
 	return c
 }

@@ -35,7 +35,7 @@ type FirstLayer struct {
 func (f FirstLayer) rule(n *program.Net, stabiliser float32) relevance.LayerRule {
 	switch f.First {
 	case "box":
-		return relevance.Box(n.Bounds(stabiliser))
+		return relevance.Box(n.InputBounds(stabiliser))
 	case "image-box":
 		return relevance.ImageBox(stabiliser)
 	case "flat":

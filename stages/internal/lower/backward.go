@@ -77,10 +77,10 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 	if q.Layer == "" {
 		derivative = u.leave(f, derivative)
 	}
-	v := IO{"derivative" + number(k), u.shapes[k].Layers(u.batch)}
+	v := IO{"derivative" + number(k), u.shapes[k].LayerShape(u.batch)}
 	if u.Sum != "" {
 		derivative = addUp(f, derivative, u.batch, u.Sum)
-		v.Shape = u.shapes[k].Layers(1)
+		v.Shape = u.shapes[k].LayerShape(1)
 	}
 	f.OpTo(v.Value(), "Identity", []string{derivative})
 	u.graph.After(f)

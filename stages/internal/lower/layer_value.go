@@ -15,7 +15,7 @@ func (u *unit) value(k int, q Question) {
 	if q.Layer != "" {
 		of = q.Layer
 	}
-	v := IO{"value" + number(k), u.shapes[k].Layers(u.batch)}
+	v := IO{"value" + number(k), u.shapes[k].LayerShape(u.batch)}
 	f := u.graph.Fragment()
 	f.OpTo(v.Value(), "Identity", []string{of})
 	u.graph.After(f)

@@ -32,13 +32,13 @@ import (
 type Kind uint
 
 const (
-	shared     Kind = 1 << iota // the graph that the kinds below Verbatim start from
-	Verbatim                    // the file as it is written, up to the answer
-	Forward                     // the graph up to the answer
-	Backward                    // the graph up to the answer, and backward passes from there
-	Attention                   // the attention of a transformer's blocks, with its derivatives and relevance
-	Comparison                  // a backward pass by rules that compare the images with a reference
-	reference                   // what a comparison reads of the reference
+	shared      Kind = 1 << iota // the graph that the kinds below Verbatim start from
+	Verbatim                     // the file as it is written, up to the answer
+	Forward                      // the graph up to the answer
+	Backward                     // the graph up to the answer, and backward passes from there
+	Attention                    // the attention of a transformer's blocks, with its derivatives and relevance
+	Comparison                   // a backward pass by rules that compare the images with a reference
+	ofReference                  // what a comparison reads of the reference
 )
 
 // A Source is a model that programs are made of.
@@ -89,9 +89,9 @@ type Request struct {
 
 	// Unrun says that the program won't run, so that passes are left out which refuse nothing.
 	Unrun bool
-	// Plain says that the program won't run and is compared with others node by node: passes that change
+	// KeepNodes says that the program won't run and is compared with others node by node: passes that change
 	// nodes but no bits are left out.
-	Plain bool
+	KeepNodes bool
 }
 
 // questions returns all questions of the request.
@@ -170,7 +170,7 @@ func Program(ctx context.Context, s Source, batch int, r Request) (_ *Lowered, e
 func compare(u *unit, s Source) (*Lowered, error) {
 	batch, r := u.batch, u.Request
 	for _, rows := range slices.Compact([]int{max(1, s.Batch), batch}) {
-		r.Kind, r.Inputs, r.Images = reference, referenceInputs, referenceImage
+		r.Kind, r.Inputs, r.Images = ofReference, referenceInputs, referenceImage
 		ref, err := newUnit(u.ctx, s, rows, r)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,6 @@ func (u *unit) pairReference() error {
 }
 
 // referenceInputs is what the reference's program is fed.
-func referenceInputs(s Shapes) []IO { return []IO{{"reference", s.Images(1)}} }
+func referenceInputs(s Shapes) []IO { return []IO{{"reference", s.ImageShape(1)}} }
 
 func referenceImage(*onnx.Fragment) string { return prefix + "reference" }

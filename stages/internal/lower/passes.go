@@ -15,10 +15,10 @@ type pass struct {
 
 // Sets of kinds.
 const (
-	fromFile  = shared | Verbatim
-	fromGraph = walks | Attention | Comparison | reference
-	walks     = Forward | Backward // which are asked questions
-	programs  = Verbatim | fromGraph
+	fromFile   = shared | Verbatim
+	fromGraph  = questioned | Attention | Comparison | ofReference
+	questioned = Forward | Backward // which are asked questions
+	programs   = Verbatim | fromGraph
 )
 
 // passes are all passes in the order in which they run; constraints has the reason for each one's place.
@@ -45,15 +45,15 @@ var passes = []pass{
 	{"attention", Attention, nil, (*unit).findAttention},
 	{"channels_first", fromGraph, nil, (*unit).channelsFirst},
 	{"fold_batchnorm", fromGraph, foldable, (*unit).foldBatchNorm},
-	{"sink_gather", walks, derivatives, (*unit).sinkGather},
-	{"gemm_alpha", walks, bitExact, (*unit).gemmAlpha},
-	{"pad_channels", walks, padded, (*unit).padChannels},
-	{"explained_number", Comparison | reference, nil, (*unit).explainedNumber},
+	{"sink_gather", questioned, derivatives, (*unit).sinkGather},
+	{"gemm_alpha", questioned, bitExact, (*unit).gemmAlpha},
+	{"pad_channels", questioned, padded, (*unit).padChannels},
+	{"explained_number", Comparison | ofReference, nil, (*unit).explainedNumber},
 	{"pair_reference", Comparison, nil, (*unit).pairReference},
 	{"declare_inputs", fromGraph, nil, (*unit).declareInputs},
-	{"substitute_layer", walks, substitutes, (*unit).substituteLayer},
+	{"substitute_layer", questioned, substitutes, (*unit).substituteLayer},
 	{"preprocess", fromGraph, nil, (*unit).preprocess},
-	{"answer", walks | Attention, nil, (*unit).answer},
+	{"answer", questioned | Attention, nil, (*unit).answer},
 	{"attention again", Attention, nil, (*unit).attend},
 	{"layer_value", Forward, returnsLayer, (*unit).layerValue},
 	{"backward", Backward | Comparison, nil, (*unit).backward},
@@ -62,7 +62,7 @@ var passes = []pass{
 	{"seal", Comparison, nil, (*unit).seal},
 	{"split_reference", Comparison, once, (*unit).splitReference},
 	{"inline_reference", Comparison, everyRun, (*unit).inlineReference},
-	{"reference_value", reference, hasLayer, (*unit).referenceValue},
+	{"reference_value", ofReference, hasLayer, (*unit).referenceValue},
 	{"seal again", fromGraph, nil, (*unit).seal},
 	{"ort_workarounds", programs, nil, (*unit).ortWorkarounds},
 }
@@ -73,7 +73,7 @@ func flushSubnormals(u *unit) error  { u.model.FlushSubnormals(); return nil }
 // Conditions of passes.
 func newOperators(u *unit) bool { return u.again }
 func derivatives(u *unit) bool  { return u.derivatives() }
-func bitExact(u *unit) bool     { return u.derivatives() && !u.Plain }
+func bitExact(u *unit) bool     { return u.derivatives() && !u.KeepNodes }
 func padded(u *unit) bool       { return bitExact(u) && !u.Unrun }
 func substitutes(u *unit) bool  { return u.Substitute != nil && u.Layer != "" }
 func returnsLayer(u *unit) bool { return u.Substitute == nil && !u.AnswerOnly }
@@ -83,7 +83,7 @@ func everyRun(u *unit) bool     { return !u.Once }
 func hasLayer(u *unit) bool     { return u.Layer != "" }
 
 // foldable leaves BatchNormalization to rules that treat it apart from the Conv.
-func foldable(u *unit) bool { return u.Kind&walks == 0 || !u.Rules.Apart && !u.Unrun }
+func foldable(u *unit) bool { return u.Kind&questioned == 0 || !u.Rules.Apart && !u.Unrun }
 
 // A constraint says that a pass runs before another, and why.
 type constraint struct{ first, then, why string }

@@ -63,7 +63,7 @@ func (q Question) CountsInput() string {
 }
 
 // ImagesInput is the input of a batch of images.
-func ImagesInput(s Shapes) []IO { return []IO{{"images", s.Images(s.Batch)}} }
+func ImagesInput(s Shapes) []IO { return []IO{{"images", s.ImageShape(s.Batch)}} }
 
 // Images emits the images of ImagesInput.
 func Images(*onnx.Fragment) string { return prefix + "images" }
@@ -79,14 +79,14 @@ type Shapes struct {
 	Image, Layer []int // of one image, and of the layer's value for it
 }
 
-// Images returns the shape of that many images.
-func (s Shapes) Images(rows int) []int { return append([]int{rows}, s.Image...) }
+// ImageShape is the shape of that many images.
+func (s Shapes) ImageShape(rows int) []int { return append([]int{rows}, s.Image...) }
 
-// Layers returns the shape of the layer's value for that many images.
-func (s Shapes) Layers(rows int) []int { return append([]int{rows}, s.Layer...) }
+// LayerShape is the shape of the layer's value for that many images.
+func (s Shapes) LayerShape(rows int) []int { return append([]int{rows}, s.Layer...) }
 
-// Column is the shape of one number a row, which broadcasts over the layer.
-func (s Shapes) Column() []int {
+// ColumnShape is the shape of one number a row, which broadcasts over the layer.
+func (s Shapes) ColumnShape() []int {
 	shape := []int{s.Batch}
 	for range s.Layer {
 		shape = append(shape, 1)

@@ -2,7 +2,7 @@ package lower
 
 // referenceValue returns the layer's value for the reference.
 func (u *unit) referenceValue() error {
-	v := IO{"reference_value", u.shapes[0].Layers(u.batch)}
+	v := IO{"reference_value", u.shapes[0].LayerShape(u.batch)}
 	f := u.graph.Fragment()
 	f.OpTo(v.Value(), "Identity", []string{u.Layer})
 	u.graph.After(f)

@@ -10,16 +10,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// An Attention returns matrices [T, T] of attention for a batch of images, or what else there is to see at a
-// [Glance].
+// An Attention returns matrices [T, T] of attention for a batch of images, or what else its [Glance] is.
 type Attention struct {
 	*Program
 	relevance.Attention
 	explains bool
 }
 
-// Attention returns the program that looks at the attention of up to batch images at once. The error says why
-// a model has none that can be looked at.
+// Attention returns the program that returns the attention of up to batch images at once. The error says why
+// a model has no usable one.
 func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool,
 	batch int) (_ Attention, err error) {
 	defer onnx.Sound(&err)
@@ -63,22 +62,21 @@ func (n *Net) glance(what Glance, probability bool) lower.Request {
 	}
 }
 
-// Explain says what is explained of row i, for what isn't the same for all classes.
+// Explain sets the target of row i, on which all but plain attention depends.
 func (a Attention) Explain(i int, t Target) {
 	if a.explains {
 		t.write(a.row(1, i))
 	}
 }
 
-// Image returns where row i's normalised image goes.
+// Image returns the input of row i's normalised image.
 func (a Attention) Image(i int) []float32 { return a.row(0, i) }
 
-// Run looks at what stands in the rows.
+// Run runs the program on the images in the rows.
 func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
 
-// Pixels returns the relevance of the pixels of row i, [C,H,W]. It is overwritten by the next run.
+// Pixels returns the relevance of the pixels of row i, [C,H,W]. The next run overwrites it.
 func (a Attention) Pixels(i int) []float32 { return a.part(a.outputs[0], i) }
 
-// Matrices returns what there is of a block for row i: a matrix [T, T], or one a head. They are overwritten
-// by the next run.
+// Matrices returns a block's matrices for row i: one [T, T], or one a head. The next run overwrites them.
 func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[block], i) }

@@ -7,11 +7,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 )
 
-// An Audit follows the relevance of one image and tells what became of it at every node on the way.
+// An Audit accounts for the relevance of one image at every node of the backward pass.
 type Audit struct{ Gradient }
 
 // Audit returns the program that answers q for one image, with accounts. Its other rows, if the model takes
-// more than one image at once, have to explain nothing.
+// more than one image at once, must have no target.
 func (n *Net) Audit(ctx context.Context, slot stages.Slot, q Question) (Audit, error) {
 	p, err := n.questioned(ctx, slot, "audit", max(1, n.Batch), lower.Request{
 		Kind:     lower.Backward,
@@ -23,7 +23,7 @@ func (n *Net) Audit(ctx context.Context, slot stages.Slot, q Question) (Audit, e
 	return Audit{Gradient{p}}, err
 }
 
-// An Account is what became of relevance at a node.
+// An Account is the relevance that arrives at a node, and what the node makes of it.
 type Account struct {
 	Node, Op  string
 	Arrives   float64 // at its outputs
@@ -32,7 +32,7 @@ type Account struct {
 	Size      float64 // the sum of magnitudes of what leaves
 }
 
-// Accounts returns what became of relevance in the last run, from the answer on.
+// Accounts returns the accounts of the last run, from the answer on.
 func (a Audit) Accounts() []Account {
 	v := a.outputs[len(a.outputs)-1].Data
 	out := make([]Account, len(a.signature.Entries))

@@ -11,10 +11,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Fit returns the batch to compile for when so many rows are wanted and at most limit fit: the one that takes
-// the least time, if a run takes as long as its rows, those of the last one that are unused too, and one
-// more. It is two at least where the model takes as many: some of ONNX Runtime's kernels add up in another
-// order where a dimension is 1, so that a single row would have other bits.
+// Fit returns the batch to compile for that many rows, limit at most: it minimises runs × (batch + 1),
+// padding waste plus a fixed cost per run. It is at least two where the model accepts that: some of ONNX
+// Runtime's kernels add up in another order where a dimension is 1, so that a single row would have other
+// bits.
 func (n *Net) Fit(rows, limit int) int {
 	if n.Batch > 0 {
 		return n.Batch
@@ -30,24 +30,23 @@ func (n *Net) Fit(rows, limit int) int {
 	return best
 }
 
-// How many numbers the images have whose activations a processor's cache about holds: images that go
-// backwards too, for which all are kept, and such that only go forwards.
+// Input elements per batch whose activations roughly fit the CPU cache: with a backward pass, for which all
+// are kept, and without.
 const (
 	backwards = 2 * 3 * 224 * 224
 	forwards  = 2 * backwards
 )
 
-// AtOnce returns how many of so many images go backwards at once.
+// AtOnce returns the batch of a program with a backward pass for that many images.
 //
-// Element-wise operators take as long as their operands take to come from memory; so a processor has no more
-// images than fit its cache, but one for each thread. Of a fully connected layer it's the weights that come
-// from memory, once for all of the images; so there are at least so many that their activations outweigh
-// those. That changes no bits.
+// Element-wise operators are bound by memory; so on a CPU a batch has no more images than fit the cache, but
+// at least one for each thread. A fully connected layer reads its weights from memory once for all images; so
+// the batch is large enough for activations to outweigh them. The batch changes no bits.
 func (n *Net) AtOnce(ctx context.Context, slot stages.Slot, rows int) int {
 	return n.atOnce(ctx, slot, backwards, rows, rows)
 }
 
-// atOnce returns the same where a cache holds images of so many numbers, at most limit.
+// atOnce returns the same for a cache that holds images of that many elements, limit at most.
 func (n *Net) atOnce(ctx context.Context, slot stages.Slot, cached, rows, limit int) int {
 	d := slot.Device()
 	if d.Class != "cpu" || n.Batch > 0 {
@@ -61,7 +60,7 @@ func (n *Net) atOnce(ctx context.Context, slot stages.Slot, cached, rows, limit 
 }
 
 // outweighing returns how many images have as many activations as the net has weights in fully connected
-// layers; 0 where these are small, or aren't known for want of a graph, which whoever needs one says.
+// layers; 0 where these are small, or where the net has no graph, which the program reports that needs one.
 func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 	if n.size < 4*lower.LargeDense {
 		return 0
@@ -72,7 +71,7 @@ func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 			return balance(0), err
 		}
 		batch := n.Fit(2, 2)
-		g, err := n.graph(ctx, batch) // which is large, and nobody else's
+		g, err := n.graph(ctx, batch) // which is large, and isn't shared
 		switch {
 		case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
 			return nil, err
@@ -87,7 +86,7 @@ func (n *Net) outweighing(ctx context.Context, slot stages.Slot) int {
 	return int(c.(balance))
 }
 
-// balance is how many images have as many activations as a net has weights that multiply a single vector of
+// A balance is how many images have as many activations as a net has weights that multiply a single vector of
 // each.
 type balance int
 

@@ -22,6 +22,11 @@ func (p *Program) output(name string) int {
 	return slices.IndexFunc(p.signature.Outputs, func(v lower.IO) bool { return v.Name == name })
 }
 
+// input returns the number of the input with a name, -1 if there is none.
+func (p *Program) input(name string) int {
+	return slices.IndexFunc(p.signature.Inputs, func(v lower.IO) bool { return v.Name == name })
+}
+
 // named returns row i of the output with a name; nil if there is none.
 func (p *Program) named(name string, i int) []float32 {
 	k := p.output(name)
@@ -29,6 +34,20 @@ func (p *Program) named(name string, i int) []float32 {
 		return nil
 	}
 	return p.part(p.outputs[k], i)
+}
+
+// buffer returns the buffer of the output with a name, or of the input; nil if there is neither.
+func (p *Program) buffer(name string) *ort.Tensor[float32] {
+	if p == nil {
+		return nil
+	}
+	if k := p.output(name); k >= 0 {
+		return p.outputs[k]
+	}
+	if k := p.input(name); k >= 0 {
+		return p.inputs[k]
+	}
+	return nil
 }
 
 // part returns row i of an output.

@@ -17,7 +17,7 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 	p, err := n.classifier(ctx, slot, "curve", batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
 			return []lower.IO{
-				lower.In("from", s.Images(1)...), lower.In("to", s.Images(1)...),
+				lower.In("from", s.ImageShape(1)...), lower.In("to", s.ImageShape(1)...),
 				lower.In("ranks", 1, 1, n.Height, n.Width),
 				lower.In("replaced", s.Batch, 1, 1, 1),
 			}

@@ -2,39 +2,58 @@ package program
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 )
 
 // A DeepLIFT returns the multipliers of a layer's value for a batch of images, each compared with one
 // reference: by how much the explained number changes for each unit by which an element of the value differs
-// from what it is for the reference.
-type DeepLIFT struct{ *comparison }
+// from that for the reference.
+type DeepLIFT struct{ *Program }
 
 // DeepLIFT returns the program that compares up to batch images at once with a reference image, or fewer as
 // [Net.AtOnce] says. The rules of q are those of [relevance.Rescale], official or not.
+//
+// On a processor a program of its own computes what is read of the reference, once for all images; a device
+// would take longer to transfer that than to compute it in every run.
 func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool,
 	batch int) (DeepLIFT, error) {
-	d := slot.Device()
-	c, err := n.keepComparison(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), d.Class == "cpu")
-	return DeepLIFT{c}, err
+	return n.deepLIFT(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), slot.Device().Class == "cpu")
+}
+
+func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int,
+	once bool) (DeepLIFT, error) {
+	key := fmt.Sprintf("deeplift of %q, official %t, probability %t, once %t", q.Layer, official,
+		q.Probability, once)
+	// The weights twice, and transposed for the backward pass, and twice for the reference.
+	p, err := n.cached(ctx, slot, key, batch, 6*n.size, lower.Request{
+		Kind:     lower.Comparison,
+		Question: q,
+		Inputs:   n.targetsAndImages,
+		Images:   lower.Images,
+		Official: official,
+		Once:     once,
+	})
+	return DeepLIFT{p}, err
 }
 
 // Reference takes the normalised image that the others are compared with.
 func (d DeepLIFT) Reference(image []float32) {
-	mine := d.reference.inputs[0].Data
-	d.ready = d.ready && slices.Equal(mine, image)
-	copy(mine, image)
+	current := d.reference.inputs[0].Data
+	d.ready = d.ready && slices.Equal(current, image)
+	copy(current, image)
 }
 
-// Explain says what is explained of row i.
+// Explain sets the target of row i.
 func (d DeepLIFT) Explain(i int, t Target) { t.write(d.row(0, i)) }
 
-// Image returns where row i's normalised image goes.
+// Image returns the input of row i's normalised image.
 func (d DeepLIFT) Image(i int) []float32 { return d.row(1, i) }
 
-// Run compares what stands in the rows with the reference.
+// Run compares the images in the rows with the reference.
 func (d DeepLIFT) Run(ctx context.Context) error {
 	if !d.ready {
 		if err := d.reference.run(ctx); err != nil {
@@ -45,20 +64,19 @@ func (d DeepLIFT) Run(ctx context.Context) error {
 	return d.run(ctx)
 }
 
-// Multipliers returns row i's multipliers, of the layer's shape. They are overwritten by the next run.
+// Multipliers returns row i's multipliers, of the layer's shape. The next run overwrites them.
 func (d DeepLIFT) Multipliers(i int) []float32 { return d.part(d.outputs[0], i) }
 
 // Value returns the layer's value for row i.
 func (d DeepLIFT) Value(i int) []float32 { return d.part(d.outputs[1], i) }
 
-// ReferenceValue returns the layer's value for the reference, once there was a run.
+// ReferenceValue returns the layer's value for the reference, after a run.
 func (d DeepLIFT) ReferenceValue() []float32 {
-	p := d.reference
-	if !d.inner {
-		return p.inputs[0].Data
+	if v := d.reference.named("reference_value", 0); v != nil {
+		return v
 	}
-	return p.part(p.outputs[len(p.outputs)-1], 0)
+	return d.reference.inputs[0].Data
 }
 
-// ReferenceAnswer returns the model's answer to the reference, once there was a run.
+// ReferenceAnswer returns the model's answer to the reference, after a run.
 func (d DeepLIFT) ReferenceAnswer() []float32 { return d.reference.Row(0) }

@@ -16,13 +16,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Recorder is a slot that is told the digest of every program that a stage asks for on it.
+// A Recorder is a slot that records the digest of every program that a stage uses on it.
 type Recorder interface {
 	stages.Slot
 	Record(stages.Digest)
 }
 
-// recorderOf returns the recorder that a slot is, nil if it is none.
+// recorderOf returns the slot as a recorder, nil if it is none.
 func recorderOf(slot stages.Slot) Recorder {
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return nil
@@ -31,10 +31,10 @@ func recorderOf(slot stages.Slot) Recorder {
 	return r
 }
 
-// digestOf returns the digest of a program: of all that decides the bits of what it returns but the processor
-// and the version of ONNX Runtime. That is the expression of each output, what is fed, and the fusions that
-// are left undone. Weights count by what they hold, those that ONNX Runtime computed by the expressions that
-// it computed them from, so that the digest is the same on every processor.
+// digestOf returns the digest of a program: of all that its results' bits depend on but the processor and the
+// version of ONNX Runtime. That is the expression of each output, the inputs, and the disabled fusions.
+// Weights are identified by their contents, those that ONNX Runtime computed by their expressions, so that
+// the digest is the same on every processor.
 func digestOf(p *lower.Lowered) stages.Digest {
 	m := p.Model
 	weights := map[string]*onnxpb.TensorProto{}
@@ -69,7 +69,7 @@ func digestOf(p *lower.Lowered) stages.Digest {
 }
 
 // Stage is [stages.New] for a stage that runs programs of the model on its port model: the digest in its keys
-// is that of all that it asks for in a rehearsal.
+// is that of all programs that it uses in a rehearsal.
 func Stage[P any](d stages.Def[P]) stages.Stage {
 	var s stages.Stage
 	d.Program = func(ctx context.Context, p P, e *stages.Env) (stages.Digest, error) {
@@ -93,7 +93,7 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 	return s
 }
 
-// digest returns that of all programs that were asked for.
+// digest returns the digest of all programs that were used.
 func (r *Rehearsal) digest() (stages.Digest, error) {
 	if len(r.recorded) == 0 {
 		return stages.Digest{}, errors.New("a rehearsal asked for no program")

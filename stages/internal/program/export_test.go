@@ -20,7 +20,7 @@ const Factors = lower.Factors
 // Widest returns the largest number of channels in the program of a question.
 func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
 	t.Helper()
-	p, err := n.lower(ctx, slot, 2, n.gradient(q))
+	p, err := n.compile(ctx, slot, 2, n.gradient(q))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Quest
 // MaskedNodes returns the operators of the program that looks at a layer's value through a mask.
 func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, layer string) []string {
 	t.Helper()
-	p, err := n.lower(ctx, slot, 2, maskedLayer(layer, func(value []int) []int { return value }))
+	p, err := n.compile(ctx, slot, 2, maskedLayer(layer, func(value []int) []int { return value }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 // processors, which make what is read of the reference in every run.
 func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot) DeepLIFT {
 	t.Helper()
-	c, err := n.keepComparison(ctx, slot, Question{}, false, 2, false)
+	d, err := n.deepLIFT(ctx, slot, Question{}, false, 2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return DeepLIFT{c}
+	return d
 }
 
 // Sunk returns the values of which the program of a question computes less than the net does.
@@ -104,7 +104,7 @@ func (r *Rehearsal) Begin() { r.act++ }
 // graph turned over, which hold floats: as if they were computed, or given, otherwise.
 func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question,
 	turned func(computed bool) bool) (stages.Digest, int, error) {
-	k, err := n.cachedGraph(ctx, slot, 2)
+	k, err := n.sharedGraph(ctx, slot, 2)
 	if err != nil {
 		return stages.Digest{}, 0, err
 	}

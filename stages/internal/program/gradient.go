@@ -9,13 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 )
 
-// A Gradient returns the derivative of the explained number for a batch of images, together with the value it
-// was taken at; of several questions, if it is to answer several, with one way forward.
+// A Gradient returns the derivative of the explained number for a batch of images, and the value at which it
+// was taken; for several questions, all of them with one forward pass.
 type Gradient struct{ *Program }
 
 // Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
-// may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them may be asked
-// together, see [Net.Together].
+// may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them can share a
+// forward pass, see [Net.Together].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int,
 	also ...Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
@@ -42,25 +42,25 @@ func (n *Net) gradient(q Question, also ...Question) lower.Request {
 
 // targetsAndImages are the inputs of programs that explain a batch of images.
 func (n *Net) targetsAndImages(s lower.Shapes) []lower.IO {
-	return []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("images", s.Images(s.Batch)...)}
+	return []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("images", s.ImageShape(s.Batch)...)}
 }
 
-// Explain says what is explained of row i.
+// Explain sets the target of row i.
 func (g Gradient) Explain(i int, t Target) { t.write(g.row(0, i)) }
 
-// Counts returns where it goes how much each class counts for row i, for questions with counts of that name.
+// Counts returns the input of how much each class counts for row i, in questions with counts of that name.
 func (g Gradient) Counts(name string, i int) []float32 {
 	input := Question{Counts: name}.CountsInput()
 	return g.row(slices.IndexFunc(g.signature.Inputs, func(v lower.IO) bool { return v.Name == input }), i)
 }
 
-// Image returns where row i's normalised image goes.
+// Image returns the input of row i's normalised image.
 func (g Gradient) Image(i int) []float32 { return g.row(1, i) }
 
-// Run differentiates what stands in the rows.
+// Run differentiates at the images in the rows.
 func (g Gradient) Run(ctx context.Context) error { return g.run(ctx) }
 
-// Gradient returns row i's derivative, of the layer's shape. It is overwritten by the next run.
+// Gradient returns row i's derivative, of the layer's shape. The next run overwrites it.
 func (g Gradient) Gradient(i int) []float32 { return g.part(g.outputs[0], i) }
 
 // Value returns the layer's value for row i.
@@ -84,11 +84,10 @@ func (g Gradient) Arrival(k, i int) Arrival {
 		g.named("began"+number, i)}
 }
 
-// A Slope returns the derivative of the explained number at values that are put in the place of a layer's
-// own.
+// A Slope returns the derivative of the explained number at values that replace a layer's own.
 type Slope struct{ *Program }
 
-// Slope returns the program that answers q for up to batch values at once, or for fewer as [Net.AtOnce] says.
+// Slope returns the program that answers q for up to batch values at once, or for fewer: see [Net.AtOnce].
 func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
 	images := lower.Images
 	if q.Layer == "" {
@@ -99,9 +98,9 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
 			inputs := []lower.IO{lower.In("targets", s.Batch, n.Classes),
-				lower.In("values", s.Layers(s.Batch)...)}
+				lower.In("values", s.LayerShape(s.Batch)...)}
 			if q.Layer != "" {
-				inputs = append(inputs, lower.In("images", s.Images(s.Batch)...))
+				inputs = append(inputs, lower.In("images", s.ImageShape(s.Batch)...))
 			}
 			return inputs
 		},
@@ -111,8 +110,7 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int
 	return Slope{p}, err
 }
 
-// Set says what is explained of row i, and of which normalised image: what goes around an inner layer depends
-// on it.
+// Set sets the target of row i and the normalised image, on which values outside an inner layer depend.
 func (s Slope) Set(i int, t Target, image []float32) {
 	t.write(s.row(0, i))
 	if len(s.inputs) > 2 {
@@ -120,11 +118,11 @@ func (s Slope) Set(i int, t Target, image []float32) {
 	}
 }
 
-// Value returns where row i's value of the layer goes.
+// Value returns the input of row i's value of the layer.
 func (s Slope) Value(i int) []float32 { return s.row(1, i) }
 
-// Run differentiates at what stands in the rows.
+// Run differentiates at the values in the rows.
 func (s Slope) Run(ctx context.Context) error { return s.run(ctx) }
 
-// Gradient returns row i's derivative, of the layer's shape. It is overwritten by the next run.
+// Gradient returns row i's derivative, of the layer's shape. The next run overwrites it.
 func (s Slope) Gradient(i int) []float32 { return s.part(s.outputs[0], i) }

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Layer returns the name of the value of the graph that a layer means: middle, final, as [relevance.Layers]
-// finds them, or the name itself.
+// Layer returns the value of the graph that a layer is: middle, final, as [relevance.Layers] finds them, or
+// the value with that name.
 func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -53,8 +53,8 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	return name, nil
 }
 
-// Patches reports whether the net multiplies values by what a softmax makes, as attention of patches does,
-// and returns the value that a Conv makes of the image's patches, "" where none does.
+// Patches reports whether the net multiplies values by the output of a softmax, as attention does, and
+// returns the output of the Conv that embeds the image's patches, "" without one.
 func (n *Net) Patches(ctx context.Context, slot stages.Slot) (attention bool, embedding string, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))

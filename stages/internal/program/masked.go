@@ -12,11 +12,11 @@ import (
 // [H,W] in every row, shared by the channels.
 type Masked struct{ *Program }
 
-// Masked returns the program that looks at an image through up to batch masks at once.
+// Masked returns the program for up to batch masks at once.
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
 	p, err := n.classifier(ctx, slot, "masked", batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return []lower.IO{lower.In("image", s.Images(1)...), lower.In("baseline", s.Images(1)...),
+			return []lower.IO{lower.In("image", s.ImageShape(1)...), lower.In("baseline", s.ImageShape(1)...),
 				lower.In("masks", s.Batch, 1, n.Height, n.Width)}
 		},
 		Images: func(f *onnx.Fragment) string {
@@ -32,10 +32,10 @@ func (m Masked) Set(image, baseline []float32) {
 	copy(m.inputs[1].Data, baseline)
 }
 
-// Mask returns where row i's mask goes: 1 keeps a pixel, 0 replaces it.
+// Mask returns the input of row i's mask: 1 keeps a pixel, 0 replaces it.
 func (m Masked) Mask(i int) []float32 { return m.row(2, i) }
 
-// Run classifies the image under the masks that stand in the rows.
+// Run classifies the image under the masks in the rows.
 func (m Masked) Run(ctx context.Context) error { return m.run(ctx) }
 
 // blend emits a·(1−m) + b·m, which is a where m is 0 and b where m is 1, to the last bit; a + m·(b−a) isn't.

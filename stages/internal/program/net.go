@@ -20,8 +20,8 @@ type Net struct {
 	onnx   func() ([]byte, error)
 }
 
-// Load returns the model on the port called model. Once it has been seen on the slot, its bytes are loaded
-// only to compile another program of it.
+// Load returns the model on the port called model. Once its specification is cached on the slot, its bytes
+// are loaded only to compile another program.
 func Load(e *stages.Env) (*Net, error) {
 	load := sync.OnceValues(func() (modelfile.Model, error) {
 		b, err := e.Value("model")
@@ -49,7 +49,7 @@ func Load(e *stages.Env) (*Net, error) {
 	}}, nil
 }
 
-// seen is what slots keep of a model: all but its bytes.
+// seen is what slots cache of a model: all but its bytes.
 type seen struct {
 	modelfile.Spec
 	size int64
@@ -65,7 +65,7 @@ func NewNet(m modelfile.Model) (*Net, error) {
 	return n, err
 }
 
-// netOf returns the net of a model of which no slot keeps anything.
+// netOf returns the net of a model that no slot caches.
 func netOf(m modelfile.Model) *Net {
 	return &Net{Spec: m.Spec, size: int64(len(m.ONNX)), onnx: func() ([]byte, error) { return m.ONNX, nil }}
 }
@@ -76,42 +76,42 @@ func (n *Net) Digest() stages.Digest { return n.digest }
 // Graph returns the net's graph for a batch: see [lower.Graph]. The caller may change it; the weights are
 // shared.
 //
-// Slots share it, so that the programs of a net derive it once.
+// Slots share the graph, so that the programs of a net derive it once.
 func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Graph, error) {
-	k, err := n.cachedGraph(ctx, slot, batch)
+	k, err := n.sharedGraph(ctx, slot, batch)
 	if err != nil {
 		return nil, err
 	}
 	return k.Clone(), nil
 }
 
-// cachedGraph returns the graph that slots share, not to be changed.
-func (n *Net) cachedGraph(ctx context.Context, slot stages.Slot, batch int) (cached, error) {
+// sharedGraph returns the graph that slots share, not to be changed.
+func (n *Net) sharedGraph(ctx context.Context, slot stages.Slot, batch int) (sharedGraph, error) {
 	if n.Batch > 0 && batch != n.Batch {
-		return cached{}, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
+		return sharedGraph{}, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
 	}
 	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
 	c, err := slot.Share(key, n.size, func() (io.Closer, error) { return n.graph(ctx, batch) })
 	if err != nil {
-		return cached{}, err
+		return sharedGraph{}, err
 	}
-	return c.(cached), nil
+	return c.(sharedGraph), nil
 }
 
 // graph lowers the net's file to a graph that no slot shares.
-func (n *Net) graph(ctx context.Context, batch int) (cached, error) {
+func (n *Net) graph(ctx context.Context, batch int) (sharedGraph, error) {
 	g, measured, err := lower.Graph(ctx, n.source(nil), batch)
-	return cached{g, measured}, err
+	return sharedGraph{g, measured}, err
 }
 
-// A cached graph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then
+// A sharedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then
 // may depend on that.
-type cached struct {
+type sharedGraph struct {
 	*onnx.Graph
 	measured bool
 }
 
-func (cached) Close() error { return nil }
+func (sharedGraph) Close() error { return nil }
 
 // source returns what programs of the net are lowered from.
 func (n *Net) source(graph func(batch int) (*onnx.Graph, error)) lower.Source {

@@ -10,18 +10,18 @@ import (
 
 // A Path integrates the derivative of the explained number along the straight line between two values of a
 // layer: it adds up weighted derivatives inside the graph, one after the other, so that the sum doesn't
-// depend on the batch and only one of them ever leaves.
+// depend on the batch and only the sum is returned.
 type Path struct{ *Program }
 
-// Path returns the program that answers q at up to batch places of a path at once; its Batch may be smaller,
+// Path returns the program that answers q at up to batch points of a path at once; its Batch may be smaller,
 // see [Net.AtOnce].
 func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
 	p, err := n.questioned(ctx, slot, "path", n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...),
-				lower.In("at", s.Column()...)}
+			ends := []lower.IO{lower.In("from", s.LayerShape(1)...), lower.In("to", s.LayerShape(1)...),
+				lower.In("at", s.ColumnShape()...)}
 			return withImage(s, q.Layer, append(sumInputs(s, n.Classes), ends...))
 		},
 		Images:     imageOr(q.Layer, line),
@@ -37,8 +37,8 @@ func line(f *onnx.Fragment) string {
 	return f.Op("Add", []string{"runexp_from", f.Op("Mul", []string{"runexp_at", way})})
 }
 
-// Set takes what is explained, the ends of the path, and, for an inner layer, the normalised image, on which
-// what goes around the layer depends. It empties the sum.
+// Set takes the target, the ends of the path, and, for an inner layer, the normalised image, on which values
+// outside the layer depend. It clears the sum.
 func (p Path) Set(t Target, from, to, image []float32) {
 	p.begin(t)
 	copy(p.inputs[3].Data, from)
@@ -48,8 +48,8 @@ func (p Path) Set(t Target, from, to, image []float32) {
 	}
 }
 
-// Run adds the derivatives at so many places to the sum, each with its weight; there are at most Batch.
-// [Program.Row] has the answers there.
+// Run adds the derivatives at these points, Batch at most, to the sum, each with its weight. [Program.Row]
+// has the answers there.
 func (p Path) Run(ctx context.Context, at, weights []float64) error {
 	for i := range p.Batch {
 		p.inputs[5].Data[i] = float32(at[min(i, len(at)-1)])
@@ -61,8 +61,8 @@ func (p Path) Run(ctx context.Context, at, weights []float64) error {
 // line.
 type Noisy struct{ *Program }
 
-// Noisy returns the program that answers q for up to batch noisy images at once, fewer as [Net.AtOnce] says,
-// and adds up the derivatives as sum says.
+// Noisy returns the program that answers q for up to batch noisy images at once, or for fewer: see
+// [Net.AtOnce]. It adds up the derivatives as sum says.
 func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy,
 	error) {
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
@@ -70,7 +70,7 @@ func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summa
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
 			return append(sumInputs(s, n.Classes),
-				[]lower.IO{lower.In("image", s.Images(1)...), lower.In("noise", s.Images(s.Batch)...)}...)
+				[]lower.IO{lower.In("image", s.ImageShape(1)...), lower.In("noise", s.ImageShape(s.Batch)...)}...)
 		},
 		Images: func(f *onnx.Fragment) string {
 			return f.Op("Add",
@@ -81,28 +81,28 @@ func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summa
 	return Noisy{p}, err
 }
 
-// Set takes what is explained and the normalised image, and empties the sum.
+// Set takes the target and the normalised image, and clears the sum.
 func (p Noisy) Set(t Target, image []float32) {
 	p.begin(t)
 	copy(p.inputs[3].Data, image)
 }
 
-// Noise returns where the noise of row i goes.
+// Noise returns the input of row i's noise.
 func (p Noisy) Noise(i int) []float32 { return p.row(4, i) }
 
-// Run adds what is made of the derivatives in the first rows to the sum, each with its weight.
+// Run adds the derivatives of the first rows to the sum, each with its weight.
 func (p Noisy) Run(ctx context.Context, weights []float64) error { return p.add(ctx, weights) }
 
-// Sum returns what was added up since the last Set, of the layer's shape.
+// Sum returns the sum since the last Set, of the layer's shape.
 func (p *Program) Sum() []float32 { return p.outputs[0].Data }
 
 // sumInputs are the first inputs of every program that adds up.
 func sumInputs(s lower.Shapes, classes int) []lower.IO {
-	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.Column()...),
-		lower.In("sum", s.Layers(1)...)}
+	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.ColumnShape()...),
+		lower.In("sum", s.LayerShape(1)...)}
 }
 
-// begin says what is explained and empties the sum.
+// begin sets the target and clears the sum.
 func (p *Program) begin(t Target) {
 	t.write(p.inputs[0].Data)
 	clear(p.inputs[2].Data)

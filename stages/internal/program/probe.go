@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Probe is a model of which nothing is known yet, loaded onto the processor as it is written, in a process
-// of its own if there can be one: it may end that.
+// A Probe is a model of which nothing is known yet, loaded verbatim onto the CPU, in a process of its own if
+// possible: the model may crash it.
 type Probe struct {
 	runtime *ort.Runtime
 	session *ort.Session

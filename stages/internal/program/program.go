@@ -7,9 +7,10 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
-// Files in that order: net, batch; forward, curve, masked, values, gradient, path, deeplift, attention, audit
-// (one file a program); program, buffers; digest, rehearsal. Expression and target say which class is
-// explained, layer finds layers by their names, probe runs a model of which nothing is known yet.
+// Files in that order: net, batch; forward, curve, masked, values, gradient, together, path, deeplift,
+// attention, audit; program, buffers; digest, rehearsal. Expression and target say which class is explained,
+// layer finds layers by their names, input_bounds has black and white at the input, probe runs a model of
+// which nothing is known yet.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;
@@ -33,7 +34,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// What a net's programs are asked.
+// The questions that a net's programs answer.
 type (
 	Question = lower.Question
 	Start    = lower.Start
@@ -65,6 +66,7 @@ type loaded struct {
 	session        *ort.Session  // nil in a rehearsal
 	runtime        *ort.Runtime  // of the session
 	digest         stages.Digest // if the slot records it
+	reference      *loaded       // of a comparison
 }
 
 // open loads a program for a slot.
@@ -76,6 +78,11 @@ func (n *Net) open(p *lower.Lowered, slot stages.Slot) (l *loaded, err error) {
 	}
 	if recorderOf(slot) != nil {
 		l.digest = digestOf(p)
+	}
+	if p.Reference != nil {
+		if l.reference, err = n.open(p.Reference, slot); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	return l, nil
 }
@@ -112,19 +119,22 @@ func (n *Net) load(p *lower.Lowered, d stages.Device) (*loaded, error) {
 
 // memory returns the bytes of the program's buffers.
 func (l *loaded) memory() int64 {
+	if l == nil {
+		return 0
+	}
 	numbers := l.batch * l.classes
 	for _, v := range slices.Concat(l.signature.Inputs, l.signature.Outputs) {
 		numbers += onnx.Size(v.Shape)
 	}
-	return 4 * int64(numbers)
+	return 4*int64(numbers) + l.reference.memory()
 }
 
 // Close unloads the program.
 func (l *loaded) Close() error {
-	if l.session == nil {
+	if l == nil || l.session == nil {
 		return nil
 	}
-	return errors.Join(l.session.Close(), l.runtime.Close())
+	return errors.Join(l.session.Close(), l.runtime.Close(), l.reference.Close())
 }
 
 // A Program is a loaded program with its buffers.
@@ -134,6 +144,12 @@ type Program struct {
 	inputs  []*ort.Tensor[float32]
 	answer  *ort.Tensor[float32]
 	outputs []*ort.Tensor[float32] // besides the answer
+	own     []*ort.Tensor[float32] // all of these but the reference's
+
+	// reference is the program that a comparison's inputs from the third on are buffers of; ready says that
+	// it has run on its own input.
+	reference *Program
+	ready     bool
 
 	rehearsal *Rehearsal // instead of a session
 	act, ran  int        // of the rehearsal when it last ran, and how often in it
@@ -145,7 +161,7 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	r lower.Request) (*Program, error) {
 	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
 	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
-		p, err := n.lower(ctx, slot, batch, r)
+		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {
 			return nil, err
 		}
@@ -164,8 +180,8 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	return p, nil
 }
 
-// lower lowers a program of the net.
-func (n *Net) lower(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered,
+// compile lowers a program of the net.
+func (n *Net) compile(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered,
 	error) {
 	return lower.Program(ctx,
 		n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
@@ -182,36 +198,50 @@ func sharing(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (i
 }
 
 // allocate returns a program with buffers.
-func allocate(l *loaded) (*Program, error) {
+func allocate(l *loaded) (p *Program, err error) {
 	runtime, err := ort.Default()
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{loaded: l, Batch: l.batch}
-	for _, v := range l.signature.Outputs {
-		t, err := ort.NewTensor[float32](runtime, v.Shape...)
+	p = &Program{loaded: l, Batch: l.batch}
+	defer func() {
 		if err != nil {
-			return nil, errors.Join(err, p.Close())
+			err = errors.Join(err, p.Close())
 		}
-		p.outputs = append(p.outputs, t)
+	}()
+	if l.reference != nil {
+		if p.reference, err = allocate(l.reference); err != nil {
+			return nil, err
+		}
+	}
+	buffer := func(shape ...int) *ort.Tensor[float32] {
+		t, failed := ort.NewTensor[float32](runtime, shape...)
+		if err = errors.Join(err, failed); failed == nil {
+			p.own = append(p.own, t)
+		}
+		return t
+	}
+	for _, v := range l.signature.Outputs {
+		p.outputs = append(p.outputs, buffer(v.Shape...))
 	}
 	for _, v := range l.signature.Inputs {
-		t, err := ort.NewTensor[float32](runtime, v.Shape...)
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
+		t := p.reference.buffer(v.Name)
+		if t == nil {
+			t = buffer(v.Shape...)
 		}
 		p.inputs = append(p.inputs, t)
 	}
-	if p.answer, err = ort.NewTensor[float32](runtime, l.batch, l.classes); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	p.answer = buffer(l.batch, l.classes)
+	return p, err
 }
 
 // on sets what runs when the program runs on a slot: the loaded program that its buffers were made for, which
 // may have been closed since and loaded again.
 func (p *Program) on(slot stages.Slot, l *loaded) {
 	p.loaded = l
+	if p.reference != nil {
+		p.reference.on(slot, l.reference)
+	}
 	p.rehearsal, _ = slot.(*Rehearsal)
 	if r := recorderOf(slot); r != nil {
 		r.Record(l.digest)
@@ -234,14 +264,14 @@ func (p *Program) run(ctx context.Context) error {
 	return p.session.Run(ctx, in, out)
 }
 
-// Close frees the program's memory.
+// Close frees the program's buffers.
 func (p *Program) Close() error {
 	var errs []error
-	for _, t := range append(p.inputs, p.outputs...) {
+	for _, t := range p.own {
 		errs = append(errs, t.Close())
 	}
-	if p.answer != nil {
-		errs = append(errs, p.answer.Close())
+	if p.reference != nil {
+		errs = append(errs, p.reference.Close())
 	}
 	return errors.Join(errs...)
 }

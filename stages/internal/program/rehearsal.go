@@ -15,35 +15,35 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Rehearsal is a slot on a processor where programs are made and none is loaded: what a stage asks of a net
-// is refused or granted there as in earnest, in a fraction of the time. A program returns zeros the first
-// times that it runs, and then [ErrRehearsed].
+// A Rehearsal is a slot on a CPU where programs are compiled and none is loaded: a stage gets the errors
+// there that it would get on a device, in a fraction of the time. A program returns zeros the first times
+// that it runs, and then [ErrRehearsed].
 type Rehearsal struct {
-	// Base, if set, keeps what isn't a program: what is known of the net, and its graph.
+	// Base, if set, keeps what isn't a program: the net's specification and its graph.
 	Base stages.Slot
-	// Pretend has programs return numbers, drawn from what they're fed, in the place of zeros, as often as
-	// they run: for tests of what stages make of them.
+	// Pretend has programs return numbers drawn from their inputs instead of zeros, as often as they run: for
+	// tests of how stages use them.
 	Pretend bool
 
 	kept map[string]io.Closer
 	act  int
 
-	// exact says that every pass is made that can move the bits of a program, and that programs are digested;
-	// else those are left out that refuse nothing.
+	// exact says that every pass runs that can change the bits of a program, and that programs are digested;
+	// otherwise passes that return no errors are left out.
 	exact    bool
 	recorded []stages.Digest
 }
 
-// ErrRehearsed says that a program ran often enough, so that no more is to be seen of what it is for.
+// ErrRehearsed says that a program ran often enough: further runs would test nothing new.
 var ErrRehearsed = errors.New("the program ran often enough")
 
-// enough is how often a program runs that takes two items one by one, and what they are compared with.
+// enough is how often a program runs that takes two items one by one, and their reference.
 const enough = 3
 
 // Device returns the processor, and one thread of it.
 func (r *Rehearsal) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
 
-// Keep keeps everything that is made until Close.
+// Keep keeps everything until Close.
 func (r *Rehearsal) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
 	if c, ok := r.kept[key]; ok {
 		return c, nil
@@ -77,17 +77,17 @@ type Subject struct {
 	Digest  stages.Digest
 }
 
-// rehearsed is how many items a stage is rehearsed with, all of them in a batch: graphs of two are those
-// whose shapes tell which axis the batch is.
+// rehearsed is the number of items of a rehearsal, all of them in a batch: the shapes of a graph for two tell
+// which axis is the batch.
 const rehearsed = 2
 
-// ErrNoPart says that a stage has no part in a rehearsal: it has no port for models, or one of a type of
-// which there are no blank items, or reads sources, which blank items lack.
+// ErrNoPart says that a stage can't be rehearsed: it has no port for models, or one of a type without blank
+// items, or reads sources, which blank items lack.
 var ErrNoPart = errors.New("the stage can't be rehearsed")
 
-// Rehearse has a stage do all that it does with these parameters before the model answers, and returns its
-// error. Its items are blank: images of the model's size, ranks of their pixels, and any class. wired reports
-// which of its optional ports are connected.
+// Rehearse runs a stage with these parameters without running the model, and returns its error. Its items are
+// blank: images of the model's size, ranks of their pixels, and any class. wired reports which of its
+// optional ports are connected.
 func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, on Subject,
 	wired func(port string) bool) error {
 	r.act++
@@ -116,7 +116,7 @@ func runBlank(ctx context.Context, s *stages.Stage, params any, e *stages.Env) (
 	return s.Run(ctx, params, e)
 }
 
-// blankEnv returns what a stage finds in a rehearsal.
+// blankEnv returns the environment of a stage in a rehearsal.
 func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 	wired func(port string) bool) (*stages.Env, error) {
 	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed),
@@ -150,7 +150,7 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 	return e, nil
 }
 
-// blank returns a payload that says nothing.
+// blank returns the payload of a blank item.
 func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	h, w := on.Spec.Height, on.Spec.Width
 	switch of {
@@ -168,7 +168,7 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	return nil, false
 }
 
-// Close lets go of what was made.
+// Close closes what Keep kept.
 func (r *Rehearsal) Close() error {
 	var errs []error
 	for _, c := range r.kept {
@@ -178,7 +178,7 @@ func (r *Rehearsal) Close() error {
 	return errors.Join(errs...)
 }
 
-// run takes note that a program runs.
+// run counts a run of a program.
 func (r *Rehearsal) run(p *Program) error {
 	if r.Pretend {
 		p.pretend()
@@ -194,8 +194,8 @@ func (r *Rehearsal) run(p *Program) error {
 	return nil
 }
 
-// pretend fills what the program returns with numbers in [−1, 1), those of a row drawn from the row's feeds
-// and those that all rows share.
+// pretend fills the program's outputs with numbers in [−1, 1), those of a row drawn from the row's inputs and
+// the shared ones.
 func (p *Program) pretend() {
 	sizes := make([]int, len(p.inputs)) // of a row
 	for f, t := range p.inputs {
@@ -232,8 +232,7 @@ func (p *Program) pretend() {
 	}
 }
 
-// A Remarker is the parameters of a stage of which there is something to know on some nets. The remark is ""
-// on the others.
+// A Remarker is parameters of a stage with a remark on some nets, "" on the others.
 type Remarker interface {
 	Remark(g *onnx.Graph) string
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Together reports whether two questions may be asked of one program, with one way forward, and each get the
-// bits that it would get alone. Of more, any two must be.
+// Together reports whether two questions can share a forward pass, so that each result has the bits that it
+// has alone. More can where any two of them can.
 //
-// ONNX Runtime makes one node of two that compute the same, and one of a Conv and the Add that alone reads
-// it, which gives other bits. So the two programs must have the same nodes going forward, and a Conv of both
-// that Add for its only reader in both, or in neither.
+// ONNX Runtime merges nodes that compute the same, and fuses a Conv with the Add that is its only reader,
+// which gives other bits. So the two programs must have the same forward pass, and a Conv of both must have
+// that Add as its only reader in both, or in neither.
 func (n *Net) Together(ctx context.Context, slot stages.Slot, batch int, a, b Question) bool {
 	f, err := n.anatomy(ctx, slot, batch, a)
 	if err != nil {
@@ -35,27 +35,27 @@ func (n *Net) Together(ctx context.Context, slot stages.Slot, batch int, a, b Qu
 	return true
 }
 
-// An anatomy is what the bits of a program depend on when others join it.
+// An anatomy is what the bits of a program depend on when it shares its forward pass.
 type anatomy struct {
-	// forward tells the weights of the nodes that go forward and [merge] may have merged. What else changes
-	// there, [narrow], [halve] and [widen], changes no bits.
+	// forward has the weights of the nodes of the forward pass that fold_batchnorm may have changed. The
+	// other passes that change some, sink_gather, gemm_alpha and pad_channels, change no bits.
 	forward string
-	// readers has for every Conv and BatchNormalization the only node that reads it, if the two may become
-	// one; zero if not.
+	// readers has for every Conv and BatchNormalization its only reader, if the two may be fused; zero if
+	// not.
 	readers map[onnx.Sum]onnx.Sum
 }
 
 func (*anatomy) Close() error { return nil }
 
-// anatomy returns that of the program that answers q alone.
+// anatomy returns the anatomy of the program that answers q alone.
 func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (*anatomy, error) {
 	batch = n.AtOnce(ctx, slot, batch)
 	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
 	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
 		r := n.gradient(q)
-		r.Plain = true
-		p, err := n.lower(ctx, slot, batch, r)
+		r.KeepNodes = true
+		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Questi
 	return c.(*anatomy), nil
 }
 
-// dissect returns the anatomy of a graph, given the nodes that go forward.
+// dissect returns the anatomy of a graph, given the nodes of its forward pass.
 func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 	var weights strings.Builder
 	named := map[string]bool{}
@@ -79,7 +79,7 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 		}
 	}
 	x := onnx.NewExpressions(g.Proto.Graph.Node, func(v string) onnx.Sum {
-		// The model's weights are known by their names, those of ways back by what they hold.
+		// The model's weights are identified by their names, those of backward passes by their contents.
 		switch w := g.Weight(v); {
 		case named[v]:
 			return onnx.SumOf([]byte(v))
@@ -105,16 +105,16 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 			continue
 		}
 		a.readers[self] = onnx.Sum{}
-		if r := readers[self]; len(r) == 1 && slices.Contains(joinable, nodes[r[0]].OpType) {
+		if r := readers[self]; len(r) == 1 && slices.Contains(fusible, nodes[r[0]].OpType) {
 			a.readers[self] = r[0]
 		}
 	}
 	return a
 }
 
-// products are the operators that others may become one with.
+// products are the operators that others may be fused with.
 var products = []string{"Conv", "BatchNormalization"}
 
-// joinable are the operators that become one with the Conv before them and may have other bits then. A Relu,
-// which does so too, is exact.
-var joinable = []string{"Add", "Sum", "Sigmoid", "Tanh"}
+// fusible are the operators that are fused with the Conv before them and may have other bits then. A Relu,
+// which is fused too, is exact.
+var fusible = []string{"Add", "Sum", "Sigmoid", "Tanh"}

@@ -46,14 +46,14 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 // it there.
 type Line struct{ *Program }
 
-// Line returns the program that classifies up to batch places of a line at once.
+// Line returns the program that classifies up to batch points of a line at once.
 func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch int) (Line, error) {
 	p, err := n.questioned(ctx, slot, "line", n.atOnce(ctx, slot, forwards, batch, batch), lower.Request{
 		Kind:     lower.Forward,
 		Question: Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
-			ends := []lower.IO{lower.In("from", s.Layers(1)...), lower.In("to", s.Layers(1)...),
-				lower.In("at", s.Column()...)}
+			ends := []lower.IO{lower.In("from", s.LayerShape(1)...), lower.In("to", s.LayerShape(1)...),
+				lower.In("at", s.ColumnShape()...)}
 			return withImage(s, layer, ends)
 		},
 		Images:     imageOr(layer, line),
@@ -65,7 +65,7 @@ func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch in
 // Set takes the ends of the line, and, for an inner layer, the normalised image.
 func (l Line) Set(from, to, image []float32) { l.set(from, to, image) }
 
-// Run classifies what is at so many places; there are at most Batch.
+// Run classifies the values at these points, Batch at most.
 func (l Line) Run(ctx context.Context, at []float64) error {
 	for i := range l.Batch {
 		l.inputs[2].Data[i] = float32(at[min(i, len(at)-1)])
@@ -73,13 +73,12 @@ func (l Line) Run(ctx context.Context, at []float64) error {
 	return l.run(ctx)
 }
 
-// A MaskedLayer classifies one image, a layer's value for which is seen under many masks: v·m + b·(1−m), as
-// [Masked] does with the image.
+// A MaskedLayer classifies one image with its value at a layer under many masks: v·m + b·(1−m), as [Masked]
+// does with the image.
 type MaskedLayer struct{ *Program }
 
-// MaskedLayer returns the program that looks through up to batch masks at once. mask returns the shape of a
-// mask, given the shape of the layer's value for one image: dimensions of 1 are shared. name names that
-// function.
+// MaskedLayer returns the program for up to batch masks at once. mask returns the shape of a mask, given the
+// shape of the layer's value for one image: dimensions of 1 are shared. name names that function.
 func (n *Net) MaskedLayer(ctx context.Context, slot stages.Slot, layer, name string,
 	mask func(value []int) []int, batch int) (MaskedLayer, error) {
 	p, err := n.questioned(ctx, slot, "masked "+name, n.atOnce(ctx, slot, forwards, batch, batch),
@@ -97,29 +96,29 @@ func maskedLayer(layer string, mask func(value []int) []int) lower.Request {
 		Question: Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
 			masks := append([]int{s.Batch}, mask(s.Layer)...)
-			return withImage(s, layer, []lower.IO{lower.In("value", s.Layers(1)...),
-				lower.In("baseline", s.Layers(1)...), lower.In("masks", masks...)})
+			return withImage(s, layer, []lower.IO{lower.In("value", s.LayerShape(1)...),
+				lower.In("baseline", s.LayerShape(1)...), lower.In("masks", masks...)})
 		},
 		Images:     imageOr(layer, seen),
 		Substitute: seen,
 	}
 }
 
-// Set takes the layer's value for the image and what hides it, and, for an inner layer, the normalised image,
-// on which what goes around the layer depends.
+// Set takes the layer's value for the image and the baseline, and, for an inner layer, the normalised image,
+// on which values outside the layer depend.
 func (m MaskedLayer) Set(value, baseline, image []float32) { m.set(value, baseline, image) }
 
-// Mask returns where row i's mask goes: 1 keeps a value, 0 replaces it.
+// Mask returns the input of row i's mask: 1 keeps a value, 0 replaces it.
 func (m MaskedLayer) Mask(i int) []float32 { return m.row(2, i) }
 
-// Run classifies the image under the masks that stand in the rows.
+// Run classifies the image under the masks in the rows.
 func (m MaskedLayer) Run(ctx context.Context) error { return m.run(ctx) }
 
 // withImage returns inputs, and behind them the image if layer is an inner one: values outside the layer
 // depend on it.
 func withImage(s lower.Shapes, layer string, inputs []lower.IO) []lower.IO {
 	if layer != "" {
-		inputs = append(inputs, lower.In("image", s.Images(1)...))
+		inputs = append(inputs, lower.In("image", s.ImageShape(1)...))
 	}
 	return inputs
 }
