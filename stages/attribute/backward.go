@@ -98,7 +98,7 @@ func (b backwardPass) from(starts []passStart) []backwardPass {
 
 // A passResult is the result of a backward pass for one image. The next one overwrites its slices.
 type passResult struct {
-	program.Arrival
+	program.Result
 	response float64 // the explained number
 	factor   func(result []float32) float64
 }

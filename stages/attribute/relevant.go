@@ -120,7 +120,7 @@ func (m propagated) backwardPasses(ctx context.Context, e *stages.Env,
 func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	values := summed(results)
 	if e.Stage.Output("conservation") != nil {
-		share := kept(values, doubles(results[0].Began))
+		share := kept(values, doubles(results[0].Seed))
 		if lost(share) {
 			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; "+
 				"biases and stabilisers may take it, and sums that nearly cancel blow it up: "+

@@ -111,7 +111,7 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 // admits reports whether a pass may share the group's forward pass.
 func (g *passGroup) admits(ctx context.Context, e *stages.Env, n *program.Net, pass backwardPass) bool {
 	return !slices.ContainsFunc(g.passes, func(o backwardPass) bool {
-		return o.Target != pass.Target || !n.Together(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
+		return o.Target != pass.Target || !n.SharesForward(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
 	})
 }
 
@@ -145,5 +145,5 @@ func (g *passGroup) put(e *stages.Env, i int, n *program.Net, row int) error {
 // result returns what the program has for a pass and item i, which is in a row.
 func (p passPlace) result(e *stages.Env, i int, n *program.Net, row int, pass backwardPass) (passResult, error) {
 	t, err := pass.target(e, i, n)
-	return passResult{p.group.Arrival(p.index, row), pass.response(n, p.group.Row(row), t), pass.factor}, err
+	return passResult{p.group.Result(p.index, row), pass.response(n, p.group.Row(row), t), pass.factor}, err
 }

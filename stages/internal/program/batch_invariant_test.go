@@ -71,10 +71,10 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: size, W: size}}
 }
 
-// TestSteady holds that the answers to an image and their derivatives have the same bits wherever in a batch
+// TestBatchInvariant holds that the answers to an image and their derivatives have the same bits wherever in a batch
 // of whatever size it stands and however many threads share the work, for each of the operators whose own
 // kernels don't; and that they are what the file says.
-func TestSteady(t *testing.T) {
+func TestBatchInvariant(t *testing.T) {
 	modeltest.Runtime(t)
 	float := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
 	axes, flat := onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0}
@@ -114,22 +114,22 @@ func TestSteady(t *testing.T) {
 				if strings.HasPrefix(tt.op, "A") { // which no derivative goes through
 					q.Layer = "y"
 				}
-				holdsSteady(t, n, q, plain, manySettings...)
+				checkBatchInvariant(t, n, q, plain, manySettings...)
 			})
 		}
 	}
 }
 
-// A setting is what bits may not hang on.
+// A setting is what bits may not depend on.
 type setting struct{ threads, batch int }
 
 var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2},
 	{5, 3}, {3, 5}}
 
-// holdsSteady fails the test unless a net's answers to five images and their derivatives have the same bits
+// checkBatchInvariant fails the test unless a net's answers to five images and their derivatives have the same bits
 // in each of several settings, and so have its answers without derivatives; all answers are to be near the
 // given ones.
-func holdsSteady(t *testing.T, n *program.Net, q program.Question, near []float32, settings ...setting) {
+func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near []float32, settings ...setting) {
 	t.Helper()
 	var answers, derivatives, alone []float32
 	for _, r := range settings {
@@ -153,9 +153,9 @@ func holdsSteady(t *testing.T, n *program.Net, q program.Question, near []float3
 	}
 }
 
-// TestSteadyKernels holds the same for operators whose kernels are used as they are, for those that are
+// TestBatchInvariantKernels holds the same for operators whose kernels are used as they are, for those that are
 // written with others where it matters, and for ONNX Runtime's own.
-func TestSteadyKernels(t *testing.T) {
+func TestBatchInvariantKernels(t *testing.T) {
 	modeltest.Runtime(t)
 	ints := func(name string, v ...int64) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
 	one := func(name string, v float32) *onnxpb.TensorProto { return onnx.FloatTensor(name, []float32{v}) }
@@ -251,7 +251,7 @@ func TestSteadyKernels(t *testing.T) {
 					n.Domain, n.OpType = k.op[:i], k.op[i+1:]
 				}
 				p := through(t, k.opset, side, k.columns(side), n, others...)
-				holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()},
+				checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()},
 					asWritten(t, p.Path, 5, side), fewSettings...)
 			})
 		}
@@ -268,7 +268,7 @@ func TestSoftplusFarBelow(t *testing.T) {
 		onnx.NewNode("", "Softplus", []string{"low"}, []string{"next to nothing"}),
 		onnx.NewNode("", "Log", []string{"next to nothing"}, []string{"y"}),
 	}, onnx.FloatTensor("far", []float32{12}))
-	holdsSteady(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side),
+	checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side),
 		manySettings...)
 }
 
@@ -284,19 +284,19 @@ func (s failing) Share(key string, weight int64, make func() (io.Closer, error))
 	return s.Slot.Share(key, weight, make)
 }
 
-// TestWaversWithoutMemory holds that a lack of memory isn't taken for a steady net.
-func TestWaversWithoutMemory(t *testing.T) {
+// TestBatchDependentWithoutMemory holds that a lack of memory isn't taken for batch invariance.
+func TestBatchDependentWithoutMemory(t *testing.T) {
 	n, slot := net(t, small(t, "means")), stagetest.NewSlot()
 	if _, err := n.Forward(t.Context(), failing{slot}, 2); !errors.Is(err, stages.ErrOutOfMemory) {
 		t.Errorf("the error is %v", err)
 	}
-	if wavers, err := program.BatchDependent(t.Context(), n, slot); !wavers || err != nil {
-		t.Errorf("with memory %t, %v", wavers, err)
+	if dependent, err := program.BatchDependent(t.Context(), n, slot); !dependent || err != nil {
+		t.Errorf("with memory %t, %v", dependent, err)
 	}
 }
 
-// TestWavers holds which files run as they are written.
-func TestWavers(t *testing.T) {
+// TestBatchDependent holds which files run as they are written.
+func TestBatchDependent(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op string, in, out string, attrs ...onnx.Attr) *onnxpb.NodeProto {
 		return onnx.NewNode("", op, []string{in}, []string{out}, attrs...)
@@ -306,8 +306,8 @@ func TestWavers(t *testing.T) {
 		nodes []*onnxpb.NodeProto // from input to y
 		want  bool
 	}{
-		{"steady", []*onnxpb.NodeProto{node("Relu", "input", "y")}, false},
-		{"unsteady", []*onnxpb.NodeProto{node("Softplus", "input", "y")}, true},
+		{"batch-invariant", []*onnxpb.NodeProto{node("Relu", "input", "y")}, false},
+		{"batch-dependent", []*onnxpb.NodeProto{node("Softplus", "input", "y")}, true},
 		{"written with one", []*onnxpb.NodeProto{node("Mish", "input", "y")}, true},
 		{"a channel's mean", []*onnxpb.NodeProto{onnx.NewNode("", "ReduceMean", []string{"input", "last"},
 			[]string{"y"})}, false},

@@ -108,10 +108,10 @@ func (b *netBuilder) unroll(out string) {
 	b.reshape(out, "apart", -1, 16, 5)
 }
 
-// TestArrange holds that the arranged value has its places in the order of the image's rows, whatever the
+// TestChannelsFirst holds that the arranged value has its places in the order of the image's rows, whatever the
 // net's; that the net answers the same, bit for bit, behind what turns it back; and that what arrives is
 // arranged alike: where the answer is linear in the layer, derivative times value sums to it.
-func TestArrange(t *testing.T) {
+func TestChannelsFirst(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {
 			b := &netBuilder{&onnxpb.GraphProto{Name: "g"}}

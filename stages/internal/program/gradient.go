@@ -15,7 +15,7 @@ type Gradient struct{ *Program }
 
 // Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
 // may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them can share a
-// forward pass, see [Net.Together].
+// forward pass, see [Net.SharesForward].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int,
 	also ...Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
@@ -66,21 +66,21 @@ func (g Gradient) Gradient(i int) []float32 { return g.part(g.outputs[0], i) }
 // Value returns the layer's value for row i.
 func (g Gradient) Value(i int) []float32 { return g.part(g.outputs[1], i) }
 
-// An Arrival is what a question has for an answer about one image. The next run overwrites it.
-type Arrival struct {
+// A Result is the result of a question for one image. The next run overwrites it.
+type Result struct {
 	Gradient, Value []float32 // at the layer
 	Shape           []int     // of both
-	Began           []float32 // what the walk began with, a number a class; nil for the derivative
+	Seed            []float32 // what the backward pass starts with, a number a class; nil for the derivative
 }
 
-// Arrival returns what the k-th question has for row i: the first is number 0, and the others follow.
-func (g Gradient) Arrival(k, i int) Arrival {
+// Result returns the result of the k-th question for row i: the first is number 0, and the others follow.
+func (g Gradient) Result(k, i int) Result {
 	number := ""
 	if k > 0 {
 		number = strconv.Itoa(k + 1)
 	}
 	shape := g.signature.Outputs[g.output("derivative"+number)].Shape[1:]
-	return Arrival{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape),
+	return Result{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape),
 		g.named("began"+number, i)}
 }
 

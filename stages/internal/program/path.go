@@ -63,23 +63,23 @@ type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once, or for fewer: see
 // [Net.AtOnce]. It adds up the derivatives as sum says.
-func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand, batch int) (Noisy,
-	error) {
+func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand,
+	batch int) (Noisy, error) {
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return append(sumInputs(s, n.Classes),
-				[]lower.IO{lower.In("image", s.ImageShape(1)...), lower.In("noise", s.ImageShape(s.Batch)...)}...)
+			return append(sumInputs(s, n.Classes), lower.In("image", s.ImageShape(1)...),
+				lower.In("noise", s.ImageShape(s.Batch)...))
 		},
-		Images: func(f *onnx.Fragment) string {
-			return f.Op("Add",
-				[]string{"runexp_image", "runexp_noise"})
-		},
-		Sum: sum,
+		Images: noised,
+		Sum:    sum,
 	})
 	return Noisy{p}, err
 }
+
+// noised emits image + noise.
+func noised(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image", "runexp_noise"}) }
 
 // Set takes the target and the normalised image, and clears the sum.
 func (p Noisy) Set(t Target, image []float32) {

@@ -7,7 +7,7 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
-// Files in that order: net, batch; forward, curve, masked, values, gradient, together, path, deeplift,
+// Files in that order: net, batch; forward, curve, masked, values, gradient, shared_forward, path, deeplift,
 // attention, audit; program, buffers; digest, rehearsal. Expression and target say which class is explained,
 // layer finds layers by their names, input_bounds has black and white at the input, probe runs a model of
 // which nothing is known yet.

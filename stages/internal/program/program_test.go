@@ -80,8 +80,8 @@ func TestResponses(t *testing.T) {
 // TestBlends holds both programs that mix images against forward passes over images mixed here, bit for bit.
 func TestBlends(t *testing.T) {
 	for name, n := range map[string]*program.Net{
-		"as written": modeltest.Net(t, modeltest.Official(t, "smallcnn", 0)),
-		"unsteady":   net(t, small(t, "means")),
+		"as written":      modeltest.Net(t, modeltest.Official(t, "smallcnn", 0)),
+		"batch-dependent": net(t, small(t, "means")),
 	} {
 		t.Run(name, func(t *testing.T) { testBlends(t, n) })
 	}

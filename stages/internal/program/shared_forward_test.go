@@ -32,9 +32,9 @@ func families() []program.Question {
 	return append(out, last)
 }
 
-// TestTogetherBits holds that each question asked together with others of one forward pass gets the
+// TestSharedForwardBits holds that each question asked together with others of one forward pass gets the
 // derivatives and the answers, bit for bit, that it gets alone; and that few groups have all questions.
-func TestTogetherBits(t *testing.T) {
+func TestSharedForwardBits(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
@@ -56,7 +56,7 @@ func TestTogetherBits(t *testing.T) {
 			for _, q := range all {
 				k := slices.IndexFunc(groups, func(g []program.Question) bool {
 					return !slices.ContainsFunc(g,
-						func(o program.Question) bool { return !n.Together(t.Context(), slot, batch, o, q) })
+						func(o program.Question) bool { return !n.SharesForward(t.Context(), slot, batch, o, q) })
 				})
 				if k < 0 {
 					groups, k = append(groups, nil), len(groups)
@@ -75,16 +75,16 @@ func TestTogetherBits(t *testing.T) {
 					said = append(said, q.Rules.Name[:min(12, len(q.Rules.Name))]+" at "+q.Layer)
 				}
 				t.Logf("together: %q", said)
-				checkTogether(t, n, slot, batch, questions)
+				checkSharedForward(t, n, slot, batch, questions)
 			}
 		})
 	}
 }
 
-// TestTogetherBehind holds that branches are seen behind what one program scales or widens and the other
+// TestSharedForwardBehind holds that branches are seen behind what one program scales or widens and the other
 // doesn't: where rules look at what a Conv adds to another's, which else becomes one node with the sum,
 // questions aren't asked together; but others are.
-func TestTogetherBehind(t *testing.T) {
+func TestSharedForwardBehind(t *testing.T) {
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
 		return onnx.NewNode(out, op, in, []string{out})
 	}
@@ -114,17 +114,17 @@ func TestTogetherBehind(t *testing.T) {
 		n := net(t,
 			model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 		slot := threaded{1, stagetest.NewSlot()}
-		if n.Together(t.Context(), slot, 2, derivative, relevant) {
+		if n.SharesForward(t.Context(), slot, 2, derivative, relevant) {
 			t.Errorf("%d channels: the derivative and relevance are asked together", hidden)
 		}
-		if !n.Together(t.Context(), slot, 2, derivative, guided) {
+		if !n.SharesForward(t.Context(), slot, 2, derivative, guided) {
 			t.Errorf("%d channels: the derivative and guided backpropagation aren't asked together", hidden)
 		}
-		checkTogether(t, n, slot, 2, []program.Question{derivative, guided})
+		checkSharedForward(t, n, slot, 2, []program.Question{derivative, guided})
 	}
 }
 
-func checkTogether(t *testing.T, n *program.Net, slot threaded, batch int, questions []program.Question) {
+func checkSharedForward(t *testing.T, n *program.Net, slot threaded, batch int, questions []program.Question) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, questions[0], batch, questions[1:]...)
 	if err != nil {
@@ -147,11 +147,11 @@ func checkTogether(t *testing.T, n *program.Net, slot threaded, batch int, quest
 			if !sameBits(alone.Row(i), g.Row(i)) {
 				t.Errorf("%s at %q: the answers have other bits", q.Rules.Name, q.Layer)
 			}
-			a, b := alone.Arrival(0, i), g.Arrival(k, i)
+			a, b := alone.Result(0, i), g.Result(k, i)
 			if !sameBits(a.Gradient, b.Gradient) {
 				t.Errorf("%s at %q: the derivatives have other bits", q.Rules.Name, q.Layer)
 			}
-			if !sameBits(a.Value, b.Value) || !sameBits(a.Began, b.Began) {
+			if !sameBits(a.Value, b.Value) || !sameBits(a.Seed, b.Seed) {
 				t.Errorf("%s at %q: the layer's values, or what the walk begins with, have other bits",
 					q.Rules.Name, q.Layer)
 			}

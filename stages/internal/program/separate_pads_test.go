@@ -13,10 +13,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestSparedPads holds the answer and the derivative of a net that pads what is negative with zeros before it
+// TestSeparatePads holds the answer and the derivative of a net that pads what is negative with zeros before it
 // takes maxima: only the last of four windows sees none of them, so that the mean of the maxima is a quarter
 // of its own.
-func TestSparedPads(t *testing.T) {
+func TestSeparatePads(t *testing.T) {
 	const side = 4
 	single := func(name string, shape ...int) *onnxpb.ValueInfoProto {
 		s := &onnxpb.TensorShapeProto{}
@@ -85,7 +85,7 @@ func TestSparedPads(t *testing.T) {
 	}
 	derivative := make([]float32, len(image))
 	derivative[least] = -0.25
-	if got := g.Arrival(0, 0).Gradient; !slices.Equal(got, derivative) || !slices.Equal(g.Row(0), want) {
+	if got := g.Result(0, 0).Gradient; !slices.Equal(got, derivative) || !slices.Equal(g.Row(0), want) {
 		t.Errorf("the derivative is %v, not %v, of %v", got, derivative, g.Row(0))
 	}
 }
