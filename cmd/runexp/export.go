@@ -19,8 +19,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// openOut makes a folder where it's missing, and opens it so that no link in it leads
-// out of it.
+// openOut makes a folder where it's missing, and opens it so that no link in it leads out of it.
 func openOut(p place, dir string) (*os.Root, error) {
 	if err := p.realNamed(dir); err != nil {
 		return nil, err
@@ -37,27 +36,27 @@ func openOut(p place, dir string) (*os.Root, error) {
 
 // exportPort writes what a port holds to files in a folder, and returns their names.
 func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error) {
-	base := port.Name
-	switch port.Type.Form {
-	case stages.FormTensor:
-		return exportTensors(to, base, d)
-	case stages.FormTable:
-		return exportTable(to, base+".csv", d)
+	if port.Type.Form == stages.FormTensor {
+		return exportTensors(to, port.Name, d)
 	}
-	file := base + "." + cmp.Or(d.Facts["ext"], "bin")
 	b, err := d.Load(0)
 	if err != nil {
 		return nil, err
 	}
+	if port.Type.Form == stages.FormTable {
+		return exportTable(to, port.Name+".csv", b)
+	}
+	file := port.Name + "." + cmp.Or(d.Facts["ext"], "bin")
 	return []string{file}, writeFile(to, file, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
 }
 
-// exportTensors writes one .npy with all items, or one an item in a folder when
-// their shapes differ, and a .csv that says which is which.
+// exportTensors writes one .npy with all items, or one an item in a folder when their shapes differ, and a .csv
+// with the items' ids, and their values where they are numbers.
 func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
+	n := d.Items.Len()
 	tensor := func(i int) (stages.Tensor, error) {
 		b, err := d.Load(i)
 		if err != nil {
@@ -65,10 +64,8 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 		}
 		return stages.DecodeTensor(b)
 	}
-	var first stages.Tensor
-	alike, single := true, true
-	values := make([]float64, d.Items.Len())
-	for i := range d.Items.Len() {
+	first, alike, values := stages.Tensor{DType: stages.F32}, true, make([]float64, 0, n)
+	for i := range n {
 		t, err := tensor(i)
 		if err != nil {
 			return nil, err
@@ -77,121 +74,99 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 			first = t
 		}
 		alike = alike && t.DType == first.DType && slices.Equal(t.Shape, first.Shape)
-		if single = single && t.Len() == 1; single {
-			values[i] = t.Float64s()[0]
+		if t.Len() == 1 && len(values) == i {
+			values = append(values, t.Float64s()[0])
 		}
 	}
-	if !single {
-		values = nil
-	}
-	names := []string{base + ".npy", base + ".csv"}
 	if !alike {
-		names = []string{base + ".csv"}
 		if err := realFolder(to, base); err != nil {
 			return nil, err
 		}
 	}
-	if err := exportItems(to, base+".csv", d.Items, values); err != nil {
+	head := []string{"item", "origin", "value"}
+	if len(values) < n {
+		head = head[:2]
+	}
+	err := writeCSV(to, base+".csv", head, n, func(i int) ([]string, error) {
+		it, err := d.Items.At(i)
+		row := []string{publish.Field(it.ID), publish.Field(it.Origin)}
+		if len(values) == n {
+			row = append(row, numeral(values[i]))
+		}
+		return row, err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if alike {
-		shape := append([]int{d.Items.Len()}, first.Shape...)
-		return names, writeFile(to, base+".npy", func(w io.Writer) error {
-			return npy(w, cmp.Or(first.DType, stages.F32), shape, d.Items.Len(), tensor)
-		})
+		shape := append([]int{n}, first.Shape...)
+		return []string{base + ".npy", base + ".csv"}, writeNPY(to, base+".npy", first.DType, shape, 0, n, tensor)
 	}
-	for i := range d.Items.Len() {
+	names := []string{base + ".csv"}
+	for i := range n {
 		t, err := tensor(i)
 		if err != nil {
 			return nil, err
 		}
-		file := filepath.Join(base, fmt.Sprintf("%06d.npy", i))
-		err = writeFile(to, file, func(w io.Writer) error {
-			return npy(w, t.DType, t.Shape, 1, func(int) (stages.Tensor, error) { return t, nil })
-		})
-		if err != nil {
+		names = append(names, filepath.Join(base, fmt.Sprintf("%06d.npy", i)))
+		if err := writeNPY(to, names[i+1], t.DType, t.Shape, i, i+1, tensor); err != nil {
 			return nil, err
 		}
-		names = append(names, file)
 	}
 	return names, nil
 }
 
-// npy writes n tensors one after another as one array.
-func npy(w io.Writer, dtype stages.DType, shape []int, n int, tensor func(int) (stages.Tensor, error)) error {
-	if _, err := w.Write(stages.NPYHeader(dtype, shape...)); err != nil {
-		return err
-	}
-	for i := range n {
-		t, err := tensor(i)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(t.Raw); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// exportItems writes the items' ids, and their values where they are numbers.
-func exportItems(to *os.Root, file string, items stages.Items, values []float64) error {
+// writeNPY writes some tensors one after another as one array.
+func writeNPY(to *os.Root, file string, dtype stages.DType, shape []int, from, end int, tensor func(int) (stages.Tensor, error)) error {
 	return writeFile(to, file, func(w io.Writer) error {
-		c := csv.NewWriter(w)
-		head := []string{"item", "origin"}
-		if values != nil {
-			head = append(head, "value")
-		}
-		c.Write(head)
-		for i := range items.Len() {
-			it, err := items.At(i)
-			if err != nil {
-				return err
+		_, err := w.Write(stages.NPYHeader(dtype, shape...))
+		for i := from; i < end && err == nil; i++ {
+			var t stages.Tensor
+			if t, err = tensor(i); err == nil {
+				_, err = w.Write(t.Raw)
 			}
-			row := []string{publish.Field(it.ID), publish.Field(it.Origin)}
-			if values != nil {
-				row = append(row, numeral(values[i]))
-			}
-			c.Write(row)
 		}
-		c.Flush()
-		return c.Error()
+		return err
 	})
 }
 
-func exportTable(to *os.Root, file string, d stages.Data) ([]string, error) {
-	b, err := d.Load(0)
-	if err != nil {
-		return nil, err
-	}
+func exportTable(to *os.Root, file string, b []byte) ([]string, error) {
 	t, err := stages.DecodeTable(b)
 	if err != nil {
 		return nil, err
 	}
-	return []string{file}, writeFile(to, file, func(w io.Writer) error {
-		c := csv.NewWriter(w)
-		head := slices.Clone(t.Keys)
-		for _, n := range t.Numbers {
-			head = append(head, n.Name)
+	head := slices.Clone(t.Keys)
+	for _, n := range t.Numbers {
+		head = append(head, n.Name)
+	}
+	return []string{file}, writeCSV(to, file, head, len(t.Rows), func(i int) (row []string, _ error) {
+		for _, key := range t.Rows[i].Keys {
+			row = append(row, publish.Field(key))
 		}
+		for _, n := range t.Rows[i].Numbers {
+			row = append(row, numeral(float64(n)))
+		}
+		return row, nil
+	})
+}
+
+func writeCSV(to *os.Root, file string, head []string, n int, row func(i int) ([]string, error)) error {
+	return writeFile(to, file, func(w io.Writer) error {
+		c := csv.NewWriter(w)
 		c.Write(head)
-		for _, r := range t.Rows {
-			var row []string
-			for _, key := range r.Keys {
-				row = append(row, publish.Field(key))
+		for i := range n {
+			fields, err := row(i)
+			if err != nil {
+				return err
 			}
-			for _, n := range r.Numbers {
-				row = append(row, numeral(float64(n)))
-			}
-			c.Write(row)
+			c.Write(fields)
 		}
 		c.Flush()
 		return c.Error()
 	})
 }
 
-// numeral writes a number so that reading gives the same one, and nothing for an
-// undefined one.
+// numeral writes a number so that reading gives the same one, and nothing for an undefined one.
 func numeral(x float64) string {
 	if math.IsNaN(x) {
 		return ""
@@ -213,8 +188,8 @@ func realFolder(to *os.Root, name string) error {
 	return nil
 }
 
-// writeFile replaces a file, or makes it. What stands there must be a regular one: a
-// link is neither followed nor replaced.
+// writeFile replaces a file, or makes it. What stands there must be a regular one: a link is neither followed
+// nor replaced.
 func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
 	if info, err := to.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is %s, not a regular file: remove it, or name another -o", filepath.Join(to.Name(), file), stages.Kind(info.Mode()))
@@ -225,14 +200,10 @@ func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
 		return err
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = write(w)
-	if err == nil {
+	if err = write(w); err == nil {
 		err = w.Flush()
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = to.Rename(temp, file)
 	}
 	if err != nil {

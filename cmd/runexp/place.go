@@ -113,12 +113,10 @@ func (p place) real(path string) error {
 		return environment(err)
 	}
 	for first := true; ; first = false {
-		rel, err := filepath.Rel(p.root, at)
-		if inside := err == nil && rel != "." && filepath.IsLocal(rel); !inside && !first {
+		if rel, inside := p.relative(at); !first && (!inside || rel == ".") {
 			return nil
 		}
-		info, err := os.Lstat(at)
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			to, _ := os.Readlink(at)
 			return environment(fmt.Errorf("%s is a symbolic link, to %q, beyond which nothing is written: name the folder itself", p.short(at), to))
 		}
@@ -139,7 +137,7 @@ func (p place) realNamed(path string) error {
 	root, errRoot := filepath.EvalSymlinks(p.root)
 	above, errAbove := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errRoot == nil && errAbove == nil {
-		if rel, err := filepath.Rel(root, above); err == nil && filepath.IsLocal(rel) {
+		if _, inside := (place{root}).relative(above); inside {
 			return place{root}.real(filepath.Join(above, filepath.Base(abs)))
 		}
 	}
@@ -163,12 +161,18 @@ func resolved(path string) string {
 	return path
 }
 
-// within names a file relative to the place, or by its last element if it lies elsewhere, so that no
-// name is one machine's own.
+// relative returns the path from the place to a file or folder, if it lies there.
+func (p place) relative(path string) (rel string, inside bool) {
+	rel, err := filepath.Rel(p.root, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// within names a file relative to the place, or by its last element if it lies elsewhere, so that no name is
+// one machine's own.
 func (p place) within(file string) string {
 	if abs, err := filepath.Abs(file); err == nil {
-		if rel, err := filepath.Rel(p.root, abs); err == nil && filepath.IsLocal(rel) {
-			return filepath.ToSlash(rel)
+		if rel, inside := p.relative(abs); inside {
+			return rel
 		}
 	}
 	return filepath.Base(file)
@@ -176,8 +180,8 @@ func (p place) within(file string) string {
 
 // short names a folder relative to the place if it lies there.
 func (p place) short(dir string) string {
-	if rel, err := filepath.Rel(p.root, dir); err == nil && filepath.IsLocal(rel) {
-		return filepath.ToSlash(rel)
+	if rel, inside := p.relative(dir); inside {
+		return rel
 	}
 	return dir
 }
