@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/registry"
@@ -21,12 +21,12 @@ func TestInspectedClasses(t *testing.T) {
 	} {
 		var x registry.Inspection
 		x.Feed.Classes, x.Feed.Probabilities = tt.classes, tt.probabilities
-		said := ""
-		writeRun(func(name, format string, args ...any) {
-			if name == "classes" {
-				said = fmt.Sprintf(format, args...)
-			}
-		}, &x)
+		var b strings.Builder
+		if err := inspectionPage.Execute(&b, &x); err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(b.String(), "\nclasses\t")
+		said, _, _ := strings.Cut(rest, "\n")
 		if said != tt.want {
 			t.Errorf("%q, want %q", said, tt.want)
 		}
