@@ -22,7 +22,7 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		}
 	}
 	first := order[0]
-	duels := len(c.complete) * (len(c.methods) - 1)
+	comparisons := len(c.complete) * (len(c.methods) - 1)
 	where := fmt.Sprintf("in %s, %s", casesText(c), imagesText(c))
 
 	var s []string
@@ -31,13 +31,14 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, remarks(c))
 	case len(best) > 1:
 		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %d duels (κ = %.2f) %s.",
-			list(best), len(c.methods), wins(f, first), duels, f.Kappa[first], where))
+			list(best), len(c.methods), wins(f, first), comparisons, f.Kappa[first], where))
 	default:
 		second := order[1]
 		s = append(s,
 			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %d duels (κ = %.2f), ahead of **%s** with "+
 				"%s (κ = %.2f), %s.",
-				c.methods[first], len(c.methods), wins(f, first), duels, f.Kappa[first], c.methods[second],
+				c.methods[first], len(c.methods), wins(f, first), comparisons, f.Kappa[first],
+				c.methods[second],
 				wins(f, second), f.Kappa[second], where))
 		if won(f, second) > won(f, first) {
 			s = append(s, "Log-odds reward beating one rival every time more than winning more duels.")
@@ -57,8 +58,9 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 		if pairs == 1 {
 			s = append(s, fmt.Sprintf("Two cases agree %s on the order (Spearman ρ = %.2f).", word, rho))
 		} else {
-			s = append(s, fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs "+
-				"of cases).", word, rho, pairs))
+			s = append(s,
+				fmt.Sprintf("The cases agree %s on the order (mean Spearman ρ = %.2f over %d pairs "+
+					"of cases).", word, rho, pairs))
 		}
 	}
 	return strings.Join(s, " ") + remarks(c) + "\n"

@@ -98,7 +98,7 @@ func TestInspect(t *testing.T) {
 		{"an open size", model.ONNXParams{Path: file("gapcnn_dyn")}, func(x *model.Inspection) bool {
 			return x.OpenSize && x.Feed.Height == 224
 		}},
-		{"an open size that is said",
+		{"a given open size",
 			model.ONNXParams{Path: file("gapcnn_dyn"), Size: picture.Size{H: 40, W: 40}},
 			func(x *model.Inspection) bool {
 				return x.OpenSize && x.Feed.Height == 40

@@ -36,7 +36,7 @@ func readersOf(m *onnx.Model, input string) []onnx.Node {
 				copies[n.Output[0]] = true
 			}
 		default:
-			if widened(n) && len(n.Output) > 0 {
+			if promoted(n) && len(n.Output) > 0 {
 				copies[n.Output[0]] = true
 			}
 			out = append(out, n)
@@ -45,8 +45,8 @@ func readersOf(m *onnx.Model, input string) []onnx.Node {
 	return out
 }
 
-// widened reports whether a node casts integers to a type that can represent every pixel.
-func widened(n onnx.Node) bool {
+// promoted reports whether a node casts integers to a type that can represent every pixel.
+func promoted(n onnx.Node) bool {
 	to := onnxpb.TensorProto_DataType(n.Int("to", 0))
 	return n.OpType == "Cast" && (to == onnxpb.TensorProto_INT32 || to == onnxpb.TensorProto_INT64)
 }
@@ -64,7 +64,7 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 		to := onnxpb.TensorProto_DataType(n.Int("to", 0))
 		switch {
 		case n.OpType == "Cast" && floating(to), n.OpType == "Shape":
-		case widened(n), n.OpType == "DequantizeLinear":
+		case promoted(n), n.OpType == "DequantizeLinear":
 			n.OpType, n.Domain, n.Input, n.Attribute = "Identity", "", n.Input[:1], nil
 		case n.OpType == "QLinearConv":
 			q := m.Fresh(in.Name + "/quantised")
@@ -105,7 +105,7 @@ func rangeOf(m *onnx.Model, in onnx.Value) []float64 {
 	for _, n := range readersOf(m, in.Name) {
 		switch n.OpType {
 		case "Cast":
-			if widened(n) {
+			if promoted(n) {
 				continue
 			}
 			return []float64{least, least + 255}

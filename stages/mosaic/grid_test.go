@@ -74,7 +74,7 @@ func run(t *testing.T, p GridParams, in map[string][]stages.Data, seed uint64) (
 		}
 		last := &out[len(out)-1]
 		if o.ID != last.id || o.Origin != last.origin {
-			t.Errorf("port %s has the item %q of %q beside %q of %q", o.Port, o.ID, o.Origin, last.id,
+			t.Errorf("port %s has the item %q of %q and %q of %q", o.Port, o.ID, o.Origin, last.id,
 				last.origin)
 		}
 		if o.Port == "targets" {

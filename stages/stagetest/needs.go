@@ -31,9 +31,9 @@ func Shared(t testing.TB, path ...string) string {
 	dir := filepath.Join(root, below)
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("there is no %s beside the project", below)
+			t.Fatalf("no %s next to the project", below)
 		}
-		t.Skipf("skipped: there is no %s beside the project", below)
+		t.Skipf("skipped: no %s next to the project", below)
 	}
 	return dir
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // A layer64 is a reference implementation of a layer in float64 for one image: h, and |h|, which algorithm 1
-// evaluates at the magnitudes of h's arguments, or instead of it beside, evaluated at the same arguments. The
+// evaluates at the magnitudes of h's arguments, or instead of it atSame, evaluated at the same arguments. The
 // relevance of an undivided layer isn't divided by h.
 type layer64 struct {
-	h, abs, beside func(x []float64) []float64
+	h, abs, atSame func(x []float64) []float64
 	undivided      bool
 }
 
@@ -45,8 +45,8 @@ func (l layer64) algorithm1(x, r []float64) []float64 {
 		size[i] = math.Abs(v)
 	}
 	half := l.abs
-	if l.beside != nil {
-		half, size = l.beside, x
+	if l.atSame != nil {
+		half, size = l.atSame, x
 	}
 	own, magnitudes := slope(l.h, x, s), slope(half, size, s)
 	out := make([]float64, len(x))

@@ -75,7 +75,7 @@ func absCases() []absCase {
 	tanh := func(v AbsLRPVariant, _ []float64) []layer64 {
 		l := each64(math.Tanh, math.Tanh)
 		if v == AbsLRPJanuary {
-			l.beside = each64(func(x float64) float64 { return math.Abs(math.Tanh(x)) }, nil).h
+			l.atSame = each64(func(x float64) float64 { return math.Abs(math.Tanh(x)) }, nil).h
 		}
 		return []layer64{l}
 	}
@@ -106,7 +106,7 @@ func absCases() []absCase {
 			}
 			l := layer64{h: exp(same), abs: exp(math.Abs)}
 			if v == AbsLRPJanuary {
-				l.beside = l.h
+				l.atSame = l.h
 			}
 			return []layer64{l}
 		}},
@@ -197,7 +197,7 @@ func januaryNorm(scale, bias []float64,
 	statistics func(abs bool, i int) (mean, deviation float64)) []layer64 {
 	layers := normLayers(AbsLRPOfficial, scale, bias,
 		func(_ bool, i int) (float64, float64) { return statistics(false, i) })
-	layers[0].beside = func(x []float64) []float64 {
+	layers[0].atSame = func(x []float64) []float64 {
 		out := make([]float64, len(x))
 		for i := range x {
 			mean, deviation := statistics(false, i)
@@ -247,7 +247,7 @@ func TestAbsLRPAgainstDense(t *testing.T) {
 					if variant == AbsLRPJanuary && c.op == opMatMul && len(cut) == 2 {
 						// Queries and keys are split into heads: y = x.
 						y := each64(same, nil)
-						y.beside = each64(math.Abs, nil).h
+						y.atSame = each64(math.Abs, nil).h
 						part = y.step(variant, own, part, cut[i:i+1])
 					}
 					want[i] = append(want[i], part...)

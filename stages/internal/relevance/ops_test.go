@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestEveryOperatorIsListed checks that differentiable returns the operators declared in the files op_*.go, each in the file
-// of its name, in sorted order, as opaque lists the others, and that All has each of either once.
+// TestEveryOperatorIsListed checks that differentiable returns the operators declared in the files op_*.go,
+// each in the file of its name, in sorted order, as opaque lists the others, and that All has each of either
+// once.
 func TestEveryOperatorIsListed(t *testing.T) {
 	listed := map[string]*Op{}
 	var types []string
@@ -28,7 +29,8 @@ func TestEveryOperatorIsListed(t *testing.T) {
 		all[op.Type] = true
 	}
 	if len(all) != len(types)+len(opaque) {
-		t.Errorf("All has %d operators, and %d and %d are listed: one is listed twice", len(all), len(types), len(opaque))
+		t.Errorf("All has %d operators, and %d and %d are listed: one is listed twice", len(all), len(types),
+			len(opaque))
 	}
 	files, err := filepath.Glob("op_*.go")
 	if err != nil {

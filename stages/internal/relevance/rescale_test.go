@@ -14,7 +14,7 @@ import (
 
 // rescaleAt returns the rescale policy for one-node graphs, given the reference values of the flowing inputs.
 func rescaleAt(official bool, references map[Value][]float32) Policy {
-	return Policy{Name: "beside", Cases: []Case{{
+	return Policy{Name: "rescale at", Cases: []Case{{
 		Match: func(*Builder, *Op, onnx.Node) bool { return true },
 		Rule: func(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 			there := map[Value]Value{}
@@ -97,7 +97,7 @@ func TestRescaleIsComplete(t *testing.T) {
 				}
 			}
 			if !(math.Abs(got-want) <= 1e-5*whole) {
-				t.Errorf("%s, %s: the inputs bring %v, the outputs take %v", op.Type, ex.Name, got, want)
+				t.Errorf("%s, %s: input sums are %v, output sums %v", op.Type, ex.Name, got, want)
 			}
 		}
 	}

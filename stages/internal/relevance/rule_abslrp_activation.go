@@ -115,7 +115,7 @@ func (a AbsLRP) pass(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 // y = x, which deletes relevance at negative values. In the code of January 2024 so is its concatenation with
 // the patches, which also get its relevance.
 func (a AbsLRP) move(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	if k := b.besideToken(n); a.Variant == AbsLRPJanuary && k >= 0 {
+	if k := b.joinedTokens(n); a.Variant == AbsLRPJanuary && k >= 0 {
 		mask := b.Greater(n.Input[k], b.Scalar(0))
 		return a.conserve(b, n, n.Input, n.Output[0], r[0], func(s Value) []Value {
 			back := make([]Value, len(n.Input))
@@ -151,9 +151,9 @@ func (b *Builder) picksToken(n onnx.Node) bool {
 		out[len(out)-1] == in[2]
 }
 
-// besideToken returns the index of the operand with the tokens of each image to which a node adds constant
+// joinedTokens returns the index of the operand with the tokens of each image to which a node adds constant
 // tokens, −1 if there is none.
-func (b *Builder) besideToken(n onnx.Node) int {
+func (b *Builder) joinedTokens(n onnx.Node) int {
 	if n.OpType != "Concat" || len(b.Shape(n.Output[0])) != 3 {
 		return -1
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryRuleIsFollowed: of every file rule_*.go a policy or another rule, here or of a method, follows something.
+// TestEveryRuleIsFollowed: of every file rule_*.go a policy or another rule, here or of a method, follows
+// something.
 func TestEveryRuleIsFollowed(t *testing.T) {
 	declared, used := map[string][]string{}, map[string][]string{} // by file, and files by name
 	for _, pattern := range []string{"*.go", "../../attribute/*.go", "../lower/*.go"} {
@@ -48,7 +49,8 @@ func TestEveryRuleIsFollowed(t *testing.T) {
 		if !slices.ContainsFunc(names, func(name string) bool {
 			return slices.ContainsFunc(used[name], func(by string) bool { return by != file })
 		}) {
-			t.Errorf("%s: nothing follows this rule: name one of %v in the policy of a method in stages/attribute", file, names)
+			t.Errorf("%s: nothing follows this rule: name one of %v in the policy of a method in "+
+				"stages/attribute", file, names)
 		}
 	}
 }
