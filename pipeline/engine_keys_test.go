@@ -214,7 +214,7 @@ func TestWhy(t *testing.T) {
 	why := func(yaml, cell string) string {
 		t.Helper()
 		plan, o := l.outlook(yaml)
-		c, err := plan.Find(cell)
+		c, err := find(plan, cell)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ publish: []
 		}
 	}
 	plan, o := l.outlook(yaml)
-	c, err := plan.Find("maps")
+	c, err := find(plan, "maps")
 	if err != nil {
 		t.Fatal(err)
 	}

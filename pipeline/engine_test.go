@@ -229,7 +229,7 @@ publish: [strict, loose]
 		"maps[fail=yes]": pipeline.Failed, "maps[fail=no]": pipeline.Executed, "scores[fail=yes]": pipeline.Blocked,
 		"scores[fail=no]": pipeline.Executed, "strict": pipeline.Blocked, "loose": pipeline.Executed,
 	} {
-		c, err := res.Plan.Find(cell)
+		c, err := find(res.Plan, cell)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ publish: []
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, _ := res.Plan.Find("maps")
+		c, _ := find(res.Plan, "maps")
 		_, err = res.Fate(c)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", do, err, want)
@@ -393,7 +393,7 @@ publish: []
 	}
 	l.build, l.rule = "a third", "changed"
 	plan, o := l.outlook(yaml)
-	c, err := plan.Find("maps[method=first]")
+	c, err := find(plan, "maps[method=first]")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,10 +177,22 @@ func (l *lab) said(kind pipeline.EventKind) (list []string) {
 	return list
 }
 
+// find returns the one cell that a name fits.
+func find(p *plan.Plan, name string) (*plan.Cell, error) {
+	cells, err := p.Fitting(name)
+	if err == nil && len(cells) > 1 {
+		err = fmt.Errorf("%q fits %d cells", name, len(cells))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cells[0], nil
+}
+
 // fate tells how a cell ended, and why.
 func fate(t *testing.T, res *pipeline.Result, cell string) (pipeline.Fate, string) {
 	t.Helper()
-	c, err := res.Plan.Find(cell)
+	c, err := find(res.Plan, cell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +221,7 @@ func (l *lab) mustRun(yaml string) *pipeline.Result {
 // text returns what a cell's first port holds, as text.
 func (l *lab) text(res *pipeline.Result, cell string) string {
 	l.t.Helper()
-	c, err := res.Plan.Find(cell)
+	c, err := find(res.Plan, cell)
 	if err != nil {
 		l.t.Fatal(err)
 	}

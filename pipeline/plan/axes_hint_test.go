@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAxisOfNames holds that a list of names that can't be ids, such as those of a net's
-// values, gets the lines that have them.
+// TestAxisOfNames holds that a list of names that can't be ids, such as those of a net's values, gets the
+// lines that have them.
 func TestAxisOfNames(t *testing.T) {
 	ds := diagsOf(t, paperCatalog(), "name: x\naxes: {layer: [input, /layer2/Relu]}\nstages: {images: {uses: dataset/shapes}}\npublish: []\n", Overrides{})
 	for _, d := range ds {

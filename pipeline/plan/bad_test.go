@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBadExperiments reads files of experiments that stand apart by a line ---.
-// What is said about a line must be what the line itself says behind ###.
+// TestBadExperiments reads files of experiments that stand apart by a line ---. What is said about a line
+// must be what the line itself says behind ###.
 func TestBadExperiments(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -17,8 +17,8 @@ func gridText(n int) string {
 		"  images: {uses: dataset/shapes, matrix: [a, b], with: {count: 2, seed: \"${a}\", first: \"${b}\"}}\npublish: [images]\n"
 }
 
-// chainText is an experiment with n methods and n models: maps, an implied
-// prediction, ranks, curves and a score for each pair.
+// chainText is an experiment with n methods and n models: maps, an implied prediction, ranks, curves and a
+// score for each pair.
 func chainText(n int) string {
 	var models, methods strings.Builder
 	for i := range n {

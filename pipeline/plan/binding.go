@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A binding is what all cells of a step with the same choice have in common: the implementation, which inputs go to
-// which port, and where its parameters come from.
+// A binding is what all cells of a step with the same choice have in common: the implementation, which inputs
+// go to which port, and where its parameters come from.
 type binding struct {
 	uses    *yamlNode // where the implementation is named
 	id      int32     // of the choice
@@ -74,7 +74,8 @@ func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 	return r
 }
 
-// binding makes the binding to a named implementation. choice is the with of an axis value, nil if there's none.
+// binding makes the binding to a named implementation. choice is the with of an axis value, nil if there's
+// none.
 func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
 	var own []paramDecl
 	if choice != nil {
@@ -107,7 +108,8 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 	return r
 }
 
-// assignments returns those to parameters that the implementation has, never nil; for others see commonParams.
+// assignments returns those to parameters that the implementation has, never nil; for others see
+// commonParams.
 func (r *binding) assignments(list []paramDecl) []paramAssign {
 	assigns := []paramAssign{}
 	for _, p := range list {
@@ -123,7 +125,8 @@ func (x *expander) unknownParam(key *yamlNode, r *binding, where string) {
 		"unknown parameter %q of %s%s", key.text, r.stage.Name, where)
 }
 
-// commonParams reports parameters of the stage's with that not every choice knows, and of --set that none knows.
+// commonParams reports parameters of the stage's with that not every choice knows, and of --set that none
+// knows.
 func (x *expander) commonParams(b *stepBuild) {
 	for _, p := range slices.Concat(b.decl.with, b.decl.set) {
 		known, standIn := false, false

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// checkCell reports what is wrong with a cell whose parameters are decoded and whose inputs are wired, and returns
-// whether nothing is.
+// checkCell reports what is wrong with a cell whose parameters are decoded and whose inputs are wired, and
+// returns whether nothing is.
 func (x *expander) checkCell(m *cellBuild) bool {
 	c := m.cell
 	if c.Stage.Relation != stages.Whole {
@@ -19,7 +19,8 @@ func (x *expander) checkCell(m *cellBuild) bool {
 			return false // reported already
 		}
 		for k, in := range c.Inputs {
-			// One edge is as wrong as several: what's refused doesn't depend on how many ids an axis happens to have.
+			// One edge is as wrong as several: what's refused doesn't depend on how many ids an axis happens
+			// to have.
 			if len(in.Edges) > 0 && len(in.Edges[0].Coord) > 0 && c.Stage.Inputs[k].Type.Items {
 				node := m.decl.overNode
 				if node == nil {
@@ -41,8 +42,8 @@ func (x *expander) checkCell(m *cellBuild) bool {
 	return len(errs) == 0
 }
 
-// refusals returns the errors of Validate, without any those of Check, and then of Fits. The outputs of a stage that
-// doesn't exist are unknown, so that cells behind one are only validated.
+// refusals returns the errors of Validate, without any those of Check, and then of Fits. The outputs of a
+// stage that doesn't exist are unknown, so that cells behind one are only validated.
 func (x *expander) refusals(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -129,8 +130,8 @@ func (x *expander) assigned(m *cellBuild, param string) *paramAssign {
 	return nil
 }
 
-// misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse on the
-// input it is about, or that leaves open which axis is meant.
+// misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse
+// on the input it is about, or that leaves open which axis is meant.
 func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 	c := m.cell
 	for i := range m.params.fields {

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestCheckSeesWhatIsWired: what is implied for an input doesn't count as wired,
-// and nothing more is implied for a cell that was refused.
+// TestCheckSeesWhatIsWired: what is implied for an input doesn't count as wired, and nothing more is implied
+// for a cell that was refused.
 func TestCheckSeesWhatIsWired(t *testing.T) {
 	c := paperCatalog()
 	fake(c, "attribute/picky", stages.Each, "model, images, targets?", "maps", attrParams{Target: "label"}, func(d *stages.Def[attrParams]) {

@@ -152,8 +152,8 @@ func (l *loader) stack(in *inputDecl, v *yamlNode) {
 	}
 }
 
-// wire reads an edge, stage or stage.port. Stage names may hold dots; no two readings of one text are possible, see the
-// check in experiment.
+// wire reads an edge, stage or stage.port. Stage names may hold dots; no two readings of one text are
+// possible, see the check in experiment.
 func (l *loader) wire(v *yamlNode) *wireDecl {
 	w := &wireDecl{node: v, from: l.exp.stageOf[v.text]}
 	if v.kind == yamlNull || !v.scalar() {

@@ -66,8 +66,8 @@ func (pt *paramType) names() (names []string) {
 	return names
 }
 
-// A decoder stores the value of a parameter in a struct of parameters. The value may stand at an axis; use is what
-// refers to it, in the cell at.
+// A decoder stores the value of a parameter in a struct of parameters. The value may stand at an axis; use is
+// what refers to it, in the cell at.
 type decoder struct {
 	*loader
 	*paramField
@@ -141,7 +141,8 @@ func (d *decoder) decodeOne(dst reflect.Value, n *yamlNode) bool {
 	return true
 }
 
-// plainText returns what a type reads that reads texts itself: a scalar as written, or a list of scalars as [a, b].
+// plainText returns what a type reads that reads texts itself: a scalar as written, or a list of scalars as
+// [a, b].
 func (n *yamlNode) plainText() (text string, ok bool) {
 	if n.kind != yamlList {
 		return n.text, n.scalar()
@@ -201,8 +202,8 @@ func (d *decoder) inRange(n *yamlNode) bool {
 	return d.refuse(n, "", "%v is more than %s", n, d.Max)
 }
 
-// refuse reports what is wrong with a value, and returns false. A value at an axis is reported there, with what refers
-// to it.
+// refuse reports what is wrong with a value, and returns false. A value at an axis is reported there, with
+// what refers to it.
 func (d *decoder) refuse(n *yamlNode, hint, format string, args ...any) bool {
 	switch use := d.use.node; {
 	case use == n || d.use.plain():

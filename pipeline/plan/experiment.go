@@ -73,8 +73,8 @@ type whenDecl struct {
 	with []paramDecl
 }
 
-// A lineDecl is a line of only, exclude or when's if. It matches a cell whose id is among the given ones on each of
-// its axes.
+// A lineDecl is a line of only, exclude or when's if. It matches a cell whose id is among the given ones on
+// each of its axes.
 type lineDecl struct {
 	node    *yamlNode
 	conds   []condDecl
@@ -114,8 +114,8 @@ func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNod
 	}
 }
 
-// experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after the stages
-// whose stacks add axes.
+// experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after
+// the stages whose stacks add axes.
 func (l *loader) experiment(root *yamlNode, sets map[string][]setDecl) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e

@@ -49,8 +49,8 @@ func filesOf(c *Cell, f stages.Field) []string {
 	return v.Interface().([]string)
 }
 
-// Missing looks for the files and folders that parameters name, and returns a diagnostic for each that can't be read.
-// Nothing else of a plan looks at them.
+// Missing looks for the files and folders that parameters name, and returns a diagnostic for each that can't
+// be read. Nothing else of a plan looks at them.
 func (p *Plan) Missing() Diags {
 	var ds diagnostics
 	for _, f := range p.files {
@@ -103,8 +103,8 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-// Unreadable returns the error that listing the sources of c gives, nil if it has none. It is nil too where a file that
-// a parameter names doesn't exist, which Missing reports.
+// Unreadable returns the error that listing the sources of c gives, nil if it has none. It is nil too where a
+// file that a parameter names doesn't exist, which Missing reports.
 func (c *Cell) Unreadable() error {
 	if c.Stage.Sources == nil || c.Stage.Primary() >= 0 {
 		return nil
@@ -134,8 +134,8 @@ func (c *Cell) Unreadable() error {
 // ErrNoItem is the error of a data set without a single item.
 var ErrNoItem = errors.New("there is nothing to read: no item at all")
 
-// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic into an
-// error.
+// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic
+// into an error.
 func (c *Cell) Sources(ids []string) (s []stages.Source, err error) {
 	defer Catch(&err)
 	return c.Stage.Sources(c.Params, ids)

@@ -92,8 +92,8 @@ func TestLoadRefusesWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for texts that make the reader of experiments panic, hang, point
-// outside the text, or forget something when it writes an experiment back.
+// FuzzParse looks for texts that make the reader of experiments panic, hang, point outside the text, or
+// forget something when it writes an experiment back.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {
@@ -141,8 +141,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// absolutePaths reports whether the plan reads absolute paths, of which the
-// resolved experiment holds no more than the end.
+// absolutePaths reports whether the plan reads absolute paths, of which the resolved experiment holds no more
+// than the end.
 func absolutePaths(p *Plan) bool {
 	return slices.ContainsFunc(p.files, func(f fileParam) bool { return filepath.IsAbs(f.path) })
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// SuggestStage returns a hint for an unknown stage. A name without a family is compared with names without theirs.
+// SuggestStage returns a hint for an unknown stage. A name without a family is compared with names without
+// theirs.
 func SuggestStage(name string, known []string) string {
 	if !strings.Contains(name, "/") {
 		own, full := make([]string, len(known)), map[string]string{}
@@ -23,8 +24,8 @@ func SuggestStage(name string, known []string) string {
 	return `"runexp stages" lists them`
 }
 
-// didYouMean suggests the known name nearest to a mistyped one; without a near one it lists them, as long as they
-// fit a line.
+// didYouMean suggests the known name nearest to a mistyped one; without a near one it lists them, as long as
+// they fit a line.
 func didYouMean(name, what string, known []string) string {
 	if k := Nearest(name, known); k != "" {
 		return fmt.Sprintf("did you mean %q?", k)

@@ -10,8 +10,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// impliedCells are the cells that no experiment writes: what a port puts between an edge and itself (Via), and what
-// fills a port that isn't wired (Else). Those with equal implementation, parameters and edges are one cell.
+// impliedCells are the cells that no experiment writes: what a port puts between an edge and itself (Via),
+// and what fills a port that isn't wired (Else). Those with equal implementation, parameters and edges are
+// one cell.
 type impliedCells struct {
 	cells map[string]*Cell
 	steps map[string]*Step
@@ -27,7 +28,8 @@ func newImpliedCells() impliedCells {
 // maxImplied bounds how deep implied stages may imply others.
 const maxImplied = 8
 
-// complete gives a cell what its ports imply. That depends on the edges as wired, not on what is put in between.
+// complete gives a cell what its ports imply. That depends on the edges as wired, not on what is put in
+// between.
 func (x *expander) complete(b *stepBuild, c *Cell, depth int) {
 	var wired []Input
 	for k := range c.Inputs {
@@ -56,8 +58,8 @@ type combo struct {
 	inputs [][]Edge
 }
 
-// imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on the
-// inputs of the same names: where these come from several cells, there are as many implied ones.
+// imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on
+// the inputs of the same names: where these come from several cells, there are as many implied ones.
 func (x *expander) imply(b *stepBuild, c *Cell, port int, wired []Input, depth int) []Edge {
 	p, via := &c.Stage.Inputs[port], len(wired[port].Edges) > 0
 	name := p.Else
@@ -130,8 +132,8 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 	return out
 }
 
-// upstream moves an edge of items to the stage that made the items from sources: what holds for an item there holds for
-// all that is made from it. It returns false where nothing is known about that.
+// upstream moves an edge of items to the stage that made the items from sources: what holds for an item there
+// holds for all that is made from it. It returns false where nothing is known about that.
 func (x *expander) upstream(b *stepBuild, c *Cell, e *Edge, p, q *stages.Port) bool {
 	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()
@@ -181,8 +183,8 @@ func mergeCoord(a, b []stages.Coord) (out []stages.Coord, agree bool) {
 	return out, true
 }
 
-// A takenParam is a keyed parameter of an implied stage, and where it has its value from: a parameter of the consumer,
-// or the default.
+// A takenParam is a keyed parameter of an implied stage, and where it has its value from: a parameter of the
+// consumer, or the default.
 type takenParam struct {
 	name     string
 	from, to []int  // for reflect.Value.FieldByIndex; from is nil for the default
@@ -191,8 +193,8 @@ type takenParam struct {
 
 type takeQuery struct{ from, to *stages.Stage }
 
-// takes returns the keyed parameters of an implied stage: those that the consumer has too, by name and type, are the
-// consumer's.
+// takes returns the keyed parameters of an implied stage: those that the consumer has too, by name and type,
+// are the consumer's.
 func (x *expander) takes(from, to *stages.Stage) []takenParam {
 	q := takeQuery{from, to}
 	taken, ok := x.implied.takes[q]
@@ -223,8 +225,8 @@ func (m *impliedCells) id(c *Cell) uint64 {
 	return n
 }
 
-// impliedCell returns the cell of an implied stage with the given edges and the parameters it takes from its consumer,
-// or nil when it needs itself.
+// impliedCell returns the cell of an implied stage with the given edges and the parameters it takes from its
+// consumer, or nil when it needs itself.
 func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, inputs [][]Edge, out int, keep bool, depth int) *Cell {
 	m := &x.implied
 	consumer := reflect.ValueOf(c.Params).Elem()
@@ -275,8 +277,9 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 	return cell
 }
 
-// impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps it takes
-// from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the default.
+// impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps
+// it takes from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the
+// default.
 func (x *expander) impliedStep(b *stepBuild, c *Cell, params string, taken []takenParam, out int, keep bool) *Step {
 	m := &x.implied
 	key, name := []byte(params), c.Stage.Outputs[out].Type.Name

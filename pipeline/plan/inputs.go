@@ -19,8 +19,8 @@ type inputIndex struct {
 	entries   []inputEntry // sorted by key, then order
 }
 
-// An inputEntry is an upstream cell. Its key is the code of its ids on the kept axes, its order that of its ranks on the
-// collapsed ones.
+// An inputEntry is an upstream cell. Its key is the code of its ids on the kept axes, its order that of its
+// ranks on the collapsed ones.
 type inputEntry struct {
 	key, order uint64
 	wire, row  int32
@@ -132,8 +132,8 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 	return at
 }
 
-// findPort applies the rule of edges: the named port; else the one that is called like the input; else the only one of
-// the input's type.
+// findPort applies the rule of edges: the named port; else the one that is called like the input; else the
+// only one of the input's type.
 func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, unknown bool) int {
 	var all, fit []string
 	fitting := -1

@@ -50,8 +50,8 @@ var typesByName = func() map[string]stages.Type {
 	return m
 }()
 
-// fakePorts reads "model, images, labels?, maps" or "sic:scores": name, type if it
-// isn't called like it, ? for optional.
+// fakePorts reads "model, images, labels?, maps" or "sic:scores": name, type if it isn't called like it, ?
+// for optional.
 func fakePorts(text string) (ports []stages.Port) {
 	for _, f := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
 		name, optional := strings.CutSuffix(f, "?")
@@ -206,8 +206,7 @@ func (p *shapesParams) Validate() error {
 	return nil
 }
 
-// paperCatalog has a fake for every stage that the experiments in testdata/papers
-// use.
+// paperCatalog has a fake for every stage that the experiments in testdata/papers use.
 func paperCatalog() fakeCatalog {
 	c := fakeCatalog{}
 	fake(c, "dataset/folder", stages.Each, "", "images, labels", folderParams{Size: 224})

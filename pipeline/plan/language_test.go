@@ -513,8 +513,8 @@ publish: [model, gone]
 	}
 }
 
-// TestFits holds that what is asked besides is a complaint where the implementation is
-// named, or the parameter that it is about, and isn't asked of cells that are wrong.
+// TestFits holds that what is asked besides is a complaint where the implementation is named, or the
+// parameter that it is about, and isn't asked of cells that are wrong.
 func TestFits(t *testing.T) {
 	text := `name: x
 axes:

@@ -20,15 +20,15 @@ type Overrides struct {
 	Only []string
 	// Limit is the largest number of sources a cell may use; 0 means all.
 	Limit int
-	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of a
-	// parameter if it wraps a [stages.FieldError].
+	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of
+	// a parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
 	// Dir is what the paths in Set are relative to; "" means the working folder.
 	Dir string
 }
 
-// Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags], and the
-// returned plan can only be counted: stages that don't exist are taken to accept anything.
+// Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags],
+// and the returned plan can only be counted: stages that don't exist are taken to accept anything.
 func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	data, err := readExperiment(file)
 	if err != nil {
@@ -37,8 +37,8 @@ func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	return Parse(file, data, filepath.Dir(file), cat, o)
 }
 
-// Parse is [Load] for an experiment in memory: name stands in messages, the paths in src are relative to dir. It reads
-// no file but the one that extends names.
+// Parse is [Load] for an experiment in memory: name stands in messages, the paths in src are relative to dir.
+// It reads no file but the one that extends names.
 func Parse(name string, src []byte, dir string, cat Catalog, o Overrides) (*Plan, error) {
 	return newLoader(cat, o).load(&sourceText{name: name, dir: dir, data: src})
 }

@@ -2,8 +2,8 @@ package plan
 
 import "strings"
 
-// topological returns the stages so that each comes after those it takes from, otherwise as written. Stages on a cycle
-// are left out, with a diagnostic.
+// topological returns the stages so that each comes after those it takes from, otherwise as written. Stages
+// on a cycle are left out, with a diagnostic.
 func (l *loader) topological() []*stageDecl {
 	const visited = -1
 	depth, onCycle := map[*stageDecl]int{}, map[*stageDecl]bool{} // depth: in path, from 1, or visited

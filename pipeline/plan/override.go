@@ -10,8 +10,8 @@ import (
 // A setDecl is an assignment to a stage's parameter on the command line.
 type setDecl struct{ key, value *yamlNode }
 
-// override applies --set. Assignments to parameters of stages are returned by stage, because they win over the
-// stage's choices and when; all others replace what stands in the file.
+// override applies --set. Assignments to parameters of stages are returned by stage, because they win over
+// the stage's choices and when; all others replace what stands in the file.
 func (l *loader) override(root *yamlNode) (*yamlNode, map[string][]setDecl) {
 	params := map[string][]setDecl{}
 	for _, text := range l.o.Set {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// paperFiles returns the papers' experiments with the counts that their first
-// lines state: "expands to 68 cells: images 2, model 2".
+// paperFiles returns the papers' experiments with the counts that their first lines state: "expands to 68
+// cells: images 2, model 2".
 func paperFiles(t testing.TB) map[string]map[string]int {
 	files, err := filepath.Glob("testdata/papers/*.yaml")
 	if err != nil || len(files) != 4 {
@@ -55,8 +55,7 @@ func checkCounts(t *testing.T, file string, p *Plan, want map[string]int) {
 	}
 }
 
-// Every main table of the four papers can be written, and expands to as many
-// cells as it should.
+// Every main table of the four papers can be written, and expands to as many cells as it should.
 func TestPapersExpand(t *testing.T) {
 	for file, want := range paperFiles(t) {
 		p, err := Load(file, paperCatalog(), Overrides{})
@@ -71,8 +70,7 @@ func TestPapersExpand(t *testing.T) {
 	}
 }
 
-// With stages missing, check complains of those and of nothing else, and the
-// counts are the same.
+// With stages missing, check complains of those and of nothing else, and the counts are the same.
 func TestPapersWithMissingStages(t *testing.T) {
 	missing := []string{
 		"dataset/voc", "dataset/confident", "model/gridpg", "attribute/abslrp", "attribute/saliency", "attribute/left-ig",
@@ -109,7 +107,8 @@ func TestPapersResolvedReadBack(t *testing.T) {
 	}
 }
 
-// checkReadBack tests that a plan's resolved experiment gives the same plan, under the same --limit and --only.
+// checkReadBack tests that a plan's resolved experiment gives the same plan, under the same --limit and
+// --only.
 func checkReadBack(t testing.TB, p *Plan, dir string, only ...string) {
 	t.Helper()
 	text := p.Resolved()

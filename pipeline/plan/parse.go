@@ -21,8 +21,8 @@ const (
 	maxYAMLKey    = 1000     // bytes
 )
 
-// parseYAML reads s, which holds one document. It returns nil, with a diagnostic, for what isn't YAML or isn't plain
-// data.
+// parseYAML reads s, which holds one document. It returns nil, with a diagnostic, for what isn't YAML or
+// isn't plain data.
 func parseYAML(s *sourceText, ds *diagnostics) *yamlNode {
 	doc, err := readDocument(s.data)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 	ds.report(s.place(line, col), hint, "not YAML: %s", m[2])
 }
 
-// blockErrorLine finds the line of an error for which the parser names the line where the block begins: the first
-// with which the text stops being YAML.
+// blockErrorLine finds the line of an error for which the parser names the line where the block begins: the
+// first with which the text stops being YAML.
 func (s *sourceText) blockErrorLine(line int) int {
 	const worthwhile = 64 << 10 // bytes
 	if len(s.data) > worthwhile {
@@ -121,7 +121,8 @@ func (s *sourceText) blockErrorLine(line int) int {
 	return n
 }
 
-// unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $ and a map.
+// unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $
+// and a map.
 func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
 	depth, quote := 0, rune(0)
 	for i := range s.split() {

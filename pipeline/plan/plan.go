@@ -4,8 +4,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Plan is an experiment expanded into cells: checked, with every parameter
-// decoded and every edge resolved. It's immutable.
+// A Plan is an experiment expanded into cells: checked, with every parameter decoded and every edge resolved.
+// It's immutable.
 type Plan struct {
 	Name, Title string
 	File        string // the experiment file, as the user named it
@@ -22,8 +22,7 @@ type Plan struct {
 	files []fileParam // each once
 }
 
-// A Step is one stage of an experiment: a name, and a cell for every
-// combination of its axes that exists.
+// A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.
 type Step struct {
 	Name     string
 	Implied  bool     // put in by the engine, for a port's Via or Else
@@ -36,8 +35,7 @@ type Step struct {
 	Line     int
 }
 
-// A Cell is one stage at one combination of axes: the unit of explanation,
-// retry and review.
+// A Cell is one stage at one combination of axes: the unit of explanation, retry and review.
 type Cell struct {
 	Index  int
 	Step   *Step
@@ -47,8 +45,8 @@ type Cell struct {
 	Inputs []Input // in the order of Stage.Inputs
 }
 
-// An Input is what's wired to one port: nothing, one edge, or one for every
-// combination of the collapsed and stacked axes, sorted by coordinate.
+// An Input is what's wired to one port: nothing, one edge, or one for every combination of the collapsed and
+// stacked axes, sorted by coordinate.
 type Input struct{ Edges []Edge }
 
 // An Edge hands one output port of a cell to an input port.

@@ -36,7 +36,8 @@ func (v *paramValue) axes() (axes []*axisDecl) {
 	return axes
 }
 
-// paramValue finds the references in a value. It returns nil, with a diagnostic, when one is malformed or names no axis.
+// paramValue finds the references in a value. It returns nil, with a diagnostic, when one is malformed or
+// names no axis.
 func (l *loader) paramValue(n *yamlNode) *paramValue {
 	v := &paramValue{node: n}
 	switch n.kind {
@@ -133,7 +134,8 @@ func (n *yamlNode) derived(kind yamlKind) *yamlNode {
 	return &yamlNode{kind: kind, quoted: kind == yamlText, src: n.src, line: n.line, col: n.col, up: n.up, name: n.name}
 }
 
-// value resolves the references of v for one cell. It returns nil, with a diagnostic, when a field is missing.
+// value resolves the references of v for one cell. It returns nil, with a diagnostic, when a field is
+// missing.
 func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	switch {
 	case v.list != nil:

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A relation is a set of combinations of ids on some axes. A combination is one number, its code: its ids are the
-// digits, the axes' sizes the bases.
+// A relation is a set of combinations of ids on some axes. A combination is one number, its code: its ids are
+// the digits, the axes' sizes the bases.
 type relation struct {
 	axes    []*axisDecl // sorted by name
 	weights []uint64    // by axis: of its digit
@@ -83,8 +83,8 @@ func (r *relation) project(code uint64, weights []uint64) (out uint64) {
 	return out
 }
 
-// joined returns the combinations on the axes of both whose parts are in r and in s. It returns false when there are
-// more than limit.
+// joined returns the combinations on the axes of both whose parts are in r and in s. It returns false when
+// there are more than limit.
 func (r *relation) joined(s *relation, limit int) (relation, bool) {
 	axes := unionAxes(r.axes, s.axes)
 	shared := withoutAxes(r.axes, withoutAxes(r.axes, s.axes))

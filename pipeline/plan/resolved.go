@@ -11,9 +11,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Resolved returns the experiment as one file: the source with extends and --set applied, without comments and
-// in one layout, so that equal experiments give equal bytes. Parsed again, under the same --only and --limit, it
-// gives the same plan. Paths stay as written, but for absolute ones, of which only the last element is shown.
+// Resolved returns the experiment as one file: the source with extends and --set applied, without comments
+// and in one layout, so that equal experiments give equal bytes. Parsed again, under the same --only and
+// --limit, it gives the same plan. Paths stay as written, but for absolute ones, of which only the last
+// element is shown.
 func (p *Plan) Resolved() []byte {
 	var b bytes.Buffer
 	b.WriteString("# The experiment as it ran, with extends and --set applied. cells/ has every parameter.\n")
@@ -41,8 +42,8 @@ func (p *Plan) Resolved() []byte {
 	return b.Bytes()
 }
 
-// withSet returns the body of a stage with the parameters that --set gives it. They win over a choice and over
-// when, so they are the last lines of when, for the ids whose implementation has the parameter.
+// withSet returns the body of a stage with the parameters that --set gives it. They win over a choice and
+// over when, so they are the last lines of when, for the ids whose implementation has the parameter.
 func (d *stageDecl) withSet(s *Step) *yamlNode {
 	body := d.body
 	for _, p := range d.set {

@@ -65,8 +65,8 @@ func cause(err error) error {
 	return err
 }
 
-// checkText reports bytes that can't stand in an experiment file, and returns whether the text can be parsed. It
-// takes the byte order mark off.
+// checkText reports bytes that can't stand in an experiment file, and returns whether the text can be parsed.
+// It takes the byte order mark off.
 func (s *sourceText) checkText(ds *diagnostics) bool {
 	if len(s.data) > maxExperimentBytes {
 		s.lines = []string{""}

@@ -19,7 +19,8 @@ const (
 	yamlMap
 )
 
-// A yamlNode is a value of an experiment file with its place. Nodes don't change once read; aliases share them.
+// A yamlNode is a value of an experiment file with its place. Nodes don't change once read; aliases share
+// them.
 type yamlNode struct {
 	kind   yamlKind
 	quoted bool    // a text that was marked as one: "64"
@@ -126,8 +127,8 @@ func mergeYAML(base, over *yamlNode) *yamlNode {
 	return base
 }
 
-// classify finds the kind of a plain scalar. The rules are JSON's, so that people needn't know which words YAML
-// takes for numbers, dates and truth values.
+// classify finds the kind of a plain scalar. The rules are JSON's, so that people needn't know which words
+// YAML takes for numbers, dates and truth values.
 func (n *yamlNode) classify() {
 	switch n.text {
 	case "", "~", "null", "Null", "NULL":
