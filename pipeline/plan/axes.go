@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -52,7 +52,8 @@ func (l *loader) axes(n *yamlNode) {
 			l.report(k, "", `an axis can't be called "item": tables call the items so`)
 		}
 		if v.scalar() || len(v.vals) == 0 {
-			l.report(v, "give it a list of ids, or a map from ids to fields", "the axis %q has no ids", k.text)
+			l.report(v, "give it a list of ids, or a map from ids to fields",
+				"the axis %q has no ids", k.text)
 		}
 		for j, e := range v.vals {
 			if a.isList {
@@ -80,7 +81,7 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 		case n.kind == yamlInt || n.kind == yamlFloat:
 			hint = "write a map from ids to fields, minus1: {value: -1}, and use ${" + a.name + ".value}"
 		case a.isList && n.kind == yamlText && n.text != "":
-			hint = "give it an id: " + a.name + ": {first: {at: " + strconv.Quote(n.text) + "}}, and use ${" + a.name + ".at}"
+			hint = fmt.Sprintf("give it an id: %s: {first: {at: %q}}, and use ${%[1]s.at}", a.name, n.text)
 		}
 		l.report(n, hint, "%v can't be an id", n)
 		return
@@ -94,12 +95,14 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 	case v.kind == yamlMap:
 		for i, k := range v.keys { // in the with of a choice, references are resolved
 			if f := v.vals[i]; k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${") {
-				l.report(f, "references stand in the values of with", "a reference in a field of an axis isn't resolved")
+				l.report(f, "references stand in the values of with",
+					"a reference in a field of an axis isn't resolved")
 			}
 		}
 	default:
 		if v.kind != yamlNull {
-			l.report(v, "write {value: …} and use it as ${"+a.name+".value}", "an id of an axis stands for a map of fields")
+			l.report(v, "write {value: …} and use it as ${"+a.name+".value}",
+				"an id of an axis stands for a map of fields")
 		}
 		v = nil
 	}

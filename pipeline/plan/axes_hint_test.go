@@ -17,5 +17,5 @@ func TestAxisOfNames(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("nothing is said of it: %v", ds)
+	t.Errorf("no diagnostic of it: %v", ds)
 }

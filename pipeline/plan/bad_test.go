@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBadExperiments reads files of experiments that stand apart by a line ---. What is said about a line
-// must be what the line itself says behind ###.
+// TestBadExperiments reads files of experiments, separated by lines ---. The diagnostics of a line must be those
+// that the line itself lists behind ###.
 func TestBadExperiments(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -21,7 +21,7 @@ func TestBadExperiments(t *testing.T) {
 		}
 		at := 0
 		for chunk := range strings.SplitSeq(string(data), "\n---\n") {
-			// Empty lines in front, so that complaints bear the file's line numbers.
+			// Empty lines in front, so that diagnostics have the file's line numbers.
 			checkAnnotated(t, file, at, strings.Repeat("\n", at)+chunk)
 			at += strings.Count(chunk, "\n") + 2
 		}
@@ -50,12 +50,12 @@ func checkAnnotated(t *testing.T, file string, at int, text string) {
 			t.Errorf("%s, experiment at line %d: unexpected\n%v", file, at+1, d)
 		}
 		if d.Col < 1 || !strings.Contains(text, d.Text) {
-			t.Errorf("%s:%d: a complaint without a place: %v", file, d.Line, d)
+			t.Errorf("%s:%d: a diagnostic without a place: %v", file, d.Line, d)
 		}
 	}
 	for line, msgs := range want {
 		for _, msg := range msgs {
-			t.Errorf("%s:%d: nobody says %q", file, line, msg)
+			t.Errorf("%s:%d: no diagnostic %q", file, line, msg)
 		}
 	}
 }

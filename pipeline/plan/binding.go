@@ -79,12 +79,7 @@ func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
 	var own []paramDecl
 	if choice != nil {
-		with, ok := x.choiceWith[choice]
-		if !ok {
-			with = x.paramDecls(choice)
-			x.choiceWith[choice] = with
-		}
-		own = with
+		own = x.paramDecls(choice)
 	}
 	stage, ok := x.catalog.Lookup(uses.text)
 	if !ok {
@@ -94,7 +89,8 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 		}
 		return x.standIn(b, id, uses.text)
 	}
-	r := &binding{uses: uses, id: id, stage: stage, params: x.types.of(stage), whens: make([][]paramAssign, len(b.decl.when))}
+	r := &binding{uses: uses, id: id, stage: stage, params: x.types.of(stage)}
+	r.whens = make([][]paramAssign, len(b.decl.when))
 	x.connect(b, r)
 	r.assigns = r.assignments(b.decl.with)
 	for _, p := range own {
@@ -170,7 +166,7 @@ func (x *expander) when(m *cellBuild, line int) []paramAssign {
 		r.whens[line] = r.assignments(with)
 		for _, p := range with {
 			if r.params.byName[p.key.text] == nil {
-				x.unknownParam(p.key, r, inCell(m.at))
+				x.unknownParam(p.key, r, m.at.where(m.axes))
 			}
 		}
 	}
@@ -208,7 +204,8 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 		x.report(in.key, hint, "%s has no input %q", r.stage.Name, in.port)
 	}
 	for k := range r.stage.Inputs {
-		if p := &r.stage.Inputs[k]; r.input[k] < 0 && p.Else == "" && (!p.Optional || k == r.stage.Primary()) {
+		p := &r.stage.Inputs[k]
+		if r.input[k] < 0 && p.Else == "" && (!p.Optional || k == r.stage.Primary()) {
 			x.unconnected(b, r.stage, p)
 		}
 	}

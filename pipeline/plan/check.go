@@ -26,8 +26,9 @@ func (x *expander) checkCell(m *cellBuild) bool {
 				if node == nil {
 					node = m.decl.key
 				}
-				x.report(node, "over hands all cells to a stage at once, and some stages only take items one by one",
-					"the input %q of %s takes the items of one cell", c.Stage.Inputs[k].Name, c.Stage.Name)
+				const hint = "over hands all cells to a stage at once, and some stages take only single items"
+				p := c.Stage.Inputs[k].Name
+				x.report(node, hint, "the input %q of %s takes the items of one cell", p, c.Stage.Name)
 				return false
 			}
 		}
@@ -57,7 +58,7 @@ func (x *expander) refusals(c *Cell) []error {
 	}
 	if c.Stage.Check != nil {
 		err := c.Stage.Check(c.Params, func(port string) bool {
-			k := slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Name == port })
+			k := portNamed(c.Stage.Inputs, port)
 			return k >= 0 && len(c.Inputs[k].Edges) > 0
 		})
 		if err != nil {
@@ -136,7 +137,7 @@ func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 	c := m.cell
 	for i := range m.params.fields {
 		f := &m.params.fields[i]
-		k := slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Name == f.Axis })
+		k := portNamed(c.Stage.Inputs, f.Axis)
 		if k < 0 || len(c.Inputs[k].Edges) == 0 {
 			continue
 		}
@@ -157,8 +158,10 @@ func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 		case slices.Contains(collapsed, name), name == "" && len(collapsed) == 1:
 		case len(collapsed) == 0 && f.NoAxis && v.Equal(f.standard):
 		case name == "" && len(collapsed) > 1:
-			err := fmt.Errorf("%s is required: over collapses %d axes on the input %q", f.Name, len(collapsed), f.Axis)
-			errs = append(errs, &stages.FieldError{Field: f.Name, Err: err, Hint: f.Name + " is one of " + strings.Join(collapsed, ", ")})
+			const format = "%s is required: over collapses %d axes on the input %q"
+			err := fmt.Errorf(format, f.Name, len(collapsed), f.Axis)
+			hint := f.Name + " is one of " + strings.Join(collapsed, ", ")
+			errs = append(errs, &stages.FieldError{Field: f.Name, Err: err, Hint: hint})
 		default:
 			errs = append(errs, x.notCollapsed(m, f, name, collapsed))
 		}
@@ -169,12 +172,14 @@ func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 // notCollapsed returns the error of a name that is of no collapsed axis of the input that f is about.
 func (x *expander) notCollapsed(m *cellBuild, f *paramField, name string, collapsed []string) error {
 	if name == "" {
-		return stages.BadField(f.Name, "%s is required, and over collapses no axis on the input %q", f.Name, f.Axis)
+		const format = "%s is required, and over collapses no axis on the input %q"
+		return stages.BadField(f.Name, format, f.Name, f.Axis)
 	}
-	err := fmt.Errorf("%s names the axis %q, which over doesn't collapse on the input %q", f.Name, name, f.Axis)
+	const format = "%s names the axis %q, which over doesn't collapse on the input %q"
 	hint := didYouMean(name, "over collapses", collapsed)
 	if a := x.exp.axisOf[name]; a != nil && slices.Contains(m.axes, a) {
 		hint = "write over: [" + strings.Join(append(axisNames(m.collapsed), name), ", ") + "]"
 	}
+	err := fmt.Errorf(format, f.Name, name, f.Axis)
 	return &stages.FieldError{Field: f.Name, Name: name, Err: err, Hint: hint}
 }

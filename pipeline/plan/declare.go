@@ -109,7 +109,8 @@ func (l *loader) inputs(s *stageDecl, n *yamlNode) {
 		} else {
 			in.wires = []*wireDecl{l.wire(v)}
 		}
-		in.bad = len(in.wires) == 0 || slices.ContainsFunc(in.wires, func(w *wireDecl) bool { return w.from == nil })
+		nowhere := func(w *wireDecl) bool { return w.from == nil }
+		in.bad = len(in.wires) == 0 || slices.ContainsFunc(in.wires, nowhere)
 		s.inputs = append(s.inputs, in)
 	}
 }
@@ -287,7 +288,8 @@ func (l *loader) line(line *lineDecl) {
 		for _, id := range ids {
 			at, ok := a.index[id.text]
 			if !ok || !id.scalar() {
-				l.report(id, didYouMean(id.text, "ids of "+a.name, a.ids), "the axis %q has no id %v", a.name, id)
+				l.report(id, didYouMean(id.text, "ids of "+a.name, a.ids),
+					"the axis %q has no id %v", a.name, id)
 				line.bad = true
 				continue
 			}

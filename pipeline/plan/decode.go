@@ -164,7 +164,8 @@ func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {
 	case n.kind == yamlBool:
 		return d.refuse(n, "quotes make it a text: "+strconv.Quote(text), "%v is not a text", n)
 	case d.Choices != nil && !slices.Contains(d.Choices, text):
-		return d.refuse(n, didYouMean(text, "one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
+		return d.refuse(n, didYouMean(text,
+			"one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
 	case d.File && text != "":
 		text = resolvePath(n.src, text)
 	}
@@ -210,7 +211,7 @@ func (d *decoder) refuse(n *yamlNode, hint, format string, args ...any) bool {
 	case use.line != n.line || use.src != n.src:
 		format, args = format+" (used by %s)", append(args, use.path())
 	default:
-		format, args = format+"%s", append(args, inCell(d.at.only(d.use)))
+		format, args = format+"%s", append(args, d.at.where(d.use.axes()))
 	}
 	d.report(n, hint, format, args...)
 	return false

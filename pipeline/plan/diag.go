@@ -91,7 +91,8 @@ func plural(n int, one string) string {
 // Sort sorts by place.
 func (ds Diags) Sort() {
 	slices.SortStableFunc(ds, func(a, b Diag) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Msg, b.Msg))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Col, b.Col), cmp.Compare(a.Msg, b.Msg))
 	})
 }
 

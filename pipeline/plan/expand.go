@@ -17,7 +17,6 @@ type expander struct {
 	types      paramTypes
 	order      []*stageDecl
 	steps      map[*stageDecl]*stepBuild
-	choiceWith map[*yamlNode][]paramDecl
 	standIns   map[*stages.Stage]bool // for stages that don't exist
 	ports      map[portQuery]int
 	implied    impliedCells
@@ -54,8 +53,8 @@ const edgesPerCell = 20
 // expand makes the plan. Where the experiment is at fault it reports why and goes on as well as it can.
 func (l *loader) expand() *Plan {
 	x := &expander{
-		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{}, choiceWith: map[*yamlNode][]paramDecl{},
-		standIns: map[*stages.Stage]bool{}, noted: map[string]bool{}, ports: map[portQuery]int{}, implied: newImpliedCells(),
+		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{}, ports: map[portQuery]int{},
+		standIns: map[*stages.Stage]bool{}, noted: map[string]bool{}, implied: newImpliedCells(),
 		budget: l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{
@@ -147,7 +146,8 @@ func (x *expander) axesOf(b *stepBuild) {
 				first = from
 			} else if !slices.Equal(first.axes, from.axes) {
 				if !b.broken {
-					hint := fmt.Sprintf("%q has the axes [%s], %q [%s]", first.decl.name, axisList(first.axes), from.decl.name, axisList(from.axes))
+					hint := fmt.Sprintf("%q has the axes [%s], %q [%s]",
+						first.decl.name, axisList(first.axes), from.decl.name, axisList(from.axes))
 					x.report(w.node, hint, "the edges of a stack have different axes")
 				}
 				d.bad, b.broken = true, true
@@ -156,7 +156,8 @@ func (x *expander) axesOf(b *stepBuild) {
 		}
 		if d.stack != nil && !d.bad {
 			if slices.Contains(first.axes, d.stack) {
-				x.report(d.key, "a stack adds an axis", "the stage %q has the axis %q already", first.decl.name, d.stack.name)
+				x.report(d.key, "a stack adds an axis",
+					"the stage %q has the axis %q already", first.decl.name, d.stack.name)
 				d.bad, b.broken = true, true
 			}
 			in = unionAxes(in, []*axisDecl{d.stack})
@@ -303,7 +304,8 @@ func (x *expander) cells(b *stepBuild) {
 			m.binding = b.bindings[at.ids[choice]]
 		}
 		b.step.Cells[i] = c
-		*c = Cell{Step: b.step, Stage: m.stage, Params: m.stage.NewParams(), Inputs: make([]Input, len(m.stage.Inputs))}
+		*c = Cell{Step: b.step, Stage: m.stage, Params: m.stage.NewParams()}
+		c.Inputs = make([]Input, len(m.stage.Inputs))
 		c.Coord = make([]stages.Coord, len(at.axes))
 		for k, a := range at.axes {
 			c.Coord[k] = stages.Coord{Axis: a.name, ID: a.ids[at.ids[k]]}
@@ -320,7 +322,7 @@ func (x *expander) cells(b *stepBuild) {
 		x.noteFiles(m)
 		// Check is told what is wired, so nothing may be implied yet.
 		if !good || x.checkCell(m) {
-			x.complete(b, c, 0)
+			x.complete(consumer{b, c, 0})
 		}
 	}
 }

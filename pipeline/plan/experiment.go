@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,18 +89,8 @@ type condDecl struct {
 	ids  []bool
 }
 
-// validName reports whether s can name an experiment, an axis, a stage or an id.
-func validName(s string) bool {
-	for i := range len(s) {
-		switch b := s[i]; {
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
-		case i > 0 && (b == '.' || b == '_' || b == '-'):
-		default:
-			return false
-		}
-	}
-	return s != "" && len(s) <= 100
-}
+// A validName can be the name of an experiment, an axis, a stage or an id.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`).MatchString
 
 const nameHint = "names are made of letters, digits, and after the first also . _ -"
 
@@ -109,14 +100,15 @@ func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNod
 		if read := known[k.text]; read != nil {
 			read(n.vals[i])
 		} else {
-			l.report(k, didYouMean(k.text, "keys", slices.Sorted(maps.Keys(known))), "unknown key %q of %s", k.text, what)
+			l.report(k, didYouMean(k.text, "keys", slices.Sorted(maps.Keys(known))),
+				"unknown key %q of %s", k.text, what)
 		}
 	}
 }
 
 // experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after
 // the stages whose stacks add axes.
-func (l *loader) experiment(root *yamlNode, sets map[string][]setDecl) {
+func (l *loader) experiment(root *yamlNode, sets stageSets) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e
 	var axes, stageMap, publish *yamlNode

@@ -58,12 +58,12 @@ func (p *Plan) Missing() Diags {
 		if err == nil {
 			continue
 		}
-		d := f.at
+		d, folder := f.at, filepath.Dir(f.path)
 		switch {
 		case !errors.Is(err, fs.ErrNotExist):
 			d.Msg = plainError(err)
-		case !exists(filepath.Dir(f.path)):
-			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", f.path, filepath.Dir(f.path))
+		case !exists(folder):
+			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", f.path, folder)
 		default:
 			d.Msg = fmt.Sprintf("there is no file or folder %q", f.path)
 			d.Hint = similarFile(f.path)

@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 			lines := strings.Count(string(data), "\n") + strings.Count(string(data), "\r") + 1
 			for _, d := range ds {
 				if d.Line > lines || d.Line < 1 && d.File == "x.yaml" {
-					t.Fatalf("a complaint about line %d of %d: %v", d.Line, lines, d)
+					t.Fatalf("a diagnostic of line %d of %d: %v", d.Line, lines, d)
 				}
 			}
 			_ = ds.Error()

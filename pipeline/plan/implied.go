@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,39 +18,43 @@ type impliedCells struct {
 	cells map[string]*Cell
 	steps map[string]*Step
 	names map[string]int // how many steps have a name, but for its number
-	takes map[takeQuery][]takenParam
 	ids   map[*Cell]uint64
 }
 
 func newImpliedCells() impliedCells {
-	return impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[takeQuery][]takenParam{}, map[*Cell]uint64{}}
+	return impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}}
 }
 
 // maxImplied bounds how deep implied stages may imply others.
 const maxImplied = 8
 
+// A consumer is a cell whose ports imply others, and how deep it is implied itself, 0 for a cell of the
+// experiment.
+type consumer struct {
+	*stepBuild // of the experiment
+	cell       *Cell
+	depth      int
+}
+
 // complete gives a cell what its ports imply. That depends on the edges as wired, not on what is put in
 // between.
-func (x *expander) complete(b *stepBuild, c *Cell, depth int) {
-	var wired []Input
-	for k := range c.Inputs {
-		p, edges := &c.Stage.Inputs[k], c.Inputs[k].Edges
+func (x *expander) complete(c consumer) {
+	wired := slices.Clone(c.cell.Inputs)
+	for k := range wired {
+		p, edges := &c.cell.Stage.Inputs[k], wired[k].Edges
 		if len(edges) > 0 && p.Via == "" || len(edges) == 0 && p.Else == "" {
 			continue
 		}
-		if depth >= maxImplied {
-			x.endless(b, c)
+		if c.depth >= maxImplied {
+			x.endless(c, c.cell)
 			return
 		}
-		if wired == nil {
-			wired = slices.Clone(c.Inputs)
-		}
-		c.Inputs[k].Edges = x.imply(b, c, k, wired, depth)
+		c.cell.Inputs[k].Edges = x.imply(c, p, edges, wired)
 	}
 }
 
-func (x *expander) endless(b *stepBuild, c *Cell) {
-	x.report(b.decl.key, "", "stages imply each other without end: %s", c.Stage.Name)
+func (x *expander) endless(c consumer, cell *Cell) {
+	x.report(c.decl.key, "", "stages imply each other without end: %s", cell.Stage.Name)
 }
 
 // A combo is the edges of an implied cell, and its place among those of one input.
@@ -60,62 +65,64 @@ type combo struct {
 
 // imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on
 // the inputs of the same names: where these come from several cells, there are as many implied ones.
-func (x *expander) imply(b *stepBuild, c *Cell, port int, wired []Input, depth int) []Edge {
-	p, via := &c.Stage.Inputs[port], len(wired[port].Edges) > 0
-	name := p.Else
+func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input) []Edge {
+	name, via, consumer := p.Else, len(edges) > 0, c.cell.Stage
 	if via {
 		name = p.Via
 	}
 	stage, ok := x.catalog.Lookup(name)
 	if !ok {
-		x.report(b.decl.uses, "", "the input %q of %s needs the stage %q, which doesn't exist", p.Name, c.Stage.Name, name)
+		x.report(c.decl.uses, "",
+			"the input %q of %s needs the stage %q, which doesn't exist", p.Name, consumer.Name, name)
 		return nil
 	}
-	in := slices.IndexFunc(stage.Inputs, func(q stages.Port) bool { return via && q.Type.Name == p.Wire().Name })
-	out := slices.IndexFunc(stage.Outputs, func(q stages.Port) bool { return q.Type.Name == p.Type.Name })
+	in, out := -1, portOfType(stage.Outputs, p.Type)
+	if via {
+		in = portOfType(stage.Inputs, p.Wire())
+	}
 	if via && in < 0 || out < 0 {
-		x.report(b.decl.uses, "", "%s can't stand between %s and the input %q of %s", name, p.Wire().Name, p.Name, c.Stage.Name)
+		x.report(c.decl.uses, "",
+			"%s can't stand between %s and the input %q of %s", name, p.Wire().Name, p.Name, consumer.Name)
 		return nil
 	}
 	combos := []combo{{inputs: make([][]Edge, len(stage.Inputs))}}
 	for k := range stage.Inputs {
 		q := &stage.Inputs[k]
-		var edges []Edge
-		switch same := slices.IndexFunc(c.Stage.Inputs, func(r stages.Port) bool { return r.Name == q.Name }); {
+		var from []Edge
+		switch same := portNamed(consumer.Inputs, q.Name); {
 		case k == in:
-			edges = wired[port].Edges
+			from = slices.Clone(edges)
 		case same >= 0 && (!via || len(wired[same].Edges) == 1):
-			edges = wired[same].Edges
+			from = slices.Clone(wired[same].Edges)
 		}
-		if len(edges) == 0 {
+		if len(from) == 0 {
 			if via || q.Optional || q.Else != "" {
 				continue
 			}
 			if !p.Optional {
-				x.report(b.decl.key, "wire it, or the input "+strconv.Quote(q.Name)+", from which "+p.Else+" makes it",
-					"the input %q of %s isn't connected", p.Name, c.Stage.Name)
+				hint := fmt.Sprintf("wire it, or the input %q, from which %s makes it", q.Name, p.Else)
+				x.report(c.decl.key, hint, "the input %q of %s isn't connected", p.Name, consumer.Name)
 			}
 			return nil
 		}
-		edges = slices.Clone(edges)
-		for i := range edges {
-			if !via && !x.upstream(b, c, &edges[i], p, q) || edges[i].Port < 0 {
+		for i := range from {
+			if !via && !x.upstream(c, &from[i], p, q) || from[i].Port < 0 {
 				return nil
 			}
 		}
-		combos = combined(combos, k, edges)
+		combos = combined(combos, k, from)
 	}
 	slices.SortStableFunc(combos, func(a, b combo) int { return compareCoord(a.coord, b.coord) })
-	edges := make([]Edge, len(combos))
+	implied := make([]Edge, len(combos))
 	for i, m := range combos {
 		keep := !via || m.inputs[in][0].From.Step.Keep
-		from := x.impliedCell(b, c, stage, m.inputs, out, keep, depth)
+		from := x.impliedCell(c, stage, m.inputs, out, keep)
 		if from == nil {
 			return nil
 		}
-		edges[i] = Edge{Coord: m.coord, From: from, Port: out}
+		implied[i] = Edge{Coord: m.coord, From: from, Port: out}
 	}
-	return edges
+	return implied
 }
 
 // combined gives each combination each edge that agrees with it, on input k.
@@ -134,7 +141,7 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 
 // upstream moves an edge of items to the stage that made the items from sources: what holds for an item there
 // holds for all that is made from it. It returns false where nothing is known about that.
-func (x *expander) upstream(b *stepBuild, c *Cell, e *Edge, p, q *stages.Port) bool {
+func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()
 		if k < 0 || len(e.From.Inputs[k].Edges) == 0 {
@@ -146,19 +153,17 @@ func (x *expander) upstream(b *stepBuild, c *Cell, e *Edge, p, q *stages.Port) b
 	if e.Port < 0 || x.standIns[e.From.Stage] {
 		return false // reported already
 	}
-	outs, expected := e.From.Stage.Outputs, q.Wire().Name
-	if outs[e.Port].Type.Name == expected {
+	outs, expected := e.From.Stage.Outputs, q.Wire()
+	if outs[e.Port].Type.Name == expected.Name {
 		return true
 	}
-	e.Port = -1
-	for i, o := range outs {
-		if o.Type.Name == expected && (e.Port < 0 || o.Name == q.Name) {
-			e.Port = i
-		}
+	e.Port = portOfType(outs, expected)
+	if at := portNamed(outs, q.Name); at >= 0 && outs[at].Type.Name == expected.Name {
+		e.Port = at
 	}
 	if e.Port < 0 {
-		x.report(b.decl.key, "wire it", "the input %q of %s isn't connected, and %s has no %s to make it from",
-			p.Name, c.Stage.Name, e.From.Step.Name, expected)
+		const format = "the input %q of %s isn't connected, and %s has no %s to make it from"
+		x.report(c.decl.key, "wire it", format, p.Name, c.cell.Stage.Name, e.From.Step.Name, expected.Name)
 	}
 	return e.Port >= 0
 }
@@ -183,38 +188,6 @@ func mergeCoord(a, b []stages.Coord) (out []stages.Coord, agree bool) {
 	return out, true
 }
 
-// A takenParam is a keyed parameter of an implied stage, and where it has its value from: a parameter of the
-// consumer, or the default.
-type takenParam struct {
-	name     string
-	from, to []int  // for reflect.Value.FieldByIndex; from is nil for the default
-	standard []byte // the default as it stands in keys
-}
-
-type takeQuery struct{ from, to *stages.Stage }
-
-// takes returns the keyed parameters of an implied stage: those that the consumer has too, by name and type,
-// are the consumer's.
-func (x *expander) takes(from, to *stages.Stage) []takenParam {
-	q := takeQuery{from, to}
-	taken, ok := x.implied.takes[q]
-	if ok {
-		return taken
-	}
-	for _, f := range x.types.of(to).fields {
-		if !f.Keyed {
-			continue
-		}
-		t := takenParam{name: f.Name, to: f.Index, standard: AppendValue(nil, f.standard)}
-		if g := x.types.of(from).byName[f.Name]; g != nil && g.Keyed && g.Type == f.Type {
-			t.from = g.Index
-		}
-		taken = append(taken, t)
-	}
-	x.implied.takes[q] = taken
-	return taken
-}
-
 // id numbers a cell for the keys of implied cells.
 func (m *impliedCells) id(c *Cell) uint64 {
 	n, ok := m.ids[c]
@@ -227,19 +200,20 @@ func (m *impliedCells) id(c *Cell) uint64 {
 
 // impliedCell returns the cell of an implied stage with the given edges and the parameters it takes from its
 // consumer, or nil when it needs itself.
-func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, inputs [][]Edge, out int, keep bool, depth int) *Cell {
+func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge, out int, keep bool) *Cell {
 	m := &x.implied
-	consumer := reflect.ValueOf(c.Params).Elem()
-	key := []byte(stage.Name)
-	taken := x.takes(c.Stage, stage)
-	for _, t := range taken {
-		if key = append(key, 0); t.from == nil {
-			key = append(key, t.standard...)
-		} else {
-			key = AppendValue(key, consumer.FieldByIndex(t.from))
+	key, params := []byte(stage.Name), stage.NewParams()
+	from, to := reflect.ValueOf(c.cell.Params).Elem(), reflect.ValueOf(params).Elem()
+	for _, f := range x.types.of(stage).fields {
+		if f.Keyed {
+			v := to.FieldByIndex(f.Index)
+			if g := x.types.of(c.cell.Stage).byName[f.Name]; g != nil && g.Keyed && g.Type == f.Type {
+				v.Set(from.FieldByIndex(g.Index))
+			}
+			key = AppendValue(append(key, 0), v)
 		}
 	}
-	params := len(key)
+	paramKey := string(key)
 	for _, in := range inputs {
 		key = append(key, 0, byte(len(in)))
 		for _, e := range in {
@@ -248,31 +222,25 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 	}
 	if known := m.cells[string(key)]; known != nil {
 		if known.Step == nil { // it's in the making, for its own sake
-			x.endless(b, known)
+			x.endless(c, known)
 			return nil
 		}
 		return known
 	}
-	cell := &Cell{Stage: stage, Params: stage.NewParams(), Inputs: make([]Input, len(inputs))}
+	cell := &Cell{Stage: stage, Params: params, Inputs: make([]Input, len(inputs))}
 	m.cells[string(key)] = cell
-	v := reflect.ValueOf(cell.Params).Elem()
-	for _, t := range taken {
-		if t.from != nil {
-			v.FieldByIndex(t.to).Set(consumer.FieldByIndex(t.from))
-		}
-	}
 	for k, in := range inputs {
 		cell.Inputs[k].Edges = in
 		for _, e := range in {
 			cell.Coord, _ = mergeCoord(cell.Coord, e.From.Coord)
 		}
 	}
-	x.complete(b, cell, depth+1)
-	cell.Step = x.impliedStep(b, cell, string(key[:params]), taken, out, keep)
+	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
+	cell.Step = x.impliedStep(c, cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
 	for _, err := range x.refusals(cell) {
-		x.report(b.decl.uses, "", "for the inputs of %s, %s: %v", c.Stage.Name, stage.Name, err)
+		x.report(c.decl.uses, "", "for the inputs of %s, %s: %v", c.cell.Stage.Name, stage.Name, err)
 	}
 	return cell
 }
@@ -280,9 +248,9 @@ func (x *expander) impliedCell(b *stepBuild, c *Cell, stage *stages.Stage, input
 // impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps
 // it takes from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the
 // default.
-func (x *expander) impliedStep(b *stepBuild, c *Cell, params string, taken []takenParam, out int, keep bool) *Step {
+func (x *expander) impliedStep(of consumer, c *Cell, paramKey string, out int, keep bool) *Step {
 	m := &x.implied
-	key, name := []byte(params), c.Stage.Outputs[out].Type.Name
+	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name
 	for _, in := range c.Inputs {
 		for _, e := range in.Edges {
 			key = append(append(key, 0), e.From.Step.Name...)
@@ -295,15 +263,16 @@ func (x *expander) impliedStep(b *stepBuild, c *Cell, params string, taken []tak
 		return s
 	}
 	v := reflect.ValueOf(c.Params).Elem()
-	for _, t := range taken {
-		if value := string(AppendValue(nil, v.FieldByIndex(t.to))); value != string(t.standard) {
-			name += "~" + t.name + "=" + strings.Trim(value, `"`)
+	for _, f := range x.types.of(c.Stage).fields {
+		value := AppendValue(nil, v.FieldByIndex(f.Index))
+		if f.Keyed && string(value) != string(AppendValue(nil, f.standard)) {
+			name += "~" + f.Name + "=" + strings.Trim(string(value), `"`)
 		}
 	}
 	if m.names[name]++; m.names[name] > 1 {
 		name += "~" + strconv.Itoa(m.names[name])
 	}
-	s := &Step{Name: name, Implied: true, Keep: keep, Line: b.step.Line}
+	s := &Step{Name: name, Implied: true, Keep: keep, Line: of.step.Line}
 	for _, co := range c.Coord {
 		s.Axes = append(s.Axes, co.Axis)
 	}

@@ -83,7 +83,8 @@ func (in *inputIndex) relation() relation {
 // edges makes the edges of one input of a cell.
 func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
 	key := m.relation.project(m.code, in.weights)
-	from, _ := slices.BinarySearchFunc(in.entries, key, func(e inputEntry, k uint64) int { return cmp.Compare(e.key, k) })
+	byKey := func(e inputEntry, k uint64) int { return cmp.Compare(e.key, k) }
+	from, _ := slices.BinarySearchFunc(in.entries, key, byKey)
 	to := from
 	for to < len(in.entries) && in.entries[to].key == key {
 		to++
@@ -149,7 +150,7 @@ func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, un
 		hint = from.Name + " has no outputs"
 	}
 	name := cmp.Or(w.port, in.Name)
-	at := slices.IndexFunc(from.Outputs, func(p stages.Port) bool { return p.Name == name })
+	at := portNamed(from.Outputs, name)
 	takes := func() string { return fmt.Sprintf("%s, which the input %q takes", in.Wire().Name, in.Name) }
 	switch {
 	case at < 0 && w.port != "":
@@ -162,11 +163,20 @@ func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, un
 		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",
 			name, from.Name, from.Outputs[at].Type.Name, in.Name, in.Wire().Name)
 	case len(fit) > 1:
-		x.report(w.node, "write "+strings.Join(fit, " or "), "%s has %d outputs of the type %s", from.Name, len(fit), takes())
+		x.report(w.node, "write "+strings.Join(fit,
+			" or "), "%s has %d outputs of the type %s", from.Name, len(fit), takes())
 	case len(fit) == 0:
 		x.report(w.node, hint, "%s has no output of the type %s", from.Name, takes())
 	default:
 		return fitting
 	}
 	return -1
+}
+
+func portNamed(ports []stages.Port, name string) int {
+	return slices.IndexFunc(ports, func(p stages.Port) bool { return p.Name == name })
+}
+
+func portOfType(ports []stages.Port, t stages.Type) int {
+	return slices.IndexFunc(ports, func(p stages.Port) bool { return p.Type.Name == t.Name })
 }

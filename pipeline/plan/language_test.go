@@ -310,7 +310,7 @@ func TestExtends(t *testing.T) {
 	} {
 		_, err := Parse("x.yaml", []byte("extends: "+file+"\nname: x\nstages: {a: {uses: dataset/shapes}}\n"), dir, paperCatalog(), Overrides{})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("extends: %s says\n%v\nwant %s", file, err, want)
+			t.Errorf("extends: %s reports\n%v\nwant %s", file, err, want)
 		}
 	}
 }
@@ -457,7 +457,7 @@ func TestOverrides(t *testing.T) {
 	} {
 		_, err := Parse("x.yaml", []byte(text), "", paperCatalog(), tc.o)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%+v says\n%v\nwant\n%s", tc.o, err, tc.want)
+			t.Errorf("%+v reports\n%v\nwant\n%s", tc.o, err, tc.want)
 		}
 	}
 }
@@ -513,8 +513,8 @@ publish: [model, gone]
 	}
 }
 
-// TestFits holds that what is asked besides is a complaint where the implementation is named, or the
-// parameter that it is about, and isn't asked of cells that are wrong.
+// TestFits tests that an error of Fits is a diagnostic where the implementation is named, or of the parameter that it
+// is about, and that Fits isn't called with cells that are wrong.
 func TestFits(t *testing.T) {
 	text := `name: x
 axes:
@@ -526,7 +526,7 @@ publish: [s, wrong]
 `
 	ds := diagsOf(t, paperCatalog(), text, Overrides{Fits: func(c *Cell) error {
 		if c.Coord == nil {
-			t.Errorf("asked of %v", c)
+			t.Errorf("called with %v", c)
 		} else if c.Coord[0].ID == "b" {
 			return stages.BadName("count", "fore", []string{"four", "eleven"}, "too few")
 		} else if c.Coord[0].ID == "c" {

@@ -80,9 +80,6 @@ func (l *loader) load(src *sourceText) (*Plan, error) {
 
 // read parses a text whose top is a map.
 func (l *loader) read(src *sourceText) *yamlNode {
-	if !src.checkText(&l.diagnostics) {
-		return nil
-	}
 	root := parseYAML(src, &l.diagnostics)
 	if root != nil && root.kind != yamlMap {
 		l.report(root, "an experiment begins with name:, axes: and stages:", "an experiment is a map")

@@ -7,41 +7,41 @@ import (
 	"strings"
 )
 
-// A setDecl is an assignment to a stage's parameter on the command line.
+// stageSets are the assignments to parameters on the command line, by stage.
+type stageSets map[string][]setDecl
+
 type setDecl struct{ key, value *yamlNode }
 
 // override applies --set. Assignments to parameters of stages are returned by stage, because they win over
 // the stage's choices and when; all others replace what stands in the file.
-func (l *loader) override(root *yamlNode) (*yamlNode, map[string][]setDecl) {
-	params := map[string][]setDecl{}
+func (l *loader) override(root *yamlNode) (*yamlNode, stageSets) {
+	sets := stageSets{}
 	for _, text := range l.o.Set {
 		src := &sourceText{name: "--set " + text, dir: l.o.Dir, flag: true}
 		path, value, ok := strings.Cut(text, "=")
 		if !ok || path == "" {
-			l.report(src.place(0, 0), "write --set maps.with.steps=64", "an assignment is a path, = and a value")
+			l.report(src.at(0, 0), "write --set maps.with.steps=64", "an assignment is a path, = and a value")
 			continue
 		}
-		v := &yamlNode{kind: yamlText, quoted: true, src: src, name: path}
-		if src.data = []byte(value); value != "" {
-			if !src.checkText(&l.diagnostics) {
-				continue
-			}
+		src.data = []byte(value)
+		key := &yamlNode{kind: yamlText, place: place{src: src, name: path}}
+		v := key
+		if value != "" {
 			if v = parseYAML(src, &l.diagnostics); v == nil {
 				continue
 			}
 			v.name = path
 		}
-		key := &yamlNode{kind: yamlText, src: src, name: path}
 		switch {
 		case path == "seed" || path == "title":
 			root = root.with(key.called(path), v)
 		case strings.HasPrefix(path, "axes."):
 			root = l.setAxis(root, strings.TrimPrefix(path, "axes."), key, v)
 		default:
-			root = l.setStage(root, strings.TrimPrefix(path, "stages."), key, v, params)
+			root = l.setStage(root, strings.TrimPrefix(path, "stages."), key, v, sets)
 		}
 	}
-	return root, params
+	return root, sets
 }
 
 // cutKey takes the longest key of n off the front of a dotted path.
@@ -66,7 +66,7 @@ func (n *yamlNode) orMap(key *yamlNode) *yamlNode {
 	if n != nil && n.kind == yamlMap {
 		return n
 	}
-	return &yamlNode{kind: yamlMap, src: key.src, name: key.name}
+	return &yamlNode{kind: yamlMap, place: key.place}
 }
 
 // setAxis assigns to axis.id.field or axis.id.with.parameter.
@@ -83,7 +83,8 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 			"the axis %q has no id %q with fields", axis, firstName(rest))
 		return root
 	case field == "":
-		l.report(key, "write --set axes."+axis+"."+id+".field=value", "an id of an axis stands for a map of fields")
+		l.report(key, "write --set axes."+axis+"."+id+".field=value",
+			"an id of an axis stands for a map of fields")
 		return root
 	}
 	fields = fields.orMap(key)
@@ -95,7 +96,7 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 }
 
 // setStage assigns to stage.with.parameter, stage.store or stage.missing.
-func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode, params map[string][]setDecl) *yamlNode {
+func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode, sets stageSets) *yamlNode {
 	all := root.get("stages")
 	stage, rest, body := cutKey(all, path)
 	if stage == "" {
@@ -103,7 +104,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode, params 
 		return root
 	}
 	if param, ok := strings.CutPrefix(rest, "with."); ok && param != "" {
-		params[stage] = append(params[stage], setDecl{key.called(param), v})
+		sets[stage] = append(sets[stage], setDecl{key.called(param), v})
 		return root
 	}
 	if rest != "store" && rest != "missing" || body.kind != yamlMap {
@@ -133,7 +134,7 @@ func (l *loader) narrow() {
 	}
 	chosen := map[*axisDecl][]bool{}
 	for _, text := range l.o.Only {
-		flag := (&sourceText{name: "--only " + text, flag: true}).place(0, 0)
+		flag := (&sourceText{name: "--only " + text, flag: true}).at(0, 0)
 		name, ids, ok := strings.Cut(text, "=")
 		a := l.exp.axisOf[name]
 		switch {
@@ -157,7 +158,8 @@ func (l *loader) narrow() {
 	for _, a := range l.exp.axes {
 		if chosen[a] != nil {
 			a.allowed = chosen[a]
-			ids := slices.DeleteFunc(slices.Clone(a.ids), func(id string) bool { return !a.allowed[a.index[id]] })
+			narrowedAway := func(id string) bool { return !a.allowed[a.index[id]] }
+			ids := slices.DeleteFunc(slices.Clone(a.ids), narrowedAway)
 			narrowed("only %s %s (%d of %d)", a.name, strings.Join(ids, ", "), len(ids), len(a.ids))
 		}
 	}

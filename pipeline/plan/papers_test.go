@@ -70,7 +70,7 @@ func TestPapersExpand(t *testing.T) {
 	}
 }
 
-// With stages missing, check complains of those and of nothing else, and the counts are the same.
+// With stages missing, the diagnostics are of those alone, and the counts are the same.
 func TestPapersWithMissingStages(t *testing.T) {
 	missing := []string{
 		"dataset/voc", "dataset/confident", "model/gridpg", "attribute/abslrp", "attribute/saliency", "attribute/left-ig",

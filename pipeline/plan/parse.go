@@ -24,17 +24,20 @@ const (
 // parseYAML reads s, which holds one document. It returns nil, with a diagnostic, for what isn't YAML or
 // isn't plain data.
 func parseYAML(s *sourceText, ds *diagnostics) *yamlNode {
-	doc, err := readDocument(s.data)
+	if !s.checkText(ds) {
+		return nil
+	}
+	y, err := readDocument(s.data)
 	if err != nil {
 		s.syntaxError(ds, err)
 		return nil
 	}
-	if doc == nil || len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Value == "" {
-		ds.report(s.place(1, 1), "", "the file is empty")
+	if y == nil || y.Kind == yaml.ScalarNode && y.Value == "" {
+		ds.report(s.at(1, 1), "", "the file is empty")
 		return nil
 	}
 	t := yamlTree{src: s, diagnostics: ds, anchors: map[*yaml.Node]*yamlNode{}}
-	n := t.convert(doc.Content[0], nil, "", 0)
+	n := t.convert(y, nil, "", 0)
 	if t.refused {
 		return nil
 	}
@@ -43,26 +46,30 @@ func parseYAML(s *sourceText, ds *diagnostics) *yamlNode {
 
 var errSecondDocument = errors.New("a second document")
 
-func readDocument(data []byte) (doc *yaml.Node, err error) {
+// readDocument returns the value of the only document, nil if there is none.
+func readDocument(data []byte) (y *yaml.Node, err error) {
 	// The parser is careful, and inputs have been found that it wasn't careful enough for.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("unreadable YAML (%v)", r)
 		}
 	}()
+	var docs [2]yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
-	doc = new(yaml.Node)
-	if err := d.Decode(doc); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	for i := range docs {
+		if err := d.Decode(&docs[i]); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	if err := d.Decode(new(yaml.Node)); err == nil {
+	switch {
+	case !docs[1].IsZero():
 		return nil, errSecondDocument
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
+	case len(docs[0].Content) == 0:
+		return nil, nil
 	}
-	return doc, nil
+	return docs[0].Content[0], nil
 }
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
@@ -74,7 +81,8 @@ func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 		at := len(lines) - 1
 		for ; at > 0 && (s.flag || !strings.HasPrefix(lines[at], "---")); at-- {
 		}
-		ds.report(s.place(at+1, 1), "one experiment a file; share stanzas with extends", "a second document begins here")
+		ds.report(s.at(at+1, 1),
+			"one experiment a file; share stanzas with extends", "a second document begins here")
 		return
 	}
 	if s.unquotedReferences(ds) {
@@ -100,7 +108,7 @@ func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 	line = max(1, min(line, len(lines)))
 	text := s.line(line)
 	col := 1 + len(text) - len(strings.TrimLeft(text, " \t"))
-	ds.report(s.place(line, col), hint, "not YAML: %s", m[2])
+	ds.report(s.at(line, col), hint, "not YAML: %s", m[2])
 }
 
 // blockErrorLine finds the line of an error for which the parser names the line where the block begins: the
@@ -148,7 +156,8 @@ func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
 				if depth > 0 {
 					found = true
 					ref := string(line[j:min(end+1, len(line))])
-					ds.report(s.place(i+1, j+1), "write "+strconv.Quote(ref), "a reference inside {…} or […] needs quotes")
+					ds.report(s.at(i+1, j+1),
+						"write "+strconv.Quote(ref), "a reference inside {…} or […] needs quotes")
 				}
 				j = end
 			case r == '{' || r == '[':
@@ -179,7 +188,8 @@ func (t *yamlTree) refuse(n *yamlNode, hint, format string, args ...any) {
 
 func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *yamlNode {
 	// A value that is missing at the end of a text stands behind the last line.
-	n := &yamlNode{src: t.src, line: min(y.Line, len(t.src.split())), col: y.Column, up: up, name: name, size: 1}
+	line := min(y.Line, len(t.src.split()))
+	n := &yamlNode{size: 1, place: place{t.src, line, y.Column, up, name}}
 	if t.count++; t.full {
 		return n
 	}
@@ -258,7 +268,7 @@ func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
 
 // key returns the node of a map's key, nil if it can't be one.
 func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
-	k := &yamlNode{kind: yamlText, text: y.Value, src: t.src, line: y.Line, col: y.Column, up: n.up, name: n.name}
+	k := &yamlNode{kind: yamlText, text: y.Value, place: place{t.src, y.Line, y.Column, n.up, n.name}}
 	switch {
 	case y.Tag == "!!merge" && y.Kind == yaml.ScalarNode:
 		t.refuse(k, "write the keys out, or share stanzas with extends", "merge keys (<<) aren't plain data")

@@ -15,7 +15,7 @@ type Plan struct {
 	Publish     []*Step
 	Order       stages.Order // of every axis: the ids as the experiment writes them
 	Limit       int          // at most so many sources a cell; 0 for all
-	Narrowed    []string     // in words, what --only, --limit and --set changed; empty for the file as it stands
+	Narrowed    []string     // what --only, --limit and --set changed, in words
 	Warnings    Diags        // what isn't wrong and is probably not meant
 
 	decl  *experimentDecl

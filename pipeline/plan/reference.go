@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -106,22 +105,13 @@ func (c combination) id(a *axisDecl) int32 {
 	return -1
 }
 
-// only returns the part of the combination that v refers to.
-func (c combination) only(v *paramValue) (part combination) {
-	refers := v.axes()
+// where returns the ids on some axes for the end of a message.
+func (c combination) where(axes []*axisDecl) string {
+	var ids []string
 	for i, a := range c.axes {
-		if slices.Contains(refers, a) {
-			part.axes, part.ids = append(part.axes, a), append(part.ids, c.ids[i])
+		if slices.Contains(axes, a) {
+			ids = append(ids, a.name+"="+a.ids[c.ids[i]])
 		}
-	}
-	return part
-}
-
-// inCell returns the cell for the end of a message.
-func inCell(at combination) string {
-	ids := make([]string, len(at.axes))
-	for i, a := range at.axes {
-		ids[i] = a.name + "=" + a.ids[at.ids[i]]
 	}
 	if len(ids) == 0 {
 		return ""
@@ -129,17 +119,12 @@ func inCell(at combination) string {
 	return " (where " + strings.Join(ids, ",") + ")"
 }
 
-// derived returns a node for a value made from n.
-func (n *yamlNode) derived(kind yamlKind) *yamlNode {
-	return &yamlNode{kind: kind, quoted: kind == yamlText, src: n.src, line: n.line, col: n.col, up: n.up, name: n.name}
-}
-
 // value resolves the references of v for one cell. It returns nil, with a diagnostic, when a field is
 // missing.
 func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	switch {
 	case v.list != nil:
-		out := v.node.derived(yamlList)
+		out := &yamlNode{kind: yamlList, place: v.node.place}
 		for _, e := range v.list {
 			n := l.value(e, at)
 			if n == nil {
@@ -153,7 +138,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	case len(v.parts) == 1:
 		return l.referent(v, &v.parts[0], at)
 	}
-	out, size := v.node.derived(yamlText), 0
+	out, size := &yamlNode{kind: yamlText, quoted: true, place: v.node.place}, 0
 	texts := make([]string, len(v.parts))
 	for i := range v.parts {
 		p := &v.parts[i]
@@ -163,7 +148,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 				return nil
 			}
 			if !n.scalar() || n.kind == yamlNull {
-				l.report(v.node, "", "%v can't stand inside a text%s", n, inCell(at.only(v)))
+				l.report(v.node, "", "%v can't stand inside a text%s", n, at.where(v.axes()))
 				return nil
 			}
 			if texts[i] = n.text; i == 0 {
@@ -197,13 +182,10 @@ func (l *loader) referent(v *paramValue, p *valuePart, at combination) *yamlNode
 }
 
 // fieldNames returns the fields that some id of the axis has.
-func (a *axisDecl) fieldNames() []string {
-	names := map[string]bool{}
+func (a *axisDecl) fieldNames() (names []string) {
 	for _, v := range a.values {
-		for _, k := range v.keyTexts() {
-			names[k] = k != "uses" && k != "with"
-		}
+		names = append(names, v.keyTexts()...)
 	}
-	maps.DeleteFunc(names, func(_ string, field bool) bool { return !field })
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(k string) bool { return k == "uses" || k == "with" })
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -47,49 +48,36 @@ func (p *Plan) Resolved() []byte {
 func (d *stageDecl) withSet(s *Step) *yamlNode {
 	body := d.body
 	for _, p := range d.set {
-		with := &yamlNode{kind: yamlMap}
 		if len(s.Axes) == 0 {
-			if w := body.get("with"); w != nil && w.kind == yamlMap {
-				with = w
-			}
-			body = body.with(textNode("with"), with.with(p.key, p.value.node))
+			body = body.with(textNode("with"), body.get("with").orMap(p.key).with(p.key, p.value.node))
 			continue
 		}
 		axis := 0
-		for k, name := range s.Axes {
-			if d.choice != nil && name == d.choice.name {
-				axis = k
-			}
+		if d.choice != nil {
+			axis = slices.Index(s.Axes, d.choice.name)
 		}
-		knows, seen, ids := map[*stages.Stage]bool{}, map[string]bool{}, &yamlNode{kind: yamlList}
+		ids := &yamlNode{kind: yamlList}
 		for _, c := range s.Cells {
-			known, ok := knows[c.Stage]
-			if !ok {
-				for _, f := range stages.Fields(c.Params) {
-					known = known || f.Name == p.key.text
-				}
-				knows[c.Stage] = known
-			}
-			if id := c.Coord[axis].ID; known && !seen[id] {
-				seen[id] = true
-				ids.vals = append(ids.vals, textNode(id))
+			id := textNode(c.Coord[axis].ID)
+			has := func(f stages.Field) bool { return f.Name == p.key.text }
+			if ids.element(id.text) == ids && slices.ContainsFunc(stages.Fields(c.Params), has) {
+				ids.vals = append(ids.vals, id)
 			}
 		}
-		if len(ids.vals) == 0 {
-			continue
-		}
-		when := &yamlNode{kind: yamlMap}
-		when = when.with(textNode("if"), (&yamlNode{kind: yamlMap}).with(textNode(s.Axes[axis]), ids))
-		when = when.with(textNode("with"), with.with(p.key, p.value.node))
+		when := mapNode(textNode("if"), mapNode(textNode(s.Axes[axis]), ids))
+		when = when.with(textNode("with"), mapNode(p.key, p.value.node))
 		lines := &yamlNode{kind: yamlList}
 		if w := body.get("when"); w != nil {
-			lines.vals = append(lines.vals, w.vals...)
+			lines.vals = slices.Clone(w.vals)
 		}
-		lines.vals = append(lines.vals, when)
-		body = body.with(textNode("when"), lines)
+		if lines.vals = append(lines.vals, when); len(ids.vals) > 0 {
+			body = body.with(textNode("when"), lines)
+		}
 	}
 	return body
 }
+
+func mapNode(key, v *yamlNode) *yamlNode { return (&yamlNode{kind: yamlMap}).with(key, v) }
 
 func textNode(text string) *yamlNode { return &yamlNode{kind: yamlText, text: text} }
 
@@ -112,7 +100,8 @@ func (n *yamlNode) encoded(depth int) (y *yaml.Node, height, width int) {
 			}
 			plain := yamlNode{text: y.Value}
 			plain.classify()
-			if plain.kind != yamlText || strings.ContainsFunc(y.Value, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+			unprintable := func(r rune) bool { return !unicode.IsGraphic(r) }
+			if plain.kind != yamlText || strings.ContainsFunc(y.Value, unprintable) {
 				y.Style = yaml.DoubleQuotedStyle
 			}
 		}

@@ -21,9 +21,10 @@ func (p *Plan) Fitting(name string) ([]*Cell, error) {
 		if names = append(names, s.Name); s.Name != step {
 			continue
 		}
-		fitting := slices.DeleteFunc(slices.Clone(s.Cells), func(c *Cell) bool {
-			return slices.ContainsFunc(coord, func(at stages.Coord) bool { return !slices.Contains(c.Coord, at) })
-		})
+		fitting := slices.Clone(s.Cells)
+		for _, at := range coord {
+			fitting = slices.DeleteFunc(fitting, func(c *Cell) bool { return !slices.Contains(c.Coord, at) })
+		}
 		switch {
 		case len(s.Cells) == 0:
 			return nil, fmt.Errorf("stage %q has no cells", step)

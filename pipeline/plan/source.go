@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strings"
@@ -40,8 +40,10 @@ func (s *sourceText) line(n int) string {
 	return ""
 }
 
-// place returns a node for diagnostics of a place that has no node of its own.
-func (s *sourceText) place(line, col int) *yamlNode { return &yamlNode{src: s, line: line, col: col} }
+// at returns a node for diagnostics of a place that has no node of its own.
+func (s *sourceText) at(line, col int) *yamlNode {
+	return &yamlNode{place: place{src: s, line: line, col: col}}
+}
 
 // readExperiment reads a file, refusing what can't be an experiment.
 func readExperiment(file string) ([]byte, error) {
@@ -68,39 +70,34 @@ func cause(err error) error {
 // checkText reports bytes that can't stand in an experiment file, and returns whether the text can be parsed.
 // It takes the byte order mark off.
 func (s *sourceText) checkText(ds *diagnostics) bool {
-	if len(s.data) > maxExperimentBytes {
+	text := strings.TrimPrefix(string(s.data), "\ufeff")
+	switch s.data = []byte(text); {
+	case len(text) > maxExperimentBytes:
 		s.lines = []string{""}
-		ds.report(s.place(1, 1), "", "the file has more than %d bytes", maxExperimentBytes)
+		ds.report(s.at(1, 1), "", "the file has more than %d bytes", maxExperimentBytes)
+		return false
+	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"):
+		s.lines = []string{""}
+		ds.report(s.at(1, 1), "save it as UTF-8", "the file is UTF-16 text")
 		return false
 	}
-	if bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")) {
-		s.lines = []string{""}
-		ds.report(s.place(1, 1), "save it as UTF-8", "the file is UTF-16 text")
-		return false
-	}
-	s.data = bytes.TrimPrefix(s.data, []byte("\ufeff"))
-	line, col := 1, 1
-	for i := 0; i < len(s.data); {
-		r, size := utf8.DecodeRune(s.data[i:])
+	for i, r := range text {
+		msg, hint := "", ""
 		switch {
-		case r == utf8.RuneError && size == 1:
-			ds.report(s.place(line, col), "save it as UTF-8", "the text isn't UTF-8")
-			return false
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
+			msg, hint = "the text isn't UTF-8", "save it as UTF-8"
 		case r == 0:
-			ds.report(s.place(line, col), "", "a NUL byte")
-			return false
+			msg = "a NUL byte"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0,
 			r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
 			// NEL, LS and PS end a line for YAML and for few editors.
-			ds.report(s.place(line, col), "", "the control character %U", r)
-			return false
+			msg = fmt.Sprintf("the control character %U", r)
+		default:
+			continue
 		}
-		i += size
-		if r == '\n' || r == '\r' && (i >= len(s.data) || s.data[i] != '\n') {
-			line, col = line+1, 1
-		} else {
-			col++
-		}
+		before := (&sourceText{data: s.data[:i]}).split()
+		ds.report(s.at(len(before), 1+utf8.RuneCountInString(before[len(before)-1])), hint, "%s", msg)
+		return false
 	}
 	return true
 }

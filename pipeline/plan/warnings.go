@@ -43,6 +43,6 @@ func (x *expander) warn() {
 // scores reports whether a step has scores, whose means are published in any case.
 func scores(b *stepBuild) bool {
 	return b != nil && slices.ContainsFunc(b.bindings, func(r *binding) bool {
-		return r != nil && slices.ContainsFunc(r.stage.Outputs, func(p stages.Port) bool { return p.Type.Name == stages.Scores.Name })
+		return r != nil && portOfType(r.stage.Outputs, stages.Scores) >= 0
 	})
 }

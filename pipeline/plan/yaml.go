@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,12 @@ type yamlNode struct {
 	keys   []*yamlNode // of a map, in order
 	vals   []*yamlNode // of a map or a list
 
-	size      int // nodes in it, with aliases expanded
+	size int // nodes in it, with aliases expanded
+	place
+}
+
+// A place is where a value stands.
+type place struct {
 	src       *sourceText
 	line, col int
 	up        *yamlNode // what it's a part of
@@ -76,10 +82,11 @@ func (n *yamlNode) scalar() bool { return n.kind < yamlList }
 
 // element returns the element of a list that has this text, or n itself.
 func (n *yamlNode) element(text string) *yamlNode {
-	if i := slices.IndexFunc(n.vals, func(v *yamlNode) bool { return v.text == text }); i >= 0 && n.kind == yamlList {
-		return n.vals[i]
+	i := slices.IndexFunc(n.vals, func(v *yamlNode) bool { return v.text == text })
+	if i < 0 || n.kind != yamlList {
+		return n
 	}
-	return n
+	return n.vals[i]
 }
 
 // String returns the value as a message shows it.
@@ -127,54 +134,34 @@ func mergeYAML(base, over *yamlNode) *yamlNode {
 	return base
 }
 
+var yamlNumber = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?$`)
+
 // classify finds the kind of a plain scalar. The rules are JSON's, so that people needn't know which words
 // YAML takes for numbers, dates and truth values.
 func (n *yamlNode) classify() {
+	n.kind = yamlText
 	switch n.text {
 	case "", "~", "null", "Null", "NULL":
 		n.kind = yamlNull
-		return
 	case "true", "True", "TRUE", "false", "False", "FALSE":
 		n.kind = yamlBool
-		return
 	}
-	n.kind = yamlText
-	t := strings.TrimPrefix(strings.TrimPrefix(n.text, "-"), "+")
-	if t == "" {
-		return
-	}
-	if t[0] == '.' && len(t) == 4 {
-		switch strings.ToLower(t) {
-		case ".inf", ".nan":
-			n.kind = yamlFloat
-			n.num, _ = strconv.ParseFloat(strings.Replace(n.text, ".", "", 1), 64)
-		}
-		return
-	}
-	if t[0] < '0' || t[0] > '9' || len(t) > 100 {
-		return
-	}
-	whole := true
-	for i := range len(t) {
-		switch b := t[i]; {
-		case b >= '0' && b <= '9':
-		case (b == '.' || b == 'e' || b == 'E') && t[i-1] >= '0':
-			whole = false
-		case (b == '-' || b == '+') && (t[i-1] == 'e' || t[i-1] == 'E'):
-		default:
-			return
+	switch strings.ToLower(strings.TrimLeft(n.text, "-+")) {
+	case ".inf", ".nan":
+		if x, err := strconv.ParseFloat(strings.Replace(n.text, ".", "", 1), 64); err == nil {
+			n.kind, n.num = yamlFloat, x
 		}
 	}
-	if len(t) > 1 && t[0] == '0' && t[1] >= '0' && t[1] <= '9' {
-		return // 007 and 2024-01-01 are texts
-	}
-	x, err := strconv.ParseFloat(n.text, 64)
-	if err != nil && x == 0 {
+	const longest = 100 // bytes of a number
+	parts := yamlNumber.FindStringSubmatch(n.text[:min(len(n.text), longest+1)])
+	if parts == nil || len(n.text) > longest {
 		return
 	}
-	n.num = x
-	if n.kind = yamlFloat; whole {
+	n.kind = yamlFloat
+	n.num, _ = strconv.ParseFloat(n.text, 64) // too large a number is infinite
+	if parts[2] == "" && parts[3] == "" {
 		n.kind = yamlInt
+		var err error
 		n.int, err = strconv.ParseInt(n.text, 10, 64)
 		n.fits = err == nil
 	}
