@@ -108,8 +108,8 @@ func (x *Inspection) notClassifier(err error) {
 
 // noImages returns why none of a model's inputs takes images, or nil if one does. A requested input is
 // checked later, with an error at its parameter.
-func noImages(inputs []onnx.Value, asked string) error {
-	if asked != "" || len(inputs) == 0 {
+func noImages(inputs []onnx.Value, requested string) error {
+	if requested != "" || len(inputs) == 0 {
 		return nil
 	}
 	for _, in := range inputs {
@@ -128,11 +128,11 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		x.OpenHeight, x.OpenWidth = openSize(in, p)
 		x.OpenSize = x.OpenHeight || x.OpenWidth
 	}
-	asked, sizes := p.Size, []picture.Size{p.Size}
+	requested, sizes := p.Size, []picture.Size{p.Size}
 	if x.OpenSize {
 		sizes = nil
-		if !asked.IsZero() {
-			sizes = append(sizes, asked)
+		if !requested.IsZero() {
+			sizes = append(sizes, requested)
 		}
 		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // common sizes
 			sizes = append(sizes, picture.Size{H: side, W: side})
@@ -142,8 +142,9 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	var failed error
 	for _, p.Size = range sizes {
 		var err error
-		if out, err = readModel(ctx, m, p); err == nil && !asked.IsZero() && p.Size != asked {
-			return stages.BadField("size", "size is %v, but the model takes others, such as %v: %w", asked,
+		if out, err = readModel(ctx, m, p); err == nil && !requested.IsZero() && p.Size != requested {
+			return stages.BadField("size", "size is %v, but the model takes others, such as %v: %w",
+				requested,
 				p.Size, failed)
 		}
 		if err == nil || ctx.Err() != nil {

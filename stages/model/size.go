@@ -12,30 +12,32 @@ import (
 // inputSize returns the height and width of a model's images, given those in its file and the requested size.
 // One number for both sets whichever is open; if the file fixes both, the requested size replaces them, see
 // [checkResizable].
-func inputSize(height, width int, asked picture.Size) (int, int, error) {
+func inputSize(height, width int, requested picture.Size) (int, int, error) {
 	open := func(d int) bool { return d == onnx.Free }
 	switch {
-	case asked.IsZero() && open(height) && open(width):
+	case requested.IsZero() && open(height) && open(width):
 		return 0, 0, stages.BadField("size",
 			"the model's input has an open height and width: set the parameter size")
-	case asked.IsZero() && open(height):
+	case requested.IsZero() && open(height):
 		return 0, 0, stages.BadField("size",
 			"the model's input has an open height and width %d: set the parameter size", width)
-	case asked.IsZero() && open(width):
+	case requested.IsZero() && open(width):
 		return 0, 0, stages.BadField("size",
 			"the model's input has height %d and an open width: set the parameter size", height)
-	case asked.IsZero():
+	case requested.IsZero():
 		return height, width, nil
 	case open(height) == open(width):
-		return asked.H, asked.W, nil
-	case open(height) && asked.H != asked.W && asked.W != width:
-		return 0, 0, stages.BadField("size", "size is %v, but the model's input has width %d", asked, width)
-	case open(width) && asked.H != asked.W && asked.H != height:
-		return 0, 0, stages.BadField("size", "size is %v, but the model's input has height %d", asked, height)
+		return requested.H, requested.W, nil
+	case open(height) && requested.H != requested.W && requested.W != width:
+		return 0, 0, stages.BadField("size", "size is %v, but the model's input has width %d", requested,
+			width)
+	case open(width) && requested.H != requested.W && requested.H != height:
+		return 0, 0, stages.BadField("size", "size is %v, but the model's input has height %d", requested,
+			height)
 	case open(height):
-		return asked.H, width, nil
+		return requested.H, width, nil
 	}
-	return height, asked.W, nil
+	return height, requested.W, nil
 }
 
 // openSize reports whether a model leaves the height or the width of its images open.
@@ -62,13 +64,13 @@ func axes(layout string) (channels, height, width int) {
 func checkResizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 	_, h, w := axes(s.Layout)
 	fixed := picture.Size{H: in.Shape[h], W: in.Shape[w]}
-	asked := picture.Size{H: s.Height, W: s.Width}
-	if fixed.H == onnx.Free || fixed.W == onnx.Free || fixed == asked {
+	requested := picture.Size{H: s.Height, W: s.Width}
+	if fixed.H == onnx.Free || fixed.W == onnx.Free || fixed == requested {
 		return nil
 	}
 	if n := recurrentNode(m); n != nil {
 		return stages.BadField("size",
-			"size is %v, but the model only takes images of %v: its %s reads places as a sequence", asked,
+			"size is %v, but the model only takes images of %v: its %s reads places as a sequence", requested,
 			fixed, n.Label())
 	}
 	return nil

@@ -51,24 +51,24 @@ func (d *sampler) needs() string {
 
 // next returns the images of the next grid by cell, or false if too few classes remain.
 func (d *sampler) next() ([]int, bool) {
-	wanted := make([]int64, 0, d.cells)
+	drawn := make([]int64, 0, d.cells)
 	for k := range d.cells {
 		if d.repeat && k == d.cells-1 {
-			wanted = append(wanted, wanted[0])
+			drawn = append(drawn, drawn[0])
 			break
 		}
 		least := 1
 		if d.repeat && k == 0 {
 			least = 2
 		}
-		class, ok := d.turn(least, wanted)
+		class, ok := d.turn(least, drawn)
 		if !ok {
 			return nil, false
 		}
-		wanted = append(wanted, class)
+		drawn = append(drawn, class)
 	}
 	cells := make([]int, d.cells)
-	for k, c := range wanted {
+	for k, c := range drawn {
 		pool := d.pools[c]
 		cells[k] = pool[len(pool)-1]
 		d.pools[c] = pool[:len(pool)-1]

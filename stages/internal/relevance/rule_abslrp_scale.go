@@ -164,19 +164,19 @@ func (b *Builder) findReaders() {
 		return
 	}
 	b.reads = map[Value][]int{}
-	wanted := map[Value]bool{}
+	needed := map[Value]bool{}
 	for _, v := range b.seeds {
-		wanted[v] = true
+		needed[v] = true
 	}
 	for k, n := range slices.Backward(b.model) {
 		op := b.op(n)
 		if op == nil || op.Kind == Opaque ||
-			!slices.ContainsFunc(n.Output, func(v Value) bool { return wanted[v] }) {
+			!slices.ContainsFunc(n.Output, func(v Value) bool { return needed[v] }) {
 			continue
 		}
 		for i, v := range n.Input {
 			if r := b.reads[v]; b.flows[v] && op.Role(i) != Config && (len(r) == 0 || r[len(r)-1] != k) {
-				wanted[v] = true
+				needed[v] = true
 				b.reads[v] = append(r, k)
 			}
 		}
