@@ -92,26 +92,19 @@ func (m *merge) addItems(name, label string, rows []item) {
 	}
 }
 
-// linesOf makes a line a cell; several where it has an item more than once, as two branches leave it.
-func linesOf(rows []item) []*ItemLine {
+// linesOf makes a line a cell, with the first score of each item.
+func linesOf(rows []item) (lines []*ItemLine) {
 	slices.SortStableFunc(rows, func(a, b item) int {
 		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.id, b.id))
 	})
-	var lines []*ItemLine
-	first, n := 0, 0 // the first line of the cell, and how many lines have the item already
 	for i, row := range rows {
-		switch {
-		case i == 0 || rows[i-1].cell != row.cell:
-			first, n = len(lines), 0
-		case rows[i-1].id != row.id:
-			n = 0
-		}
-		if n == len(lines)-first {
+		if i == 0 || rows[i-1].cell != row.cell {
 			lines = append(lines, &ItemLine{Cell: row.cell})
+		} else if rows[i-1].id == row.id {
+			continue // of another branch
 		}
-		l := lines[first+n]
+		l := lines[len(lines)-1]
 		l.IDs, l.Values = append(l.IDs, row.id), append(l.Values, row.value)
-		n++
 	}
 	return lines
 }

@@ -91,9 +91,9 @@ func Verify(dir string, r *Review) (Verdict, error) {
 
 // A change is what brings a folder up to date.
 type change struct {
-	files   map[string][]byte // of the folder as it shall be
+	folder  *Folder           // as it shall be
+	files   map[string][]byte // of it
 	stale   []string          // files to remove
-	kept    []string          // files that stay because something failed
 	verdict Verdict
 }
 
@@ -106,20 +106,20 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 		return nil, err
 	}
 	m.fitItems()
-	c := &change{files: render(m.out)}
+	c := &change{folder: m.out, files: render(m.out)}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, ok := c.files[name]; ok || !strings.Contains(name, "/") || !disk.ours[name] {
 			continue // other people's files are left alone
 		}
 		if m.partial() {
 			m.report(name, "").add(Kept, Row{})
-			c.kept = append(c.kept, name)
+			m.out.Kept = append(m.out.Kept, name)
 		} else {
 			m.report(name, "").add(Removed, Row{})
 			c.stale = append(c.stale, name)
 		}
 	}
-	if m.out.Kept = c.kept; len(c.kept) > 0 {
+	if len(m.out.Kept) > 0 {
 		c.files = render(m.out)
 	}
 	c.verdict = m.verdict()
@@ -133,7 +133,7 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 		}
 	}
 	slices.Sort(c.verdict.Changed)
-	for _, name := range c.kept {
+	for _, name := range m.out.Kept {
 		size += len(files[name])
 	}
 	if size > budget {

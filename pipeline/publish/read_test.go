@@ -145,7 +145,7 @@ func FuzzFolder(f *testing.F) {
 			t.Fatal(err)
 		}
 		next := maps.Clone(once.files)
-		for _, name := range once.kept {
+		for _, name := range once.folder.Kept {
 			next[name] = disk[name]
 		}
 		for name := range disk {

@@ -104,9 +104,15 @@ func (m *merge) mergeTables() {
 			r.block = s.Blocks[r.Cell]
 		}
 		s.Records = mergeFile(m, s.File, m.disk.tables[s.File], now)
-		inOrder := map[string]bool{} // cells whose rows may stand as they do
-		for a, rows := range groupBy(s.Records, (*Record).at) {
-			inOrder[a.cell] = rows[0].block.reordered(rows)
+		inOrder := map[string]bool{} // cells whose order of rows is a result, and as published
+		for cell, b := range s.Blocks {
+			inOrder[cell] = b.Ranked && m.standing(cell) == claimed
+		}
+		for _, r := range s.Records {
+			inOrder[r.Cell] = inOrder[r.Cell] && r.pos >= 0
+			if r.Old {
+				s.Extra = append(s.Extra, r.columns...)
+			}
 		}
 		slices.SortStableFunc(s.Records, func(x, y *Record) int {
 			if x.Cell == y.Cell && inOrder[x.Cell] {
@@ -114,11 +120,6 @@ func (m *merge) mergeTables() {
 			}
 			return cmp.Compare(x.Cell, y.Cell)
 		})
-		for _, r := range s.Records {
-			if r.Old {
-				s.Extra = append(s.Extra, r.columns...)
-			}
-		}
 		s.Extra = slices.DeleteFunc(distinct(s.Extra, itself), func(c string) bool { return slices.Contains(s.named(), c) })
 		slices.Sort(s.Extra)
 		m.out.Sheets = append(m.out.Sheets, s)
@@ -223,29 +224,6 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 		out = append(out, &Record{Cell: c.Name, block: s.Blocks[c.Name], columns: columns, values: values, pos: -1})
 	}
 	return out
-}
-
-// reordered reports whether rows may stand as they do on disk although the run has another order: all of them
-// were published, and what changed places is as good as equal in some column.
-func (b *Block) reordered(rows []*Record) bool {
-	inOrder := slices.IsSortedFunc(rows, func(x, y *Record) int { return cmp.Compare(x.pos, y.pos) })
-	if b == nil || !b.Ranked || inOrder || len(rows) > 2000 {
-		return false
-	}
-	for i, x := range rows {
-		for _, y := range rows[i+1:] {
-			tie := slices.ContainsFunc(b.Numbers, func(n stages.Column) bool {
-				u, _ := x.number(n.Name)
-				v, _ := y.number(n.Name)
-				_, ok := within(u, v, 2*n.Tolerance, digits)
-				return ok && n.Tolerance > 0
-			})
-			if x.pos < 0 || y.pos < 0 || y.pos < x.pos && !tie {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // Shown returns the rows as the experiment orders cells and ids, but for those whose order is a result.
