@@ -52,12 +52,12 @@ func (l *Line) compare(now *Line, r *report) bool {
 		}
 		same := r.count(prefix+"undefined", old.Undefined, m.Undefined)
 		near := r.number("", prefix+"mean", old.Value, m.Value, m.Tolerance, digits)
-		if near && r != nil {
+		if near {
 			r.reproduced.Scores++
 		}
 		ok = ok && same && near
 	}
-	if ok && r != nil && len(now.Means) == 0 {
+	if ok && len(now.Means) == 0 {
 		r.reproduced.Cells++
 	}
 	return ok

@@ -229,8 +229,8 @@ func (c *ScoreChange) changed() bool {
 	return c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.A.Undefined != c.B.Undefined || c.Unreproduced
 }
 
-// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order of
-// the rows.
+// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order
+// of the rows.
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
@@ -242,9 +242,9 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 	}
 }
 
-// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one the
-// place among these rows. The file doesn't tell which columns are keys; they come first, so it is the fewest
-// columns that tell all rows apart.
+// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one
+// the place among these rows. The file doesn't tell which columns are keys; they come first, so it is the
+// fewest columns that tell all rows apart.
 func places(a, b []*Record) (pa, pb map[string]string) {
 	if len(a) == 0 {
 		return nil, nil

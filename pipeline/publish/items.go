@@ -22,7 +22,7 @@ func (i item) String() string { return i.id + "=" + formatItem(i.value) }
 
 func (i item) compare(now item, r *report) bool {
 	ok := r.number(i.id, "value", i.value, now.value, now.tolerance, itemDigits)
-	if ok && r != nil {
+	if ok {
 		r.reproduced.Items++
 	}
 	return ok
@@ -109,8 +109,8 @@ func linesOf(rows []item) (lines []*ItemLine) {
 	return lines
 }
 
-// storeLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for the
-// others to fit into room.
+// storeLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for
+// the others to fit into room.
 func (m *merge) storeLargest(room int) {
 	files := m.out.Items
 	slices.SortFunc(files, func(a, b *ItemFile) int {

@@ -71,7 +71,7 @@ func choose[T claim[T]](s standing, published []T, now T) int {
 	if s == unclaimed {
 		return -1
 	}
-	if i := slices.IndexFunc(published, func(p T) bool { return p.usable() && p.compare(now, nil) }); i >= 0 || s == contested {
+	if i := slices.IndexFunc(published, func(p T) bool { return p.usable() && p.compare(now, &report{}) }); i >= 0 || s == contested {
 		return i
 	}
 	return slices.IndexFunc(published, T.usable)
@@ -84,8 +84,8 @@ func (a at) compare(b at) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port))
 }
 
-// mergeFile merges what finished cells have in a file with what is published there, and adds what of the other
-// cells stays. The rows are sorted by cell.
+// mergeFile merges what finished cells have in a file with what is published there, and adds what of the
+// other cells stays. The rows are sorted by cell.
 func mergeFile[T claim[T]](m *merge, file string, published, now []T) (out []T) {
 	before, after := groupBy(published, T.at), groupBy(now, T.at)
 	cells := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))

@@ -18,11 +18,9 @@ func (p *Picture) String() string { return p.File }
 
 func (p *Picture) compare(now *Picture, r *report) bool {
 	off, d, tolerance := unlike(p.File, p.Data, now.Data)
-	switch {
-	case r == nil:
-	case off == "":
+	if off == "" {
 		r.reproduced.Figures++
-	default:
+	} else {
 		r.add(Differs, Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
 	}
 	return off == ""

@@ -91,8 +91,8 @@ type part struct {
 	figure *Figure
 }
 
-// outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. A port
-// called like its stage or like its type isn't spelled out in their names.
+// outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. A
+// port called like its stage or like its type isn't spelled out in their names.
 func outputsOf(cells []*Cell) map[string][]*output {
 	index := map[[3]string]*output{}
 	users := map[string][]*output{} // by the name of the files

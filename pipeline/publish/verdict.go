@@ -65,8 +65,8 @@ func (v Verdict) Of(o Outcome) []Row {
 // OK reports that nothing differs: every claim was reproduced.
 func (v Verdict) OK() bool { return len(v.Of(Differs)) == 0 }
 
-// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else is
-// or should be there.
+// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else
+// is or should be there.
 func (v Verdict) Current() bool { return len(v.Rows) == 0 }
 
 // listed is how many differences are spelled out.
@@ -169,8 +169,7 @@ func some(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
-// A report collects, row by row, how what one cell has in one file compares with what is published there. A nil
-// report collects nothing.
+// A report collects, row by row, how what one cell has in one file compares with what is published there.
 type report struct {
 	file, cell string
 	pair       func(published, now float64) // called for each pair of numbers; nil for nothing
@@ -180,12 +179,9 @@ type report struct {
 	rows       []Row
 }
 
-// add notes what became of one row, or of r.Rows of them. Of those that differ in the same column, the one that is
-// farthest off is shown.
+// add notes what became of one row, or of r.Rows of them. Of those that differ in the same column, the one
+// that is farthest off is shown.
 func (p *report) add(o Outcome, r Row) {
-	if p == nil {
-		return
-	}
 	r.Outcome, r.File, r.Cell, r.Rows = o, p.file, p.cell, max(r.Rows, 1)
 	i := slices.IndexFunc(p.rows, func(q Row) bool { return q.Outcome == o && q.Column == r.Column })
 	if i < 0 {
@@ -215,9 +211,6 @@ func (p *report) count(column string, published, now int) bool {
 // number compares a published number with that of the run.
 func (p *report) number(item, column string, published, now, tolerance float64, digits int) bool {
 	d, ok := within(published, now, tolerance, digits)
-	if p == nil {
-		return ok
-	}
 	if p.pair != nil {
 		p.pair(published, now)
 	}

@@ -98,8 +98,8 @@ func (w *writer) sweep() error {
 	return nil
 }
 
-// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other files,
-// so none may speak of a file that an interrupted run left behind.
+// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other
+// files, so none may speak of a file that an interrupted run left behind.
 func (w *writer) write(c *change) error {
 	last := func(name string) int {
 		switch {
@@ -133,7 +133,8 @@ func (w *writer) write(c *change) error {
 	return nil
 }
 
-// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried again.
+// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried
+// again.
 func (w *writer) replace(name string, b []byte) error {
 	for try := 1; ; try++ {
 		err := w.replaceOnce(name, b)
