@@ -15,7 +15,7 @@ type AblationCAMParams struct {
 	Variant string `yaml:"variant" doc:"paper puts zeros in the place of a channel; official-gildenblat what lies far below all values" choices:"paper|official-gildenblat"`
 }
 
-// AblationCAM is the stage of class activation maps weighted by what the answer loses with a channel.
+// AblationCAM weights the channels by the drop of the output without them.
 var AblationCAM = method(stages.Def[AblationCAMParams]{
 	Name: "attribute/ablation-cam",
 	Doc: `channels, weighted by what the answer loses without them
@@ -33,15 +33,15 @@ Explanations for Deep Convolutional Network via Gradient-free Localization", WAC
 			"is exactly 0; that code also stretches its maps to [0,1], which no variant does",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: AblationCAMParams{CAM: cams(), Variant: "paper"},
+	Defaults: AblationCAMParams{CAM: defaultCAM(), Variant: "paper"},
 })
 
 func (p AblationCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	return p.ablated(ctx, e, n, p.channelWeights)
 }
 
-// ablated makes the maps of a method that tries the channels one after the other: weights returns how much
-// each counts.
+// ablated makes the maps of a method that masks one channel after the other; weights returns the weight of
+// each channel.
 func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net,
 	weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64,
 		error)) error {
@@ -50,13 +50,13 @@ func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net,
 		if err != nil {
 			return err
 		}
-		cam := at.planes.combined(p.ReLU, func(c int, weights []float64) { everywhere(weights, w[c]) })
+		cam := at.planes.combined(p.ReLU, func(c int, weights []float64) { fill(weights, w[c]) })
 		p.putPlane(e, at.item, n, p.flat(cam, len(cam)), at.planes, p.Upsample)
 		return nil
 	})
 }
 
-// channelWeights asks for the answer without each of the channels.
+// channelWeights computes the relative drop of the explained output without each channel.
 func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net,
 	at layerValue) ([]float64, error) {
 	channels := at.planes.channels
@@ -69,7 +69,7 @@ func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n 
 		fill(instead, least-1e7)
 	}
 	m.Set(at.values, instead, at.image)
-	// The first row has all channels.
+	// The first row keeps all channels.
 	responses := make([]float64, 0, channels+1)
 	for len(responses) <= channels {
 		for row := range m.Batch {
@@ -89,14 +89,14 @@ func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n 
 	weights := make([]float64, channels)
 	for c := range weights {
 		if weights[c] = (responses[0] - responses[c+1]) / responses[0]; responses[0] == 0 {
-			weights[c] = math.NaN() // nothing has an infinite share
+			weights[c] = math.NaN() // a share of 0 is undefined
 		}
 	}
 	return weights, nil
 }
 
-// channelMask returns the shape of a mask with one number a channel of a layer whose values have the given
-// shape: feature maps, or tokens.
+// channelMask returns the shape of a mask with one number per channel, given the shape of a layer's value:
+// feature maps or tokens.
 func channelMask(value []int) []int {
 	if len(value) == 3 {
 		return []int{value[0], 1, 1}

@@ -19,7 +19,7 @@ type AbsLRPParams struct {
 	Ablation string `yaml:"ablation" doc:"the studies of section 4.2: a map of patches instead of pixels, or in attention only values, or only queries and keys, pass relevance on" choices:"none|patch|values-only|queries-keys-only"`
 }
 
-// Validate refuses other starts than class scores, and patches at another layer.
+// Validate refuses outputs other than class scores, and patches at an inner layer.
 func (p AbsLRPParams) Validate() error {
 	switch {
 	case p.Output != "logit":
@@ -35,7 +35,7 @@ func (p AbsLRPParams) Validate() error {
 	return p.Tapped.Validate()
 }
 
-// AbsLRP is the stage of relative absolute magnitude propagation.
+// AbsLRP is relative absolute magnitude propagation.
 var AbsLRP = backwardMethod(stages.Def[AbsLRPParams]{
 	Name: "attribute/abslrp",
 	Doc: `positive shares relative to each neuron's magnitude
@@ -133,7 +133,7 @@ func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env,
 	return backwardPass{Common: p.Common, question: q}.from(p.starts(attention)), nil
 }
 
-// combine puts the map of item i: at the patch embedding each patch's score for all of its pixels.
+// combine puts the map of item i; at the patch embedding all pixels of a patch have its score.
 func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	values := summed(results)
 	if slices.Max(values) <= 0 {

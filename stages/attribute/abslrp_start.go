@@ -7,7 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// starts returns where the passes of the contrast start; attention says whether the model has any.
+// starts returns the starts of the backward passes of the contrast; attention reports whether the model has
+// attention layers.
 func (p AbsLRPParams) starts(attention bool) []passStart {
 	contrast := p.Contrast
 	if contrast == "variant" {
@@ -16,7 +17,7 @@ func (p AbsLRPParams) starts(attention bool) []passStart {
 			contrast = "two-passes"
 		}
 	}
-	// The official code's modules scale by themselves; relevance of January keeps its sums.
+	// The official modules normalise by themselves; the relevance of January 2024 keeps its sums.
 	toOne := p.Variant == "paper" || p.Variant == "official-2024-01" && contrast == "two-passes"
 	switch contrast {
 	case "single-pass":
@@ -27,13 +28,13 @@ func (p AbsLRPParams) starts(attention bool) []passStart {
 	return []passStart{absLRPStart{target: 1}.pass(1, toOne)}
 }
 
-// An absLRPStart is the relevance that classes start with.
+// An absLRPStart is the initial relevance of the classes.
 type absLRPStart struct {
 	target, others float64 // of the explained class, and of all others together, at most
 	shared         bool    // the others divide by the number of all classes, not by their own
 }
 
-// pass returns the start of a pass that counts with a sign; toOne scales it to magnitudes that sum to 1.
+// pass returns the start of a pass with a sign; toOne scales its result to magnitudes that sum to 1.
 func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 	return passStart{
 		name:   fmt.Sprintf("%g, others %g, shared %t", s.target, s.others, s.shared),
@@ -51,8 +52,8 @@ func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 	}
 }
 
-// counts writes the relevance of each class. A target that is set against one class, as 7-3, has that one for
-// all others.
+// counts writes the initial relevance of each class. For a difference such as 7-3, the others are the one
+// subtracted class.
 func (s absLRPStart) counts(classes []float32, t program.Target) error {
 	each := 0.0
 	if n := len(classes); s.shared {

@@ -18,7 +18,7 @@ type AGIParams struct {
 	Step    float64 `yaml:"step" doc:"how far a step moves every pixel value, which lie in [0,1]" min:"0.000001" max:"1"`
 }
 
-// AGI is the stage of adversarial gradient integration.
+// AGI is adversarial gradient integration.
 var AGI = method(stages.Def[AGIParams]{
 	Name: "attribute/agi",
 	Doc: `what the answer loses on the way to false classes
@@ -45,10 +45,10 @@ func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error
 	if n.Classes < 2 {
 		return errOneClass
 	}
-	// A way takes two rows: the derivatives of the false class and of the explained.
-	ways := n.Classes/max(1, n.Classes/p.Classes) + 1
+	// A trajectory takes two rows: the derivatives of the false class and of the explained output.
+	trajectories := n.Classes/max(1, n.Classes/p.Classes) + 1
 	q := program.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
-	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(2*ways, e.Batch))
+	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(2*trajectories, e.Batch))
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error
 			return err
 		}
 		sum := make([]float64, len(x))
-		all := p.ways(n, x, t)
+		all := p.trajectories(n, x, t)
 		if len(all) == 0 {
 			e.WarnItem(i, "the explained class is the only false class, so that its map is zero")
 		}
@@ -79,36 +79,38 @@ func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error
 	return nil
 }
 
-// A way leads from an image to a false class.
-type way struct {
+// A trajectory leads from an image to a false class.
+type trajectory struct {
 	class   int
-	from, x []float32 // the normalised image, and where the way has come
-	sum     []float64 // of what its steps took from the explained number
+	from, x []float32 // the normalised image, and the current position
+	sum     []float64 // the attribution: the drop of the explained output per value
 	arrived bool
 }
 
-// ways returns the ways from an image to the false classes.
-func (p AGIParams) ways(n *program.Net, x []float32, t program.Target) []*way {
-	var all []*way
+// trajectories returns the trajectories from an image to the false classes.
+func (p AGIParams) trajectories(n *program.Net, x []float32, t program.Target) []*trajectory {
+	var all []*trajectory
 	for class := 0; class < n.Classes; class += max(1, n.Classes/p.Classes) {
 		if class != t.Class {
-			all = append(all, &way{class, x, append([]float32(nil), x...), make([]float64, len(x)), false})
+			all = append(all, &trajectory{class, x, append([]float32(nil), x...), make([]float64, len(x)),
+				false})
 		}
 	}
 	return all
 }
 
-// follow goes all ways to their ends, a step of each at a time.
-func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradient, all []*way,
+// follow runs all trajectories to their ends, one step of each at a time.
+func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradient, all []*trajectory,
 	t program.Target) error {
 	for range p.Steps {
-		var asked []ask
+		var queries []gradientQuery
 		for _, w := range all {
 			if !w.arrived {
-				asked = append(asked, ask{w.x, program.Target{Class: w.class, Minus: -1}}, ask{w.x, t})
+				queries = append(queries, gradientQuery{w.x, program.Target{Class: w.class, Minus: -1}},
+					gradientQuery{w.x, t})
 			}
 		}
-		answers, err := derivatives(ctx, n, g, asked)
+		results, err := derivatives(ctx, n, g, queries)
 		if err != nil {
 			return err
 		}
@@ -117,8 +119,8 @@ func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradien
 			if w.arrived {
 				continue
 			}
-			if w.arrived = answers[k].predicted == w.class; !w.arrived {
-				p.step(n, w, answers[k].gradient, answers[k+1].gradient)
+			if w.arrived = results[k].predicted == w.class; !w.arrived {
+				p.step(n, w, results[k].gradient, results[k+1].gradient)
 			}
 			k += 2
 		}
@@ -126,8 +128,8 @@ func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradien
 	return nil
 }
 
-// step goes one step of a way, given the derivatives of the false class and of the explained number.
-func (p AGIParams) step(n *program.Net, w *way, uphill, explained []float32) {
+// step moves a trajectory by one step, given the derivatives of the false class and of the explained output.
+func (p AGIParams) step(n *program.Net, w *trajectory, uphill, explained []float32) {
 	for k, g := range uphill {
 		c := k / (n.Height * n.Width)
 		least := float64(min(n.Black(c), n.White(c)))
@@ -149,23 +151,24 @@ func (p AGIParams) step(n *program.Net, w *way, uphill, explained []float32) {
 	}
 }
 
-// An ask is a question for the derivative at an image.
-type ask struct {
+// A gradientQuery is an image and the target whose derivative to compute there.
+type gradientQuery struct {
 	x []float32
 	t program.Target
 }
 
-// An answer is a derivative, and the class that the model predicts for the image.
-type answer struct {
+// A gradientResult is a derivative and the class that the model predicts for the image.
+type gradientResult struct {
 	gradient  []float32
 	predicted int
 }
 
-// derivatives answers any number of questions, a batch at a time.
-func derivatives(ctx context.Context, n *program.Net, g program.Gradient, asked []ask) ([]answer, error) {
-	var answers []answer
-	for from := 0; from < len(asked); from += g.Batch {
-		some := asked[from:min(from+g.Batch, len(asked))]
+// derivatives computes the derivatives of any number of queries, batch by batch.
+func derivatives(ctx context.Context, n *program.Net, g program.Gradient,
+	queries []gradientQuery) ([]gradientResult, error) {
+	var results []gradientResult
+	for from := 0; from < len(queries); from += g.Batch {
+		some := queries[from:min(from+g.Batch, len(queries))]
 		for row, a := range some {
 			g.Explain(row, a.t)
 			copy(g.Image(row), a.x)
@@ -174,9 +177,9 @@ func derivatives(ctx context.Context, n *program.Net, g program.Gradient, asked 
 			return nil, err
 		}
 		for row := range some {
-			answers = append(answers, answer{append([]float32(nil), g.Gradient(row)...),
+			results = append(results, gradientResult{append([]float32(nil), g.Gradient(row)...),
 				program.Predicted(g.Row(row))})
 		}
 	}
-	return answers, nil
+	return results, nil
 }

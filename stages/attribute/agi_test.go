@@ -16,7 +16,7 @@ func TestAGISteps(t *testing.T) {
 			Height: 1, Width: 4, Channels: 1, Scale: 1, Mean: []float64{0.5}, Std: []float64{std},
 		}}
 		x := []float32{0, 0, 0.9, -0.9} // between -1 and 1
-		w := &way{x: slices.Clone(x), from: x, sum: make([]float64, 4)}
+		w := &trajectory{x: slices.Clone(x), from: x, sum: make([]float64, 4)}
 		AGIParams{Variant: "paper", Step: 0.125}.step(n, w, []float32{2, -2, 3, -3}, []float32{1, 1, 1, 1})
 		if want := []float32{0.25, -0.25, 1, -1}; !slices.Equal(w.x, want) {
 			t.Errorf("std %v: the step leads to %v, want %v", std, w.x, want)

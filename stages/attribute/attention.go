@@ -8,12 +8,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// tokens are rows of numbers, one for each token, that become the relevance of patches: one row for each
-// token that the answer is read off.
+// tokens are rows of one number per token, one row for each token that the model reads its output from.
 type tokens [][]float64
 
-// through returns the rows times a matrix [T, T] plus own times themselves.
-func (r tokens) through(matrix []float32, own float64) tokens {
+// times returns the rows multiplied by a matrix [T, T], plus the rows multiplied by residual.
+func (r tokens) times(matrix []float32, residual float64) tokens {
 	out := make(tokens, len(r))
 	for k, row := range r {
 		t := len(row)
@@ -22,14 +21,14 @@ func (r tokens) through(matrix []float32, own float64) tokens {
 			for j, a := range matrix[i*t : (i+1)*t] {
 				out[k][j] += float64(v * float64(a))
 			}
-			out[k][i] += own * v
+			out[k][i] += residual * v
 		}
 	}
 	return out
 }
 
-// rowsRead returns the rows of the tokens that an answer is read off, of a matrix [T, T].
-func rowsRead(a program.Attention, matrix []float32) tokens {
+// readRows returns the rows of a matrix [T, T] that belong to the tokens the output is read from.
+func readRows(a program.Attention, matrix []float32) tokens {
 	var out tokens
 	for _, k := range a.Read {
 		out = append(out, doubles(matrix[k*a.Tokens:(k+1)*a.Tokens]))
@@ -37,8 +36,8 @@ func rowsRead(a program.Attention, matrix []float32) tokens {
 	return out
 }
 
-// readers returns rows with a one at each of the tokens that an answer is read off.
-func readers(a program.Attention) tokens {
+// unitRows returns, for each token that the output is read from, a row with a one at that token.
+func unitRows(a program.Attention) tokens {
 	var out tokens
 	for _, k := range a.Read {
 		row := make([]float64, a.Tokens)
@@ -48,10 +47,10 @@ func readers(a program.Attention) tokens {
 	return out
 }
 
-// look runs a method that makes a map of the attention of each image: explain says what is explained in a row
-// of a run, for methods that ask it, and use returns the map of an item that was in a row.
-func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention,
-	explain func(i, row int) error, use func(i, row int) (stages.Tensor, error)) error {
+// runAttention makes the map of each image from the attention of its forward pass: explain, if not nil, sets
+// the target of a row, and newMap returns the map of the item in a row.
+func (c Common) runAttention(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention,
+	explain func(i, row int) error, newMap func(i, row int) (stages.Tensor, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -68,7 +67,7 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 			return err
 		}
 		for i := from; i < to; i++ {
-			m, err := use(i, i-from)
+			m, err := newMap(i, i-from)
 			if err != nil {
 				return err
 			}
@@ -78,7 +77,7 @@ func (c Common) look(ctx context.Context, e *stages.Env, n *program.Net, a progr
 	return nil
 }
 
-// patches returns a map: the mean of the rows at the patches, which lie on a grid, enlarged bilinearly to the
+// patches returns a map: the mean of the rows at the patches, which form a grid, enlarged bilinearly to the
 // image's size.
 func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages.Tensor {
 	plane := make([]float64, a.Height*a.Width)
@@ -94,7 +93,7 @@ func (c Common) patches(n *program.Net, a program.Attention, rows tokens) stages
 	return c.reduced(values, 1, n.Height, n.Width)
 }
 
-// startsWithin refuses a first block that a model doesn't have.
+// startsWithin refuses a first block beyond the model's last.
 func startsWithin(a program.Attention, start int) error {
 	if start >= len(a.Blocks) {
 		return stages.BadField("start", "start %d: the model has %d blocks, the first of which is 0", start,
@@ -103,7 +102,7 @@ func startsWithin(a program.Attention, start int) error {
 	return nil
 }
 
-// blocks returns the numbers of a model's blocks from start on, the last one first.
+// blocks returns the indices of the blocks from start on, the last one first.
 func blocks(a program.Attention, start int) []int {
 	var out []int
 	for k := start; k < len(a.Blocks); k++ {

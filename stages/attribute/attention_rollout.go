@@ -16,7 +16,7 @@ type AttentionRolloutParams struct {
 	Start     int    `yaml:"start" doc:"the first block that counts, from 0" min:"0" max:"1000"`
 }
 
-// AttentionRollout is the stage of attention rollout.
+// AttentionRollout multiplies the attention of all blocks.
 var AttentionRollout = classFreeMethod(stages.Def[AttentionRolloutParams]{
 	Name: "attribute/attention-rollout",
 	Doc: `a transformer's attention, multiplied through its blocks
@@ -51,21 +51,21 @@ func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *progr
 	if p.Order == "first-last" {
 		slices.Reverse(order)
 	}
-	return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
-		rows := readers(a)
+	return p.runAttention(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+		rows := unitRows(a)
 		for _, k := range order {
 			matrix := a.Matrices(k, row)
 			if p.Normalise {
 				rows = rows.perSum(matrix)
 			}
-			rows = rows.through(matrix, 1)
+			rows = rows.times(matrix, 1)
 		}
 		return p.patches(n, a, rows), nil
 	})
 }
 
-// perSum returns the rows with each number divided by the sum of the row of I + the matrix that it is
-// multiplied with.
+// perSum returns the rows with each number divided by the sum of the row of I + matrix that it is multiplied
+// by.
 func (r tokens) perSum(matrix []float32) tokens {
 	out := make(tokens, len(r))
 	for k, row := range r {

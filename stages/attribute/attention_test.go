@@ -62,12 +62,12 @@ func TestTokens(t *testing.T) {
 			}
 			product = next
 		}
-		rows := readers(a)
+		rows := unitRows(a)
 		for _, k := range blocks(a, 0) {
 			if normalise {
 				rows = rows.perSum(matrices[k])
 			}
-			rows = rows.through(matrices[k], 1)
+			rows = rows.times(matrices[k], 1)
 		}
 		for r, token := range a.Read {
 			for j, got := range rows[r] {

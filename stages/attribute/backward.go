@@ -24,10 +24,12 @@ func tapped() Tapped { return Tapped{common(), "image"} }
 // that are as large as the image.
 func (p Tapped) Validate() error {
 	if p.Layer == "" {
-		return stages.BadField("layer", "layer is neither input nor middle nor final nor the name of a value of the model's graph")
+		return stages.BadField("layer",
+			"layer is neither input nor middle nor final nor the name of a value of the model's graph")
 	}
 	if p.Layer != "input" && p.Reduce == "none" && p.Size != "layer" {
-		return stages.BadField("reduce", "reduce none keeps the channels of layer %s, and hundreds of them would each be enlarged to the image's size; size: layer keeps theirs", p.Layer)
+		return stages.BadField("reduce", "reduce none keeps the channels of layer %s, and hundreds of them "+
+			"would each be enlarged to the image's size; size: layer keeps theirs", p.Layer)
 	}
 	inner := p.Common
 	inner.Layer = "input"
@@ -35,7 +37,8 @@ func (p Tapped) Validate() error {
 }
 
 // question returns what the model is asked for, going backwards by these rules.
-func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) (program.Question, error) {
+func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net,
+	rules relevance.Policy) (program.Question, error) {
 	q := program.Question{Rules: rules, Probability: p.Output == "probability"}
 	if p.Layer == "input" {
 		return q, nil
@@ -68,7 +71,8 @@ func (p Tapped) Remark(g *onnx.Graph) string {
 	}
 	_, final := relevance.Layers(g)
 	if behind, all := relevance.ConvsAfter(g, final); final != "" && 2*behind > all {
-		return fmt.Sprintf("layer final is %q, and %d of the model's %d convolutions come behind it: no later value has places and is passed by all; name a layer to look at another", final, behind, all)
+		return fmt.Sprintf("layer final is %q, and %d of the model's %d convolutions come after it: no later "+
+			"value has places and is on all paths; name a layer to choose another", final, behind, all)
 	}
 	return ""
 }
@@ -133,7 +137,8 @@ func (p Tapped) backwardPasses(ctx context.Context, e *stages.Env, n *program.Ne
 }
 
 // onePass returns the pass of a method that follows some rules, from the explained number.
-func (p Tapped) onePass(ctx context.Context, e *stages.Env, n *program.Net, rules relevance.Policy) ([]backwardPass, error) {
+func (p Tapped) onePass(ctx context.Context, e *stages.Env, n *program.Net,
+	rules relevance.Policy) ([]backwardPass, error) {
 	q, err := p.question(ctx, e, n, rules)
 	return []backwardPass{{Common: p.Common, question: q}}, err
 }
@@ -184,7 +189,8 @@ func (p planes) pixels() int { return p.height * p.width }
 func (p Tapped) planesOf(values []float64, shape []int) (planes, error) {
 	at, err := planesOf(values, shape)
 	if err != nil {
-		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such as layer final where the model has one", p.Layer, err)
+		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
+			"as layer final where the model has one", p.Layer, err)
 	}
 	return at, nil
 }
@@ -208,5 +214,6 @@ func planesOf(values []float64, shape []int) (planes, error) {
 			return p, nil
 		}
 	}
-	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image", slices.Clone(shape))
+	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image",
+		slices.Clone(shape))
 }

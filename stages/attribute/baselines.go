@@ -7,22 +7,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// checkCompared refuses what check does, and a baseline that what is wired to baselines replaces.
+// checkCompared refuses what check refuses, and a baseline that is overridden by the port baselines.
 func (c Common) checkCompared(baseline string, wired func(string) bool) error {
 	if err := c.check(wired); err != nil {
 		return err
 	}
 	if baseline != "zero" && wired("baselines") {
-		return stages.BadField("baseline", "baseline is %s, and what is wired to baselines says already "+
-			"which images are the baselines: leave baseline out", baseline)
+		return stages.BadField("baseline", "baseline is %s, but the port baselines is wired and overrides "+
+			"it: leave baseline out", baseline)
 	}
 	return nil
 }
 
-// baselines are normalised images that items are compared with: one an item, or one for all of them.
+// baselines are the normalised images that items are compared with: one per item, or one for all items.
 type baselines [][]float32
 
-// baselinesOf returns what is wired to baselines, or the image of the parameter baseline.
+// baselinesOf returns the images on the port baselines, or the image that the parameter baseline names.
 func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, error) {
 	if e.Wired("baselines") {
 		return normalised("baselines", e, n)
@@ -39,8 +39,8 @@ func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, err
 // of returns the baseline of item i.
 func (b baselines) of(i int) []float32 { return b[min(i, len(b)-1)] }
 
-// alike returns the end of the items from i on, of so many, that have the baseline of i.
-func (b baselines) alike(i, items int) int {
+// sameUntil returns the end of the run of items from i on that share the baseline of i.
+func (b baselines) sameUntil(i, items int) int {
 	end := i + 1
 	for end < items && (len(b) == 1 || slices.Equal(b[i], b[end])) {
 		end++
@@ -48,11 +48,11 @@ func (b baselines) alike(i, items int) int {
 	return end
 }
 
-// longest returns how many items in a row, of so many, have the same baseline at most.
-func (b baselines) longest(items int) int {
+// longestRun returns the length of the longest run of items that share a baseline.
+func (b baselines) longestRun(items int) int {
 	most := 0
 	for from, to := 0, 0; from < items; from = to {
-		to = b.alike(from, items)
+		to = b.sameUntil(from, items)
 		most = max(most, to-from)
 	}
 	return most

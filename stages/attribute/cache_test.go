@@ -15,7 +15,8 @@ import (
 func TestCache(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	var wanted []stagetest.Result
-	methods := []*stages.Stage{&Saliency, &DeepLIFT, &GuidedBackprop, &GradCAM, &IntegratedGradients, &Occlusion}
+	methods := []*stages.Stage{&Saliency, &DeepLIFT, &GuidedBackprop, &GradCAM, &IntegratedGradients,
+		&Occlusion}
 	for _, s := range methods {
 		wanted = append(wanted, stagetest.Run(t, *s, s.NewParams(), in))
 	}
@@ -44,11 +45,13 @@ func TestCache(t *testing.T) {
 							made += len(all)
 						}
 						if len(e.Outputs) != made {
-							t.Errorf("%s makes %d payloads beside other slots, %d alone", s.Name, len(e.Outputs), made)
+							t.Errorf("%s makes %d payloads beside other slots, %d alone", s.Name,
+								len(e.Outputs), made)
 						}
 						for _, o := range e.Outputs {
 							if !bytes.Equal(o.Data, want.Payloads[o.Port][o.Call]) {
-								t.Errorf("%s makes other %s of image %d beside other slots than alone", s.Name, o.Port, o.Call)
+								t.Errorf("%s makes other %s of image %d beside other slots than alone",
+									s.Name, o.Port, o.Call)
 							}
 						}
 					}

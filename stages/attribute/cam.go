@@ -5,30 +5,30 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// CAM are the parameters of class activation maps: sums of a layer's channels, each weighted by what it does
-// for the explained class.
+// CAM are the parameters of class activation maps: sums of a layer's channels, weighted by their effect on
+// the explained output.
 type CAM struct {
 	Tapped
 	ReLU     bool   `yaml:"relu" doc:"keep only what speaks for the explained class"`
 	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"bilinear|nearest"`
 }
 
-// atFinal returns the parameters of methods that look at the last layer that still has places.
+// atFinal returns the parameters of methods that make their map at the last layer with places.
 func atFinal() Tapped {
 	p := tapped()
 	p.Layer = "final"
 	return p
 }
 
-// cams returns the defaults of CAM.
-func cams() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"} }
+// defaultCAM returns the defaults of CAM.
+func defaultCAM() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"} }
 
-// A weighing writes how much each place of a channel counts, given the channel's values and derivatives
+// A weightRule writes the weight of each place of a channel, given the channel's values and derivatives
 // there.
-type weighing func(value, gradient, weights []float64, response float64)
+type weightRule func(value, gradient, weights []float64, response float64)
 
-// putCAM puts the map of item i of a method whose weights are made of one backward pass.
-func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weighing) error {
+// putCAM puts the map of item i of a method that needs one backward pass.
+func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weightRule) error {
 	cam, at, err := p.cam(result, rule, p.ReLU)
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rul
 	return nil
 }
 
-// cam returns the class activation map at the layer, and the layer's places.
-func (p Tapped) cam(d passResult, rule weighing, relu bool) ([]float64, planes, error) {
+// cam returns the class activation map at the layer, and the layer's planes.
+func (p Tapped) cam(d passResult, rule weightRule, relu bool) ([]float64, planes, error) {
 	gradient, err := p.planesOf(doubles(d.Gradient), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
@@ -55,8 +55,8 @@ func (p Tapped) cam(d passResult, rule weighing, relu bool) ([]float64, planes, 
 // channel returns the values of channel c.
 func (p planes) channel(c int) []float64 { return p.values[c*p.pixels() : (c+1)*p.pixels()] }
 
-// combined returns the sum of the channels, each place counted as weigh writes for the channel; with relu
-// only what is positive of it.
+// combined returns the weighted sum of the channels; weigh writes the weights of a channel. With relu,
+// negative sums become 0.
 func (p planes) combined(relu bool, weigh func(c int, weights []float64)) []float64 {
 	sum, weights := make([]float64, p.pixels()), make([]float64, p.pixels())
 	for c := range p.channels {
@@ -73,20 +73,13 @@ func (p planes) combined(relu bool, weigh func(c int, weights []float64)) []floa
 	return sum
 }
 
-// everywhere writes one weight for all places.
-func everywhere(weights []float64, w float64) {
-	for k := range weights {
-		weights[k] = w
-	}
-}
-
-// meanGradient counts a channel as much as its mean derivative.
+// meanGradient weights a channel by its mean derivative.
 func meanGradient(_, gradient, weights []float64, _ float64) {
 	sum := 0.0
 	for _, g := range gradient {
 		sum += g
 	}
-	everywhere(weights, sum/float64(len(gradient)))
+	fill(weights, sum/float64(len(gradient)))
 }
 
 func doubles(values []float32) []float64 {

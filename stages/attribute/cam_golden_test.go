@@ -22,7 +22,8 @@ import (
 // officialCAMs are the maps of the code of Gildenblat et al., and the layers of
 // the official nets that they were made of.
 func officialCAMs() map[string]string {
-	return map[string]string{"smallcnn_relu3_img0": relu3, "smallcnn_conv3_img2": conv3, "gapcnn_relu3_img1": relu3}
+	return map[string]string{"smallcnn_relu3_img0": relu3, "smallcnn_conv3_img2": conv3,
+		"gapcnn_relu3_img1": relu3}
 }
 
 // TestOfficialCAM holds what arrives at a layer, and the maps that are made of it,
@@ -49,7 +50,7 @@ func TestOfficialCAM(t *testing.T) {
 			err = runBackward(t.Context(), e, n, []passUser{{passes, func(_ int, d []passResult) error {
 				near(t, file+" acts", d[0].Value, a["acts"].Float32s(), gradient32)
 				near(t, file+" grads_"+prefix, d[0].Gradient, a["grads_"+prefix].Float32s(), gradient32)
-				for method, rule := range map[string]weighing{
+				for method, rule := range map[string]weightRule{
 					"gradcam": meanGradient, "gradcampp": plus.weigh, "hirescam": byPlace, "layercam": byPositive,
 				} {
 					raw, at, err := p.cam(d[0], rule, false)
@@ -87,7 +88,8 @@ func TestOfficialChannelCAM(t *testing.T) {
 				"scorecam":    {ScoreCAM, &ScoreCAMParams{at, "official-gildenblat"}},
 			} {
 				// Enlarging commutes with stretching.
-				got := maps(t, m.stage, m.params, model, a["x"].Float32s(), []int{3, 32, 32}, a[target].Int64s()[0])
+				got := maps(t, m.stage, m.params, model, a["x"].Float32s(), []int{3, 32, 32},
+					a[target].Int64s()[0])
 				key := prefix + "_" + method
 				near(t, file+" "+key, singles(rescaled(doubles(got))), a[key].Float32s(), 2e-5)
 			}
@@ -148,13 +150,14 @@ func ablationLoop(t *testing.T, net, io, variant string) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	p := AblationCAMParams{cams(), variant}
+	p := AblationCAMParams{defaultCAM(), variant}
 	err = p.values(ctx, e, n, func(at layerValue) error {
 		got, err := p.channelWeights(ctx, e, n, at)
 		if err != nil {
 			return err
 		}
-		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()}, 1)
+		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()},
+			1)
 		if err != nil {
 			return err
 		}
@@ -209,7 +212,8 @@ func TestHiddenTokens(t *testing.T) {
 	}
 	ctx := context.Background()
 	err = p.values(ctx, e, n, func(at layerValue) error {
-		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()}, 1)
+		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()},
+			1)
 		if err != nil {
 			return err
 		}
@@ -282,7 +286,8 @@ func TestAblationOfNothing(t *testing.T) {
 			t.Fatalf("pixel %d is %v", k, v)
 		}
 	}
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "1024 of 1024 values of its map are not numbers") {
+	if len(r.Warnings) != 1 ||
+		!strings.Contains(r.Warnings[0], "1024 of 1024 values of its map are not numbers") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
@@ -291,7 +296,8 @@ func TestAblationOfNothing(t *testing.T) {
 func TestScoreCAMOfConstants(t *testing.T) {
 	at := planes{[]float64{3, 3, 3, 3}, 1, 2, 2}
 	mask := make([]float32, 16)
-	for variant, want := range map[string]float32{"paper": 0, "official-gildenblat": 0, "official-rao": float32(math.NaN())} {
+	for variant, want := range map[string]float32{"paper": 0, "official-gildenblat": 0,
+		"official-rao": float32(math.NaN())} {
 		ScoreCAMParams{Variant: variant}.show(at, 0, mask, 4, 4)
 		for _, v := range mask {
 			if v != want && (v == v || want == want) {

@@ -17,7 +17,7 @@ type CLRPParams struct {
 	Positive bool   `yaml:"positive" doc:"keep what is positive of each value, before channels become one"`
 }
 
-// Validate refuses what can't be compared with other classes.
+// Validate refuses outputs and targets that can't be contrasted with other classes.
 func (p CLRPParams) Validate() error {
 	if p.Output == "probability" {
 		return stages.BadField("output", "output: a probability is compared with the other classes "+
@@ -29,22 +29,22 @@ func (p CLRPParams) Validate() error {
 	return p.refuseTwo(p.Relevant)
 }
 
-// oneClass refuses a target that is compared already, where what is wired can't still be one.
+// oneClass refuses a target that is a difference of classes already.
 func (c Common) oneClass() error {
 	if e, err := program.ParseExpression(c.Target); err == nil && e.Compares() {
 		return stages.BadField("target",
-			"target: %s is a difference of classes, which has no others to be compared with", c.Target)
+			"target: %s is a difference of classes, which can't be contrasted with the others", c.Target)
 	}
 	return nil
 }
 
-// NamedRules are the rules of methods that take them by name.
+// NamedRules are the parameters of methods that name their rules.
 type NamedRules struct {
 	FirstLayer
 	Rules string `yaml:"rules" doc:"the rule of all layers with weights, or a preset of attribute/lrp-composite, whose rule for first layers holds if it has one" choices:"z-plus|epsilon|gamma|alpha2-beta1|epsilon-plus|epsilon-plus-flat|epsilon-alpha2-beta1|epsilon-alpha2-beta1-flat|epsilon-gamma-box"`
 }
 
-// refuseTwo refuses a rule for first layers beside a preset that has its own.
+// refuseTwo refuses a rule for first layers together with a preset that has one.
 func (r NamedRules) refuseTwo(p Relevant) error {
 	if r.First != "same" && (strings.HasSuffix(r.Rules, "-flat") || strings.HasSuffix(r.Rules, "-box")) {
 		return stages.BadField("first", "first: rules %s have a rule for first layers", r.Rules)
@@ -52,7 +52,7 @@ func (r NamedRules) refuseTwo(p Relevant) error {
 	return p.Tapped.Validate()
 }
 
-// CLRP is the stage of contrastive layer-wise relevance.
+// CLRP is contrastive layer-wise relevance propagation.
 var CLRP = conservingMethod(stages.Def[CLRPParams]{
 	Name: "attribute/clrp",
 	Doc: `layer-wise relevance of a class compared with all others
@@ -93,7 +93,7 @@ func (p CLRPParams) propagation(n *program.Net) propagation {
 	}
 }
 
-// named returns the composite of a rule for all layers, but perhaps the first, or the preset of that name.
+// named returns the composite of one rule for all layers but the first, or the preset called name.
 func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance.LRP {
 	s := float32(p.Stabiliser)
 	var rule relevance.LayerRule
@@ -116,12 +116,12 @@ func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance
 	return p.composite(rule, rule, first.rule(n, s))
 }
 
-// against returns what writes how much a target's class and each of the others count.
+// against returns a function that writes the weights of a target's class and of each other class.
 func against(target, others float64) func(classes []float32, t program.Target) error {
 	return func(classes []float32, t program.Target) error {
 		if t.Minus >= 0 {
-			return fmt.Errorf("the target is a difference of classes, which has no others to be compared " +
-				"with")
+			return fmt.Errorf("the target is a difference of classes, which can't be contrasted with the " +
+				"others")
 		}
 		for i := range classes {
 			classes[i] = float32(others)

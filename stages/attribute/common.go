@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// Common are the parameters that all attribution methods have, so that an experiment can set them for a whole
-// axis of methods.
+// Common are the parameters of all attribution methods, so that an experiment can set them for a whole axis
+// of methods.
 type Common struct {
 	Target string           `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 	Layer  string           `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
@@ -22,7 +22,7 @@ func common() Common {
 	return Common{Target: "predicted", Layer: "input", Output: "logit", Reduce: metric.Sum}
 }
 
-// Validate refuses a target that is no class, and inner layers.
+// Validate refuses a target that is malformed, and inner layers.
 func (c Common) Validate() error {
 	if c.Layer != "input" {
 		return stages.BadField("layer", "layer %q: this method makes its map at the input", c.Layer)
@@ -36,23 +36,23 @@ func (c Common) Validate() error {
 // unit returns the unit of the explained number.
 func (c Common) unit() string { return c.Output }
 
-// check refuses a target that the wired ports can't tell.
+// check refuses a target that needs a port which isn't wired, or that conflicts with one that is.
 func (c Common) check(wired func(string) bool) error {
 	e, err := program.ParseExpression(c.Target)
 	switch {
 	case err != nil:
 		return stages.BadField("target", "target: %w", err)
 	case e.Labelled() && !wired("labels"):
-		return stages.BadField("target", "target is %s, and nothing is wired to labels", c.Target)
+		return stages.BadField("target", "target is %s, but the port labels isn't wired", c.Target)
 	case e.Predicts() && c.Target != program.PredictedClass && wired("targets"):
 		return stages.BadField("target",
-			"target is %s, and what is wired to targets says already which class is explained", c.Target)
+			"target is %s, but the port targets is wired and names the explained class", c.Target)
 	}
 	return nil
 }
 
-// target returns the class to explain for item i. What has to be asked of the model stands on the port
-// targets: model/predict, which has the parameter target too, resolves the whole expression.
+// target returns the class to explain for item i. Targets that depend on predictions come from the port
+// targets: model/predict has the same parameter target and resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
 	x, err := program.ParseExpression(c.Target)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	if !x.Predicts() {
 		label := e.In("labels", i)
 		if x.Labelled() && label == nil {
-			return fail(fmt.Errorf("nothing on port labels says which class to explain"))
+			return fail(fmt.Errorf("port labels has no class to explain"))
 		}
 		t, err := x.Target(nil, label, n.Classes)
 		if err != nil {
@@ -77,7 +77,7 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	}
 	b := e.In("targets", i)
 	if b == nil {
-		return fail(fmt.Errorf("nothing on port targets says which class to explain"))
+		return fail(fmt.Errorf("port targets has no class to explain"))
 	}
 	t, err := program.TargetOf(b, n.Classes)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	return t, nil
 }
 
-// response returns the explained number for a row of the model's answer.
+// response returns the explained output, given a row of the model's outputs.
 func (c Common) response(n *program.Net, row []float32, t program.Target) float64 {
 	if c.Output == "probability" {
 		return n.Probability(row, t)
@@ -94,8 +94,8 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 	return n.Logit(row, t)
 }
 
-// putMap puts the map of item i, and warns of values in it that aren't numbers: methods that divide by the
-// explained number have them where that is 0.
+// putMap puts the map of item i and warns of undefined values, which methods have that divide by an output of
+// 0.
 func putMap(e *stages.Env, i int, m stages.Tensor) {
 	if undefined := m.Undefined(); undefined > 0 {
 		e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, m.Len())
@@ -112,7 +112,7 @@ func (c Common) reduced(values []float64, channels, height, width int) stages.Te
 	return stages.NewTensor(singles(c.flat(values, height*width)), height, width)
 }
 
-// flat makes one value of the channels of each of n places; where they aren't to be reduced, their sum.
+// flat makes one value of the channels of each of n places; reduce: none adds them up here.
 func (c Common) flat(values []float64, n int) []float64 { return c.Reduce.Of(values, n) }
 
 func singles(values []float64) []float32 {
@@ -128,7 +128,7 @@ func image(e *stages.Env, i int, n *program.Net, dst []float32) error {
 	return imageOn("images", e, i, n, dst)
 }
 
-// imageOn does the same for an image on a port.
+// imageOn does the same for an image on another port.
 func imageOn(port string, e *stages.Env, i int, n *program.Net, dst []float32) error {
 	t, err := stages.DecodeTensor(e.In(port, i))
 	if err == nil {

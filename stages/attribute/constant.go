@@ -10,7 +10,7 @@ import (
 // ConstantParams are the parameters of [Constant].
 type ConstantParams struct{ Common }
 
-// Constant is the stage of the map that says nothing.
+// Constant makes maps that are the same everywhere.
 var Constant = modelFreeMethod(stages.Def[ConstantParams]{
 	Name: "attribute/constant",
 	Doc: `the same relevance everywhere

@@ -11,7 +11,7 @@ type CRAPParams struct {
 	Contrast string `yaml:"contrast" doc:"a pass from the class minus one from all others, each of which counts 1/(N−1) of N classes; or one pass that starts with 1 and −1/N" choices:"two-passes|single-pass"`
 }
 
-// Validate refuses what can't be compared with other classes.
+// Validate refuses targets that can't be contrasted with other classes.
 func (p CRAPParams) Validate() error {
 	if err := p.oneClass(); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (p CRAPParams) Validate() error {
 	return p.RAPParams.Validate()
 }
 
-// CRAP is the stage of contrastive relative attributing propagation.
+// CRAP is contrastive relative attributing propagation.
 var CRAP = propagationMethod(stages.Def[CRAPParams]{
 	Name: "attribute/crap",
 	Doc: `attribute/rap of a class compared with all others
@@ -41,7 +41,7 @@ it and publish no code.`,
 
 func (p CRAPParams) propagation(n *program.Net) propagation {
 	starts := []passStart{{name: "target", counts: against(1, 0)}, {
-		// As large as in the first pass, where float32 has the same digits.
+		// The result has the magnitude of the first pass here, and so float32 the same digits.
 		name:   "others",
 		counts: against(0, 1),
 		factor: func([]float32) float64 { return -1 / float64(n.Classes-1) },

@@ -21,10 +21,10 @@ func (p DeconvolutionParams) combine(e *stages.Env, i int, n *program.Net, resul
 	return p.putGradient(e, i, n, results[0], false)
 }
 
-// Remark tells of models that have nothing to rectify.
+// Remark reports that the model has no rectifiers.
 func (DeconvolutionParams) Remark(g *onnx.Graph) string { return unrectified(g, "this") }
 
-// Deconvolution is the stage of deconvolutional networks.
+// Deconvolution is the backward pass of deconvolutional networks.
 var Deconvolution = backwardMethod(stages.Def[DeconvolutionParams]{
 	Name: "attribute/deconvolution",
 	Doc: `the gradient, rectified on the way back

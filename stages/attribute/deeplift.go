@@ -15,7 +15,7 @@ type DeepLIFTParams struct {
 	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image. What is wired to baselines takes its place" choices:"zero|black"`
 }
 
-// DeepLIFT is the stage of DeepLIFT with the Rescale rule.
+// DeepLIFT is DeepLIFT with the Rescale rule.
 var DeepLIFT = comparisonMethod("reference", 0, stages.Def[DeepLIFTParams]{
 	Name: "attribute/deeplift",
 	Doc: `how differences from a reference add up to the answer
@@ -60,12 +60,13 @@ func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 	if err != nil {
 		return err
 	}
-	d, err := n.DeepLIFT(ctx, e.Slot, q, p.Variant == "official", n.Fit(references.longest(e.Len()), e.Batch))
+	d, err := n.DeepLIFT(ctx, e.Slot, q, p.Variant == "official",
+		n.Fit(references.longestRun(e.Len()), e.Batch))
 	if err != nil {
 		return err
 	}
 	for from, to := 0, 0; from < e.Len(); from = to {
-		to = min(from+d.Batch, references.alike(from, e.Len()))
+		to = min(from+d.Batch, references.sameUntil(from, e.Len()))
 		d.Reference(references.of(from))
 		targets := make([]program.Target, to-from)
 		for i := from; i < to; i++ {

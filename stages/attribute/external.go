@@ -14,15 +14,15 @@ type ExternalParams struct {
 	Path string `yaml:"path" doc:"a folder of <item id>.npy, an .npz archive with an array called like each item, or one .npy stack in the order of the items; ids may lack the picture's extension" file:"read"`
 }
 
-// Validate asks for the path.
+// Validate requires a path.
 func (p ExternalParams) Validate() error {
 	if p.Path == "" {
-		return stages.BadField("path", "where the maps lie isn't said")
+		return stages.BadField("path", "path is required: name the folder, archive or stack of the maps")
 	}
 	return p.Common.Validate()
 }
 
-// External is the stage of maps that another program made.
+// External reads maps that another program made.
 var External = modelFreeMethod(stages.Def[ExternalParams]{
 	Name: "attribute/external",
 	Doc: `maps made by another program
@@ -42,7 +42,7 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 			if err != nil {
 				return stages.Tensor{}, err
 			}
-			m, err := p.adopt(a, height, width)
+			m, err := p.newMap(a, height, width)
 			if err != nil {
 				err = fmt.Errorf("%s: %w", e.Source(i).File, err)
 			}
@@ -51,8 +51,8 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 	},
 })
 
-// adopt makes a map of an array that must fit an image.
-func (p ExternalParams) adopt(a npy.Array, height, width int) (stages.Tensor, error) {
+// newMap makes a map of an array, whose shape must fit the image.
+func (p ExternalParams) newMap(a npy.Array, height, width int) (stages.Tensor, error) {
 	t, err := a.Tensor()
 	if err != nil {
 		return stages.Tensor{}, err

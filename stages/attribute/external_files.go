@@ -14,23 +14,23 @@ import (
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
-// Maps made elsewhere lie in a folder with one .npy file an item, in an .npz archive with one array an item,
-// or in one .npy stack in the order of the items.
+// External maps are in a folder with one .npy file per item, in an .npz archive with one array per item, or
+// in one .npy stack in the order of the items.
 
-// maxMap bounds the file of one map.
+// maxMap is the largest size of a map's file in bytes.
 const maxMap = 1 << 30
 
-// names returns what the map of an item may be called: its id, or its id without the extension of the
+// candidates returns the names that an item's map may have: its id, with or without the extension of the
 // picture.
-func names(id string) []string {
+func candidates(id string) []string {
 	if short := strings.TrimSuffix(id, path.Ext(id)); short != id && short != "" {
 		return []string{id, short}
 	}
 	return []string{id}
 }
 
-// externalSources finds the map of each item. A source's Note is the array's name in an archive, or its place
-// in a stack.
+// externalSources finds the map of each item. The Note of a source is the array's name in an archive, or its
+// index in a stack.
 func externalSources(root string, ids []string) ([]stages.Source, error) {
 	info, err := os.Stat(root)
 	if err != nil {
@@ -46,7 +46,7 @@ func externalSources(root string, ids []string) ([]stages.Source, error) {
 }
 
 func folderSources(root string, ids []string) ([]stages.Source, error) {
-	return each(root, ids, func(name string) (stages.Source, bool, error) {
+	return matchItems(root, ids, func(name string) (stages.Source, bool, error) {
 		rel := filepath.FromSlash(name) + ".npy"
 		if !filepath.IsLocal(rel) {
 			return stages.Source{}, false, fmt.Errorf("%q would lie outside the folder", name)
@@ -68,20 +68,21 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 		return nil, stages.BadField("path", "%w", err)
 	}
 	defer z.Close()
-	return each(root, ids, func(name string) (stages.Source, bool, error) {
+	return matchItems(root, ids, func(name string) (stages.Source, bool, error) {
 		return stages.Source{File: root, Note: name}, z.Has(name), nil
 	})
 }
 
-// each asks find for the map of every item under its names, and sees that no two items get the same.
-func each(root string, ids []string,
+// matchItems finds the map of every item under one of its candidate names, and refuses a map that matches two
+// items.
+func matchItems(root string, ids []string,
 	find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
 	sources := make([]stages.Source, len(ids))
 	owner := map[string]string{}
 	var missing []string
 	for i, id := range ids {
 		found := false
-		for _, name := range names(id) {
+		for _, name := range candidates(id) {
 			s, ok, err := find(name)
 			if err != nil {
 				return nil, stages.BadField("path", "item %q: %w", id, err)
@@ -103,7 +104,7 @@ func each(root string, ids []string,
 		}
 	}
 	if len(missing) > 0 {
-		n := names(missing[0])
+		n := candidates(missing[0])
 		return nil, stages.BadField("path", "%s has no map of %d of %d items: item %q would be %s.npy", root,
 			len(missing), len(ids), missing[0], strings.Join(n, ".npy or "))
 	}
@@ -127,7 +128,7 @@ func stackSources(root string, ids []string) ([]stages.Source, error) {
 	return sources, nil
 }
 
-// A mapReader reads the maps of one call. It keeps one file open.
+// A mapReader reads the maps of one call and keeps the archive or stack open.
 type mapReader struct {
 	archive *npy.Archive
 	stack   *npy.Stack

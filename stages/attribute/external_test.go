@@ -163,7 +163,7 @@ func TestExternalShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := p.adopt(a, 2, 3)
+		m, err := p.newMap(a, 2, 3)
 		if err != nil {
 			t.Errorf("%v, %s: %v", c.t.Shape, c.reduce, err)
 			continue

@@ -8,7 +8,7 @@ import (
 // GradCAMParams are the parameters of [GradCAM].
 type GradCAMParams struct{ CAM }
 
-// GradCAM is the stage of gradient-weighted class activation maps.
+// GradCAM weights channels by their mean derivative.
 var GradCAM = backwardMethod(stages.Def[GradCAMParams]{
 	Name: "attribute/grad-cam",
 	Doc: `channels of a layer, weighted by their mean derivative
@@ -25,7 +25,7 @@ equations 1 and 2.`,
 			"it, which changes neither order nor sheets",
 		Golden: "cam",
 	}},
-	Defaults: GradCAMParams{cams()},
+	Defaults: GradCAMParams{defaultCAM()},
 })
 
 func (p GradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

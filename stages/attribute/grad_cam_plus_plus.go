@@ -13,7 +13,7 @@ type GradCAMPlusPlusParams struct {
 	Variant string `yaml:"variant" doc:"paper, without a factor of the whole map; or the code of Gildenblat et al., or that of Rao et al." choices:"paper|official-gildenblat|official-rao"`
 }
 
-// GradCAMPlusPlus is the stage of class activation maps weighted by place.
+// GradCAMPlusPlus weights channels by their positive derivatives.
 var GradCAMPlusPlus = backwardMethod(stages.Def[GradCAMPlusPlusParams]{
 	Name: "attribute/grad-cam-plus-plus",
 	Doc: `channels, weighted by the places that speak for the class
@@ -32,14 +32,14 @@ Deep Convolutional Networks", WACV 2018, section 3.`,
 			"which no variant does, for it changes neither order nor sheets",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: GradCAMPlusPlusParams{CAM: cams(), Variant: "paper"},
+	Defaults: GradCAMPlusPlusParams{CAM: defaultCAM(), Variant: "paper"},
 })
 
 func (p GradCAMPlusPlusParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	return p.putCAM(e, i, n, results[0], p.weigh)
 }
 
-// weigh is the weighing of the parameters' variant.
+// weigh is the weightRule of the variant.
 func (p GradCAMPlusPlusParams) weigh(value, gradient, weights []float64, response float64) {
 	sum, factor, more := 0.0, 1.0, 0.0
 	for _, v := range value {
@@ -62,5 +62,5 @@ func (p GradCAMPlusPlusParams) weigh(value, gradient, weights []float64, respons
 			weight += float64(square / below * g * factor)
 		}
 	}
-	everywhere(weights, weight)
+	fill(weights, weight)
 }

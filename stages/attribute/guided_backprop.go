@@ -24,8 +24,8 @@ func (p GuidedBackpropParams) combine(e *stages.Env, i int, n *program.Net, resu
 	return p.putGradient(e, i, n, results[0], p.Abs)
 }
 
-// rectifiedPass returns the pass of a method whose rules are about rectifiers. For a model without any it is
-// the derivative, as other methods have it, so that they share the result.
+// rectifiedPass returns the pass of a method whose rules change rectifiers. For a model without rectifiers it
+// is the derivative, in the form of other methods, so that they share its result.
 func (p Tapped) rectifiedPass(ctx context.Context, e *stages.Env, n *program.Net,
 	rules relevance.Policy) ([]backwardPass, error) {
 	g, err := n.Graph(ctx, e.Slot, n.Fit(2, 2))
@@ -38,10 +38,10 @@ func (p Tapped) rectifiedPass(ctx context.Context, e *stages.Env, n *program.Net
 	return p.onePass(ctx, e, n, rules)
 }
 
-// Remark tells of models that have nothing to guide.
+// Remark reports that the model has no rectifiers.
 func (GuidedBackpropParams) Remark(g *onnx.Graph) string { return unrectified(g, "this") }
 
-// unrectified says what else a method's part is on models without rectifiers.
+// unrectified returns a remark for models without rectifiers; part names the part of the method concerned.
 func unrectified(g *onnx.Graph, part string) string {
 	if relevance.Rectifiers(g) > 0 {
 		return ""
@@ -49,7 +49,7 @@ func unrectified(g *onnx.Graph, part string) string {
 	return "the model has no Relu, so " + part + " is the plain gradient"
 }
 
-// GuidedBackprop is the stage of guided backpropagation.
+// GuidedBackprop is guided backpropagation.
 var GuidedBackprop = backwardMethod(stages.Def[GuidedBackpropParams]{
 	Name: "attribute/guided-backprop",
 	Doc: `the gradient, where only what is positive passes a rectifier

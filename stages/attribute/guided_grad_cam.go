@@ -15,8 +15,8 @@ type GuidedGradCAMParams struct {
 	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"nearest|bilinear"`
 }
 
-// Validate refuses what [Tapped] does, except channels: they are the image's whatever the layer, and so is
-// the size.
+// Validate refuses what [Tapped] refuses, except kept channels, which are the image's here. The map has the
+// image's size.
 func (p GuidedGradCAMParams) Validate() error {
 	if p.Size != "image" {
 		return stages.BadField("size", "size %s: the map is a product with one that is made at the input, "+
@@ -37,17 +37,17 @@ func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env,
 	return append(cam, guided...), err
 }
 
-// atInput returns the parameters of the other factor.
+// atInput returns the parameters of the guided factor, which is made at the input.
 func (p GuidedGradCAMParams) atInput() Tapped {
 	guided := p.Tapped
 	guided.Layer = "input"
 	return guided
 }
 
-// Remark tells of models that have nothing to guide.
+// Remark reports that the model has no rectifiers.
 func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, "the guided part") }
 
-// GuidedGradCAM is the stage of guided backpropagation within the class activation map.
+// GuidedGradCAM is guided backpropagation times Grad-CAM.
 var GuidedGradCAM = backwardMethod(stages.Def[GuidedGradCAMParams]{
 	Name: "attribute/guided-grad-cam",
 	Doc: `guided backpropagation times the class activation map

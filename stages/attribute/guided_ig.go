@@ -18,7 +18,7 @@ type GuidedIGParams struct {
 	Baseline    string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// GuidedIG is the stage of integrated gradients along a path that the gradient chooses.
+// GuidedIG is integrated gradients along a path that avoids large gradients.
 var GuidedIG = method(stages.Def[GuidedIGParams]{
 	Name: "attribute/guided-ig",
 	Doc: `integrated gradients on a path that avoids large gradients
@@ -41,21 +41,21 @@ algorithm 1.`,
 		MaxDistance: 0.02, Baseline: "zero"},
 })
 
-// probable returns the parameters of methods that explain the probability unless told otherwise.
+// probable returns the defaults of methods that explain the probability.
 func probable() Tapped {
 	p := tapped()
 	p.Output = "probability"
 	return p
 }
 
-// A walker goes from a baseline to an image, a step at a time.
-type walker interface {
-	// where writes the place that the walker has reached.
-	where(dst []float32)
-	// walk goes step number k, given the derivative there.
-	walk(k int, gradient []float32)
-	// gathered returns what the steps added up for each value.
-	gathered() []float64
+// A guidedPath leads from a baseline to an image in steps.
+type guidedPath interface {
+	// position writes the current position.
+	position(dst []float32)
+	// step takes step number k, given the derivative at the current position.
+	step(k int, gradient []float32)
+	// attribution returns the sum over the steps for each value.
+	attribution() []float64
 }
 
 func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
@@ -72,29 +72,29 @@ func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 		return err
 	}
 	for first := 0; first < e.Len(); first += s.Batch {
-		walkers := make([]walker, min(s.Batch, e.Len()-first))
-		for row := range walkers {
+		paths := make([]guidedPath, min(s.Batch, e.Len()-first))
+		for row := range paths {
 			i := first + row
 			t, err := p.target(e, i, n)
 			if err != nil {
 				return err
 			}
 			s.Set(row, t, x.images[i])
-			walkers[row] = p.walker(x.from.of(i), x.to[i])
+			paths[row] = p.newPath(x.from.of(i), x.to[i])
 		}
 		for k := range p.Steps {
-			for row, w := range walkers {
-				w.where(s.Value(row))
+			for row, w := range paths {
+				w.position(s.Value(row))
 			}
 			if err := s.Run(ctx); err != nil {
 				return err
 			}
-			for row, w := range walkers {
-				w.walk(k, s.Gradient(row))
+			for row, w := range paths {
+				w.step(k, s.Gradient(row))
 			}
 		}
-		for row, w := range walkers {
-			if err := p.put(e, first+row, n, w.gathered(), s.Shape()); err != nil {
+		for row, w := range paths {
+			if err := p.put(e, first+row, n, w.attribution(), s.Shape()); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 	return nil
 }
 
-func (p GuidedIGParams) walker(from, to []float32) walker {
+func (p GuidedIGParams) newPath(from, to []float32) guidedPath {
 	if p.Variant == "official-mas" {
 		return newGuided[float32](p, from, to)
 	}

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// guided is the path of guided integrated gradients for one image, followed in the precision T.
+// guided is the path of guided integrated gradients for one image, in the precision T.
 type guided[T float32 | float64] struct {
 	steps               int
 	fraction, distance  float64
 	from, to, x         []T
-	least, most, before []T // of the step: how far values must be, may be, and were
-	total               T   // the distance of the ends: the sum of the values' distances
+	least, most, before []T // of the step: the limits of the values, and the values before it
+	total               T   // the L1 distance of the ends
 	sum                 []float64
 	order               []int // values by derivative
 }
@@ -30,16 +30,16 @@ func newGuided[T float32 | float64](p GuidedIGParams, from, to []float32) *guide
 	return g
 }
 
-func (g *guided[T]) where(dst []float32) {
+func (g *guided[T]) position(dst []float32) {
 	for i, v := range g.x {
 		dst[i] = float32(v)
 	}
 }
 
-func (g *guided[T]) gathered() []float64 { return g.sum }
+func (g *guided[T]) attribution() []float64 { return g.sum }
 
-// walk moves values until the distance to the image is what the steps to come will go.
-func (g *guided[T]) walk(k int, gradient []float32) {
+// step moves values until the distance to the image is that of the remaining steps.
+func (g *guided[T]) step(k int, gradient []float32) {
 	if g.total == 0 {
 		return
 	}
@@ -74,8 +74,8 @@ func (g *guided[T]) walk(k int, gradient []float32) {
 	}
 }
 
-// slowest returns the values with derivatives up to the quantile that moves at once. Values that may not move
-// any more count as the largest.
+// slowest returns the values with derivatives up to the quantile that moves at once. Values at their limit
+// count as the largest.
 func (g *guided[T]) slowest(movable []int, size func(i int) float32) []int {
 	k := int(g.fraction * float64(len(g.x)-1))
 	if k >= len(movable) {
@@ -88,8 +88,8 @@ func (g *guided[T]) slowest(movable []int, size func(i int) float32) []int {
 	return movable[:end]
 }
 
-// move moves some values as far as they may go, or all of them the same share of that, if this shortens the
-// way by as much as wanted. It reports whether that was so, or nothing can move.
+// move moves the given values to their limits, or all of them by the same share of the distance to these if
+// that shortens the path by as much as wanted. It reports whether the step is complete or no value can move.
 func (g *guided[T]) move(wanted T, some []int) bool {
 	var possible T
 	for _, i := range some {
@@ -117,7 +117,7 @@ func distance[T float32 | float64](a, b []T) T {
 	return sum
 }
 
-// near64 reports whether two numbers are equal but for rounding in float64.
+// near64 reports whether two numbers are equal within the rounding of float64.
 func near64(a, b float64) bool {
 	return math.Abs(a-b) <= math.Max(1e-9*math.Max(math.Abs(a), math.Abs(b)), 1e-9)
 }

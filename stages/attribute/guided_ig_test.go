@@ -87,7 +87,7 @@ func TestGuidedPathIsComplete(t *testing.T) {
 		return float64(x[0]*x[1]) + math.Sin(float64(2*x[2])) + float64(x[1]*x[1]*x[3])
 	}
 	for _, distance := range []float64{0, 0.1, 1} {
-		for name, w := range map[string]walker{
+		for name, w := range map[string]guidedPath{
 			"float64": newGuided[float64](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance},
 				from, to),
 			"float32": newGuided[float32](GuidedIGParams{Steps: 3000, Fraction: 0.25, MaxDistance: distance},
@@ -95,12 +95,12 @@ func TestGuidedPathIsComplete(t *testing.T) {
 		} {
 			x := make([]float32, 4)
 			for k := range 3000 {
-				w.where(x)
-				w.walk(k, []float32{x[1], x[0] + 2*x[1]*x[3], float32(2 * math.Cos(float64(2*x[2]))),
+				w.position(x)
+				w.step(k, []float32{x[1], x[0] + 2*x[1]*x[3], float32(2 * math.Cos(float64(2*x[2]))),
 					x[1] * x[1]})
 			}
-			w.where(x)
-			if got, want := sum(w.gathered()), value(to)-value(from); !(math.Abs(got-want) <= 0.02) {
+			w.position(x)
+			if got, want := sum(w.attribution()), value(to)-value(from); !(math.Abs(got-want) <= 0.02) {
 				t.Errorf("%s, distance %v: %v is gathered, want %v", name, distance, got, want)
 			}
 			for i, v := range x {
@@ -131,7 +131,7 @@ func TestGuidedPathIsSlow(t *testing.T) {
 			for i := range gradient {
 				gradient[i] = float32(r.IntN(9) - 4)
 			}
-			fast.walk(k, gradient)
+			fast.step(k, gradient)
 			slowStep(p, k, doubles(from), doubles(to), slow, doubles(gradient), gathered)
 			for i := range slow {
 				if !(math.Abs(slow[i]-fast.x[i]) <= 1e-12) || !(math.Abs(gathered[i]-fast.sum[i]) <= 1e-12) {
@@ -216,26 +216,26 @@ func TestGuidedPath(t *testing.T) {
 	at := make([]float32, 4)
 	// Half of the way is 2: values 3 and 0, and of those that the quantile then takes, value 2 goes on alone
 	// until the sum is reached.
-	g.walk(0, []float32{2, 9, 3, 0.5})
-	g.where(at)
+	g.step(0, []float32{2, 9, 3, 0.5})
+	g.position(at)
 	if want := []float32{1, 0, -1, 5}; !equal(at, want) {
 		t.Errorf("after one step at %v, want %v", at, want)
 	}
-	g.walk(1, []float32{1, 2, 3, 4})
-	g.where(at)
+	g.step(1, []float32{1, 2, 3, 4})
+	g.position(at)
 	if want := []float32{1, 2, -1, 5}; !equal(at, want) {
 		t.Errorf("after two steps at %v, want %v", at, want)
 	}
-	if want := []float64{2, 4, -3, 0}; fmt.Sprint(g.gathered()) != fmt.Sprint(want) {
-		t.Errorf("gathered %v, want %v", g.gathered(), want)
+	if want := []float64{2, 4, -3, 0}; fmt.Sprint(g.attribution()) != fmt.Sprint(want) {
+		t.Errorf("gathered %v, want %v", g.attribution(), want)
 	}
 	nowhere := newGuided[float32](p, []float32{1}, []float32{1})
-	nowhere.walk(0, []float32{7})
-	if nowhere.gathered()[0] != 0 {
+	nowhere.step(0, []float32{7})
+	if nowhere.attribution()[0] != 0 {
 		t.Error("a path without length gathers something")
 	}
 	undefined := newGuided[float64](p, []float32{0, 0}, []float32{1, float32(math.NaN())})
-	undefined.walk(0, []float32{1, 2}) // ends
+	undefined.step(0, []float32{1, 2}) // ends
 }
 
 func equal(a, b []float32) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

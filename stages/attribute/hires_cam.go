@@ -8,7 +8,7 @@ import (
 // HiResCAMParams are the parameters of [HiResCAM].
 type HiResCAMParams struct{ CAM }
 
-// HiResCAM is the stage of class activation maps weighted by the derivative of every place.
+// HiResCAM weights every place of a channel by its derivative.
 var HiResCAM = backwardMethod(stages.Def[HiResCAMParams]{
 	Name: "attribute/hires-cam",
 	Doc: `channels, weighted by the derivative at each place
@@ -25,12 +25,12 @@ explanations of convolutional neural networks", 2020.`,
 			"positive and stretches each map to [0,1]",
 		Golden: "cam",
 	}},
-	Defaults: HiResCAMParams{cams()},
+	Defaults: HiResCAMParams{defaultCAM()},
 })
 
 func (p HiResCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	return p.putCAM(e, i, n, results[0], byPlace)
 }
 
-// byPlace counts each place of a channel as much as its derivative.
+// byPlace weights each place of a channel by its derivative.
 func byPlace(_, gradient, weights []float64, _ float64) { copy(weights, gradient) }

@@ -8,7 +8,7 @@ import (
 // InputXGradientParams are the parameters of [InputXGradient].
 type InputXGradientParams struct{ Tapped }
 
-// InputXGradient is the stage of derivatives times what they are taken at.
+// InputXGradient is the derivative times the value where it is taken.
 var InputXGradient = backwardMethod(stages.Def[InputXGradientParams]{
 	Name: "attribute/input-x-gradient",
 	Doc: `the normalised image times the derivative there

@@ -25,7 +25,7 @@ func (p IntegratedGradientsParams) Validate() error {
 	return p.Tapped.Validate()
 }
 
-// IntegratedGradients is the stage of integrated gradients.
+// IntegratedGradients is integrated gradients.
 var IntegratedGradients = comparisonMethod("baseline", 1e-2, stages.Def[IntegratedGradientsParams]{
 	Name: "attribute/integrated-gradients",
 	Doc: `the mean gradient between a baseline and the image
@@ -61,7 +61,7 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 	if err != nil {
 		return err
 	}
-	// The answers at both ends need no way back.
+	// The outputs at both ends need no backward pass.
 	ends := []float64{0, 1}
 	line, err := n.Line(ctx, e.Slot, q.Layer, n.Fit(len(ends), e.Batch))
 	if err != nil {
@@ -77,7 +77,7 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 			return err
 		}
 		line.Set(x.from.of(i), to, x.images[i])
-		responses, err := p.answers(ctx, n, line, ends, t)
+		responses, err := p.responses(ctx, n, line, ends, t)
 		if err != nil {
 			return err
 		}
@@ -97,8 +97,8 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 	return nil
 }
 
-// integral returns the weighted sum of the derivatives at places of the path from one value of a layer to
-// another, times what lies between these.
+// integral returns the weighted sum of the derivatives along the path from one value of a layer to another,
+// times the difference of these.
 func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at,
 	weights []float64) ([]float64, error) {
 	path.Set(t, from, to, image)

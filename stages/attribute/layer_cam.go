@@ -8,7 +8,7 @@ import (
 // LayerCAMParams are the parameters of [LayerCAM].
 type LayerCAMParams struct{ CAM }
 
-// LayerCAM is the stage of class activation maps weighted by the positive derivatives.
+// LayerCAM weights every place of a channel by its positive derivative.
 var LayerCAM = backwardMethod(stages.Def[LayerCAMParams]{
 	Name: "attribute/layer-cam",
 	Doc: `channels, weighted by the positive derivatives at each place
@@ -24,14 +24,14 @@ Activation Maps for Localization", IEEE Transactions on Image Processing 30, 202
 			"it; the paper's tanh, which brings maps of early layers to one scale, is left out",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: LayerCAMParams{cams()},
+	Defaults: LayerCAMParams{defaultCAM()},
 })
 
 func (p LayerCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	return p.putCAM(e, i, n, results[0], byPositive)
 }
 
-// byPositive counts each place of a channel as much as its derivative, if positive.
+// byPositive weights each place of a channel by its derivative where that is positive.
 func byPositive(_, gradient, weights []float64, _ float64) {
 	for k, g := range gradient {
 		weights[k] = max(g, 0)

@@ -9,17 +9,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// A layerValue is what an item's image is at the layer.
+// A layerValue is the value of a layer for an item's image.
 type layerValue struct {
 	item   int
 	image  []float32 // normalised
 	target program.Target
 	layer  string    // of the model's graph, "" for the image itself
-	values []float32 // as the model has them
+	values []float32 // in the model's layout
 	planes planes    // as channels of places
 }
 
-// values calls use with the layer's value for every item.
+// values calls use with the value of the layer for every item.
 func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 	use func(at layerValue) error) error {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
@@ -50,7 +50,7 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 	return nil
 }
 
-// ends are where the paths of all items begin and end.
+// ends are the ends of the paths of all items.
 type ends struct {
 	images [][]float32 // normalised
 	to     [][]float32 // the layer's value for each
@@ -58,8 +58,8 @@ type ends struct {
 	shape  []int       // of the layer's value for one image
 }
 
-// ends returns the ends of the items' paths, from zeros or from the layer's value for a black image, or for
-// what is wired to baselines.
+// ends returns the ends of the items' paths, which begin at zeros, at the layer's value for a black image, or
+// at that for the image on the port baselines.
 func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baseline string) (ends, error) {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
@@ -84,22 +84,22 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	return x, nil
 }
 
-// answers returns the explained number at places of a line, which is set.
-func (p Tapped) answers(ctx context.Context, n *program.Net, line program.Line, at []float64,
+// responses returns the explained output at positions of a line, which is set.
+func (p Tapped) responses(ctx context.Context, n *program.Net, line program.Line, at []float64,
 	t program.Target) ([]float64, error) {
-	responses := make([]float64, 0, len(at))
+	out := make([]float64, 0, len(at))
 	for some := range slices.Chunk(at, line.Batch) {
 		if err := line.Run(ctx, some); err != nil {
 			return nil, err
 		}
 		for row := range some {
-			responses = append(responses, p.response(n, line.Row(row), t))
+			out = append(out, p.response(n, line.Row(row), t))
 		}
 	}
-	return responses, nil
+	return out, nil
 }
 
-// normalised returns the normalised image of every item on a port.
+// normalised returns the normalised images of all items on a port.
 func normalised(port string, e *stages.Env, n *program.Net) ([][]float32, error) {
 	images := make([][]float32, e.Len())
 	for i := range images {

@@ -30,14 +30,15 @@ func atLayers(layer string) map[string]struct {
 		"guided-ig":            {GuidedIG, &GuidedIGParams{p, "paper", 3, 0.5, 1, "zero"}},
 		"smoothgrad":           {SmoothGrad, &SmoothGradParams{p, few, "derivative"}},
 		"vargrad":              {VarGrad, &VarGradParams{p, few}},
-		"occlusion":            {Occlusion, &OcclusionParams{p, "paper", picture.Square(3), picture.Square(2), "zero"}},
-		"rise":                 {RISE, &RISEParams{p, 12, 2, 0.5}},
-		"grad-cam":             {GradCAM, &GradCAMParams{cam}},
-		"grad-cam-plus-plus":   {GradCAMPlusPlus, &GradCAMPlusPlusParams{cam, "paper"}},
-		"hires-cam":            {HiResCAM, &HiResCAMParams{cam}},
-		"layer-cam":            {LayerCAM, &LayerCAMParams{cam}},
-		"ablation-cam":         {AblationCAM, &AblationCAMParams{cam, "paper"}},
-		"score-cam":            {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
+		"occlusion": {Occlusion, &OcclusionParams{p, "paper", picture.Square(3), picture.Square(2),
+			"zero"}},
+		"rise":               {RISE, &RISEParams{p, 12, 2, 0.5}},
+		"grad-cam":           {GradCAM, &GradCAMParams{cam}},
+		"grad-cam-plus-plus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{cam, "paper"}},
+		"hires-cam":          {HiResCAM, &HiResCAMParams{cam}},
+		"layer-cam":          {LayerCAM, &LayerCAMParams{cam}},
+		"ablation-cam":       {AblationCAM, &AblationCAMParams{cam, "paper"}},
+		"score-cam":          {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
 	}
 }
 

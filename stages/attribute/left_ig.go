@@ -17,7 +17,7 @@ type LeftIGParams struct {
 	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// LeftIG is the stage of integrated gradients up to where the answer is nearly what it is going to be.
+// LeftIG is integrated gradients up to the saturation of the output.
 var LeftIG = method(stages.Def[LeftIGParams]{
 	Name: "attribute/left-ig",
 	Doc: `the mean gradient on the path before the answer saturates
@@ -64,7 +64,7 @@ func (p LeftIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) er
 			return err
 		}
 		line.Set(x.from.of(i), to, x.images[i])
-		responses, err := p.answers(ctx, n, line, at, t)
+		responses, err := p.responses(ctx, n, line, at, t)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (p LeftIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) er
 	return nil
 }
 
-// cut returns how many steps count, given the answers along the path.
+// cut returns how many steps count, given the outputs along the path.
 func (p LeftIGParams) cut(responses []float64) int {
 	if p.Alpha == 1 {
 		return len(responses)

@@ -16,7 +16,7 @@ type LRPAlphaBetaParams struct {
 	Beta  float64 `yaml:"beta" doc:"how much negative products count; alpha − beta is 1" min:"0" max:"1000"`
 }
 
-// Validate refuses what [Tapped] refuses, and weights that don't keep the sum of relevance.
+// Validate refuses what [Tapped] refuses, and weights that don't conserve relevance.
 func (p LRPAlphaBetaParams) Validate() error {
 	if math.Abs(p.Alpha-p.Beta-1) > 1e-9 {
 		return stages.BadField("beta", "alpha − beta is %g and not 1, so that the sum of relevance would "+
@@ -25,7 +25,7 @@ func (p LRPAlphaBetaParams) Validate() error {
 	return p.Tapped.Validate()
 }
 
-// LRPAlphaBeta is the stage of the αβ-rule.
+// LRPAlphaBeta is LRP by the αβ-rule.
 var LRPAlphaBeta = conservingMethod(stages.Def[LRPAlphaBetaParams]{
 	Name: "attribute/lrp-alpha-beta",
 	Doc: `layer-wise relevance by the αβ-rule

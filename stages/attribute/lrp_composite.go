@@ -14,7 +14,7 @@ type LRPCompositeParams struct {
 	Gamma   float64 `yaml:"gamma" doc:"of the gamma-rule, in epsilon-gamma-box" min:"0" max:"1000000"`
 }
 
-// LRPComposite is the stage of composites of rules.
+// LRPComposite is LRP with different rules for different layers.
 var LRPComposite = conservingMethod(stages.Def[LRPCompositeParams]{
 	Name: "attribute/lrp-composite",
 	Doc: `layer-wise relevance by different rules for different layers

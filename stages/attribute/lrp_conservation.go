@@ -31,10 +31,12 @@ meet, relevance is in all of them.`,
 	Relation: stages.Whole,
 	Device:   true,
 	Inputs:   inputs(),
-	Outputs:  []stages.Port{{Name: "table", Type: stages.TableType, Doc: "a line a node, from the answer on"}},
-	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"}, "epsilon"}},
-	Check:    func(p LRPConservationParams, wired func(string) bool) error { return p.check(wired) },
-	Run:      runLRPConservation,
+	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
+		Doc: "a line a node, from the answer on"}},
+	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"},
+		"epsilon"}},
+	Check: func(p LRPConservationParams, wired func(string) bool) error { return p.check(wired) },
+	Run:   runLRPConservation,
 })
 
 func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.Env) error {
@@ -102,8 +104,9 @@ func accountsTable(sums []program.Account, images int) stages.Table {
 	for _, s := range sums {
 		mean := func(v float64) stages.Number { return stages.Number(v / float64(images)) }
 		t.Rows = append(t.Rows, stages.Row{
-			Keys:    []string{s.Node, s.Op},
-			Numbers: []stages.Number{mean(s.Arrives), mean(s.Leaves), mean(s.Constants), mean(s.Arrives - s.Leaves - s.Constants)},
+			Keys: []string{s.Node, s.Op},
+			Numbers: []stages.Number{mean(s.Arrives), mean(s.Leaves), mean(s.Constants),
+				mean(s.Arrives - s.Leaves - s.Constants)},
 		})
 	}
 	return t

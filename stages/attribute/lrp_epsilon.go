@@ -13,7 +13,7 @@ type LRPEpsilonParams struct {
 	Epsilon float64 `yaml:"epsilon" doc:"added to the magnitude of each layer's output; 0 is LRP-0" min:"0" max:"1000"`
 }
 
-// LRPEpsilon is the stage of the ε-rule.
+// LRPEpsilon is LRP by the ε-rule.
 var LRPEpsilon = conservingMethod(stages.Def[LRPEpsilonParams]{
 	Name: "attribute/lrp-epsilon",
 	Doc: `layer-wise relevance by the ε-rule
@@ -42,8 +42,7 @@ func (p LRPEpsilonParams) propagation(n *program.Net) propagation {
 	return p.oneRule(n, p.FirstLayer, relevance.Epsilon(float32(p.Epsilon)))
 }
 
-// oneRule returns how a method carries relevance back that has one rule for all layers with weights, but
-// perhaps for the first.
+// oneRule returns the propagation of one rule for all layers with weights but the first.
 func (p Relevant) oneRule(n *program.Net, first FirstLayer, rule relevance.LayerRule) propagation {
 	c := p.composite(rule, rule, first.rule(n, float32(p.Stabiliser)))
 	return propagation{rules: c.Policy(), start: p.start()}

@@ -13,7 +13,7 @@ type LRPGammaParams struct {
 	Gamma float64 `yaml:"gamma" doc:"how much more counts what has the sign of a layer's output" min:"0" max:"1000000"`
 }
 
-// LRPGamma is the stage of the γ-rule.
+// LRPGamma is LRP by the γ-rule.
 var LRPGamma = conservingMethod(stages.Def[LRPGammaParams]{
 	Name: "attribute/lrp-gamma",
 	Doc: `layer-wise relevance by the γ-rule

@@ -145,7 +145,7 @@ func TestRelevanceLost(t *testing.T) {
 	}
 	for share, want := range map[float64]bool{1: false, -0.1: false, 10: false, math.NaN(): false, 0.05: true,
 		0: true, -147: true, math.Inf(1): true} {
-		if lost(share) != want {
+		if unconserved(share) != want {
 			t.Errorf("a share of %v is lost: %t", share, !want)
 		}
 	}

@@ -13,7 +13,7 @@ type LRPZPlusParams struct {
 	Variant string `yaml:"variant" doc:"which products count: those that are positive, or with captum those of positive weights, with the whole bias" choices:"paper|captum"`
 }
 
-// LRPZPlus is the stage of the z⁺-rule.
+// LRPZPlus is LRP by the z⁺-rule.
 var LRPZPlus = conservingMethod(stages.Def[LRPZPlusParams]{
 	Name: "attribute/lrp-z-plus",
 	Doc: `layer-wise relevance by the z⁺-rule

@@ -47,10 +47,12 @@ func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "conservation", Type: stages.Scores,
-		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that sums to 0",
+		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that " +
+			"sums to 0",
 	})
 	d.Facts = func(P, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-3}
+		m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1),
+			Tolerance: 1e-3}
 		return map[string]stages.Facts{"conservation": m.Facts(nil)}, nil
 	}
 	return propagationMethod(d)
@@ -98,7 +100,8 @@ func classFreeMethod[P interface {
 	d.Inputs = []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
 		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "not asked: the map is the same for all classes", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "not asked: the map is the same for all classes",
+			Optional: true},
 		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
 	}
 	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
@@ -128,7 +131,8 @@ func modelFreeMethod[P any](d stages.Def[P]) stages.Stage {
 }
 
 // mapImages puts the map that newMap returns for each item, given the shape of its image.
-func mapImages(ctx context.Context, e *stages.Env, newMap func(i, channels, height, width int) (stages.Tensor, error)) error {
+func mapImages(ctx context.Context, e *stages.Env,
+	newMap func(i, channels, height, width int) (stages.Tensor, error)) error {
 	for i := range e.Len() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -150,7 +154,8 @@ func mapImages(ctx context.Context, e *stages.Env, newMap func(i, channels, heig
 }
 
 // loaded calls run with the model on the port model.
-func loaded(ctx context.Context, e *stages.Env, run func(context.Context, *stages.Env, *program.Net) error) error {
+func loaded(ctx context.Context, e *stages.Env,
+	run func(context.Context, *stages.Env, *program.Net) error) error {
 	n, err := program.Load(e)
 	if err != nil {
 		return err
@@ -163,12 +168,14 @@ func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model"},
 		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; the prediction for the original image if unwired", Optional: true, Else: "model/predict"},
+		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; the prediction for the " +
+			"original image if unwired", Optional: true, Else: "model/predict"},
 		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},
 	}
 }
 
 // outputs returns the port of the maps.
 func outputs() []stages.Port {
-	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "one map an image, of the image's size unless a parameter says otherwise"}}
+	return []stages.Port{{Name: "maps", Type: stages.Maps,
+		Doc: "one map an image, of the image's size unless a parameter says otherwise"}}
 }

@@ -17,16 +17,16 @@ type OcclusionParams struct {
 	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
-// Validate refuses windows without a size, and strides that leave gaps.
+// Validate refuses windows without a size, and strides that leave gaps between windows.
 func (p OcclusionParams) Validate() error {
 	if err := p.Tapped.Validate(); err != nil {
 		return err
 	}
 	if p.Window.IsZero() {
-		return stages.BadField("window", "window is none: it needs a height and a width")
+		return stages.BadField("window", "window is empty: give it a height and a width")
 	}
 	if p.Stride.IsZero() {
-		return stages.BadField("stride", "stride is none: windows need a distance down and across")
+		return stages.BadField("stride", "stride is empty: give it a distance down and across")
 	}
 	if p.Stride.H > p.Window.H || p.Stride.W > p.Window.W {
 		return stages.BadField("stride", "stride %v is larger than window %v, so that pixels between "+
@@ -35,7 +35,7 @@ func (p OcclusionParams) Validate() error {
 	return nil
 }
 
-// Occlusion is the stage of Zeiler and Fergus' occlusion maps.
+// Occlusion makes the occlusion maps of Zeiler and Fergus.
 var Occlusion = method(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
 	Doc: `how much the answer falls when a window hides a pixel
@@ -65,7 +65,7 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 	var windows []window
 	m, err := p.view(ctx, e, n, p.Baseline, func(height, width int) int {
 		windows = p.windows(height, width)
-		return len(windows) + 1 // one more sees the whole image
+		return len(windows) + 1 // the first mask shows the whole image
 	})
 	if err != nil {
 		return err
@@ -92,12 +92,13 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 				responses = append(responses, p.response(n, m.Row(row), t))
 			}
 		}
-		p.putSeen(e, i, n, p.meanFall(windows, responses[0], responses[1:], m.height, m.width), m)
+		p.putView(e, i, n, p.meanFall(windows, responses[0], responses[1:], m.height, m.width), m)
 	}
 	return nil
 }
 
-func fill(v []float32, x float32) {
+// fill sets all values to x.
+func fill[T any](v []T, x T) {
 	for i := range v {
 		v[i] = x
 	}
@@ -110,7 +111,7 @@ func (w window) hide(mask []float32, width int) {
 	}
 }
 
-// windows returns the places of the window, row by row.
+// windows returns the positions of the window, row by row.
 func (p OcclusionParams) windows(height, width int) []window {
 	place := placePaper
 	if p.Variant == "official" {
@@ -126,8 +127,8 @@ func (p OcclusionParams) windows(height, width int) []window {
 	return out
 }
 
-// placePaper returns where windows begin and end along an axis of an image, given their side and stride along
-// it: at multiples of the stride until the border is covered.
+// placePaper returns the start and end of the windows along an axis, given side and stride: at multiples of
+// the stride until the border is covered.
 func placePaper(size, side, stride int) [][2]int {
 	var out [][2]int
 	for from := 0; ; from += stride {
@@ -138,8 +139,8 @@ func placePaper(size, side, stride int) [][2]int {
 	}
 }
 
-// placeOfficial does the same in the manner of the code of Rao et al., "Towards Better Understanding
-// Attribution Methods", CVPR 2022.
+// placeOfficial does the same in the way of the code of Rao et al., "Towards Better Understanding Attribution
+// Methods", CVPR 2022.
 func placeOfficial(size, side, stride int) [][2]int {
 	var out [][2]int
 	for k := range size/stride + side/stride - 1 {
@@ -154,7 +155,7 @@ func placeOfficial(size, side, stride int) [][2]int {
 	return out
 }
 
-// meanFall makes a map of the responses to the windows.
+// meanFall makes a map of the drops of the output under the windows.
 func (p OcclusionParams) meanFall(windows []window, whole float64, responses []float64, height,
 	width int) []float64 {
 	sum := make([]float64, height*width)

@@ -139,8 +139,8 @@ func agiEnd(t *testing.T, p *AGIParams, e *stages.Env, i int) (before, after flo
 		t.Fatal(err)
 	}
 	target := program.Target{Class: 7, Minus: -1}
-	w := p.ways(n, x, target)[0]
-	if err := p.follow(ctx, n, g, []*way{w}, target); err != nil {
+	w := p.trajectories(n, x, target)[0]
+	if err := p.follow(ctx, n, g, []*trajectory{w}, target); err != nil {
 		t.Fatal(err)
 	}
 	copy(g.Image(0), x)

@@ -6,12 +6,12 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// quadrature returns where on [0,1] a rule samples the path, and how much each sample counts.
+// quadrature returns the positions on [0,1] where a rule samples the path, and their weights.
 //
-// The left and right rules and the middle one cut the path into equal pieces. The trapezoid rule samples both
-// ends and counts them half. Published code differs from it in two ways: captum-trapezoid divides by the
-// number of samples rather than of pieces, so that its weights sum to (n−1)/n, and linspace-mean counts the
-// ends like all others.
+// The left, right and middle rules cut the path into equal pieces. The trapezoid rule samples both ends with
+// half the weight. Published code differs from it in two ways: captum-trapezoid divides by the number of
+// samples rather than of pieces, so that its weights sum to (n−1)/n, and linspace-mean weights the ends like
+// all other samples.
 func quadrature(rule string, steps int) (at, weights []float64) {
 	at, weights = make([]float64, steps), make([]float64, steps)
 	n := float64(steps)

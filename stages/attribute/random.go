@@ -12,7 +12,7 @@ type RandomParams struct {
 	Distribution string `yaml:"distribution" doc:"of each channel of each pixel: uniform on [0,1), or the standard normal" choices:"uniform|normal"`
 }
 
-// Random is the stage of maps of noise.
+// Random makes maps of noise.
 var Random = modelFreeMethod(stages.Def[RandomParams]{
 	Name: "attribute/random",
 	Doc: `independent noise in every pixel

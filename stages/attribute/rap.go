@@ -12,7 +12,7 @@ type RAPParams struct {
 	Variant string `yaml:"variant" doc:"the authors' code, or the description in the paper on absLRP" choices:"official|paper"`
 }
 
-// Validate refuses other starts than class scores.
+// Validate refuses outputs other than class scores.
 func (p RAPParams) Validate() error { return relative(p.Tapped) }
 
 func relative(p Tapped) error {
@@ -31,7 +31,7 @@ func (p RAPParams) policy() relevance.Policy {
 	return relevance.RAP().Policy()
 }
 
-// RAP is the stage of relative attributing propagation.
+// RAP is relative attributing propagation.
 var RAP = propagationMethod(stages.Def[RAPParams]{
 	Name: "attribute/rap",
 	Doc: `relevance by magnitude, shifted so that its sum stays

@@ -10,7 +10,7 @@ import (
 // RawAttentionParams are the parameters of [RawAttention].
 type RawAttentionParams struct{ Common }
 
-// RawAttention is the stage of the last block's attention.
+// RawAttention is the attention of the last block.
 var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
 	Name: "attribute/raw-attention",
 	Doc: `where the class token looks in a transformer's last block
@@ -33,7 +33,7 @@ func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.N
 	if err != nil {
 		return err
 	}
-	return p.look(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
-		return p.patches(n, a, rowsRead(a, a.Matrices(len(a.Blocks)-1, row))), nil
+	return p.runAttention(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+		return p.patches(n, a, readRows(a, a.Matrices(len(a.Blocks)-1, row))), nil
 	})
 }

@@ -26,12 +26,12 @@ func relevant() Relevant {
 		Norm: string(relevance.NormFolded), Gates: string(relevance.GatesConstant)}
 }
 
-// A FirstLayer is the parameter of methods whose rule for the first layer is free.
+// A FirstLayer is the parameter of methods whose first layer may have a rule of its own.
 type FirstLayer struct {
 	First string `yaml:"first" doc:"rule of the layers that read the image: the same as of others; box, the zB-rule for pixels between black and white; image-box, between the image's own least and largest value; flat; w-square" choices:"same|box|image-box|flat|w-square"`
 }
 
-// rule returns the rule of the first layer for a net, the zero rule for the same.
+// rule returns the rule of the first layer for a net; the zero rule stands for that of the other layers.
 func (f FirstLayer) rule(n *program.Net, stabiliser float32) relevance.LayerRule {
 	switch f.First {
 	case "box":
@@ -46,7 +46,7 @@ func (f FirstLayer) rule(n *program.Net, stabiliser float32) relevance.LayerRule
 	return relevance.LayerRule{}
 }
 
-// composite returns what makes a composite of the rules of layers.
+// composite returns the composite of the rules of layers.
 func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LRP {
 	return relevance.LRP{
 		Conv: conv, Dense: dense, First: first, Stabiliser: float32(p.Stabiliser),
@@ -54,11 +54,11 @@ func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LR
 	}
 }
 
-// A share of what relevance started with is undefined where that cancels to less than this part of its
-// magnitude.
+// The share of conserved relevance is undefined where the initial relevance sums to less than this part of
+// its magnitude.
 const cancelled = 1e-6
 
-// start returns how the program begins.
+// start returns the initial relevance.
 func (p Relevant) start() program.Start {
 	if p.Start == "logit" {
 		return program.StartLogits
@@ -120,8 +120,8 @@ func (m propagated) backwardPasses(ctx context.Context, e *stages.Env,
 func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	values := summed(results)
 	if e.Stage.Output("conservation") != nil {
-		share := kept(values, doubles(results[0].Seed))
-		if lost(share) {
+		share := conserved(values, doubles(results[0].Seed))
+		if unconserved(share) {
 			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; "+
 				"biases and stabilisers may take it, and sums that nearly cancel blow it up: "+
 				"attribute/lrp-conservation names the nodes", share)
@@ -136,15 +136,15 @@ func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []pass
 	return m.tap().put(e, i, n, values, results[0].Shape)
 }
 
-// lost reports whether less than a tenth, or more than ten times, of the relevance that a map started with
-// arrived, whatever the sign. An undefined share is counted as such.
-func lost(share float64) bool {
+// unconserved reports whether less than a tenth or more than ten times of the initial relevance arrived,
+// regardless of the sign. An undefined share isn't reported.
+func unconserved(share float64) bool {
 	size := math.Abs(share)
 	return size < 0.1 || size > 10
 }
 
-// kept returns the sum of what arrived as a share of the sum of what it started as.
-func kept(arrived, start []float64) float64 {
+// conserved returns the sum of the relevance that arrived as a share of the sum that it started with.
+func conserved(arrived, start []float64) float64 {
 	var sum, began, size float64
 	for _, v := range arrived {
 		sum += v

@@ -15,8 +15,8 @@ type RISEParams struct {
 	P     float64 `yaml:"p" doc:"the probability that a cell is visible" min:"0.000001" max:"1"`
 }
 
-// RISE is the stage of randomised input sampling for explanation. By default it explains the probability, as
-// its paper does.
+// RISE is randomised input sampling for explanation. By default it explains the probability, as its paper
+// does.
 var RISE = method(stages.Def[RISEParams]{
 	Name: "attribute/rise",
 	Doc: `mean of random masks, weighted by the answer under each
@@ -45,7 +45,7 @@ func (p RISEParams) run(ctx context.Context, e *stages.Env, n *program.Net) erro
 		for k := range sum {
 			sum[k] /= float64(p.Masks) * p.P
 		}
-		p.putSeen(e, i, n, sum, v)
+		p.putView(e, i, n, sum, v)
 	}
 	return nil
 }

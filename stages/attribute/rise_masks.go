@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// riseMasks are random masks before they are enlarged: of every mask a coarse grid and the offset at which
-// the enlarged grid is cut.
+// riseMasks are random masks before they are enlarged: for every mask a coarse grid and the offset at which
+// the enlarged grid is cropped.
 type riseMasks struct {
 	cells         int
 	height, width int
@@ -29,10 +29,10 @@ func drawMasks(r *rand.Rand, n, cells int, p float64, height, width int) riseMas
 	return m
 }
 
-// cell returns the pixels of a grid's cell along an axis.
+// cell returns the size in pixels of a grid's cell along an axis.
 func cell(size, cells int) int { return (size + cells - 1) / cells }
 
-// render writes mask k [H,W]: the grid enlarged to one cell more than the image has, and cut at the mask's
+// render writes mask k [H,W]: the grid enlarged to one cell more than the image, and cropped at the mask's
 // shift.
 func (m riseMasks) render(k int, mask []float32) {
 	rows := m.taps(m.height, m.shifts[k][0], (m.cells+1)*cell(m.height, m.cells))
@@ -40,7 +40,7 @@ func (m riseMasks) render(k int, mask []float32) {
 	m.mix(k, rows, columns, mask)
 }
 
-// mix writes what rows and columns take from grid k.
+// mix interpolates grid k at the taps of rows and columns.
 func (m riseMasks) mix(k int, rows, columns []tap, mask []float32) {
 	grid := m.grids[k*m.cells*m.cells : (k+1)*m.cells*m.cells]
 	for y, r := range rows {
@@ -53,8 +53,8 @@ func (m riseMasks) mix(k int, rows, columns []tap, mask []float32) {
 	}
 }
 
-// lerp returns a·(1−weight) + b·weight. Explicit conversions keep each step's rounding on processors that
-// could multiply and add in one.
+// lerp returns a·(1−weight) + b·weight. Explicit conversions round each step, also on processors that fuse
+// multiply and add.
 func lerp[T float32 | float64](a, b T, weight float64) float64 {
 	return float64(float64(a)*(1-weight)) + float64(float64(b)*weight)
 }
@@ -65,9 +65,8 @@ type tap struct {
 	weight float64
 }
 
-// taps returns what each of size pixels, cut at shift from so many enlarged ones, takes from the grid along
-// an axis: linear interpolation with pixels' centres at halves, the grid mirrored at its outer cells'
-// centres.
+// taps returns the interpolation taps of size pixels along an axis, cropped at shift from so many enlarged
+// ones: linear, with pixel centres at halves, mirrored at the centres of the outer cells.
 func (m riseMasks) taps(size, shift, enlarged int) []tap {
 	out := make([]tap, size)
 	for i := range out {

@@ -13,7 +13,7 @@ type SaliencyParams struct {
 	Abs bool `yaml:"abs" doc:"take each derivative's magnitude before channels become one"`
 }
 
-// Saliency is the stage of gradient maps.
+// Saliency is the derivative of the explained output.
 var Saliency = backwardMethod(stages.Def[SaliencyParams]{
 	Name: "attribute/saliency",
 	Doc: `how fast the answer changes with each pixel
@@ -35,7 +35,7 @@ func (p SaliencyParams) combine(e *stages.Env, i int, n *program.Net, results []
 	return p.putGradient(e, i, n, results[0], p.Abs)
 }
 
-// putGradient puts the map of item i that has the elements of a result, or their magnitudes.
+// putGradient puts the map of item i: the elements of a result, or their magnitudes.
 func (p Tapped) putGradient(e *stages.Env, i int, n *program.Net, result passResult, abs bool) error {
 	values := doubles(result.Gradient)
 	if abs {

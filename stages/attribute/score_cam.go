@@ -15,7 +15,7 @@ type ScoreCAMParams struct {
 	Variant string `yaml:"variant" doc:"paper; or the code of Gildenblat et al., which enlarges otherwise; or that of Rao et al., which weighs otherwise" choices:"paper|official-gildenblat|official-rao"`
 }
 
-// ScoreCAM is the stage of class activation maps weighted by the answer to what channels show of the image.
+// ScoreCAM weights channels by the output for the image masked by each of them.
 var ScoreCAM = method(stages.Def[ScoreCAMParams]{
 	Name: "attribute/score-cam",
 	Doc: `channels, weighted by the answer to what they show
@@ -34,14 +34,14 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 			"probability itself, and a constant channel makes its map undefined",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: ScoreCAMParams{CAM: cams(), Variant: "paper"},
+	Defaults: ScoreCAMParams{CAM: defaultCAM(), Variant: "paper"},
 })
 
 func (p ScoreCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	return p.ablated(ctx, e, n, p.channelWeights)
 }
 
-// channelWeights asks for the answer to what each channel shows of the image.
+// channelWeights computes the output for the image masked by each channel.
 func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *program.Net,
 	at layerValue) ([]float64, error) {
 	channels := at.planes.channels
@@ -72,7 +72,7 @@ func (p ScoreCAMParams) channelWeights(ctx context.Context, e *stages.Env, n *pr
 	return weights, nil
 }
 
-// show writes the mask that channel c makes: enlarged, and stretched to [0,1].
+// show writes channel c as a mask: enlarged, and stretched to [0,1].
 func (p ScoreCAMParams) show(at planes, c int, mask []float32, height, width int) {
 	how := "bilinear"
 	if p.Variant == "official-gildenblat" {
@@ -92,7 +92,7 @@ func (p ScoreCAMParams) show(at planes, c int, mask []float32, height, width int
 	}
 }
 
-// softmax makes numbers into shares that grow exponentially with them.
+// softmax replaces numbers by their softmax.
 func softmax(v []float64) {
 	largest, sum := slices.Max(v), 0.0
 	for k, x := range v {

@@ -16,14 +16,14 @@ type SmoothGradParams struct {
 	Mean string `yaml:"mean" doc:"what is averaged over the copies: derivatives, their magnitudes, or their squares" choices:"derivative|magnitude|square"`
 }
 
-// Copies are the parameters of methods that look at noisy copies of an image.
+// Copies are the parameters of methods that average over noisy copies of an image.
 type Copies struct {
 	Samples int     `yaml:"samples" doc:"how many noisy copies of the image" min:"1" max:"100000"`
 	Noise   float64 `yaml:"noise" doc:"the standard deviation of the noise" min:"0" max:"1000"`
 	Scale   string  `yaml:"scale" doc:"what noise is measured in: the range of the normalised image's values, or absolutely" choices:"range|absolute"`
 }
 
-// SmoothGrad is the stage of gradients averaged over noise.
+// SmoothGrad averages the derivative over noise.
 var SmoothGrad = method(stages.Def[SmoothGradParams]{
 	Name: "attribute/smoothgrad",
 	Doc: `the mean gradient of noisy copies of the image
@@ -49,7 +49,7 @@ func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net
 	return p.runNoise(ctx, e, n, p.draw(e))
 }
 
-// A draw returns, for an item and its normalised image, what writes the noise of one copy after the other.
+// A draw returns, for an item and its normalised image, a function that writes the noise of the next copy.
 type draw func(i int, x []float32) func(noise []float32)
 
 // draw draws Gaussian noise that depends on the seed and the image alone.

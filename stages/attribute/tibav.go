@@ -14,7 +14,7 @@ type TIBAVParams struct {
 	Start int    `yaml:"start" doc:"the first block that counts in an attribution or a rollout, from 0" min:"0" max:"1000"`
 }
 
-// Validate refuses to explain probabilities, and a first block where none is asked.
+// Validate refuses probabilities, and a first block for forms that don't multiply blocks.
 func (p TIBAVParams) Validate() error {
 	if p.Start > 0 && (p.Form == "last-layer" || p.Form == "full") {
 		return stages.BadField("start", "start %d: form %s doesn't multiply blocks", p.Start, p.Form)
@@ -26,7 +26,7 @@ func (p TIBAVParams) Validate() error {
 	return p.Common.Validate()
 }
 
-// TIBAV is the stage of transformer attribution.
+// TIBAV is transformer interpretability beyond attention visualization.
 var TIBAV = method(stages.Def[TIBAVParams]{
 	Name: "attribute/tibav",
 	Doc: `attention weighted by its relevance and its gradient
@@ -76,22 +76,22 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 		a.Explain(row, t)
 		return nil
 	}
-	return p.look(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
+	return p.runAttention(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
 		switch p.Form {
 		case "full":
 			return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil
 		case "last-layer":
-			return p.patches(n, a, rowsRead(a, a.Matrices(0, row))), nil
+			return p.patches(n, a, readRows(a, a.Matrices(0, row))), nil
 		}
-		rows := readers(a)
+		rows := unitRows(a)
 		for _, k := range blocks(a, p.Start) {
-			rows = rows.through(a.Matrices(k, row), 1)
+			rows = rows.times(a.Matrices(k, row), 1)
 		}
 		return p.patches(n, a, rows), nil
 	})
 }
 
-// glance returns what a form looks at.
+// glance returns the matrices that a form needs.
 func (p TIBAVParams) glance() program.Glance {
 	switch p.Form {
 	case "rollout":

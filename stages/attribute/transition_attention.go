@@ -14,7 +14,7 @@ type TransitionAttentionParams struct {
 	Start int `yaml:"start" doc:"the first block whose transitions count, from 0; from the last one there are none" min:"0" max:"1000"`
 }
 
-// TransitionAttention is the stage of transition attention maps.
+// TransitionAttention weights attention, as a Markov chain, by integrated gradients.
 var TransitionAttention = method(stages.Def[TransitionAttentionParams]{
 	Name: "attribute/transition-attention",
 	Doc: `attention as a Markov chain, weighted by gradients
@@ -51,7 +51,7 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 		return err
 	}
 	x := make([]float32, n.Size())
-	return p.look(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
+	return p.runAttention(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
 		t, err := p.target(e, i, n)
 		if err == nil {
 			err = image(e, i, n, x)
@@ -60,9 +60,9 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 			return stages.Tensor{}, err
 		}
 		last := len(a.Blocks) - 1
-		rows := rowsRead(a, a.Matrices(last, row))
+		rows := readRows(a, a.Matrices(last, row))
 		for k := last - 1; k >= p.Start; k-- {
-			rows = rows.through(a.Matrices(k, row), 1)
+			rows = rows.times(a.Matrices(k, row), 1)
 		}
 		weights, err := p.integrated(ctx, d, x, t)
 		if err != nil {
@@ -77,7 +77,7 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 	})
 }
 
-// integrated returns the rows of W, of the tokens that the answer is read off.
+// integrated returns the rows of W that belong to the tokens the output is read from.
 func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32,
 	t program.Target) (tokens, error) {
 	var sum []float64 // [heads, T, T]

@@ -14,7 +14,7 @@ type VarGradParams struct {
 	Copies
 }
 
-// VarGrad is the stage of the gradient's variance over noise.
+// VarGrad is the variance of the gradient over noise.
 var VarGrad = method(stages.Def[VarGradParams]{
 	Name: "attribute/vargrad",
 	Doc: `the variance of the gradient over noisy copies of the image
@@ -37,7 +37,7 @@ func (p VarGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) e
 	return p.runNoise(ctx, e, n, p.draw(e))
 }
 
-// runNoise makes the maps. What is added up needs float64, so it is added up outside the graph.
+// runNoise makes the maps. The moments need float64 and are computed outside the graph.
 func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.Net, noise draw) error {
 	q, err := p.question(ctx, e, n, relevance.Derivative())
 	if err != nil {
@@ -83,8 +83,8 @@ func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.N
 	return nil
 }
 
-// moments gather the mean of values and their squared distance from it, one sample after the other, as
-// Welford does, who subtracts no large sums.
+// moments are the mean of values and their squared distance from it, updated sample by sample (Welford),
+// which subtracts no large sums.
 type moments struct {
 	count        float64
 	mean, square []float64

@@ -7,20 +7,20 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A view shows a model one image after the other, or what a layer makes of it, through masks of places.
+// A view runs a model on one image after the other, or on a layer's value, with places masked.
 type view struct {
 	*program.Program
 	height, width int
-	// set takes item i.
+	// set sets item i.
 	set func(i int)
 	// mask returns the mask of a row [height,width]: 1 shows a place, 0 hides it.
 	mask func(row int) []float32
-	// run asks for the answers.
+	// run computes the outputs of the batch.
 	run func(ctx context.Context) error
 }
 
-// view returns the view of the items at the layer. Hidden places have the value of the baseline; masks says
-// how many masks there are for so many places.
+// view returns the view of the items at the layer. Hidden places have the baseline's value; masks returns the
+// number of masks, given the number of places.
 func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string,
 	masks func(height, width int) int) (view, error) {
 	x, err := p.ends(ctx, e, n, baseline)
@@ -45,15 +45,15 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	set := func(i int) { m.Set(x.to[i], x.from.of(i), x.images[i]) }
 	mask := func(row int) []float32 {
 		all := m.Mask(row)
-		others := len(all) - at.pixels() // tokens without a place are always seen
+		others := len(all) - at.pixels() // tokens without a place stay visible
 		fill(all[:others], 1)
 		return all[others:]
 	}
 	return view{m.Program, at.height, at.width, set, mask, m.Run}, err
 }
 
-// placeMask returns the shape of a mask with one number a place of a layer whose values have the given shape:
-// feature maps, or tokens.
+// placeMask returns the shape of a mask with one number per place, given the shape of a layer's value:
+// feature maps or tokens.
 func placeMask(value []int) []int {
 	if len(value) == 3 {
 		return []int{1, value[1], value[2]}
@@ -61,8 +61,8 @@ func placeMask(value []int) []int {
 	return []int{value[0], 1}
 }
 
-// putSeen hands over the map of item i, given a value for each place of a view.
-func (p Tapped) putSeen(e *stages.Env, i int, n *program.Net, values []float64, v view) {
+// putView puts the map of item i, given a value for each place of a view.
+func (p Tapped) putView(e *stages.Env, i int, n *program.Net, values []float64, v view) {
 	if p.Layer == "input" {
 		putMap(e, i, p.reduced(values, 1, v.height, v.width))
 		return
