@@ -168,8 +168,8 @@ func TestBaselinesRefuse(t *testing.T) {
 	in["baselines"] = []stages.Data{stagetest.Items(nil, small, small)}
 	for name, m := range comparing("input", "black") {
 		if err := m.stage.Check(m.params, wired); err == nil || !strings.Contains(err.Error(),
-			"baseline is black, and what is wired to baselines") {
-			t.Errorf("%s: a baseline that is said twice gives %v", name, err)
+			"baseline is black, but the port baselines is wired") {
+			t.Errorf("%s: a baseline that is given twice gives %v", name, err)
 		}
 		if err := m.stage.Check(comparing("input", "zero")[name].params, wired); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -67,8 +67,8 @@ func TestOcclusionRefusesGaps(t *testing.T) {
 		{picture.Square(4), picture.Square(5), "stride 5 is larger than window 4"},
 		{picture.Size{H: 4, W: 9}, picture.Square(5), "stride 5 is larger than window 4x9"},
 		{picture.Size{H: 9, W: 4}, picture.Size{H: 4, W: 5}, "stride 4x5 is larger than window 9x4"},
-		{picture.Size{}, picture.Square(1), "window is none"},
-		{picture.Square(4), picture.Size{}, "stride is none"},
+		{picture.Size{}, picture.Square(1), "window is empty"},
+		{picture.Square(4), picture.Size{}, "stride is empty"},
 	} {
 		p := OcclusionParams{Tapped: tapped(), Window: tt.window, Stride: tt.stride}
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -224,7 +224,7 @@ func TestCommonRefuses(t *testing.T) {
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for target, want := range map[string]string{"10": "class 10 is not one of the model's 10",
-		"predicted": "nothing on port targets"} {
+		"predicted": "port targets has no class"} {
 		p := Occlusion.NewParams().(*OcclusionParams)
 		p.Target = target
 		delete(in, "targets")

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/metric"
 )
 
-// A field is a map in memory: channels of places.
+// A field is a map in memory: channels of pixels.
 type field struct {
 	values                  []float64
 	channels, height, width int
@@ -61,7 +61,7 @@ func output(doc string) []stages.Port {
 	return []stages.Port{{Name: "maps", Type: stages.Maps, Doc: doc}}
 }
 
-// each makes a map of the map of every item. precision says how it is written, 0 for like the map that came.
+// each changes the map of every item. precision is the type of the result, 0 for that of the map.
 func each(ctx context.Context, e *stages.Env, precision stages.DType,
 	change func(i int, f field) (field, error)) error {
 	for i := range e.Len() {
@@ -89,13 +89,13 @@ func each(ctx context.Context, e *stages.Env, precision stages.DType,
 	return nil
 }
 
-// reduced makes one value of the channels of every place.
+// reduced makes one channel of all.
 func (f field) reduced(how metric.Reduction) field {
 	return field{how.Of(f.values, f.pixels()), 1, f.height, f.width, true}
 }
 
-// largest returns the number that a share of a map is a share of: its largest value, the largest magnitude,
-// or that of the sum over channels; 1 for absolute amounts.
+// largest returns the number that amounts are a share of: the largest value of the map, its largest
+// magnitude, or that of the sum over channels; 1 for absolute amounts.
 func (f field) largest(of string) float64 {
 	switch of {
 	case "absolute":

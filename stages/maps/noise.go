@@ -13,7 +13,7 @@ type NoiseParams struct {
 	Distribution string  `yaml:"distribution" doc:"uniform from 0 to the width, or normal with the width as its standard deviation" choices:"uniform|normal"`
 }
 
-// Noise is the stage that adds noise to maps.
+// Noise adds noise to maps.
 var Noise = stages.New(stages.Def[NoiseParams]{
 	Name: "maps/noise",
 	Doc: `maps with noise added to every value
@@ -46,7 +46,7 @@ maps/reduce with how: abs-sum.`,
 	},
 })
 
-// add adds noise of which draw returns one number after the other, in units of the width.
+// add adds noise, drawn in units of the width.
 func (p NoiseParams) add(f field, draw func() float64) field {
 	width := p.Amount * f.largest(p.Of)
 	for i := range f.values {

@@ -14,7 +14,7 @@ type OffsetParams struct {
 	Reduce metric.Reduction `yaml:"reduce" doc:"what is made of the channels, as by maps/reduce, before the offset is added and after it is measured" choices:"none|sum|abs-sum|sum-abs|max-abs|mean"`
 }
 
-// Offset is the stage that adds a constant to maps.
+// Offset adds a constant to maps.
 var Offset = stages.New(stages.Def[OffsetParams]{
 	Name: "maps/offset",
 	Doc: `maps with a constant added to every pixel

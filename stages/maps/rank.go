@@ -18,8 +18,8 @@ type RankParams struct {
 	Ties   string `yaml:"ties" doc:"how equal pixels are ordered: row by row, which favours the top left, or at random, drawn for each map" choices:"index|random"`
 }
 
-// Rank is the stage that orders pixels by relevance. The perturbation stages have it put before their maps,
-// so that maps with equal orders are perturbed once.
+// Rank orders pixels by relevance. Perturbation stages take ranks instead of maps, so that maps with equal
+// orders are perturbed once.
 var Rank = stages.New(stages.Def[RankParams]{
 	Name: "maps/rank",
 	Doc: `the order of pixels by relevance
@@ -76,8 +76,8 @@ scores that follow from it would tell of the images' top and bottom. They are un
 	},
 })
 
-// rank returns the place of every value in descending order, ties in order of index, or in one that is drawn.
-// It returns nil if a value is NaN, which is neither before another nor behind it.
+// rank returns the position of every value in descending order. Ties are in order of index, or in random
+// order. It returns nil if a value is NaN, which has no order.
 func rank(values []float64, draw *rand.Rand) []uint32 {
 	if slices.ContainsFunc(values, math.IsNaN) {
 		return nil

@@ -12,7 +12,7 @@ type ReduceParams struct {
 	How metric.Reduction `yaml:"how" doc:"what is made of the channels of a pixel: their sum, its magnitude, the sum of magnitudes, the largest magnitude, the mean" choices:"sum|abs-sum|sum-abs|max-abs|mean"`
 }
 
-// Reduce is the stage that makes one channel of several.
+// Reduce makes one channel of several.
 var Reduce = stages.New(stages.Def[ReduceParams]{
 	Name: "maps/reduce",
 	Doc: `one value a pixel, from the channels of a map

@@ -14,7 +14,7 @@ type SmoothParams struct {
 	Padding string  `yaml:"padding" doc:"what lies beyond the border: the map, reflected without its outermost pixels, or zeros" choices:"reflect|zero"`
 }
 
-// Validate refuses kernels without a middle.
+// Validate refuses kernels of even size, which have no middle.
 func (p SmoothParams) Validate() error {
 	if p.Kernel%2 == 0 {
 		return stages.BadField("kernel", "kernel %d has no pixel in the middle: choose an odd number",
@@ -23,8 +23,8 @@ func (p SmoothParams) Validate() error {
 	return nil
 }
 
-// Smooth is the stage that smooths maps with a Gaussian: behind integrated gradients at the input it makes
-// S-IntGrad, behind input x gradient S-IxG.
+// Smooth convolves maps with a Gaussian: S-IntGrad after integrated gradients at the input, S-IxG after input
+// × gradient.
 var Smooth = stages.New(stages.Def[SmoothParams]{
 	Name: "maps/smooth",
 	Doc: `maps smoothed with a Gaussian
@@ -84,7 +84,7 @@ func (p SmoothParams) smooth(v []float64, height, width int, kernel []float64) {
 	}
 }
 
-// line smooths n values that lie so many apart.
+// line smooths n values with a stride.
 func (p SmoothParams) line(v []float64, n, apart int, kernel []float64) {
 	middle := len(kernel) / 2
 	padded := make([]float64, n+2*middle)
@@ -102,7 +102,7 @@ func (p SmoothParams) line(v []float64, n, apart int, kernel []float64) {
 	}
 }
 
-// beyond returns which of n pixels stands at place i, which may lie beyond the border; −1 for zero. A
+// beyond returns the index of the pixel at position i, which may be beyond the border; −1 for zero. A
 // reflection that is too short is reflected again.
 func (p SmoothParams) beyond(i, n int) int {
 	switch {

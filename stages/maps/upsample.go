@@ -13,7 +13,7 @@ type UpsampleParams struct {
 	How string `yaml:"how" doc:"bilinear interpolates between the centres of pixels, nearest repeats values" choices:"bilinear|nearest"`
 }
 
-// Upsample is the stage that brings maps to the size of images.
+// Upsample resizes maps to the size of images.
 var Upsample = stages.New(stages.Def[UpsampleParams]{
 	Name: "maps/upsample",
 	Doc: `maps of the size of their images

@@ -1,5 +1,5 @@
-// Package golden finds the numbers that official implementations produced, and keeps the list of which of
-// them are tested and by what. See golden.csv.
+// Package golden finds the numbers that official implementations produced. golden.csv lists which of them are
+// tested, and by which tests; its own test keeps the list complete.
 package golden
 
 import (

@@ -12,8 +12,8 @@ func Enlarge(values []float64, h, w, height, width int) []float64 {
 	return interpolate(values, h, w, height, width, between)
 }
 
-// EnlargeCorners returns a map of h×w values at height×width by bilinear interpolation between the corners of
-// both maps, which have the same values: PyTorch's interpolate with align_corners=True.
+// EnlargeCorners returns a map of h×w values at height×width by bilinear interpolation that aligns the
+// corners of both maps: PyTorch's interpolate with align_corners=True.
 func EnlargeCorners(values []float64, h, w, height, width int) []float64 {
 	return interpolate(values, h, w, height, width, func(i, from, to int) (first, second int, share float64) {
 		at := float64(i*(from-1)) / float64(max(to-1, 1))
@@ -22,8 +22,8 @@ func EnlargeCorners(values []float64, h, w, height, width int) []float64 {
 	})
 }
 
-// Repeat returns a map of h×w values at height×width by repeating values: a pixel has the value whose cell
-// its upper left corner lies in. It is PyTorch's interpolate in its mode nearest.
+// Repeat returns a map of h×w values at height×width by repeating values: a pixel has the value of the cell
+// that its upper left corner is in. It is PyTorch's interpolate in mode nearest.
 func Repeat(values []float64, h, w, height, width int) []float64 {
 	out := make([]float64, height*width)
 	for y := range height {
@@ -34,7 +34,7 @@ func Repeat(values []float64, h, w, height, width int) []float64 {
 	return out
 }
 
-// interpolate mixes the values that pixels lie between, as place tells for each axis.
+// interpolate interpolates between the neighbours that place returns for each axis.
 func interpolate(values []float64, h, w, height, width int,
 	place func(i, from, to int) (first, second int, share float64)) []float64 {
 	out := make([]float64, height*width)
@@ -50,13 +50,12 @@ func interpolate(values []float64, h, w, height, width int,
 	return out
 }
 
-// between returns the two of from pixels that pixel i of to lies between, and how far it is towards the
-// second.
+// between returns the two of from pixels that pixel i of to is between, and its distance from the first.
 func between(i, from, to int) (first, second int, share float64) {
 	at := math.Max(0, float64((float64(i)+0.5)*float64(from)/float64(to))-0.5)
 	first = min(int(at), from-1)
 	return first, min(first+1, from-1), at - float64(first)
 }
 
-// mix rounds each product by itself, on processors that could fuse them with the sum too.
+// mix rounds each product separately, also on processors that fuse multiply and add.
 func mix(a, b, share float64) float64 { return float64(a*(1-share)) + float64(b*share) }

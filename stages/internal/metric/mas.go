@@ -2,17 +2,16 @@ package metric
 
 import "math"
 
-// This file is the metric MAS of Walker, Simon, Chen and Ewetz, "Attribution Quality Metrics with Magnitude
-// Alignment", IJCAI 2024, in the order of steps of the authors' code: equations 4 to 6 leave open where to
-// clip and stretch. The paper's letters: MR the model response, DR the density response, AP the alignment
-// penalty.
+// The functions below are the metric MAS of Walker, Simon, Chen and Ewetz, "Attribution Quality Metrics with
+// Magnitude Alignment", IJCAI 2024, in the order of the authors' code: equations 4 to 6 leave open where to
+// clip and stretch. MR is the model response, DR the density response, AP the alignment penalty.
 
 // Monotone normalises a raw response curve to MR. Base and original, the responses to the emptied and to the
-// original image, become 0 and 1; what lies beyond is clipped, and the curve may only rise (insertion) or
-// fall (deletion), from exactly 0 or 1.
+// original image, become 0 and 1. Values beyond are clipped, and the curve may only rise (insertion) or fall
+// (deletion), from exactly 0 or 1.
 //
-// defined is false if original and base coincide, or if a value is NaN. MR is then what the authors' code
-// makes of it: infinities are clipped, NaN is passed over.
+// defined is false if original and base coincide, or if a value is NaN. MR is then computed as by the
+// authors' code: infinities are clipped, NaN is skipped.
 func Monotone(raw []float64, base, original float64, p Protocol) (mr []float64, defined bool) {
 	mr = make([]float64, len(raw))
 	defined = len(raw) > 1 && original != base
@@ -47,9 +46,8 @@ func MonotoneOf(raw []float64, p Protocol) (mr []float64, defined bool) {
 // step and one after each. The last step may be smaller.
 func Points(n, step int) int { return (n+step-1)/step + 1 }
 
-// DensityResponse returns DR: which share of the map's total has been inserted, or is not yet deleted, after
-// each step. Values may be negative, then DR isn't monotone. It is NaN beyond its first point if the total is
-// 0.
+// DensityResponse returns DR: the share of the map's total that is inserted, or not yet deleted, after each
+// step. Values may be negative; DR isn't monotone then. It is NaN beyond its first point if the total is 0.
 func DensityResponse(values []float64, order []int, step int, p Protocol) []float64 {
 	total := 0.0
 	for _, v := range values {
@@ -72,11 +70,11 @@ func DensityResponse(values []float64, order []int, step int, p Protocol) []floa
 }
 
 // Penalise returns the magnitude-aligned curve and the penalty AP = |DR − MR|. The curve is MR − AP for
-// insertion and MR + AP for deletion, first clipped to [0,1], then stretched so that its own smallest and
-// largest values are 0 and 1.
+// insertion and MR + AP for deletion, first clipped to [0,1], then stretched so that its smallest and largest
+// values are 0 and 1.
 //
-// defined is false if any of it is NaN: the map is zero, or the clipped curve constant. The curve is then the
-// straight line the authors' code puts in its place, whose area is exactly 1/2.
+// defined is false if a value is NaN (the map is zero) or the clipped curve is constant. The curve is then
+// the straight line that the authors' code uses instead, whose area is exactly 1/2.
 func Penalise(mr, dr []float64, p Protocol) (curve, penalty []float64, defined bool) {
 	curve, penalty = make([]float64, len(mr)), make([]float64, len(mr))
 	low, high := math.Inf(1), math.Inf(-1)

@@ -1,14 +1,18 @@
-// Package metric holds the arithmetic of the metrics, free of files, ports and networks: curves and maps go
-// in, numbers come out. All of it is float64, and a sum is always taken in the order of its terms, so that
-// equal inputs give equal bits wherever they are computed.
+// Package metric has the arithmetic of the metrics, without files, ports and networks. A map becomes one
+// value per pixel (values.go, reduction.go), its pixels are ordered (values.go), the responses along that
+// order become a curve (mas.go, metric.go) or the values meet a mask (mass.go), and a score results.
+// enlarge.go resizes maps of layers.
+//
+// All numbers are float64, and sums are taken in the order of their terms: equal inputs give equal bits
+// everywhere.
 package metric
 
 // A Protocol is the way an image changes along a curve.
 type Protocol int
 
 const (
-	// Insertion starts from a blurred or empty image and brings the pixels of the original back, most
-	// relevant first. A large area is good.
+	// Insertion starts from a blurred or empty image and inserts the pixels of the original, most relevant
+	// first. A large area is good.
 	Insertion Protocol = iota
 	// Deletion starts from the original and removes its pixels, most relevant first. A small area is good.
 	Deletion

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// A Reduction is how the channels of a place become one value.
+// A Reduction says how the channels of a place become one value. It is the type of the parameters that choose
+// one.
 type Reduction string
 
 const (

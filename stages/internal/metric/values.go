@@ -17,8 +17,8 @@ const (
 	Positive  = "positive"  // max(0, Σ_c)
 )
 
-// Values reads a map of shape [H,W] or [C,H,W] as one number a pixel, row by row. It returns the height and
-// width too.
+// Values returns a map of shape [H,W] or [C,H,W] as one number per pixel, row by row, and its height and
+// width.
 func Values(t stages.Tensor, how string) (v []float64, height, width int, err error) {
 	v = t.Float64s()
 	switch s := t.Shape; len(s) {

@@ -1,5 +1,6 @@
-// Package modelfile is the payload of a port of type Model: an ONNX model together with what has to be known
-// to feed it pixels and to read its answer.
+// Package modelfile is the payload of a port of type Model: an ONNX model with the specification that feeding
+// it images and reading its output take (modelfile.go). normalise.go makes the model's input of an image, by
+// one of the presets in preset.go or as the user states it.
 package modelfile
 
 import (
@@ -18,10 +19,10 @@ type Model struct {
 	ONNX []byte
 }
 
-// A Spec says how a model takes images and what it returns.
+// A Spec specifies a model's input and output.
 type Spec struct {
-	Input  string `json:"input"`  // the ONNX input that takes the images
-	Output string `json:"output"` // the value that holds the answer; it needn't be an output
+	Input  string `json:"input"`  // the ONNX input for the images
+	Output string `json:"output"` // the value with the class scores; it needn't be an output of the graph
 
 	// Height, Width and Channels are the size of the images; Channels is 1 or 3.
 	Height   int `json:"height"`
@@ -29,7 +30,7 @@ type Spec struct {
 	Channels int `json:"channels"`
 	Classes  int `json:"classes"`
 
-	// Batch is the only number of images that the model takes at once, 0 if it takes any.
+	// Batch is the only batch size that the model accepts, 0 if it accepts any.
 	Batch int `json:"batch"`
 
 	// Layout is NCHW or NHWC, Order RGB or BGR: what the ONNX input expects.
@@ -42,12 +43,12 @@ type Spec struct {
 	Mean  []float64 `json:"mean"`
 	Std   []float64 `json:"std"`
 
-	// Probabilities says that the answer is probabilities, which sum to 1 unless each class has its own; it
-	// is logits otherwise.
+	// Probabilities reports that the outputs are probabilities, which sum to 1 unless each class has its own;
+	// otherwise they are logits.
 	Probabilities bool `json:"probabilities"`
 
-	// Independent says that each class has a probability of its own, the sigmoid of its logit; otherwise a
-	// softmax makes them of all logits. A single class has one always.
+	// Independent reports that each class has a probability of its own, the sigmoid of its logit; otherwise
+	// probabilities are the softmax of all logits. A single class always has its own.
 	Independent bool `json:"independent,omitempty"`
 }
 
@@ -90,11 +91,11 @@ func Decode(b []byte) (Model, error) {
 	return m, m.Spec.check()
 }
 
-// check refuses what no model can be, so that users of a Spec needn't.
+// check refuses specifications that no model has, so that users of a Spec needn't.
 func (s Spec) check() error {
 	switch {
 	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
-		return fmt.Errorf("a model of %d×%d pixels and %d classes makes no sense", s.Height, s.Width,
+		return fmt.Errorf("a model of %d×%d pixels and %d classes is impossible", s.Height, s.Width,
 			s.Classes)
 	case s.Channels != 1 && s.Channels != 3:
 		return fmt.Errorf("a model of %d channels takes no images", s.Channels)

@@ -9,9 +9,9 @@ import (
 // Size returns the number of elements of a normalised image.
 func (s Spec) Size() int { return s.Channels * s.Height * s.Width }
 
-// Normalise writes an image, u8 or f32 [3,H,W] as on a port of images, into dst as the model's channels
-// [C,H,W] in the order red, green, blue. It is done here and not in the graph: once an image rather than once
-// a batch, and with the same bits wherever the model runs.
+// Normalise writes an image, u8 or f32 [3,H,W], into dst as the model's channels [C,H,W] in the order red,
+// green, blue. The graph doesn't do it, because this way it runs once per image rather than once per batch,
+// with the same bits on every device.
 func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 	if len(image.Shape) != 3 || image.Shape[0] != 3 {
 		return fmt.Errorf("an image of shape %v is not RGB", image.Shape)

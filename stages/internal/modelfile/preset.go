@@ -2,7 +2,7 @@ package modelfile
 
 import "slices"
 
-// A Preset is a widely used way to feed pixels to a model.
+// A Preset is a common preprocessing of images.
 type Preset struct {
 	Name  string
 	Order string

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Invariant fails the test unless a model answers images with the same bits in batches of 1, 3, 8 and 16, as
-// programs take them, on one thread and on three.
+// Invariant fails the test unless the outputs of a model have the same bits in batches of 1, 3, 8 and 16, on
+// one thread and on three.
 func Invariant(t *testing.T, model stages.Data) {
 	t.Helper()
 	n := Net(t, model)
@@ -56,8 +56,8 @@ func Invariant(t *testing.T, model stages.Data) {
 	}
 }
 
-// InvariantStage fails the test unless a stage puts the same bytes on a port in batches of 1, 3, 8 and 16, on
-// one thread and on three, and for items one by one.
+// InvariantStage fails the test unless the payloads of a stage on a port have the same bytes in batches of 1,
+// 3, 8 and 16, on one thread and on three, and for items one by one.
 func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in map[string][]stages.Data) {
 	t.Helper()
 	run := func(slot stages.Slot, batch int, calls func(all []stages.Call) []stages.Call) (got [][]byte) {
@@ -94,7 +94,7 @@ func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in ma
 		for i := range want {
 			alone := run(newSlot(threads), 16, func(all []stages.Call) []stages.Call { return all[i : i+1] })
 			if !bytes.Equal(want[i], alone[0]) {
-				t.Errorf("%s: item %d alone on %d threads gives other bytes than beside others", s.Name, i,
+				t.Errorf("%s: item %d alone on %d threads gives other bytes than in a batch", s.Name, i,
 					threads)
 			}
 		}

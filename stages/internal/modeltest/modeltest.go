@@ -1,4 +1,4 @@
-// Package modeltest gives tests a runtime and models.
+// Package modeltest provides tests with ONNX Runtime and models.
 package modeltest
 
 import (
@@ -47,7 +47,7 @@ func File(t testing.TB, m *onnx.Model) string {
 	return path
 }
 
-// Model runs the stage model/onnx and returns what it puts on its port.
+// Model runs the stage model/onnx and returns the data on its port.
 func Model(t testing.TB, p model.ONNXParams) stages.Data {
 	t.Helper()
 	Runtime(t)
@@ -64,8 +64,7 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 	return stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
 }
 
-// Official returns one of the nets that the official numbers were made with. It takes normalised images as
-// they are.
+// Official returns one of the nets that the official numbers were computed with. It takes normalised images.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
 	return Model(t, model.ONNXParams{Path: OfficialPath(t, name), Preset: "unit",
@@ -101,10 +100,10 @@ func decode(t testing.TB, d stages.Data) modelfile.Model {
 	return m
 }
 
-// Predict is the stage model/predict, for families that don't import others.
+// Predict is the stage model/predict, for families that import no other family.
 var Predict = model.Predict
 
-// OfficialPath returns the file of a net that the official numbers were made with.
+// OfficialPath returns the file of a net that the official numbers were computed with.
 func OfficialPath(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(golden.Dir(t), "models", name+".onnx")

@@ -29,11 +29,14 @@ func Nets(t *testing.T, large bool) map[string]model.ONNXParams {
 		}
 	}
 	add(filepath.Join(root, "experiments", "quickstart"), "resnet", "vgg", "vit")
-	add(filepath.Join(golden.Dir(t), "models"), "gapcnn", "smallcnn", "timm_resnet_basic2_bn", "timm_resnet_basic_bn", "timm_vit_op13", "timm_vit_op17")
+	add(filepath.Join(golden.Dir(t), "models"), "gapcnn", "smallcnn", "timm_resnet_basic2_bn",
+		"timm_resnet_basic_bn", "timm_vit_op13", "timm_vit_op17")
 	real := filepath.Join(Data(t), "models")
-	add(real, "cifar10_cct4_3x1", "cifar10_mlperftiny_resnet8", "cifar10_resnet20", "cifar10_vnncomp_resnet_2b", "cifar10_vnncomp_vit_pgd_2_3_16", "mnist_vnncomp_convnet_maxpool")
+	add(real, "cifar10_cct4_3x1", "cifar10_mlperftiny_resnet8", "cifar10_resnet20",
+		"cifar10_vnncomp_resnet_2b", "cifar10_vnncomp_vit_pgd_2_3_16", "mnist_vnncomp_convnet_maxpool")
 	if large {
-		add(real, "imagenet_mobilenet_v2_keras_1.0_224_dq", "imagenet_squeezenet1.1_caffe_227", "imagenet_vit_tiny_patch16_224")
+		add(real, "imagenet_mobilenet_v2_keras_1.0_224_dq", "imagenet_squeezenet1.1_caffe_227",
+			"imagenet_vit_tiny_patch16_224")
 	}
 	return out
 }

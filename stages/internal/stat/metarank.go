@@ -81,8 +81,8 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 	return f
 }
 
-// Agreement returns the mean of Spearman's rank correlation over all pairs of cases, and over how many pairs
-// it could be formed. A case in which all methods are equal has none.
+// Agreement returns the mean of Spearman's rank correlation over all pairs of cases for which it is defined,
+// and the number of these. A case in which all methods are equal has none.
 func Agreement(quality [][]float64) (rho float64, pairs int) {
 	sum := 0.0
 	for a := range quality {

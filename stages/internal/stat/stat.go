@@ -1,6 +1,6 @@
-// Package stat holds the statistics that fuse and compare scores: ranks and rank correlation, means with
-// intervals, and the fusion of many rankings into one. Sums are taken in the order of their terms and random
-// draws come from fixed seeds: equal inputs give equal bits.
+// Package stat has the statistics that fuse and compare scores: ranks, rank correlation and means with
+// intervals (stat.go), and the fusion of many rankings into one (metarank.go). Sums are taken in the order of
+// their terms: equal inputs give equal bits.
 package stat
 
 import (
