@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBadExperiments reads files of experiments, separated by lines ---. The diagnostics of a line must be those
-// that the line itself lists behind ###.
+// TestBadExperiments reads files of experiments, separated by lines ---. The diagnostics of a line must be
+// those that the line itself lists behind ###.
 func TestBadExperiments(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -77,10 +77,7 @@ func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 // binding makes the binding to a named implementation. choice is the with of an axis value, nil if there's
 // none.
 func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
-	var own []paramDecl
-	if choice != nil {
-		own = x.paramDecls(choice)
-	}
+	own := x.paramDecls(choice)
 	stage, ok := x.catalog.Lookup(uses.text)
 	if !ok {
 		x.report(uses, SuggestStage(uses.text, x.catalog.Names()), "unknown stage %q", uses.text)
@@ -215,8 +212,8 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port) {
 	var from []string
 	for _, s := range x.order[:slices.Index(x.order, b.decl)] {
-		if r := x.steps[s].bindings[0]; r != nil {
-			for _, out := range r.stage.Outputs {
+		if of := x.steps[s].bindings; len(of) > 0 && of[0] != nil {
+			for _, out := range of[0].stage.Outputs {
 				if out.Type.Name == p.Wire().Name {
 					from = append(from, s.name+"."+out.Name)
 				}

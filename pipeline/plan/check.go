@@ -134,52 +134,45 @@ func (x *expander) assigned(m *cellBuild, param string) *paramAssign {
 // misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse
 // on the input it is about, or that leaves open which axis is meant.
 func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
-	c := m.cell
 	for i := range m.params.fields {
 		f := &m.params.fields[i]
-		k := portNamed(c.Stage.Inputs, f.Axis)
-		if k < 0 || len(c.Inputs[k].Edges) == 0 {
+		k := portNamed(m.stage.Inputs, f.Axis)
+		if k < 0 || len(m.cell.Inputs[k].Edges) == 0 {
 			continue
 		}
 		var collapsed []string
-		for _, at := range c.Inputs[k].Edges[0].Coord {
+		for _, at := range m.cell.Inputs[k].Edges[0].Coord {
 			collapsed = append(collapsed, at.Axis)
 		}
-		v := reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index)
+		v := reflect.ValueOf(m.cell.Params).Elem().FieldByIndex(f.Index)
+		names := []string{v.String()}
 		if f.list {
-			for _, name := range v.Interface().([]string) {
-				if !slices.Contains(collapsed, name) {
-					errs = append(errs, x.notCollapsed(m, f, name, collapsed))
-				}
-			}
-			continue
+			names = v.Interface().([]string)
 		}
-		switch name := v.String(); {
-		case slices.Contains(collapsed, name), name == "" && len(collapsed) == 1:
-		case len(collapsed) == 0 && f.NoAxis && v.Equal(f.standard):
-		case name == "" && len(collapsed) > 1:
-			const format = "%s is required: over collapses %d axes on the input %q"
-			err := fmt.Errorf(format, f.Name, len(collapsed), f.Axis)
-			hint := f.Name + " is one of " + strings.Join(collapsed, ", ")
-			errs = append(errs, &stages.FieldError{Field: f.Name, Err: err, Hint: hint})
-		default:
-			errs = append(errs, x.notCollapsed(m, f, name, collapsed))
+		for _, name := range names {
+			var err error
+			hint := ""
+			switch {
+			case slices.Contains(collapsed, name), !f.list && name == "" && len(collapsed) == 1:
+				continue
+			case !f.list && len(collapsed) == 0 && f.NoAxis && v.Equal(f.standard):
+				continue
+			case name != "":
+				const format = "%s names the axis %q, which over doesn't collapse on the input %q"
+				err = fmt.Errorf(format, f.Name, name, f.Axis)
+				hint = didYouMean(name, "over collapses", collapsed)
+				if a := x.exp.axisOf[name]; slices.Contains(m.axes, a) {
+					hint = "write over: [" + axisList(append(slices.Clip(m.collapsed), a)) + "]"
+				}
+			case len(collapsed) > 1:
+				const format = "%s is required: over collapses %d axes on the input %q"
+				err = fmt.Errorf(format, f.Name, len(collapsed), f.Axis)
+				hint = f.Name + " is one of " + strings.Join(collapsed, ", ")
+			default:
+				err = fmt.Errorf("%s is required, and over collapses no axis on the input %q", f.Name, f.Axis)
+			}
+			errs = append(errs, &stages.FieldError{Field: f.Name, Name: name, Err: err, Hint: hint})
 		}
 	}
 	return errs
-}
-
-// notCollapsed returns the error of a name that is of no collapsed axis of the input that f is about.
-func (x *expander) notCollapsed(m *cellBuild, f *paramField, name string, collapsed []string) error {
-	if name == "" {
-		const format = "%s is required, and over collapses no axis on the input %q"
-		return stages.BadField(f.Name, format, f.Name, f.Axis)
-	}
-	const format = "%s names the axis %q, which over doesn't collapse on the input %q"
-	hint := didYouMean(name, "over collapses", collapsed)
-	if a := x.exp.axisOf[name]; a != nil && slices.Contains(m.axes, a) {
-		hint = "write over: [" + strings.Join(append(axisNames(m.collapsed), name), ", ") + "]"
-	}
-	err := fmt.Errorf(format, f.Name, name, f.Axis)
-	return &stages.FieldError{Field: f.Name, Name: name, Err: err, Hint: hint}
 }

@@ -177,12 +177,13 @@ func (l *loader) wire(v *yamlNode) *wireDecl {
 	return w
 }
 
-// paramDecls reads a map below with.
+// paramDecls reads a map of parameters, nil if there is none.
 func (l *loader) paramDecls(n *yamlNode) (with []paramDecl) {
+	if n == nil || n.kind == yamlNull {
+		return nil
+	}
 	if n.kind != yamlMap {
-		if n.kind != yamlNull {
-			l.report(n, "write with: {steps: 32}", "%v is not a map of parameters", n)
-		}
+		l.report(n, "write with: {steps: 32}", "%v is not a map of parameters", n)
 		return nil
 	}
 	for i, k := range n.keys {

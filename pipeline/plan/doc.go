@@ -1,6 +1,6 @@
-// Package plan is the experiment language: it turns the text of an experiment into a [Plan] of cells, with every
-// parameter decoded and every edge resolved, or into [Diags], which have the place, the cause and a hint for all that
-// is wrong. It knows neither store nor device.
+// Package plan is the experiment language: it turns the text of an experiment into a [Plan] of cells, with
+// every parameter decoded and every edge resolved, or into [Diags], which have the place, the cause and a
+// hint for all that is wrong. It knows neither store nor device.
 //
 // The way of the data through its files, in order:
 //
@@ -21,6 +21,7 @@
 //	warnings    what isn't wrong and is probably not meant
 //	plan        the result: Plan, Step, Cell, Input, Edge
 //
-// Of a Plan: selector finds cells by name, upto a part, files the missing files, resolved writes it as one file, value
-// writes parameters as keys have them. Everything that is wrong is a Diag (diag, hint); panics are bugs (bug).
+// Of a Plan: selector finds cells by name, upto a part, files the missing files, resolved writes it as one
+// file, value writes parameters as keys have them. Everything that is wrong is a Diag (diag, hint); panics
+// are bugs (bug).
 package plan

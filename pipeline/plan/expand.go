@@ -21,8 +21,7 @@ type expander struct {
 	ports      map[portQuery]int
 	implied    impliedCells
 	warnings   diagnostics
-	noted      map[string]bool // paths that are in plan.files
-	budget     int             // how many more cells there may be
+	budget     int // how many more cells there may be
 	edgeBudget int
 }
 
@@ -54,12 +53,12 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{}, ports: map[portQuery]int{},
-		standIns: map[*stages.Stage]bool{}, noted: map[string]bool{}, implied: newImpliedCells(),
+		standIns: map[*stages.Stage]bool{}, implied: newImpliedCells(),
 		budget: l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{
 		Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed,
-		Order: stages.Order{}, decl: l.exp,
+		Order: stages.Order{}, decl: l.exp, files: map[string]Diag{},
 	}
 	for _, a := range l.exp.axes {
 		x.plan.Order[a.name] = a.ids

@@ -108,7 +108,7 @@ func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNod
 
 // experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after
 // the stages whose stacks add axes.
-func (l *loader) experiment(root *yamlNode, sets stageSets) {
+func (l *loader) experiment(root *yamlNode) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e
 	var axes, stageMap, publish *yamlNode
@@ -152,11 +152,7 @@ func (l *loader) experiment(root *yamlNode, sets stageSets) {
 		l.stage(s)
 	}
 	for _, s := range e.stages {
-		for _, d := range sets[s.name] {
-			if v := l.paramValue(d.value); v != nil {
-				s.set = append(s.set, paramDecl{d.key, v})
-			}
-		}
+		s.set = l.paramDecls(l.sets[s.name])
 	}
 	for _, a := range e.axes {
 		a.finish()

@@ -4,35 +4,30 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
-
-// A fileParam is a file or folder that a parameter names, and where it does so first.
-type fileParam struct {
-	path string
-	at   Diag // without a message
-}
 
 // noteFiles remembers the files and folders that a cell's parameters name.
 func (x *expander) noteFiles(m *cellBuild) {
 	for i := range m.params.fields {
 		f := &m.params.fields[i]
 		for _, path := range filesOf(m.cell, f.Field) {
-			if path == "" || x.noted[path] {
+			if _, noted := x.plan.files[path]; noted || path == "" {
 				continue
 			}
-			x.noted[path] = true
 			n := m.uses
 			if a := x.assigned(m, f.Name); a != nil {
 				if v := x.value(a.value, m.at); v != nil {
 					n = v
 				}
 			}
-			x.plan.files = append(x.plan.files, fileParam{path, n.diag("", "")})
+			x.plan.files[path] = n.diag("", "")
 		}
 	}
 }
@@ -53,22 +48,22 @@ func filesOf(c *Cell, f stages.Field) []string {
 // be read. Nothing else of a plan looks at them.
 func (p *Plan) Missing() Diags {
 	var ds diagnostics
-	for _, f := range p.files {
-		_, err := os.Stat(f.path)
+	for _, path := range slices.Sorted(maps.Keys(p.files)) {
+		_, err := os.Stat(path)
 		if err == nil {
 			continue
 		}
-		d, folder := f.at, filepath.Dir(f.path)
+		d, folder := p.files[path], filepath.Dir(path)
 		switch {
 		case !errors.Is(err, fs.ErrNotExist):
 			d.Msg = plainError(err)
 		case !exists(folder):
-			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", f.path, folder)
+			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", path, folder)
 		default:
-			d.Msg = fmt.Sprintf("there is no file or folder %q", f.path)
-			d.Hint = similarFile(f.path)
+			d.Msg = fmt.Sprintf("there is no file or folder %q", path)
+			d.Hint = similarFile(path)
 		}
-		if d.Hint == "" && !filepath.IsAbs(f.path) && d.Line > 0 {
+		if d.Hint == "" && !filepath.IsAbs(path) && d.Line > 0 {
 			d.Hint = "paths are relative to the experiment's folder"
 		}
 		ds.add(d)

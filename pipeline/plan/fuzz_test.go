@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,5 +143,10 @@ func FuzzParse(f *testing.F) {
 // absolutePaths reports whether the plan reads absolute paths, of which the resolved experiment holds no more
 // than the end.
 func absolutePaths(p *Plan) bool {
-	return slices.ContainsFunc(p.files, func(f fileParam) bool { return filepath.IsAbs(f.path) })
+	for path := range p.files {
+		if filepath.IsAbs(path) {
+			return true
+		}
+	}
+	return false
 }

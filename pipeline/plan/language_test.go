@@ -513,8 +513,8 @@ publish: [model, gone]
 	}
 }
 
-// TestFits tests that an error of Fits is a diagnostic where the implementation is named, or of the parameter that it
-// is about, and that Fits isn't called with cells that are wrong.
+// TestFits tests that an error of Fits is a diagnostic where the implementation is named, or of the parameter
+// that it is about, and that Fits isn't called with cells that are wrong.
 func TestFits(t *testing.T) {
 	text := `name: x
 axes:

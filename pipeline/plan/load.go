@@ -53,9 +53,12 @@ type loader struct {
 	o       Overrides
 	limit   int // of cells
 	exp     *experimentDecl
+	sets    map[string]*yamlNode // by stage: the parameters that --set gives it
 }
 
-func newLoader(cat Catalog, o Overrides) *loader { return &loader{catalog: cat, o: o, limit: maxCells} }
+func newLoader(cat Catalog, o Overrides) *loader {
+	return &loader{catalog: cat, o: o, limit: maxCells, sets: map[string]*yamlNode{}}
+}
 
 func (l *loader) load(src *sourceText) (*Plan, error) {
 	root := l.read(src)
@@ -65,8 +68,7 @@ func (l *loader) load(src *sourceText) (*Plan, error) {
 	if root == nil {
 		return nil, l.sorted()
 	}
-	root, sets := l.override(root)
-	if l.experiment(root, sets); len(l.exp.stages) == 0 {
+	if l.experiment(l.override(root)); len(l.exp.stages) == 0 {
 		return nil, l.sorted()
 	}
 	l.narrow()

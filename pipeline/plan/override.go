@@ -7,15 +7,9 @@ import (
 	"strings"
 )
 
-// stageSets are the assignments to parameters on the command line, by stage.
-type stageSets map[string][]setDecl
-
-type setDecl struct{ key, value *yamlNode }
-
-// override applies --set. Assignments to parameters of stages are returned by stage, because they win over
-// the stage's choices and when; all others replace what stands in the file.
-func (l *loader) override(root *yamlNode) (*yamlNode, stageSets) {
-	sets := stageSets{}
+// override applies --set. Parameters of stages are kept in l.sets, because they win over the stage's choices
+// and when; all other assignments replace what stands in the file.
+func (l *loader) override(root *yamlNode) *yamlNode {
 	for _, text := range l.o.Set {
 		src := &sourceText{name: "--set " + text, dir: l.o.Dir, flag: true}
 		path, value, ok := strings.Cut(text, "=")
@@ -38,10 +32,10 @@ func (l *loader) override(root *yamlNode) (*yamlNode, stageSets) {
 		case strings.HasPrefix(path, "axes."):
 			root = l.setAxis(root, strings.TrimPrefix(path, "axes."), key, v)
 		default:
-			root = l.setStage(root, strings.TrimPrefix(path, "stages."), key, v, sets)
+			root = l.setStage(root, strings.TrimPrefix(path, "stages."), key, v)
 		}
 	}
-	return root, sets
+	return root
 }
 
 // cutKey takes the longest key of n off the front of a dotted path.
@@ -96,7 +90,7 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 }
 
 // setStage assigns to stage.with.parameter, stage.store or stage.missing.
-func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode, sets stageSets) *yamlNode {
+func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNode {
 	all := root.get("stages")
 	stage, rest, body := cutKey(all, path)
 	if stage == "" {
@@ -104,7 +98,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode, sets st
 		return root
 	}
 	if param, ok := strings.CutPrefix(rest, "with."); ok && param != "" {
-		sets[stage] = append(sets[stage], setDecl{key.called(param), v})
+		l.sets[stage] = l.sets[stage].orMap(key).with(key.called(param), v)
 		return root
 	}
 	if rest != "store" && rest != "missing" || body.kind != yamlMap {

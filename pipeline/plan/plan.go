@@ -19,7 +19,7 @@ type Plan struct {
 	Warnings    Diags        // what isn't wrong and is probably not meant
 
 	decl  *experimentDecl
-	files []fileParam // each once
+	files map[string]Diag // that parameters name: where each stands, without a message
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.
