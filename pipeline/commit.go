@@ -30,9 +30,9 @@ func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
 	records := make([]store.ItemRecord, len(t.calls))
 	for i := range t.calls {
 		o := store.ItemOutcome{MadeBy: w.madeBy(m.node), Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
-		for port, pieces := range outs[i].payloads {
-			for _, p := range pieces {
-				o.Ports[port] = append(o.Ports[port], store.SubItem{Ref: refs[0], ID: p.sub})
+		for port, list := range outs[i] {
+			for _, p := range list {
+				o.Ports[port] = append(o.Ports[port], store.SubItem{Ref: refs[0], ID: p.ID})
 				refs = refs[1:]
 			}
 		}
@@ -54,52 +54,33 @@ func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
 	for _, twin := range t.twins {
 		m.known[twin[0]] = m.known[twin[1]]
 	}
-	w.count(func(s *Summary) { s.Items += len(t.calls) })
+	w.items.Add(int64(len(t.calls)))
 	return nil
 }
 
 // commitWhole stores what a Whole stage put on its ports.
-func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) ([]*store.Listing, error) {
-	listings := make([]*store.Listing, len(n.Stage.Outputs))
-	for _, o := range e.Outputs {
-		if portIndex(n.Stage.Outputs, o.Port) < 0 {
-			return nil, plan.Bug("stage %s puts something on port %q, which it doesn't have", n.Stage.Name, o.Port)
-		}
+func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) (listings []*store.Listing, err error) {
+	outs, err := collect(n, e)
+	if err != nil {
+		return nil, err
 	}
-	for p := range n.Stage.Outputs {
-		port := &n.Stage.Outputs[p]
-		seen := map[string]bool{}
-		var payloads [][]byte
-		var from []stages.Output
-		for _, o := range e.Outputs {
-			if o.Port != port.Name {
-				continue
-			}
-			if seen[o.ID] && port.Type.Items {
-				return nil, plan.Bug("stage %s puts two items %q on port %q", n.Stage.Name, o.ID, port.Name)
-			}
-			seen[o.ID] = true
-			payloads = append(payloads, o.Data)
-			from = append(from, o)
-		}
-		if !port.Type.Items && len(payloads) != 1 {
-			return nil, plan.Bug("stage %s puts %d values on port %q", n.Stage.Name, len(payloads), port.Name)
-		}
-		refs, err := w.store.Put(payloads)
+	for p, list := range outs[0] {
+		refs, err := w.store.Put(payloadsOf([]callOutput{{list}}))
 		if err != nil {
 			return nil, err
 		}
-		listings[p] = store.NewListing(facts[port.Name], store.IDs|store.Origins)
-		for i, ref := range refs {
-			listings[p].Append(store.Entry{Ref: ref, ID: from[i].ID, Origin: cmp.Or(from[i].Origin, from[i].ID)})
+		l := store.NewListing(facts[n.Stage.Outputs[p].Name], store.IDs|store.Origins)
+		for i, o := range list {
+			l.Append(store.Entry{Ref: refs[i], ID: o.ID, Origin: cmp.Or(o.Origin, o.ID)})
 		}
+		listings = append(listings, l)
 	}
-	w.count(func(s *Summary) { s.Items++ })
+	w.items.Add(1)
 	return listings, nil
 }
 
-// closeJob makes the results of the members that didn't fail. The key of a later member is known only now that the
-// earlier ones have results.
+// closeJob makes the results of the members that didn't fail. The key of a later member is known only now
+// that the earlier ones have results.
 func (w *worker) closeJob(j *job) {
 	for i, m := range j.members {
 		w.guard(m, func() error {

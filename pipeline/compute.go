@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -11,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// compute takes one chunk through all members of j, those that share work at once. It calls computed when it needs
-// the slot no more and has only to store what came out.
+// compute takes one chunk through all members of j, those that share work at once. It calls computed when it
+// needs the slot no more and has only to store what came out.
 func (w *worker) compute(j *job, chunk []int32, computed func()) {
 	bytes := inFlight{}
 	apart, device := j.apart.Load(), w.slot.Device().String()
@@ -95,8 +97,8 @@ func (w *worker) todo(m *member, chunk []int32) (*task, error) {
 	return t, nil
 }
 
-// sharing returns t and the tasks of later members that may share its work: of stages of the same group that read the
-// same items, and lack the same ones.
+// sharing returns t and the tasks of later members that may share its work: of stages of the same group that
+// read the same items, and lack the same ones.
 func (w *worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	tasks := []*task{t}
 	for _, m := range later {
@@ -110,30 +112,23 @@ func (w *worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	return tasks
 }
 
-// A callOutput is what one call put on the output ports.
-type callOutput struct {
-	payloads [][]piece // by port
-}
-
-type piece struct {
-	data []byte
-	sub  string
-}
+// A callOutput is what one call put on each output port.
+type callOutput [][]stages.Output
 
 // payloadsOf returns the payloads of some calls, call by call and port by port.
 func payloadsOf(outs []callOutput) (payloads [][]byte) {
-	for i := range outs {
-		for _, port := range outs[i].payloads {
-			for _, p := range port {
-				payloads = append(payloads, p.data)
+	for _, ports := range outs {
+		for _, port := range ports {
+			for _, o := range port {
+				payloads = append(payloads, o.Data)
 			}
 		}
 	}
 	return payloads
 }
 
-// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share. It
-// returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
+// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
+// It returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
 func (w *worker) execute(tasks []*task, bytes inFlight) (outs [][]callOutput, err error) {
 	envs := make([]*stages.Env, len(tasks))
 	if envs[0], err = w.env(tasks[0].member, tasks[0].calls, bytes); err != nil {
@@ -235,8 +230,8 @@ func (w *worker) fill(in *input, p int, calls []int, e *stages.Env, bytes inFlig
 	return err
 }
 
-// fillInFlight gets payloads of a member of the same job: those that this chunk computed; else from the store; else,
-// when they were known and nobody kept them, by computing them again, all at once.
+// fillInFlight gets payloads of a member of the same job: those that this chunk computed; else from the
+// store; else, when they were known and nobody kept them, by computing them again, all at once.
 func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, bytes inFlight) error {
 	m := in.before
 	var again []int
@@ -274,8 +269,8 @@ func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, b
 	return nil
 }
 
-// runStage calls a stage's Run, with half the batch as long as memory runs out. The cell's later chunks begin with the
-// batch that fitted.
+// runStage calls a stage's Run, with half the batch as long as memory runs out. The cell's later chunks begin
+// with the batch that fitted.
 func (w *worker) runStage(n *node, e *stages.Env) error {
 	for batch := cmp.Or(int(n.batch.Load()), w.batch); ; batch /= 2 {
 		warnings := w.begin(n, e, batch)
@@ -331,43 +326,41 @@ func (w *worker) call(f func() error) (err error) {
 	return f()
 }
 
-// collect sorts a chunk's outputs by call and port, and refuses a stage that put more or less than its relation
-// promises.
+// collect sorts outputs by call and port, and refuses a stage that put more or less than its relation
+// promises. A Whole stage has one call.
 func collect(n *node, e *stages.Env) ([]callOutput, error) {
-	outs := make([]callOutput, len(e.Calls))
+	outs := make([]callOutput, max(len(e.Calls), 1))
 	for i := range outs {
-		outs[i].payloads = make([][]piece, len(n.Stage.Outputs))
+		outs[i] = make(callOutput, len(n.Stage.Outputs))
 	}
 	for _, o := range e.Outputs {
-		p := portIndex(n.Stage.Outputs, o.Port)
+		p := slices.IndexFunc(n.Stage.Outputs, func(p stages.Port) bool { return p.Name == o.Port })
 		if p < 0 || o.Call < 0 || o.Call >= len(outs) {
 			return nil, plan.Bug("stage %s puts something on port %q of item %d", n.Stage.Name, o.Port, o.Call)
 		}
-		outs[o.Call].payloads[p] = append(outs[o.Call].payloads[p], piece{o.Data, o.ID})
+		outs[o.Call][p] = append(outs[o.Call][p], o)
 	}
 	for i := range outs {
-		for p, pieces := range outs[i].payloads {
-			port, id := n.Stage.Outputs[p].Name, e.Calls[i].ID
-			if n.Stage.Relation != stages.Expand {
-				if len(pieces) != 1 {
-					return nil, plan.Bug("stage %s puts %d payloads on port %q for the item %q", n.Stage.Name, len(pieces), port, id)
-				}
-				continue
+		of := ""
+		if i < len(e.Calls) {
+			of = fmt.Sprintf(" of the item %q", e.Calls[i].ID)
+		}
+		for p, list := range outs[i] {
+			port := &n.Stage.Outputs[p]
+			many := n.Stage.Relation == stages.Expand || n.Stage.Relation == stages.Whole && port.Type.Items
+			if !many && len(list) != 1 {
+				return nil, plan.Bug("stage %s puts %d payloads on port %q%s", n.Stage.Name, len(list), port.Name, of)
 			}
-			seen := make(map[string]bool, len(pieces))
-			for _, c := range pieces {
-				if seen[c.sub] {
-					return nil, plan.Bug("stage %s makes two items %q of the item %q on port %q", n.Stage.Name, c.sub, id, port)
+			seen := make(map[string]bool, len(list))
+			for _, o := range list {
+				if seen[o.ID] {
+					return nil, plan.Bug("stage %s makes two items %q%s on port %q", n.Stage.Name, o.ID, of, port.Name)
 				}
-				seen[c.sub] = true
+				seen[o.ID] = true
 			}
 		}
 	}
 	return outs, nil
-}
-
-func portIndex(ports []stages.Port, name string) int {
-	return slices.IndexFunc(ports, func(p stages.Port) bool { return p.Name == name })
 }
 
 // computeWhole executes a Whole stage and keeps what it put on its ports.
@@ -399,12 +392,10 @@ func (w *worker) computeWhole(m *member) error {
 			return err
 		}
 	}
-	for port, f := range e.OutFacts {
-		if facts == nil {
-			facts = map[string]stages.Facts{}
-		}
-		facts[port] = f
+	if facts == nil {
+		facts = map[string]stages.Facts{}
 	}
+	maps.Copy(facts, e.OutFacts)
 	m.listings, err = w.commitWhole(n, e, facts)
 	return err
 }

@@ -1,5 +1,5 @@
-// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. The way of
-// the data through its files:
+// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. The
+// way of the data through its files:
 //
 //   - engine: an [Engine] runs a plan on devices and returns a [Result]; event is what it tells meanwhile.
 //   - node, sources, ids: a cell in a run, what it reads from outside, the names of its items.
@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
@@ -36,11 +37,11 @@ type Engine struct {
 	Batch    int             // the most passes handed to a device at once; 0 for 16
 	Chunk    int             // items of one piece of work; 0 for 16, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
-	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's version.
-	// It is recorded with them.
+	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's
+	// version. It is recorded with them.
 	MadeBy func(class string) string
-	// Compiler names what compiles the programs of stages: the build of this command, and the runtime. Digests of
-	// programs that another found are found anew. It may be nil where no stage has any.
+	// Compiler names what compiles the programs of stages: the build of this command, and the runtime.
+	// Digests of programs that another found are found anew. It may be nil where no stage has any.
 	Compiler func() string
 	// SameDevice takes only results that were made by what MadeBy names.
 	SameDevice bool
@@ -87,16 +88,15 @@ type run struct {
 
 	resolved func() []byte // the plan as text
 
-	mu      sync.Mutex // guards what follows
-	summary Summary
-	forced  []Forced
+	forced          []Forced
+	items, restored atomic.Int64 // executed items, and cells computed again
 }
 
 // ErrDrained is the cause of a run that was asked to stop and finished what it had begun.
 var ErrDrained = errors.New("stopped before everything was done")
 
-// Run executes what is missing of p. Closing drain lets what has begun finish and starts nothing new; cancelling
-// ctx stops at once. The error is about the run as a whole; cells that failed are in the result.
+// Run executes what is missing of p. Closing drain lets what has begun finish and starts nothing new;
+// cancelling ctx stops at once. The error is about the run as a whole; cells that failed are in the result.
 func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (*Result, error) {
 	began := time.Now()
 	if len(e.Devices) == 0 {
@@ -119,23 +119,16 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		}
 	}
 	r.schedule(drain)
+	var count [blocked + 1]int // by state
 	for _, n := range r.nodes {
-		switch n.state {
-		case cached:
-			r.summary.Cached++
-		case done:
-			r.summary.Executed++
-		case failed:
-			r.summary.Failed++
-		case blocked:
-			r.summary.Blocked++
-		}
+		count[n.state]++
 	}
-	r.summary.Cells = len(r.nodes)
-	r.summary.Took = time.Since(began)
-	finished := r.summary.Cached + r.summary.Executed
-	r.emit(Event{Kind: Finished, Done: finished, Total: len(r.nodes), Took: r.summary.Took})
-	res := &Result{run: r, Plan: p, Summary: r.summary, Forced: r.forced}
+	s := Summary{
+		Cells: len(r.nodes), Cached: count[cached], Executed: count[done], Failed: count[failed], Blocked: count[blocked],
+		Items: int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
+	}
+	r.emit(Event{Kind: Finished, Done: s.Cached + s.Executed, Total: len(r.nodes), Took: s.Took})
+	res := &Result{run: r, Plan: p, Summary: s, Forced: r.forced}
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
@@ -145,8 +138,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	return res, nil
 }
 
-// openSlots makes the slots beside the devices. Host slots have their own cache, so that a device never waits on
-// work that waits for a device.
+// openSlots makes the slots beside the devices. Host slots have their own cache, so that a device never waits
+// on work that waits for a device.
 func (r *run) openSlots() {
 	r.hostCache = r.newCache()
 	r.compiling = r.hostCache
@@ -162,8 +155,8 @@ func (r *run) openSlots() {
 	r.storing = make(chan struct{}, len(r.Devices))
 }
 
-// openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work for
-// one, which has that many items.
+// openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work
+// for one, which has that many items.
 func (r *run) openDevices(items int) {
 	r.first.Do(func() {
 		for _, d := range device.For(items, r.Devices) {
@@ -204,8 +197,8 @@ func (w *worker) takeBack() {
 	}
 }
 
-// onDevice returns a worker on a device: w itself, or one that has waited for a device. Work on a device never waits
-// here, nor for work that does, so the wait ends. The result must be released.
+// onDevice returns a worker on a device: w itself, or one that has waited for a device. Work on a device
+// never waits here, nor for work that does, so the wait ends. The result must be released.
 func (w *worker) onDevice() (*worker, error) {
 	if !w.slot.On(w.hostCache) {
 		return &worker{run: w.run, ctx: w.ctx, slot: w.slot, away: true}, nil
@@ -232,10 +225,4 @@ func (r *run) madeBy(n *node) string {
 		return r.class
 	}
 	return ""
-}
-
-func (r *run) count(f func(*Summary)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.summary)
 }

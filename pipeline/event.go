@@ -2,8 +2,7 @@ package pipeline
 
 import "time"
 
-// An Event tells what happens in a run. Progress displays, logs and the JSON
-// stream are all made from events.
+// An Event tells what happens in a run. Progress displays, logs and the JSON stream are all made from events.
 type Event struct {
 	Kind   EventKind
 	Cell   string        // the cell's name; empty for events about the whole run

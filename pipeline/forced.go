@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
@@ -12,8 +13,8 @@ import (
 type Forced struct {
 	Cell       string
 	Reproduced bool // every payload and fact is the same, bit for bit
-	// Deviation is the largest absolute difference between two numbers of its
-	// tensors; NaN where they can't be compared number by number.
+	// Deviation is the largest absolute difference between two numbers of its tensors; NaN where they can't
+	// be compared number by number.
 	Deviation float64
 	// Detail says where that is, or what else differs.
 	Detail string
@@ -41,9 +42,7 @@ func (r *run) reportForced(n *node) {
 			r.compare(&f, n, p)
 		}
 	}
-	r.mu.Lock()
 	r.forced = append(r.forced, f)
-	r.mu.Unlock()
 }
 
 // compare notes how a port that came out different differs.
@@ -56,16 +55,15 @@ func (r *run) compare(f *Forced, n *node, port int) {
 		f.Reproduced = false
 	}
 	was, err := r.store.Listing(*n.before, port)
+	var is *store.Listing
+	if err == nil {
+		is, err = r.listing(n, port)
+	}
 	if err != nil {
 		note(math.NaN(), ": %v", err)
 		return
 	}
-	is, err := r.listing(n, port)
-	switch {
-	case err != nil:
-		note(math.NaN(), ": %v", err)
-		return
-	case was.Len() != is.Len():
+	if was.Len() != is.Len() {
 		note(math.NaN(), " has %d items, had %d", is.Len(), was.Len())
 		return
 	}
@@ -95,15 +93,18 @@ func (r *run) deviation(form stages.Form, was, is store.Ref) (float64, error) {
 	if form != stages.FormTensor {
 		return 0, fmt.Errorf("%d bytes, other than the %d stored", is.Len, was.Len)
 	}
-	a, err := r.tensor(was)
-	if err != nil {
-		return 0, err
+	var tensors [2]stages.Tensor
+	for i, ref := range []store.Ref{was, is} {
+		b, err := r.store.Load(ref)
+		if err == nil {
+			tensors[i], err = stages.DecodeTensor(b)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
-	b, err := r.tensor(is)
-	if err != nil {
-		return 0, err
-	}
-	if a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape) {
+	a, b := tensors[0], tensors[1]
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
 		return 0, fmt.Errorf("%s %v, was %s %v", b.DType, b.Shape, a.DType, a.Shape)
 	}
 	x, y := a.Float64s(), b.Float64s()
@@ -117,12 +118,4 @@ func (r *run) deviation(form stages.Form, was, is store.Ref) (float64, error) {
 		}
 	}
 	return largest, nil
-}
-
-func (r *run) tensor(ref store.Ref) (stages.Tensor, error) {
-	b, err := r.store.Load(ref)
-	if err != nil {
-		return stages.Tensor{}, err
-	}
-	return stages.DecodeTensor(b)
 }

@@ -48,8 +48,8 @@ func mayShare(a, b *plan.Cell) bool {
 	return a.Stage.Shared != nil && a.Stage.Shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
 }
 
-// unhold takes the cells of a job of which one isn't kept, once everything that they read has finished or, if patient
-// is false, as much of it as ever will before the job does.
+// unhold takes the cells of a job of which one isn't kept, once everything that they read has finished or, if
+// patient is false, as much of it as ever will before the job does.
 func (r *run) unhold(patient bool) []*node {
 	for _, n := range r.held {
 		if nodes, complete := r.fuse(n, patient); complete {
@@ -60,9 +60,10 @@ func (r *run) unhold(patient bool) []*node {
 	return nil
 }
 
-// fuse returns the cells that are to execute together with first, whose bytes aren't kept: those that read them, or
-// read the bytes of one that does and doesn't keep them either, item by item; and the held cells that these read too.
-// complete is false while one of them still waits for a cell outside; such a cell is left out if patient is false.
+// fuse returns the cells that are to execute together with first, whose bytes aren't kept: those that read
+// them, or read the bytes of one that does and doesn't keep them either, item by item; and the held cells
+// that these read too. complete is false while one of them still waits for a cell outside; such a cell is
+// left out if patient is false.
 func (r *run) fuse(first *node, patient bool) (nodes []*node, complete bool) {
 	if first.Stage.Relation != stages.Each {
 		return []*node{first}, true
@@ -115,8 +116,8 @@ func alike(n, first *node) bool {
 	return n.Stage.Relation == stages.Each && n.rootOf(0) == first.rootOf(0)
 }
 
-// mayJoin reports whether n reads bytes that only live in the job and nothing that comes after it, and whether it still
-// waits for a cell elsewhere.
+// mayJoin reports whether n reads bytes that only live in the job and nothing that comes after it, and
+// whether it still waits for a cell elsewhere.
 func (r *run) mayJoin(n *node, in, after map[*node]bool) (joins, waits bool) {
 	if n.state >= running {
 		return false, false

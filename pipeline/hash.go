@@ -16,8 +16,8 @@ import (
 // keyFormat names the layout of keys and definitions. Raising it forgets every cached result.
 const keyFormat = "runexp key 1"
 
-// A hasher digests length-prefixed fields, so that no two lists of fields run together. It gathers them, since most
-// digests are of few bytes.
+// A hasher digests length-prefixed fields, so that no two lists of fields run together. It gathers them,
+// since most digests are of few bytes.
 type hasher struct {
 	b     []byte
 	state hash.Hash // of what came before b
@@ -106,8 +106,8 @@ func (h *hasher) sum() stages.Digest {
 	return stages.Digest(h.b)
 }
 
-// A paramCoder writes parameters in their canonical form: a JSON object of the keyed parameters with defaults filled
-// in, sorted by name.
+// A paramCoder writes parameters in their canonical form: a JSON object of the keyed parameters with defaults
+// filled in, sorted by name.
 type paramCoder struct {
 	fields sync.Map // reflect.Type → []stages.Field, sorted by name
 }

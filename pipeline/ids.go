@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An idList names the items of a port. Lists are shared by all the cells that give their items one by one from the
-// same place. They stay in memory, so an id takes at most 100 bytes.
+// An idList names the items of a port. Lists are shared by all the cells that give their items one by one
+// from the same place. They stay in memory, so an id takes at most 100 bytes.
 type idList struct {
 	ids     []string
 	origins []string // nil while every item is its own origin

@@ -13,9 +13,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A job executes one cell, or several that share work: see fuse.go. It has four phases. Open finds the calls whose
-// outcomes aren't known, and cuts them into chunks. Compute runs the stages for a chunk, and commit stores what came
-// out. Close makes the cells' results of all outcomes. A call is one item of an itemwise stage.
+// A job executes one cell, or several that share work: see fuse.go. It has four phases. Open finds the calls
+// whose outcomes aren't known, and cuts them into chunks. Compute runs the stages for a chunk, and commit
+// stores what came out. Close makes the cells' results of all outcomes. A call is one item of an itemwise
+// stage.
 type job struct {
 	members  []*member // in topological order
 	restores bool      // its one member finished before
@@ -118,8 +119,8 @@ func (r *run) find(m *member, call int, key stages.Digest) bool {
 	return true
 }
 
-// usable reports whether an outcome was made by the class of device in use, since one class makes a cell, and whether
-// its bytes are stored unless they aren't meant to be kept.
+// usable reports whether an outcome was made by the class of device in use, since one class makes a cell, and
+// whether its bytes are stored unless they aren't meant to be kept.
 func (r *run) usable(m *member, o store.ItemOutcome) bool {
 	if o.MadeBy != r.madeBy(m.node) || len(o.Ports) != len(m.Stage.Outputs) {
 		return false
@@ -151,7 +152,8 @@ func (m *member) failure() error {
 	return m.err
 }
 
-// guard runs one phase of a member, unless that or a member that it reads has failed. Its error is the member's own.
+// guard runs one phase of a member, unless that or a member that it reads has failed. Its error is the
+// member's own.
 func (w *worker) guard(m *member, phase func() error) {
 	err := m.failure()
 	for _, from := range w.edges(m.node) {
@@ -177,7 +179,8 @@ type blockedError struct{ by *plan.Cell }
 
 func (e *blockedError) Error() string { return fmt.Sprintf("it needs %s, which failed", e.by) }
 
-// blockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble began.
+// blockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble
+// began.
 func blockedBy(c *plan.Cell, err error) error {
 	var b *blockedError
 	if errors.As(err, &b) {

@@ -23,8 +23,8 @@ func (r *resolver) itemPorts(n *node) (lists []*idList, err error) {
 	return lists, nil
 }
 
-// A join lists, for every item of a call, the positions of its members on another port. nil stands for one by one, in
-// order.
+// A join lists, for every item of a call, the positions of its members on another port. nil stands for one by
+// one, in order.
 type join struct {
 	members []int32
 	ends    []int32 // by call: where its members end

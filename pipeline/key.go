@@ -20,7 +20,8 @@ func (l *ingredients) add(name, value string) {
 	*l = append(*l, store.Ingredient{Name: name, Value: value})
 }
 
-// cellKey returns the key of n, all of whose inputs are finished: the digest of everything that decides its results.
+// cellKey returns the key of n, all of whose inputs are finished: the digest of everything that decides its
+// results.
 func (r *resolver) cellKey(n *node) (stages.Digest, error) {
 	h := newHasher("cell")
 	err := r.writeCell(h, n, nil)
@@ -66,8 +67,8 @@ func (r *resolver) writeCell(h *hasher, n *node, list *ingredients) error {
 	return err
 }
 
-// Names of ingredients that stand for several: pairing tells which items of several ports belong together and, for
-// stages that show them, how they are called.
+// Names of ingredients that stand for several: pairing tells which items of several ports belong together
+// and, for stages that show them, how they are called.
 const (
 	pairing     = "pairing"
 	orderOfAxis = "order of "
@@ -82,8 +83,8 @@ func inputName(n *node, port int, e plan.Edge) string {
 	return name
 }
 
-// recipe returns the digest of everything that decides n's result but its inputs: implementation, parameters with
-// defaults, the seed where it's used. It lists these and the sources.
+// recipe returns the digest of everything that decides n's result but its inputs: implementation, parameters
+// with defaults, the seed where it's used. It lists these and the sources.
 func (r *resolver) recipe(n *node, list *ingredients) stages.Digest {
 	h := newHasher("recipe")
 	h.text(n.Stage.Name)
@@ -119,8 +120,8 @@ func (r *resolver) writeParams(h *hasher, n *node) {
 }
 
 // definition returns the digest that names what was asked of n: implementation, version, parameters and the
-// definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the same on every
-// machine.
+// definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the same on
+// every machine.
 func (r *resolver) definition(n *node) (d stages.Digest, err error) {
 	n.mu.Lock()
 	known := n.def
@@ -158,8 +159,8 @@ func (r *resolver) definition(n *node) (d stages.Digest, err error) {
 	return d, nil
 }
 
-// groupKey returns the key that the records of m's items lie under: the recipe and all that its items share. m has its
-// ports.
+// groupKey returns the key that the records of m's items lie under: the recipe and all that its items share.
+// m has its ports.
 func (r *resolver) groupKey(m *member) stages.Digest {
 	h := newHasher("group")
 	h.digest(r.recipe(m.node, nil))
@@ -178,8 +179,8 @@ func (r *resolver) groupKey(m *member) stages.Digest {
 	return h.sum()
 }
 
-// itemKey returns the key of a call of m: the digests of its items. ok is false while one of them comes from the same
-// job and isn't known yet.
+// itemKey returns the key of a call of m: the digests of its items. ok is false while one of them comes from
+// the same job and isn't known yet.
 func (m *member) itemKey(call int) (d stages.Digest, ok bool) {
 	h := newHasher("item")
 	if m.sources != nil {
@@ -210,8 +211,8 @@ func (m *member) itemKey(call int) (d stages.Digest, ok bool) {
 	return h.sum(), true
 }
 
-// programKey names the program of n, whose value inputs are finished: it depends on the compiler, the stage and its
-// parameters, which ports are wired, and the model.
+// programKey names the program of n, whose value inputs are finished: it depends on the compiler, the stage
+// and its parameters, which ports are wired, and the model.
 func (r *resolver) programKey(n *node) stages.Digest {
 	h := newHasher("program")
 	h.text(r.compiler())
@@ -259,8 +260,8 @@ func (h *hasher) sourceNames(n *node) {
 	}
 }
 
-// listedSources is how many sources are named one by one among a cell's ingredients, so that a change can be pinned to
-// a file.
+// listedSources is how many sources are named one by one among a cell's ingredients, so that a change can be
+// pinned to a file.
 const listedSources = 1000
 
 func (n *node) listSources(list *ingredients) {
@@ -278,8 +279,8 @@ func (n *node) listSources(list *ingredients) {
 	list.add("sources", fmt.Sprintf("%d items, %s", n.sources.len(), h.sum().Short()))
 }
 
-// writePairing writes how the items of different ports belong together, where that isn't one by one in order, and the
-// items' ids for stages that show them.
+// writePairing writes how the items of different ports belong together, where that isn't one by one in order,
+// and the items' ids for stages that show them.
 func (r *resolver) writePairing(h *hasher, n *node) error {
 	if n.Stage.Named {
 		if err := r.writeNames(h, n); err != nil {
@@ -323,8 +324,9 @@ func (r *resolver) writeNames(h *hasher, n *node) error {
 	return err
 }
 
-// writeLikeness writes, for a Whole stage, which items of its ports have the same id or origin, without telling which:
-// such a stage may pair them. It writes nothing where all ports list the same items, each its own origin.
+// writeLikeness writes, for a Whole stage, which items of its ports have the same id or origin, without
+// telling which: such a stage may pair them. It writes nothing where all ports list the same items, each its
+// own origin.
 func (r *resolver) writeLikeness(h *hasher, n *node) error {
 	lists, err := r.itemPorts(n)
 	if err != nil || !slices.ContainsFunc(lists, func(l *idList) bool { return !l.equal(lists[0]) }) {
@@ -370,8 +372,8 @@ func (r *resolver) writeOrder(h *hasher, n *node, list *ingredients) {
 	}
 }
 
-// orderOf returns, for a stage that shows ids, those that are handed over to n, in the order in which the experiment
-// writes them; nil for other stages.
+// orderOf returns, for a stage that shows ids, those that are handed over to n, in the order in which the
+// experiment writes them; nil for other stages.
 func (r *resolver) orderOf(n *node) stages.Order {
 	if !n.Stage.Ordered {
 		return nil

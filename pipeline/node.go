@@ -28,8 +28,8 @@ const (
 func (s state) finished() bool { return s >= cached }
 func (s state) ok() bool       { return s == cached || s == done }
 
-// A node is a cell in a run. The scheduling goroutine owns the first fields, the caller that resolves the cell the
-// next; what is below mu is made on demand, by any goroutine.
+// A node is a cell in a run. The scheduling goroutine owns the first fields, the caller that resolves the
+// cell the next; what is below mu is made on demand, by any goroutine.
 type node struct {
 	*plan.Cell
 	root       portOf // where its items come from, when they are those of another port one by one
@@ -93,8 +93,8 @@ type portOf struct {
 	port int
 }
 
-// rootOf returns the port whose items those of n's port correspond to one by one, in order. Ports with equal roots are
-// aligned without a look at any id.
+// rootOf returns the port whose items those of n's port correspond to one by one, in order. Ports with equal
+// roots are aligned without a look at any id.
 func (n *node) rootOf(port int) portOf {
 	if n.root.n != nil {
 		return n.root
@@ -137,8 +137,8 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 	return n.listings[port], nil
 }
 
-// A lostError says that what was recorded of a finished cell can't be read any more. Executing the cell again mends
-// that.
+// A lostError says that what was recorded of a finished cell can't be read any more. Executing the cell again
+// mends that.
 type lostError struct {
 	n        *node
 	restored int // how often it had been executed again when that was noticed

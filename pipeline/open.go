@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be prepared
-// fails alone.
+// open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be
+// prepared fails alone.
 func (w *worker) open(j *job) {
 	in := map[*node]*member{}
 	var lead *member // the first that can execute
@@ -147,7 +147,8 @@ func (w *worker) countCalls(m *member) (int, error) {
 	return m.inputs[primary].ids.len(), nil
 }
 
-// chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed once.
+// chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed
+// once.
 func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 	var todo []int32
 	first := map[uint64]int32{} // of the calls whose keys begin alike: half the memory of whole keys
@@ -194,8 +195,8 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 	return chunks
 }
 
-// allKnown reports whether the outcomes of a call are known for all members of j. It returns the call's key for the
-// first of them.
+// allKnown reports whether the outcomes of a call are known for all members of j. It returns the call's key
+// for the first of them.
 func (w *worker) allKnown(j *job, call int) (first stages.Digest, known bool) {
 	for _, m := range j.members {
 		if m.failure() != nil {

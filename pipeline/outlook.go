@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Outlook tells what a run would do, as far as the store allows to know. Making it writes nothing and computes nothing
-// but the programs of cells, where a new build may compile others.
+// An Outlook tells what a run would do, as far as the store allows to know. Making it writes nothing and
+// computes nothing but the programs of cells, where a new build may compile others.
 type Outlook struct {
 	r     *resolver
 	ahead []Ahead
@@ -155,11 +155,10 @@ func (o *Outlook) Keys(set map[stages.Digest]bool) {
 // bytesSample is how many cells of a step are looked at to estimate its bytes.
 const bytesSample = 16
 
-// Bytes estimates how many bytes the items of a step's cells take on the disk if
-// they are kept, see [Step.Keep]: the mean size of an item in the newest records of
-// some of the cells, for all the items that are known. ok is false before a cell of
-// the step has ever run, and while nobody knows how many items there are. A step
-// without items has none.
+// Bytes estimates how many bytes the items of a step's cells take on the disk if they are kept, see
+// [Step.Keep]: the mean size of an item in the newest records of some of the cells, for all the items that
+// are known. ok is false before a cell of the step has ever run, and while nobody knows how many items there
+// are. A step without items has none.
 func (o *Outlook) Bytes(s *plan.Step) (bytes int64, ok bool) {
 	if !hasItems(s) || len(s.Cells) == 0 {
 		return 0, true

@@ -10,45 +10,14 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// errNotCompiled says that a key isn't known yet: the program that the cell would run has to be compiled first, which
-// the scheduling goroutine doesn't wait for.
+// errNotCompiled says that a key isn't known yet: the program that the cell would run has to be compiled
+// first, which the scheduling goroutine doesn't wait for.
 var errNotCompiled = errors.New("its program isn't compiled yet")
 
-// programs are the digests of programs that a run has found or looked up.
+// programs are the digests of programs that a run has found or looked up, by their keys.
 type programs struct {
-	mu     sync.Mutex // guards what follows
-	known  map[stages.Digest]stages.Digest
-	making map[stages.Digest]chan struct{} // closed once it's known, or couldn't be found
-}
-
-// take returns the digest known under a key. It waits for a caller that is compiling it; where there is none, this
-// caller compiles it and reports the result with done.
-func (p *programs) take(key stages.Digest) (d stages.Digest, ok bool, done func(stages.Digest, error)) {
-	for {
-		p.mu.Lock()
-		if d, ok := p.known[key]; ok {
-			p.mu.Unlock()
-			return d, true, nil
-		}
-		others, busy := p.making[key]
-		if !busy {
-			break
-		}
-		p.mu.Unlock()
-		<-others
-	}
-	defer p.mu.Unlock()
-	mine := make(chan struct{})
-	p.making[key] = mine
-	return d, false, func(d stages.Digest, err error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if err == nil {
-			p.known[key] = d
-		}
-		delete(p.making, key)
-		close(mine)
-	}
+	known  sync.Map // digests
+	making sync.Map // functions that return a digest; several callers wait for the first
 }
 
 // compiler names what compiles programs, so that another doesn't trust their digests.
@@ -62,34 +31,44 @@ func (r *resolver) compiler() string {
 // recall looks up n's program, and returns errNotCompiled where this compiler hasn't compiled it before.
 func (r *resolver) recall(n *node) error {
 	key := r.programKey(n)
-	r.programs.mu.Lock()
-	defer r.programs.mu.Unlock()
-	d, ok := r.programs.known[key]
-	if !ok {
-		b, remembered := r.store.Memo(key)
-		if !remembered || len(b) != len(d) {
-			return errNotCompiled
+	if d, ok := r.programs.known.Load(key); ok {
+		n.program = d.(stages.Digest)
+		return nil
+	}
+	b, ok := r.store.Memo(key)
+	if !ok || len(b) != len(n.program) {
+		return errNotCompiled
+	}
+	n.program = stages.Digest(b)
+	r.programs.known.Store(key, n.program)
+	return nil
+}
+
+// compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must
+// not run on the scheduling goroutine.
+func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) error {
+	if err := r.recall(n); err == nil {
+		return nil
+	}
+	key := r.programKey(n)
+	f, _ := r.programs.making.LoadOrStore(key, sync.OnceValues(func() (stages.Digest, error) {
+		d, err := r.compileProgram(ctx, slot, n)
+		if err == nil {
+			r.programs.known.Store(key, d)
+			_ = r.store.SetMemo(key, d[:]) // without it, it is compiled again next time
 		}
-		d = stages.Digest(b)
-		r.programs.known[key] = d
+		return d, err
+	}))
+	d, err := f.(func() (stages.Digest, error))()
+	if err != nil {
+		r.programs.making.Delete(key) // another caller has its own error, or none
+		return err
 	}
 	n.program = d
 	return nil
 }
 
-// compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must not run on
-// the scheduling goroutine.
-func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err error) {
-	if err := r.recall(n); err == nil {
-		return nil
-	}
-	key := r.programKey(n)
-	d, ok, done := r.programs.take(key)
-	if ok {
-		n.program = d
-		return nil
-	}
-	defer func() { done(n.program, err) }()
+func (r *resolver) compileProgram(ctx context.Context, slot *device.Slot, n *node) (d stages.Digest, err error) {
 	r.emit(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name})
 	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
@@ -104,7 +83,7 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 					return b[0], err
 				}
 				if d, err = r.data(from, edge, load); err != nil {
-					return err
+					return stages.Digest{}, err
 				}
 			}
 			e.Ports[port.Name] = append(e.Ports[port.Name], d)
@@ -112,17 +91,11 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) (err
 	}
 	defer slot.Begin()()
 	defer plan.Catch(&err)
-	if n.program, err = n.Stage.Program(ctx, n.Params, e); err != nil {
-		n.program = stages.Digest{}
-		return err
-	}
-	// Without the memo it is compiled again next time.
-	_ = r.store.SetMemo(key, n.program[:])
-	return nil
+	return n.Stage.Program(ctx, n.Params, e)
 }
 
-// compileSlot returns a slot to compile programs on. It shares the cache of the processor's slots, so that the graphs
-// are there when the programs run.
+// compileSlot returns a slot to compile programs on. It shares the cache of the processor's slots, so that
+// the graphs are there when the programs run.
 func (r *resolver) compileSlot() *device.Slot {
 	return r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 }

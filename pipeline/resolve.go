@@ -13,7 +13,6 @@ import (
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
-	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc"
 )
 
@@ -35,7 +34,6 @@ type resolver struct {
 func (e *Engine) newResolver(p *plan.Plan) *resolver {
 	r := &resolver{
 		Engine: e, plan: p, store: e.Store, params: &paramCoder{}, nodes: make([]*node, len(p.Cells)),
-		programs: programs{known: map[stages.Digest]stages.Digest{}, making: map[stages.Digest]chan struct{}{}},
 	}
 	all := make([]node, len(p.Cells))
 	for i, c := range p.Cells {
@@ -67,9 +65,9 @@ func (r *resolver) warn(c *plan.Cell, format string, args ...any) {
 	r.emit(Event{Kind: Warning, Cell: c.String(), Step: c.Step.Name, Reason: fmt.Sprintf(format, args...)})
 }
 
-// lookAhead resolves, on all cores, every cell whose inputs are all stored: in a run that changes little, that's
-// nearly all of them. After a new build, what that compiles differently is found here. It ends early when stop is
-// closed.
+// lookAhead resolves, on all cores, every cell whose inputs are all stored: in a run that changes little,
+// that's nearly all of them. After a new build, what that compiles differently is found here. It ends early
+// when stop is closed.
 func (r *resolver) lookAhead(ctx context.Context, stop <-chan struct{}) {
 	nodes := slices.Clone(r.nodes)
 	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.depth, b.depth) })
@@ -103,8 +101,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// look resolves n if its inputs are stored. Its error is kept in n, except one that only tells that it is too early
-// to know.
+// look resolves n if its inputs are stored. Its error is kept in n, except one that only tells that it is too
+// early to know.
 func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) {
 	for _, from := range r.edges(n) {
 		if from.state != cached {
@@ -122,8 +120,8 @@ func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) 
 	}
 }
 
-// live returns the edges of an input that hand something over: all of them, or those that didn't fail where the
-// step drops what's missing.
+// live returns the edges of an input that hand something over: all of them, or those that didn't fail where
+// the step drops what's missing.
 func (r *resolver) live(n *node, port int) []plan.Edge {
 	edges := n.Inputs[port].Edges
 	dead := func(e plan.Edge) bool { return !r.nodes[e.From.Index].state.ok() }
@@ -133,8 +131,8 @@ func (r *resolver) live(n *node, port int) []plan.Edge {
 	return slices.DeleteFunc(slices.Clone(edges), dead)
 }
 
-// blocker returns a cell without which n can't be executed and that has no results, or nil. A step that drops what
-// is missing needs one cell an input.
+// blocker returns a cell without which n can't be executed and that has no results, or nil. A step that drops
+// what is missing needs one cell an input.
 func (r *resolver) blocker(n *node) *node {
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {

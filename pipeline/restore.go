@@ -56,8 +56,8 @@ func (w *worker) loader(from *node, port int) func(int) ([]byte, error) {
 	}
 }
 
-// fetch puts payloads of n's port, by position, into out where that has none yet. It returns those that the store
-// doesn't have, of cells whose bytes aren't kept; of others that is a lostError.
+// fetch puts payloads of n's port, by position, into out where that has none yet. It returns those that the
+// store doesn't have, of cells whose bytes aren't kept; of others that is a lostError.
 func (r *resolver) fetch(n *node, port int, at []int32, out [][]byte) (gone []int32, err error) {
 	n.mu.Lock()
 	restored := n.restored
@@ -97,7 +97,8 @@ func (r *resolver) fetch(n *node, port int, at []int32, out [][]byte) (gone []in
 // errDropped is why bytes are computed again that earlier runs didn't keep.
 var errDropped = errors.New("its bytes weren't kept by an earlier run")
 
-// load returns payloads of n's port by position. What the store lost, or what was altered there, is computed again.
+// load returns payloads of n's port by position. What the store lost, or what was altered there, is computed
+// again.
 func (w *worker) load(n *node, port int, at []int32) (out [][]byte, err error) {
 	out = make([][]byte, len(at))
 	err = w.mend(func() error {
@@ -176,7 +177,8 @@ func (w *worker) again(m *member, calls []int, bytes inFlight) error {
 	return nil
 }
 
-// mend calls f until nothing that it reads of finished cells turns out to be lost: those cells are executed again.
+// mend calls f until nothing that it reads of finished cells turns out to be lost: those cells are executed
+// again.
 func (w *worker) mend(f func() error) error {
 	for {
 		err := f()
@@ -193,10 +195,11 @@ func (w *worker) mend(f func() error) error {
 // maxRestored is how often a cell is executed again before the run gives it up.
 const maxRestored = 2
 
-// restore executes a finished cell again, because some of its results are gone. What is still there isn't computed a
-// second time, and what another worker restored meanwhile isn't restored again.
+// restore executes a finished cell again, because some of its results are gone. What is still there isn't
+// computed a second time, and what another worker restored meanwhile isn't restored again.
 //
-// It computes on a device, whatever the cell needs: who waits for a cell that is being restored may hold the only one.
+// It computes on a device, whatever the cell needs: who waits for a cell that is being restored may hold the
+// only one.
 func (w *worker) restore(l *lostError) error {
 	n := l.n
 	on, err := w.onDevice()
@@ -235,7 +238,7 @@ func (w *worker) restore(l *lostError) error {
 			return errDiffers(n.Cell, fmt.Sprintf("its port %q", n.Stage.Outputs[p].Name))
 		}
 	}
-	w.count(func(s *Summary) { s.Restored++ })
+	w.restored.Add(1)
 	return nil
 }
 

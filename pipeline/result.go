@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Result gives access to what a run found, executed or cached. Close it when
-// nothing more is read.
+// A Result gives access to what a run found, executed or cached. Close it when nothing more is read.
 type Result struct {
 	Plan    *plan.Plan
 	Summary Summary

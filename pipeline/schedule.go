@@ -9,7 +9,8 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// schedule starts work until there is none left. Only this goroutine touches the states of cells and the queues.
+// schedule starts work until there is none left. Only this goroutine touches the states of cells and the
+// queues.
 func (r *run) schedule(drain <-chan struct{}) {
 	defer r.workers.Wait()
 	r.settleDue()
@@ -39,8 +40,8 @@ func (r *run) schedule(drain <-chan struct{}) {
 	}
 }
 
-// startOne starts one piece of work if there is one and a slot for it: first what finds a key, then what is begun,
-// then what is new.
+// startOne starts one piece of work if there is one and a slot for it: first what finds a key, then what is
+// begun, then what is new.
 func (r *run) startOne() bool {
 	if len(r.unknown) > 0 {
 		if w := r.free(r.host); w != nil {
@@ -113,7 +114,8 @@ func (r *run) startCompiling(w *worker) {
 	})
 }
 
-// startJob opens a job. What needs no device and is a single chunk is done at once; the rest goes to the queue.
+// startJob opens a job. What needs no device and is a single chunk is done at once; the rest goes to the
+// queue.
 func (r *run) startJob(w *worker, j *job) {
 	for _, m := range j.members {
 		m.settled, m.state = true, running
@@ -163,9 +165,9 @@ func (r *run) tellStarted(j *job) {
 	}
 }
 
-// startChunk starts the next chunk of the i-th job in the queue. While its results are stored, the slot computes the
-// job's next: as many are stored at a time as there are devices and no more, so that a slow disk doesn't fill the
-// memory.
+// startChunk starts the next chunk of the i-th job in the queue. While its results are stored, the slot
+// computes the job's next: as many are stored at a time as there are devices and no more, so that a slow disk
+// doesn't fill the memory.
 func (r *run) startChunk(w *worker, i int) {
 	j := r.tasks[i]
 	chunk := j.chunks[j.next]

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settleDue settles the cells whose inputs have all finished, and, going round rather than deeper, those that become
-// due by it.
+// settleDue settles the cells whose inputs have all finished, and, going round rather than deeper, those that
+// become due by it.
 func (r *run) settleDue() {
 	for len(r.due) > 0 && r.ctx.Err() == nil {
 		n := r.due[len(r.due)-1]

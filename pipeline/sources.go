@@ -29,16 +29,25 @@ func (l *sourceList) unchanged(s *store.Store, i int) error {
 	return s.FileUnchanged(l.list[i].File, l.files[i])
 }
 
-// sourcesOf asks a stage for what it reads from outside.
+// sourcesOf asks a stage for what it reads from outside, and digests the files. One with item inputs lists a
+// source for each item.
 func (r *resolver) sourcesOf(n *node) error {
-	if n.Stage.Primary() >= 0 {
-		return r.joinedSources(n)
+	var ids []string
+	joined := n.Stage.Primary() >= 0
+	if joined {
+		primary, err := r.primaryIDs(n)
+		if err != nil {
+			return err
+		}
+		ids = primary.ids
 	}
-	sources, err := n.Cell.Sources(nil)
-	if err != nil {
+	sources, err := n.Cell.Sources(ids)
+	switch {
+	case err != nil:
 		return err
-	}
-	if n.Stage.Relation != stages.Whole {
+	case joined && len(sources) != len(ids):
+		return plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(ids))
+	case !joined && n.Stage.Relation != stages.Whole:
 		if r.plan.Limit > 0 && len(sources) > r.plan.Limit {
 			sources = sources[:r.plan.Limit]
 		}
@@ -53,42 +62,18 @@ func (r *resolver) sourcesOf(n *node) error {
 			seen[sources[i].ID] = true
 		}
 	}
-	return r.keepSources(n, sources)
-}
-
-// keepSources digests the files of sources and makes them n's.
-func (r *resolver) keepSources(n *node, sources []stages.Source) error {
 	l := &sourceList{list: sources}
 	for i := range sources {
 		if sources[i].File == "" {
 			continue
 		}
-		d, _, err := r.store.FileDigest(sources[i].File)
-		if err != nil {
-			return fmt.Errorf("%s: %w", sources[i].ID, err)
-		}
 		if l.files == nil {
 			l.files = make([]stages.Digest, len(sources))
 		}
-		l.files[i] = d
+		if l.files[i], _, err = r.store.FileDigest(sources[i].File); err != nil {
+			return fmt.Errorf("%s: %w", sources[i].ID, err)
+		}
 	}
 	n.sources = l
 	return nil
-}
-
-// joinedSources asks a stage with both items and sources for the sources of
-// its items.
-func (r *resolver) joinedSources(n *node) error {
-	ids, err := r.primaryIDs(n)
-	if err != nil {
-		return err
-	}
-	sources, err := n.Cell.Sources(ids.ids)
-	if err != nil {
-		return err
-	}
-	if len(sources) != ids.len() {
-		return plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), ids.len())
-	}
-	return r.keepSources(n, sources)
 }

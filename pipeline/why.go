@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// A Why explains one cell: what differs from the last time, and, where that is an input, why the cell it comes from is
-// different, down to the root cause.
+// A Why explains one cell: what differs from the last time, and, where that is an input, why the cell it
+// comes from is different, down to the root cause.
 type Why struct {
 	Cell    string
 	State   string // "cached", "runs: …", or what it waits for
@@ -23,7 +23,8 @@ type Why struct {
 // A Change is an ingredient that isn't what was recorded.
 type Change struct{ Name, Was, Is string }
 
-// Why explains what would happen to a cell and what has changed since it was last executed or found. It writes nothing.
+// Why explains what would happen to a cell and what has changed since it was last executed or found. It
+// writes nothing.
 func (o *Outlook) Why(c *plan.Cell) *Why {
 	n := o.r.nodes[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
