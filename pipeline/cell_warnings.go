@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -30,16 +31,11 @@ func (n *node) addWarnings(list []stages.Warning) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, w := range list {
-		var same *cellWarnings
-		for _, known := range n.warnings {
-			if known.first.Reason == w.Reason {
-				same = known
-			}
+		k := slices.IndexFunc(n.warnings, func(known *cellWarnings) bool { return known.first.Reason == w.Reason })
+		if k < 0 {
+			n.warnings, k = append(n.warnings, &cellWarnings{first: w}), len(n.warnings)
 		}
-		if same == nil {
-			same = &cellWarnings{first: w}
-			n.warnings = append(n.warnings, same)
-		}
+		same := n.warnings[k]
 		if same.n++; w.Item < same.first.Item || w.Item == same.first.Item && w.Text < same.first.Text {
 			same.first = w
 		}

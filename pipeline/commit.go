@@ -59,7 +59,8 @@ func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
 }
 
 // commitWhole stores what a Whole stage put on its ports.
-func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) (listings []*store.Listing, err error) {
+func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) ([]*store.Listing, error) {
+	var listings []*store.Listing
 	outs, err := collect(n, e)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,6 @@ func (w *worker) closeJob(j *job) {
 			}
 			return w.close(m)
 		})
-		m.stored, m.items, m.known, m.ports, m.inputs, m.in, m.listings = nil, nil, nil, nil, nil, nil, nil
 	}
 }
 

@@ -32,7 +32,7 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				tasks = w.sharing(t, j.members[i+1:], chunk)
 			}
 			outs, err := w.execute(tasks, bytes)
-			if err != nil && len(tasks) > 1 && w.ctx.Err() == nil {
+			if err != nil && len(tasks) > 1 && w.ctx.Err() == nil && lost(err) == nil {
 				// One of them fails, or all together take too much memory: each has its own result or error.
 				apart, tasks = true, tasks[:1]
 				outs, err = w.execute(tasks, bytes)
@@ -127,30 +127,27 @@ func payloadsOf(outs []callOutput) (payloads [][]byte) {
 	return payloads
 }
 
-// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
-// It returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
-func (w *worker) execute(tasks []*task, bytes inFlight) (outs [][]callOutput, err error) {
-	envs := make([]*stages.Env, len(tasks))
-	if envs[0], err = w.env(tasks[0].member, tasks[0].calls, bytes); err != nil {
+// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share. It returns
+// the outputs by task. bytes holds payloads of this chunk that no store keeps.
+func (w *worker) execute(tasks []*task, bytes inFlight) ([][]callOutput, error) {
+	first, err := w.env(tasks[0].member, tasks[0].calls, bytes)
+	if err != nil {
 		return nil, err
 	}
-	for k := 1; k < len(tasks); k++ {
-		envs[k] = &stages.Env{Stage: tasks[k].Stage, Ports: envs[0].Ports, Calls: envs[0].Calls}
-	}
-	if len(tasks) == 1 {
-		err = w.runStage(tasks[0].node, envs[0])
-	} else {
-		err = w.runGroup(tasks, envs)
-	}
+	nodes, envs := make([]*node, len(tasks)), make([]*stages.Env, len(tasks))
 	for k, t := range tasks {
-		if err != nil {
+		nodes[k], envs[k] = t.node, &stages.Env{Stage: t.Stage, Ports: first.Ports, Calls: first.Calls}
+	}
+	if err := w.runStage(nodes, envs); err != nil {
+		return nil, err
+	}
+	outs := make([][]callOutput, len(tasks))
+	for k, e := range envs {
+		if outs[k], err = collect(nodes[k], e); err != nil {
 			return nil, err
 		}
-		var out []callOutput
-		out, err = collect(t.node, envs[k])
-		outs = append(outs, out)
 	}
-	return outs, err
+	return outs, nil
 }
 
 // env returns what m's stage sees of some calls.
@@ -251,11 +248,10 @@ func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, b
 			return err
 		}
 	}
-	if again == nil {
-		return nil
-	}
-	if err := w.again(m, again, bytes); err != nil {
-		return err
+	if again != nil {
+		if err := w.again(m, again, bytes); err != nil {
+			return err
+		}
 	}
 	for _, mm := range into {
 		if mm.Data != nil {
@@ -263,22 +259,41 @@ func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, b
 		}
 		var ok bool
 		if mm.Data, ok = bytes[mm.Digest]; !ok {
-			return errDiffers(m.Cell, "the item \""+mm.ID+"\"")
+			return errDiffers(m.Cell, fmt.Sprintf("the item %q", mm.ID))
 		}
 	}
 	return nil
 }
 
-// runStage calls a stage's Run, with half the batch as long as memory runs out. The cell's later chunks begin
-// with the batch that fitted.
-func (w *worker) runStage(n *node, e *stages.Env) error {
-	for batch := cmp.Or(int(n.batch.Load()), w.batch); ; batch /= 2 {
-		warnings := w.begin(n, e, batch)
-		err := w.call(func() error { return n.Stage.Run(w.ctx, n.Params, e) })
-		if err == nil || w.ctx.Err() != nil || !errors.Is(err, stages.ErrOutOfMemory) || batch <= 1 {
-			n.addWarnings(*warnings)
-			if err != nil && w.ctx.Err() != nil {
-				return context.Cause(w.ctx)
+// runStage calls a stage's Run or, for several tasks, the function that their stages share. When memory runs out it
+// calls Run with half the batch, and the cell's later chunks begin with the batch that fitted.
+func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
+	n := nodes[0]
+	batch := w.batch
+	for _, n := range nodes {
+		batch = min(batch, cmp.Or(int(n.batch.Load()), batch))
+	}
+	for ; ; batch /= 2 {
+		warnings := make([][]stages.Warning, len(nodes))
+		parts := make([]stages.Part, len(nodes))
+		for k, n := range nodes {
+			e := envs[k]
+			if n.Stage.Seeded {
+				e.Seed = w.plan.Seed
+			}
+			e.Slot, e.Batch, e.Outputs, e.OutFacts = w.slot, batch, nil, nil
+			e.OnWarn = func(x stages.Warning) { warnings[k] = append(warnings[k], x) }
+			parts[k] = stages.Part{Params: n.Params, Env: e}
+		}
+		err := w.call(n.Stage, parts)
+		switch {
+		case err != nil && w.ctx.Err() != nil:
+			return context.Cause(w.ctx)
+		case err != nil && len(nodes) > 1:
+			return err // each is called alone
+		case !errors.Is(err, stages.ErrOutOfMemory) || batch <= 1:
+			for k, n := range nodes {
+				n.addWarnings(warnings[k])
 			}
 			return err
 		}
@@ -290,40 +305,13 @@ func (w *worker) runStage(n *node, e *stages.Env) error {
 	}
 }
 
-// runGroup calls the function that the stages of some tasks share, once for all of them.
-func (w *worker) runGroup(tasks []*task, envs []*stages.Env) error {
-	parts := make([]stages.Part, len(tasks))
-	warnings := make([]*[]stages.Warning, len(tasks))
-	batch := w.batch
-	for _, t := range tasks {
-		batch = min(batch, cmp.Or(int(t.batch.Load()), w.batch))
-	}
-	for k, t := range tasks {
-		warnings[k] = w.begin(t.node, envs[k], batch)
-		parts[k] = stages.Part{Params: t.Params, Env: envs[k]}
-	}
-	err := w.call(func() error { return tasks[0].Stage.Shared.Run(w.ctx, parts) })
-	for k := 0; err == nil && k < len(tasks); k++ {
-		tasks[k].addWarnings(*warnings[k])
-	}
-	return err
-}
-
-// begin sets up e for a call. It returns where the call's warnings will be.
-func (w *worker) begin(n *node, e *stages.Env, batch int) *[]stages.Warning {
-	if n.Stage.Seeded {
-		e.Seed = w.plan.Seed
-	}
-	var warnings []stages.Warning
-	e.Slot, e.Batch, e.Outputs, e.OutFacts = w.slot, batch, nil, nil
-	e.OnWarn = func(x stages.Warning) { warnings = append(warnings, x) }
-	return &warnings
-}
-
-func (w *worker) call(f func() error) (err error) {
+func (w *worker) call(s *stages.Stage, parts []stages.Part) (err error) {
 	defer w.slot.Begin()()
 	defer plan.Catch(&err)
-	return f()
+	if len(parts) > 1 {
+		return s.Shared.Run(w.ctx, parts)
+	}
+	return s.Run(w.ctx, parts[0].Params, parts[0].Env)
 }
 
 // collect sorts outputs by call and port, and refuses a stage that put more or less than its relation
@@ -384,7 +372,7 @@ func (w *worker) computeWhole(m *member) error {
 	if err != nil {
 		return err
 	}
-	if err := w.runStage(n, e); err != nil {
+	if err := w.runStage([]*node{n}, []*stages.Env{e}); err != nil {
 		return err
 	}
 	for i := range e.Read {

@@ -21,7 +21,7 @@ const keyFormat = "runexp key 1"
 type hasher struct {
 	b     []byte
 	state hash.Hash // of what came before b
-	done  int       // bytes before b
+	begun bool      // something came before b
 }
 
 // gathered is how many bytes a hasher gathers.
@@ -31,14 +31,11 @@ var hashers = sync.Pool{New: func() any { return &hasher{b: make([]byte, 0, 1024
 
 func newHasher(purpose string) *hasher {
 	h := hashers.Get().(*hasher)
-	h.b, h.done = h.b[:0], 0
+	h.b, h.begun = h.b[:0], false
 	h.text(keyFormat)
 	h.text(purpose)
 	return h
 }
-
-// len returns the number of bytes so far.
-func (h *hasher) len() int { return h.done + len(h.b) }
 
 // room digests what was gathered if that is much.
 func (h *hasher) room() {
@@ -48,11 +45,11 @@ func (h *hasher) room() {
 	if h.state == nil {
 		h.state = sha256.New()
 	}
-	if h.done == 0 {
+	if !h.begun {
 		h.state.Reset()
 	}
 	h.state.Write(h.b)
-	h.done += len(h.b)
+	h.begun = true
 	h.b = h.b[:0]
 }
 
@@ -98,7 +95,7 @@ func (h *hasher) facts(f stages.Facts) {
 // sum returns the digest; the hasher must not be used any more.
 func (h *hasher) sum() stages.Digest {
 	defer hashers.Put(h)
-	if h.done == 0 {
+	if !h.begun {
 		return stages.Sum(h.b)
 	}
 	h.state.Write(h.b)

@@ -182,8 +182,7 @@ func (e *blockedError) Error() string { return fmt.Sprintf("it needs %s, which f
 // blockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble
 // began.
 func blockedBy(c *plan.Cell, err error) error {
-	var b *blockedError
-	if errors.As(err, &b) {
+	if b, ok := errors.AsType[*blockedError](err); ok {
 		return b
 	}
 	return &blockedError{c}

@@ -58,14 +58,14 @@ func (r *resolver) writeCell(h *hasher, n *node, list *ingredients) error {
 	}
 	r.writeOrder(h, n, list)
 	paired := newHasher(pairing)
-	plain := paired.len()
 	err := r.writePairing(paired, n)
-	joined := paired.len() > plain
-	if d := paired.sum(); joined {
+	if d := paired.sum(); d != noPairing {
 		list.add(pairing, d.Short())
 	}
 	return err
 }
+
+var noPairing = newHasher(pairing).sum()
 
 // Names of ingredients that stand for several: pairing tells which items of several ports belong together
 // and, for stages that show them, how they are called.

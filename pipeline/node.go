@@ -150,8 +150,7 @@ func (e *lostError) Unwrap() error { return e.err }
 
 // lost returns the lostError in err, or nil.
 func lost(err error) *lostError {
-	var l *lostError
-	errors.As(err, &l)
+	l, _ := errors.AsType[*lostError](err)
 	return l
 }
 

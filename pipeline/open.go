@@ -71,8 +71,17 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 		if m.facts, err = factsOf(n, m.ports); err != nil {
 			return err
 		}
-		if m.count, err = w.countCalls(m); err != nil {
-			return err
+		switch primary := n.Stage.Primary(); {
+		case primary < 0:
+			m.count = n.sources.len()
+		case n.Stage.Relation == stages.Group:
+			ids, err := w.idsOf(n, 0)
+			if err != nil {
+				return err
+			}
+			m.count = ids.len()
+		default:
+			m.count = m.inputs[primary].ids.len()
 		}
 		m.known = make([]int32, m.count)
 		m.items = &store.Outcomes{}
@@ -129,22 +138,6 @@ func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Fac
 	}
 	defer plan.Catch(&err)
 	return n.Stage.Facts(n.Params, in)
-}
-
-// countCalls counts the items that m is called with.
-func (w *worker) countCalls(m *member) (int, error) {
-	primary := m.Stage.Primary()
-	if primary < 0 {
-		return m.sources.len(), nil
-	}
-	if m.Stage.Relation == stages.Group {
-		ids, err := w.idsOf(m.node, 0)
-		if err != nil {
-			return 0, err
-		}
-		return ids.len(), nil
-	}
-	return m.inputs[primary].ids.len(), nil
 }
 
 // chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed

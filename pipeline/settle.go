@@ -95,7 +95,7 @@ func (r *run) finishJob(j *job, err error) {
 			m.fail(err)
 		}
 		e := m.failure()
-		var b *blockedError
+		b, isBlocked := errors.AsType[*blockedError](e)
 		switch {
 		case r.ctx.Err() != nil && e != nil:
 			m.state = missing // stopped in the middle, not failed
@@ -107,7 +107,7 @@ func (r *run) finishJob(j *job, err error) {
 				Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start),
 			})
 			r.finish(m.node, done)
-		case errors.As(e, &b):
+		case isBlocked:
 			m.node.err = b
 			r.finish(m.node, blocked)
 		default:
