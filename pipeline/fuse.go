@@ -11,9 +11,9 @@ import (
 // nextJob takes the cells of the next job from the queues. It returns nil if there is none yet.
 func (r *run) nextJob() *job {
 	nodes := r.unhold(true)
-	if last := len(r.ready) - 1; nodes == nil && last >= 0 {
-		if nodes = r.sharers(r.ready[last]); len(nodes) == 1 { // as most are, and there may be many thousands
-			r.ready = r.ready[:last]
+	if nodes == nil && len(r.ready) > 0 {
+		if nodes = r.sharers(r.ready[0]); len(nodes) == 1 { // as most are, and there may be many thousands
+			r.ready = r.ready[1:]
 		} else {
 			r.ready = slices.DeleteFunc(r.ready, func(n *node) bool { return slices.Contains(nodes, n) })
 		}
@@ -33,7 +33,7 @@ func (r *run) sharers(first *node) []*node {
 		return []*node{first}
 	}
 	var nodes []*node
-	for _, n := range r.ready { // which are sorted
+	for _, n := range slices.Backward(r.ready) { // in the order of the plan
 		if n == first || mayShare(n.Cell, first.Cell) {
 			nodes = append(nodes, n)
 		}

@@ -43,7 +43,7 @@ func (r *run) settle(n *node) {
 			return
 		}
 		r.keyed[n.key] = n
-		r.ready = insert(r.ready, n, func(n *node) int { return n.Index })
+		r.ready = insert(r.ready, n, func(n *node) int { return -n.Index })
 	}
 }
 
