@@ -31,7 +31,8 @@ func (n *node) addWarnings(list []stages.Warning) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, w := range list {
-		k := slices.IndexFunc(n.warnings, func(known *cellWarnings) bool { return known.first.Reason == w.Reason })
+		sameReason := func(known *cellWarnings) bool { return known.first.Reason == w.Reason }
+		k := slices.IndexFunc(n.warnings, sameReason)
 		if k < 0 {
 			n.warnings, k = append(n.warnings, &cellWarnings{first: w}), len(n.warnings)
 		}

@@ -59,25 +59,25 @@ func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
 }
 
 // commitWhole stores what a Whole stage put on its ports.
-func (w *worker) commitWhole(n *node, e *stages.Env, facts map[string]stages.Facts) ([]*store.Listing, error) {
-	var listings []*store.Listing
-	outs, err := collect(n, e)
+func (w *worker) commitWhole(m *member, e *stages.Env) error {
+	outs, err := collect(m.node, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	m.listings = nil
 	for p, list := range outs[0] {
 		refs, err := w.store.Put(payloadsOf([]callOutput{{list}}))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		l := store.NewListing(facts[n.Stage.Outputs[p].Name], store.IDs|store.Origins)
+		l := store.NewListing(m.facts[m.Stage.Outputs[p].Name], store.IDs|store.Origins)
 		for i, o := range list {
 			l.Append(store.Entry{Ref: refs[i], ID: o.ID, Origin: cmp.Or(o.Origin, o.ID)})
 		}
-		listings = append(listings, l)
+		m.listings = append(m.listings, l)
 	}
 	w.items.Add(1)
-	return listings, nil
+	return nil
 }
 
 // closeJob makes the results of the members that didn't fail. The key of a later member is known only now

@@ -54,9 +54,9 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 	}
 	finished := int(j.computed.Add(int32(len(chunk))))
 	if last := j.members[len(j.members)-1]; !j.restores && last.Stage.Relation != stages.Whole {
-		w.emit(Event{
-			Kind: Items, Cell: last.String(), Step: last.Step.Name, Done: finished, Total: j.total, Device: device,
-		})
+		e := eventOf(Items, last.Cell)
+		e.Done, e.Total, e.Device = finished, j.total, device
+		w.emit(e)
 	}
 }
 
@@ -127,8 +127,8 @@ func payloadsOf(outs []callOutput) (payloads [][]byte) {
 	return payloads
 }
 
-// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share. It returns
-// the outputs by task. bytes holds payloads of this chunk that no store keeps.
+// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
+// It returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
 func (w *worker) execute(tasks []*task, bytes inFlight) ([][]callOutput, error) {
 	first, err := w.env(tasks[0].member, tasks[0].calls, bytes)
 	if err != nil {
@@ -265,8 +265,8 @@ func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, b
 	return nil
 }
 
-// runStage calls a stage's Run or, for several tasks, the function that their stages share. When memory runs out it
-// calls Run with half the batch, and the cell's later chunks begin with the batch that fitted.
+// runStage calls a stage's Run or, for several tasks, the function that their stages share. When memory runs
+// out it calls Run with half the batch, and the cell's later chunks begin with the batch that fitted.
 func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 	n := nodes[0]
 	batch := w.batch
@@ -317,14 +317,14 @@ func (w *worker) call(s *stages.Stage, parts []stages.Part) (err error) {
 // collect sorts outputs by call and port, and refuses a stage that put more or less than its relation
 // promises. A Whole stage has one call.
 func collect(n *node, e *stages.Env) ([]callOutput, error) {
-	outs := make([]callOutput, max(len(e.Calls), 1))
+	outs, name := make([]callOutput, max(len(e.Calls), 1)), n.Stage.Name
 	for i := range outs {
 		outs[i] = make(callOutput, len(n.Stage.Outputs))
 	}
 	for _, o := range e.Outputs {
 		p := slices.IndexFunc(n.Stage.Outputs, func(p stages.Port) bool { return p.Name == o.Port })
 		if p < 0 || o.Call < 0 || o.Call >= len(outs) {
-			return nil, plan.Bug("stage %s puts something on port %q of item %d", n.Stage.Name, o.Port, o.Call)
+			return nil, plan.Bug("stage %s puts something on port %q of item %d", name, o.Port, o.Call)
 		}
 		outs[o.Call][p] = append(outs[o.Call][p], o)
 	}
@@ -337,12 +337,13 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 			port := &n.Stage.Outputs[p]
 			many := n.Stage.Relation == stages.Expand || n.Stage.Relation == stages.Whole && port.Type.Items
 			if !many && len(list) != 1 {
-				return nil, plan.Bug("stage %s puts %d payloads on port %q%s", n.Stage.Name, len(list), port.Name, of)
+				return nil, plan.Bug("stage %s puts %d payloads on port %q%s", name, len(list), port.Name, of)
 			}
 			seen := make(map[string]bool, len(list))
 			for _, o := range list {
 				if seen[o.ID] {
-					return nil, plan.Bug("stage %s makes two items %q%s on port %q", n.Stage.Name, o.ID, of, port.Name)
+					const format = "stage %s makes two items %q%s on port %q"
+					return nil, plan.Bug(format, name, o.ID, of, port.Name)
 				}
 				seen[o.ID] = true
 			}
@@ -351,7 +352,7 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 	return outs, nil
 }
 
-// computeWhole executes a Whole stage and keeps what it put on its ports.
+// computeWhole executes a Whole stage.
 func (w *worker) computeWhole(m *member) error {
 	n := m.node
 	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Order: w.orderOf(n)}
@@ -380,10 +381,8 @@ func (w *worker) computeWhole(m *member) error {
 			return err
 		}
 	}
-	if facts == nil {
-		facts = map[string]stages.Facts{}
-	}
-	maps.Copy(facts, e.OutFacts)
-	m.listings, err = w.commitWhole(n, e, facts)
-	return err
+	m.facts = map[string]stages.Facts{}
+	maps.Copy(m.facts, facts)
+	maps.Copy(m.facts, e.OutFacts) // which it found while it ran
+	return w.commitWhole(m, e)
 }

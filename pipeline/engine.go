@@ -77,7 +77,7 @@ type run struct {
 	due     []*node                 // cells all of whose inputs have finished
 	unknown []*node                 // cells whose programs have to be compiled to know their keys
 	keyed   map[stages.Digest]*node // cells to execute, by key
-	ready   []*node                 // cells to execute, the deepest in the plan first: begun work finishes early
+	ready   []*node                 // cells to execute, the last of the plan first: begun work finishes early
 	held    []*node                 // cells whose bytes aren't kept, until their job is complete
 	tasks   []*job                  // opened jobs with chunks left to start, by their first cell
 	events  chan func()             // what workers have the scheduling goroutine do
@@ -124,7 +124,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		count[n.state]++
 	}
 	s := Summary{
-		Cells: len(r.nodes), Cached: count[cached], Executed: count[done], Failed: count[failed], Blocked: count[blocked],
+		Cells: len(r.nodes), Cached: count[cached], Executed: count[done],
+		Failed: count[failed], Blocked: count[blocked],
 		Items: int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
 	}
 	r.emit(Event{Kind: Finished, Done: s.Cached + s.Executed, Total: len(r.nodes), Took: s.Took})

@@ -1,6 +1,10 @@
 package pipeline
 
-import "time"
+import (
+	"time"
+
+	"github.com/runexp/runexp/pipeline/plan"
+)
 
 // An Event tells what happens in a run. Progress displays, logs and the JSON stream are all made from events.
 type Event struct {
@@ -10,10 +14,13 @@ type Event struct {
 	Done   int           // Planned, Finished: cells done; Items: items of the cell done so far
 	Total  int           // Planned, Finished: cells in all; Items: items the cell executes
 	Device string        // where it ran, "cpu:0"
-	Reason string        // CellDone: why it ran; CellCached: where from; CellBlocked: by what; Warning: the sentence
+	Reason string        // CellDone: why it ran; CellBlocked: by what; Warning: the sentence
 	Err    error         // CellFailed
 	Took   time.Duration // CellDone, CellFailed, Finished
 }
+
+// eventOf returns an event about a cell.
+func eventOf(kind EventKind, c *plan.Cell) Event { return Event{Kind: kind, Cell: c.String(), Step: c.Step.Name} }
 
 // NothingStored is the usual reason why a cell runs; the others are worth a word.
 const NothingStored = "nothing is stored under its key"
@@ -35,6 +42,7 @@ const (
 	Finished
 )
 
-var eventNames = [...]string{"planned", "compiling", "started", "items", "done", "cached", "failed", "blocked", "warning", "draining", "finished"}
+var eventNames = [...]string{"planned", "compiling", "started", "items", "done", "cached",
+	"failed", "blocked", "warning", "draining", "finished"}
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -45,7 +45,8 @@ func (r *run) sharers(first *node) []*node {
 func mayShare(a, b *plan.Cell) bool {
 	sameEdge := func(e, f plan.Edge) bool { return e.From == f.From && e.Port == f.Port }
 	sameInput := func(x, y plan.Input) bool { return slices.EqualFunc(x.Edges, y.Edges, sameEdge) }
-	return a.Stage.Shared != nil && a.Stage.Shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
+	shared := a.Stage.Shared
+	return shared != nil && shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
 }
 
 // unhold takes the cells of a job of which one isn't kept, once everything that they read has finished or, if

@@ -88,7 +88,8 @@ func makeJoin(n *node, port int, calls, items *idList) (*join, error) {
 	}
 	for i := range j.ends {
 		if len(j.of(i)) == 0 {
-			return nil, fmt.Errorf("input %q has nothing for the item %q", n.Stage.Inputs[port].Name, calls.ids[i])
+			name := n.Stage.Inputs[port].Name
+			return nil, fmt.Errorf("input %q has nothing for the item %q", name, calls.ids[i])
 		}
 	}
 	return j, nil

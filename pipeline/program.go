@@ -68,8 +68,10 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) erro
 	return nil
 }
 
-func (r *resolver) compileProgram(ctx context.Context, slot *device.Slot, n *node) (d stages.Digest, err error) {
-	r.emit(Event{Kind: CellCompiling, Cell: n.String(), Step: n.Step.Name})
+func (r *resolver) compileProgram(
+	ctx context.Context, slot *device.Slot, n *node,
+) (_ stages.Digest, err error) {
+	r.emit(eventOf(CellCompiling, n.Cell))
 	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]

@@ -62,7 +62,9 @@ func (r *resolver) emit(e Event) {
 
 // warn tells the user something about a cell that isn't an error.
 func (r *resolver) warn(c *plan.Cell, format string, args ...any) {
-	r.emit(Event{Kind: Warning, Cell: c.String(), Step: c.Step.Name, Reason: fmt.Sprintf(format, args...)})
+	e := eventOf(Warning, c)
+	e.Reason = fmt.Sprintf(format, args...)
+	r.emit(e)
 }
 
 // lookAhead resolves, on all cores, every cell whose inputs are all stored: in a run that changes little,
@@ -82,7 +84,11 @@ func (r *resolver) lookAhead(ctx context.Context, stop <-chan struct{}) {
 			level := nodes[:size]
 			wg.Go(func() {
 				slot := sync.OnceValue(r.compileSlot)
-				for i := taken.Add(1); i <= int64(size) && ctx.Err() == nil && !closed(stop); i = taken.Add(1) {
+				for ctx.Err() == nil && !closed(stop) {
+					i := int(taken.Add(1))
+					if i > size {
+						return
+					}
 					r.look(ctx, slot, level[i-1])
 				}
 			})

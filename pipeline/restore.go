@@ -130,7 +130,8 @@ func (w *worker) load(n *node, port int, at []int32) (out [][]byte, err error) {
 
 // errDiffers says that what was computed again isn't what was recorded.
 func errDiffers(c *plan.Cell, what string) error {
-	return fmt.Errorf("%s: %s came out different from what was recorded; run again with --force %s", c, what, c)
+	const hint = "run again with --force"
+	return fmt.Errorf("%s: %s came out different from what was recorded; %s %s", c, what, hint, c)
 }
 
 // regenerate computes items of a cell whose bytes aren't kept.

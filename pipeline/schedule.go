@@ -155,13 +155,15 @@ func (r *run) enqueue(j *job) {
 
 // insert puts x into a list that is sorted by index.
 func insert[T any](list []T, x T, index func(T) int) []T {
-	i, _ := slices.BinarySearchFunc(list, index(x), func(y T, at int) int { return cmp.Compare(index(y), at) })
+	i, _ := slices.BinarySearchFunc(list, x, func(a, b T) int { return cmp.Compare(index(a), index(b)) })
 	return slices.Insert(list, i, x)
 }
 
 func (r *run) tellStarted(j *job) {
 	for _, m := range j.members {
-		r.emit(Event{Kind: CellStarted, Cell: m.String(), Step: m.Step.Name, Total: j.total})
+		e := eventOf(CellStarted, m.Cell)
+		e.Total = j.total
+		r.emit(e)
 	}
 }
 

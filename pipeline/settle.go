@@ -103,9 +103,9 @@ func (r *run) finishJob(j *job, err error) {
 			r.finish(m.node, cached)
 		case e == nil:
 			r.reportForced(m.node)
-			r.emit(Event{
-				Kind: CellDone, Cell: m.String(), Step: m.Step.Name, Total: j.total, Reason: m.reason, Took: time.Since(j.start),
-			})
+			e := eventOf(CellDone, m.Cell)
+			e.Total, e.Reason, e.Took = j.total, m.reason, time.Since(j.start)
+			r.emit(e)
 			r.finish(m.node, done)
 		case isBlocked:
 			m.node.err = b

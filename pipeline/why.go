@@ -33,7 +33,7 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 	}
 	last, ok := o.r.store.Latest(o.r.plan.Name, n.String())
 	if !ok {
-		w.Changes = append(w.Changes, Change{Name: "the cell", Is: "new: nothing of that name was executed here"})
+		w.Changes = []Change{{Name: "the cell", Is: "new: nothing of that name was executed here"}}
 		return w
 	}
 	w.Changes = o.changes(n, last.Ingredients)
