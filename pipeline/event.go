@@ -20,7 +20,9 @@ type Event struct {
 }
 
 // eventOf returns an event about a cell.
-func eventOf(kind EventKind, c *plan.Cell) Event { return Event{Kind: kind, Cell: c.String(), Step: c.Step.Name} }
+func eventOf(kind EventKind, c *plan.Cell) Event {
+	return Event{Kind: kind, Cell: c.String(), Step: c.Step.Name}
+}
 
 // NothingStored is the usual reason why a cell runs; the others are worth a word.
 const NothingStored = "nothing is stored under its key"
