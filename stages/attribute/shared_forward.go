@@ -80,6 +80,12 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 	}
 	for from := 0; from < e.Len(); from += batch {
 		to := min(from+batch, e.Len())
+		results := make([][][]passResult, len(users)) // by user and item
+		for u := range users {
+			for range to - from {
+				results[u] = append(results[u], make([]passResult, len(places[u])))
+			}
+		}
 		for _, g := range groups {
 			for i := from; i < to; i++ {
 				if err := g.put(e, i, n, i-from); err != nil {
@@ -89,17 +95,26 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 			if err := g.Run(ctx); err != nil {
 				return err
 			}
+			// Groups that differ in their targets alone have one program, whose next run overwrites its results.
+			overwritten := slices.ContainsFunc(groups, func(o *passGroup) bool { return o != g && o.Program == g.Program })
+			for u := range users {
+				for k, place := range places[u] {
+					for i := from; i < to && place.group == g; i++ {
+						r, err := place.result(e, i, n, i-from, users[u].passes[k])
+						if err != nil {
+							return err
+						}
+						if overwritten {
+							r.Gradient, r.Value, r.Seed = slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
+						}
+						results[u][i-from][k] = r
+					}
+				}
+			}
 		}
 		for i := from; i < to; i++ {
 			for u := range users {
-				results := make([]passResult, len(places[u]))
-				for k, place := range places[u] {
-					var err error
-					if results[k], err = place.result(e, i, n, i-from, users[u].passes[k]); err != nil {
-						return err
-					}
-				}
-				if err := users[u].use(i, results); err != nil {
+				if err := users[u].use(i, results[u][i-from]); err != nil {
 					return err
 				}
 			}

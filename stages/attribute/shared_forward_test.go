@@ -84,6 +84,18 @@ func TestEqualImages(t *testing.T) {
 	shared(t, in, methods, 2)
 }
 
+// TestSharedTargets checks the same of one method with several targets, whose passes can't share a forward pass
+// and have one program.
+func TestSharedTargets(t *testing.T) {
+	methods := []sharer{{&Saliency, Saliency.NewParams()}}
+	for _, target := range []string{"7", "3"} {
+		p := Saliency.NewParams().(*SaliencyParams)
+		p.Target = target
+		methods = append(methods, sharer{&Saliency, p})
+	}
+	shared(t, officialInput(t, "smallcnn", "smallcnn_io", "unit"), methods, 1)
+}
+
 // shared runs methods at once, and holds that no more programs than so many have backward passes.
 func shared(t *testing.T, in map[string][]stages.Data, methods []sharer, most int) {
 	slot := &recordingSlot{Slot: stagetest.NewSlot(), keys: map[string]bool{}}
