@@ -17,9 +17,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// declared returns "family.Var" for every exported stage in the folders of
-// stages: a variable made by stages.New or program.Stage, or by a function of the same package
-// that returns a stages.Stage.
+// declared returns "family.Var" for every exported stage in the folders of stages: a variable made by
+// stages.New or program.Stage, or by a function of the same package that returns a stages.Stage.
 func declared(t *testing.T) []string {
 	t.Helper()
 	folders, err := os.ReadDir("../stages")

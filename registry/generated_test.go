@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Files made from the declarations of stages. When this test fails, run
-// "make generate" and inspect the diff.
+// Files made from the declarations of stages. When this test fails, run "make generate" and inspect the diff.
 var update = flag.Bool("update", false, "rewrite the generated files")
 
 func TestGeneratedSchema(t *testing.T) {

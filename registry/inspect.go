@@ -31,7 +31,7 @@ type Inspection struct {
 	model.Inspection
 	Preset  string `json:"-"` // for the stanza, where it was measured; else it's a guess
 	Methods []Fit  `json:"methods"`
-	Stanza  string `json:"stanza,omitempty"` // for the stages of an experiment; none for a model that no stage takes
+	Stanza  string `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
 }
 
 // A Fit tells whether an attribution method can explain a model.
@@ -134,7 +134,9 @@ const measured = 12
 
 // Measure measures every preset of a model on labelled photographs of a folder. Best is the preset to
 // take, "" where none makes the model right more than twice as often as guessing.
-func Measure(ctx context.Context, file string, l Look, x *Inspection, folder string) (all []Accuracy, best string, err error) {
+func Measure(ctx context.Context, file string, l Look, x *Inspection, folder string) (
+	all []Accuracy, best string, err error,
+) {
 	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, measured)
 	if err != nil || len(images) == 0 || x.Feed.Classes < 2 {
 		return nil, "", err

@@ -105,8 +105,8 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 		images, err := u.oversized(x.trial)
 		if err == nil {
 			err = m.try(ctx, x, u, w.From.Name)
-		} else if pair := images + "\x00" + w.From.Name; m.reported[pair] { // whatever else the two are used for
-			continue
+		} else if pair := images + "\x00" + w.From.Name; m.reported[pair] {
+			continue // whatever else the two are used for
 		} else {
 			m.reported[pair] = true
 		}
@@ -174,8 +174,7 @@ func (m *Models) remark(text string) {
 	}
 }
 
-// shorten shortens an error that another stage had on the same model already, unless it is of a
-// parameter.
+// shorten shortens an error that another stage had on the same model already, unless it is of a parameter.
 func (x *loaded) shorten(stage string, err error) error {
 	if err == nil || errors.As(err, new(*stages.FieldError)) {
 		return err
@@ -195,7 +194,8 @@ func (x *loaded) shorten(stage string, err error) error {
 func (u Use) mislabelled(t *model.Trial, name string) string {
 	for _, w := range u.wires(stages.Labels) {
 		if n, ok := w.fact("classes"); ok && n > max(t.Spec.Classes, 2) {
-			return fmt.Sprintf("the labels of %s are of %d classes, and %s has %d", w.From.Name, n, name, t.Spec.Classes)
+			const text = "the labels of %s are of %d classes, and %s has %d"
+			return fmt.Sprintf(text, w.From.Name, n, name, t.Spec.Classes)
 		}
 	}
 	return ""
@@ -207,9 +207,9 @@ func (u Use) oversized(t *model.Trial) (images string, err error) {
 		height, okH := w.fact("height")
 		width, okW := w.fact("width")
 		if okH && okW && (height != t.Spec.Height || width != t.Spec.Width) {
-			return w.From.Name, fmt.Errorf("the images of %s have %d×%d pixels, and the model takes %d×%d: "+
-				"the data set's size or crop makes others, and a model that takes any has the parameter size",
-				w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
+			const text = "the images of %s have %d×%d pixels, and the model takes %d×%d: the data set's " +
+				"size or crop makes others, and a model that takes any has the parameter size"
+			return w.From.Name, fmt.Errorf(text, w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
 		}
 	}
 	return "", nil

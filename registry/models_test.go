@@ -153,8 +153,7 @@ func TestMislabelled(t *testing.T) {
 	}
 }
 
-// TestEveryUserOfModels holds that all stages that can't do without a model may be tried
-// on one.
+// TestEveryUserOfModels holds that all stages that can't do without a model may be tried on one.
 func TestEveryUserOfModels(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
@@ -182,8 +181,7 @@ func TestEveryUserOfModels(t *testing.T) {
 	}
 }
 
-// Every stage that takes a model can be tried on one with all its inputs wired, and
-// answers without a panic.
+// Every stage that takes a model can be tried on one with all its inputs wired, and answers without a panic.
 func TestEveryStageCanBeTried(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())

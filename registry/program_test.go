@@ -14,12 +14,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// withoutProgram are the stages that compute on a device and have no program in their
-// keys, with the reason.
+// withoutProgram are the stages that compute on a device and have no program in their keys, with the reason.
 var withoutProgram = map[string]string{}
 
-// TestDeviceStagesHavePrograms holds that the keys of what computes on a device know the
-// compiler.
+// TestDeviceStagesHavePrograms holds that the keys of what computes on a device know the compiler.
 func TestDeviceStagesHavePrograms(t *testing.T) {
 	for _, s := range everyStage() {
 		switch reason, excused := withoutProgram[s.Name]; {
@@ -59,15 +57,13 @@ func (r *recorder) digest() stages.Digest {
 	return stages.Sum(b)
 }
 
-// real are nets of other people's: channels last, of a fixed batch, with normalisations
-// written out.
+// real are nets of other people's: channels last, of a fixed batch, with normalisations written out.
 var real = map[string]string{
 	"cifar10_cct4_3x1": "cifar10", "cifar10_mlperftiny_resnet8": "raw", "cifar10_vnncomp_vit_pgd_2_3_16": "cifar10",
 	"mnist_vnncomp_convnet_maxpool": "unit",
 }
 
-// TestProgramsOfRealNets is TestPrograms on nets of other people's, for a stage of each
-// kind of program.
+// TestProgramsOfRealNets is TestPrograms on nets of other people's, for a stage of each kind of program.
 func TestProgramsOfRealNets(t *testing.T) {
 	if _, err := registry.OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
@@ -86,10 +82,9 @@ func TestProgramsOfRealNets(t *testing.T) {
 	}
 }
 
-// TestPrograms holds that the program in the key of a stage is the one that it runs: what
-// it asks for in a rehearsal of one thread on blank items is what it asks for on a slot of
-// two threads, on images. Each stage is asked on a slot of its own, so that nothing that
-// another made is taken for it.
+// TestPrograms holds that the program in the key of a stage is the one that it runs: what it asks for in a
+// rehearsal of one thread on blank items is what it asks for on a slot of two threads, on images. Each stage
+// is asked on a slot of its own, so that nothing that another made is taken for it.
 func TestPrograms(t *testing.T) {
 	if _, err := registry.OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())

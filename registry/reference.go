@@ -114,7 +114,7 @@ func inputDoc(p stages.Port) string {
 	}
 	switch {
 	case p.Else != "":
-		parts = append(parts, "unwired: what "+p.Else+" says")
+		parts = append(parts, "unwired: taken from "+p.Else)
 	case p.Optional:
 		parts = append(parts, "optional")
 	}

@@ -26,11 +26,12 @@ func New(list ...stages.Stage) *Set {
 
 // Lookup returns the stage called name.
 func (s *Set) Lookup(name string) (*stages.Stage, bool) {
-	i, ok := slices.BinarySearchFunc(s.stages, name, func(st stages.Stage, name string) int { return strings.Compare(st.Name, name) })
-	if !ok {
-		return nil, false
+	for i := range s.stages {
+		if s.stages[i].Name == name {
+			return &s.stages[i], true
+		}
 	}
-	return &s.stages[i], true
+	return nil, false
 }
 
 // Names returns the names of all stages, sorted.

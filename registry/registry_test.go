@@ -66,7 +66,7 @@ relation
 
 inputs
   images   images   what to blur
-  targets  targets  unwired: what model/predict says
+  targets  targets  unwired: taken from model/predict
 
 outputs
   images  images  the blurred ones

@@ -17,7 +17,7 @@ type node = map[string]any
 // in editors. It's looser than check where a schema can't follow: what a reference stands for, how ports
 // connect.
 func (s *Set) Schema() []byte {
-	port := mapOf(node{"type": "string"})
+	port := mapOf(str())
 	port["minProperties"] = 1
 	edge := mapOf(port)
 	edge["minProperties"] = 1
@@ -28,7 +28,7 @@ func (s *Set) Schema() []byte {
 		"scalar":    node{"type": []string{"string", "number", "boolean"}},
 		"line":      about("a set of cells: an id or a list of ids for each axis", named(ref("ids"))),
 		"edge": about("stage or stage.port; {axis: {id: edge, …}} stacks edges along one more axis",
-			anyOf(node{"type": "string"}, edge)),
+			anyOf(str(), edge)),
 		"uses":  s.uses(),
 		"axis":  s.axis(),
 		"stage": s.stage(),
@@ -45,14 +45,15 @@ func (s *Set) Schema() []byte {
 	}
 	root := object(node{
 		"name":    about("the name of the review folder, artifacts/<name>", ref("id")),
-		"title":   about("the question, as the report's heading", node{"type": "string"}),
+		"title":   about("the question, as the report's heading", str()),
 		"seed":    node{"type": "integer", "minimum": 0, "description": "what all randomness is made from"},
-		"extends": about("a file whose maps are merged with this one's; lists are replaced", node{"type": "string"}),
+		"extends": about("a file whose maps are merged with this one's; lists are replaced", str()),
 		"axes":    about("named sets of alternatives", named(ref("axis"))),
 		"stages":  about("the steps of the experiment, in any order", named(ref("stage"))),
 		"publish": about("the stages whose outputs go to the review folder", listOf(ref("id"))),
 	})
-	root["$schema"], root["title"], root["$defs"] = "https://json-schema.org/draft/2020-12/schema", "runexp experiment", defs
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"], root["$defs"] = "runexp experiment", defs
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -66,6 +67,8 @@ func (s *Set) Schema() []byte {
 func ref(name string) node {
 	return node{"$ref": "#/$defs/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)}
 }
+func constant(s string) node     { return node{"const": s} }
+func str() node                  { return node{"type": "string"} }
 func anyOf(nodes ...any) node    { return node{"anyOf": nodes} }
 func listOf(items node) node     { return node{"type": "array", "items": items} }
 func oneOf(texts ...string) node { return node{"enum": texts} }
@@ -108,13 +111,14 @@ func (s *Set) axis() node {
 
 func (s *Set) stage() node {
 	when := object(node{"if": ref("line"), "with": ref("with")})
+	ids := listOf(ref("id"))
 	when["required"] = []string{"if", "with"}
 	n := object(node{
 		"uses":    ref("uses"),
 		"matrix":  about("axes that this stage adds to those of its inputs", listOf(ref("id"))),
 		"in":      about("what is wired to each input port", mapOf(ref("edge"))),
 		"with":    about("parameters", ref("with")),
-		"over":    about("axes whose cells are handed over together", anyOf(node{"const": "all"}, listOf(ref("id")))),
+		"over":    about("axes whose cells are handed over together", anyOf(constant("all"), ids)),
 		"only":    about("the only cells that exist", listOf(ref("line"))),
 		"exclude": about("cells that don't exist", listOf(ref("line"))),
 		"when":    about("parameters for some of the cells", listOf(when)),
@@ -140,7 +144,7 @@ func (s *Set) byUses(ports func(*stages.Stage) node) []any {
 			then["in"] = p
 		}
 		list = append(list, node{
-			"if":   node{"properties": node{"uses": node{"const": st.Name}}, "required": []string{"uses"}},
+			"if":   node{"properties": node{"uses": constant(st.Name)}, "required": []string{"uses"}},
 			"then": node{"properties": then},
 		})
 	}

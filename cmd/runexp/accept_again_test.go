@@ -55,9 +55,8 @@ func newTwo(t testing.TB) *world {
 
 const two = "experiments/two.yaml"
 
-// A second run executes nothing and changes nothing that git sees; then one byte
-// of an image, one parameter, one object's size: each is seen, and costs only what
-// follows from it.
+// A second run executes nothing and changes nothing that git sees; then one byte of an image, one parameter,
+// one object's size: each is seen, and costs only what follows from it.
 func TestSecondRun(t *testing.T) {
 	w := newTwo(t)
 	w.git("init", "-q")
@@ -194,8 +193,7 @@ func (w *world) objects() []object {
 	return list
 }
 
-// What the store lost or what was altered there is noticed when it's read,
-// computed again and said.
+// What the store lost or what was altered there is noticed when it's read, computed again and reported.
 func TestDamagedObjects(t *testing.T) {
 	alter := func(t *testing.T, path string) {
 		b, err := os.ReadFile(path)
@@ -213,7 +211,7 @@ func TestDamagedObjects(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		damage func(t *testing.T, path string)
-		says   string
+		report string
 	}{
 		{"altered", alter, `warning: maps\[method=random\]: object [0-9a-f]+ is altered; it is computed again`},
 		{"truncated", func(t *testing.T, path string) {
@@ -246,8 +244,8 @@ func TestDamagedObjects(t *testing.T) {
 			// Another metric reads the maps.
 			const more = "mass.with.values=magnitude"
 			e := w.run(0, "run", two, "--set", more, "--out", "out")
-			if !regexp.MustCompile(`(?m)` + tc.says).MatchString(e.stderr) {
-				t.Errorf("stderr doesn't say what was wrong, %s:\n%s", tc.says, e.stderr)
+			if !regexp.MustCompile(`(?m)` + tc.report).MatchString(e.stderr) {
+				t.Errorf("stderr doesn't report the cause, %s:\n%s", tc.report, e.stderr)
 			}
 			whole.run(0, "run", two, "--set", more, "--out", "out")
 			same(t, whole.path("out"), w.path("out"))

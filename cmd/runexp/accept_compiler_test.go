@@ -31,9 +31,8 @@ stages:
 publish: [table]
 `
 
-// TestChangedCompiler holds that a build that compiles some programs differently runs the
-// cells of these again and no others, that why says so, and that a build that changes
-// nothing of them runs nothing.
+// TestChangedCompiler holds that a build that compiles some programs differently runs the cells of these
+// again and no others, that why names them, and that a build that changes nothing of them runs nothing.
 func TestChangedCompiler(t *testing.T) {
 	runtimeOrSkip(t)
 	if testing.Short() {
@@ -77,7 +76,7 @@ func TestChangedCompiler(t *testing.T) {
 			if c.cells != nil {
 				out := as(changed, "why", file, c.cells[0]).stdout
 				if !strings.Contains(out, "the compiler changed this program: ") {
-					t.Errorf("why says %q", out)
+					t.Errorf("why prints %q", out)
 				}
 			}
 			e := w.command(changed, "run", file, "--json")

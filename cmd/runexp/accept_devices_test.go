@@ -37,7 +37,7 @@ stages:
 publish: [leaderboard, ablations, sheet, accuracy]
 `
 
-// However the work is cut up and whoever does it, the review folder has the same
+// However the work is cut up and wherever it is done, the review folder has the same
 // bytes. Five images don't fill a batch, batches of 3 don't fill chunks of 2.
 func TestDevicesBatchesChunks(t *testing.T) {
 	runtimeOrSkip(t)
@@ -64,7 +64,7 @@ func TestDevicesBatchesChunks(t *testing.T) {
 	t.Run("maps that aren't kept", func(t *testing.T) {
 		none := newWorld(t, map[string]string{"devices.yaml": fmt.Sprintf(devicesYAML, resnet, vit, "none")})
 		none.run(0, "run", "devices.yaml", "--out", "artifacts/first", "--devices", "cpu:0,cpu:1", "--chunk", "2")
-		// The experiment says what it keeps.
+		// The experiment sets what it keeps.
 		none.write("artifacts/first/experiment.yaml", []byte(w.read("artifacts/first/experiment.yaml")))
 		same(t, w.path("artifacts/first"), none.path("artifacts/first"))
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // A failed cell costs what follows from it and nothing else: the rest finishes
-// and is published, what stood there before stays, and README.md says so.
+// and is published, what stood there before stays, and README.md reports it.
 func TestKeepGoing(t *testing.T) {
 	w, whole := newTwo(t), newTwo(t)
 	whole.run(0, "run", two)
@@ -22,12 +22,12 @@ func TestKeepGoing(t *testing.T) {
 	w.write(two, []byte(strings.Replace(twoYAML, "count: 3", "count: 4", 1)))
 
 	e := w.run(1, "run", two)
-	for _, says := range []string{
+	for _, report := range []string{
 		`(?m)^\[\d+/9\] photos: failed.*b\.bmp`, `noise: blocked by photos`, `sheet: blocked by photos`,
 		`table: done`, `(?m)^1 cell failed, 2 blocked$`,
 	} {
-		if !regexp.MustCompile(says).MatchString(e.stderr) {
-			t.Errorf("stderr doesn't say %s:\n%s", says, e.stderr)
+		if !regexp.MustCompile(report).MatchString(e.stderr) {
+			t.Errorf("stderr doesn't report %s:\n%s", report, e.stderr)
 		}
 	}
 	if w.read("artifacts/two/items/mass.csv") == whole.read("artifacts/two/items/mass.csv") {
@@ -53,8 +53,7 @@ func TestKeepGoing(t *testing.T) {
 	w.run(0, "verify", two)
 }
 
-// --fail-fast begins nothing after the first failure. One worker makes it known
-// what comes first.
+// --fail-fast begins nothing after the first failure. One worker makes it known what comes first.
 func TestFailFast(t *testing.T) {
 	const text = `name: fast
 axes: {n: [%s]}
@@ -80,9 +79,9 @@ func TestExitCodesOfCommands(t *testing.T) {
 	w := newTwo(t)
 	w.write("bad.yaml", []byte("name: bad\nstages:\n  a: {uses: dataset/shape}\n"))
 	for _, tc := range []struct {
-		code int
-		args string
-		says string
+		code   int
+		args   string
+		report string
 	}{
 		{2, "run", "run needs an experiment file"},
 		{2, "run bad.yaml", `bad.yaml:3:13: stages.a.uses: unknown stage "dataset/shape"`},
@@ -98,8 +97,8 @@ func TestExitCodesOfCommands(t *testing.T) {
 		{0, "plan " + two + " --check", ""},
 	} {
 		e := w.command("runexp", strings.Fields(tc.args)...)
-		if e.code != tc.code || !strings.Contains(e.stderr, tc.says) {
-			t.Errorf("runexp %s: exit code %d, want %d, and on stderr %q:\n%s", tc.args, e.code, tc.code, tc.says, e.stderr)
+		if e.code != tc.code || !strings.Contains(e.stderr, tc.report) {
+			t.Errorf("runexp %s: exit code %d, want %d, and on stderr %q:\n%s", tc.args, e.code, tc.code, tc.report, e.stderr)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// faultsYAML has one good net beside another, which is what the tests are about.
+// faultsYAML has one good net next to another, which is what the tests are about.
 const faultsYAML = `name: faults
 axes:
   model:
@@ -54,7 +54,7 @@ func (e ending) failed(t testing.TB) map[string]string {
 }
 
 // What a model's file does when it is met for the first time ends none of the commands: it
-// costs the cells of this model, and check says why with the place in the experiment.
+// costs the cells of this model, and check reports why, with the place in the experiment.
 func TestFaultsOfModels(t *testing.T) {
 	for name, c := range map[string]struct{ env, why string }{
 		"divide": {"", "SIGFPE, an integer division by zero"},
@@ -73,14 +73,14 @@ func TestFaultsOfModels(t *testing.T) {
 				t.Errorf("the good model's cells aren't among %s", done)
 			}
 			if name == "memory" {
-				return // which says nothing about the model
+				return // which tells nothing about the model
 			}
 			e = w.run(2, "check", "faults.yaml")
 			if !strings.Contains(e.stderr, "faults.yaml:5:") && !strings.Contains(e.stderr, "faults.yaml:11:") || !strings.Contains(e.stderr, c.why) || strings.Contains(e.stderr, "goroutine") {
-				t.Errorf("check says %s", e.stderr)
+				t.Errorf("check reports %s", e.stderr)
 			}
 			if e = w.run(0, "inspect", name+".onnx"); !strings.Contains(e.stdout, c.why) {
-				t.Errorf("inspect says %s", e.stdout)
+				t.Errorf("inspect reports %s", e.stdout)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestFaultsOfPrograms(t *testing.T) {
 	one := []string{"run", "faults.yaml", "--devices", "cpu:0", "--json"}
 	e := w.run(exitBug, one...)
 	if !strings.Contains(e.stderr, "SIGFPE") || !strings.Contains(e.stderr, "same command") || strings.Contains(e.stderr, "goroutine") {
-		t.Errorf("the first run says %s", e.stderr)
+		t.Errorf("the first run reports %s", e.stderr)
 	}
 	for range 2 {
 		e := w.run(1, one...)

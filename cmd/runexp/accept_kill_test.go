@@ -37,9 +37,8 @@ func newKills(t testing.TB) *world { return newWorld(t, map[string]string{"kills
 // killed reports whether a signal of this kind ended the process.
 func killed(s syscall.WaitStatus) bool { return s.Signaled() && s.Signal() == syscall.SIGKILL }
 
-// killAfter runs the experiment and kills it some time after n cells of it were
-// executed; a number beyond the last kills it while it publishes. It returns
-// whether the kill came in time.
+// killAfter runs the experiment and kills it some time after n cells of it were executed; a number beyond the
+// last kills it while it publishes. It returns whether the kill came in time.
 func (w *world) killAfter(n int, later time.Duration) bool {
 	w.Helper()
 	cmd := w.prepare("runexp", "run", "kills.yaml", "--json", "--chunk", "2")

@@ -29,8 +29,7 @@ stages:
 publish: [leaderboard]
 `
 
-// peak returns the resident memory, in MiB, that a run over so many images needs
-// in a fresh store.
+// peak returns the resident memory, in MiB, that a run over so many images needs in a fresh store.
 func peak(t testing.TB, images int) float64 {
 	t.Helper()
 	runtimeOrSkip(t)
@@ -42,7 +41,7 @@ func peak(t testing.TB, images int) float64 {
 	w.env = []string{
 		// Each processor works on a chunk of images of its own, and a hundred images are
 		// seven chunks: with more processors than that, or with as many on a busy
-		// machine, a peak says how much was done at once, not how many images there are.
+		// machine, a peak tells how much was done at once, not how many images there are.
 		"GOMAXPROCS=2",
 		// Garbage would pile up while a busy machine has no time for its collection. And
 		// the profiler of allocations, which the test binary has and the command hasn't,
@@ -59,7 +58,7 @@ func peak(t testing.TB, images int) float64 {
 // A hundred times the images need hardly more memory: they stream.
 func TestMemoryIsFlat(t *testing.T) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
-		t.Skip("the environment says how to collect garbage")
+		t.Skip("the environment sets how to collect garbage")
 	}
 	// Of two tries the smaller counts: a peak is a matter of when garbage is collected.
 	small := min(peak(t, 100), peak(t, 100))

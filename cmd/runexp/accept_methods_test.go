@@ -67,8 +67,8 @@ publish: [mass]
 		}
 	}
 	refused := map[string]bool{}
-	complaint := regexp.MustCompile(`axes\.method\.([\w-]+)\.\S+: (?:attribute/\S+: )?model\[(model=\w+)\]: `)
-	for _, m := range complaint.FindAllStringSubmatch(w.run(2, "check", "methods.yaml").stderr, -1) {
+	diagnostic := regexp.MustCompile(`axes\.method\.([\w-]+)\.\S+: (?:attribute/\S+: )?model\[(model=\w+)\]: `)
+	for _, m := range diagnostic.FindAllStringSubmatch(w.run(2, "check", "methods.yaml").stderr, -1) {
 		refused["maps[method="+m[1]+","+m[2]+"]"] = true
 	}
 	for _, cell := range []string{"maps[method=tibav,model=vgg]", "maps[method=odd-0,model=vit]"} {

@@ -20,7 +20,7 @@ import (
 // raises the Version of the stage it concerns, and whatever ran before still stands.
 //
 // Raise it when a change moves keys, definitions or files of the review folder on purpose, to the
-// commit that does so, in a commit of its own that says what users lose. Build the command there, and
+// commit that does so, in a commit of its own that names what users lose. Build the command there, and
 // make the fixture anew in an empty folder with the two nets in nets/:
 //
 //	runexp run previous.yaml --store store --out folder

@@ -59,12 +59,10 @@ func (w *world) listing() string {
 	return b.String()
 }
 
-// Ten thousand cells make few files, and what finds nothing to do is quick and
-// small. The numbers to reach are 2 s for the first run, and 60 ms and 60 MB for
-// those after it, on two cores; the benchmark below measures them. Machines differ
-// and have other things to do, so the test holds eight times that in time on
-// processors, in the best of some tries: work that grows faster than the cells do
-// takes more.
+// Ten thousand cells make few files, and what finds nothing to do is quick and small. The numbers to reach
+// are 2 s for the first run, and 60 ms and 60 MB for those after it, on two cores; the benchmark below
+// measures them. Machines differ and have other things to do, so the test holds eight times that in time on
+// processors, in the best of some tries: work that grows faster than the cells do takes more.
 func TestTenThousandCells(t *testing.T) {
 	const (
 		tries = 20

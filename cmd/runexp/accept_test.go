@@ -40,8 +40,7 @@ type world struct {
 	env []string // beyond the test's own
 }
 
-// newWorld returns a world in memory where there's such a file system: these
-// tests write, and sync, a lot.
+// newWorld returns a world in memory where there's such a file system: these tests write, and sync, a lot.
 func newWorld(t testing.TB, files map[string]string) *world {
 	t.Helper()
 	w := &world{TB: t, dir: scratch(t)}
@@ -81,7 +80,7 @@ func (w *world) read(name string) string {
 	return string(b)
 }
 
-// An ending is how a command ended and what it said.
+// An ending is how a command ended and what it wrote.
 type ending struct {
 	code           int // -1 when a signal ended it
 	stdout, stderr string
@@ -122,7 +121,7 @@ func (w *world) prepare(name string, args ...string) *exec.Cmd {
 // detector, under which these hundreds of processes would take many minutes. It
 // has other tests to watch: those of the engine, and the scripts.
 var undetected = sync.OnceValues(func() (string, error) {
-	// Beside the programs that testscript made, and removed with them.
+	// Next to the programs that testscript made, and removed with them.
 	self, err := exec.LookPath("runexp")
 	if err != nil {
 		return "", err
@@ -190,8 +189,7 @@ func (e ending) executed(t testing.TB) []string {
 	return cells
 }
 
-// wantCells fails the test unless the cells are those in want, written with
-// spaces between them.
+// wantCells fails the test unless the cells are those in want, written with spaces between them.
 func wantCells(t testing.TB, what string, got []string, want string) {
 	t.Helper()
 	if g := strings.Join(got, " "); g != want {
@@ -199,8 +197,7 @@ func wantCells(t testing.TB, what string, got []string, want string) {
 	}
 }
 
-// runtimeOrSkip skips a test that needs ONNX Runtime where there is none, on the
-// terms of [stagetest.Lacks].
+// runtimeOrSkip skips a test that needs ONNX Runtime where there is none, on the terms of [stagetest.Lacks].
 func runtimeOrSkip(t testing.TB) {
 	t.Helper()
 	file := os.Getenv("ONNXRUNTIME_LIB")
@@ -287,7 +284,7 @@ func (w *world) counting(args ...string) string {
 }
 
 // dyingMain kills its own process at the $DIE-th point between two system calls
-// with which the store writes. Without $DIE it says how many there are.
+// with which the store writes. Without $DIE it prints how many there are.
 func dyingMain() {
 	die, _ := strconv.Atoi(os.Getenv("DIE"))
 	var mu sync.Mutex
@@ -310,7 +307,7 @@ func dyingMain() {
 }
 
 // peakMain writes, when the command has ended, its largest resident memory to the
-// file $PEAK, in bytes. What wait4 says of a child begins with its parent's memory.
+// file $PEAK, in bytes. What wait4 reports of a child begins with its parent's memory.
 func peakMain() {
 	code := newCommand().start(os.Args[1:])
 	var peak int64

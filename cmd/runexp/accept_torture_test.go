@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// tortureYAML has stages of every kind: of files, of models by each of their programs, of
-// the whole set.
+// tortureYAML has stages of every kind: of files, of models by each of their programs, of the whole set.
 const tortureYAML = `name: %s
 seed: 4
 axes:
@@ -38,7 +37,7 @@ stages:
 publish: [table, sheet]
 `
 
-// tortures is how often each torture is applied: make torture says.
+// tortures is how often each torture is applied: make torture sets it.
 func tortures(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("RUNEXP_TORTURE"))
@@ -49,7 +48,7 @@ func tortures(t *testing.T) int {
 }
 
 // newTorture returns a world with the experiment good.yaml and its net, and a folder
-// beside it that nothing may touch.
+// next to it that nothing may touch.
 func newTorture(t *testing.T) *world {
 	t.Helper()
 	runtimeOrSkip(t)
@@ -155,7 +154,7 @@ func TestTortureStore(t *testing.T) {
 	}
 }
 
-// damage does something to a file or folder of the store, and says what.
+// damage does something to a file or folder of the store, and returns what.
 func (w *world) damage(rng *rand.Rand) string {
 	w.Helper()
 	var paths []string
@@ -218,7 +217,7 @@ func (w *world) damage(rng *rand.Rand) string {
 	return what + " in the place of " + path
 }
 
-// TestTortureModels runs experiments with a model that was altered at random beside one
+// TestTortureModels runs experiments with a model that was altered at random next to one
 // that is as it was: whatever becomes of the former, the latter's cells are done, and an
 // experiment with it alone is published byte for byte as it was.
 func TestTortureModels(t *testing.T) {

@@ -64,8 +64,8 @@ func imports(t *testing.T, pattern string) map[string][]string {
 	return all
 }
 
-// module-relative name of the room of a package: the families of stages share one, and so do the packages that only
-// some of them use; what isn't part of the command has none.
+// module-relative name of the room of a package: the families of stages share one, and so do the packages
+// that only some of them use; what isn't part of the command has none.
 func room(name string) string {
 	name = strings.TrimSuffix(name, "/onnxpb")
 	switch family, below, _ := strings.Cut(strings.TrimPrefix(name, "stages/"), "/"); {
@@ -81,8 +81,8 @@ func room(name string) string {
 
 var update = flag.Bool("update", false, "rewrite the picture in docs/architecture.md")
 
-// TestArchitecture holds docs/architecture.md to the packages, files and tests that there are. When the picture isn't
-// theirs any more, run "make generate".
+// TestArchitecture holds docs/architecture.md to the packages, files and tests that there are. When the
+// picture isn't theirs any more, run "make generate".
 func TestArchitecture(t *testing.T) {
 	const file, begin, end = "../../docs/architecture.md", "<!-- made by make generate: rooms -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(file)
@@ -97,7 +97,7 @@ func TestArchitecture(t *testing.T) {
 	}
 	if now := head + begin + picture(imports(t, "./cmd/runexp")) + end + tail; now != page {
 		if !*update {
-			t.Errorf("the picture in %s isn't what go list says: run make generate", file)
+			t.Errorf("the picture in %s isn't what go list reports: run make generate", file)
 		} else if err := os.WriteFile(file, []byte(now), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,8 @@ func runtimeVersion(s *store.Store, path string) string {
 	if err != nil {
 		return noRuntime
 	}
-	key := stages.Sum(fmt.Appendf(nil, "runtime version\x00%s\x00%d\x00%d", file, info.Size(), info.ModTime().UnixNano()))
+	const state = "runtime version\x00%s\x00%d\x00%d"
+	key := stages.Sum(fmt.Appendf(nil, state, file, info.Size(), info.ModTime().UnixNano()))
 	if b, ok := s.Memo(key); ok {
 		return string(b)
 	}

@@ -16,11 +16,14 @@ func cacheVerb() *verb {
 	var c collection
 	f.toggle(&c.apply, "apply", "gc: remove")
 	f.toggle(&c.each, "v", "gc: name the cells whose results go")
-	f.toggle(&c.items, "items", "gc: with experiments, forget single items too: an image\nadded later then runs the others of its cell again")
+	f.toggle(&c.items, "items", "gc: with experiments, forget single items too: an image\n"+
+		"added later then runs the others of its cell again")
 	engine := f.engine()
 	return &verb{
-		name: "cache", args: "info | gc [FILE…] | verify", short: "info, gc, verify: the space that results take", flags: f,
-		least: 1, most: anyNumber, needs: "a verb of its own: info, gc or verify", example: "cache gc experiments/*.yaml --apply",
+		name: "cache", args: "info | gc [FILE…] | verify",
+		short: "info, gc, verify: the space that results take",
+		takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"}, flags: f,
+		example: "cache gc experiments/*.yaml --apply",
 		about: `  info     how much the store holds
   gc       what could go: results that nothing refers to any more, and, if
            experiments are named, all that these don't use; removes it only with
@@ -46,7 +49,8 @@ func cacheVerb() *verb {
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
-			return usage(fmt.Errorf("unknown verb %q of cache", what), nearest(what, []string{"info", "gc", "verify"}))
+			hint := nearest(what, []string{"info", "gc", "verify"})
+			return usage(fmt.Errorf("unknown verb %q of cache", what), hint)
 		},
 	}
 }
@@ -62,7 +66,8 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, size(in.ObjectBytes))
 	fmt.Fprintf(t, "records\t%s\n", size(in.RecordBytes))
 	if in.Damaged+in.Leftovers > 0 {
-		fmt.Fprintf(t, "litter\t%d damaged objects, %d unfinished files; gc removes them\n", in.Damaged, in.Leftovers)
+		const litter = "litter\t%d damaged objects, %d unfinished files; gc removes them\n"
+		fmt.Fprintf(t, litter, in.Damaged, in.Leftovers)
 	}
 	return t.Flush()
 }
@@ -107,8 +112,12 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	}
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
 		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
-	if !c.apply && r.Actions+r.Objects+r.Leftovers > 0 {
-		u.hint("--apply removes it" + map[bool]string{false: ", -v names the cells"}[c.each || len(r.Cells) == 0])
+	switch {
+	case c.apply || r.Actions+r.Objects+r.Leftovers == 0:
+	case c.each || len(r.Cells) == 0:
+		u.hint("--apply removes it")
+	default:
+		u.hint("--apply removes it, -v names the cells")
 	}
 	return nil
 }

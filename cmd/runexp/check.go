@@ -21,7 +21,7 @@ func checkVerb() *verb {
 	f.library(&runtime)
 	return &verb{
 		name: "check", args: "FILE…", short: "every error of experiments, at once", flags: f,
-		least: 1, most: anyNumber, needs: "an experiment file", example: "check experiments/*.yaml",
+		takes: arity{1, anyNumber, "an experiment file"}, example: "check experiments/*.yaml",
 		about: `Finds everything in experiments that run would report as an error, without running
 anything: all errors at once, each with its file, line and column. What check
 accepts, run doesn't refuse. Files and folders that don't exist are errors. Models
@@ -59,7 +59,8 @@ model, or a batch-dependent one, is a warning.
 					continue
 				}
 				report("warning", p.Warnings...)
-				n := len(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Implied }))
+				implied := func(s *plan.Step) bool { return s.Implied }
+				n := len(slices.DeleteFunc(slices.Clone(p.Steps), implied))
 				if asJSON {
 					u.json().Encode(finding{Event: "checked", File: file, Cells: len(p.Cells), Stages: n})
 				} else {
@@ -67,7 +68,8 @@ model, or a batch-dependent one, is a warning.
 				}
 			}
 			if models.NoRuntime != nil {
-				report("warning", plan.Diag{Msg: "no method was tried on its model: " + models.NoRuntime.Error()})
+				untried := "no method was tried on its model: " + models.NoRuntime.Error()
+				report("warning", plan.Diag{Msg: untried})
 			}
 			for _, r := range models.Remarks {
 				report("warning", plan.Diag{Msg: r})
@@ -102,7 +104,10 @@ func (u *ui) findings(asJSON bool) func(event string, list ...plan.Diag) {
 		for _, d := range list {
 			switch {
 			case asJSON:
-				u.json().Encode(finding{Event: event, File: d.File, Line: d.Line, Column: d.Col, Path: d.Path, Message: d.Msg, Hint: d.Hint})
+				u.json().Encode(finding{
+					Event: event, File: d.File, Line: d.Line, Column: d.Col, Path: d.Path, Message: d.Msg,
+					Hint: d.Hint,
+				})
 			case event == "warning" && d.File == "":
 				u.warn(d.Msg)
 			case event == "warning":
@@ -120,7 +125,8 @@ func used(c *plan.Cell) registry.Use {
 			for k, in := range c.Inputs {
 				for _, e := range in.Edges {
 					if c.Stage.Inputs[k].Name == port && e.Port >= 0 {
-						wires = append(wires, registry.Wire{From: used(e.From), Port: e.From.Stage.Outputs[e.Port].Name})
+						port := e.From.Stage.Outputs[e.Port].Name
+						wires = append(wires, registry.Wire{From: used(e.From), Port: port})
 					}
 				}
 			}

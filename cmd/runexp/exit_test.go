@@ -71,8 +71,7 @@ func TestNoColor(t *testing.T) {
 	}
 }
 
-// Every verb's help fits a screen's width and ends with an example, and says
-// something about every flag.
+// Every verb's help fits a screen's width and ends with an example, and mentions every flag.
 func TestHelp(t *testing.T) {
 	for _, v := range verbs() {
 		if !strings.HasPrefix(v.help(), "usage: runexp "+v.name) {

@@ -53,8 +53,8 @@ func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error)
 	})
 }
 
-// exportTensors writes one .npy with all items, or one an item in a folder when their shapes differ, and a .csv
-// with the items' ids, and their values where they are numbers.
+// exportTensors writes one .npy with all items, or one an item in a folder when their shapes differ, and a
+// .csv with the items' ids, and their values where they are numbers.
 func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	n := d.Items.Len()
 	tensor := func(i int) (stages.Tensor, error) {
@@ -100,7 +100,8 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	}
 	if alike {
 		shape := append([]int{n}, first.Shape...)
-		return []string{base + ".npy", base + ".csv"}, writeNPY(to, base+".npy", first.DType, shape, 0, n, tensor)
+		names := []string{base + ".npy", base + ".csv"}
+		return names, writeNPY(to, names[0], first.DType, shape, 0, n, tensor)
 	}
 	names := []string{base + ".csv"}
 	for i := range n {
@@ -117,7 +118,8 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 }
 
 // writeNPY writes some tensors one after another as one array.
-func writeNPY(to *os.Root, file string, dtype stages.DType, shape []int, from, end int, tensor func(int) (stages.Tensor, error)) error {
+func writeNPY(to *os.Root, file string, dtype stages.DType, shape []int, from, end int,
+	tensor func(int) (stages.Tensor, error)) error {
 	return writeFile(to, file, func(w io.Writer) error {
 		_, err := w.Write(stages.NPYHeader(dtype, shape...))
 		for i := from; i < end && err == nil; i++ {
@@ -183,16 +185,21 @@ func realFolder(to *os.Root, name string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is %s, not a folder: remove it, or name another -o", filepath.Join(to.Name(), name), stages.Kind(info.Mode()))
+		return occupied(to, name, info, "folder")
 	}
 	return nil
+}
+
+func occupied(to *os.Root, name string, info fs.FileInfo, expected string) error {
+	return fmt.Errorf("%s is %s, not a %s: remove it, or name another -o", filepath.Join(to.Name(), name),
+		stages.Kind(info.Mode()), expected)
 }
 
 // writeFile replaces a file, or makes it. What stands there must be a regular one: a link is neither followed
 // nor replaced.
 func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
 	if info, err := to.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is %s, not a regular file: remove it, or name another -o", filepath.Join(to.Name(), file), stages.Kind(info.Mode()))
+		return occupied(to, file, info, "regular file")
 	}
 	temp := filepath.Join(filepath.Dir(file), fmt.Sprintf(".get-%016x", rand.Uint64()))
 	f, err := to.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

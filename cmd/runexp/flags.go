@@ -104,7 +104,7 @@ func (f *flags) look() *registry.Look {
 // library declares the flag that names ONNX Runtime.
 func (f *flags) library(to *string) {
 	f.text(to, "onnxruntime", "PATH", "the library, or a folder that has it: $ONNXRUNTIME_LIB, lib/\n"+
-		"beside the program, the user's cache folder, the system")
+		"next to the program, the user's cache folder, the system")
 }
 
 // engineFlags are those of every verb that looks into the store or computes.
@@ -117,10 +117,12 @@ type engineFlags struct {
 func (f *flags) engine() *engineFlags {
 	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu"}
 	f.help.WriteString("\n")
-	f.text(&e.store, "store", "DIR", "where results are kept: $RUNEXP_STORE, or .runexp/store in\nthe repository's folder")
+	f.text(&e.store, "store", "DIR", "where results are kept: $RUNEXP_STORE, or .runexp/store in\n"+
+		"the repository's folder")
 	f.text(&e.devices, "devices", "LIST", "cpu: a worker for each core; cpu:0: one with all cores;\n"+
 		"cpu:0,cpu:1: two that share them; cuda:0,cuda:1")
-	f.count(&e.batch, "batch", "passes handed to a device at once (16), or fewer: a\nprocessor has no more than its cache holds")
+	f.count(&e.batch, "batch", "passes handed to a device at once (16), or fewer: a\n"+
+		"processor has no more than its cache holds")
 	f.count(&e.chunk, "chunk", "items of one piece of work")
 	f.toggle(&e.same, "same-device", "take only stored results that the same kind of device made")
 	f.library(&e.runtime)

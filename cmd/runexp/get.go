@@ -12,8 +12,8 @@ func getVerb() *verb {
 	f.text(&out, "o", "DIR", "the folder, made if needed")
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "get", args: "FILE CELL -o DIR [FLAGS]", short: "a cell's outputs as .npy, .csv, .png", flags: f, drains: true,
-		least: 2, most: 2, needs: "an experiment file and a cell",
+		name: "get", args: "FILE CELL -o DIR [FLAGS]", short: "a cell's outputs as .npy, .csv, .png",
+		takes: arity{2, 2, "an experiment file and a cell"}, flags: f, drains: true,
 		example: "get experiments/quickstart.yaml 'maps[method=rise,model=vgg]' -o out",
 		about: `Writes the outputs of a cell to a folder, each named by its port: tensors as .npy,
 stacked in the order of the items if all have one shape; ids, and what is one

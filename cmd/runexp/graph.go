@@ -17,7 +17,7 @@ func graphVerb() *verb {
 	o := f.narrow()
 	return &verb{
 		name: "graph", args: "FILE", short: "the experiment as a picture, Mermaid or DOT", flags: f,
-		least: 1, most: 1, needs: "an experiment file",
+		takes:   arity{1, 1, "an experiment file"},
 		example: "graph experiments/quickstart.yaml --dot | dot -Tsvg > quickstart.svg",
 		about: `Prints the experiment as a graph, one node a stage with its implementations,
 axes and number of cells: Mermaid, which Markdown viewers draw, or DOT.

@@ -24,7 +24,7 @@ func inspectVerb() *verb {
 	f.library(&runtime)
 	return &verb{
 		name: "inspect", args: "MODEL.onnx", short: "what a model is, and which methods fit it", flags: f,
-		least: 1, most: 1, needs: "an ONNX file", example: "inspect experiments/quickstart/resnet.onnx",
+		takes: arity{1, 1, "an ONNX file"}, example: "inspect experiments/quickstart/resnet.onnx",
 		about: `Describes a model: inputs, outputs, classes, who wrote it; its operators, and
 whether gradients are known for them; batch normalisation, layers, batch and size;
 which attribution methods fit it, and why others don't; and the lines that read it
@@ -72,14 +72,15 @@ var inspectionPage = template.Must(template.New("inspection").Funcs(template.Fun
 // lines keeps the lines of a text in the second column.
 func lines(text string) string { return strings.ReplaceAll(text, "\n", "\n\t") }
 
-// A remark is what there is to know of some methods on a model: that they fit, or why they don't.
+// A remark groups methods that fit a model, or don't, for one reason.
 type remark struct {
 	Fits bool
 	Why  string
 	Text string // names the methods
 }
 
-// remarks groups methods by what is remarked of them: those that just fit, and then in the order of the first.
+// remarks groups methods by what is remarked of them: those that just fit, and then in the order of the
+// first.
 func remarks(methods []registry.Fit) []remark {
 	list, names := []remark{{Fits: true}}, make([][]string, 1)
 	for _, m := range methods {
@@ -95,8 +96,8 @@ func remarks(methods []registry.Fit) []remark {
 	return list
 }
 
-// operators lists operators with their numbers; marked are those without a gradient, which needn't concern anyone
-// where they are simplified away.
+// operators lists operators with their numbers; marked are those without a gradient, which needn't concern
+// anyone where they are simplified away.
 func operators(list []registry.NodeCount, mark bool) string {
 	var words []string
 	total := 0

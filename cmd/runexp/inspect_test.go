@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// TestInspectedClasses holds that what the answer is taken for is said, of one class too.
+// TestInspectedClasses checks the line about the answer, of one class too.
 func TestInspectedClasses(t *testing.T) {
 	for _, tt := range []struct {
 		classes       int
@@ -26,9 +26,9 @@ func TestInspectedClasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(b.String(), "\nclasses\t")
-		said, _, _ := strings.Cut(rest, "\n")
-		if said != tt.want {
-			t.Errorf("%q, want %q", said, tt.want)
+		line, _, _ := strings.Cut(rest, "\n")
+		if line != tt.want {
+			t.Errorf("%q, want %q", line, tt.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// Of the papers' main tables, check complains of nothing but stages, parameters
+// Of the papers' main tables, check reports nothing but stages, parameters
 // and their values that don't exist yet.
 func TestPapersAgainstTheRegistry(t *testing.T) {
 	allowed := regexp.MustCompile(`^unknown stage |^unknown parameter |^the parameter .* isn't known to | is none of |: this method makes its map at the input`)

@@ -22,7 +22,8 @@ import (
 const workerVerb = "worker"
 
 // faultText is what a fault in a library ends the command with, behind the signal's name.
-const faultText = " in ONNX Runtime: a model made it crash, or memory ran out; a run goes on with the same command, and a model's crash then costs its own cells\n"
+const faultText = " in ONNX Runtime: a model made it crash, or memory ran out; " +
+	"a run goes on with the same command, and a model's crash then costs its own cells\n"
 
 func main() {
 	os.Exit(newCommand().start(os.Args[1:]))

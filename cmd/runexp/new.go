@@ -21,12 +21,14 @@ func newVerb() *verb {
 	f := &flags{}
 	var model, images, runtime string
 	f.text(&model, "model", "FILE", "the ONNX file")
-	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\ncolumns file and label, or just images")
+	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\n"+
+		"columns file and label, or just images")
 	look := f.look()
 	f.library(&runtime)
 	return &verb{
-		name: "new", args: "[DIR] --model MODEL.onnx --images FOLDER", short: "a commented experiment for your model and images",
-		flags: f, most: 1, needs: "a folder", example: "new experiments --model net.onnx --images photos",
+		name: "new", args: "[DIR] --model MODEL.onnx --images FOLDER",
+		short: "a commented experiment for your model and images",
+		flags: f, takes: arity{0, 1, "a folder"}, example: "new experiments --model net.onnx --images photos",
 		about: `Writes an experiment to start from into DIR, or the working folder: your model,
 your images, the methods that fit the model, two metrics and a leaderboard, with
 comments. The file is called like the model. One that exists isn't touched. If the
@@ -69,7 +71,8 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 		return environment(err)
 	}
 	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
-	s := starter{Name: cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment"), Folder: folder}
+	name := cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment")
+	s := starter{Name: name, Folder: folder}
 	s.File = filepath.Join(dir, s.Name+".yaml")
 	if folder.Labelled > 0 {
 		if s.Accuracies, x.Preset, err = registry.Measure(ctx, model, *look, &x, images); err != nil {
@@ -97,7 +100,8 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	fmt.Fprintln(u.out, s.File)
 	next := fmt.Sprintf("runexp run %s --limit 4", quote(s.File))
 	if x.Preset != "" {
-		u.hint(fmt.Sprintf("with preset %s the model is right on %s; next: %s", x.Preset, s.right(x.Preset), next))
+		const text = "with preset %s the model is right on %s; next: %s"
+		u.hint(fmt.Sprintf(text, x.Preset, s.right(x.Preset), next))
 	} else {
 		u.hint("choose the model's preset in it, then: " + next)
 	}
@@ -128,7 +132,7 @@ func (s *starter) create(dir string, b []byte) error {
 // method returns the line of an attribution method with parameters, if it fits the model.
 func (s *starter) method(id, with string) string {
 	name := "attribute/" + id
-	if !slices.ContainsFunc(s.Model.Methods, func(m registry.Fit) bool { return m.Method == name && m.Fits && m.Why == "" }) {
+	if !slices.Contains(s.Model.Methods, registry.Fit{Method: name, Fits: true}) {
 		return ""
 	}
 	if with != "" {

@@ -50,7 +50,8 @@ const longestSettings = 48
 // settings names overrides: by themselves where a folder can be called so, else by their letters that
 // can stand in a name and a digest.
 func settings(o *plan.Overrides) string {
-	parts := append(slices.Clone(o.Set), slices.Sorted(slices.Values(o.Only))...) // of two assignments the later one holds
+	// The order of assignments counts: of two the later one holds.
+	parts := append(slices.Clone(o.Set), slices.Sorted(slices.Values(o.Only))...)
 	if o.Limit > 0 {
 		parts = append(parts, fmt.Sprintf("limit=%d", o.Limit))
 	}
@@ -59,7 +60,8 @@ func settings(o *plan.Overrides) string {
 	if name == text && len(name) <= longestSettings {
 		return name
 	}
-	return fmt.Sprintf("%s-%.4x", name[:min(len(name), longestSettings-9)], sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
+	digest := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return fmt.Sprintf("%s-%.4x", name[:min(len(name), longestSettings-9)], digest)
 }
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -89,7 +91,8 @@ func (p place) prepare() error {
 		return environment(err)
 	}
 	// Whatever stands there is the user's, be it a link to nowhere.
-	if err := createFile(filepath.Join(dir, ".gitignore"), []byte("*\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := createFile(filepath.Join(dir, ".gitignore"), []byte("*\n"))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return environment(err)
 	}
 	return nil
@@ -118,7 +121,9 @@ func (p place) real(path string) error {
 		}
 		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			to, _ := os.Readlink(at)
-			return environment(fmt.Errorf("%s is a symbolic link, to %q, beyond which nothing is written: name the folder itself", p.short(at), to))
+			const text = "%s is a symbolic link, to %q, beyond which nothing is written: " +
+				"name the folder itself"
+			return environment(fmt.Errorf(text, p.short(at), to))
 		}
 		if at == filepath.Dir(at) {
 			return nil

@@ -18,7 +18,8 @@ func planVerb() *verb {
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "plan", args: "FILE [FLAGS]", short: "what run would do: cached, runs, depends on", flags: f,
-		least: 1, most: 1, needs: "an experiment file", example: "plan experiments/quickstart.yaml --set images.with.count=128",
+		takes:   arity{1, 1, "an experiment file"},
+		example: "plan experiments/quickstart.yaml --set images.with.count=128",
 		about: `Tells what run would do: for every stage its cells, how many of the possible
 combinations exist, how many are cached, run, or depend on others that run, and
 the bytes of its items: about what "store: keep" writes, in brackets where the
@@ -62,8 +63,9 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		if s.Implied {
 			name += " (implied)"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible, counts[pipeline.IsCached],
-			counts[pipeline.Runs], counts[pipeline.DependsOn], counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible,
+			counts[pipeline.IsCached], counts[pipeline.Runs], counts[pipeline.DependsOn],
+			counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
 	}
 	t.Flush()
 	blocked := total[pipeline.Broken]

@@ -18,14 +18,16 @@ func runVerb() *verb {
 	r := runFlags{}
 	f.toggle(&r.accept, "accept", "rewrite published rows that differ")
 	f.toggle(&r.failFast, "fail-fast", "stop at the first failure")
-	f.texts(&r.force, "force", "CELL", "execute again, and report whether the result is the same;\na cell or a stage, may be repeated")
+	f.texts(&r.force, "force", "CELL", "execute again, and report whether the result is the same;\n"+
+		"a cell or a stage, may be repeated")
 	f.toggle(&r.json, "json", "events as lines of JSON on stdout")
 	f.toggle(&r.quiet, "quiet", "report only what went wrong")
 	f.text(&r.out, "out", "DIR", "publish to this folder instead")
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
-		name: "run", args: "FILE [FLAGS]", short: "execute what is missing, and publish", flags: f, drains: true,
-		least: 1, most: 1, needs: "an experiment file", example: "run experiments/quickstart.yaml --only method=rise --limit 8",
+		name: "run", args: "FILE [FLAGS]", short: "execute what is missing, and publish",
+		takes: arity{1, 1, "an experiment file"}, flags: f, drains: true,
+		example: "run experiments/quickstart.yaml --only method=rise --limit 8",
 		about: `Checks and plans the experiment, executes what is missing, and publishes to
 artifacts/<name>. What is there already is compared: "reproduced", or "differs"
 and exit code 6. A failed cell doesn't keep the others from finishing.
@@ -90,7 +92,9 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):
-		u.say("stopped with %d of %s done; the same command goes on from here", result.Summary.Cached+result.Summary.Executed, cells(result.Summary.Cells))
+		sum := result.Summary
+		const text = "stopped with %d of %s done; the same command goes on from here"
+		u.say(text, sum.Cached+sum.Executed, cells(sum.Cells))
 		return stoppedBy(ctx)
 	case err != nil:
 		return err
@@ -115,8 +119,9 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 		return dir, nil
 	}
 	if narrowed && sameFolder(f.out, reviewed) {
-		return "", misuse("--out %s is the reviewed folder, which a narrowed or overridden run doesn't write over: name another, or leave --out away for %s",
-			f.out, p.short(p.out(x.Name, f.narrow)))
+		const text = "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write " +
+			"over: name another, or leave --out away for %s"
+		return "", misuse(text, f.out, p.short(p.out(x.Name, f.narrow)))
 	}
 	if err := p.realNamed(f.out); err != nil {
 		return "", err

@@ -13,9 +13,8 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-// A runLog keeps the events of a run that executes something, with what mustn't stand in a review
-// folder: when, where and how the command was called. That it can't be written is no reason to stop a
-// run.
+// A runLog keeps the events of a run that executes something, with what mustn't stand in a review folder:
+// when, where and how the command was called. That it can't be written is no reason to stop a run.
 type runLog struct {
 	place   place
 	plan    *plan.Plan

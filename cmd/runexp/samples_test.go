@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Every net of the sample experiments says where the public has it, and its digest.
+// Every net of the sample experiments has its public source and its digest on record.
 func TestSamplesAreDocumented(t *testing.T) {
 	text := func(name string) string {
 		b, err := os.ReadFile(filepath.Join("../../experiments", name))
@@ -54,8 +54,7 @@ func TestSamplesAreDocumented(t *testing.T) {
 	}
 }
 
-// The command that fetches them, with a repository on this machine in place of the
-// public ones.
+// The command that fetches them, with a repository on this machine in place of the public ones.
 func TestGetSamples(t *testing.T) {
 	for _, tool := range []string{"git", "gzip", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -111,15 +110,15 @@ func TestGetSamples(t *testing.T) {
 	write("samples/SHA256SUMS", right+"  "+resnet+"\n"+right+"  "+vit+"\n"+right+"  models/other.onnx\n")
 	in := filepath.Join(dir, "samples")
 	for range 2 { // the second time finds them there
-		said := run(in, true, "sh", "get")
+		out := run(in, true, "sh", "get")
 		for _, want := range []string{resnet + ": in place", vit + ": in place", "models/other.onnx: missing, see README.md"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("it doesn't say %q:\n%s", want, said)
+			if !strings.Contains(out, want) {
+				t.Errorf("it doesn't print %q:\n%s", want, out)
 			}
 		}
 	}
 	write("samples/"+vit, "another net")
-	if said := run(in, false, "sh", "get"); !strings.Contains(said, vit+": differs from the file") {
-		t.Errorf("of a file that was changed it says\n%s", said)
+	if out := run(in, false, "sh", "get"); !strings.Contains(out, vit+": differs from the file") {
+		t.Errorf("of a file that was changed it prints\n%s", out)
 	}
 }

@@ -32,9 +32,10 @@ type session struct {
 	store  *store.Store
 }
 
-// loadAndOpen loads an experiment and opens a session for it. What is wrong with the experiment counts
-// first.
-func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader bool) (*plan.Plan, *session, error) {
+// loadAndOpen loads an experiment and opens a session for it. What is wrong with the experiment counts first.
+func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader bool) (
+	*plan.Plan, *session, error,
+) {
 	p, err := load(file, o)
 	if err != nil {
 		return nil, nil, err
@@ -81,8 +82,8 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		registry.Watch(filepath.Join(dir, "running"), build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
-		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same, MadeBy: madeBy(st, e.runtime),
-		Compiler: build,
+		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same,
+		MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
 }
 
@@ -119,7 +120,9 @@ func (u *ui) progress() progress.Display {
 
 // run executes what is missing of a plan. A runtime that can't be had and a store that can't be written
 // end the run at once, instead of failing every cell.
-func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Event)) (*pipeline.Result, error) {
+func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Event)) (
+	*pipeline.Result, error,
+) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.engine.OnEvent = func(e pipeline.Event) {
@@ -132,8 +135,7 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 	return s.engine.Run(ctx, p, draining(ctx))
 }
 
-// complete executes what is missing of a plan, and reports only what went wrong. A failed cell is an
-// error.
+// complete executes what is missing of a plan, and reports only what went wrong. A failed cell is an error.
 func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Result, error) {
 	display := progress.Quiet(u.err)
 	result, err := s.run(ctx, p, display.Show)

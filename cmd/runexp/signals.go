@@ -9,10 +9,9 @@ import (
 
 type drainKey struct{}
 
-// withSignals returns a context for a command. For one that drains, a first
-// interrupt, termination or hang-up closes draining(ctx), so that work under way may
-// finish, and a second cancels the context; for another the first does. From then on
-// signals have their usual effect.
+// withSignals returns a context for a command. For one that drains, a first interrupt, termination or hang-up
+// closes draining(ctx), so that work under way may finish, and a second cancels the context; for another the
+// first does. From then on signals have their usual effect.
 func withSignals(parent context.Context, drains bool) (context.Context, func()) {
 	drain := make(chan struct{})
 	s := &signalled{drain: drain}
@@ -53,8 +52,7 @@ func draining(ctx context.Context) <-chan struct{} {
 	return ctx.Value(drainKey{}).(*signalled).drain
 }
 
-// stoppedBy returns the error for a command that a signal drained, nil if there
-// was none.
+// stoppedBy returns the error for a command that a signal drained, nil if there was none.
 func stoppedBy(ctx context.Context) error {
 	s := ctx.Value(drainKey{}).(*signalled)
 	select {

@@ -4,7 +4,7 @@ package main
 //
 //   - Results go to stdout, everything else to stderr.
 //   - An error is one clause, "runexp: …", lower-case; a hint has its own line.
-//   - Complaints about an experiment stand as they are, file:line:col first.
+//   - Diagnostics of an experiment are printed unchanged, file:line:col first.
 //   - A progress bar is for terminals; elsewhere there are plain lines.
 //   - Colour is for terminals, and NO_COLOR turns it off.
 
@@ -49,8 +49,7 @@ func newUI(out, err io.Writer) *ui {
 	return u
 }
 
-// output is stdout: results that can't be written there are an error, whoever writes
-// them.
+// output is stdout: results that can't be written there are an error, wherever they are written.
 type output struct {
 	to io.Writer
 

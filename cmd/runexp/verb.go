@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A verb is one of the things that the command does: a declaration in a file of its own, which [verbs]
-// lists.
+// A verb is one of the things that the command does: a declaration in a file of its own, which [verbs] lists.
 type verb struct {
 	name    string
 	args    string // what follows the name in its usage
@@ -18,20 +17,24 @@ type verb struct {
 	about   string // what it does
 	example string
 
-	// It takes from least to most arguments, which needs names.
-	least, most int
-	needs       string
-
+	takes  arity
 	flags  *flags
 	run    func(ctx context.Context, u *ui, args []string) error
 	drains bool // on a first signal it finishes what runs; others stop
 }
 
+// An arity is how many arguments a verb takes, from least to most, and what they are.
+type arity struct {
+	least, most int
+	what        string
+}
+
 // verbs lists what the command can do, in the order of the help text.
 func verbs() []*verb {
 	return []*verb{
-		newVerb(), inspectVerb(), runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(), schemaVerb(),
-		getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(), versionVerb(), helpVerb(),
+		newVerb(), inspectVerb(), runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(),
+		schemaVerb(), getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(),
+		versionVerb(), helpVerb(),
 	}
 }
 
@@ -47,14 +50,14 @@ func (v *verb) help() string {
 // accepts returns an error unless the verb takes that many arguments.
 func (v *verb) accepts(args []string) error {
 	switch n := len(args); {
-	case n >= v.least && n <= v.most:
+	case n >= v.takes.least && n <= v.takes.most:
 		return nil
-	case v.most == 0:
+	case v.takes.most == 0:
 		return misuse("%s takes no argument: %q", v.name, args[0])
-	case n > v.most && v.most == 1:
-		return misuse("%s takes one argument, %s, not %d", v.name, v.needs, n)
+	case n > 1 && v.takes.most == 1:
+		return misuse("%s takes one argument, %s, not %d", v.name, v.takes.what, n)
 	}
-	return misuse("%s needs %s", v.name, v.needs)
+	return misuse("%s needs %s", v.name, v.takes.what)
 }
 
 // anyNumber is the most arguments of a verb without a bound.
@@ -63,7 +66,7 @@ const anyNumber = math.MaxInt
 func helpVerb() *verb {
 	return &verb{
 		name: "help", args: "[VERB]", short: "tell more about a verb", example: "help run",
-		about: "Tells what the command, or one of its verbs, does.\n", most: 1, needs: "a verb",
+		about: "Tells what the command, or one of its verbs, does.\n", takes: arity{0, 1, "a verb"},
 		flags: &flags{},
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
@@ -80,7 +83,8 @@ func helpVerb() *verb {
 }
 
 func writeUsage(w io.Writer) {
-	io.WriteString(w, "runexp: an experiment file in, a reviewed answer out\n\nusage: runexp VERB [ARGUMENTS] [FLAGS]\n\n")
+	io.WriteString(w, "runexp: an experiment file in, a reviewed answer out\n\n")
+	io.WriteString(w, "usage: runexp VERB [ARGUMENTS] [FLAGS]\n\n")
 	for _, v := range verbs() {
 		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.short)
 	}
@@ -101,7 +105,8 @@ func findVerb(name string) (*verb, error) {
 		}
 		known = append(known, v.name)
 	}
-	return nil, usage(fmt.Errorf("unknown verb %q", name), cmp.Or(nearest(name, known), `"runexp help" tells more`))
+	hint := cmp.Or(nearest(name, known), `"runexp help" tells more`)
+	return nil, usage(fmt.Errorf("unknown verb %q", name), hint)
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-help" || arg == "-h" }

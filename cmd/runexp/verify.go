@@ -11,8 +11,9 @@ func verifyVerb() *verb {
 	f := &flags{}
 	engine := f.engine()
 	return &verb{
-		name: "verify", args: "FILE [DIR]", short: "are a review folder's claims reproduced?", flags: f, drains: true,
-		least: 1, most: 2, needs: "an experiment file, and perhaps a review folder", example: "verify experiments/quickstart.yaml",
+		name: "verify", args: "FILE [DIR]", short: "are a review folder's claims reproduced?",
+		takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, flags: f, drains: true,
+		example: "verify experiments/quickstart.yaml",
 		about: `Are the claims of a review folder, artifacts/<name> unless DIR is given,
 reproduced? Computes what is missing, compares row by row, and leaves the folder
 alone. Exit code 6 if something differs.

@@ -15,7 +15,7 @@ func whyVerb() *verb {
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "why", args: "FILE CELL [FLAGS]", short: "why a cell runs, or doesn't", flags: f,
-		least: 2, most: 2, needs: "an experiment file and a cell",
+		takes:   arity{2, 2, "an experiment file and a cell"},
 		example: "why experiments/quickstart.yaml 'maps[method=rise,model=vgg]'",
 		about: `Explains one cell: whether it is cached, and if not, the first ingredient that
 differs from the last time it was executed; where that is an input, why that

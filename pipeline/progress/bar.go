@@ -35,9 +35,10 @@ func (b *bar) show(t *tally, k pipeline.EventKind) {
 		b.close()
 	case k == pipeline.Planned, k == pipeline.CellCompiling && b.bar == nil:
 		b.close()
-		b.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(b.w), progressbar.OptionSetWidth(20),
-			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true))
+		b.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(b.w),
+			progressbar.OptionSetWidth(20), progressbar.OptionShowDescriptionAtLineEnd(),
+			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionSetRenderBlankState(true))
 	}
 	if now := t.now(); b.bar != nil && now.Sub(b.drawn) >= redraw {
 		b.drawn = now

@@ -34,7 +34,10 @@ func JSON(w io.Writer) Display {
 }
 
 func (s *stream) Show(e pipeline.Event) {
-	r := record{Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device, Reason: e.Reason, Seconds: e.Took.Seconds()}
+	r := record{
+		Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device, Reason: e.Reason,
+		Seconds: e.Took.Seconds(),
+	}
 	if e.Kind == pipeline.Planned || e.Kind == pipeline.Items || e.Kind == pipeline.Finished {
 		r.Done, r.Total = &e.Done, &e.Total
 	}

@@ -51,7 +51,7 @@ func line(t *tally, e pipeline.Event, device string) string {
 		return "stopping once what runs is finished; interrupt again to stop at once"
 	case pipeline.Finished:
 		if t.cached == e.Total {
-			return "" // the first line said so
+			return "" // the first line reported it
 		}
 		text := fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
 		if n := t.cached + t.spared; n > 0 {

@@ -41,7 +41,11 @@ func Bar(w io.Writer, width func() int, now Clock) Display {
 
 // bad reports whether an event is one that a person must not miss.
 func bad(k pipeline.EventKind) bool {
-	return k == pipeline.CellFailed || k == pipeline.CellBlocked || k == pipeline.Warning || k == pipeline.Draining
+	switch k {
+	case pipeline.CellFailed, pipeline.CellBlocked, pipeline.Warning, pipeline.Draining:
+		return true
+	}
+	return false
 }
 
 // A text display writes events as lines, above a bar where it has one.
