@@ -94,7 +94,7 @@ func (u *unit) attend() error {
 		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
 			return fmt.Errorf("nothing of the answer depends on %q", v)
 		}
-		heads := size(g.Shape(v)) / (batch * t * t)
+		heads := onnx.Size(g.Shape(v)) / (batch * t * t)
 		name := fmt.Sprintf("block%d", k)
 		switch u.Glance {
 		case Heads:

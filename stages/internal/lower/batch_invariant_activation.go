@@ -45,14 +45,14 @@ func (s invariant) log() bool { return s.end("Reshape", s.logarithms(s.In(0)), s
 
 // logarithms emits the logarithms of x in a column, as those of sums of one number.
 func (s invariant) logarithms(x string) string {
-	column := []int{size(s.shape()), 1}
+	column := []int{onnx.Size(s.shape()), 1}
 	return s.op("ReduceLogSum", column, []string{s.reshape(x, column)},
 		onnx.Attr{Name: "axes", Value: []int64{1}})
 }
 
 // aligned emits the node on images each of which is padded to whole vectors, unless they are already.
 func (s invariant) aligned() bool {
-	all := size(s.shape())
+	all := onnx.Size(s.shape())
 	if all%s.batch != 0 || all/s.batch%vector == 0 {
 		return false
 	}

@@ -1,13 +1,15 @@
 package lower
 
+import "github.com/runexp/runexp/stages/internal/onnx"
+
 // instanceNormalization emits the means over positions as products with ones where an image's part of the
 // value isn't a multiple of a vector: the kernel adds up a channel from wherever it starts.
 func (s invariant) instanceNormalization() bool {
 	shape := s.shape()
-	if size(shape)/s.batch%vector == 0 || len(shape) < 3 {
+	if onnx.Size(shape)/s.batch%vector == 0 || len(shape) < 3 {
 		return false
 	}
-	rows, places := size(shape[:2]), size(shape[2:])
+	rows, places := onnx.Size(shape[:2]), onnx.Size(shape[2:])
 	all, column := []int{rows, places}, []int{rows, 1}
 	mean := func(x string) string {
 		sum := s.op("MatMul", column, []string{x, s.ones(places, 1)})

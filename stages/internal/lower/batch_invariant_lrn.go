@@ -6,7 +6,7 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 // and the last counted as 0.
 func (s invariant) lrn() bool {
 	shape, span := s.shape(), s.Int("size", 1)
-	planes := []int{shape[0], 1, shape[1], size(shape[2:])}
+	planes := []int{shape[0], 1, shape[1], onnx.Size(shape[2:])}
 	mean := s.op("AveragePool", planes, []string{s.reshape(s.each("Mul", s.In(0), s.In(0)), planes)},
 		onnx.Attr{Name: "kernel_shape", Value: []int64{int64(span), 1}},
 		onnx.Attr{Name: "pads", Value: []int64{int64((span - 1) / 2), 0, int64(span / 2), 0}},

@@ -16,18 +16,18 @@ func (s invariant) sum() bool {
 		return false
 	}
 	shape := s.shape()
-	before, behind := size(shape[:over[0]]), size(shape[over[len(over)-1]+1:])
+	before, behind := onnx.Size(shape[:over[0]]), onnx.Size(shape[over[len(over)-1]+1:])
 	stay := 1
 	for _, a := range rest {
 		stay *= shape[a]
 	}
-	count := size(shape) / stay
+	count := onnx.Size(shape) / stay
 	var x string
 	switch {
 	case count > 1 && behind > 1 && before*behind == stay:
 		x = s.reshape(s.In(0), []int{before, count, behind})
 		x = s.op("MatMul", []int{before, 1, behind}, []string{s.ones(1, count), x})
-	case size(shape)/s.batch%vector != 0:
+	case onnx.Size(shape)/s.batch%vector != 0:
 		x = s.op("MatMul", []int{stay, 1}, []string{s.rows(rest, over), s.ones(count, 1)})
 	default:
 		return false
@@ -71,7 +71,7 @@ func (s invariant) rows(rest, over []int) string {
 		perm, moved = append(perm, int64(a)), append(moved, s.shape()[a])
 	}
 	x := s.op("Transpose", moved, []string{s.In(0)}, onnx.Attr{Name: "perm", Value: perm})
-	return s.reshape(x, []int{size(moved[:len(rest)]), size(moved[len(rest):])})
+	return s.reshape(x, []int{onnx.Size(moved[:len(rest)]), onnx.Size(moved[len(rest):])})
 }
 
 // ones emits a matrix of ones.

@@ -10,7 +10,7 @@ func (u *unit) declareInputs() error { return u.declare(u.Inputs(u.shapes[0])) }
 
 // declare adds inputs to the signature and the model.
 func (u *unit) declare(inputs []IO) error {
-	m := u.onnx()
+	m := u.current()
 	for _, v := range inputs {
 		if m.Fresh(v.Value()) != v.Value() {
 			return taken(v.Value())

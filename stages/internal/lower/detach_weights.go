@@ -30,7 +30,7 @@ func detachWeights(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (detach
 
 // untyping reports whether no type or shape depends on a weight's numbers.
 func untyping(t *onnxpb.TensorProto) bool {
-	return t.DataType == int32(onnxpb.TensorProto_FLOAT) && size(onnx.ShapeOf(t)) > 256
+	return t.DataType == int32(onnxpb.TensorProto_FLOAT) && onnx.Size(onnx.ShapeOf(t)) > 256
 }
 
 // multipliers returns a predicate of the weights of at least that many elements that only multiply matrices
@@ -67,7 +67,7 @@ func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 	}
 	return func(t *onnxpb.TensorProto) bool {
 		return factor[t.Name] && !other[t.Name] && t.DataType == int32(onnxpb.TensorProto_FLOAT) &&
-			size(onnx.ShapeOf(t)) >= least
+			onnx.Size(onnx.ShapeOf(t)) >= least
 	}
 }
 

@@ -108,7 +108,7 @@ func Sunk(t testing.TB, s Source, g *onnx.Graph, q Question) map[string]float64 
 	less := map[string]float64{}
 	for v, whole := range g.Types {
 		if shape := u.graph.Shape(v); !slices.Equal(shape, whole.Shape) {
-			less[v] = float64(size(whole.Shape)) / float64(size(shape))
+			less[v] = float64(onnx.Size(whole.Shape)) / float64(onnx.Size(shape))
 		}
 	}
 	return less

@@ -8,16 +8,17 @@
 // table, passes in passes.go, that are for their [Kind]; constraints there has the reason for each row's
 // place. A pass is one file with the pass's name.
 //
-// The files in the order of the table: verbatim, model_interface, constant_branches, simplify (with
-// detach_weights), infer_shapes, emission_opset; channels_first, fold_batchnorm, sink_gather, gemm_alpha,
-// pad_channels; explained_number, pair_reference; declare_inputs, substitute_layer, preprocess, answer;
-// backward (with seed), attention, audit; batch_invariant (one file a family of operators); split_reference,
-// inline_reference; seal, ort_workarounds.
+// The files in the order of the table: verbatim, model_interface, constant_branches, simplify, infer_shapes
+// (both with detach_weights, which keeps large weights from ONNX Runtime meanwhile), emission_opset;
+// channels_first, fold_batchnorm, sink_gather, gemm_alpha, pad_channels; explained_number, pair_reference;
+// declare_inputs, substitute_layer, preprocess, answer; attention, layer_value, backward (with seed), audit;
+// batch_invariant (one file a family of operators); split_reference, inline_reference, reference_value; seal,
+// ort_workarounds. Passes that rewrite models without knowing their types are in package rewrite. Survey
+// tells what a file needs before it is lowered.
 package lower
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -36,7 +37,7 @@ const (
 	Verbatim                     // the file as it is written, up to the answer
 	Forward                      // the graph up to the answer
 	Backward                     // the graph up to the answer, and backward passes from there
-	Attention                    // the attention of a transformer's blocks, with its derivatives and relevance
+	Attention                    // the attention of a transformer's blocks, its derivatives and relevance
 	Comparison                   // a backward pass by rules that compare the images with a reference
 	ofReference                  // what a comparison reads of the reference
 )
@@ -151,49 +152,39 @@ func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bo
 // Program lowers a model to a program.
 func Program(ctx context.Context, s Source, batch int, r Request) (_ *Lowered, err error) {
 	defer onnx.Sound(&err)
+	rows := max(1, s.Batch) // a reference is a single image
+	p, paired, err := program(ctx, s, batch, rows, r)
+	if r.Kind == Comparison && !paired && rows != batch {
+		// Values for a single image don't broadcast to those for a batch: the reference fills every row.
+		p, _, err = program(ctx, s, batch, batch, r)
+	}
+	return p, err
+}
+
+// program lowers a model to a program for a batch and, if it is a comparison, one for that many rows of the
+// reference. paired is false if the graphs of the two don't fit together.
+func program(ctx context.Context, s Source, batch, rows int, r Request) (p *Lowered, paired bool, err error) {
 	u, err := newUnit(ctx, s, batch, r)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	if r.Kind == Comparison {
-		return compare(u, s)
+		r.Kind, r.Inputs, r.Images = ofReference, referenceInputs, referenceImage
+		if u.reference, err = newUnit(ctx, s, rows, r); err != nil {
+			return nil, true, err
+		}
 	}
 	if err := u.lower(); err != nil {
-		return nil, err
+		return nil, u.twin != nil, err
 	}
-	return u.lowered(), nil
+	return u.lowered(), true, nil
 }
 
-// compare lowers a comparison: the program for the images and that for the reference, which is a single
-// image. Where values for a single image don't broadcast to those for a batch, the reference fills every row
-// instead.
-func compare(u *unit, s Source) (*Lowered, error) {
-	batch, r := u.batch, u.Request
-	for _, rows := range slices.Compact([]int{max(1, s.Batch), batch}) {
-		r.Kind, r.Inputs, r.Images = ofReference, referenceInputs, referenceImage
-		ref, err := newUnit(u.ctx, s, rows, r)
-		if err != nil {
-			return nil, err
-		}
-		u.reference = ref
-		if err = u.lower(); err == nil {
-			return u.lowered(), nil
-		}
-		if u.twin != nil || rows == batch {
-			return nil, err
-		}
-		if u, err = newUnit(u.ctx, s, batch, u.Request); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errors.ErrUnsupported
-}
-
-// A unit is what passes lower: the model, and what they have found out about it. It lasts for one call.
+// A unit is what passes lower: the model, and what they have found out about it.
 type unit struct {
 	modelfile.Spec
 	Request
-	ctx   context.Context
+	ctx   context.Context // of the call that the unit lasts for
 	batch int
 
 	model *onnx.Model // until types are known
@@ -292,19 +283,11 @@ func (u *unit) inputShape() []int {
 // rows returns the shape of the answer.
 func (u *unit) rows() []int64 { return []int64{int64(u.batch), int64(u.Classes)} }
 
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
 // noLayer is the error of a question whose layer isn't there.
 func noLayer(layer, why string) error { return stages.BadField("layer", "layer %q: %s", layer, why) }
 
-// onnx returns the model, with or without types.
-func (u *unit) onnx() *onnx.Model {
+// current returns the model, with or without types.
+func (u *unit) current() *onnx.Model {
 	if u.graph != nil {
 		return u.graph.Model
 	}

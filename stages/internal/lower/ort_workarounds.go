@@ -10,7 +10,7 @@ import (
 
 // ortWorkarounds disables the fusions of ONNX Runtime that would change what the program computes.
 func (u *unit) ortWorkarounds() error {
-	u.signature.Disabled = wrongFusions(u.onnx().Proto)
+	u.signature.Disabled = wrongFusions(u.current().Proto)
 	return nil
 }
 

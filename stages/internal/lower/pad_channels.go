@@ -111,7 +111,8 @@ func (w *padder) elementwise(n onnx.Node) bool {
 	switch n.OpType {
 	case "Reshape":
 		return true
-	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus", "Neg", "Clip", "Add", "Sub", "Mul":
+	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus",
+		"Neg", "Clip", "Add", "Sub", "Mul":
 	case "Div", "Pow": // x/0 and √0 are none
 		if x, ok := w.Float32s(n.Input[1]); !ok || len(x) != 1 || n.OpType == "Pow" && x[0] < 1 {
 			return false
@@ -122,8 +123,8 @@ func (w *padder) elementwise(n onnx.Node) bool {
 	for _, v := range n.Input {
 		shape := w.Shape(v)
 		switch {
-		case v == "" || w.padded[v] || w.Weight(v) != nil && size(shape) == 1:
-		case w.Weight(v) != nil && size(shape) == w.hidden && shape[len(shape)-1] == w.hidden:
+		case v == "" || w.padded[v] || w.Weight(v) != nil && onnx.Size(shape) == 1:
+		case w.Weight(v) != nil && onnx.Size(shape) == w.hidden && shape[len(shape)-1] == w.hidden:
 			if _, ok := w.Float32s(v); !ok {
 				return false
 			}
@@ -149,7 +150,7 @@ func (w *padder) apply(first onnx.Node) {
 			continue
 		}
 		for i, v := range n.Input {
-			if w.Weight(v) != nil && size(w.Shape(v)) == w.hidden {
+			if w.Weight(v) != nil && onnx.Size(w.Shape(v)) == w.hidden {
 				w.pad(n, i, len(w.Shape(v))-1)
 			}
 		}
@@ -177,8 +178,8 @@ func (w *padder) pad(n onnx.Node, input, axis int) {
 	x, _ := w.Float32s(v) // elementwise has seen that it can be read
 	longer := slices.Clone(shape)
 	longer[axis] += padding
-	inner := size(shape[axis+1:])
-	out := make([]float32, 0, size(longer))
+	inner := onnx.Size(shape[axis+1:])
+	out := make([]float32, 0, onnx.Size(longer))
 	for from := 0; from < len(x); from += shape[axis] * inner {
 		out = append(out, x[from:from+shape[axis]*inner]...)
 		out = append(out, make([]float32, padding*inner)...)

@@ -45,7 +45,7 @@ var passes = []pass{
 	{"attention", Attention, nil, (*unit).findAttention},
 	{"channels_first", fromGraph, nil, (*unit).channelsFirst},
 	{"fold_batchnorm", fromGraph, foldable, (*unit).foldBatchNorm},
-	{"sink_gather", questioned, derivatives, (*unit).sinkGather},
+	{"sink_gather", questioned, (*unit).derivatives, (*unit).sinkGather},
 	{"gemm_alpha", questioned, bitExact, (*unit).gemmAlpha},
 	{"pad_channels", questioned, padded, (*unit).padChannels},
 	{"explained_number", Comparison | ofReference, nil, (*unit).explainedNumber},
@@ -72,7 +72,6 @@ func flushSubnormals(u *unit) error  { u.model.FlushSubnormals(); return nil }
 
 // Conditions of passes.
 func newOperators(u *unit) bool { return u.again }
-func derivatives(u *unit) bool  { return u.derivatives() }
 func bitExact(u *unit) bool     { return u.derivatives() && !u.KeepNodes }
 func padded(u *unit) bool       { return bitExact(u) && !u.Unrun }
 func substitutes(u *unit) bool  { return u.Substitute != nil && u.Layer != "" }

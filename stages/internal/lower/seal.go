@@ -18,7 +18,7 @@ func (u *unit) seal() error {
 
 // restrict has the model take inputs and return outputs, and drops what these don't need.
 func (u *unit) restrict(inputs, outputs []onnx.Value) {
-	m := u.onnx()
+	m := u.current()
 	m.SetInputs(inputs...)
 	m.SetOutputs(outputs...)
 	m.ForgetShapes()

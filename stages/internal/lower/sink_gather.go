@@ -156,7 +156,8 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 		}
 		needs[0] = &p
 		return needs, p.axis < axis
-	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus", "Neg", "Clip", "Add", "Sub", "Mul", "Div":
+	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus",
+		"Neg", "Clip", "Add", "Sub", "Mul", "Div":
 		for i, v := range n.Input {
 			shape := s.Shape(v)
 			switch axis := p.axis - len(out) + len(shape); {
@@ -175,12 +176,12 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 // unreshape returns which slices of a value become p of it once its shape is changed, false if these aren't
 // whole slices.
 func unreshape(p selection, in, out []int) (selection, bool) {
-	if size(in) == 0 || size(in) != size(out) || p.axis >= len(out) {
+	if onnx.Size(in) == 0 || onnx.Size(in) != onnx.Size(out) || p.axis >= len(out) {
 		return selection{}, false
 	}
-	inner := size(out[p.axis+1:])
+	inner := onnx.Size(out[p.axis+1:])
 	for axis, d := range in {
-		if d == 1 || size(in[axis+1:]) != inner {
+		if d == 1 || onnx.Size(in[axis+1:]) != inner {
 			continue
 		}
 		// Of the shorter axis there is one after the other along the longer one.

@@ -10,7 +10,7 @@ import (
 
 // A Survey is what a model's file tells without its shapes.
 type Survey struct {
-	BatchDependent   bool // it has an operator that batch_invariant may rewrite, or one that is rewritten with such
+	BatchDependent   bool // it has an operator that batch_invariant may rewrite, or one rewritten with such
 	ReleaseDependent bool // supported releases of ONNX Runtime compute one of its nodes differently
 	Dense            bool // it has a matrix that may be the weights of a large fully connected layer
 }
@@ -26,7 +26,7 @@ func SurveyOf(file func() ([]byte, error)) (Survey, error) {
 	}
 	return Survey{anyNode(m.Proto, mayBeBatchDependent), anyNode(m.Proto, releaseDependent),
 		slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
-			return len(t.Dims) == 2 && size(onnx.ShapeOf(t)) >= LargeDense
+			return len(t.Dims) == 2 && onnx.Size(onnx.ShapeOf(t)) >= LargeDense
 		})}, nil
 }
 
