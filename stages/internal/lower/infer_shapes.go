@@ -13,7 +13,7 @@ import (
 // inferShapes infers the types of the model's input and of all that its nodes make. Where ONNX Runtime can't
 // infer a type from the graph, it runs the graph.
 func (u *unit) inferShapes() error {
-	runtime, err := ort.Warily()
+	runtime, err := ort.Isolated()
 	if err != nil {
 		return err
 	}

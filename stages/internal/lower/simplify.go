@@ -36,7 +36,7 @@ func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*on
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.Warily()
+	runtime, err := ort.Isolated()
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReadFile reads a model and brings in the weights that stand in other files. Those files must be in the
-// model's folder or below it, links followed.
+// ReadFile reads a model and its weights in external files. Those files must be in the model's folder or
+// below it, links followed.
 func ReadFile(path string) (*Model, error) {
 	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {

@@ -16,8 +16,8 @@ type Type struct {
 	Shape []int // every dimension is known
 }
 
-// A Graph is a model whose every value has a known type, so that whoever rewrites it sees numbers where the
-// model may have had names.
+// A Graph is a model whose every value has a known type: passes see numbers where the model may have names of
+// dimensions.
 type Graph struct {
 	*Model
 	Types map[string]Type // of every value: inputs, weights, what nodes make
@@ -68,7 +68,7 @@ func typeOf(t *onnxpb.TensorProto) Type {
 	return Type{onnxpb.TensorProto_DataType(t.DataType), ShapeOf(t)}
 }
 
-// ShapeOf returns the shape that a constant is said to have.
+// ShapeOf returns the declared shape of a constant.
 func ShapeOf(t *onnxpb.TensorProto) []int {
 	shape := make([]int, len(t.Dims))
 	for i, d := range t.Dims {
@@ -110,7 +110,7 @@ func (g *Graph) Float32s(name string) ([]float32, bool) {
 	return v, err == nil
 }
 
-// A Node is a node of a graph, with its attributes at hand.
+// A Node is a node of a graph, with access to its attributes.
 type Node struct{ *onnxpb.NodeProto }
 
 // In returns input i, "" where the node doesn't have it.
@@ -143,7 +143,7 @@ func (n Node) attr(name string) *onnxpb.AttributeProto {
 // Has reports whether the node states an attribute.
 func (n Node) Has(name string) bool { return n.attr(name) != nil }
 
-// Int returns an integer attribute, or what it is when unstated.
+// Int returns an integer attribute, or its default.
 func (n Node) Int(name string, unstated int) int {
 	if a := n.attr(name); a != nil {
 		return int(a.GetI())
@@ -151,7 +151,7 @@ func (n Node) Int(name string, unstated int) int {
 	return unstated
 }
 
-// Float returns a float attribute, or what it is when unstated.
+// Float returns a float attribute, or its default.
 func (n Node) Float(name string, unstated float32) float32 {
 	if a := n.attr(name); a != nil {
 		return a.GetF()
@@ -159,7 +159,7 @@ func (n Node) Float(name string, unstated float32) float32 {
 	return unstated
 }
 
-// Text returns a string attribute, or what it is when unstated.
+// Text returns a string attribute, or its default.
 func (n Node) Text(name, unstated string) string {
 	if a := n.attr(name); a != nil {
 		return string(a.GetS())

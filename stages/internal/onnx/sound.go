@@ -8,9 +8,9 @@ import (
 // ErrUnsound is what [Sound] makes of a panic.
 var ErrUnsound = errors.New("the model's nodes, their shapes and attributes don't fit together")
 
-// Sound, deferred, makes an error of a panic. Whoever looks at a graph relies on nodes that are as ONNX says;
-// a model file needn't have them, and ONNX Runtime sees some of that only when it runs it. Where nodes are
-// looked at one by one, [Node.Named] says which it was.
+// Sound, deferred, makes an error of a panic. Passes and rules rely on nodes that are valid ONNX; those of a
+// model file needn't be, and ONNX Runtime reports some errors only when it runs it. [Node.Named] adds the
+// node to the error.
 func Sound(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v", ErrUnsound, p)
@@ -20,8 +20,8 @@ func Sound(err *error) {
 // A misfit is a panic that names the node it's about.
 type misfit string
 
-// Named, deferred, has a panic name the node that it's about, unless another node, which was looked at for
-// the sake of this one, is named already.
+// Named, deferred, adds the node to a panic, unless another node, on whose behalf this one was visited, is
+// named already.
 func (n Node) Named() {
 	switch p := recover().(type) {
 	case nil:

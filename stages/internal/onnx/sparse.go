@@ -9,14 +9,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Sparse weights may be made dense where they have so many elements together, or so many for each that is
-// stored. A few bytes of a file can ask for all memory otherwise.
+// Sparse weights may be made dense if they have at most that many elements together, or for each stored one.
+// Otherwise a few bytes of a file could ask for all memory.
 const (
 	anyway   = 1 << 20
 	sparsest = 1 << 10
 )
 
-// makeDense replaces the sparse weights of a model, and what Constant nodes say sparsely, so that nobody else
+// makeDense makes the sparse weights of a model dense, and those of Constant nodes, so that no other code
 // meets any.
 func makeDense(m *onnxpb.ModelProto) error {
 	var d densifier

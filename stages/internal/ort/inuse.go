@@ -9,10 +9,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// inUse notes which models this process uses, in a file that is there while it does. A process that a fault
-// ends leaves its file; so the next one knows which models may have been the reason, and runs their programs
-// in processes of their own. It need not know whether a fault ended the other one or somebody killed it:
-// results are the same, and a model of which no process ended is forgotten.
+// inUse records which models this process uses, in a file that exists while it does. A crashed process leaves
+// its file; so the next one knows which models may be the reason, and runs their programs in processes of
+// their own. Whether the process crashed or was killed doesn't matter: results are the same, and models of
+// which no further process ends are forgotten.
 type inUse struct {
 	mu        sync.Mutex // guards the rest
 	dir       string
@@ -50,8 +50,8 @@ func Unwatch() {
 	}
 }
 
-// For returns the runtime for programs of a model. It is in a process of its own if an earlier process ended
-// while it used the model, or if nobody would know that this one did; Close ends that.
+// For returns the runtime for programs of a model: in a process of its own, which Close ends, if an earlier
+// process ended while it used the model, or if this one can't record its use.
 func For(model stages.Digest) (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
@@ -62,9 +62,9 @@ func For(model stages.Digest) (*Runtime, error) {
 	process.mu.Unlock()
 	switch {
 	case u == nil:
-		return r.apart(Limits{}, nil)
+		return r.inProcess(Limits{}, nil)
 	case u.suspect(model):
-		return r.apart(Limits{}, func() { u.ended(model) })
+		return r.inProcess(Limits{}, func() { u.ended(model) })
 	}
 	return r, nil
 }

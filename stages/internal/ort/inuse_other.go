@@ -4,7 +4,7 @@ package ort
 
 import "io/fs"
 
-// Where files can't be locked, nobody can tell a process that lives from one that doesn't.
+// Without file locks, live processes can't be told from dead ones.
 func (u *inUse) create() {}
 
 func abandoned(string, fs.DirEntry) (path, text string, ok bool) { return "", "", false }

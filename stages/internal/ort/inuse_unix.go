@@ -19,8 +19,8 @@ const largestInUse = 1 << 20
 // beginningName is what the name of a file begins with that isn't locked yet.
 const beginningName = ".begun-"
 
-// create makes the file of this process. It has its name only once it is locked, so that nobody takes it for
-// that of a process that is no more.
+// create makes the file of this process. It has its name only once it is locked, so that no process takes it
+// for that of a process that is no more.
 func (u *inUse) create() {
 	if os.MkdirAll(u.dir, 0o777) != nil {
 		return

@@ -15,18 +15,18 @@ import (
 // A message is a request to a [worker], or its reply. It travels as its length, itself in JSON, and then the
 // bytes of blobs as they are.
 type message struct {
-	ID      uint64
-	Do      string         `json:",omitempty"` // what a request is for
-	Session int            `json:",omitempty"`
-	Library string         `json:",omitempty"` // a file, or a folder that has it
-	Inputs  []string       `json:",omitempty"`
-	Outputs []string       `json:",omitempty"`
-	Without []string       `json:",omitempty"` // optimisers
-	Plain   bool           `json:",omitempty"` // nothing is optimised
-	Device  *stages.Device `json:",omitempty"`
-	Limits  *Limits        `json:",omitempty"`
-	Arrays  []array        `json:",omitempty"`
-	Infos   []Info         `json:",omitempty"`
+	ID       uint64
+	Do       string         `json:",omitempty"` // what a request is for
+	Session  int            `json:",omitempty"`
+	Library  string         `json:",omitempty"` // a file, or a folder that has it
+	Inputs   []string       `json:",omitempty"`
+	Outputs  []string       `json:",omitempty"`
+	Disabled []string       `json:",omitempty"` // optimisers
+	Plain    bool           `json:",omitempty"` // nothing is optimised
+	Device   *stages.Device `json:",omitempty"`
+	Limits   *Limits        `json:",omitempty"`
+	Arrays   []array        `json:",omitempty"`
+	Infos    []Info         `json:",omitempty"`
 
 	Resident int64  `json:",omitempty"` // bytes of memory that the worker takes
 	Error    string `json:",omitempty"`

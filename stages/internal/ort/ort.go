@@ -32,8 +32,8 @@ type Runtime struct {
 	// Version is the library's own version.
 	Version string
 
-	worker *worker // does what is asked for; nil is this process
-	spare  bool    // Warily may use it again
+	worker   *worker // does what is asked for; nil is this process
+	reusable bool    // Isolated may use it again
 }
 
 var process struct {

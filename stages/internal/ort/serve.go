@@ -116,7 +116,7 @@ func (s *server) do(m *message) (*message, error) {
 		s.mu.Unlock()
 		return &message{}, session.Close()
 	case doSimplify:
-		b, err := r.Simplify(m.blobs[0], m.Without...)
+		b, err := r.Simplify(m.blobs[0], m.Disabled...)
 		return &message{blobs: [][]byte{b}}, err
 	case doOutputs:
 		infos, err := r.Outputs(m.blobs[0])
@@ -131,7 +131,7 @@ func (s *server) load(r *Runtime, m *message) (*message, error) {
 	if m.Plain {
 		session, err = r.NewPlainSession(m.blobs[0], m.Inputs, m.Outputs)
 	} else {
-		session, err = r.newSession(m.blobs[0], m.Inputs, m.Outputs, *m.Device, m.Without)
+		session, err = r.newSession(m.blobs[0], m.Inputs, m.Outputs, *m.Device, m.Disabled)
 	}
 	if err != nil {
 		return nil, err

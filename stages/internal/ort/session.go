@@ -30,38 +30,37 @@ type Session struct {
 }
 
 // NewSession loads a model onto a device. Names fix the order of what is fed and of what comes back. The
-// library's fusions of the names in without are left undone.
+// library's fusions in disabled aren't done.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device,
-	without ...string) (*Session, error) {
-	return r.newSession(model, inputs, outputs, d, without)
+	disabled ...string) (*Session, error) {
+	return r.newSession(model, inputs, outputs, d, disabled)
 }
 
-// readerDependent are the library's fusions that happen or not depending on who else reads a value between
-// two nodes, and that change the last bits of results.
+// readerDependent are the library's fusions that depend on whether another node reads a value between the
+// fused ones, and that change the last bits of results.
 var readerDependent = append([]string{
 	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
 	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion", "QuickGeluFusion", "SkipLayerNormFusion",
-}, apart...)
+}, ruleDependent...)
 
 // NewCanonicalSession is NewSession for models that hold the same nodes among different others: what those
 // compute has the same bits in every model. One exception is known, a Conv whose only reader is an Add: where
 // something else reads it too, the sum's last bits may differ.
 func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device,
-	without ...string) (*Session, error) {
-	return r.newSession(model, inputs, outputs, d, Undone(true, without...))
+	disabled ...string) (*Session, error) {
+	return r.newSession(model, inputs, outputs, d, DisabledFusions(true, disabled...))
 }
 
-// Undone returns the fusions that a session leaves undone.
-func Undone(canonical bool, without ...string) []string {
+// DisabledFusions returns the fusions that are disabled in a session.
+func DisabledFusions(canonical bool, disabled ...string) []string {
 	if canonical {
-		return slices.Concat(readerDependent, without)
+		return slices.Concat(readerDependent, disabled)
 	}
-	return without
+	return disabled
 }
 
-// NewPlainSession loads a model onto the processor as it is written, with nothing of it optimised. That is
-// how to meet a model: what runs a node checks what it is given, and what optimises relies on that, and may
-// end the process where it doesn't hold.
+// NewPlainSession loads a model onto the CPU without any optimisation. Unknown models are to be loaded so:
+// kernels check their inputs, where optimisers rely on them and may crash the process.
 func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Session, error) {
 	if r.worker != nil {
 		return r.worker.load(&message{Plain: true, Inputs: inputs, Outputs: outputs}, model)
@@ -77,17 +76,17 @@ func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Sess
 }
 
 func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device,
-	without []string) (*Session, error) {
+	disabled []string) (*Session, error) {
 	if r.worker != nil {
-		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Without: without}, model)
+		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled}, model)
 	}
 	o, err := sessionOptions(d)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Destroy()
-	if without != nil {
-		if err := o.AddSessionConfigEntry(disable, strings.Join(without, ";")); err != nil {
+	if disabled != nil {
+		if err := o.AddSessionConfigEntry(disable, strings.Join(disabled, ";")); err != nil {
 			return nil, err
 		}
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// apart are the library's fusions that [Runtime.Simplify] leaves undone, because there are methods of
-// attribution that treat a normalisation or a scaling in another way than the layer before it, and a Relu in
-// another than a Clip.
-var apart = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip", "MatMul_BatchNormalization_Fusion"}
+// ruleDependent are the library's fusions that [Runtime.Simplify] disables: some attribution rules treat a
+// normalisation or a scaling differently from the layer before it, and a Relu differently from a Clip.
+var ruleDependent = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip",
+	"MatMul_BatchNormalization_Fusion"}
 
-// disable is the entry that names what a session leaves undone.
+// disable is the session entry that names disabled fusions.
 const disable = "optimization.disable_specified_optimizers"
 
 // maxModel is the size up to which protobuf can hold a model.
 const maxModel = math.MaxInt32
 
-// Simplify returns a model that computes the same with fewer nodes: what doesn't depend on the input is
-// computed, what does nothing is gone. The more the model says of its input's shape, the more goes.
-// BatchNormalization stays apart from the layer before it, and fusions of the names in without are left
-// undone too. The error is the library's for a model that it can't load.
-func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
+// Simplify returns a model that computes the same with fewer nodes: constants are folded, and nodes that do
+// nothing are removed; the more of the input's shape is known, the more. BatchNormalization isn't fused with
+// the layer before it, and the fusions in disabled aren't done either. The error is the library's for a model
+// that it can't load.
+func (r *Runtime) Simplify(model []byte, disabled ...string) ([]byte, error) {
 	if r.worker != nil {
 		reply, err := r.worker.call(context.Background(),
-			&message{Do: doSimplify, Without: without, blobs: [][]byte{model}})
+			&message{Do: doSimplify, Disabled: disabled, blobs: [][]byte{model}})
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (r *Runtime) Simplify(model []byte, without ...string) ([]byte, error) {
 		},
 		func(o *onnxruntime.SessionOptions) error { return o.SetOptimizedModelFilePath(path) },
 		func(o *onnxruntime.SessionOptions) error {
-			return o.AddSessionConfigEntry(disable, strings.Join(slices.Concat(apart, without), ";"))
+			return o.AddSessionConfigEntry(disable, strings.Join(slices.Concat(ruleDependent, disabled), ";"))
 		},
 	)
 	if err != nil {

@@ -72,10 +72,9 @@ func cautious() (Limits, error) {
 	return l, nil
 }
 
-// Warily returns a runtime for what a file is to do for the first time. It is in a process of its own, which
-// does nothing else until Close, within the usual limits; or it's this process, where nobody said how to
-// start one.
-func Warily() (*Runtime, error) {
+// Isolated returns a runtime for a file that may crash or hang it: in a process of its own, which does
+// nothing else until Close, within the usual limits; or in this process if [UseWorkers] hasn't set a command.
+func Isolated() (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
 		return nil, err
@@ -90,18 +89,18 @@ func Warily() (*Runtime, error) {
 		return r, nil
 	}
 	process.mu.Unlock()
-	wary <- struct{}{}
-	r, err = r.warily(l)
+	isolating <- struct{}{}
+	r, err = r.isolated(l)
 	if err != nil {
-		<-wary
+		<-isolating
 	}
 	return r, err
 }
 
-// wary bounds the processes that [Warily] has at work; who has one asks for no other.
-var wary = make(chan struct{}, 4)
+// isolating bounds the processes of [Isolated]; a caller that has one must not ask for another.
+var isolating = make(chan struct{}, 4)
 
-func (r *Runtime) warily(l Limits) (*Runtime, error) {
+func (r *Runtime) isolated(l Limits) (*Runtime, error) {
 	process.mu.Lock()
 	var w *worker
 	if n := len(process.idle); n > 0 {
@@ -109,20 +108,20 @@ func (r *Runtime) warily(l Limits) (*Runtime, error) {
 	}
 	process.mu.Unlock()
 	if w != nil && w.open(r, l) == nil {
-		apart := *r
-		apart.worker, apart.spare = w, true
-		return &apart, nil
+		own := *r
+		own.worker, own.reusable = w, true
+		return &own, nil
 	}
-	apart, err := r.apart(l, nil)
+	own, err := r.inProcess(l, nil)
 	if err == nil {
-		apart.spare = true
+		own.reusable = true
 	}
-	return apart, err
+	return own, err
 }
 
-// apart returns a runtime in a process of its own, within limits, which Close ends; r itself where this
-// program doesn't say how to start one. It calls ended, unless that's nil, if the process ends before.
-func (r *Runtime) apart(l Limits, ended func()) (*Runtime, error) {
+// inProcess returns a runtime in a process of its own, within limits, which Close ends; a copy of r if
+// [UseWorkers] hasn't set a command. It calls ended, unless that's nil, if the process ends before Close.
+func (r *Runtime) inProcess(l Limits, ended func()) (*Runtime, error) {
 	process.mu.Lock()
 	command := process.workers
 	process.mu.Unlock()
@@ -142,7 +141,7 @@ func (r *Runtime) apart(l Limits, ended func()) (*Runtime, error) {
 	return &own, nil
 }
 
-// open has the process open the library, and begin anew to count what it takes.
+// open has the process open the library and reset its counters.
 func (w *worker) open(r *Runtime, l Limits) error {
 	w.mu.Lock()
 	w.limits = l
@@ -151,20 +150,20 @@ func (w *worker) open(r *Runtime, l Limits) error {
 	return err
 }
 
-// small is how much memory a process may keep that waits for what it's to do next.
+// small is how much memory an idle process may keep.
 const small = 256 << 20
 
-// Close ends the process of a runtime that has one of its own, or keeps it for the next call of [Warily].
+// Close ends the process of a runtime that has one of its own, or keeps it for the next call of [Isolated].
 func (r *Runtime) Close() error {
 	w := r.worker
 	if w == nil {
 		return nil
 	}
-	if r.spare {
-		defer func() { <-wary }()
+	if r.reusable {
+		defer func() { <-isolating }()
 	}
 	w.mu.Lock()
-	keep := r.spare && w.fault == nil && !w.closed && w.resident < small
+	keep := r.reusable && w.fault == nil && !w.closed && w.resident < small
 	w.mu.Unlock()
 	if !keep {
 		w.close()

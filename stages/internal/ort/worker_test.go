@@ -118,7 +118,7 @@ func TestApart(t *testing.T) {
 func TestWorkerEnds(t *testing.T) {
 	library(t)
 	workers(t)
-	r, err := Warily()
+	r, err := Isolated()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWorkerEnds(t *testing.T) {
 		t.Error(err)
 	}
 	r.Close()
-	next, err := Warily()
+	next, err := Isolated()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestWorkerEnds(t *testing.T) {
 		t.Error("a process that ended is used again")
 	}
 	next.Close()
-	again, err := Warily()
+	again, err := Isolated()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func digestOf(p *lower.Lowered) stages.Digest {
 		return onnx.SumOf([]byte("fed"), []byte(v))
 	})
 	x.Kernels = true
-	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.Undone(p.Canonical, p.Disabled...))}
+	parts := [][]byte{[]byte("program 1"), fmt.Append(nil, ort.DisabledFusions(p.Canonical, p.Disabled...))}
 	opsets := slices.Clone(m.Proto.OpsetImport)
 	slices.SortFunc(opsets,
 		func(a, b *onnxpb.OperatorSetIdProto) int { return cmp.Compare(a.Domain, b.Domain) })

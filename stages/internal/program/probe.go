@@ -31,7 +31,7 @@ func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.Warily()
+	runtime, err := ort.Isolated()
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Dequantise turns weights that are kept as small integers, and made floats by a DequantizeLinear when the
-// model runs, into the floats that they stand for: (w − zero)·scale. It returns how many there were. Others,
-// such as quantised activations, stay as they are. Call it after [Single].
+// Dequantise replaces weights that are stored as small integers, and dequantised by a DequantizeLinear in
+// every run, by floats: (w − zero)·scale. It returns their number. Other nodes, such as those that quantise
+// activations, stay. Call it after [SinglePrecision].
 func Dequantise(m *onnx.Model) (int, error) {
 	g := m.Proto.Graph
 	weights := map[string]*onnxpb.TensorProto{}

@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Conditions returns the conditions of a model's Ifs, but for those that another If has a part in.
+// Conditions returns the conditions of a model's Ifs that don't depend on another If.
 func Conditions(m *onnx.Model) []string {
 	var out []string
-	behind := map[string]bool{} // what an If has a part in
+	behind := map[string]bool{} // values that depend on an If
 	for _, n := range m.Proto.Graph.Node {
 		open := slices.ContainsFunc(onnx.Taken(n), func(v string) bool { return behind[v] })
 		if n.OpType == "If" && len(n.Input) == 1 && !behind[n.Input[0]] && !slices.Contains(out, n.Input[0]) {
@@ -25,8 +25,8 @@ func Conditions(m *onnx.Model) []string {
 	return out
 }
 
-// InlineBranches puts the nodes of the branch that an If takes in its place, for all Ifs whose conditions are
-// known, and reports whether there was any.
+// InlineBranches replaces every If whose condition is known by the nodes of the branch that it takes, and
+// reports whether there was any.
 func InlineBranches(m *onnx.Model, known map[string]bool) bool {
 	e := &edit{m: m}
 	found := false
@@ -43,7 +43,7 @@ func InlineBranches(m *onnx.Model, known map[string]bool) bool {
 	return found
 }
 
-// branch returns the graph that a node runs in its own place, nil if it is no If or nobody knows.
+// branch returns the graph that replaces a node, nil if it is no If or its condition isn't known.
 func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	yes, ok := known[n.In(0)]
 	if !ok || n.OpType != "If" {
@@ -57,8 +57,8 @@ func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	return nil
 }
 
-// enter moves the weights and nodes of a graph into the model, under names that nothing has yet, and writes
-// its outputs under others.
+// enter moves the weights and nodes of a graph into the model, under new names, and its outputs under those
+// given.
 func (e *edit) enter(g *onnxpb.GraphProto, outputs []string) {
 	names := map[string]string{}
 	for _, t := range g.Initializer {
@@ -89,7 +89,7 @@ func (e *edit) enter(g *onnxpb.GraphProto, outputs []string) {
 	}
 }
 
-// rename gives values that a node, or a graph inside it, takes or makes other names.
+// rename renames the values that a node, or a graph inside it, reads or writes.
 func rename(n *onnxpb.NodeProto, names map[string]string) {
 	for _, list := range [][]string{n.Input, n.Output} {
 		for i, v := range list {

@@ -7,9 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// KernelShapes has convolutions state the kernel_shape that their weights have. Where it's left to them, ONNX
-// Runtime up to 1.27 ends the process if what they take has another number of axes; where it's stated, that
-// is an error.
+// KernelShapes adds the attribute kernel_shape to convolutions without it, from their weights. Without it,
+// ONNX Runtime up to 1.27 crashes if their input has another number of axes; with it, that is an error.
 func KernelShapes(m *onnx.Model) {
 	kernelShapes(m.Proto.Graph, constantsOf(m.Proto.Graph))
 }

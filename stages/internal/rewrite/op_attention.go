@@ -16,7 +16,7 @@ const unseen = -1e30
 // Attention came at 23 (Vaswani et al. 2017, equation 1): softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with
 // cap(x) = c·tanh(x/c) where there is a softcap c. Several heads of queries may share one of keys and values;
 // their queries then stand behind each other in one product. A row of which a mask leaves nothing is zeros.
-var attention = []pass{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
+var attention = []converter{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
 	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
 		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
 	}

@@ -11,7 +11,7 @@ import (
 // padding doesn't, as in PyTorch: opset 19 says so, and ONNX Runtime divides accordingly from release 1.29
 // on, whatever the opset. Before, it divides such a window by the size of its kernel, up to opset 18 and in
 // the blocked layout.
-var averagePool = []pass{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
+var averagePool = []converter{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
 	}

@@ -8,7 +8,7 @@ import (
 
 // BatchNormalization could normalise every position by itself up to 8, and could have up to five outputs, for
 // training, up to 13; from 14 on an attribute says that it's meant for training.
-var batchNormalization = []pass{
+var batchNormalization = []converter{
 	{"BatchNormalization", Oldest, 13, func(e *edit, n onnx.Node) error {
 		switch {
 		case n.Int("spatial", 1) != 1:

@@ -3,7 +3,7 @@ package rewrite
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // Clip had its bounds as attributes up to 10.
-var clip = []pass{{"Clip", Oldest, 10, func(e *edit, n onnx.Node) error {
+var clip = []converter{{"Clip", Oldest, 10, func(e *edit, n onnx.Node) error {
 	for i, name := range []string{"min", "max"} {
 		bound := ""
 		if n.Has(name) {

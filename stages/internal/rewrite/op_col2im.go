@@ -8,7 +8,7 @@ import (
 
 // Col2Im came at 18: it adds up the blocks of an image, each a column, where they were cut out. That is a
 // ConvTranspose whose weights, of a channel for each place in a block, are 1 at that place.
-var col2Im = []pass{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
+var col2Im = []converter{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
 		return err

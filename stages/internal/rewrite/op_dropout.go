@@ -8,7 +8,7 @@ import (
 
 // Dropout passes its input on when a net isn't trained. Up to 11 the ratio was an attribute, from 12 on an
 // input says whether to train.
-var dropout = []pass{{"Dropout", Oldest, Newest, func(e *edit, n onnx.Node) error {
+var dropout = []converter{{"Dropout", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if training := n.In(2); training != "" {
 		t := e.constant(training)
 		if t == nil || len(t.RawData) > 0 && t.RawData[0] != 0 || len(t.Int32Data) > 0 &&

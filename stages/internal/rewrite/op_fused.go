@@ -8,7 +8,7 @@ import (
 
 // What ONNX Runtime's optimiser makes of a product and its neighbours: FusedConv adds a value and applies a
 // function, FusedGemm applies one, and FusedMatMul transposes and scales.
-var fused = []pass{
+var fused = []converter{
 	{"com.microsoft.FusedConv", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		out, z, activation, params := n.Output[0], n.In(3), n.Text("activation",
 			""), n.Floats("activation_params")

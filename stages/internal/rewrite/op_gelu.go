@@ -9,7 +9,7 @@ import (
 // Gelu came at 20: x/2 · (1 + erf(x/√2)), or with a hyperbolic tangent for erf, x/2 · (1 + tanh(√(2/π) · (x +
 // 0.044715·x³))). ONNX Runtime's optimiser writes one of its own, with a bias or without; QuickGelu is
 // x·σ(αx).
-var gelu = []pass{
+var gelu = []converter{
 	{"Gelu", 20, Newest, func(e *edit, n onnx.Node) error {
 		return e.gelu(n.Output[0], n.In(0), n.Text("approximate", "none"))
 	}},

@@ -10,7 +10,7 @@ import (
 // GridSample came at 16, and its modes were renamed at 20, when it learnt other ranks than 4: it reads an
 // image between its pixels (Jaderberg et al. 2015, equation 5). The pixels around a place are gathered, each
 // times how near it is. Other modes than the linear one stay.
-var gridSample = []pass{{"GridSample", 16, Newest, func(e *edit, n onnx.Node) error {
+var gridSample = []converter{{"GridSample", 16, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
 		return err

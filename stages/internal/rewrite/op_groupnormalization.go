@@ -18,7 +18,7 @@ func GroupNormalization(m *onnx.Model) {
 	version := m.Opset()
 	for _, proto := range m.Proto.Graph.Node {
 		n := onnx.Node{NodeProto: proto}
-		i := slices.IndexFunc(groupNormalization, func(p pass) bool {
+		i := slices.IndexFunc(groupNormalization, func(p converter) bool {
 			return p.op == n.OpType && (n.Domain == "" || n.Domain == "ai.onnx") && p.from <= version &&
 				version <= p.to
 		})
@@ -32,7 +32,7 @@ func GroupNormalization(m *onnx.Model) {
 // GroupNormalization came at 18: (x − μ)/√(σ² + ε) with the mean and variance of a group of channels, times a
 // scale, plus a bias (Wu & He 2018, equation 1). It is InstanceNormalization of x with a group in the place
 // of a channel. Up to 20 a group has a scale and a bias, later a channel.
-var groupNormalization = []pass{
+var groupNormalization = []converter{
 	{"GroupNormalization", 18, 20, func(e *edit, n onnx.Node) error {
 		groups := n.Int("num_groups", 0)
 		if groups < 1 {

@@ -19,7 +19,7 @@ const mostSteps = 4096
 //
 // where o's P sees the new c. What x adds is one product for all steps. Both ways along a sequence go side by
 // side, the second on the reversed one.
-var lstm = []pass{{"LSTM", Oldest, Newest, func(e *edit, n onnx.Node) error {
+var lstm = []converter{{"LSTM", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	m, err := e.memory(n)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 // MatMulNBits is ONNX Runtime's product with weights of a few bits: a row of B has the K weights of an
 // output, in blocks that have a scale each, and a zero, 2^(bits−1) unless it's stated. They become the floats
 // (b − zero)·scale that they stand for.
-var matMulNBits = []pass{{"com.microsoft.MatMulNBits", Oldest, Newest, func(e *edit, n onnx.Node) error {
+var matMulNBits = []converter{{"com.microsoft.MatMulNBits", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	w, err := e.blocks(n)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 // The attentions of ONNX Runtime's optimiser have heads behind each other in a token's elements, as many of
 // keys as of queries. Attention makes queries, keys and values by one product; MultiHeadAttention takes them,
 // and a bias. Forms that only CUDA knows, with several of them in one value, are refused.
-var multiHeadAttention = []pass{
+var multiHeadAttention = []converter{
 	{"com.microsoft.Attention", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !unused(n, 1) || n.Int("do_rotary", 0) != 0 {
 			return fmt.Errorf("it has a mask of tokens, turns them, or keeps keys and values from one run to the next")

@@ -8,7 +8,7 @@ import (
 
 // Pad had its sizes and its value as attributes up to 10; from 18 on its sizes may be of some axes only, and
 // from 19 on it may wrap around.
-var pad = []pass{
+var pad = []converter{
 	{"Pad", Oldest, 10, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "pads", 1)
 		if v := n.Float("value", 0); v != 0 {

@@ -10,16 +10,16 @@ import (
 // behind one, and GlobalLpPool one over all places.
 var reduce = reductions()
 
-func reductions() []pass {
-	out := []pass{{"ReduceSum", Oldest, 12, func(e *edit, n onnx.Node) error {
+func reductions() []converter {
+	out := []converter{{"ReduceSum", Oldest, 12, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "axes", 1)
 		e.keep(n)
 		return nil
 	}}}
 	out = append(out,
-		pass{"GlobalLpPool", Oldest, Newest, globalLpPool},
-		pass{"ReduceLogSum", Oldest, 17, logSum},
-		pass{"ReduceLogSum", 18, Newest, func(e *edit, n onnx.Node) error {
+		converter{"GlobalLpPool", Oldest, Newest, globalLpPool},
+		converter{"ReduceLogSum", Oldest, 17, logSum},
+		converter{"ReduceLogSum", 18, Newest, func(e *edit, n onnx.Node) error {
 			if err := e.inputToAttr(n, "axes", 1); err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func reductions() []pass {
 	)
 	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
 		"ReduceMin", "ReduceProd", "ReduceSumSquare"} {
-		out = append(out, pass{op, 18, Newest, axesToAttribute})
+		out = append(out, converter{op, 18, Newest, axesToAttribute})
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 
 // Resize of 10 samples at multiples of the scale and takes the element below; from 11 on it says how, and
 // from 18 on it may leave axes out.
-var resize = []pass{
+var resize = []converter{
 	{"Resize", 10, 10, func(e *edit, n onnx.Node) error {
 		n.Input = []string{n.In(0), "", n.In(1)}
 		asymmetric(n)

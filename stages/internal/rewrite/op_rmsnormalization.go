@@ -8,7 +8,7 @@ import (
 
 // RMSNormalization came at 23: x/√(mean of x² + ε) over the last axes, times a scale. ONNX Runtime's
 // optimiser calls it SimplifiedLayerNormalization.
-var rmsNormalization = []pass{
+var rmsNormalization = []converter{
 	{"RMSNormalization", 23, Newest, normaliseRoot},
 	{"SimplifiedLayerNormalization", Oldest, Newest, normaliseRoot},
 }

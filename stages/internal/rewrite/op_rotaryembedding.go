@@ -10,7 +10,7 @@ import (
 // RotaryEmbedding came at 23: pairs (a, b) of a head's first elements are turned by the angle of their
 // position, (a·cos − b·sin, a·sin + b·cos). A pair is of neighbours, or of an element and the one half as
 // many further on.
-var rotaryEmbedding = []pass{{"RotaryEmbedding", 23, Newest, func(e *edit, n onnx.Node) error {
+var rotaryEmbedding = []converter{{"RotaryEmbedding", 23, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 )
 
 // Scatter is called ScatterElements from 11 on; scattering by the largest and the smallest came at 18.
-var scatter = []pass{
+var scatter = []converter{
 	{"Scatter", 9, Newest, func(e *edit, n onnx.Node) error {
 		n.OpType = "ScatterElements"
 		e.keep(n)

@@ -12,7 +12,7 @@ const mostParts = 1 << 12
 
 // Sequences of tensors, which came at 11, are no values any more: it's noted what is in them, and what is
 // taken out is that. PyTorch's exporter cuts with them.
-var sequence = []pass{
+var sequence = []converter{
 	{"SplitToSequence", 11, Newest, func(e *edit, n onnx.Node) error {
 		sizes, axis, err := e.cuts(n)
 		if err != nil {

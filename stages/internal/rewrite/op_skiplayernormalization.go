@@ -8,7 +8,7 @@ import (
 
 // ONNX Runtime's optimiser puts the sum of a residual connection, and a bias, into the normalisation behind
 // it; what is summed is the fourth output.
-var skipLayerNormalization = []pass{
+var skipLayerNormalization = []converter{
 	{"com.microsoft.SkipLayerNormalization", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		x, err := e.skip(n, n.In(4))
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 // Softmax and its kin took the axes from a given one to the last as one up to 12, and by default from 1 on;
 // from 13 on they take a single one, by default the last.
-var softmax = []pass{{"Hardmax", Oldest, 12, coerced}, {"LogSoftmax", Oldest, 12, coerced},
+var softmax = []converter{{"Hardmax", Oldest, 12, coerced}, {"LogSoftmax", Oldest, 12, coerced},
 	{"Softmax", Oldest, 12, coerced}}
 
 func coerced(e *edit, n onnx.Node) error {

@@ -8,7 +8,7 @@ import (
 
 // Split has the sizes of its parts as an input from 13 on; from 18 on it may say their number instead, of
 // which the last may be smaller.
-var split = []pass{
+var split = []converter{
 	{"Split", Oldest, 12, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "split", 1)
 		e.keep(n)

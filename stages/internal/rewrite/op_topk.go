@@ -3,7 +3,7 @@ package rewrite
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // TopK had its number as an attribute up to 9.
-var topK = []pass{{"TopK", Oldest, 9, func(e *edit, n onnx.Node) error {
+var topK = []converter{{"TopK", Oldest, 9, func(e *edit, n onnx.Node) error {
 	k := n.Int("k", 0)
 	drop(n, "k")
 	n.Input = []string{n.In(0), e.ints(n.Output[0]+"/k", k)}

@@ -5,7 +5,7 @@ import (
 )
 
 // Upsample became Resize at 10. Its scales were an attribute up to 8.
-var upsample = []pass{{"Upsample", Oldest, 9, func(e *edit, n onnx.Node) error {
+var upsample = []converter{{"Upsample", Oldest, 9, func(e *edit, n onnx.Node) error {
 	scales := n.In(1)
 	if e.version < 9 {
 		v := n.Floats("scales")

@@ -1,10 +1,12 @@
-// Package rewrite brings models into the one form that graphs are derived from: nodes in order and whole,
-// numbers in single precision, operators of opset [Opset]. Every rewrite is a step, in place, to a model that
-// computes the same, but for the rounding of doubles.
+// Package rewrite has the passes of package lower that need no types: they normalise a model's nodes,
+// precision and operators. Every pass changes the model in place to one that computes the same, but for the
+// rounding of doubles.
 //
-// A model's operators are brought to one version by a table of passes, one for each operator that changed its
-// meaning between versions or that only others have. A pass sees a node and writes what stands for it. What
-// no pass can express is refused, all of it at once, by the names of the nodes.
+// The way of the data: [KernelShapes], [TopologicalOrder], [SinglePrecision], [Dequantise],
+// [GroupNormalization], [InlineBranches], [SeparatePads], [ToOpset], each in a file of its name but the last,
+// which is in rewrite.go: a table of converters brings operators to one opset, one file for each operator
+// that changed its meaning between versions or that only others have (op_*.go). A converter gets a node and
+// writes its replacement. Nodes that no converter can express are reported all at once, by their names.
 package rewrite
 
 import (
@@ -17,8 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Opset is the version of ONNX's operators that [ToOpset] brings models to. Later ones have fewer kernels for
-// CUDA in ONNX Runtime, which takes a kernel only for exactly the version that it was written for.
+// Opset is the version of ONNX's operators that [ToOpset] converts models to. Later ones have fewer kernels
+// for CUDA in ONNX Runtime, which takes a kernel only for exactly the version that it was written for.
 const Opset = 17
 
 // Oldest and Newest are the versions that [ToOpset] reads.
@@ -27,15 +29,15 @@ const (
 	Newest = 23
 )
 
-// A pass rewrites the nodes of an operator in models of the opsets from…to.
-type pass struct {
+// A converter rewrites the nodes of an operator in models of the opsets from…to.
+type converter struct {
 	op       string // of another domain than ONNX's own behind that and a dot
 	from, to int
 	apply    func(e *edit, n onnx.Node) error
 }
 
-// passes returns the table of all passes. At most one matches a node.
-func passes() []pass {
+// converters returns the table of all converters. At most one matches a node.
+func converters() []converter {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
 		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
@@ -43,24 +45,24 @@ func passes() []pass {
 	)
 }
 
-// newer are the operators that came after opset 17 and that no pass expresses.
+// newer are the operators that came after opset 17 and that no converter expresses.
 var newer = []string{
 	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "DeformConv",
 	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "StringConcat", "StringSplit",
 }
 
-// ToOpset brings a model's operators to version [Opset], and reports whether it wrote values that weren't
-// there, whose types nobody knows yet. types has the types of values as far as they are known, with
-// [onnx.Free] where a dimension isn't; some operators can be brought over only where theirs are. The error
-// names every node that can't be.
+// ToOpset converts a model's operators to version [Opset], and reports whether it added values, whose types
+// aren't known yet. types has the types of values as far as they are known, with [onnx.Free] where a
+// dimension isn't; some operators can be converted only where theirs are. The error names every node that
+// can't be converted.
 func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
 		return false, fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
 	}
-	e := &edit{m: m, version: version, types: types, table: map[string][]pass{},
+	e := &edit{m: m, version: version, types: types, table: map[string][]converter{},
 		sequences: map[string][]string{}}
-	for _, p := range passes() {
+	for _, p := range converters() {
 		e.table[p.op] = append(e.table[p.op], p)
 	}
 	e.graph(m.Proto.Graph)
@@ -83,7 +85,7 @@ func list(all []string, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// A refusal is nodes that can't be brought over, for one reason.
+// A refusal is nodes that can't be converted, for one reason.
 type refusal struct {
 	why   string
 	nodes []string
@@ -98,7 +100,7 @@ func (e *edit) refuse(n onnx.Node, why error) {
 	e.refused[i].nodes = append(e.refused[i].nodes, n.Label())
 }
 
-// clauses returns what is said of the nodes that were refused.
+// clauses returns the clauses of the error about the refused nodes.
 func (e *edit) clauses() []string {
 	var out []string
 	for _, r := range e.refused {
@@ -107,12 +109,12 @@ func (e *edit) clauses() []string {
 	return out
 }
 
-// An edit is a model on its way to another opset.
+// An edit is a model that is being converted.
 type edit struct {
 	m       *onnx.Model
 	version int
 	types   map[string]onnx.Type
-	table   map[string][]pass
+	table   map[string][]converter
 	anew    bool // whether values were written that weren't there
 	made    int  // how many numbers there are in matrices that were made
 
@@ -169,8 +171,7 @@ func (e *edit) node(n onnx.Node) error {
 	return nil
 }
 
-// foreign says why a node of another domain than ONNX's own can't be written in its operators, and what would
-// fit.
+// foreign returns why a node of another domain than ONNX's own can't be converted, and what would help.
 func foreign(n onnx.Node) error {
 	switch {
 	case n.Quantises():
@@ -181,7 +182,7 @@ func foreign(n onnx.Node) error {
 	return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
 }
 
-// keep leaves a node, as it now is, in its place.
+// keep keeps a node as it now is.
 func (e *edit) keep(n onnx.Node) { e.nodes = append(e.nodes, n.NodeProto) }
 
 // op writes a node and returns the name of its output.

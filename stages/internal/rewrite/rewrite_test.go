@@ -467,7 +467,7 @@ func TestToOpsetInside(t *testing.T) {
 // TestPassesDontOverlap holds that at most one pass matches a node.
 func TestPassesDontOverlap(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range passes() {
+	for _, p := range converters() {
 		if p.from > p.to || p.from < Oldest || p.to > Newest {
 			t.Errorf("%s: from %d to %d", p.op, p.from, p.to)
 		}

@@ -8,9 +8,8 @@ import (
 )
 
 // SeparatePads puts a Clip without bounds, which changes nothing, between a Pad of zeros and the MaxPool
-// behind it. ONNX Runtime makes one node of such two, up to release
-// 1.31, though its MaxPool pads with −∞: where all values are negative the answers
-// differ. It isn't needed behind a Relu.
+// behind it. ONNX Runtime fuses the two up to release 1.31, though its MaxPool pads with −∞: where all values
+// are negative the results differ. Behind a Relu none are.
 func SeparatePads(m *onnx.Model) {
 	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
 	makers := map[string]onnx.Node{}

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// TopologicalOrder puts the nodes of a model behind those whose values they take, leaving what is in order as
-// it is, and checks that the graph is whole: every value is made once, and before it is taken. The error
-// names the node that isn't right.
+// TopologicalOrder sorts the nodes of a model so that each follows the producers of its inputs, stably, and
+// checks that the graph is complete: every value has one producer, and no cycle leads to it. The error names
+// the wrong node.
 func TopologicalOrder(m *onnx.Model) error {
 	g := m.Proto.Graph
 	for _, v := range slices.Concat(m.Inputs(), m.Outputs()) {
@@ -59,7 +59,7 @@ func TopologicalOrder(m *onnx.Model) error {
 	return sort(g, made, maker)
 }
 
-// sort orders the nodes of g: depth first from each node in turn, so that nodes in order stay where they are.
+// sort sorts the nodes of g depth first from each node in turn, so that sorted nodes stay where they are.
 func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) error {
 	const unseen, open, done = 0, 1, 2
 	state := make([]int, len(g.Node))
