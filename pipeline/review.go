@@ -15,10 +15,12 @@ import (
 
 // Publish brings the review folder dir up to date with r. command is how a reader reproduces it. done is true
 // when the folder was known to be up to date, and nothing was compared.
-func (r *Result) Publish(ctx context.Context, dir, command string, o publish.Options) (v publish.Verdict, done bool, err error) {
+func (r *Result) Publish(
+	ctx context.Context, dir, command string, o publish.Options,
+) (v publish.Verdict, done bool, err error) {
 	var reading conc.WaitGroup
 	var before published
-	reading.Go(func() { before.Files, _ = publish.Files(dir) }) // where they can't be read, Write returns the error
+	reading.Go(func() { before.Files, _ = publish.Files(dir) }) // Write returns the error
 	key, err := r.publishKey(dir, command)
 	reading.Wait()
 	if err != nil {
@@ -90,7 +92,8 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 func (r *Result) Review(ctx context.Context, command string) (*publish.Review, error) {
 	p := r.Plan
 	v := &publish.Review{
-		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command, Narrowed: p.Narrowed, Order: p.Order,
+		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command,
+		Narrowed: p.Narrowed, Order: p.Order,
 	}
 	for _, s := range p.Publish {
 		v.Publish = append(v.Publish, s.Name)
@@ -189,7 +192,8 @@ func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
 				return err
 			}
 		}
-		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts), Items: publish.Items{IDs: ids, Values: values}}
+		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts)}
+		s.Items = publish.Items{IDs: ids, Values: values}
 		c.Scores = append(c.Scores, s)
 		return nil
 	}
@@ -205,7 +209,8 @@ func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
 		}
 		c.Tables = append(c.Tables, publish.Table{Port: port.Name, Table: t})
 	case stages.Figure.Name:
-		c.Figures = append(c.Figures, publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b})
+		f := publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b}
+		c.Figures = append(c.Figures, f)
 	case stages.Text.Name:
 		c.Texts = append(c.Texts, publish.Text{Port: port.Name, Markdown: string(b)})
 	}

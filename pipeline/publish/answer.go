@@ -40,8 +40,8 @@ func (f *Folder) guesses() []string {
 		var each []string
 		for _, g := range all {
 			if !(g.Value >= 2*g.Chance) {
-				warnings = append(warnings, fmt.Sprintf(warningMark+"`%s` is %s, and guessing gives %s. What follows says little.\n",
-					g.cell, brief(g.Value, 3), brief(g.Chance, 3)))
+				warnings = append(warnings, fmt.Sprintf("%s`%s` is %s, and guessing gives %s. %s\n",
+					warningMark, g.cell, brief(g.Value, 3), brief(g.Chance, 3), "What follows says little."))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
 			each = append(each, strings.TrimSpace(inline(place)+" "+brief(g.Value, 3)))
@@ -49,10 +49,12 @@ func (f *Folder) guesses() []string {
 		if len(all) > listedGuesses {
 			slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.Value, b.Value) })
 			low, high := all[0], all[len(all)-1]
-			each = []string{fmt.Sprintf("from %s (`%s`) to %s (`%s`)", brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
+			each = []string{fmt.Sprintf("from %s (`%s`) to %s (`%s`)",
+				brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
 		}
+		g := all[0]
 		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.\n",
-			inline(stage), strings.Join(each, ", "), count(all[0].n, "item", "items"), brief(all[0].Chance, 3)))
+			inline(stage), strings.Join(each, ", "), count(g.n, "item", "items"), brief(g.Chance, 3)))
 	}
 	if n := len(warnings) - listedGuesses; n > 0 {
 		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.\n", n))
@@ -74,7 +76,8 @@ func (f *Folder) first() string {
 		return cmp.Compare(f.rank(a.Stage), f.rank(b.Stage))
 	})
 	for _, s := range sheets {
-		scores := slices.DeleteFunc(slices.Clone(s.Numbers), func(n stages.Column) bool { return arrows[n.Direction] == "" })
+		undirected := func(n stages.Column) bool { return arrows[n.Direction] == "" }
+		scores := slices.DeleteFunc(slices.Clone(s.Numbers), undirected)
 		switch {
 		case len(scores) == 0:
 			continue
@@ -119,7 +122,8 @@ func podium(s *Sheet, n stages.Column) string {
 	case len(first) == len(rows):
 		return fmt.Sprintf("%s all %d tie at %s.", by, len(rows), best)
 	case last > 0:
-		by = fmt.Sprintf("%s %s and %s tie first of %d (%s)", by, some(first[:last], namedCells), first[last], len(rows), best)
+		names := some(first[:last], namedCells) + " and " + first[last]
+		by = fmt.Sprintf("%s %s tie first of %d (%s)", by, names, len(rows), best)
 	default:
 		by = fmt.Sprintf("%s %s (%s) comes first of %d", by, first[0], best, len(rows))
 	}
@@ -181,7 +185,8 @@ func firstParagraph(body string) string {
 		}
 	}
 	text := strings.Join(lines, " ")
-	if text == "" || strings.ContainsRune("#>|-<", rune(text[0])) || text[0] == '*' && !strings.HasPrefix(text, "**") {
+	emphasis := strings.HasPrefix(text, "*") && !strings.HasPrefix(text, "**")
+	if emphasis || strings.IndexAny(text, "#>|-<") == 0 {
 		return ""
 	}
 	return text

@@ -10,7 +10,8 @@ import (
 
 // lineOf makes the line of a finished cell.
 func lineOf(c *Cell) *Line {
-	l := &Line{Cell: c.Name, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N, Rows: map[string]int{}}
+	l := &Line{Cell: c.Name, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N}
+	l.Rows = map[string]int{}
 	var params bytes.Buffer
 	if len(c.Params) > 0 && json.Compact(&params, c.Params) == nil {
 		l.Params = params.Bytes()

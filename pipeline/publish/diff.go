@@ -90,14 +90,15 @@ func openFolder(dir string) (*publishedFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &publishedFolder{disk: readFiles(files), cells: map[string]*Line{}, items: map[string]map[at][]item{}}
+	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[string]map[at][]item{}, ""}
 	for _, name := range slices.Sorted(maps.Keys(f.lines)) {
 		for _, l := range f.lines[name] {
 			f.cells[l.Cell] = l
 		}
 	}
 	if len(f.cells) == 0 {
-		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, filepath.Join(dir, "cells"))
+		cells := filepath.Join(dir, "cells")
+		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, cells)
 	}
 	var top struct {
 		Seed uint64 `yaml:"seed"`
@@ -140,13 +141,14 @@ func (d *Difference) cells(x, y *publishedFolder) {
 			d.Added = append(d.Added, cell)
 		}
 	}
-	sorted := slices.SortedFunc(maps.Keys(changes), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
-	for _, key := range sorted {
+	compare := func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(changes), compare) {
 		where := changes[key][0]
 		if n := len(changes[key]); n > 1 {
 			where = count(n, "cell", "cells")
 		}
-		d.Params = append(d.Params, []string{key[0] + "." + key[1], cmp.Or(key[2], unset), cmp.Or(key[3], unset), where})
+		row := []string{key[0] + "." + key[1], cmp.Or(key[2], unset), cmp.Or(key[3], unset), where}
+		d.Params = append(d.Params, row)
 	}
 }
 
@@ -216,10 +218,11 @@ func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
 		mergeRows(claimed, r, p, q)
 	}
 	c.Unreproduced = len(r.rows) > 0
+	same := s.Value == t.Value || math.IsNaN(s.Value) && math.IsNaN(t.Value)
 	if c.Paired = len(diffs); c.Paired > 0 {
 		c.Change, c.Low, c.High = interval(diffs)
-	} else if s.Value != t.Value && !(math.IsNaN(s.Value) && math.IsNaN(t.Value)) { // or one of them is undefined
-		c.Change = t.Value - s.Value
+	} else if !same {
+		c.Change = t.Value - s.Value // undefined if one of them is
 	}
 	return c
 }
@@ -234,9 +237,10 @@ func (c *ScoreChange) changed() bool {
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
+		table := strings.TrimSuffix(path.Base(name), ".csv")
 		for _, row := range slices.Sorted(maps.Keys(a)) {
 			if a[row] != b[row] {
-				d.Ranks = append(d.Ranks, []string{strings.TrimSuffix(path.Base(name), ".csv"), row, a[row], b[row]})
+				d.Ranks = append(d.Ranks, []string{table, row, a[row], b[row]})
 			}
 		}
 	}

@@ -113,7 +113,8 @@ func (s *ScoreChange) row() []string {
 	if s.Unreproduced {
 		within = "no"
 	}
-	return []string{s.A.of(s.Cell) + s.Cell, brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
+	name := s.A.of(s.Cell) + s.Cell
+	return []string{name, brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
 }
 
 func signed(x float64) string {

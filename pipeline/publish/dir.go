@@ -164,8 +164,8 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("the folder %s holds other files (%s) and nothing that runexp published: name a new or an empty one",
-		e.Dir, strings.Join(e.Some, ", "))
+	return fmt.Sprintf("the folder %s holds other files (%s) and nothing that runexp published: "+
+		"name a new or an empty one", e.Dir, strings.Join(e.Some, ", "))
 }
 
 // Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark,
@@ -187,7 +187,8 @@ func Check(dir string) error {
 	}
 	ours := errors.New("a file of ours")
 	err = each(dir, func(name string, f *os.File) error {
-		if b, err := read(f); err == nil && !isTemp(name) && readFiles(map[string][]byte{name: b}).ours[name] {
+		b, err := read(f)
+		if err == nil && !isTemp(name) && readFiles(map[string][]byte{name: b}).ours[name] {
 			return ours
 		}
 		return nil
@@ -212,7 +213,8 @@ func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
 		c := name[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' && i > 0 {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if letter || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' && i > 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "~%02x", c)

@@ -17,7 +17,8 @@ var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 // hidden reports whether a character shows nothing, or changes how others show. The joiners are letters'
 // business.
 func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\u200c' && r != '\u200d'
+	joiner := r == '\u200c' || r == '\u200d'
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && !joiner
 }
 
 // visible writes hidden characters and what isn't UTF-8 as escapes.
@@ -52,8 +53,8 @@ func inline(s string) string {
 			b.WriteString("&lt;")
 			continue
 		case strings.IndexByte("\\`|@", c) >= 0,
-			c == ']' && rest != "" && strings.IndexByte("([:", rest[0]) >= 0, // a link, or where one leads
-			c == ':' && strings.HasPrefix(rest, "//"),                        // a bare address becomes a link, too
+			c == ']' && strings.IndexAny(rest, "([:") == 0, // a link, or where one leads
+			c == ':' && strings.HasPrefix(rest, "//"),      // a bare address becomes a link, too
 			c == '.' && strings.HasSuffix(strings.ToLower(s[:i]), "www"):
 			b.WriteByte('\\')
 		}

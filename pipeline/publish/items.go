@@ -47,7 +47,8 @@ outputs:
 				size += len(formatItem(i.value)) + 1
 			}
 			if size > budget { // the values alone are too many for a folder
-				f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name, Stored: true, size: math.MaxInt}
+				f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name}
+				f.Stored, f.size = true, math.MaxInt
 				m.out.Items = append(m.out.Items, f)
 				continue outputs
 			}

@@ -10,7 +10,7 @@ import (
 type claim[T any] interface {
 	at() at                        // the cell and, in README.md, the port that has it
 	key() string                   // what tells it from the other rows there
-	usable() bool                  // whether it claims anything: it can be read, and is of the run's definition
+	usable() bool                  // whether it claims anything: it's readable, and of the run's definition
 	compare(now T, r *report) bool // whether now reproduces it
 	published(now T) T             // now, as far as it isn't the run's to say, with the values of the claim
 	keep()                         // marks it as of an earlier run
@@ -71,7 +71,8 @@ func choose[T claim[T]](s standing, published []T, now T) int {
 	if s == unclaimed {
 		return -1
 	}
-	if i := slices.IndexFunc(published, func(p T) bool { return p.usable() && p.compare(now, &report{}) }); i >= 0 || s == contested {
+	holds := func(p T) bool { return p.usable() && p.compare(now, &report{}) }
+	if i := slices.IndexFunc(published, holds); i >= 0 || s == contested {
 		return i
 	}
 	return slices.IndexFunc(published, T.usable)

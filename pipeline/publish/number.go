@@ -134,12 +134,12 @@ func decimals(text string, digits int) string {
 // in an SVG all of them but colours.
 var (
 	textNumber = regexp.MustCompile(`[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?`)
-	svgNumber  = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
+	svgNumber  = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
 )
 
 // alike reports whether two texts are equal but for what word matches, and that as numbers within a tolerance
 // that may depend on how they're written.
-func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64) (deviation float64, ok bool) {
+func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64) (largest float64, ok bool) {
 	x, y := word.FindAllIndex(a, -1), word.FindAllIndex(b, -1)
 	if len(x) != len(y) {
 		return math.Inf(1), false
@@ -163,9 +163,9 @@ func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64
 		if !(d <= tolerance(s, t)*(1+1e-9)) {
 			return d, false
 		}
-		deviation = max(deviation, d)
+		largest = max(largest, d)
 	}
-	return deviation, string(a[i:]) == string(b[j:])
+	return largest, string(a[i:]) == string(b[j:])
 }
 
 // lastDigit returns one unit of the last digit of the coarser of two numbers: what rounding may do to numbers

@@ -21,7 +21,8 @@ func (p *Picture) compare(now *Picture, r *report) bool {
 	if off == "" {
 		r.reproduced.Figures++
 	} else {
-		r.add(Differs, Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance})
+		row := Row{Column: "picture", Old: "as published", New: off, Deviation: d, Tolerance: tolerance}
+		r.add(Differs, row)
 	}
 	return off == ""
 }
@@ -43,14 +44,17 @@ func (m *merge) mergePictures() error {
 			if err != nil {
 				return fmt.Errorf("figure %q of %s: %w", o.port, p.cell.Name, err)
 			}
-			now := &Picture{File: file, Stage: o.stage, Cell: p.cell.Name, Caption: p.figure.Caption, Data: data}
-			for _, old := range m.disk.pictures[file] {
-				old.Cell = now.Cell
+			now := &Picture{File: file, Stage: o.stage, Caption: p.figure.Caption, Data: data}
+			pair := append([]*Picture{now}, m.disk.pictures[file]...)
+			for _, q := range pair {
+				q.Cell = p.cell.Name
 			}
-			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, m.disk.pictures[file], []*Picture{now})...)
+			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, pair[1:], pair[:1])...)
 		}
 	}
-	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int { return m.out.compareShown(a.Cell, b.Cell) })
+	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int {
+		return m.out.compareShown(a.Cell, b.Cell)
+	})
 	return nil
 }
 

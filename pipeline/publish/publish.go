@@ -137,8 +137,9 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 		size += len(files[name])
 	}
 	if size > budget {
-		c.verdict.Warnings = []string{fmt.Sprintf("the review folder has %.1f MB, more than the %d MB that people like "+
-			"to find in a repository; publish fewer or smaller figures", float64(size)/(1<<20), budget>>20)}
+		warning := fmt.Sprintf("the review folder has %.1f MB, more than the %d MB that people like to find "+
+			"in a repository; publish fewer or smaller figures", float64(size)/(1<<20), budget>>20)
+		c.verdict.Warnings = []string{warning}
 	}
 	return c, nil
 }

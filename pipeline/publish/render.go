@@ -72,7 +72,9 @@ func gitattributes() []byte {
 	for _, r := range renderers {
 		patterns = append(patterns, r.files...)
 	}
-	slices.SortStableFunc(patterns, func(a, b pattern) int { return strings.Compare(b.attributes, a.attributes) })
+	slices.SortStableFunc(patterns, func(a, b pattern) int {
+		return strings.Compare(b.attributes, a.attributes)
+	})
 	var b bytes.Buffer
 	b.WriteString(folderMark + ", and the next run those that are right.\n")
 	for _, p := range patterns {
@@ -110,8 +112,9 @@ type disk struct {
 // readFiles reads what the renderers wrote.
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
-		files: files, ours: map[string]bool{}, lines: map[string][]*Line{}, itemLines: map[string][]*ItemLine{},
-		tables: map[string][]*Record{}, pictures: map[string][]*Picture{},
+		files: files, ours: map[string]bool{}, lines: map[string][]*Line{},
+		itemLines: map[string][]*ItemLine{}, tables: map[string][]*Record{},
+		pictures: map[string][]*Picture{},
 	}
 	for name, b := range files {
 		if name == attributesFile {

@@ -129,7 +129,8 @@ func readLines(b []byte) []*Line {
 		if v.Cell == "" || !isDefinition(v.Definition) {
 			continue
 		}
-		l := &Line{Cell: v.Cell, Definition: v.Definition, MadeBy: v.MadeBy, N: -1, Params: v.Params, Rows: v.Rows, raw: text}
+		l := &Line{Cell: v.Cell, Definition: v.Definition, MadeBy: v.MadeBy, N: -1, raw: text}
+		l.Params, l.Rows = v.Params, v.Rows
 		if v.N != nil {
 			l.N = *v.N
 		}

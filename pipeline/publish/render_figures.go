@@ -9,6 +9,7 @@ import (
 	"image"
 	"image/png"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -76,7 +77,8 @@ func addMark(file string, b []byte, k mark) ([]byte, error) {
 			return nil, fmt.Errorf("its SVG has no end")
 		}
 		// A comment must not contain two hyphens; < and > are escaped already.
-		return []byte(string(svgBody(b)) + svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose), nil
+		comment := svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose
+		return append(slices.Clip(svgBody(b)), comment...), nil
 	case ".png":
 		if _, err := decodePNG(b); err != nil {
 			return nil, fmt.Errorf("its PNG can't be read: %w", err)
@@ -89,7 +91,8 @@ func addMark(file string, b []byte, k mark) ([]byte, error) {
 		chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(data))
 		return bytes.Join([][]byte{b[:at], chunk, b[at:]}, nil), nil
 	}
-	return nil, fmt.Errorf("%q is no kind of figure that can be published", strings.TrimPrefix(path.Ext(file), "."))
+	kind := strings.TrimPrefix(path.Ext(file), ".")
+	return nil, fmt.Errorf("%q is no kind of figure that can be published", kind)
 }
 
 // readMark returns the mark of a figure.

@@ -48,7 +48,7 @@ func (r *readme) p(format string, args ...any) { fmt.Fprintf(&r.out, format, arg
 
 func (r *readme) write() {
 	r.p("# %s\n\n", inline(cmp.Or(r.Title, r.Name)))
-	for _, s := range slices.Concat(r.guesses()) {
+	for _, s := range r.guesses() {
 		r.p("%s\n", s)
 	}
 	r.answer()
@@ -85,22 +85,21 @@ func (r *readme) unfinished() {
 	for _, l := range r.Lines {
 		published[l.Cell] = true
 	}
-	for _, part := range []struct {
-		words string
-		cells []string
-	}{{"Failed", r.Failed}, {"Not run, because something it needs failed or the run was stopped", r.Blocked}} {
+	list := func(words string, cells []string) {
 		var names []string
-		for _, cell := range part.cells {
+		for _, cell := range cells {
 			name := code(cell)
 			if published[cell] {
 				name += " (shown as an earlier run left it)"
 			}
 			names = append(names, name)
 		}
-		if len(names) > 0 {
-			r.p("> **%s** (%s): %s\n>\n", part.words, count(len(names), "cell", "cells"), some(names, namedCells))
+		if n := len(names); n > 0 {
+			r.p("> **%s** (%s): %s\n>\n", words, count(n, "cell", "cells"), some(names, namedCells))
 		}
 	}
+	list("Failed", r.Failed)
+	list("Not run, because something it needs failed or the run was stopped", r.Blocked)
 	r.p("> Nothing was removed. What these cells would have changed is as it was.\n\n")
 }
 
@@ -113,7 +112,9 @@ func (r *readme) sections() []string {
 	for _, p := range r.Pictures {
 		out = append(out, p.Stage)
 	}
-	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(out, func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), cmp.Compare(a, b))
+	})
 	return slices.Compact(out)
 }
 
@@ -225,7 +226,8 @@ func (r *readme) means() {
 			if l.Old {
 				name += " (of an earlier run)"
 			}
-			rows = append(rows, []string{name + arrows[m.Direction], mean, strconv.Itoa(l.N), strconv.Itoa(m.Undefined)})
+			name += arrows[m.Direction]
+			rows = append(rows, []string{name, mean, strconv.Itoa(l.N), strconv.Itoa(m.Undefined)})
 		}
 	}
 	if len(rows) == 0 {
@@ -271,7 +273,8 @@ func (r *readme) elsewhere() {
 		file = visible(oneLine.Replace(s))
 	}
 	r.p("To keep this folder below %d MB, the largest files of items stay in the store: %s. "+
-		"For one cell of them, this writes the scores:\n\n", budget>>20, strings.Join(distinct(names, itself), ", "))
+		"For one cell of them, this writes the scores:\n\n",
+		budget>>20, strings.Join(distinct(names, itself), ", "))
 	r.p("    runexp get %s '%s' -o DIR\n\n", file, cell)
 }
 
@@ -281,7 +284,8 @@ func (r *readme) undefined() {
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
 			if m.Undefined > 0 {
-				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(m.of(l.Cell)), code(l.Cell), m.Undefined, l.N))
+				name := inline(m.of(l.Cell)) + code(l.Cell)
+				names = append(names, fmt.Sprintf("%s %d of %d", name, m.Undefined, l.N))
 			}
 		}
 	}
@@ -329,8 +333,9 @@ func (r *readme) reproduce() {
 	}
 }
 
-// A text in README.md is between two comments, the first of which names its cell and its port.
-var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`) // older ones have a definition
+// A text in README.md is between two comments, the first of which names its cell and its port; older ones
+// have a definition, too.
+var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`)
 
 const passageEnd = "<!-- end of text -->"
 

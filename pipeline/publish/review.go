@@ -102,7 +102,8 @@ func outputsOf(cells []*Cell) map[string][]*output {
 			key := [3]string{folder, c.Stage, port}
 			o := index[key]
 			if o == nil {
-				o = &output{folder: folder, stage: c.Stage, port: port, name: folder + "/" + baseNames(c.Stage, port)[0]}
+				o = &output{folder: folder, stage: c.Stage, port: port}
+				o.name = folder + "/" + baseNames(c.Stage, port)[0]
 				index[key], users[o.name] = o, append(users[o.name], o)
 				outputs[folder] = append(outputs[folder], o)
 			}

@@ -120,8 +120,9 @@ func (m *merge) mergeTables() {
 			}
 			return cmp.Compare(x.Cell, y.Cell)
 		})
-		s.Extra = slices.DeleteFunc(distinct(s.Extra, itself), func(c string) bool { return slices.Contains(s.named(), c) })
 		slices.Sort(s.Extra)
+		known := func(c string) bool { return slices.Contains(s.named(), c) }
+		s.Extra = slices.DeleteFunc(slices.Compact(s.Extra), known)
 		m.out.Sheets = append(m.out.Sheets, s)
 	}
 }
@@ -221,7 +222,8 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 		for _, x := range row.Numbers {
 			values = append(values, format(float64(x), digits))
 		}
-		out = append(out, &Record{Cell: c.Name, block: s.Blocks[c.Name], columns: columns, values: values, pos: -1})
+		r := &Record{Cell: c.Name, block: s.Blocks[c.Name], columns: columns, values: values, pos: -1}
+		out = append(out, r)
 	}
 	return out
 }

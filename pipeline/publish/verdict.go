@@ -82,7 +82,8 @@ func (v Verdict) String() string {
 	if v.verified {
 		would = "would be "
 	}
-	for i, name := range []string{"new", would + "rewritten", would + "removed", "left as they were, something failed"} {
+	names := []string{"new", would + "rewritten", would + "removed", "left as they were, something failed"}
+	for i, name := range names {
 		if rows := v.Of(New + Outcome(i)); len(rows) > 0 {
 			lines = append(lines, name+": "+summary(rows))
 		}
@@ -120,8 +121,9 @@ func (c Counts) String() string {
 		n         int
 		one, many string
 	}{
-		{c.Scores, "score", "scores"}, {c.Items, "item score", "item scores"}, {c.Rows, "table row", "table rows"},
-		{c.Figures, "figure", "figures"}, {c.Texts, "text", "texts"}, {c.Cells, "other cell", "other cells"},
+		{c.Scores, "score", "scores"}, {c.Items, "item score", "item scores"},
+		{c.Rows, "table row", "table rows"}, {c.Figures, "figure", "figures"}, {c.Texts, "text", "texts"},
+		{c.Cells, "other cell", "other cells"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n, p.one, p.many))

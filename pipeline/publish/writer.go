@@ -127,7 +127,7 @@ func (w *writer) write(c *change) error {
 	}
 	for _, dir := range subFolders()[1:] {
 		if len(names) > 0 {
-			w.to.Remove(dir) // unless it has files: an empty folder doesn't exist for git, so it shouldn't for us
+			w.to.Remove(dir) // unless it has files: empty folders don't exist for git, nor for us
 		}
 	}
 	return nil
