@@ -38,8 +38,7 @@ func (a *axisDecl) finish() {
 
 // axes reads the key axes.
 func (l *loader) axes(n *yamlNode) {
-	if n.kind != yamlMap {
-		l.report(n, "write one axis a line, model: {vgg: {path: vgg.onnx}}", "%v is not a map of axes", n)
+	if !l.is(n, yamlMap, "a map of axes", "write one axis a line, model: {vgg: {path: vgg.onnx}}") {
 		return
 	}
 	for i, k := range n.keys {

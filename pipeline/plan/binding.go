@@ -24,7 +24,6 @@ type binding struct {
 // A paramAssign gives a value to a parameter.
 type paramAssign struct {
 	field  *paramField
-	key    *yamlNode
 	value  *paramValue
 	atAxis bool // it stands next to the implementation, at an axis
 }
@@ -91,10 +90,10 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 	x.connect(b, r)
 	r.assigns = r.assignments(b.decl.with)
 	for _, p := range own {
-		if r.params.byName[p.key.text] == nil {
+		if f := r.params.byName[p.key.text]; f == nil {
 			x.unknownParam(p.key, r, "")
 		} else if x.checkReferences(b, p.value) {
-			r.assigns = append(r.assigns, paramAssign{r.params.byName[p.key.text], p.key, p.value, true})
+			r.assigns = append(r.assigns, paramAssign{f, p.value, true})
 		}
 	}
 	r.set = r.assignments(b.decl.set)
@@ -107,7 +106,7 @@ func (r *binding) assignments(list []paramDecl) []paramAssign {
 	assigns := []paramAssign{}
 	for _, p := range list {
 		if f := r.params.byName[p.key.text]; f != nil {
-			assigns = append(assigns, paramAssign{field: f, key: p.key, value: p.value})
+			assigns = append(assigns, paramAssign{field: f, value: p.value})
 		}
 	}
 	return assigns

@@ -66,16 +66,12 @@ func (l *loader) uses(s *stageDecl, v *yamlNode) {
 
 // axisList reads a stage's list of declared axes; with stacks also of those that only stacks have.
 func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisDecl) {
-	if v.kind == yamlNull {
-		return nil
+	hint := "write a list of axes"
+	if v.scalar() {
+		hint = "write [" + v.text + "]"
 	}
-	if v.kind != yamlList {
-		hint := "write a list of axes"
-		if v.scalar() {
-			hint = "write [" + v.text + "]"
-		}
-		l.report(v, hint, "%v is not a list of axes", v)
-		s.lost = true
+	if !l.is(v, yamlList, "a list of axes", hint) {
+		s.lost = s.lost || v.kind != yamlNull
 		return nil
 	}
 	for _, e := range v.vals {
@@ -96,10 +92,7 @@ func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisD
 
 // inputs reads the key in.
 func (l *loader) inputs(s *stageDecl, n *yamlNode) {
-	if n.kind != yamlMap {
-		if n.kind != yamlNull {
-			l.report(n, "write in: {images: images}", "%v is not a map from inputs to stages", n)
-		}
+	if !l.is(n, yamlMap, "a map from inputs to stages", "write in: {images: images}") {
 		return
 	}
 	for i, k := range n.keys {
@@ -179,11 +172,7 @@ func (l *loader) wire(v *yamlNode) *wireDecl {
 
 // paramDecls reads a map of parameters, nil if there is none.
 func (l *loader) paramDecls(n *yamlNode) (with []paramDecl) {
-	if n == nil || n.kind == yamlNull {
-		return nil
-	}
-	if n.kind != yamlMap {
-		l.report(n, "write with: {steps: 32}", "%v is not a map of parameters", n)
+	if n == nil || !l.is(n, yamlMap, "a map of parameters", "write with: {steps: 32}") {
 		return nil
 	}
 	for i, k := range n.keys {
@@ -195,8 +184,7 @@ func (l *loader) paramDecls(n *yamlNode) (with []paramDecl) {
 }
 
 func (l *loader) whens(s *stageDecl, n *yamlNode) {
-	if n.kind != yamlList {
-		l.report(n, "write when: [{if: {axis: id}, with: {…}}]", "%v is not a list", n)
+	if !l.is(n, yamlList, "a list", "write when: [{if: {axis: id}, with: {…}}]") {
 		return
 	}
 	for _, e := range n.vals {
@@ -230,21 +218,11 @@ func (l *loader) lines(s *stageDecl) {
 			s.over = l.axisList(s, v, true)
 		}
 	}
-	for _, a := range s.matrix {
-		if slices.Contains(s.over, a) {
-			l.overAndMatrix(s, a)
-		}
-	}
 	for _, w := range s.when {
-		l.line(w.line)
+		w.line = l.line(w.line.node)
 	}
 	s.only = l.lineList(s.body.get("only"), "only")
 	s.exclude = l.lineList(s.body.get("exclude"), "exclude")
-}
-
-func (l *loader) overAndMatrix(s *stageDecl, a *axisDecl) {
-	l.report(s.overNode, "over takes an axis of the inputs away, matrix adds one",
-		"the axis %q is both in over and in matrix", a.name)
 }
 
 func (l *loader) lineList(n *yamlNode, what string) (lines []*lineDecl) {
@@ -256,19 +234,17 @@ func (l *loader) lineList(n *yamlNode, what string) (lines []*lineDecl) {
 		return nil
 	}
 	for _, v := range n.vals {
-		line := &lineDecl{node: v}
-		l.line(line)
-		lines = append(lines, line)
+		lines = append(lines, l.line(v))
 	}
 	return lines
 }
 
-func (l *loader) line(line *lineDecl) {
-	n := line.node
+func (l *loader) line(n *yamlNode) *lineDecl {
+	line := &lineDecl{node: n}
 	if n.kind != yamlMap || len(n.keys) == 0 {
 		l.report(n, "write {axis: id} or {axis: [ids]}", "%v is not a line of axes and ids", n)
 		line.bad = true
-		return
+		return line
 	}
 	for i, k := range n.keys {
 		a := l.exp.axisOf[k.text]
@@ -289,8 +265,7 @@ func (l *loader) line(line *lineDecl) {
 		for _, id := range ids {
 			at, ok := a.index[id.text]
 			if !ok || !id.scalar() {
-				l.report(id, didYouMean(id.text, "ids of "+a.name, a.ids),
-					"the axis %q has no id %v", a.name, id)
+				l.unknownID(id, id.text, a.name, a.ids)
 				line.bad = true
 				continue
 			}
@@ -298,4 +273,5 @@ func (l *loader) line(line *lineDecl) {
 		}
 		line.conds = append(line.conds, c)
 	}
+	return line
 }

@@ -135,6 +135,14 @@ func (ds *diagnostics) sorted() Diags {
 	return ds.all
 }
 
+// is returns whether n is of a kind. What is of another kind is reported, but for a key without a value.
+func (ds *diagnostics) is(n *yamlNode, kind yamlKind, what, hint string) bool {
+	if n.kind != kind && n.kind != yamlNull {
+		ds.report(n, hint, "%v is not %s", n, what)
+	}
+	return n.kind == kind
+}
+
 // unknownAxis reports the name of an axis that isn't among the known ones.
 func (ds *diagnostics) unknownAxis(n *yamlNode, name string, known []string) {
 	if !n.scalar() {

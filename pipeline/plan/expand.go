@@ -18,7 +18,6 @@ type expander struct {
 	order      []*stageDecl
 	steps      map[*stageDecl]*stepBuild
 	standIns   map[*stages.Stage]bool // for stages that don't exist
-	ports      map[portQuery]int
 	implied    impliedCells
 	warnings   diagnostics
 	budget     int // how many more cells there may be
@@ -52,7 +51,7 @@ const edgesPerCell = 20
 // expand makes the plan. Where the experiment is at fault it reports why and goes on as well as it can.
 func (l *loader) expand() *Plan {
 	x := &expander{
-		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{}, ports: map[portQuery]int{},
+		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
 		standIns: map[*stages.Stage]bool{}, implied: newImpliedCells(),
 		budget: l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
@@ -101,10 +100,10 @@ func compareCoord(a, b []stages.Coord) int {
 
 // stage expands one stage; those it takes from are expanded already.
 func (x *expander) stage(s *stageDecl) {
-	b := &stepBuild{decl: s, step: &Step{Name: s.name, Keep: !s.none, Drop: s.drop, Line: s.key.line}}
+	b := &stepBuild{decl: s, step: &Step{Name: s.name, Keep: !s.none, Drop: s.drop}}
 	x.steps[s] = b
 	x.axesOf(b)
-	b.step.Axes, b.step.Over = axisNames(b.axes), axisNames(b.collapsed)
+	b.step.Axes = axisNames(b.axes)
 	x.bind(b)
 	x.commonParams(b)
 	x.checkLines(b)
@@ -165,10 +164,11 @@ func (x *expander) axesOf(b *stepBuild) {
 	b.collapsed = unionAxes(s.over)
 	if s.overAll {
 		b.collapsed = in
-		for _, a := range s.matrix {
-			if slices.Contains(in, a) {
-				x.overAndMatrix(s, a)
-			}
+	}
+	for _, a := range s.matrix {
+		if slices.Contains(b.collapsed, a) {
+			x.report(s.overNode, "over takes an axis of the inputs away, matrix adds one",
+				"the axis %q is both in over and in matrix", a.name)
 		}
 	}
 	for _, a := range s.over {

@@ -124,7 +124,7 @@ func (l *loader) experiment(root *yamlNode) {
 	if root.get("name") == nil {
 		l.report(root, "write name: as the first line", "the experiment has no name")
 	}
-	if axes != nil && axes.kind != yamlNull {
+	if axes != nil {
 		l.axes(axes)
 	}
 	if stageMap == nil {

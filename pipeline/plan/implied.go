@@ -236,7 +236,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 		}
 	}
 	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
-	cell.Step = x.impliedStep(c, cell, paramKey, out, keep)
+	cell.Step = x.impliedStep(cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
 	for _, err := range x.refusals(cell) {
@@ -248,7 +248,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 // impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps
 // it takes from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the
 // default.
-func (x *expander) impliedStep(of consumer, c *Cell, paramKey string, out int, keep bool) *Step {
+func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *Step {
 	m := &x.implied
 	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name
 	for _, in := range c.Inputs {
@@ -272,7 +272,7 @@ func (x *expander) impliedStep(of consumer, c *Cell, paramKey string, out int, k
 	if m.names[name]++; m.names[name] > 1 {
 		name += "~" + strconv.Itoa(m.names[name])
 	}
-	s := &Step{Name: name, Implied: true, Keep: keep, Line: of.step.Line}
+	s := &Step{Name: name, Implied: true, Keep: keep}
 	for _, co := range c.Coord {
 		s.Axes = append(s.Axes, co.Axis)
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -111,37 +110,24 @@ func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
 	return edges
 }
 
-// A portQuery asks which output of a stage an edge takes.
-type portQuery struct {
-	from *stages.Stage
-	wire *wireDecl
-	to   *stages.Stage
-	port int
-}
-
-// port returns the index of the output that an edge takes, -1 if it's unknown.
+// port returns the index of the output that an edge takes, -1 if it's unknown. That is the named port; else
+// the one that is called like the input; else the only one of the input's type.
 func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int) int {
-	if x.standIns[from] {
+	in := &m.stage.Inputs[port]
+	takes := in.Wire().Name
+	at := portNamed(from.Outputs, cmp.Or(w.port, in.Name))
+	switch {
+	case x.standIns[from]:
 		return -1
+	case m.unknown && (at >= 0 || w.port == ""), at >= 0 && from.Outputs[at].Type.Name == takes:
+		return at
 	}
-	q := portQuery{from, w, m.stage, port}
-	at, ok := x.ports[q]
-	if !ok {
-		at = x.findPort(from, w, &m.stage.Inputs[port], m.unknown)
-		x.ports[q] = at
-	}
-	return at
-}
-
-// findPort applies the rule of edges: the named port; else the one that is called like the input; else the
-// only one of the input's type.
-func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, unknown bool) int {
 	var all, fit []string
 	fitting := -1
 	for i, o := range from.Outputs {
 		name := w.from.name + "." + o.Name
 		all = append(all, name+" ("+o.Type.Name+")")
-		if !unknown && o.Type.Name == in.Wire().Name {
+		if o.Type.Name == takes {
 			fit, fitting = append(fit, name), i
 		}
 	}
@@ -149,26 +135,20 @@ func (x *expander) findPort(from *stages.Stage, w *wireDecl, in *stages.Port, un
 	if len(all) == 0 {
 		hint = from.Name + " has no outputs"
 	}
-	name := cmp.Or(w.port, in.Name)
-	at := portNamed(from.Outputs, name)
-	takes := func() string { return fmt.Sprintf("%s, which the input %q takes", in.Wire().Name, in.Name) }
 	switch {
-	case at < 0 && w.port != "":
-		x.report(w.node, hint, "%s has no output %q", from.Name, w.port)
-	case unknown:
-		return at
-	case at >= 0 && from.Outputs[at].Type.Name == in.Wire().Name:
-		return at
 	case at >= 0:
 		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",
-			name, from.Name, from.Outputs[at].Type.Name, in.Name, in.Wire().Name)
-	case len(fit) > 1:
-		x.report(w.node, "write "+strings.Join(fit,
-			" or "), "%s has %d outputs of the type %s", from.Name, len(fit), takes())
-	case len(fit) == 0:
-		x.report(w.node, hint, "%s has no output of the type %s", from.Name, takes())
-	default:
+			from.Outputs[at].Name, from.Name, from.Outputs[at].Type.Name, in.Name, takes)
+	case w.port != "":
+		x.report(w.node, hint, "%s has no output %q", from.Name, w.port)
+	case len(fit) == 1:
 		return fitting
+	case len(fit) == 0:
+		x.report(w.node, hint,
+			"%s has no output of the type %s, which the input %q takes", from.Name, takes, in.Name)
+	default:
+		x.report(w.node, "write "+strings.Join(fit, " or "),
+			"%s has %d outputs of the type %s, which the input %q takes", from.Name, len(fit), takes, in.Name)
 	}
 	return -1
 }

@@ -119,14 +119,10 @@ func (s *sourceText) blockErrorLine(line int) int {
 		return line
 	}
 	lines := s.split()
-	n := sort.Search(len(lines), func(n int) bool {
+	return sort.Search(len(lines), func(n int) bool {
 		_, err := readDocument([]byte(strings.Join(lines[:n], "\n")))
 		return err != nil && strings.Contains(err.Error(), "did not find expected")
 	})
-	if n == 0 || n > len(lines) {
-		return line
-	}
-	return n
 }
 
 // unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $
@@ -156,8 +152,8 @@ func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
 				if depth > 0 {
 					found = true
 					ref := string(line[j:min(end+1, len(line))])
-					ds.report(s.at(i+1, j+1),
-						"write "+strconv.Quote(ref), "a reference inside {…} or […] needs quotes")
+					hint := "write " + strconv.Quote(ref)
+					ds.report(s.at(i+1, j+1), hint, "a reference inside {…} or […] needs quotes")
 				}
 				j = end
 			case r == '{' || r == '[':

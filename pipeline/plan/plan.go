@@ -1,8 +1,6 @@
 package plan
 
-import (
-	"github.com/runexp/runexp/stages"
-)
+import "github.com/runexp/runexp/stages"
 
 // A Plan is an experiment expanded into cells: checked, with every parameter decoded and every edge resolved.
 // It's immutable.
@@ -28,11 +26,9 @@ type Step struct {
 	Implied  bool     // put in by the engine, for a port's Via or Else
 	Axes     []string // sorted
 	Cells    []*Cell
-	Possible int      // combinations before only, exclude and what doesn't exist upstream
-	Keep     bool     // store: keep; otherwise item payloads live until their consumers have them
-	Drop     bool     // missing: drop
-	Over     []string // collapsed axes, sorted
-	Line     int
+	Possible int  // combinations before only, exclude and what doesn't exist upstream
+	Keep     bool // store: keep; otherwise item payloads live until their consumers have them
+	Drop     bool // missing: drop
 }
 
 // A Cell is one stage at one combination of axes: the unit of explanation, retry and review.
