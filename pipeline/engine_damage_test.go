@@ -132,7 +132,7 @@ func TestKilledAnywhere(t *testing.T) {
 		if err2 != nil {
 			t.Fatal(err2)
 		}
-		problems, err2 := s.Verify(context.Background(), nil)
+		problems, err2 := s.Verify(context.Background())
 		if err2 != nil || len(problems) > 0 {
 			t.Fatalf("killed at point %d: the store has problems %v %v", n, problems, err2)
 		}

@@ -70,7 +70,7 @@ func (r *resolver) sourcesOf(n *node) error {
 		if l.files == nil {
 			l.files = make([]stages.Digest, len(sources))
 		}
-		if l.files[i], _, err = r.store.FileDigest(sources[i].File); err != nil {
+		if l.files[i], err = r.store.FileDigest(sources[i].File); err != nil {
 			return fmt.Errorf("%s: %w", sources[i].ID, err)
 		}
 	}

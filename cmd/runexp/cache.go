@@ -123,7 +123,7 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 }
 
 func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
-	problems, err := s.Verify(ctx, nil)
+	problems, err := s.Verify(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Cache holds the sessions of a device's slots in its memory. When they weigh more than the cache's limit, it closes
-// the least recently used of them that no running call uses.
+// A Cache holds the sessions of a device's slots in its memory. When they weigh more than the cache's limit,
+// it closes the least recently used of them that no running call uses.
 type Cache struct {
 	limit int64
 
@@ -56,8 +56,8 @@ func (s *Slot) On(cache *Cache) bool { return s.cache == cache }
 // Device returns where the slot computes.
 func (s *Slot) Device() stages.Device { return s.device }
 
-// Begin starts a call of a stage: until end is called, nothing is closed that the call uses. A call within a call, to
-// compute again what the outer one reads, protects what the outer one uses too.
+// Begin starts a call of a stage: until end is called, nothing is closed that the call uses. A call within a
+// call, to compute again what the outer one reads, protects what the outer one uses too.
 func (s *Slot) Begin() (end func()) {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *Slot) Keep(key string, weight int64, build func() (io.Closer, error)) (
 	return s.Share(fmt.Sprintf("slot %d: %s", s.number, key), weight, build)
 }
 
-// Share implements [stages.Slot]. Concurrent callers wait for the first and get its value or error. If it panicked, one
-// of them builds instead.
+// Share implements [stages.Slot]. Concurrent callers wait for the first and get its value or error. If it
+// panicked, one of them builds instead.
 func (s *Slot) Share(key string, weight int64, build func() (io.Closer, error)) (io.Closer, error) {
 	for {
 		e, found := s.take(key, weight)
@@ -132,8 +132,8 @@ func (s *Slot) fill(key string, e *entry, build func() (io.Closer, error)) (c io
 	return c, err
 }
 
-// evict closes what no running call uses and weighs something, oldest first, until the rest weighs no more than room.
-// What can't be closed cleanly is removed all the same.
+// evict closes what no running call uses and weighs something, oldest first, until the rest weighs no more
+// than room. What can't be closed cleanly is removed all the same.
 func (c *Cache) evict(room int64) {
 	for {
 		var total int64

@@ -73,9 +73,8 @@ func TestSlotKeepsWhatItCan(t *testing.T) {
 	check("the end", "[f g]")
 }
 
-// TestSlotsShare holds that what slots of a cache share is made once, whoever asks first,
-// and that it's there as long as a call on any of them uses it; and that what a slot keeps
-// is its own.
+// TestSlotsShare holds that what slots of a cache share is made once, whoever asks first, and that it's there
+// as long as a call on any of them uses it; and that what a slot keeps is its own.
 func TestSlotsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed []string
@@ -122,8 +121,8 @@ func TestSlotsShare(t *testing.T) {
 	})
 }
 
-// TestShareFails holds that who waits for another slot, which can't make what both want,
-// has its error, or tries for itself if that panics; and that nothing stays of it.
+// TestShareFails holds that who waits for another slot, which can't make what both want, has its error, or
+// tries for itself if that panics; and that nothing stays of it.
 func TestShareFails(t *testing.T) {
 	for name, fail := range map[string]func() (io.Closer, error){
 		"error": func() (io.Closer, error) { return nil, io.EOF },

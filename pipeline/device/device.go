@@ -1,6 +1,6 @@
-// Package device turns a list of devices into slots: places where one chunk of work at a time runs, each with the
-// sessions that are loaded there. device.go parses the list and chooses the devices for a number of items; cache.go has
-// the slots, and the cache of sessions that those of one device share.
+// Package device turns a list of devices into slots: places where one chunk of work at a time runs, each with
+// the sessions that are loaded there. device.go parses the list and chooses the devices for a number of
+// items; cache.go has the slots, and the cache of sessions that those of one device share.
 package device
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores that this
-// process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one another, while the
-// threads of one slot wait behind every operator. "cuda" stands for every device that CUDA_VISIBLE_DEVICES lists, or the
-// first one. Classes don't mix, since one class makes all of a cell.
+// Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores
+// that this process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one
+// another, while the threads of one slot wait behind every operator. "cuda" stands for every device that
+// CUDA_VISIBLE_DEVICES lists, or the first one. Classes don't mix, since one class makes all of a cell.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
 	cores := runtime.GOMAXPROCS(0)
@@ -55,8 +55,8 @@ func Parse(list string) ([]stages.Device, error) {
 	return out, nil
 }
 
-// For returns the devices that compute so many items. An item is computed on one slot, so with four or more processor
-// slots an item most of them might idle: then one slot has all their threads.
+// For returns the devices that compute so many items. An item is computed on one slot, so with four or more
+// processor slots an item most of them might idle: then one slot has all their threads.
 func For(items int, devices []stages.Device) []stages.Device {
 	if devices[0].Class != "cpu" || 4*items > len(devices) {
 		return devices

@@ -41,8 +41,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFor holds that a processor with four slots or more for each item has one instead, of
-// all threads, and that other devices stay as they are.
+// TestFor holds that a processor with four slots or more for each item has one instead, of all threads, and
+// that other devices stay as they are.
 func TestFor(t *testing.T) {
 	cpus := func(n, threads int) (list []stages.Device) {
 		for i := range n {

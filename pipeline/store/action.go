@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Action is an executed cell: what went in and what came out. Its record is JSON on one line, so that a person with
-// grep can read it.
+// An Action is an executed cell: what went in and what came out. Its record is JSON on one line, so that a
+// person with grep can read it.
 type Action struct {
 	Key         stages.Digest `json:"key"`
 	At          int64         `json:"at"` // when it was recorded, in Unix nanoseconds; filled in by Record
@@ -61,8 +61,8 @@ func (a *Action) name() string {
 // inlineListing is the size in bytes up to which a listing is part of its action.
 const inlineListing = smallPack
 
-// Record stores an executed cell: objects first, the action after what it refers
-// to, the index last. listings are those of a.Outputs; their payloads are already put.
+// Record stores an executed cell: objects first, the action after what it refers to, the index last. listings
+// are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
@@ -95,12 +95,12 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	rec := appendEntry(nil, &a, off, len(frame))
-	s.index.add(a.Key, rec)
+	s.index.add(append(a.Key[:], rec...))
 	return s.appendIndex(appendFrame(nil, indexFrame, a.Key, rec))
 }
 
-// putListing makes l the listing of o, as a part of the action or as an object, and
-// adds the objects that o needs.
+// putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o
+// needs.
 func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 	if o.Dropped {
 		l = l.dropped()

@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// errMalformed says that bytes which passed their checksum don't decode: they
-// were written by something else.
+// errMalformed says that bytes which passed their checksum don't decode: they were written by something else.
 var errMalformed = errors.New("malformed record")
 
 func appendUint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
@@ -18,8 +17,7 @@ func appendText[T string | []byte](b []byte, s T) []byte {
 	return append(appendUint(b, uint64(len(s))), s...)
 }
 
-// A decoder reads what the append functions wrote. After the first error every
-// read returns zero.
+// A decoder reads what the append functions wrote. After the first error every read returns zero.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -51,8 +49,8 @@ func (d *decoder) size() int64 {
 	return int64(v)
 }
 
-// count reads the number of things that follow, each of at least unit bytes, so
-// that a lying number can't make the caller allocate more than the input holds.
+// count reads the number of things that follow, each of at least unit bytes, so that a lying number can't
+// make the caller allocate more than the input holds.
 func (d *decoder) count(unit int) int {
 	v := d.uint()
 	if v > uint64(len(d.b)/unit) {

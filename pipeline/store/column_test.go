@@ -35,35 +35,3 @@ func TestColumn(t *testing.T) {
 		t.Error("a value that isn't there is read")
 	}
 }
-
-// TestRowIndex: an index is a map, also where hashes are equal.
-func TestRowIndex(t *testing.T) {
-	for _, hash := range []func(int) uint32{
-		func(i int) uint32 { return 7 },
-		func(i int) uint32 { return uint32(i) << 28 },
-		func(i int) uint32 { return uint32(i) * 2654435761 },
-	} {
-		var x rowIndex
-		var keys []int // by row
-		newest := map[int]int{}
-		same := func(key int) func(int) bool { return func(row int) bool { return keys[row] == key } }
-		for i := range 1000 {
-			key := i * 31 % 400
-			keys = append(keys, key)
-			x.set(hash(key), i, same(key))
-			newest[key] = i
-		}
-		for key := range 500 {
-			want, ok := newest[key]
-			if !ok {
-				want = -1
-			}
-			if row := x.find(hash(key), same(key)); row != want {
-				t.Fatalf("key %d is in row %d, want %d", key, row, want)
-			}
-		}
-		if x.n != len(newest) {
-			t.Errorf("%d rows, want %d", x.n, len(newest))
-		}
-	}
-}

@@ -24,9 +24,8 @@ func files(t testing.TB, dir string) []string {
 	return all
 }
 
-// TestFlippedBits changes one bit of one byte of every file, in turn. The store
-// may say that it doesn't have something, but never anything wrong, and a change in
-// an object is always noticed.
+// TestFlippedBits changes one bit of one byte of every file, in turn. The store may say that it doesn't have
+// something, but never anything wrong, and a change in an object is always noticed.
 func TestFlippedBits(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
@@ -102,8 +101,8 @@ func rewrite(t testing.TB, path string, b []byte) {
 	}
 }
 
-// TestDamageIsMended damages every file in turn, lets a run find out and do its
-// work again, and expects a whole store.
+// TestDamageIsMended damages every file in turn, lets a run find out and do its work again, and expects a
+// whole store.
 func TestDamageIsMended(t *testing.T) {
 	w := newWorld(4)
 	pristine := w.filled(t)
@@ -125,14 +124,14 @@ func TestDamageIsMended(t *testing.T) {
 			flip(t, path, int64(n)%st.Size(), 0x20)
 			s := open(t, dir, Options{})
 			if verify {
-				problems, err := s.Verify(t.Context(), nil)
+				problems, err := s.Verify(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				if len(problems) == 0 && filepath.Base(rel) != formatName {
 					t.Errorf("%s: verify finds nothing", rel)
 				}
-				if again, err := s.Verify(t.Context(), nil); err != nil || len(again) > 0 {
+				if again, err := s.Verify(t.Context()); err != nil || len(again) > 0 {
 					t.Errorf("%s: verify finds %v %v, then %v", rel, problems, err, again)
 				}
 			} else {
@@ -159,7 +158,7 @@ func TestProblemNamesCells(t *testing.T) {
 	for p := range h.Packs() {
 		flip(t, s.packPath(p.Digest), 0, 1)
 	}
-	problems, err := s.Verify(t.Context(), nil)
+	problems, err := s.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,8 +239,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestWrongRefSparesPack: a record that leads to the wrong place of a sound pack
-// doesn't cost the pack.
+// TestWrongRefSparesPack: a record that leads to the wrong place of a sound pack doesn't cost the pack.
 func TestWrongRefSparesPack(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	a, b := make([]byte, 1000), make([]byte, 4000)

@@ -15,10 +15,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Every file of the store is opened here. Nothing below the store's folder is reached through a link: a link may lead
-// to other people's files, and the store appends, replaces and removes. What stands in the place of one of its folders
-// or files and isn't one — a link, a pipe, a folder where a file should be — is damage: readers have a miss, and a
-// writer sets it aside.
+// Every file of the store is opened here. Nothing below the store's folder is reached through a link: a link
+// may lead to other people's files, and the store appends, replaces and removes. What stands in the place of
+// one of its folders or files and isn't one — a link, a pipe, a folder where a file should be — is damage:
+// readers have a miss, and a writer sets it aside.
 
 // errForeign is the cause of an error about what stands in the place of a folder or file of the store.
 var errForeign = errors.New("the store didn't put it there")
@@ -28,8 +28,8 @@ func foreign(path string, mode fs.FileMode) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%v: %w", stages.Kind(mode), errForeign)}
 }
 
-// realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them is. What was
-// found real is remembered.
+// realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them
+// is. What was found real is remembered.
 func (s *Store) realFolder(dir string) error {
 	above := filepath.Dir(dir)
 	if len(dir) <= len(s.dir) || above == dir {
@@ -196,8 +196,8 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 	}
 }
 
-// writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a temporary
-// file in the same folder is renamed.
+// writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a
+// temporary file in the same folder is renamed.
 func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
 	if filepath.Base(path) != formatName {
 		if err := s.setUp(); err != nil {
@@ -233,12 +233,12 @@ func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err e
 	if err := s.at("rename"); err != nil {
 		return err
 	}
-	if err := rename(temp, path); err != nil {
+	if err := os.Rename(temp, path); err != nil {
 		// A folder can't be replaced by a file.
 		if err := s.makeWay(path); err != nil {
 			return err
 		}
-		if err := rename(temp, path); err != nil {
+		if err := os.Rename(temp, path); err != nil {
 			return s.writeErr(err)
 		}
 	}
@@ -247,7 +247,8 @@ func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err e
 
 const tempPrefix = ".tmp-"
 
-// tempName returns a name in path's folder that no other writer uses, on this machine or another that shares the disk.
+// tempName returns a name in path's folder that no other writer uses, on this machine or another that shares
+// the disk.
 func (s *Store) tempName(path string) string {
 	return filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%016x-%d", tempPrefix, s.tempID, s.temp.Add(1)))
 }
@@ -287,7 +288,8 @@ func (s *Store) makeWay(path string) error {
 	return nil
 }
 
-// setAside moves what is damaged to damaged/ under a name, where a person can look at it until the store is collected.
+// setAside moves what is damaged to damaged/ under a name, where a person can look at it until the store is
+// collected.
 func (s *Store) setAside(path, name string) error {
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
 		return err
@@ -295,13 +297,13 @@ func (s *Store) setAside(path, name string) error {
 	dir := filepath.Join(s.dir, "damaged")
 	if err := s.realFolder(dir); errors.Is(err, errForeign) {
 		away := s.tempName(dir)
-		if err := rename(dir, away); err != nil {
+		if err := os.Rename(dir, away); err != nil {
 			return s.writeErr(err)
 		}
 		if path == dir {
 			path = away
 		} else {
-			defer rename(away, filepath.Join(dir, filepath.Base(away)))
+			defer os.Rename(away, filepath.Join(dir, filepath.Base(away)))
 		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -310,7 +312,7 @@ func (s *Store) setAside(path, name string) error {
 	if err := s.at("set aside"); err != nil {
 		return err
 	}
-	if err := rename(path, filepath.Join(dir, name)); err != nil {
+	if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
 		return s.writeErr(err)
 	}
 	return nil

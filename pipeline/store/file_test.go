@@ -36,10 +36,9 @@ func tree(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// TestNothingOutsideTheStore puts links, pipes, folders and files in the place of
-// every kind of file and folder of a store, in turn. Nothing blocks; what's behind a
-// link stays as it is and is never taken for the store's; the next writer makes the
-// store whole again; and GC removes nothing beyond.
+// TestNothingOutsideTheStore puts links, pipes, folders and files in the place of every kind of file and
+// folder of a store, in turn. Nothing blocks; what's behind a link stays as it is and is never taken for the
+// store's; the next writer makes the store whole again; and GC removes nothing beyond.
 func TestNothingOutsideTheStore(t *testing.T) {
 	w := newWorld(3)
 	kinds := map[string]func(at, outside string) error{
@@ -103,7 +102,7 @@ func TestNothingOutsideTheStore(t *testing.T) {
 			if _, err := reader.Info(); err != nil {
 				t.Errorf("%s: info: %v", name, err)
 			}
-			if _, err := reader.Verify(t.Context(), nil); err != nil {
+			if _, err := reader.Verify(t.Context()); err != nil {
 				t.Errorf("%s: verify by a reader: %v", name, err)
 			}
 			reader.Close()
@@ -114,7 +113,7 @@ func TestNothingOutsideTheStore(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			s = open(t, dir, Options{})
-			if _, err := s.Verify(t.Context(), nil); err != nil {
+			if _, err := s.Verify(t.Context()); err != nil {
 				t.Errorf("%s: verify: %v", name, err)
 			}
 			if err := w.write(s, "a", nil); err != nil {

@@ -18,14 +18,13 @@ import (
 //	key       32 bytes
 //	payload
 //
-// All numbers are little-endian. A frame is appended by one write(2) to a file
-// opened with O_APPEND, so that frames of two processes don't mix. A kill or a
-// full disk may still leave the beginning of a frame anywhere in a log; readers
-// pass over it to the next magic. The magic's first byte never occurs in UTF-8,
-// so no action, which is JSON, can be mistaken for the start of a frame.
+// All numbers are little-endian. A frame is appended by one write(2) to a file opened with O_APPEND, so that
+// frames of two processes don't mix. A kill or a full disk may still leave the beginning of a frame anywhere
+// in a log; readers pass over it to the next magic. The magic's first byte never occurs in UTF-8, so no
+// action, which is JSON, can be mistaken for the start of a frame.
 
-// A frameKind tells the logs apart, and their formats: a change of a payload's
-// layout takes a new letter, and old frames become bytes to pass over.
+// A frameKind tells the logs apart, and their formats: a change of a payload's layout takes a new letter, and
+// old frames become bytes to pass over.
 type frameKind byte
 
 const (
@@ -40,8 +39,7 @@ const (
 	keyLen   = len(stages.Digest{})
 	frameLen = 12 + keyLen // bytes of a frame besides its payload
 
-	// maxPayload bounds one frame, so that its length fits and a log stays
-	// readable at once.
+	// maxPayload bounds one frame, so that its length fits and a log stays readable at once.
 	maxPayload = 1 << 30
 )
 
@@ -71,9 +69,8 @@ func checksum(f []byte) uint32 {
 	return crc32.Update(^sum, castagnoli, f[12:])
 }
 
-// frameAt reads the frame that begins b. The payload shares b's memory. n is the
-// length that the header claims, also when the frame isn't whole; 0 when b
-// doesn't begin with a header.
+// frameAt reads the frame that begins b. The payload shares b's memory. n is the length that the header
+// claims, also when the frame isn't whole; 0 when b doesn't begin with a header.
 func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int, ok bool) {
 	if len(b) < frameLen || !bytes.Equal(b[:4], kind.magic()) {
 		return key, nil, 0, false
@@ -124,8 +121,8 @@ func scanLog(b []byte, kind frameKind, fn frameFunc) (s logScan) {
 	return s
 }
 
-// scanFile is scanLog over the part of a log from off to size, which needn't fit into memory. A payload is valid
-// only during the call.
+// scanFile is scanLog over the part of a log from off to size, which needn't fit into memory. A payload is
+// valid only during the call.
 func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s logScan, err error) {
 	const window = 64 << 10
 	var b []byte
@@ -145,8 +142,9 @@ func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s l
 	return s, nil
 }
 
-// scan is scanLog for the part b of a log, which begins at off and has rest bytes behind it. It never stops at damage:
-// it looks for the next frame behind it. It returns how far it came, and how many bytes it needs from there on.
+// scan is scanLog for the part b of a log, which begins at off and has rest bytes behind it. It never stops
+// at damage: it looks for the next frame behind it. It returns how far it came, and how many bytes it needs
+// from there on.
 func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) (pos, need int) {
 	for pos < len(b) {
 		key, payload, n, ok := frameAt(b[pos:], kind)
@@ -172,7 +170,8 @@ func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) 
 	return pos, 0
 }
 
-// torn reports whether g, which isn't a frame, looks like the beginning of one; n is the length its header claims.
+// torn reports whether g, which isn't a frame, looks like the beginning of one; n is the length its header
+// claims.
 func torn(g []byte, n int, kind frameKind) bool {
 	if len(g) < frameLen {
 		m := kind.magic()

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestScanFile: reading a log piece by piece finds what reading it at once does,
-// however frames, damage and pieces lie.
+// TestScanFile: reading a log piece by piece finds what reading it at once does, however frames, damage and
+// pieces lie.
 func TestScanFile(t *testing.T) {
 	var log []byte
 	var bounds []int

@@ -26,8 +26,7 @@ func syncAll(dir string) error {
 	return nil
 }
 
-// changeTime returns when a file's inode last changed, in Unix nanoseconds, and
-// its number.
+// changeTime returns when a file's inode last changed, in Unix nanoseconds, and its number.
 func changeTime(info os.FileInfo) (ctime int64, inode uint64, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

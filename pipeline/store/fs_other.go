@@ -26,5 +26,3 @@ func statSize(path string) (int64, error) {
 
 // logLimit returns how many logs a store may have open.
 func logLimit() int { return 2 * buckets }
-
-func rename(from, to string) error { return os.Rename(from, to) }

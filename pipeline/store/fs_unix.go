@@ -10,8 +10,8 @@ import (
 // noFollow makes opening a link an error.
 const noFollow = syscall.O_NOFOLLOW
 
-// statSize returns a regular file's size. It's called once a pack of a no-op run,
-// and so does without the allocations of os.Lstat.
+// statSize returns a regular file's size. It's called once a pack of a no-op run, and so does without the
+// allocations of os.Lstat.
 func statSize(path string) (int64, error) {
 	var st syscall.Stat_t
 	for {
@@ -26,23 +26,12 @@ func statSize(path string) (int64, error) {
 	}
 }
 
-// logLimit returns how many logs a store may have open: a quarter of the files that
-// the process may have, since every worker has some of its own.
+// logLimit returns how many logs a store may have open: a quarter of the files that the process may have,
+// since every worker has some of its own.
 func logLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 16
 	}
 	return int(min(max(limit.Cur/4, 4), 2*buckets))
-}
-
-// rename replaces to by from. Unlike os.Rename it doesn't look at to first.
-func rename(from, to string) error {
-	for {
-		if err := syscall.Rename(from, to); err == nil {
-			return nil
-		} else if err != syscall.EINTR {
-			return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
-		}
-	}
 }

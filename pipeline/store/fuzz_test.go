@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,11 +11,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// The targets of this file feed bytes to the readers, as a file and as the
-// payload of a frame whose checksum is right. Seeds are in testdata/fuzz.
+// The targets of this file feed bytes to the readers, as a file and as the payload of a frame whose checksum
+// is right. Seeds are in testdata/fuzz.
 
-// checkScan: frames and gaps cover the log from end to end, in order, and a frame
-// behind whatever stands before it is found.
+// checkScan: frames and gaps cover the log from end to end, in order, and a frame behind whatever stands
+// before it is found.
 func checkScan(t *testing.T, b []byte, kind frameKind) {
 	t.Helper()
 	key, payload := number(1), []byte("behind")
@@ -55,13 +56,14 @@ func FuzzIndex(f *testing.F) {
 		checkScan(t, b, indexFrame)
 		s := Store{opts: Options{ReadOnly: true}}
 		s.index.parse(b)
-		for h := range s.index.hits() {
-			key := h.key
+		for key := range s.index.newest {
 			h, ok := s.Lookup(key, "a")
 			if !ok || !bytes.Contains(b, appendFrame(nil, indexFrame, key, h.rec)) {
 				t.Fatalf("key %s leads to what nobody wrote", key.Short())
 			}
-			s.index.last(h.name())
+			if _, ok := s.index.latest[h.name()]; !ok {
+				t.Fatalf("the cell of key %s was never seen", key.Short())
+			}
 		}
 
 		var x index
@@ -153,9 +155,7 @@ func FuzzItemLog(f *testing.F) {
 }
 
 func keysOf(v *Items) []stages.Digest {
-	keys := slices.Clone(v.keys)
-	slices.SortFunc(keys, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(keys)
+	return slices.SortedFunc(maps.Keys(v.newest), func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // FuzzListing: what decodes is encoded to something that decodes the same.

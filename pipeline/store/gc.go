@@ -30,9 +30,9 @@ type GCReport struct {
 // inFlight is how long a file that nothing refers to may be part of what another process is just doing.
 const inFlight = time.Hour
 
-// GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the objects
-// that nothing left refers to, and what killed processes left. Without apply it only reports. What another run is doing
-// meanwhile costs it misses at worst.
+// GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the
+// objects that nothing left refers to, and what killed processes left. Without apply it only reports. What
+// another run is doing meanwhile costs it misses at worst.
 func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	if apply && s.opts.ReadOnly {
 		return GCReport{}, errReadOnly
@@ -68,7 +68,8 @@ type collection struct {
 	garbage  []string               // files
 }
 
-// actions decides which actions of a log stay: of each key and class of device the newest, if the roots keep the key.
+// actions decides which actions of a log stay: of each key and class of device the newest, if the roots keep
+// the key.
 func (c *collection) actions(path string, _ byte) error {
 	type identity struct {
 		key    stages.Digest
@@ -110,13 +111,13 @@ func (c *collection) actions(path string, _ byte) error {
 func (c *collection) items(path string, _ byte) error {
 	groups := map[stages.Digest]bool{}
 	_, _, err := c.sweep.read(c.s, path, itemFrame, func(_ int64, group stages.Digest, payload []byte) bool {
-		_, packs, _, err := decodeItems(payload)
+		packs, _, err := decodeItems(payload)
 		if err != nil {
 			return false
 		}
 		stays := c.roots.Items == nil || c.roots.Items(group)
 		groups[group] = stays
-		c.refer(packs.packs, stays)
+		c.refer(packs, stays)
 		return stays
 	})
 	for _, stays := range groups {
@@ -168,8 +169,8 @@ func (c *collection) object(o objectFile) error {
 	return nil
 }
 
-// apply removes what was found. Records go before the objects they refer to, and the index before the records, so that
-// a kill leaves nothing that misleads.
+// apply removes what was found. Records go before the objects they refer to, and the index before the
+// records, so that a kill leaves nothing that misleads.
 func (c *collection) apply() error {
 	s := c.s
 	if err := s.makeWay(s.indexPath()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestGC: a dry run changes nothing and tells what a real one does; that keeps
-// what the roots name, with everything it needs, and removes the rest.
+// TestGC: a dry run changes nothing and tells what a real one does; that keeps what the roots name, with
+// everything it needs, and removes the rest.
 func TestGC(t *testing.T) {
 	w := newWorld(8)
 	dir := w.filled(t)
@@ -71,8 +71,8 @@ func TestGC(t *testing.T) {
 	kept.wholeStore(t, dir)
 }
 
-// TestGCSparesWorkInProgress: an object that nothing refers to yet stays, until
-// it's certain that nobody is about to.
+// TestGCSparesWorkInProgress: an object that nothing refers to yet stays, until it's certain that nobody is
+// about to.
 func TestGCSparesWorkInProgress(t *testing.T) {
 	dir := scratch(t)
 	s := open(t, dir, Options{})
@@ -115,7 +115,7 @@ func TestGCOfNothing(t *testing.T) {
 	if r, err := s.GC(Roots{}, true); err != nil || r.ObjectsKept != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if p, err := s.Verify(t.Context(), nil); err != nil || len(p) > 0 {
+	if p, err := s.Verify(t.Context()); err != nil || len(p) > 0 {
 		t.Errorf("%v %v", p, err)
 	}
 	if _, err := s.Info(); err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// The index holds what a run that executes nothing asks for. It's derived from
-// the action logs, and says how far into each of them it reaches: opening the
-// store reads what's beyond. So it may be deleted, be damaged, or lack what a
-// killed process or another one wrote.
+// The index holds what a run that executes nothing asks for. It's derived from the action logs, and says how
+// far into each of them it reaches: opening the store reads what's beyond. So it may be deleted, be damaged,
+// or lack what a killed process or another one wrote.
 //
 // Payloads by their first byte, fixed-width so that the length is the whole check:
 //
@@ -42,33 +41,22 @@ const buckets = 256
 
 // An index is the index in memory.
 type index struct {
-	rows   []row    // oldest first
-	newest rowIndex // entries by key
-	latest rowIndex // rows by the hash of the cell's name
-	packs  int      // that entries name
+	rows   []row                   // oldest first: entries, and those that say that a cell was seen
+	newest map[stages.Digest]int32 // the entry of a key
+	latest map[uint64]int32        // the row of a cell, by the hash of its name
+	packs  int                     // that entries name
 	logs   [buckets]coverage
 }
 
-// A row is an entry, or says that a cell was seen.
 type row struct {
 	frame []byte // the key, then the payload
 	prev  int32  // an older entry of the same key, or -1
 }
 
-func (r row) key() stages.Digest { return stages.Digest(r.frame) }
-func (r row) hit() Hit           { return Hit{r.key(), r.frame[keyLen:]} }
+func (r row) hit() Hit { return Hit{stages.Digest(r.frame), r.frame[keyLen:]} }
 
-// name returns the hash of the name of the cell that had the key.
-func (r row) name() uint64 {
-	if r.frame[keyLen] == seenKind {
-		return binary.LittleEndian.Uint64(r.frame[keyLen+1:])
-	}
-	return r.hit().name()
-}
-
-// coverage tells what of an action log the index knows: everything up to mark,
-// and sum bytes of frames behind it. It knows the whole log when these add up to
-// its size.
+// coverage tells what of an action log the index knows: everything up to mark, and sum bytes of frames behind
+// it. It knows the whole log when these add up to its size.
 type coverage struct{ mark, sum int64 }
 
 // A Hit is an action as the index knows it. It stays valid as long as the store.
@@ -76,9 +64,6 @@ type Hit struct {
 	key stages.Digest
 	rec []byte
 }
-
-// Key returns the key that the hit was found under.
-func (h Hit) Key() stages.Digest { return h.key }
 
 func (h Hit) span() (off int64, n int) {
 	return int64(binary.LittleEndian.Uint64(h.rec[1:])), int(binary.LittleEndian.Uint32(h.rec[9:]))
@@ -95,9 +80,8 @@ func (h Hit) MadeBy() string { return string(h.madeBy()) }
 // Outputs returns the number of output ports.
 func (h Hit) Outputs() int { return int(binary.LittleEndian.Uint16(h.rec[22:])) }
 
-// Output returns what's known of an output port by its position: the digest of
-// its listing, the number of items, and whether their payloads' bytes were
-// dropped on purpose.
+// Output returns what's known of an output port by its position: the digest of its listing, the number of
+// items, and whether their payloads' bytes were dropped on purpose.
 func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	b := h.outputs()[i*outputLen:]
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0]&flagDropped != 0
@@ -149,121 +133,130 @@ func validEntry(rec []byte) bool {
 		return false
 	}
 	le := binary.LittleEndian
-	want := entryLen + int64(rec[21]) + int64(le.Uint16(rec[22:]))*int64(outputLen) + int64(le.Uint32(rec[24:]))*int64(packLen)
-	return int64(len(rec)) == want && le.Uint64(rec[1:]) < 1<<62
+	outputs, packs := int64(le.Uint16(rec[22:])), int64(le.Uint32(rec[24:]))
+	length := entryLen + int64(rec[21]) + outputs*int64(outputLen) + packs*int64(packLen)
+	return int64(len(rec)) == length && le.Uint64(rec[1:]) < 1<<62
 }
 
 // parse reads the index file b, which it keeps.
 func (x *index) parse(b []byte) logScan {
-	n := len(b) / (frameLen + 100)
-	x.rows = make([]row, 0, n)
-	x.newest.grow(n)
-	x.latest.grow(n)
+	n := len(b) / (frameLen + 140) // about how many entries it has
+	*x = index{
+		rows: make([]row, 0, n), newest: make(map[stages.Digest]int32, n), latest: make(map[uint64]int32, n),
+	}
 	return scanLog(b, indexFrame, func(off int64, key stages.Digest, rec []byte) {
 		frame := b[int(off)+frameLen-keyLen:][:keyLen+len(rec)]
 		switch {
 		case validEntry(rec):
-			x.put(frame)
+			x.add(frame)
 		case len(rec) == 9 && rec[0] == markKind:
 			if v := binary.LittleEndian.Uint64(rec[1:]); v < 1<<62 {
 				x.logs[key[0]] = coverage{mark: int64(v)}
 			}
 		case len(rec) == 9 && rec[0] == seenKind:
-			x.append(row{frame, -1})
+			x.see(binary.LittleEndian.Uint64(rec[1:]), row{frame, -1})
 		}
 	})
 }
 
-// add makes rec the newest entry of key.
-func (x *index) add(key stages.Digest, rec []byte) { x.put(append(key[:], rec...)) }
-
-// put is add, for the key and what follows it.
-func (x *index) put(frame []byte) {
-	key := frame[:keyLen]
-	h := Hit{stages.Digest(key), frame[keyLen:]}
+// add makes an entry the newest one of its key.
+func (x *index) add(frame []byte) {
+	r := row{frame, -1}
+	h := r.hit()
 	off, n := h.span()
-	if c := &x.logs[key[0]]; off >= c.mark {
+	if c := &x.logs[h.key[0]]; off >= c.mark {
 		c.sum += int64(n)
 	}
 	x.packs += h.packs()
-	x.append(row{frame, int32(x.find(key))})
-	x.newest.set(keyHash(h.key), len(x.rows)-1, x.is(key))
-}
-
-// see notes that the cell called name had a key.
-func (x *index) see(name uint64, key stages.Digest) {
-	frame := append(key[:], seenKind)
-	x.append(row{binary.LittleEndian.AppendUint64(frame, name), -1})
-}
-
-// append makes r what its cell was last.
-func (x *index) append(r row) {
-	name := r.name()
-	x.rows = append(x.rows, r)
-	x.latest.set(uint32(name), len(x.rows)-1, x.named(name))
-}
-
-// named returns a function that reports whether a row is about the cell called name.
-func (x *index) named(name uint64) func(int) bool {
-	return func(i int) bool { return x.rows[i].name() == name }
-}
-
-// is returns a function that reports whether a row is about key.
-func (x *index) is(key []byte) func(int) bool {
-	return func(i int) bool { return string(x.rows[i].frame[:keyLen]) == string(key) }
-}
-
-// find returns the row of the newest entry of key, or -1.
-func (x *index) find(key []byte) int {
-	return x.newest.find(binary.LittleEndian.Uint32(key), x.is(key))
-}
-
-// last returns the key that the cell called name last had.
-func (x *index) last(name uint64) (stages.Digest, bool) {
-	i := x.latest.find(uint32(name), x.named(name))
-	if i < 0 {
-		return stages.Digest{}, false
+	if prev, ok := x.newest[h.key]; ok {
+		r.prev = prev
 	}
-	return x.rows[i].key(), true
+	x.newest[h.key] = int32(len(x.rows))
+	x.see(h.name(), r)
 }
 
-// hits yields the newest entry of each key.
-func (x *index) hits() iter.Seq[Hit] {
+// see makes r the last row of a cell.
+func (x *index) see(name uint64, r row) {
+	x.latest[name] = int32(len(x.rows))
+	x.rows = append(x.rows, r)
+}
+
+// hits yields the entries of a key, newest first.
+func (x *index) hits(key stages.Digest) iter.Seq[Hit] {
 	return func(yield func(Hit) bool) {
-		for i, r := range x.rows {
-			if x.find(r.frame[:keyLen]) == i && !yield(r.hit()) {
-				return
-			}
+		i, ok := x.newest[key]
+		for ; ok && i >= 0 && yield(x.rows[i].hit()); i = x.rows[i].prev {
 		}
 	}
 }
 
 // has reports whether the index has the action whose frame lies at off.
 func (x *index) has(key stages.Digest, off int64) bool {
-	for i := x.find(key[:]); i >= 0; i = int(x.rows[i].prev) {
-		if at, _ := x.rows[i].hit().span(); at == off {
+	for h := range x.hits(key) {
+		if at, _ := h.span(); at == off {
 			return true
 		}
 	}
 	return false
 }
 
-// Lookup finds the newest action recorded under key, of those made by prefer if
-// there are any. It reads nothing but memory, so the action's files may have
-// gone: see [Store.Check].
-func (s *Store) Lookup(key stages.Digest, prefer string) (Hit, bool) {
+// Lookup finds the newest action recorded under key, of those made by prefer if there are any. It reads
+// nothing but memory, so the action's files may have gone: see [Store.Check].
+func (s *Store) Lookup(key stages.Digest, prefer string) (newest Hit, ok bool) {
 	s.indexMu.RLock()
 	defer s.indexMu.RUnlock()
-	first := s.index.find(key[:])
-	if first < 0 {
-		return Hit{}, false
-	}
-	for i := first; i >= 0; i = int(s.index.rows[i].prev) {
-		if h := s.index.rows[i].hit(); string(h.madeBy()) == prefer {
+	for h := range s.index.hits(key) {
+		if string(h.madeBy()) == prefer {
 			return h, true
 		}
+		if !ok {
+			newest, ok = h, true
+		}
 	}
-	return s.index.rows[first].hit(), true
+	return newest, ok
+}
+
+// nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash would make `why` compare with
+// the wrong cell, and nothing worse.
+func nameHash(experiment, cell string) uint64 {
+	h := uint64(14695981039346656037)
+	for _, s := range [...]string{experiment, "\x00", cell} {
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * 1099511628211
+		}
+	}
+	return h
+}
+
+// Seen notes that a cell was found under key, so that [Store.Latest] returns that action rather than the last
+// one executed. It writes only news.
+func (s *Store) Seen(experiment, cell string, key stages.Digest) error {
+	name := nameHash(experiment, cell)
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	if last, ok := s.index.latest[name]; ok && s.index.rows[last].hit().key == key || s.opts.ReadOnly {
+		return nil
+	}
+	rec := binary.LittleEndian.AppendUint64([]byte{seenKind}, name)
+	s.index.see(name, row{append(key[:], rec...), -1})
+	return s.appendIndex(appendFrame(nil, indexFrame, key, rec))
+}
+
+// Latest returns what a cell was when it was last executed or seen.
+func (s *Store) Latest(experiment, cell string) (Action, bool) {
+	s.indexMu.RLock()
+	last, ok := s.index.latest[nameHash(experiment, cell)]
+	var key stages.Digest
+	if ok {
+		key = s.index.rows[last].hit().key
+	}
+	s.indexMu.RUnlock()
+	h, ok := s.Lookup(key, "")
+	if !ok {
+		return Action{}, false
+	}
+	a, err := s.Action(h)
+	return a, err == nil
 }
 
 func (s *Store) indexPath() string { return filepath.Join(s.dir, "index") }
@@ -298,8 +291,8 @@ func (s *Store) openIndex() error {
 	return nil
 }
 
-// catchUp adds to the index what the action logs hold beyond it, and returns the
-// frames that make the index file know it too.
+// catchUp adds to the index what the action logs hold beyond it, and returns the frames that make the index
+// file know it too.
 func (s *Store) catchUp() (frames []byte, err error) {
 	logs, err := s.entries(filepath.Join(s.dir, "actions"))
 	if err != nil {
@@ -342,7 +335,7 @@ func (s *Store) catchUp() (frames []byte, err error) {
 	slices.SortStableFunc(found, func(a, b foundAction) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range found {
 		rec := appendEntry(nil, &f.Action, f.off, f.n)
-		s.index.add(f.Key, rec)
+		s.index.add(append(f.Key[:], rec...))
 		frames = appendFrame(frames, indexFrame, f.Key, rec)
 	}
 	return append(frames, marks...), nil
@@ -356,19 +349,19 @@ type foundAction struct {
 
 // appendMark appends the frame that says that the log of a bucket is known up to end.
 func appendMark(b []byte, bucket byte, end int64) []byte {
-	return appendFrame(b, indexFrame, stages.Digest{bucket}, binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end)))
+	rec := binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end))
+	return appendFrame(b, indexFrame, stages.Digest{bucket}, rec)
 }
 
-// indexBatch is how many bytes of the index are written at once. What a kill
-// takes of them is read from the action logs the next time.
+// indexBatch is how many bytes of the index are written at once. What a kill takes of them is read from the
+// action logs the next time.
 const indexBatch = 64 << 10
 
-// appendIndex adds frames to the index file, sooner or later. The caller holds
-// indexMu.
+// appendIndex adds frames to the index file, sooner or later. The caller holds indexMu.
 func (s *Store) appendIndex(frames []byte) error {
 	if s.indexed == nil {
-		// Opened now, so that if the index is made anew meanwhile nothing is
-		// added to that one which it may have left out.
+		// Opened now, so that if the index is made anew meanwhile nothing is added to that one which it may
+		// have left out.
 		if err := s.setUp(); err != nil {
 			return err
 		}
@@ -415,7 +408,6 @@ func (s *Store) rebuildIndex() error {
 		s.indexed.Close()
 		s.indexed, s.pending = nil, nil
 	}
-	s.index = index{}
 	s.index.parse(nil)
 	frames, err := s.catchUp()
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Store) Info() (Info, error) {
 		return in, err
 	}
 	s.indexMu.RLock()
-	in.Actions = s.index.newest.n
+	in.Actions = len(s.index.newest)
 	s.indexMu.RUnlock()
 	size := func(path string) {
 		if n, err := s.size(path); err == nil {
@@ -52,7 +52,7 @@ func (s *Store) Info() (Info, error) {
 		groups, items := map[stages.Digest]bool{}, map[item]bool{}
 		_, err := s.readLog(path, 0, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
 			groups[group] = true
-			if _, _, rs, err := decodeItems(payload); err == nil {
+			if _, rs, err := decodeItems(payload); err == nil {
 				for _, r := range rs {
 					items[item{group, r.Key}] = true
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An itemLog is what's known of one log of items/: where the frames of its groups lie. Many cells may share a recipe,
-// and so a group: each reads only what is new since the last.
+// An itemLog is what's known of one log of items/: where the frames of its groups lie. Many cells may share a
+// recipe, and so a group: each reads only what is new since the last.
 type itemLog struct {
 	mu     sync.Mutex  // guards what follows
 	info   fs.FileInfo // of the file
@@ -45,8 +45,9 @@ const (
 	frameMemory = 64
 )
 
-// Items returns what's known of a group's items: the newest outcome of each, of those made by prefer if there are any.
-// Records that are damaged or can't be read are left out. What is recorded later may or may not show.
+// Items returns what's known of a group's items: the newest outcome of each, of those made by prefer if there
+// are any. Records that are damaged or can't be read are left out. What is recorded later may or may not
+// show.
 func (s *Store) Items(group stages.Digest, prefer string) *Items {
 	s.itemMu.Lock()
 	l := s.itemLogs[group[0]]
@@ -102,8 +103,8 @@ func (l *itemLog) items(s *Store, view itemView) (items *Items, held int64, err 
 	return &v.Items, held + v.bytes() - before, err
 }
 
-// update notes where the frames lie that the file has beyond those known, and returns how many bytes that takes. A file
-// that was rewritten meanwhile is another file, of which nothing is known.
+// update notes where the frames lie that the file has beyond those known, and returns how many bytes that
+// takes. A file that was rewritten meanwhile is another file, of which nothing is known.
 func (l *itemLog) update(f *os.File) (held int64, err error) {
 	info, err := f.Stat()
 	if err != nil {

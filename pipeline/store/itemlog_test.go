@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Item records are read once; what this store, another one or a rewriting adds is
-// seen all the same, and what is kept in memory is bounded.
+// Item records are read once; what this store, another one or a rewriting adds is seen all the same, and what
+// is kept in memory is bounded.
 func TestItemsAreReadOnce(t *testing.T) {
 	dir := scratch(t)
 	a, b := open(t, dir, Options{}), open(t, dir, Options{})
@@ -27,8 +27,8 @@ func TestItemsAreReadOnce(t *testing.T) {
 	want := func(s *Store, group stages.Digest, vals map[int]string) {
 		t.Helper()
 		items := s.Items(group, "cpu")
-		if items.Len() != len(vals) {
-			t.Fatalf("%d items, want %d", items.Len(), len(vals))
+		if len(items.newest) != len(vals) {
+			t.Fatalf("%d items, want %d", len(items.newest), len(vals))
 		}
 		for key, val := range vals {
 			if o, ok := outcomeOf(items, number(key)); !ok || string(o.Ports[0][0].Inline) != val {

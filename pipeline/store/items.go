@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -16,8 +15,8 @@ type ItemRecord struct {
 	ItemOutcome
 }
 
-// An ItemOutcome is what a stage made of one item: for each output port, in the
-// stage's order, the items that came out. One each, but for stages that expand.
+// An ItemOutcome is what a stage made of one item: for each output port, in the stage's order, the items that
+// came out. One each, but for stages that expand.
 type ItemOutcome struct {
 	MadeBy string // class of device
 	Ports  [][]SubItem
@@ -29,8 +28,8 @@ type SubItem struct {
 	ID string // what Expand calls it; "" otherwise
 }
 
-// Outcomes are a growing list of outcomes of items, as they stand in item records: some fifty bytes an outcome.
-// They may be used concurrently.
+// Outcomes are a growing list of outcomes of items, as they stand in item records: some fifty bytes an
+// outcome. They may be used concurrently.
 type Outcomes struct {
 	mu     sync.Mutex // guards what follows
 	packs  packTable
@@ -71,54 +70,42 @@ func (v *Outcomes) at(row int) ItemOutcome {
 // Items are the known outcomes of a group, found by the items' keys.
 type Items struct {
 	Outcomes
-	keys   []stages.Digest // by row
-	newest rowIndex        // of a key's rows
+	newest map[stages.Digest]int32 // of a key's rows
 }
 
-// Len returns the number of items whose outcome is known.
-func (v *Items) Len() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.newest.n
-}
-
-// bytes returns how much memory the outcomes take.
+// bytes returns about how much memory the outcomes take.
 func (v *Items) bytes() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return int64(cap(v.rows.b) + 8*cap(v.rows.marks) + keyLen*cap(v.keys) + 8*cap(v.newest.slots))
-}
-
-func keyHash(key stages.Digest) uint32 { return binary.LittleEndian.Uint32(key[:]) }
-
-// is returns a function that reports whether a row is about key.
-func (v *Items) is(key stages.Digest) func(int) bool {
-	return func(row int) bool { return v.keys[row] == key }
+	return int64(cap(v.rows.b) + 8*cap(v.rows.marks) + 2*keyLen*len(v.newest))
 }
 
 // Find returns the row of an item's newest outcome, -1 if none is known.
-func (v *Items) Find(key stages.Digest) (row int) {
+func (v *Items) Find(key stages.Digest) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.newest.find(keyHash(key), v.is(key))
+	if row, ok := v.newest[key]; ok {
+		return int(row)
+	}
+	return -1
 }
 
-// take adds the outcomes of a frame's payload, all or, when it's malformed, none. An outcome that isn't made by
-// prefer doesn't replace one that is.
+// take adds the outcomes of a frame's payload, all or, when it's malformed, none. An outcome that isn't made
+// by prefer doesn't replace one that is.
 func (v *Items) take(payload []byte, prefer string) {
-	_, _, items, err := decodeItems(payload)
+	_, items, err := decodeItems(payload)
 	if err != nil {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.newest == nil {
+		v.newest = map[stages.Digest]int32{}
+	}
 	for _, it := range items {
-		old := v.newest.find(keyHash(it.Key), v.is(it.Key))
-		if it.MadeBy != prefer && old >= 0 && v.at(old).MadeBy == prefer {
-			continue
+		if old, ok := v.newest[it.Key]; it.MadeBy == prefer || !ok || v.at(int(old)).MadeBy != prefer {
+			v.newest[it.Key] = int32(v.add(it.ItemOutcome))
 		}
-		v.keys = append(v.keys, it.Key)
-		v.newest.set(keyHash(it.Key), v.add(it.ItemOutcome), v.is(it.Key))
 	}
 }
 
@@ -126,8 +113,8 @@ func (s *Store) itemPath(bucket byte) string {
 	return filepath.Join(s.dir, "items", fmt.Sprintf("%02x.log", bucket))
 }
 
-// RecordItems stores outcomes of a group's items, whose payloads are already put.
-// All are made by the same class of device.
+// RecordItems stores outcomes of a group's items, whose payloads are already put. All are made by the same
+// class of device.
 func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
@@ -153,18 +140,19 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	return append(t.appendPacks(appendText(nil, madeBy)), items...)
 }
 
-func decodeItems(payload []byte) (madeBy string, packs packTable, items []ItemRecord, err error) {
+func decodeItems(payload []byte) (packs []PackRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
-	madeBy = d.string()
-	packs = decodePacks(d)
+	madeBy := d.string()
+	t := decodePacks(d)
 	n := d.count(keyLen + 1)
 	for len(items) < n && !d.bad {
-		items = append(items, ItemRecord{d.digest(), ItemOutcome{madeBy, packs.ports(d)}})
+		items = append(items, ItemRecord{d.digest(), ItemOutcome{madeBy, t.ports(d)}})
 	}
-	return madeBy, packs, items, d.done()
+	return t.packs, items, d.done()
 }
 
-// appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id and ref.
+// appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id
+// and ref.
 func (t *packTable) appendPorts(b []byte, ports [][]SubItem) []byte {
 	b = appendUint(b, uint64(len(ports)))
 	for _, port := range ports {

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A keyLog is a log whose frames replace older ones of the same key: small facts that are worth remembering, and that
-// nothing depends on. So a store on a read-only disk serves results as any other.
+// A keyLog is a log whose frames replace older ones of the same key: small facts that are worth remembering,
+// and that nothing depends on. So a store on a read-only disk serves results as any other.
 type keyLog struct {
 	s     *Store
 	path  string
@@ -87,13 +87,13 @@ func (l *keyLog) load() {
 	scanLog(b, l.kind, func(_ int64, key stages.Digest, payload []byte) { l.values[key] = payload })
 }
 
-// Memo returns the value last remembered under key: the digest of a compiled program, the state of a review folder.
-// After a kill or damage it may be an older value of the same key, so one that changes must be checked against the
-// thing itself. The slice must not be changed.
+// Memo returns the value last remembered under key: the digest of a compiled program, the state of a review
+// folder. After a kill or damage it may be an older value of the same key, so one that changes must be
+// checked against the thing itself. The slice must not be changed.
 func (s *Store) Memo(key stages.Digest) ([]byte, bool) { return s.memos.get(key) }
 
-// SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the store is
-// open.
+// SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the
+// store is open.
 func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if s.opts.ReadOnly {
 		return errReadOnly

@@ -11,8 +11,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// killer is a hook that kills at the n-th point. With tear it kills within the
-// n-th write instead, after a share of tear/4 of its bytes.
+// killer is a hook that kills at the n-th point. With tear it kills within the n-th write instead, after a
+// share of tear/4 of its bytes.
 type killer struct {
 	n, tear, count int
 }
@@ -32,9 +32,8 @@ func (k *killer) hook(point string) error {
 
 func (k *killer) struck() bool { return k.count >= k.n }
 
-// TestKill ends the writing of a world at every point between two system calls, and
-// within every write. What was recorded before is there, all of it; doing it again
-// completes it, and nothing is damaged.
+// TestKill ends the writing of a world at every point between two system calls, and within every write. What
+// was recorded before is there, all of it; doing it again completes it, and nothing is damaged.
 func TestKill(t *testing.T) {
 	w := newWorld(4) // one of each sort
 	points := 0
@@ -85,7 +84,7 @@ func afterKill(t *testing.T, w *world, dir string, d *done) {
 				}
 			}
 		}
-		if problems, err := s.Verify(t.Context(), nil); err != nil || len(problems) > 0 {
+		if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("verify after a kill: %v %v", problems, err)
 		}
 		if err := s.Close(); err != nil {
@@ -99,8 +98,8 @@ func afterKill(t *testing.T, w *world, dir string, d *done) {
 	w.wholeStore(t, dir)
 }
 
-// TestKillCollection ends a collection, and the mending of a damaged store, at
-// every point. What the roots keep is there all the time.
+// TestKillCollection ends a collection, and the mending of a damaged store, at every point. What the roots
+// keep is there all the time.
 func TestKillCollection(t *testing.T) {
 	w := newWorld(6)
 	// Groups are shared by two cells: keep the first two of each.
@@ -147,7 +146,7 @@ func TestKillMending(t *testing.T) {
 		flip(t, logs[n%len(logs)], 60, 0x10)
 		k := &killer{n: n}
 		s := open(t, dir, Options{Hook: k.hook})
-		problems, err := s.Verify(t.Context(), nil)
+		problems, err := s.Verify(t.Context())
 		if k.struck() != (err != nil) {
 			t.Fatalf("point %d: struck %v, error %v", n, k.struck(), err)
 		}
@@ -156,7 +155,7 @@ func TestKillMending(t *testing.T) {
 		}
 		s = open(t, dir, Options{})
 		w.check(t, s)
-		if _, err := s.Verify(t.Context(), nil); err != nil {
+		if _, err := s.Verify(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.write(s, "a", nil); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // A Listing is the ordered items of one output port of a cell, or its one value. In memory it has the form it
-// has on disk, a few bytes an item beside the digests and ids, since there may be one for every image of a data
-// set. It may be read concurrently once it's complete.
+// has on disk, a few bytes an item beside the digests and ids, since there may be one for every image of a
+// data set. It may be read concurrently once it's complete.
 type Listing struct {
 	Facts stages.Facts // they hold for all items
 
@@ -29,9 +29,9 @@ type Listing struct {
 type Entry struct {
 	Ref
 
-	// Parent is the position of the item that this one was made from, among the
-	// cell's first item port (Expand). ID and Origin name an item that gets no name
-	// from there. They're zero in a listing without that part.
+	// Parent is the position of the item that this one was made from, among the cell's first item port
+	// (Expand). ID and Origin name an item that gets no name from there. They're zero in a listing without
+	// that part.
 	Parent     int32
 	ID, Origin string
 }
@@ -169,8 +169,8 @@ func (l *Listing) dropped() *Listing {
 
 const listingVersion = 1
 
-// encode returns the listing in pieces: version, parts, facts, packs, the number of items; refs; parents; ids;
-// origins.
+// encode returns the listing in pieces: version, parts, facts, packs, the number of items; refs; parents;
+// ids; origins.
 func (l *Listing) encode() [][]byte {
 	b := []byte{listingVersion, byte(l.parts)}
 	b = appendUint(b, uint64(len(l.Facts)))

@@ -63,8 +63,7 @@ func TestListingDigest(t *testing.T) {
 	}
 }
 
-// TestListingFormat: the bytes of listings, and their digests, are those of all
-// stores of this format.
+// TestListingFormat: the bytes of listings, and their digests, are those of all stores of this format.
 func TestListingFormat(t *testing.T) {
 	packed := func(n int) Ref {
 		return Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528, Len: 150_528}
@@ -138,8 +137,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestKillLargeListing kills the recording of a listing that is written in many
-// pieces at every point. Then it's there, all of it, or not at all.
+// TestKillLargeListing kills the recording of a listing that is written in many pieces at every point. Then
+// it's there, all of it, or not at all.
 func TestKillLargeListing(t *testing.T) {
 	record := func(s *Store) error {
 		l := manyItems(1000)
@@ -185,7 +184,7 @@ func TestKillLargeListing(t *testing.T) {
 				kept++
 			}
 			s := open(t, dir, Options{})
-			if problems, err := s.Verify(t.Context(), nil); err != nil || len(problems) > 0 {
+			if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
 				t.Fatalf("killed at point %d: verify says %v %v", n, problems, err)
 			}
 			if err := errors.Join(record(s), s.Close()); err != nil || !whole(dir) {

@@ -14,15 +14,16 @@ import (
 // maxLog bounds the logs and the index, which are read whole.
 const maxLog = 4 << 30
 
-// An openLog is a log that stays open from its first append on, as a run of many small cells appends to a few hundred
-// logs in turn: until the store is closed, or too many are open.
+// An openLog is a log that stays open from its first append on, as a run of many small cells appends to a few
+// hundred logs in turn: until the store is closed, or too many are open.
 type openLog struct {
 	file *os.File
 	info os.FileInfo
 }
 
-// appendLog adds frames to the log at path with one write, and returns where they begin. A log that was rewritten
-// meanwhile (see rewriteLog) is another file under the same name: then the frames are written there again.
+// appendLog adds frames to the log at path with one write, and returns where they begin. A log that was
+// rewritten meanwhile (see rewriteLog) is another file under the same name: then the frames are written there
+// again.
 func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
 	if s.opts.ReadOnly {
 		return 0, errReadOnly
@@ -108,8 +109,8 @@ func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, 
 	return scanFile(f, off, info.Size(), kind, fn)
 }
 
-// rewriteLog replaces a log by the frames that keep accepts. A process that appends meanwhile loses nothing: what came
-// before the replacement is copied, and after it appendLog notices.
+// rewriteLog replaces a log by the frames that keep accepts. A process that appends meanwhile loses nothing:
+// what came before the replacement is copied, and after it appendLog notices.
 func (s *Store) rewriteLog(path string, kind frameKind, keep func(off int64, key stages.Digest) bool) error {
 	old, err := s.read(path)
 	if errors.Is(err, fs.ErrNotExist) {

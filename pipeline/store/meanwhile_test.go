@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -29,8 +28,8 @@ func inBucket(w *world, n int) stages.Digest {
 	return key
 }
 
-// TestRecordedDuringCollection: at every point of a collection another process records
-// something, in a log that's being rewritten. None of it is lost.
+// TestRecordedDuringCollection: at every point of a collection another process records something, in a log
+// that's being rewritten. None of it is lost.
 func TestRecordedDuringCollection(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
@@ -57,8 +56,8 @@ func TestRecordedDuringCollection(t *testing.T) {
 	}
 }
 
-// TestCollectedDuringRecord: at every point of recording something, another process
-// rewrites the log that it goes to.
+// TestCollectedDuringRecord: at every point of recording something, another process rewrites the log that it
+// goes to.
 func TestCollectedDuringRecord(t *testing.T) {
 	w := newWorld(4)
 	for point := 0; ; point++ {
@@ -94,8 +93,8 @@ func TestCollectedDuringRecord(t *testing.T) {
 	}
 }
 
-// TestReadAfterCollection: a store that was open while another process rewrote the
-// logs finds its records where they are now.
+// TestReadAfterCollection: a store that was open while another process rewrote the logs finds its records
+// where they are now.
 func TestReadAfterCollection(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
@@ -121,21 +120,19 @@ func TestReadAfterCollection(t *testing.T) {
 	}
 }
 
-// TestRecordedDuringVerify: what's put and recorded after Verify looked at the objects
-// is no problem.
+// TestRecordedDuringVerify: what's put and recorded after Verify looked at the objects is no problem.
 func TestRecordedDuringVerify(t *testing.T) {
 	w := newWorld(3)
 	dir := w.filled(t)
 	late := &world{cells: newWorld(8).cells[5:]}
-	var once sync.Once
-	problems, err := open(t, dir, Options{}).Verify(t.Context(), func(int64, int64) {
-		once.Do(func() {
-			if err := late.write(open(t, dir, Options{}), "a", nil); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	if err != nil || len(problems) > 0 {
+	v := newVerification(t.Context(), open(t, dir, Options{}))
+	if err := v.objects(); err != nil {
+		t.Fatal(err)
+	}
+	if err := late.write(open(t, dir, Options{}), "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := v.records(); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
 	w.wholeStore(t, dir)
@@ -147,14 +144,19 @@ func TestVerifyIsCancelled(t *testing.T) {
 	dir := newWorld(3).filled(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	_, err := open(t, dir, Options{}).Verify(ctx, func(int64, int64) { cancel(why) })
-	if !errors.Is(err, why) {
+	v := newVerification(ctx, open(t, dir, Options{}))
+	err := v.objects()
+	cancel(why)
+	if err == nil {
+		_, err = v.records()
+	}
+	if !errors.Is(err, why) || !errors.Is(newVerification(ctx, v.s).objects(), why) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestTornTailCostsNothing: the beginning of a frame at the end of a log makes the index
-// note once how far it knows the log, and no more.
+// TestTornTailCostsNothing: the beginning of a frame at the end of a log makes the index note once how far it
+// knows the log, and no more.
 func TestTornTailCostsNothing(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
@@ -181,8 +183,8 @@ func TestTornTailCostsNothing(t *testing.T) {
 	}
 }
 
-// TestIndexAheadOfLogs: an index that claims to know more than the logs hold,
-// because they were rewritten, is made to know what they hold.
+// TestIndexAheadOfLogs: an index that claims to know more than the logs hold, because they were rewritten, is
+// made to know what they hold.
 func TestIndexAheadOfLogs(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
@@ -200,8 +202,7 @@ func TestIndexAheadOfLogs(t *testing.T) {
 	}
 }
 
-// TestLatestWithoutIndex: an index made again from the logs knows what came last,
-// whichever log it's in.
+// TestLatestWithoutIndex: an index made again from the logs knows what came last, whichever log it's in.
 func TestLatestWithoutIndex(t *testing.T) {
 	dir := scratch(t)
 	s := open(t, dir, Options{})
@@ -221,8 +222,7 @@ func TestLatestWithoutIndex(t *testing.T) {
 	}
 }
 
-// TestMalformed: records that contradict themselves aren't taken, even if their
-// checksums are right.
+// TestMalformed: records that contradict themselves aren't taken, even if their checksums are right.
 func TestMalformed(t *testing.T) {
 	pack := PackRef{number(7), 20}
 	good := Ref{Digest: number(6), Len: 9, Off: 11, Pack: pack}

@@ -11,9 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// settled is how long a file must have been left alone before its digest is
-// remembered beyond the process. Within the resolution of file times — 2 s on
-// some file systems — two versions of a file may look the same.
+// settled is how long a file must have been left alone before its digest is remembered beyond the process.
+// Within the resolution of file times — 2 s on some file systems — two versions of a file may look the same.
 const settled = 2 * time.Second
 
 // A stamp is what a file looks like from outside.
@@ -30,17 +29,15 @@ type fileState struct {
 	racy   bool // changed too short before it was read to be trusted
 }
 
-// FileDigest returns the SHA-256 and the size of an outside file. It reads the
-// file only if size, times or inode are new, or if it changed so recently that
-// they don't tell. The file must be a regular one, or a link to one.
-func (s *Store) FileDigest(path string) (stages.Digest, int64, error) {
+// FileDigest returns the SHA-256 of an outside file. It reads the file only if size, times or inode are new,
+// or if it changed so recently that they don't tell. The file must be a regular one, or a link to one.
+func (s *Store) FileDigest(path string) (stages.Digest, error) {
 	st, err := s.fileState(path, false)
-	return st.digest, st.size, err
+	return st.digest, err
 }
 
-// FileUnchanged returns an error unless the file still has the digest that
-// FileDigest returned. What was made from a file that changed meanwhile is worth
-// nothing.
+// FileUnchanged returns an error unless the file still has the digest that FileDigest returned. What was made
+// from a file that changed meanwhile is worth nothing.
 func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
 	now, err := s.fileState(path, true)
 	if err != nil {
@@ -52,8 +49,7 @@ func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
 	return nil
 }
 
-// fileState returns the state of a file. With again, the digest of a racy file
-// isn't taken from memory.
+// fileState returns the state of a file. With again, the digest of a racy file isn't taken from memory.
 func (s *Store) fileState(path string, again bool) (fileState, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

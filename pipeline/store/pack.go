@@ -9,20 +9,18 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// InlineMax is the size in bytes up to which a payload has no place in a pack: a
-// score, a label or a target is part of the records that mention it.
+// InlineMax is the size in bytes up to which a payload has no place in a pack: a score, a label or a target
+// is part of the records that mention it.
 const InlineMax = 64
 
-// smallPack is the size in bytes below which a pack isn't worth a file, which
-// takes a block of the disk, and a look at that file on every run.
+// smallPack is the size in bytes below which a pack isn't worth a file, which takes a block of the disk, and
+// a look at that file on every run.
 const smallPack = 4096
 
 // A PackRef names a file of objects/, by the SHA-256 of its bytes.
@@ -31,8 +29,8 @@ type PackRef struct {
 	Size   int64         `json:"size"`
 }
 
-// A Ref tells where a payload lies: in the record itself, in a pack, or, where
-// its bytes weren't kept, nowhere.
+// A Ref tells where a payload lies: in the record itself, in a pack, or, where its bytes weren't kept,
+// nowhere.
 type Ref struct {
 	Digest stages.Digest // SHA-256 of the payload
 	Pack   PackRef       // zero when the payload isn't in a pack
@@ -44,25 +42,24 @@ type Ref struct {
 // Kept reports whether the payload's bytes are somewhere.
 func (r Ref) Kept() bool { return r.Inline != nil || r.Pack != PackRef{} }
 
-// Dropped returns r without its bytes: what a record says of a payload under
-// "store: none". Payloads in the record itself stay.
+// Dropped returns r without its bytes: what a record says of a payload under "store: none". Payloads in the
+// record itself stay.
 func (r Ref) Dropped() Ref {
 	r.Pack, r.Off = PackRef{}, 0
 	return r
 }
 
-// A Miss is the reason why something recorded can't be had. It's never worth
-// more than computing again.
+// A Miss is the reason why something recorded can't be had. It's never worth more than computing again.
 type Miss struct{ Reason string }
 
 func (m *Miss) Error() string { return m.Reason }
 
 func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
 
-// Put stores payloads and returns where they lie, in order: those up to InlineMax
-// in the refs themselves, the others together in one pack, equal ones once. The pack
-// is in place when Put returns, but nothing refers to it until it's recorded. A
-// pack that would be smaller than smallPack isn't made: its payloads are inline too.
+// Put stores payloads and returns where they lie, in order: those up to InlineMax in the refs themselves, the
+// others together in one pack, equal ones once. The pack is in place when Put returns, but nothing refers to
+// it until it's recorded. A pack that would be smaller than smallPack isn't made: its payloads are inline
+// too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	if s.opts.ReadOnly {
 		return nil, errReadOnly
@@ -107,8 +104,6 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.
 func (s *Store) putPack(pack PackRef, parts [][]byte) error {
-	s.damageMu.RLock()
-	defer s.damageMu.RUnlock()
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
@@ -119,9 +114,8 @@ func (s *Store) putPack(pack PackRef, parts [][]byte) error {
 	return nil
 }
 
-// Load returns the payload that r refers to. Its bytes have the digest of r, or
-// the error is a [*Miss]. A pack whose bytes were altered is moved to damaged/,
-// so that putting it again writes it.
+// Load returns the payload that r refers to. Its bytes have the digest of r, or the error is a [*Miss]. A
+// pack whose bytes were altered is moved to damaged/, so that putting it again writes it.
 func (s *Store) Load(r Ref) ([]byte, error) {
 	if r.Inline != nil {
 		if stages.Sum(r.Inline) != r.Digest {
@@ -142,11 +136,15 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 		// Another reader may have set it aside: then that's the reason.
 		if m = s.known(r.Pack); m == nil {
 			m = miss("object %s is missing", r.Pack.Digest.Short())
+			s.remember(r.Pack, m)
 		}
+		return nil, m
 	case !errors.As(err, &m):
 		m = miss("object %s can't be read: %v", r.Pack.Digest.Short(), err)
 	}
-	return s.distrust(r, m)
+	s.remember(r.Pack, m)
+	s.distrust(r.Pack)
+	return nil, m
 }
 
 // readPack reads and checks the part of a pack that r refers to, and no more.
@@ -183,33 +181,25 @@ func wrongSize(pack PackRef, size int64) *Miss {
 	return miss("object %s is altered: %d bytes instead of %d", pack.Digest.Short(), size, pack.Size)
 }
 
-// distrust moves the pack of r, which couldn't be read because of m, to damaged/ unless its bytes are what its name
-// says: then the record that led to it is wrong, not the pack. No pack is put meanwhile, since a good one that just
-// replaced the damaged one would be moved; if one was put before, its payload is returned.
-func (s *Store) distrust(r Ref, m *Miss) ([]byte, error) {
-	s.damageMu.Lock()
-	defer s.damageMu.Unlock()
-	if b, err := s.readPack(r); err == nil {
-		return b, nil
-	}
-	s.remember(r.Pack, m)
+// distrust moves a pack to damaged/ unless its bytes are what its name says: then the record that led to it
+// is wrong, not the pack.
+func (s *Store) distrust(pack PackRef) {
 	if s.opts.ReadOnly {
-		return nil, m
+		return
 	}
-	path := s.packPath(r.Pack.Digest)
+	path := s.packPath(pack.Digest)
 	if f, err := s.read(path); err == nil {
-		if d, _, err := hashFile(context.Background(), f); err == nil && d == r.Pack.Digest {
-			return nil, m
+		if d, _, err := hashFile(context.Background(), f); err == nil && d == pack.Digest {
+			return
 		}
 	}
 	if err := s.setAside(path, filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
 		s.warn("%v", err)
 	}
-	return nil, m
 }
 
-// Check returns nil if the pack is there with its size, else why not. It looks
-// once: the answer is remembered until the pack is put or found damaged.
+// Check returns nil if the pack is there with its size, else why not. It looks once: the answer is remembered
+// until the pack is put or found damaged.
 func (s *Store) Check(pack PackRef) *Miss {
 	s.packMu.Lock()
 	m, known := s.packs[pack]
@@ -243,30 +233,9 @@ func (s *Store) remember(pack PackRef, m *Miss) {
 	s.packMu.Unlock()
 }
 
-// CheckAll looks at packs on all cores, so that Check knows them.
-func (s *Store) CheckAll(packs []PackRef) {
-	var wg sync.WaitGroup
-	n := runtime.GOMAXPROCS(0)
-	for k := range n {
-		part := packs[k*len(packs)/n : (k+1)*len(packs)/n]
-		wg.Go(func() {
-			for _, p := range part {
-				s.Check(p)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func (s *Store) packPath(d stages.Digest) string {
-	// Built by hand: a no-op run makes one a pack.
-	var hexed [2 * keyLen]byte
-	hex.Encode(hexed[:], d[:])
-	b := make([]byte, 0, len(s.objects)+4+len(hexed))
-	b = append(b, s.objects...)
-	b = append(b, filepath.Separator, hexed[0], hexed[1], filepath.Separator)
-	b = append(b, hexed[:]...)
-	return string(b)
+	name, sep := d.String(), string(filepath.Separator)
+	return s.objects + sep + name[:2] + sep + name // not Join: a no-op run makes a path for each pack
 }
 
 // forgetPacks makes Check look again.
@@ -286,8 +255,7 @@ type objectFile struct {
 
 func (o objectFile) temporary() bool { return o.digest == stages.Digest{} }
 
-// eachObject calls fn for every object and temporary file. Files that the store
-// didn't make are left alone.
+// eachObject calls fn for every object and temporary file. Files that the store didn't make are left alone.
 func (s *Store) eachObject(fn func(objectFile) error) error {
 	folders, err := s.entries(s.objects)
 	if err != nil {

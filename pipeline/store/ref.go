@@ -63,7 +63,8 @@ func (t *packTable) appendRef(b []byte, r Ref) []byte {
 	return append(appendUint(b, uint64(r.Len)), r.Digest[:]...)
 }
 
-// ref decodes what appendRef wrote, but for the digest of an inline payload. Inline bytes share the input's memory.
+// ref decodes what appendRef wrote, but for the digest of an inline payload. Inline bytes share the input's
+// memory.
 func (t *packTable) ref(d *decoder) (r Ref) {
 	switch tag := d.uint(); tag {
 	case tagInline:

@@ -13,8 +13,8 @@ import (
 // nobody is a user who owns no file.
 const nobody = 65534
 
-// TestFolderNotWritable: readers work on a folder that can't be written, writers
-// get a sentence that names it.
+// TestFolderNotWritable: readers work on a folder that can't be written, writers get a sentence that names
+// it.
 func TestFolderNotWritable(t *testing.T) {
 	w := newWorld(2)
 	dir := w.filled(t)

@@ -11,8 +11,9 @@
 //	keylog.go     small facts and the digests of outside files are remembered
 //	verify.go     everything is read and what is damaged is dropped; gc.go drops what nobody needs; info.go counts
 //
-// Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go (records in a
-// log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the store).
+// Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go
+// (records in a log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the
+// store).
 //
 // On disk, below the store's folder:
 //
@@ -25,10 +26,10 @@
 //	index              what [Store.Lookup] needs; derived from actions/
 //	damaged/           objects whose bytes weren't those of their name
 //
-// The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a frame at
-// a time; a record is written after all that it refers to. So a process that's killed leaves either a thing or nothing,
-// and two processes may write at once without a lock. Whatever can't be read, or isn't what its name or checksum says,
-// counts as never written: it is a [Miss], with the reason.
+// The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
+// frame at a time; a record is written after all that it refers to. So a process that's killed leaves either
+// a thing or nothing, and two processes may write at once without a lock. Whatever can't be read, or isn't
+// what its name or checksum says, counts as never written: it is a [Miss], with the reason.
 package store
 
 import (
@@ -45,12 +46,12 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	// ReadOnly keeps the store from writing anything, derived files included. A folder that doesn't exist is then an
-	// empty store.
+	// ReadOnly keeps the store from writing anything, derived files included. A folder that doesn't exist is
+	// then an empty store.
 	ReadOnly bool
 
-	// Hook is called before and after every system call that writes, with the name of that point. Its error ends the
-	// operation there and then, without any cleaning up, as a kill would. For tests.
+	// Hook is called before and after every system call that writes, with the name of that point. Its error
+	// ends the operation there and then, without any cleaning up, as a kill would. For tests.
 	Hook func(point string) error
 
 	// Warn is told, in a sentence, of damage that the store works around.
@@ -92,8 +93,8 @@ type Store struct {
 	memos, files keyLog
 }
 
-// ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another user's:
-// nothing new can be recorded there.
+// ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another
+// user's: nothing new can be recorded there.
 var ErrUnwritable = errors.New("can't be written")
 
 var errReadOnly = errors.New("the store was opened for reading only")
@@ -103,8 +104,8 @@ const (
 	format     = 1
 )
 
-// Open opens the store in dir, which is made when something is first written. Damage isn't an error: what can't be read
-// was never written.
+// Open opens the store in dir, which is made when something is first written. Damage isn't an error: what
+// can't be read was never written.
 func Open(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -131,8 +132,8 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the use of the store. What was written is handed to the disk with one sync; a store that only read doesn't
-// touch the disk.
+// Close ends the use of the store. What was written is handed to the disk with one sync; a store that only
+// read doesn't touch the disk.
 func (s *Store) Close() error {
 	s.forgetItems()
 	err := errors.Join(s.files.flush(), s.closeIndex())
@@ -150,23 +151,21 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Dir returns the store's folder as an absolute path.
-func (s *Store) Dir() string { return s.dir }
-
 func (s *Store) warn(format string, args ...any) {
 	if s.opts.Warn != nil {
 		s.opts.Warn(fmt.Sprintf(format, args...))
 	}
 }
 
-// formatLine returns the contents of FORMAT. The checksum keeps a damaged digit from looking like another format.
+// formatLine returns the contents of FORMAT. The checksum keeps a damaged digit from looking like another
+// format.
 func formatLine(n int) string {
 	line := fmt.Sprintf("runexp store %d", n)
 	return fmt.Sprintf("%s %08x\n", line, crc32.Checksum([]byte(line), castagnoli))
 }
 
-// checkFormat refuses a store of another version of the program. A FORMAT that's missing or damaged is written again by
-// the next writer; frames and names tell formats apart, so nothing can be misread meanwhile.
+// checkFormat refuses a store of another version of the program. A FORMAT that's missing or damaged is
+// written again by the next writer; frames and names tell formats apart, so nothing can be misread meanwhile.
 func (s *Store) checkFormat() error {
 	b, err := s.readFile(filepath.Join(s.dir, formatName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,8 +59,8 @@ func writeStore(dir string) error {
 	return nil
 }
 
-// TestTwoWriters: several writers, in this process and in others, record the same
-// and different things at once. All of it is there, and nothing is torn.
+// TestTwoWriters: several writers, in this process and in others, record the same and different things at
+// once. All of it is there, and nothing is torn.
 func TestTwoWriters(t *testing.T) {
 	dir := scratch(t)
 	w := newWorld(togetherCells)
@@ -129,8 +129,8 @@ func TestTwoWriters(t *testing.T) {
 	w.wholeStore(t, dir)
 }
 
-// TestCollectionMeanwhile: what other writers record while a store is collected again and
-// again isn't lost by it.
+// TestCollectionMeanwhile: what other writers record while a store is collected again and again isn't lost by
+// it.
 func TestCollectionMeanwhile(t *testing.T) {
 	dir := scratch(t)
 	w := newWorld(togetherCells)
@@ -195,8 +195,8 @@ func fillDisk(dir string) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
 }
 
-// TestFullDisk: writes that end in the middle for want of space give an error that
-// says so, and cost nothing that was there.
+// TestFullDisk: writes that end in the middle for want of space give an error that says so, and cost nothing
+// that was there.
 func TestFullDisk(t *testing.T) {
 	dir := scratch(t)
 	if out, err := child("full", dir).Output(); err != nil {

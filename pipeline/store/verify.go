@@ -22,22 +22,34 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.What }
 
-// Verify reads everything: each object must have the bytes of its name, each record must be whole and lead to objects
-// that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify finds nothing; a store
-// opened for reading stays as it is. What a killed process left behind — temporary files, the beginning of a record — is
-// no problem. progress, if it isn't nil, is told how many bytes of all objects are done.
-func (s *Store) Verify(ctx context.Context, progress func(done, total int64)) ([]Problem, error) {
-	v := &verification{
+// Verify reads everything: each object must have the bytes of its name, each record must be whole and lead to
+// objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify finds
+// nothing; a store opened for reading stays as it is. What a killed process left behind — temporary files,
+// the beginning of a record — is no problem. progress, if it isn't nil, is told how many bytes of all objects
+// are done.
+func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
+	v := newVerification(ctx, s)
+	if err := v.objects(); err != nil {
+		return nil, err
+	}
+	return v.records()
+}
+
+func newVerification(ctx context.Context, s *Store) *verification {
+	return &verification{
 		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*unsoundObject{}, known: map[place]bool{},
 	}
+}
+
+// records checks and mends everything but objects, which were checked before, and returns all problems.
+func (v *verification) records() ([]Problem, error) {
 	steps := []func() error{
-		func() error { return v.objects(progress) },
-		func() error { return s.eachLog("actions", v.actions) },
-		func() error { return s.eachLog("items", v.items) },
+		func() error { return v.s.eachLog("actions", v.actions) },
+		func() error { return v.s.eachLog("items", v.items) },
 		func() error {
-			return v.log(s.memos.path, memoFrame, func(int64, stages.Digest, []byte) (string, bool) { return "", true })
+			return v.log(v.s.memos.path, memoFrame, func(int64, stages.Digest, []byte) (string, bool) { return "", true })
 		},
-		func() error { return v.log(s.files.path, statFrame, checkState) },
+		func() error { return v.log(v.s.files.path, statFrame, checkState) },
 		v.index,
 		v.mend,
 	}
@@ -85,45 +97,31 @@ func (v *verification) rel(path string) string {
 }
 
 // objects digests all objects, and sets aside those whose bytes aren't those of their name.
-func (v *verification) objects(progress func(done, total int64)) error {
-	var all []objectFile
-	var done, total int64
-	err := v.s.eachObject(func(o objectFile) error {
-		if !o.temporary() {
-			all = append(all, o)
-			total += o.size
+func (v *verification) objects() error {
+	return v.s.eachObject(func(o objectFile) error {
+		if o.temporary() {
+			return nil
 		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
 		d, n, err := v.hash(o.path)
 		switch {
 		case v.ctx.Err() != nil:
 			return context.Cause(v.ctx)
-		case errors.Is(err, fs.ErrNotExist):
-			continue // collected meanwhile
+		case errors.Is(err, fs.ErrNotExist): // collected meanwhile
+			return nil
 		case err == nil && d == o.digest:
 			v.sound[d] = n
-		default:
-			what := "its bytes aren't those of its name"
-			if err != nil {
-				what = err.Error()
-			}
-			v.unsound[o.digest] = &unsoundObject{Problem{File: v.rel(o.path), What: what}, map[string]bool{}}
-			if !v.s.opts.ReadOnly {
-				if err := v.s.setAside(o.path, filepath.Base(o.path)); err != nil {
-					return err
-				}
-			}
+			return nil
 		}
-		if done += o.size; progress != nil {
-			progress(done, total)
+		what := "its bytes aren't those of its name"
+		if err != nil {
+			what = err.Error()
 		}
-	}
-	return nil
+		v.unsound[o.digest] = &unsoundObject{Problem{File: v.rel(o.path), What: what}, map[string]bool{}}
+		if v.s.opts.ReadOnly {
+			return nil
+		}
+		return v.s.setAside(o.path, filepath.Base(o.path))
+	})
 }
 
 func (v *verification) hash(path string) (d stages.Digest, size int64, err error) {
@@ -164,7 +162,8 @@ func (v *verification) usable(packs []PackRef, cell string) bool {
 	return ok
 }
 
-// log reads a log and asks of each frame whether it's sound, which returns what's wrong, and whether it can stay.
+// log reads a log and asks of each frame whether it's sound, which returns what's wrong, and whether it can
+// stay.
 func (v *verification) log(path string, kind frameKind, check func(off int64, key stages.Digest, payload []byte) (
 	what string, stay bool)) error {
 	if v.ctx.Err() != nil {
@@ -214,11 +213,11 @@ func (v *verification) actions(path string, bucket byte) error {
 
 func (v *verification) items(path string, bucket byte) error {
 	return v.log(path, itemFrame, func(_ int64, group stages.Digest, payload []byte) (string, bool) {
-		_, packs, _, err := decodeItems(payload)
+		packs, _, err := decodeItems(payload)
 		if err != nil || group[0] != bucket {
 			return "item records are malformed", false
 		}
-		return "", v.usable(packs.packs, "")
+		return "", v.usable(packs, "")
 	})
 }
 
@@ -229,8 +228,8 @@ func checkState(_ int64, _ stages.Digest, payload []byte) (string, bool) {
 	return "", true
 }
 
-// index checks that the index is whole and names only actions that can be had. It's derived, so anything wrong makes it
-// anew.
+// index checks that the index is whole and names only actions that can be had. It's derived, so anything
+// wrong makes it anew.
 func (v *verification) index() error {
 	path := v.s.indexPath()
 	b, err := v.s.readFile(path)
@@ -247,8 +246,9 @@ func (v *verification) index() error {
 		v.reindex = true
 	}
 	lost := 0
-	for h := range x.hits() {
-		if off, _ := h.span(); v.known[place{h.key, off}] {
+	for key, i := range x.newest {
+		h := x.rows[i].hit()
+		if off, _ := h.span(); v.known[place{key, off}] {
 			continue
 		}
 		v.reindex = true

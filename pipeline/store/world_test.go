@@ -14,8 +14,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A world is what a test writes into a store, and so the truth that the store's
-// answers are compared with.
+// A world is what a test writes into a store, and so the truth that the store's answers are compared with.
 type world struct {
 	cells []worldCell
 }
@@ -160,8 +159,7 @@ func (c *worldCell) put(s *Store, port int) ([]Ref, error) {
 // A verdict counts the answers of a store.
 type verdict struct{ hits, misses int }
 
-// check compares every answer of the store with the truth. A miss is no error; it's
-// counted.
+// check compares every answer of the store with the truth. A miss is no error; it's counted.
 func (w *world) check(t testing.TB, s *Store) (v verdict) {
 	t.Helper()
 	for n := range w.cells {
@@ -303,8 +301,8 @@ func open(t testing.TB, dir string, o Options) *Store {
 	return s
 }
 
-// scratch returns an empty folder, in memory where there's such a file system: these
-// tests make and remove many thousands of files.
+// scratch returns an empty folder, in memory where there's such a file system: these tests make and remove
+// many thousands of files.
 func scratch(t testing.TB) string {
 	t.Helper()
 	if dir, err := os.MkdirTemp("/dev/shm", "store"); err == nil {
@@ -333,7 +331,7 @@ func (w *world) wholeStore(t testing.TB, dir string) {
 	if v := w.check(t, s); v.misses > 0 {
 		t.Fatalf("%d of %d answers are misses", v.misses, v.hits+v.misses)
 	}
-	problems, err := s.Verify(t.Context(), nil)
+	problems, err := s.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
