@@ -22,7 +22,7 @@ type Action struct {
 	Experiment  string        `json:"experiment"`
 	Cell        string        `json:"cell"`        // what it was executed for; other cells may share it
 	Definition  stages.Digest `json:"definition"`  // what was asked
-	MadeBy      string        `json:"made_by"`     // class of device, at most 255 bytes: "cpu linux/amd64 avx512 ort1.24.1"
+	MadeBy      string        `json:"made_by"`     // class of device, at most 255 bytes
 	Ingredients []Ingredient  `json:"ingredients"` // what the key was made from, in clear and in order
 	Outputs     []Output      `json:"outputs"`     // in the order of the stage's output ports
 	Packs       []PackRef     `json:"packs"`       // everything the outputs need; filled in by Record
@@ -94,9 +94,7 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	rec := appendEntry(nil, &a, off, len(frame))
-	s.index.add(append(a.Key[:], rec...))
-	return s.appendIndex(appendFrame(nil, indexFrame, a.Key, rec))
+	return s.appendIndex(s.index.record(&a, off, len(frame)))
 }
 
 // putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o
@@ -128,48 +126,30 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 
 // Action reads the record behind a hit. The error is a [*Miss].
 func (s *Store) Action(h Hit) (Action, error) {
-	off, n := h.span()
-	if a, ok := s.actionAt(h, off, n); ok {
-		return a, nil
-	}
-	// The log may have been rewritten since: the record is elsewhere in it.
+	f, err := s.read(s.actionPath(h.key[0]))
 	var found *Action
-	_, err := s.readLog(s.actionPath(h.key[0]), 0, actionFrame, func(_ int64, key stages.Digest, payload []byte) {
-		if key != h.key {
-			return
+	if err == nil {
+		defer f.Close()
+		take := func(_ int64, key stages.Digest, payload []byte) {
+			if key != h.key {
+				return
+			}
+			if a, err := decodeAction(key, payload); err == nil && h.describes(&a) {
+				found = &a
+			}
 		}
-		if a, err := decodeAction(key, payload); err == nil && h.describes(&a) {
-			found = &a
+		off, n := h.span()
+		if _, err = scanFile(f, off, off+int64(n), actionFrame, take); found == nil {
+			_, err = readOpenLog(f, 0, actionFrame, take) // it was rewritten since, and the record is elsewhere
 		}
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	}
+	switch {
+	case found != nil:
+		return *found, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Action{}, miss("the record of action %s can't be read: %v", h.key.Short(), err)
 	}
-	if found == nil {
-		return Action{}, miss("the record of action %s is missing or damaged", h.key.Short())
-	}
-	return *found, nil
-}
-
-func (s *Store) actionAt(h Hit, off int64, n int) (Action, bool) {
-	f, err := s.read(s.actionPath(h.key[0]))
-	if err != nil {
-		return Action{}, false
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || off > st.Size()-int64(n) {
-		return Action{}, false
-	}
-	b := make([]byte, n)
-	if _, err := f.ReadAt(b, off); err != nil {
-		return Action{}, false
-	}
-	key, payload, size, ok := frameAt(b, actionFrame)
-	if !ok || size != n || key != h.key {
-		return Action{}, false
-	}
-	a, err := decodeAction(key, payload)
-	return a, err == nil && h.describes(&a)
+	return Action{}, miss("the record of action %s is missing or damaged", h.key.Short())
 }
 
 // describes reports whether a came out as h says.
@@ -178,7 +158,8 @@ func (h Hit) describes(a *Action) bool {
 		return false
 	}
 	for i, o := range a.Outputs {
-		if listing, items, dropped := h.Output(i); listing != o.Listing || items != o.Items || dropped != o.Dropped {
+		listing, items, dropped := h.Output(i)
+		if listing != o.Listing || items != o.Items || dropped != o.Dropped {
 			return false
 		}
 	}

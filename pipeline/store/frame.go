@@ -127,7 +127,8 @@ func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s l
 	const window = 64 << 10
 	var b []byte
 	for need := window; off < size; {
-		b = slices.Grow(b[:0], need)[:min(int64(need), size-off)]
+		k := int(min(int64(need), size-off))
+		b = slices.Grow(b[:0], k)[:k]
 		n, err := f.ReadAt(b, off)
 		if err != nil && err != io.EOF {
 			return s, err

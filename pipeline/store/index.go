@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"os"
@@ -37,8 +36,6 @@ const (
 	flagDropped = 1
 )
 
-const buckets = 256
-
 // An index is the index in memory.
 type index struct {
 	rows   []row                   // oldest first: entries, and those that say that a cell was seen
@@ -68,11 +65,9 @@ type Hit struct {
 func (h Hit) span() (off int64, n int) {
 	return int64(binary.LittleEndian.Uint64(h.rec[1:])), int(binary.LittleEndian.Uint32(h.rec[9:]))
 }
-func (h Hit) name() uint64   { return binary.LittleEndian.Uint64(h.rec[13:]) }
-func (h Hit) madeBy() []byte { return h.rec[entryLen:][:h.rec[21]] }
-func (h Hit) outputs() []byte {
-	return h.rec[entryLen+int(h.rec[21]):][:h.Outputs()*outputLen]
-}
+func (h Hit) name() uint64    { return binary.LittleEndian.Uint64(h.rec[13:]) }
+func (h Hit) madeBy() []byte  { return h.rec[entryLen:][:h.rec[21]] }
+func (h Hit) outputs() []byte { return h.rec[entryLen+int(h.rec[21]):][:h.Outputs()*outputLen] }
 
 // MadeBy returns the class of device that executed the action.
 func (h Hit) MadeBy() string { return string(h.madeBy()) }
@@ -175,6 +170,13 @@ func (x *index) add(frame []byte) {
 	x.see(h.name(), r)
 }
 
+// record adds the entry of an action whose frame lies at off, and returns the frame for the index file.
+func (x *index) record(a *Action, off int64, n int) []byte {
+	rec := appendEntry(nil, a, off, n)
+	x.add(append(a.Key[:], rec...))
+	return appendFrame(nil, indexFrame, a.Key, rec)
+}
+
 // see makes r the last row of a cell.
 func (x *index) see(name uint64, r row) {
 	x.latest[name] = int32(len(x.rows))
@@ -261,9 +263,7 @@ func (s *Store) Latest(experiment, cell string) (Action, bool) {
 
 func (s *Store) indexPath() string { return filepath.Join(s.dir, "index") }
 
-func (s *Store) actionPath(bucket byte) string {
-	return filepath.Join(s.dir, "actions", fmt.Sprintf("%02x.log", bucket))
-}
+func (s *Store) actionPath(bucket byte) string { return s.logPath("actions", bucket) }
 
 // openIndex reads the index, and the ends of the action logs that it lacks.
 func (s *Store) openIndex() error {
@@ -294,22 +294,18 @@ func (s *Store) openIndex() error {
 // catchUp adds to the index what the action logs hold beyond it, and returns the frames that make the index
 // file know it too.
 func (s *Store) catchUp() (frames []byte, err error) {
-	logs, err := s.entries(filepath.Join(s.dir, "actions"))
-	if err != nil {
-		return nil, err
+	type foundAction struct {
+		Action
+		off int64
+		n   int
 	}
 	var found []foundAction
 	var marks []byte
-	for _, l := range logs {
-		var bucket byte
-		if n, err := fmt.Sscanf(l.Name(), "%02x.log", &bucket); n != 1 || err != nil {
-			continue
-		}
-		path := s.actionPath(bucket)
+	err = s.eachLog("actions", func(path string, bucket byte) error {
 		size, err := s.size(path)
 		c := &s.index.logs[bucket]
 		if err != nil || size == c.mark+c.sum {
-			continue
+			return nil
 		}
 		// A log shorter than what's known of it was rewritten: read all of it.
 		from := c.mark
@@ -324,27 +320,18 @@ func (s *Store) catchUp() (frames []byte, err error) {
 		})
 		if err != nil {
 			s.warn("%v", err)
-			continue
-		}
-		if scan.end > c.mark || from < c.mark {
+		} else if scan.end > c.mark || from < c.mark {
 			marks = appendMark(marks, bucket, scan.end)
 			*c = coverage{mark: scan.end}
 		}
-	}
+		return nil
+	})
 	// In the order in which they happened, for what a cell was last.
 	slices.SortStableFunc(found, func(a, b foundAction) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range found {
-		rec := appendEntry(nil, &f.Action, f.off, f.n)
-		s.index.add(append(f.Key[:], rec...))
-		frames = appendFrame(frames, indexFrame, f.Key, rec)
+		frames = append(frames, s.index.record(&f.Action, f.off, f.n)...)
 	}
-	return append(frames, marks...), nil
-}
-
-type foundAction struct {
-	Action
-	off int64
-	n   int
+	return append(frames, marks...), err
 }
 
 // appendMark appends the frame that says that the log of a bucket is known up to end.

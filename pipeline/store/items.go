@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -109,9 +108,7 @@ func (v *Items) take(payload []byte, prefer string) {
 	}
 }
 
-func (s *Store) itemPath(bucket byte) string {
-	return filepath.Join(s.dir, "items", fmt.Sprintf("%02x.log", bucket))
-}
+func (s *Store) itemPath(bucket byte) string { return s.logPath("items", bucket) }
 
 // RecordItems stores outcomes of a group's items, whose payloads are already put. All are made by the same
 // class of device.

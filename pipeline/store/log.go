@@ -149,14 +149,25 @@ func (s *Store) rewriteLog(path string, kind frameKind, keep func(off int64, key
 	return err
 }
 
-// eachLog calls fn for every log of a folder, actions or items.
+const buckets = 256
+
+// logPath returns the path of the log in a folder, actions or items, for keys that begin with a byte.
+func (s *Store) logPath(folder string, bucket byte) string {
+	return filepath.Join(s.dir, folder, fmt.Sprintf("%02x.log", bucket))
+}
+
+// eachLog calls fn for every log of a folder.
 func (s *Store) eachLog(folder string, fn func(path string, bucket byte) error) error {
-	for i := range buckets {
-		path := filepath.Join(s.dir, folder, fmt.Sprintf("%02x.log", i))
-		if _, err := s.size(path); err != nil {
+	logs, err := s.entries(filepath.Join(s.dir, folder))
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		var bucket byte
+		if n, _ := fmt.Sscanf(l.Name(), "%02x.log", &bucket); n != 1 || !l.Type().IsRegular() {
 			continue
 		}
-		if err := fn(path, byte(i)); err != nil {
+		if err := fn(s.logPath(folder, bucket), bucket); err != nil {
 			return err
 		}
 	}

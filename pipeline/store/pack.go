@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -65,22 +63,19 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		return nil, errReadOnly
 	}
 	refs := make([]Ref, len(payloads))
-	first := make(map[stages.Digest]int, len(payloads))
+	offs := make(map[stages.Digest]int64, len(payloads)) // in the pack
 	h := sha256.New()
 	var parts [][]byte
 	pack := PackRef{}
 	for i, p := range payloads {
 		refs[i] = Ref{Digest: stages.Sum(p), Len: int64(len(p))}
-		if _, again := first[refs[i].Digest]; again {
+		if _, again := offs[refs[i].Digest]; again || len(p) <= InlineMax {
 			continue
 		}
-		first[refs[i].Digest] = i
-		if len(p) > InlineMax {
-			refs[i].Off = pack.Size
-			pack.Size += int64(len(p))
-			h.Write(p)
-			parts = append(parts, p)
-		}
+		offs[refs[i].Digest] = pack.Size
+		pack.Size += int64(len(p))
+		h.Write(p)
+		parts = append(parts, p)
 	}
 	inlineMax := InlineMax
 	if pack.Size < smallPack {
@@ -92,11 +87,10 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		}
 	}
 	for i, p := range payloads {
-		r := &refs[i]
-		if len(p) <= inlineMax {
-			r.Off, r.Inline = 0, append([]byte{}, p...)
+		if r := &refs[i]; len(p) <= inlineMax {
+			r.Inline = append([]byte{}, p...)
 		} else {
-			r.Off, r.Pack = refs[first[r.Digest]].Off, pack
+			r.Off, r.Pack = offs[r.Digest], pack
 		}
 	}
 	return refs, nil
@@ -131,19 +125,15 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 		return b, nil
 	}
 	var m *Miss
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// Another reader may have set it aside: then that's the reason.
-		if m = s.known(r.Pack); m == nil {
-			m = miss("object %s is missing", r.Pack.Digest.Short())
-			s.remember(r.Pack, m)
-		}
-		return nil, m
-	case !errors.As(err, &m):
-		m = miss("object %s can't be read: %v", r.Pack.Digest.Short(), err)
+	if !errors.As(err, &m) {
+		m = packMiss(r.Pack, 0, err)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.distrust(r.Pack)
+	} else if known, _ := s.known(r.Pack); known != nil {
+		m = known // another reader may have set it aside: then that's the reason
 	}
 	s.remember(r.Pack, m)
-	s.distrust(r.Pack)
 	return nil, m
 }
 
@@ -157,15 +147,15 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, err
-	} else if st.Size() != r.Pack.Size {
-		return nil, wrongSize(r.Pack, st.Size())
+	}
+	if m := packMiss(r.Pack, info.Size(), nil); m != nil {
+		return nil, m
 	}
 	b := make([]byte, r.Len)
-	if _, err := f.ReadAt(b, r.Off); err == io.EOF {
-		return nil, miss("object %s is truncated", r.Pack.Digest.Short())
-	} else if err != nil {
+	if _, err := f.ReadAt(b, r.Off); err != nil {
 		return nil, err
 	}
 	if stages.Sum(b) != r.Digest {
@@ -174,11 +164,19 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 	return b, nil
 }
 
-func wrongSize(pack PackRef, size int64) *Miss {
-	if size < pack.Size {
-		return miss("object %s is truncated: %d of %d bytes", pack.Digest.Short(), size, pack.Size)
+// packMiss returns why a pack can't be had whose file has a size or can't be read, nil if it's sound by that.
+func packMiss(pack PackRef, size int64, err error) *Miss {
+	switch name := pack.Digest.Short(); {
+	case errors.Is(err, fs.ErrNotExist):
+		return miss("object %s is missing", name)
+	case err != nil:
+		return miss("object %s can't be read: %v", name, err)
+	case size < pack.Size:
+		return miss("object %s is truncated: %d of %d bytes", name, size, pack.Size)
+	case size > pack.Size:
+		return miss("object %s is altered: %d bytes instead of %d", name, size, pack.Size)
 	}
-	return miss("object %s is altered: %d bytes instead of %d", pack.Digest.Short(), size, pack.Size)
+	return nil
 }
 
 // distrust moves a pack to damaged/ unless its bytes are what its name says: then the record that led to it
@@ -201,29 +199,21 @@ func (s *Store) distrust(pack PackRef) {
 // Check returns nil if the pack is there with its size, else why not. It looks once: the answer is remembered
 // until the pack is put or found damaged.
 func (s *Store) Check(pack PackRef) *Miss {
-	s.packMu.Lock()
-	m, known := s.packs[pack]
-	s.packMu.Unlock()
-	if known {
-		return m
+	m, known := s.known(pack)
+	if !known {
+		size, err := s.size(s.packPath(pack.Digest))
+		m = packMiss(pack, size, err)
+		s.remember(pack, m)
 	}
-	m = nil
-	if size, err := s.size(s.packPath(pack.Digest)); errors.Is(err, fs.ErrNotExist) {
-		m = miss("object %s is missing", pack.Digest.Short())
-	} else if err != nil {
-		m = miss("object %s can't be read: %v", pack.Digest.Short(), err)
-	} else if size != pack.Size {
-		m = wrongSize(pack, size)
-	}
-	s.remember(pack, m)
 	return m
 }
 
-// known returns why a pack can't be had, nil if it's there or was never asked for.
-func (s *Store) known(pack PackRef) *Miss {
+// known returns what's known of a pack.
+func (s *Store) known(pack PackRef) (m *Miss, known bool) {
 	s.packMu.Lock()
 	defer s.packMu.Unlock()
-	return s.packs[pack]
+	m, known = s.packs[pack]
+	return m, known
 }
 
 // remember keeps what's known of a pack: m, or nil when it's there.
@@ -272,16 +262,13 @@ func (s *Store) eachObject(fn func(objectFile) error) error {
 		}
 		for _, f := range files {
 			o := objectFile{path: filepath.Join(dir, f.Name())}
-			name, err := hex.DecodeString(f.Name())
-			switch {
-			case strings.HasPrefix(f.Name(), tempPrefix):
-			case err == nil && len(name) == keyLen && f.Name() == strings.ToLower(f.Name()) && f.Name()[:2] == folder.Name():
-				o.digest = stages.Digest(name)
-			default:
-				continue
+			err := o.digest.UnmarshalText([]byte(f.Name()))
+			object := err == nil && f.Name() == o.digest.String() && f.Name()[:2] == folder.Name()
+			if !object {
+				o.digest = stages.Digest{}
 			}
 			info, err := f.Info()
-			if err != nil || !info.Mode().IsRegular() {
+			if err != nil || !info.Mode().IsRegular() || !object && !strings.HasPrefix(f.Name(), tempPrefix) {
 				continue // gone meanwhile, or not ours
 			}
 			o.size, o.changed = info.Size(), info.ModTime()
