@@ -98,6 +98,8 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 
 // putPack writes a pack unless it's there. A file of the wrong size is replaced.
 func (s *Store) putPack(pack PackRef, parts [][]byte) error {
+	s.damageMu.RLock()
+	defer s.damageMu.RUnlock()
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
@@ -121,20 +123,10 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 		return nil, miss("the bytes of payload %s weren't kept", r.Digest.Short())
 	}
 	b, err := s.readPack(r)
-	if err == nil {
-		return b, nil
+	if err != nil {
+		return s.distrust(r)
 	}
-	var m *Miss
-	if !errors.As(err, &m) {
-		m = packMiss(r.Pack, 0, err)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		s.distrust(r.Pack)
-	} else if known, _ := s.known(r.Pack); known != nil {
-		m = known // another reader may have set it aside: then that's the reason
-	}
-	s.remember(r.Pack, m)
-	return nil, m
+	return b, nil
 }
 
 // readPack reads and checks the part of a pack that r refers to, and no more.
@@ -179,21 +171,38 @@ func packMiss(pack PackRef, size int64, err error) *Miss {
 	return nil
 }
 
-// distrust moves a pack to damaged/ unless its bytes are what its name says: then the record that led to it
-// is wrong, not the pack.
-func (s *Store) distrust(pack PackRef) {
-	if s.opts.ReadOnly {
-		return
+// distrust moves the pack of r, which couldn't be read, to damaged/ unless its bytes are what its name says:
+// then the record that led to it is wrong, not the pack. No pack is put meanwhile, since a good one that just
+// replaced the damaged one would be moved; if one was put before, its payload is returned.
+func (s *Store) distrust(r Ref) ([]byte, error) {
+	s.damageMu.Lock()
+	defer s.damageMu.Unlock()
+	b, err := s.readPack(r)
+	if err == nil {
+		return b, nil
 	}
-	path := s.packPath(pack.Digest)
+	var m *Miss
+	if !errors.As(err, &m) {
+		m = packMiss(r.Pack, 0, err)
+	}
+	if known, _ := s.known(r.Pack); known != nil && errors.Is(err, fs.ErrNotExist) {
+		m = known // another reader has set it aside: then that's the reason
+	}
+	s.remember(r.Pack, m)
+	if s.opts.ReadOnly || errors.Is(err, fs.ErrNotExist) {
+		return nil, m
+	}
+	path := s.packPath(r.Pack.Digest)
 	if f, err := s.read(path); err == nil {
-		if d, _, err := hashFile(context.Background(), f); err == nil && d == pack.Digest {
-			return
+		if d, _, err := hashFile(context.Background(), f); err == nil && d == r.Pack.Digest {
+			return nil, m
 		}
 	}
-	if err := s.setAside(path, filepath.Base(path)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
+	err = s.setAside(path, filepath.Base(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
 		s.warn("%v", err)
 	}
+	return nil, m
 }
 
 // Check returns nil if the pack is there with its size, else why not. It looks once: the answer is remembered
