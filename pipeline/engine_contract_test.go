@@ -13,25 +13,28 @@ import (
 // A stage that breaks its promises fails as a bug, by name; nothing it made is kept.
 func TestBrokenPromises(t *testing.T) {
 	for _, tc := range []struct{ stage, want string }{
-		{"{uses: lab/stray, in: {images: images}, with: {do: twins}}", `makes two items "x" of the item "a" on port "images"`},
+		{"{uses: lab/stray, in: {images: images}, with: {do: twins}}",
+			`makes two items "x" of the item "a" on port "images"`},
 		{"{uses: lab/stray, in: {images: images}, with: {do: port}}", `on port "imgaes"`},
 		{"{uses: lab/beside, in: {images: images}, with: {short: true}}", "lists 1 sources for 2 items"},
 	} {
 		l := newLab(t)
 		l.items = []string{"a=1", "b=2"}
-		res, err := l.run("name: broken\nstages:\n  images: {uses: lab/source}\n  bad: " + tc.stage + "\npublish: []\n")
+		res, err := l.run("name: broken\nstages:\n  images: {uses: lab/source}\n  bad: " + tc.stage +
+			"\npublish: []\n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, why := fate(t, res, "bad"); f != pipeline.Failed || !strings.HasPrefix(why, "a bug in runexp: stage lab/") || !strings.Contains(why, tc.want) {
+		if f, why := fate(t, res, "bad"); f != pipeline.Failed ||
+			!strings.HasPrefix(why, "a bug in runexp: stage lab/") || !strings.Contains(why, tc.want) {
 			t.Errorf("%s: %d %q", tc.stage, f, why)
 		}
 		res.Close()
 	}
 }
 
-// missing: drop goes on with what is there, on ports of values too, and gives up
-// when an input has nothing left.
+// missing: drop goes on with what is there, on ports of values too, and gives up when an input has nothing
+// left.
 func TestDropWhatIsMissing(t *testing.T) {
 	const yaml = `
 name: drop
@@ -78,8 +81,7 @@ publish: []
 	}
 }
 
-// Stages that take items one by one refuse the cells of an axis at once, however
-// many ids the axis has.
+// Stages that take items one by one refuse the cells of an axis at once, however many ids the axis has.
 func TestOverOfItems(t *testing.T) {
 	const yaml = `
 name: over
@@ -92,8 +94,10 @@ stages:
 publish: []
 `
 	for _, ids := range []string{"[1]", "[1, 2]"} {
-		for _, uses := range []string{"lab/add, in: {maps: maps}", "lab/mix, in: {maps: maps}", "lab/group, in: {children: images, maps: maps}"} {
-			_, err := plan.Parse("lab.yaml", []byte(fmt.Sprintf(yaml, ids, uses)), ".", newLab(t), plan.Overrides{})
+		for _, uses := range []string{"lab/add, in: {maps: maps}", "lab/mix, in: {maps: maps}",
+			"lab/group, in: {children: images, maps: maps}"} {
+			_, err := plan.Parse("lab.yaml", []byte(fmt.Sprintf(yaml, ids, uses)), ".", newLab(t),
+				plan.Overrides{})
 			if err == nil || !strings.Contains(err.Error(), "takes the items of one cell") {
 				t.Errorf("%s over %s: %v", uses, ids, err)
 			}
@@ -114,7 +118,8 @@ publish: []
 	l.mustRun(yaml)
 	l.force = []string{"drift"}
 	res := l.mustRun(yaml)
-	if f := res.Forced; len(f) != 1 || f[0].Reproduced || f[0].Deviation != 0.5 || f[0].String() != `differs by 0.5: port "images", item 1 of 2` {
+	if f := res.Forced; len(f) != 1 || f[0].Reproduced || f[0].Deviation != 0.5 ||
+		f[0].String() != `differs by 0.5: port "images", item 1 of 2` {
 		t.Errorf("forced: %+v", f)
 	}
 	l.items, l.drift = []string{"a=1", "b=2"}, math.Inf(1)
@@ -122,7 +127,8 @@ publish: []
 		t.Errorf("forced: %+v", f)
 	}
 	l.items, l.drift = []string{"a=1", "b=2"}, math.NaN()
-	if f := l.mustRun(yaml).Forced; len(f) != 1 || !math.IsNaN(f[0].Deviation) || !strings.Contains(f[0].String(), "undefined in one of the two") {
+	if f := l.mustRun(yaml).Forced; len(f) != 1 || !math.IsNaN(f[0].Deviation) ||
+		!strings.Contains(f[0].String(), "undefined in one of the two") {
 		t.Errorf("forced: %+v", f)
 	}
 }

@@ -18,8 +18,7 @@ func (l *lab) number(n int) {
 	}
 }
 
-// Two cells whose bytes aren't kept, read by a third, execute together: each of
-// their items once.
+// Two cells whose bytes aren't kept, read by a third, execute together: each of their items once.
 func TestTwoStreamsIntoOne(t *testing.T) {
 	const yaml = `
 name: streams
@@ -44,9 +43,9 @@ publish: [total]
 	l.want("one stream changed", "scale", 40, "mix", 20, "add", 19) // 0 is 0 as before
 }
 
-// Each of two cells whose bytes aren't kept is read together with something made
-// from all items of the other, and they can't flow together, as their items come
-// from different places: one of them must begin without all its readers.
+// Each of two cells whose bytes aren't kept is read together with something made from all items of the other,
+// and they can't flow together, as their items come from different places: one of them must begin without all
+// its readers.
 func TestStreamsThatWaitForEachOther(t *testing.T) {
 	const yaml = `
 name: crossed
@@ -73,8 +72,8 @@ publish: []
 	}
 }
 
-// Of a stream whose bytes aren't kept only what's new flows; what was known but
-// isn't at hand is computed again a chunk at a time.
+// Of a stream whose bytes aren't kept only what's new flows; what was known but isn't at hand is computed
+// again a chunk at a time.
 func TestStreamOfWhichSomeIsKnown(t *testing.T) {
 	const yaml = `
 name: partly
@@ -102,8 +101,7 @@ publish: []
 	l.want("kept from now on", "mix", 0, "add", 0)
 }
 
-// Bytes of an Expand stage that aren't kept are made again from the items they
-// belong to.
+// Bytes of an Expand stage that aren't kept are made again from the items they belong to.
 func TestChildrenThatArentKept(t *testing.T) {
 	const yaml = `
 name: children
@@ -154,7 +152,8 @@ publish: []
 		if err != nil {
 			t.Fatal(err)
 		}
-		for cell, want := range map[string]pipeline.Fate{"maps": pipeline.Executed, "good": pipeline.Executed, "bad": pipeline.Failed, "after": pipeline.Blocked, "more": pipeline.Blocked} {
+		for cell, want := range map[string]pipeline.Fate{"maps": pipeline.Executed, "good": pipeline.Executed,
+			"bad": pipeline.Failed, "after": pipeline.Blocked, "more": pipeline.Blocked} {
 			f, why := fate(t, res, cell)
 			if f != want {
 				t.Errorf("%s: %s ended as %d (%s), want %d", where, cell, f, why, want)
@@ -168,8 +167,8 @@ publish: []
 	}
 }
 
-// A damaged cell is read by work on the only device and by work beside it, at
-// once, by many: it's computed again once, and nobody waits for ever.
+// A damaged cell is read by work on the only device and by work beside it, at once, by many: it's computed
+// again once, and nobody waits for ever.
 func TestDamagedCellThatManyRead(t *testing.T) {
 	const yaml = `
 name: many
@@ -232,7 +231,8 @@ publish: []
 // A long chain of cells is neither deep recursion nor a reason to blame the last but one.
 func TestLongChain(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("name: long\nstages:\n  images: {uses: lab/source, with: {fail: %s}}\n  s0: {uses: lab/scale, in: {images: images}}\n")
+	b.WriteString("name: long\nstages:\n  images: {uses: lab/source, with: {fail: %s}}\n  s0: {uses: " +
+		"lab/scale, in: {images: images}}\n")
 	const n = 400
 	for i := range n {
 		fmt.Fprintf(&b, "  s%d: {uses: lab/mix, in: {maps: s%d}, with: {plus: 1}}\n", i+1, i)
@@ -276,7 +276,8 @@ func TestCancelledRun(t *testing.T) {
 
 func TestFailFast(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("name: fast\nstages:\n  bad: {uses: lab/source, with: {fail: a}}\n  images: {uses: lab/source}\n  s0: {uses: lab/scale, in: {images: images}}\n")
+	b.WriteString("name: fast\nstages:\n  bad: {uses: lab/source, with: {fail: a}}\n  images: {uses: " +
+		"lab/source}\n  s0: {uses: lab/scale, in: {images: images}}\n")
 	const n = 300
 	for i := range n {
 		fmt.Fprintf(&b, "  s%d: {uses: lab/mix, in: {maps: s%d}, with: {plus: 1}}\n", i+1, i)

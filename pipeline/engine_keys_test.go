@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A Whole stage may pair items of its ports by id or origin. Which ones belong
-// together is part of its key; how they are called isn't.
+// A Whole stage may pair items of its ports by id or origin. Which ones belong together is part of its key;
+// how they are called isn't.
 func TestWhatWholeStagesPairIsInTheKey(t *testing.T) {
 	const two = `
 name: two
@@ -36,10 +36,14 @@ publish: [text]
 		was, is             string
 		runs                int
 	}{
-		{"swapped names", two, []string{"a=1", "b=2"}, []string{"a=3", "b=4"}, []string{"a=1", "b=2"}, []string{"b=3", "a=4"}, "1-3 2-4 ", "1-4 2-3 ", 1},
-		{"new names on both sides", two, []string{"a=1", "b=2"}, []string{"b=3", "a=4"}, []string{"x=1", "y=2"}, []string{"y=3", "x=4"}, "1-4 2-3 ", "1-4 2-3 ", 0},
-		{"new names on one side", two, []string{"a=1", "b=2"}, []string{"a=3", "b=4"}, []string{"x=1", "b=2"}, []string{"a=3", "b=4"}, "1-3 2-4 ", "2-4 ", 1},
-		{"renamed parents", family, []string{"a=1", "b=2"}, nil, []string{"b=1", "c=2"}, nil, "1-1000 2-2000 2-2001 ", "1-1000 2-2000 2-2001 ", 0},
+		{"swapped names", two, []string{"a=1", "b=2"}, []string{"a=3", "b=4"}, []string{"a=1", "b=2"},
+			[]string{"b=3", "a=4"}, "1-3 2-4 ", "1-4 2-3 ", 1},
+		{"new names on both sides", two, []string{"a=1", "b=2"}, []string{"b=3", "a=4"},
+			[]string{"x=1", "y=2"}, []string{"y=3", "x=4"}, "1-4 2-3 ", "1-4 2-3 ", 0},
+		{"new names on one side", two, []string{"a=1", "b=2"}, []string{"a=3", "b=4"}, []string{"x=1", "b=2"},
+			[]string{"a=3", "b=4"}, "1-3 2-4 ", "2-4 ", 1},
+		{"renamed parents", family, []string{"a=1", "b=2"}, nil, []string{"b=1", "c=2"}, nil,
+			"1-1000 2-2000 2-2001 ", "1-1000 2-2000 2-2001 ", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLab(t)
@@ -86,8 +90,7 @@ publish: []
 	l.want("renamed", "tag", 1)
 }
 
-// A stage that is given several values sees their places, so these are in its keys
-// and in those of its items.
+// A stage that is given several values sees their places, so these are in its keys and in those of its items.
 func TestPlacesOfValuesAreInTheKey(t *testing.T) {
 	const yaml = `
 name: vote
@@ -239,17 +242,21 @@ func TestWhy(t *testing.T) {
 	with := func(plus string) string {
 		return strings.Replace(chain, "images: images}}", "images: images}, with: {plus: "+plus+"}}", 1)
 	}
-	check("nothing stored", why(chain, "total"), "total: depends on scores[by=2]\n  the cell:  -> new: nothing of that name was executed here")
+	check("nothing stored", why(chain, "total"),
+		"total: depends on scores[by=2]\n  the cell:  -> new: nothing of that name was executed here")
 	l.mustRun(chain)
 	check("cached", why(chain, "total"), "total: cached")
 	l.mustRun(with("1"))
 	l.mustRun(chain) // nothing runs, and yet this is what was last
-	check("changed back", why(with("2"), "scores[by=2]"), "scores[by=2]: runs: nothing is stored under its key\n  with.plus: 0 -> 2")
+	check("changed back", why(with("2"), "scores[by=2]"),
+		"scores[by=2]: runs: nothing is stored under its key\n  with.plus: 0 -> 2")
 	check("a parameter upstream", why(with("2"), "total"),
-		"total: depends on scores[by=2]\n  and 1 more\nscores[by=2]: runs: nothing is stored under its key\n  with.plus: 0 -> 2")
+		"total: depends on scores[by=2]\n  and 1 more\nscores[by=2]: runs: nothing is stored under its "+
+			"key\n  with.plus: 0 -> 2")
 	l.items = []string{"a=1", "b=3"}
 	got := why(chain, "maps[by=2]")
-	if !strings.HasPrefix(got, "maps[by=2]: depends on images\nimages: runs: nothing is stored under its key\n  source b: ") ||
+	if !strings.HasPrefix(got,
+		"maps[by=2]: depends on images\nimages: runs: nothing is stored under its key\n  source b: ") ||
 		strings.Count(got, "\n") != 3 || !strings.Contains(got, "  sources: 2 items, ") {
 		t.Errorf("another image:\n%s", got)
 	}

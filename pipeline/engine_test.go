@@ -54,18 +54,24 @@ func TestOnlyWhatChangedRuns(t *testing.T) {
 		source, scale, add, sum int
 	}{
 		{name: "append", items: []string{"a=1", "b=2", "c=3", "d=4"}, source: 1, scale: 2, add: 2, sum: 1},
-		{name: "insert in front", items: []string{"z=9", "a=1", "b=2", "c=3"}, source: 1, scale: 2, add: 2, sum: 1},
+		{name: "insert in front", items: []string{"z=9", "a=1", "b=2", "c=3"}, source: 1, scale: 2, add: 2,
+			sum: 1},
 		{name: "delete", items: []string{"a=1", "c=3"}, sum: 1},
 		{name: "reorder", items: []string{"c=3", "a=1", "b=2"}, sum: 1},
 		{name: "duplicate", items: []string{"a=1", "b=2", "c=3", "a2=1"}, sum: 1},
 		{name: "rename", items: []string{"x=1", "y=2", "z=3"}},
 		{name: "change one", items: []string{"a=1", "b=5", "c=3"}, source: 1, scale: 2, add: 2, sum: 1},
-		{name: "two equal new ones", items: []string{"a=1", "b=2", "c=3", "d=4", "e=4"}, source: 1, scale: 2, add: 2, sum: 1},
+		{name: "two equal new ones", items: []string{"a=1", "b=2", "c=3", "d=4", "e=4"}, source: 1, scale: 2,
+			add: 2, sum: 1},
 		{name: "chunk size", items: []string{"a=1", "b=2", "c=3"}, chunk: 1},
-		{name: "chunk size and append", items: []string{"a=1", "b=2", "c=3", "d=4"}, chunk: 1, source: 1, scale: 2, add: 2, sum: 1},
-		{name: "one method's parameter", items: []string{"a=1", "b=2", "c=3"}, yaml: strings.Replace(chain, "[2, 3]", "[2, 5]", 1), scale: 3, add: 3, sum: 1},
-		{name: "a method less", items: []string{"a=1", "b=2", "c=3"}, yaml: strings.Replace(chain, "[2, 3]", "[2]", 1), sum: 1},
-		{name: "names of stages", items: []string{"a=1", "b=2", "c=3"}, yaml: strings.NewReplacer("maps:   {", "heat: {", "maps: maps", "maps: heat").Replace(chain)},
+		{name: "chunk size and append", items: []string{"a=1", "b=2", "c=3", "d=4"}, chunk: 1, source: 1,
+			scale: 2, add: 2, sum: 1},
+		{name: "one method's parameter", items: []string{"a=1", "b=2", "c=3"},
+			yaml: strings.Replace(chain, "[2, 3]", "[2, 5]", 1), scale: 3, add: 3, sum: 1},
+		{name: "a method less", items: []string{"a=1", "b=2", "c=3"},
+			yaml: strings.Replace(chain, "[2, 3]", "[2]", 1), sum: 1},
+		{name: "names of stages", items: []string{"a=1", "b=2", "c=3"},
+			yaml: strings.NewReplacer("maps:   {", "heat: {", "maps: maps", "maps: heat").Replace(chain)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLab(t)
@@ -106,11 +112,13 @@ func TestResultsDontDependOnScheduling(t *testing.T) {
 	for _, tc := range []struct {
 		devices      string
 		batch, chunk int
-	}{{"cpu:0", 16, 16}, {"cpu:0", 1, 1}, {"cpu", 0, 0}, {"cpu:0,cpu:1", 3, 5}, {"cpu:0,cpu:1,cpu:2,cpu:3", 64, 2}} {
+	}{{"cpu:0", 16, 16}, {"cpu:0", 1, 1}, {"cpu", 0, 0}, {"cpu:0,cpu:1", 3, 5},
+		{"cpu:0,cpu:1,cpu:2,cpu:3", 64, 2}} {
 		for _, keep := range []string{"keep", "none"} {
 			l := newLab(t)
 			l.items, l.devices, l.batch, l.chunk = items, tc.devices, tc.batch, tc.chunk
-			got := l.text(l.mustRun(strings.Replace(chain, "with: {by", "store: "+keep+", with: {by", 1)), "total")
+			got := l.text(l.mustRun(strings.Replace(chain, "with: {by", "store: "+keep+", with: {by", 1)),
+				"total")
 			if want == "" {
 				want = got
 			}
@@ -121,9 +129,9 @@ func TestResultsDontDependOnScheduling(t *testing.T) {
 	}
 }
 
-// TestEveryDeviceHasWork holds that items are cut into chunks of about a size, 16 at most,
-// so that all devices have as many, unless somebody says otherwise; that work beside the
-// devices isn't cut for them; and that a single item is computed with all threads.
+// TestEveryDeviceHasWork holds that items are cut into chunks of about a size, 16 at most, so that all
+// devices have as many, unless somebody says otherwise; that work beside the devices isn't cut for them; and
+// that a single item is computed with all threads.
 func TestEveryDeviceHasWork(t *testing.T) {
 	half, quarter := max(1, runtime.GOMAXPROCS(0)/2), max(1, runtime.GOMAXPROCS(0)/4)
 	for _, tc := range []struct {
@@ -151,7 +159,8 @@ stages:
 publish: []
 `)
 		if got := l.ran["threads"]; tc.threads > 0 && got != tc.threads {
-			t.Errorf("%d items on %s: computed with %d threads, want %d", tc.items, tc.devices, got, tc.threads)
+			t.Errorf("%d items on %s: computed with %d threads, want %d", tc.items, tc.devices, got,
+				tc.threads)
 		}
 		for step, want := range map[string][]int{"scaled": tc.scaled, "added": tc.added} {
 			done := []int{0}
@@ -167,7 +176,8 @@ publish: []
 			}
 			slices.Sort(sizes)
 			if !slices.Equal(sizes, want) {
-				t.Errorf("%d items, chunk %d, %s: %s was done in chunks of %v, want %v", tc.items, tc.chunk, tc.devices, step, sizes, want)
+				t.Errorf("%d items, chunk %d, %s: %s was done in chunks of %v, want %v", tc.items, tc.chunk,
+					tc.devices, step, sizes, want)
 			}
 		}
 	}
@@ -226,8 +236,9 @@ publish: [strict, loose]
 	}
 	defer res.Close()
 	for cell, want := range map[string]pipeline.Fate{
-		"maps[fail=yes]": pipeline.Failed, "maps[fail=no]": pipeline.Executed, "scores[fail=yes]": pipeline.Blocked,
-		"scores[fail=no]": pipeline.Executed, "strict": pipeline.Blocked, "loose": pipeline.Executed,
+		"maps[fail=yes]": pipeline.Failed, "maps[fail=no]": pipeline.Executed,
+		"scores[fail=yes]": pipeline.Blocked,
+		"scores[fail=no]":  pipeline.Executed, "strict": pipeline.Blocked, "loose": pipeline.Executed,
 	} {
 		c, err := find(res.Plan, cell)
 		if err != nil {
@@ -312,8 +323,8 @@ publish: []
 	}
 }
 
-// The digest of the compiled program stands in the key: a model that compiles to
-// the same program doesn't run again.
+// The digest of the compiled program stands in the key: a model that compiles to the same program doesn't run
+// again.
 func TestProgramsInKeys(t *testing.T) {
 	l := newLab(t)
 	l.items = []string{"a=1"}
@@ -341,8 +352,8 @@ publish: []
 	l.want("another program", "compiled", 1, "wild", 1, "file", 1)
 }
 
-// A new build compiles every program once, and executes the cells whose program is another
-// one; planning does the former and writes nothing.
+// A new build compiles every program once, and executes the cells whose program is another one; planning does
+// the former and writes nothing.
 func TestNewBuilds(t *testing.T) {
 	l := newLab(t)
 	l.items = []string{"a=1", "b=2"}

@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// Warnings of one reason are reported once a cell, with a count, whatever the order of
-// its chunks.
+// Warnings of one reason are reported once a cell, with a count, whatever the order of its chunks.
 func TestWarningsComeOnceACellAndReason(t *testing.T) {
 	const yaml = `
 name: wary

@@ -10,7 +10,8 @@ import (
 
 // odd returns the stages that use the rarer parts of the contract.
 func (l *lab) odd() []stages.Stage {
-	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(), l.pair(), l.hostMix(), l.show()}
+	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(),
+		l.pair(), l.hostMix(), l.show()}
 }
 
 type noParams struct{}
@@ -40,7 +41,8 @@ type mixParams struct {
 func (l *lab) mix() stages.Stage {
 	return stages.New(stages.Def[mixParams]{
 		Name: "lab/mix", Doc: "sums of maps", Version: 1, Device: true,
-		Inputs:  []stages.Port{{Name: "maps", Type: stages.Maps}, {Name: "more", Type: stages.Maps, Optional: true}},
+		Inputs: []stages.Port{{Name: "maps", Type: stages.Maps},
+			{Name: "more", Type: stages.Maps, Optional: true}},
 		Outputs: []stages.Port{{Name: "maps", Type: stages.Maps}},
 		Facts: func(p mixParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 			if p.Fail == "facts" {

@@ -81,7 +81,8 @@ type addParams struct {
 func (l *lab) add() stages.Stage {
 	return stages.New(stages.Def[addParams]{
 		Name: "lab/add", Doc: "sums of two inputs", Version: 1,
-		Inputs:  []stages.Port{{Name: "maps", Type: stages.Maps}, {Name: "images", Type: stages.Images, Optional: true}},
+		Inputs: []stages.Port{{Name: "maps", Type: stages.Maps},
+			{Name: "images", Type: stages.Images, Optional: true}},
 		Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
 		Run: func(_ context.Context, p addParams, e *stages.Env) error {
 			for i := range e.Len() {
@@ -142,7 +143,8 @@ func (l *lab) group() stages.Stage {
 func (l *lab) sum() stages.Stage {
 	return stages.New(stages.Def[expandParams]{
 		Name: "lab/sum", Doc: "a text of all scores", Version: 1, Relation: stages.Whole,
-		Inputs:  []stages.Port{{Name: "scores", Type: stages.Scores}, {Name: "maps", Type: stages.Maps, Optional: true}},
+		Inputs: []stages.Port{{Name: "scores", Type: stages.Scores},
+			{Name: "maps", Type: stages.Maps, Optional: true}},
 		Outputs: []stages.Port{{Name: "text", Type: stages.Text}},
 		Run: func(_ context.Context, _ expandParams, e *stages.Env) error {
 			var b strings.Builder
@@ -201,12 +203,14 @@ type wildParams struct {
 func (l *lab) wild() stages.Stage {
 	return stages.New(stages.Def[wildParams]{
 		Name: "lab/wild", Doc: "misbehaves", Version: 1, Device: true, Defaults: wildParams{Do: "program"},
-		Inputs:  []stages.Port{{Name: "images", Type: stages.Images}, {Name: "model", Type: stages.Model, Optional: true}},
+		Inputs: []stages.Port{{Name: "images", Type: stages.Images},
+			{Name: "model", Type: stages.Model, Optional: true}},
 		Outputs: []stages.Port{{Name: "maps", Type: stages.Maps}},
 		Program: func(_ context.Context, p wildParams, e *stages.Env) (stages.Digest, error) {
 			l.count("compiled", 1)
 			b, err := e.Value("model")
-			return stages.Sum(append([]byte(l.rule), b[:min(len(b), 1)]...)), err // only the first byte matters to it
+			return stages.Sum(append([]byte(l.rule),
+				b[:min(len(b), 1)]...)), err // only the first byte matters to it
 		},
 		Run: func(_ context.Context, p wildParams, e *stages.Env) error {
 			switch p.Do {

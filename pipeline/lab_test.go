@@ -45,15 +45,16 @@ type lab struct {
 }
 
 func newLab(t *testing.T) *lab {
-	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{}, stages: map[string]*stages.Stage{}, devices: "cpu:0"}
-	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(), l.file(), l.wild(), l.shared()) {
+	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{},
+		stages: map[string]*stages.Stage{}, devices: "cpu:0"}
+	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(),
+		l.file(), l.wild(), l.shared()) {
 		l.stages[s.Name] = &s
 	}
 	return l
 }
 
-// scratch returns a folder in memory where there's such a file system: labs write,
-// and sync, a lot.
+// scratch returns a folder in memory where there's such a file system: labs write, and sync, a lot.
 func scratch(t *testing.T) string {
 	t.Helper()
 	if dir, err := os.MkdirTemp("/dev/shm", "runexp-lab-"); err == nil {
@@ -132,8 +133,8 @@ func (l *lab) engine(plan *plan.Plan, s *store.Store) *pipeline.Engine {
 	}
 }
 
-// run loads an experiment and executes it; load and set-up errors end the test,
-// and so does a run that gets stuck.
+// run loads an experiment and executes it; load and set-up errors end the test, and so does a run that gets
+// stuck.
 func (l *lab) run(yaml string) (*pipeline.Result, error) {
 	l.t.Helper()
 	plan := l.parse(yaml)
@@ -252,7 +253,8 @@ func (l *lab) want(what string, counts ...any) {
 	l.t.Helper()
 	for i := 0; i < len(counts); i += 2 {
 		if got := l.ran[counts[i].(string)]; got != counts[i+1].(int) {
-			l.t.Errorf("%s: %s executed %d items, want %d (all: %v)", what, counts[i], got, counts[i+1], l.ran)
+			l.t.Errorf("%s: %s executed %d items, want %d (all: %v)", what, counts[i], got, counts[i+1],
+				l.ran)
 		}
 	}
 }

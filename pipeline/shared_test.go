@@ -59,8 +59,8 @@ stages:
 publish: [total]
 `
 
-// TestSharedRun holds which cells share a run, chunk by chunk: those that read the same outputs and lack the same items;
-// and that results are what they are alone, when one of them fails too.
+// TestSharedRun holds which cells share a run, chunk by chunk: those that read the same outputs and lack the
+// same items; and that results are what they are alone, when one of them fails too.
 func TestSharedRun(t *testing.T) {
 	l := newLab(t)
 	l.items, l.chunk = []string{"a=1", "b=2", "c=3"}, 2
@@ -102,7 +102,8 @@ func TestSharedRunTooLarge(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	slices.Sort(l.saw)
-	saw := []string{"1 of 2", "1 of 3", "1 of 5", "1 of 9", "2 of 2", "2 of 2 3 5", "2 of 3", "2 of 5", "2 of 9"}
+	saw := []string{"1 of 2", "1 of 3", "1 of 5", "1 of 9", "2 of 2", "2 of 2 3 5", "2 of 3", "2 of 5",
+		"2 of 9"}
 	if d := cmp.Diff(saw, l.saw); d != "" {
 		t.Error(d)
 	}

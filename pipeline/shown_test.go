@@ -48,8 +48,8 @@ stages:
 publish: [fused, shown]
 `
 
-// Ids are shown in the order in which they're written. Who reorders an axis runs
-// again what shows it, and nothing else.
+// Ids are shown in the order in which they're written. Who reorders an axis runs again what shows it, and
+// nothing else.
 func TestReorderingAnAxisRunsReportsAlone(t *testing.T) {
 	l := newLab(t)
 	l.items = []string{"x=1", "y=2"}
@@ -107,8 +107,11 @@ func TestReorderingAnAxisRunsReportsAlone(t *testing.T) {
 // The order is the file's, through extends and --set, and of the resolved experiment.
 func TestWrittenOrder(t *testing.T) {
 	l := newLab(t)
-	order := func(p *plan.Plan) string { return fmt.Sprint(p.Order["layer"], p.Order["net"], p.Order["score"]) }
-	yaml := strings.Replace(fmt.Sprintf(shownYAML, "[input, middle, final]"), "publish: ", "  stack: {uses: lab/show, in: {scores: {score: {z: scores, y: scores}}}, over: all}\npublish: ", 1)
+	order := func(p *plan.Plan) string {
+		return fmt.Sprint(p.Order["layer"], p.Order["net"], p.Order["score"])
+	}
+	yaml := strings.Replace(fmt.Sprintf(shownYAML, "[input, middle, final]"), "publish: ",
+		"  stack: {uses: lab/show, in: {scores: {score: {z: scores, y: scores}}}, over: all}\npublish: ", 1)
 	p := l.parse(yaml)
 	want := "[input middle final] [b a] [z y]"
 	if got := order(p); got != want {
@@ -125,7 +128,8 @@ func TestWrittenOrder(t *testing.T) {
 			names = append(names, plan.CoordString(c.Coord))
 		}
 	}
-	if want := []string{"layer=input,net=b", "layer=input,net=a", "layer=middle,net=a", "layer=final,net=b", "layer=final,net=a"}; !slices.Equal(names, want) {
+	if want := []string{"layer=input,net=b", "layer=input,net=a", "layer=middle,net=a", "layer=final,net=b",
+		"layer=final,net=a"}; !slices.Equal(names, want) {
 		t.Errorf("cells: %v, want %v", names, want)
 	}
 
@@ -134,7 +138,8 @@ func TestWrittenOrder(t *testing.T) {
 	}
 	for _, tc := range []struct{ axes, want string }{
 		// Lists replace; ids that a map adds come after those of the base, which keep their places.
-		{"{layer: [final, input, middle], net: {c: {n: 4}, a: {n: 5}}}", "[final input middle] [b a c] [z y]"},
+		{"{layer: [final, input, middle], net: {c: {n: 4}, a: {n: 5}}}",
+			"[final input middle] [b a c] [z y]"},
 		{"{}", want},
 	} {
 		p, err := plan.Parse("x.yaml", []byte("name: x\nextends: base.yaml\naxes: "+tc.axes+"\n"), l.dir, l,

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestInspectOthers holds that a model of texts and a detector are called what they are
-// not, and get no lines for an experiment.
+// TestInspectOthers holds that a model of texts and a detector are called what they are not, and get no lines
+// for an experiment.
 func TestInspectOthers(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
@@ -21,7 +21,8 @@ func TestInspectOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !x.NoClassifier || !strings.HasPrefix(x.Problem, "this isn't an image classifier: "+want) || x.Stanza != "" || len(x.Methods) > 0 {
+		if !x.NoClassifier || !strings.HasPrefix(x.Problem, "this isn't an image classifier: "+want) ||
+			x.Stanza != "" || len(x.Methods) > 0 {
 			t.Errorf("%s: %t, %q, %q, %d methods", name, x.NoClassifier, x.Problem, x.Stanza, len(x.Methods))
 		}
 	}

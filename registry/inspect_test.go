@@ -14,14 +14,19 @@ func TestMethods(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	for net, wants := range map[string]map[string]string{ // "" for a method that fits, "~…" for one that fits with a note
+	// "" is a method that fits, "~…" one that fits with a note.
+	for net, wants := range map[string]map[string]string{
 		"vgg": {
-			"constant": "", "occlusion": "", "saliency": "", "guided-backprop": "", "grad-cam": "", "deeplift": "", "lrp-epsilon": "",
-			"raw-attention": "no attention", "attention-rollout": "no attention", "transition-attention": "no attention", "tibav": "no attention",
+			"constant": "", "occlusion": "", "saliency": "", "guided-backprop": "", "grad-cam": "",
+			"deeplift": "", "lrp-epsilon": "",
+			"raw-attention": "no attention", "attention-rollout": "no attention",
+			"transition-attention": "no attention", "tibav": "no attention",
 		},
 		"vit": {
-			"saliency": "", "grad-cam": "", "raw-attention": "", "tibav": "", "rap": "", "guided-backprop": "~plain gradient",
-			"deconvolution": "~plain gradient", "guided-grad-cam": "~guided part", "lrp-composite": "", "clrp": "",
+			"saliency": "", "grad-cam": "", "raw-attention": "", "tibav": "", "rap": "",
+			"guided-backprop": "~plain gradient",
+			"deconvolution":   "~plain gradient", "guided-grad-cam": "~guided part", "lrp-composite": "",
+			"clrp": "",
 		},
 	} {
 		x, err := Inspect(t.Context(), "../experiments/quickstart/"+net+".onnx", Look{})
@@ -40,7 +45,8 @@ func TestMethods(t *testing.T) {
 		for method, want := range wants {
 			f := got["attribute/"+method]
 			note, noted := strings.CutPrefix(want, "~")
-			if f.Fits != (want == "" || noted) || !strings.Contains(f.Why, note) || want == "" && f.Why != "" {
+			if f.Fits != (want == "" || noted) || !strings.Contains(f.Why, note) ||
+				want == "" && f.Why != "" {
 				t.Errorf("%s: %s: %+v, want %q", net, method, f, want)
 			}
 		}
@@ -50,11 +56,13 @@ func TestMethods(t *testing.T) {
 func TestStanzaAt(t *testing.T) {
 	var x Inspection
 	x.Feed.Height, x.Feed.Width, x.Feed.Layout = 32, 32, "nchw"
-	if d := cmp.Diff("net:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n", x.StanzaAt(Look{}, "net", "it's.onnx")); d != "" {
+	if d := cmp.Diff("net:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n",
+		x.StanzaAt(Look{}, "net", "it's.onnx")); d != "" {
 		t.Error(d)
 	}
 	x.OpenSize, x.Leading, x.Feed.Layout = true, []string{"Sub"}, "nhwc"
-	want := "net:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    size: 32\n    input: 'x'\n    output: 'y: z'\n"
+	want := "net:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    " +
+		"size: 32\n    input: 'x'\n    output: 'y: z'\n"
 	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "net", "a.onnx")); d != "" {
 		t.Error(d)
 	}

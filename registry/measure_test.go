@@ -54,8 +54,8 @@ func drawn(t *testing.T, count int) string {
 	return dir
 }
 
-// TestMeasure holds that a preset is found with which a net is always right, of equals the
-// most usual one, and none on too few images to tell.
+// TestMeasure holds that a preset is found with which a net is always right, of equals the most usual one,
+// and none on too few images to tell.
 func TestMeasure(t *testing.T) {
 	if _, err := OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
@@ -70,7 +70,8 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("best is %q of %+v, %v", best, all, err)
 	}
 	for _, a := range all {
-		if a.Images != measured || a.Preset == "half" && a.Correct < measured || a.Preset == "raw" && a.Correct > measured/2 {
+		if a.Images != measured || a.Preset == "half" && a.Correct < measured ||
+			a.Preset == "raw" && a.Correct > measured/2 {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -78,7 +79,8 @@ func TestMeasure(t *testing.T) {
 	if s := x.StanzaAt(Look{}, "model", file); !strings.Contains(s, "preset: imagenet\n") {
 		t.Error(s)
 	}
-	if all, best, err := Measure(t.Context(), file, Look{}, &x, drawn(t, 2)); err != nil || best != "" || len(all) == 0 {
+	if all, best, err := Measure(t.Context(), file, Look{}, &x, drawn(t, 2)); err != nil || best != "" ||
+		len(all) == 0 {
 		t.Errorf("on two images the best is %q of %+v, %v", best, all, err)
 	}
 }

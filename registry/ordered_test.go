@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// What people read shows ids in the order in which they are written, so reports have
-// that order in their keys. Nothing else does: reordering an axis costs it nothing.
+// What people read shows ids in the order in which they are written, so reports have that order in their
+// keys. Nothing else does: reordering an axis costs it nothing.
 func TestReportsAloneAreOrdered(t *testing.T) {
 	all := Builtin()
 	for _, name := range all.Names() {

@@ -22,15 +22,16 @@ var otherwise = map[string][]string{
 // afterwards are parameters of what a stage makes of answers that programs returned.
 var afterwards = []string{"reduce", "size", "ties", "upsample", "values"}
 
-// TestProgramsOfChoices is TestPrograms with every other choice of each parameter of
-// programs, one at a time, with targets of every kind and with inner layers.
+// TestProgramsOfChoices is TestPrograms with every other choice of each parameter of programs, one at a time,
+// with targets of every kind and with inner layers.
 func TestProgramsOfChoices(t *testing.T) {
 	if _, err := registry.OpenRuntime(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	for _, name := range []string{"resnet", "vit"} {
 		t.Run(name, func(t *testing.T) {
-			programsOfChoices(t, givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half"))
+			programsOfChoices(t,
+				givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half"))
 		})
 	}
 }
@@ -61,7 +62,8 @@ func programsOfChoices(t *testing.T, given map[stages.Type]stages.Data) {
 				if f.Name == "target" && strings.Contains(c, "-") {
 					explained = two
 				}
-				t.Run(s.Name+"/"+f.Name+"/"+c, func(t *testing.T) { sameProgram(t, s, p, explained, "baselines") })
+				t.Run(s.Name+"/"+f.Name+"/"+c,
+					func(t *testing.T) { sameProgram(t, s, p, explained, "baselines") })
 			}
 		}
 	}

@@ -185,11 +185,17 @@ func TestSchemaAcceptsAndRefuses(t *testing.T) {
 		want       bool
 	}{
 		{"empty", `{}`, true},
-		{"plain", `stages: {a: {uses: dataset/list}, b: {uses: perturb/blur, in: {images: a}, with: {sigma: 3}}}`, true},
+		{"plain",
+			`stages: {a: {uses: dataset/list}, b: {uses: perturb/blur, in: {images: a}, with: {sigma: 3}}}`,
+			true},
 		{"reference", `stages: {b: {uses: perturb/blur, with: {sigma: "${axis.sigma}"}}}`, true},
-		{"choice", `{axes: {m: {a: {uses: perturb/blur, with: {border: zero}}, b: {uses: dataset/list}}}, stages: {s: {uses: "${m}", matrix: [m], with: {anything: 1}}}}`, true},
+		{"choice",
+			`{axes: {m: {a: {uses: perturb/blur, with: {border: zero}}, b: {uses: dataset/list}}}, stages: ` +
+				`{s: {uses: "${m}", matrix: [m], with: {anything: 1}}}}`, true},
 		{"stack", `stages: {b: {uses: perturb/blur, in: {images: {metric: {x: a.images, y: b}}}}}`, true},
-		{"lines", `stages: {b: {over: [m], only: [{m: a}, {m: [a, b]}], when: [{if: {m: a}, with: {sigma: 1}}], store: none, missing: drop}}`, true},
+		{"lines",
+			`stages: {b: {over: [m], only: [{m: a}, {m: [a, b]}], when: [{if: {m: a}, with: {sigma: 1}}], ` +
+				`store: none, missing: drop}}`, true},
 		{"values", `axes: {m: {a: {path: x, size: 3}, b: 7, c: null}, n: [1, 2.5, x]}`, true},
 		{"unknown top key", `stagse: {}`, false},
 		{"unknown stage key", `stages: {a: {use: dataset/list}}`, false},

@@ -84,8 +84,8 @@ type Def[P any] struct {
 	// Device reports whether the stage computes on the device of its slot.
 	Device bool
 
-	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage is
-	// one of those that share it.
+	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage
+	// is one of those that share it.
 	Shared *SharedRun
 
 	Inputs   []Port
@@ -124,16 +124,16 @@ type Def[P any] struct {
 	Run func(ctx context.Context, p P, e *Env) error
 }
 
-// A SharedRun is the work that several stages have in common, such as the forward pass of a model. The stages are
-// itemwise of relation [Each] and have the same input ports. The engine calls Run once a chunk for all cells of
-// these stages that read the same items and lack the results of the same ones. What Run puts for a cell must not
-// depend on the others. If it returns an error, each cell is called alone.
+// A SharedRun is the work that several stages have in common, such as the forward pass of a model. The stages
+// are itemwise of relation [Each] and have the same input ports. The engine calls Run once a chunk for all
+// cells of these stages that read the same items and lack the results of the same ones. What Run puts for a
+// cell must not depend on the others. If it returns an error, each cell is called alone.
 type SharedRun struct {
 	Run func(ctx context.Context, parts []Part) error
 }
 
-// A Part is one cell of a shared run: its parameters, as [Stage.NewParams] returns them, and its Env. All Envs have
-// the same slot, batch and items.
+// A Part is one cell of a shared run: its parameters, as [Stage.NewParams] returns them, and its Env. All
+// Envs have the same slot, batch and items.
 type Part struct {
 	Params any
 	Env    *Env

@@ -212,15 +212,17 @@ func ScalarOf(b []byte) (float64, error) {
 	return t.Float64s()[0], nil
 }
 
-// NPYHeader returns what stands before the elements of an array in NumPy's file format, version 1.0. A
-// stack of tensors is streamed behind it as their Raw bytes, one after another.
+// NPYHeader returns what stands before the elements of an array in NumPy's file format, version 1.0. A stack
+// of tensors is streamed behind it as their Raw bytes, one after another.
 func NPYHeader(d DType, shape ...int) []byte {
 	dims := make([]string, len(shape))
 	for i, n := range shape {
 		dims[i] = strconv.Itoa(n) + ","
 	}
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtypes[d].npy, strings.Join(dims, " "))
-	const lead = 10                                            // bytes: the magic, the version, the text's length
-	text += strings.Repeat(" ", 63-(lead+len(text))%64) + "\n" // the elements can be mapped from a multiple of 64 bytes
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtypes[d].npy,
+		strings.Join(dims, " "))
+	const lead = 10 // bytes: the magic, the version, the text's length
+	text += strings.Repeat(" ", 63-(lead+len(text))%64) +
+		"\n" // the elements can be mapped from a multiple of 64 bytes
 	return append(binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(text))), text...)
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// picture writes an image whose pixels follow from its name's number. A bitmap
-// can be changed by a byte and is still an image.
+// picture writes an image whose pixels follow from its name's number. A bitmap can be changed by a byte and
+// is still an image.
 func (w *world) picture(name string, look int) {
 	w.Helper()
 	m := image.NewRGBA(image.Rect(0, 0, 64, 64))
@@ -28,8 +28,8 @@ func (w *world) picture(name string, look int) {
 	w.write(name, []byte(b.String()))
 }
 
-// list writes labels.csv with these files in this order. An image's label
-// follows from the letter its name begins with.
+// list writes labels.csv with these files in this order. An image's label follows from the letter its name
+// begins with.
 func (w *world) list(files ...string) {
 	w.Helper()
 	var b strings.Builder
@@ -72,15 +72,21 @@ type edit struct {
 func edits() []edit {
 	return []edit{
 		{name: "nothing", do: func(*world) {}, same: true, mean: true},
-		{name: "append", do: func(w *world) { w.picture("photos/f.bmp", 6); w.list("a", "b", "c", "d", "e", "f") }, new: 1},
+		{name: "append",
+			do:  func(w *world) { w.picture("photos/f.bmp", 6); w.list("a", "b", "c", "d", "e", "f") },
+			new: 1},
 		{name: "append three", do: func(w *world) {
 			for i, name := range []string{"f", "g", "h"} {
 				w.picture("photos/"+name+".bmp", 6+i)
 			}
 			w.list("a", "b", "c", "d", "e", "f", "g", "h")
 		}, new: 3},
-		{name: "in front", do: func(w *world) { w.picture("photos/f.bmp", 6); w.list("f", "a", "b", "c", "d", "e") }, new: 1},
-		{name: "in the middle", do: func(w *world) { w.picture("photos/f.bmp", 6); w.list("a", "b", "f", "c", "d", "e") }, new: 1},
+		{name: "in front",
+			do:  func(w *world) { w.picture("photos/f.bmp", 6); w.list("f", "a", "b", "c", "d", "e") },
+			new: 1},
+		{name: "in the middle",
+			do:  func(w *world) { w.picture("photos/f.bmp", 6); w.list("a", "b", "f", "c", "d", "e") },
+			new: 1},
 		{name: "delete the last", do: func(w *world) { w.list("a", "b", "c", "d") }},
 		{name: "delete the first", do: func(w *world) { w.list("b", "c", "d", "e") }},
 		{name: "reorder", do: func(w *world) { w.list("c", "e", "a", "d", "b") }},
@@ -90,7 +96,8 @@ func edits() []edit {
 			}
 			w.list("a", "b", "cc", "d", "e")
 		}, mean: true},
-		{name: "duplicate", do: func(w *world) { w.picture("photos/b2.bmp", 2); w.list("a", "b", "c", "d", "e", "b2") }},
+		{name: "duplicate",
+			do: func(w *world) { w.picture("photos/b2.bmp", 2); w.list("a", "b", "c", "d", "e", "b2") }},
 		{name: "duplicate a new one", do: func(w *world) {
 			w.picture("photos/f.bmp", 6)
 			w.picture("photos/f2.bmp", 6)
@@ -152,8 +159,10 @@ func want(t *testing.T, got, want string) {
 func TestItemsThatRunThroughAModel(t *testing.T) {
 	runtimeOrSkip(t)
 	model := net(t, "vgg")
-	const first = "attribute/occlusion 5, dataset/folder 5, maps/rank 5, model/onnx 1, model/predict 5, perturb/deletion 5, report/table 1, score/auc 5"
-	const each = "attribute/occlusion %d, dataset/folder %[1]d, maps/rank %[1]d, model/predict %[1]d, perturb/deletion %[1]d, report/table 1, score/auc %[1]d"
+	const first = "attribute/occlusion 5, dataset/folder 5, maps/rank 5, model/onnx 1, model/predict 5, " +
+		"perturb/deletion 5, report/table 1, score/auc 5"
+	const each = "attribute/occlusion %d, dataset/folder %[1]d, maps/rank %[1]d, model/predict %[1]d, " +
+		"perturb/deletion %[1]d, report/table 1, score/auc %[1]d"
 	for _, e := range edits() {
 		t.Run(e.name, func(t *testing.T) {
 			w := fivePhotos(t, "curves.yaml", fmt.Sprintf(curvesYAML, model))

@@ -21,8 +21,8 @@ stages:
 publish: [images]
 `
 
-// A first interrupt lets what runs finish; the same command goes on from there,
-// and what it publishes is what an undisturbed run would have.
+// A first interrupt lets what runs finish; the same command goes on from there, and what it publishes is what
+// an undisturbed run would have.
 func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "many.yaml")
@@ -62,7 +62,8 @@ func TestInterrupt(t *testing.T) {
 		t.Error("an interrupted run published")
 	}
 
-	whole := runexp(t, dir, "run", "many.yaml", "--store", filepath.Join(t.TempDir(), "new"), "--out", "whole")
+	whole := runexp(t, dir, "run", "many.yaml", "--store", filepath.Join(t.TempDir(), "new"), "--out",
+		"whole")
 	rest := runexp(t, dir, "run", "many.yaml", "--out", "rest")
 	if !strings.Contains(whole, "32 cells to run") || strings.Contains(rest, "32 cells to run") {
 		t.Errorf("nothing was kept of the interrupted run: %s", rest)

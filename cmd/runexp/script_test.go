@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// The scripts say what the command promises, one behaviour a file, readable by
-// someone who has never seen the code.
+// The scripts say what the command promises, one behaviour a file, readable by someone who has never seen the
+// code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -33,10 +33,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pipe": makePipe, "remember": rememberFolders, "untouched": untouchedFolders},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pipe": makePipe,
+			"remember": rememberFolders, "untouched": untouchedFolders},
 		Condition: func(name string) (bool, error) {
 			if name == "mount" {
-				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil, nil
+				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() ==
+					nil, nil
 			}
 			if name != "runtime" {
 				return false, fmt.Errorf("there is no condition %q", name)

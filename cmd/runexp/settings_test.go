@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// TestSettings holds that each set of overrides has a folder of its own, of a name that
-// every file system takes.
+// TestSettings holds that each set of overrides has a folder of its own, of a name that every file system
+// takes.
 func TestSettings(t *testing.T) {
 	seen := map[string]int{}
 	for i, tt := range []struct {
@@ -16,7 +16,8 @@ func TestSettings(t *testing.T) {
 		want string // "" for one with a digest
 	}{
 		{plan.Overrides{Limit: 4}, "limit=4"},
-		{plan.Overrides{Only: []string{"model=vgg", "method=ig,lrp"}, Limit: 4}, "method=ig,lrp,model=vgg,limit=4"},
+		{plan.Overrides{Only: []string{"model=vgg", "method=ig,lrp"}, Limit: 4},
+			"method=ig,lrp,model=vgg,limit=4"},
 		{plan.Overrides{Set: []string{"seed=9"}}, "seed=9"},
 		{plan.Overrides{Set: []string{"m.with.path=/data/one/net.onnx"}}, ""},
 		{plan.Overrides{Set: []string{"m.with.path=/data-one/net.onnx"}}, ""},

@@ -14,7 +14,8 @@ func gridText(n int) string {
 	}
 	list := strings.Join(ids, ", ")
 	return "name: grid\naxes:\n  a: [" + list + "]\n  b: [" + list + "]\nstages:\n" +
-		"  images: {uses: dataset/shapes, matrix: [a, b], with: {count: 2, seed: \"${a}\", first: \"${b}\"}}\npublish: [images]\n"
+		"  images: {uses: dataset/shapes, matrix: [a, b], with: {count: 2, seed: \"${a}\", first: " +
+		"\"${b}\"}}\npublish: [images]\n"
 }
 
 // chainText is an experiment with n methods and n models: maps, an implied prediction, ranks, curves and a

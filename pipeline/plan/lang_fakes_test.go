@@ -75,7 +75,8 @@ func fakePorts(text string) (ports []stages.Port) {
 	return ports
 }
 
-func fake[P any](c fakeCatalog, name string, rel stages.Relation, in, out string, defaults P, more ...func(*stages.Def[P])) {
+func fake[P any](c fakeCatalog, name string, rel stages.Relation, in, out string, defaults P,
+	more ...func(*stages.Def[P])) {
 	d := stages.Def[P]{
 		Name: name, Doc: name, Version: 1, Relation: rel,
 		Inputs: fakePorts(in), Outputs: fakePorts(out), Defaults: defaults,
@@ -211,16 +212,20 @@ func paperCatalog() fakeCatalog {
 	c := fakeCatalog{}
 	fake(c, "dataset/folder", stages.Each, "", "images, labels", folderParams{Size: 224})
 	fake(c, "dataset/voc", stages.Each, "", "images, labels, boxes", folderParams{Size: 224})
-	fake(c, "dataset/shapes", stages.Each, "", "images, labels, masks", shapesParams{Count: 64, Size: 64, Dom: 'a'})
-	fake(c, "dataset/confident", stages.Whole, "model, images", "images, labels", confidentParams{AtLeast: 0.5})
+	fake(c, "dataset/shapes", stages.Each, "", "images, labels, masks",
+		shapesParams{Count: 64, Size: 64, Dom: 'a'})
+	fake(c, "dataset/confident", stages.Whole, "model, images", "images, labels",
+		confidentParams{AtLeast: 0.5})
 	fake(c, "model/onnx", stages.Whole, "", "model", onnxParams{Preset: "none"})
-	fake(c, "model/predict", stages.Each, "model, images", "targets, scores", predictParams{Target: "predicted"})
+	fake(c, "model/predict", stages.Each, "model, images", "targets, scores",
+		predictParams{Target: "predicted"})
 	for _, n := range []string{"model/gridpg", "model/difull", "model/dipart"} {
 		fake(c, n, stages.Whole, "model", "model", noParams{})
 	}
 	a := attrParams{Target: "predicted", Layer: "input", Output: "logit", Reduce: "sum"}
 	const in, out = "model, images, targets?", "maps"
-	for _, n := range []string{"constant", "input-x-gradient", "clrp", "guided-grad-cam", "abslrp", "grad-cam", "raw-attention", "deconvolution", "deeplift", "lrp-epsilon"} {
+	for _, n := range []string{"constant", "input-x-gradient", "clrp", "guided-grad-cam", "abslrp",
+		"grad-cam", "raw-attention", "deconvolution", "deeplift", "lrp-epsilon"} {
 		fake(c, "attribute/"+n, stages.Each, in, out, a)
 	}
 	for _, n := range []string{"saliency", "guided-backprop"} {
@@ -237,14 +242,19 @@ func paperCatalog() fakeCatalog {
 	for _, n := range []string{"insertion", "deletion", "ablation"} {
 		fake(c, "perturb/"+n, stages.Each, "model, images, ranked, targets?, labels?", "curves", p)
 	}
-	fake(c, "perturb/gradient-masking", stages.Each, "model, images, targets?", "images, targets, outputs:scores, impact:maps", p)
+	fake(c, "perturb/gradient-masking", stages.Each, "model, images, targets?",
+		"images, targets, outputs:scores, impact:maps", p)
 	fake(c, "mosaic/gae", stages.Expand, "model, images", "images, targets, scoring:masks", noParams{})
-	fake(c, "mosaic/grid", stages.Expand, "images", "images, targets, cells:boxes", gridParams{N: 2, Classes: "distinct", Explain: "every", Count: 100})
-	fake(c, "score/gae", stages.Each, "maps, step_maps:maps, mosaic_maps:maps, outputs:scores, impact:maps, scoring:masks",
+	fake(c, "mosaic/grid", stages.Expand, "images", "images, targets, cells:boxes",
+		gridParams{N: 2, Classes: "distinct", Explain: "every", Count: 100})
+	fake(c, "score/gae", stages.Each,
+		"maps, step_maps:maps, mosaic_maps:maps, outputs:scores, impact:maps, scoring:masks",
 		"consistency:scores, contrastiveness:scores, total:scores", noParams{})
 	fake(c, "score/auc", stages.Each, "curves", "scores", responseParams{"probability", "paper"})
-	fake(c, "score/rise", stages.Each, "insertion:curves, deletion:curves", "insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
-	fake(c, "score/mas", stages.Each, "insertion:curves, deletion:curves, maps", "insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
+	fake(c, "score/rise", stages.Each, "insertion:curves, deletion:curves",
+		"insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
+	fake(c, "score/mas", stages.Each, "insertion:curves, deletion:curves, maps",
+		"insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
 	fake(c, "score/pic", stages.Each, "model, images, maps", "sic:scores, aic:scores", noParams{})
 	fake(c, "score/grid-pointing", stages.Each, "maps, cells:boxes", "scores", noParams{})
 	fake(c, "stats/irr", stages.Whole, "scores", "alpha:scores", axisParams{})
@@ -254,14 +264,15 @@ func paperCatalog() fakeCatalog {
 	fake(c, "report/sheet", stages.Whole, "maps, images, targets?", "figure", axisParams{})
 	fake(c, "report/curves", stages.Whole, "curves", "figure", axisParams{})
 	fake(c, "report/boxplot", stages.Whole, "scores", "figure", boxplotParams{})
-	fake(c, "report/checked", stages.Whole, "scores, table?", "figure", axisParams{}, func(d *stages.Def[axisParams]) {
-		d.Check = func(p axisParams, wired func(string) bool) error {
-			if p.Line != "" && !wired("table") {
-				return stages.BadField("line", "a line needs the input table")
+	fake(c, "report/checked", stages.Whole, "scores, table?", "figure", axisParams{},
+		func(d *stages.Def[axisParams]) {
+			d.Check = func(p axisParams, wired func(string) bool) error {
+				if p.Line != "" && !wired("table") {
+					return stages.BadField("line", "a line needs the input table")
+				}
+				return nil
 			}
-			return nil
-		}
-	})
+		})
 	return c
 }
 

@@ -24,7 +24,8 @@ func paperFiles(t testing.TB) map[string]map[string]int {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(string(data), "\n")
-		m := regexp.MustCompile(`expands to (\d+) cells: (.*)\.$`).FindStringSubmatch(strings.TrimSpace(first))
+		m :=
+			regexp.MustCompile(`expands to (\d+) cells: (.*)\.$`).FindStringSubmatch(strings.TrimSpace(first))
 		if m == nil {
 			t.Fatalf("%s: no counts in %q", f, first)
 		}
@@ -73,8 +74,10 @@ func TestPapersExpand(t *testing.T) {
 // With stages missing, the diagnostics are of those alone, and the counts are the same.
 func TestPapersWithMissingStages(t *testing.T) {
 	missing := []string{
-		"dataset/voc", "dataset/confident", "model/gridpg", "attribute/abslrp", "attribute/saliency", "attribute/left-ig",
-		"mosaic/grid", "perturb/gradient-masking", "score/pic", "score/mas", "stats/irr", "fuse/meta-rank", "report/table",
+		"dataset/voc", "dataset/confident", "model/gridpg", "attribute/abslrp", "attribute/saliency",
+		"attribute/left-ig",
+		"mosaic/grid", "perturb/gradient-masking", "score/pic", "score/mas", "stats/irr", "fuse/meta-rank",
+		"report/table",
 	}
 	for file, want := range paperFiles(t) {
 		p, err := Load(file, paperCatalog().without(missing...), Overrides{})

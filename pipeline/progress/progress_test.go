@@ -31,10 +31,14 @@ func story() []moment {
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 20, Total: 100, Device: "cpu:0"}},
 		{25 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 70, Total: 100, Device: "cpu:0"}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 90, Total: 100, Device: "cpu:0"}},
-		{5 * s, pipeline.Event{Kind: pipeline.CellDone, Cell: slow, Took: 45 * s, Reason: "parameter masks: 100, was 50"}},
+		{5 * s,
+			pipeline.Event{Kind: pipeline.CellDone, Cell: slow, Took: 45 * s,
+				Reason: "parameter masks: 100, was 50"}},
 		{0, pipeline.Event{Kind: pipeline.Warning, Cell: "images", Reason: "a.jpg is damaged"}},
 		{s, pipeline.Event{Kind: pipeline.CellCached, Cell: "auc", Reason: "its inputs came out the same"}},
-		{0, pipeline.Event{Kind: pipeline.CellFailed, Cell: "curves", Took: 1234 * time.Millisecond, Err: errors.New("no such output")}},
+		{0,
+			pipeline.Event{Kind: pipeline.CellFailed, Cell: "curves", Took: 1234 * time.Millisecond,
+				Err: errors.New("no such output")}},
 		{0, pipeline.Event{Kind: pipeline.CellBlocked, Cell: "sheet", Reason: "curves"}},
 		{0, pipeline.Event{Kind: pipeline.Draining}},
 		{0, pipeline.Event{Kind: pipeline.Finished, Done: 3, Total: 6, Took: 46 * s}},
@@ -101,7 +105,8 @@ func TestJSON(t *testing.T) {
 	if d := cmp.Diff(want, got[:4]); d != "" {
 		t.Error("-want +got:\n" + d)
 	}
-	if want := `{"event":"failed","cell":"curves","error":"no such output","seconds":1.234}`; got[10] != want {
+	if want := `{"event":"failed","cell":"curves","error":"no such output","seconds":1.234}`; got[10] !=
+		want {
 		t.Errorf("got  %s\nwant %s", got[10], want)
 	}
 }
@@ -169,8 +174,8 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// The time left doesn't jump when cheap cells finish in a burst, or a long one holds
-// the others up, and still gets to the end of the run.
+// The time left doesn't jump when cheap cells finish in a burst, or a long one holds the others up, and still
+// gets to the end of the run.
 func TestTimeLeftIsSmooth(t *testing.T) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	tally := newTally(func() time.Time { return now })

@@ -84,8 +84,8 @@ func (t *tally) add(e pipeline.Event) {
 	}
 }
 
-// where returns the device of an event's cell, "" if it isn't known. It is asked before the event is
-// added, which may be the cell's last.
+// where returns the device of an event's cell, "" if it isn't known. It is asked before the event is added,
+// which may be the cell's last.
 func (t *tally) where(e pipeline.Event) string {
 	if e.Device != "" {
 		return e.Device
@@ -106,8 +106,8 @@ func (t *tally) rate() float64 {
 	return float64(last.items-first.items) / took
 }
 
-// share returns how much of the run's own work is done: every cell counts alike, cells under way count
-// by their items.
+// share returns how much of the run's own work is done: every cell counts alike, cells under way count by
+// their items.
 func (t *tally) share() float64 {
 	if t.total == t.cached {
 		return 1

@@ -8,14 +8,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Without a published text the answer is read off the first table, if that has one
-// score and one axis whose places compete. Equal scores are a tie.
+// Without a published text the answer is read off the first table, if that has one score and one axis whose
+// places compete. Equal scores are a tie.
 func TestAnswerOfATable(t *testing.T) {
 	mean := stages.Column{Name: "mean", Direction: stages.Higher, Digits: 2}
 	n := stages.Column{Name: "n"}
 	rows := func(keys string, numbers ...stages.Number) (list []stages.Row) {
 		for i, k := range strings.Fields(keys) {
-			list = append(list, stages.Row{Keys: strings.Split(k, "/"), Numbers: []stages.Number{numbers[i], numbers[i]}})
+			list = append(list,
+				stages.Row{Keys: strings.Split(k, "/"), Numbers: []stages.Number{numbers[i], numbers[i]}})
 		}
 		return list
 	}
@@ -24,19 +25,37 @@ func TestAnswerOfATable(t *testing.T) {
 		table stages.Table
 		want  string
 	}{
-		{"an order", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a b c d", .1, .4, .2, .3)},
+		{"an order",
+			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n},
+				Rows: rows("a b c d", .1, .4, .2, .3)},
 			"By mean (higher is better), **b** (0.40) comes first of 4, then **d** (0.30) and **c** (0.20)."},
-		{"two", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{{Name: "mean", Direction: stages.Lower, Digits: 2}, n}, Rows: rows("a b", .1, .4)},
+		{"two",
+			stages.Table{Keys: []string{"method"},
+				Numbers: []stages.Column{{Name: "mean", Direction: stages.Lower, Digits: 2}, n},
+				Rows:    rows("a b", .1, .4)},
 			"By mean (lower is better), **a** (0.10) comes first of 2, then **b** (0.40)."},
-		{"two winners", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a b c d", .4, .1, .4, .3)},
+		{"two winners",
+			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n},
+				Rows: rows("a b c d", .4, .1, .4, .3)},
 			"By mean (higher is better), **a** and **c** tie first of 4 (0.40), then **d** (0.30)."},
-		{"three winners", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a b c d", .4, .4, .4, .3)},
+		{"three winners",
+			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n},
+				Rows: rows("a b c d", .4, .4, .4, .3)},
 			"By mean (higher is better), **a**, **b** and **c** tie first of 4 (0.40)."},
-		{"no winner", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a b c", .4, .4, .4)},
+		{"no winner",
+			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n},
+				Rows: rows("a b c", .4, .4, .4)},
 			"By mean (higher is better), all 3 tie at 0.40."},
-		{"two scores", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, {Name: "vgg", Direction: stages.Higher}}, Rows: rows("a b", .1, .4)}, ""},
-		{"two axes", stages.Table{Keys: []string{"method", "model"}, Numbers: []stages.Column{mean, n}, Rows: rows("a/v b/v", .1, .4)}, ""},
-		{"one place", stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a", .1)}, ""},
+		{"two scores",
+			stages.Table{Keys: []string{"method"},
+				Numbers: []stages.Column{mean, {Name: "vgg", Direction: stages.Higher}},
+				Rows:    rows("a b", .1, .4)}, ""},
+		{"two axes",
+			stages.Table{Keys: []string{"method", "model"}, Numbers: []stages.Column{mean, n},
+				Rows: rows("a/v b/v", .1, .4)}, ""},
+		{"one place",
+			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a", .1)},
+			""},
 	} {
 		r := newWorld().review()
 		for i := range r.Cells {
@@ -65,9 +84,12 @@ func answer(t *testing.T, r *Review) string {
 // The first sentence of the answer is told as plain text.
 func TestFirstSentence(t *testing.T) {
 	for text, want := range map[string]string{
-		"**ig** ranks first of 3 (mean 0.27). It leads **b** by 0.1.\n":           "ig ranks first of 3 (mean 0.27).",
-		"By mean, **a\\_b** (0.4) comes first of 2, then **c** (0.3).\n\nMore.\n": "By mean, a_b (0.4) comes first of 2, then c (0.3).",
-		"All 2 come out equal\nin one case":                                       "All 2 come out equal in one case",
+		"**ig** ranks first of 3 (mean 0.27). It leads **b** by 0.1.\n": "ig ranks first of 3 " +
+			"(mean 0.27).",
+		"By mean, **a\\_b** (0.4) comes first of 2, then **c** (0.3).\n\nMore.\n": "By mean, a_b (0.4) " +
+			"comes first of 2, then c (0.3).",
+		"All 2 come out equal\nin one case": "All 2 come out equal " +
+			"in one case",
 		"**a** wins. **b** loses.\n":                                              "a wins.",
 		"Only \x1b[1m\u202ea\x07 competes.\n":                                     "Only [1ma competes.",
 		"## board\n\nSome text.\n":                                                "",

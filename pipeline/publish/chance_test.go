@@ -7,9 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestChance holds that scores that guessing has too stand before the answer, and that
-// those that hardly do better begin it with a warning. What a run ends with is the answer
-// all the same, behind the warning.
+// TestChance holds that scores that guessing has too stand before the answer, and that those that hardly do
+// better begin it with a warning. What a run ends with is the answer all the same, behind the warning.
 func TestChance(t *testing.T) {
 	r := newWorld().review()
 	add := func(id string, right ...float64) {
@@ -18,8 +17,10 @@ func TestChance(t *testing.T) {
 			values = append(values, Value{string(rune('a' + i)), x})
 		}
 		r.Cells = append(r.Cells, Cell{
-			Name: "accuracy[model=" + id + "]", Stage: "accuracy", Coord: []stages.Coord{{Axis: "model", ID: id}}, N: len(right), Definition: stages.Sum([]byte(id)),
-			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25}, values.items()}},
+			Name: "accuracy[model=" + id + "]", Stage: "accuracy",
+			Coord: []stages.Coord{{Axis: "model", ID: id}}, N: len(right), Definition: stages.Sum([]byte(id)),
+			Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 0.25},
+				values.items()}},
 		})
 	}
 	r.Order = stages.Order{"model": {"good", "bad"}}
@@ -34,17 +35,22 @@ func TestChance(t *testing.T) {
 	}
 	add("bad", 0, 0, 0, 1)
 	_, files = fresh(t, r)
-	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
+	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says " +
+		"little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
-	if got, want := answer(t, r), "Warning: accuracy[model=bad] is 0.25, and guessing gives 0.25. What follows says little. ig ranks first of 3 (mean 0.270)."; got != want {
+	if got, want := answer(t,
+		r), "Warning: accuracy[model=bad] is 0.25, and guessing gives 0.25. What follows says little. ig "+
+		"ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 	for i := range listedGuesses + 3 {
 		add("worse-"+string(rune('a'+i)), 0, 0, 0, 1)
 	}
-	if got, want := answer(t, r), " What follows says little. ig ranks first of 3 (mean 0.270)."; !strings.HasSuffix(got, want) || strings.Count(got, "Warning") != 1 {
+	if got, want := answer(t,
+		r), " What follows says little. ig ranks first of 3 (mean 0.270)."; !strings.HasSuffix(got, want) ||
+		strings.Count(got, "Warning") != 1 {
 		t.Errorf("the answer is %q, which should have one warning and end with %q", got, want)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// changedLines counts the lines that a diff of two folders shows, by file, but for
-// those of pictures.
+// changedLines counts the lines that a diff of two folders shows, by file, but for those of pictures.
 func changedLines(was, is map[string]string) map[string]int {
 	n := map[string]int{}
 	count := func(a, b string) int {
@@ -33,8 +32,8 @@ func changedLines(was, is map[string]string) map[string]int {
 	return n
 }
 
-// One parameter of one method changes the lines of that method, and of what is made of
-// all: definitions stand in cells/ alone, and a row changes when its value does.
+// One parameter of one method changes the lines of that method, and of what is made of all: definitions stand
+// in cells/ alone, and a row changes when its value does.
 func TestOneParameterChangesItsOwnLines(t *testing.T) {
 	many := func() *world {
 		w := newWorld()
@@ -50,7 +49,8 @@ func TestOneParameterChangesItsOwnLines(t *testing.T) {
 	}
 	got := changedLines(was, folder(t, dir))
 	// ±1 of each cell whose definition moved: the method's own and two of all.
-	want := map[string]int{"cells/maps.jsonl": 2, "cells/auc.jsonl": 2, "cells/leaderboard.jsonl": 2, "cells/sheet.jsonl": 2}
+	want := map[string]int{"cells/maps.jsonl": 2, "cells/auc.jsonl": 2, "cells/leaderboard.jsonl": 2,
+		"cells/sheet.jsonl": 2}
 	for _, name := range slices.Sorted(keys(got, want)) {
 		if got[name] != want[name] {
 			t.Errorf("%s: %d lines changed, want %d", name, got[name], want[name])
@@ -61,7 +61,8 @@ func TestOneParameterChangesItsOwnLines(t *testing.T) {
 	dir, was = fresh(t, many().review())
 	write(t, dir, w.review())
 	got = changedLines(was, folder(t, dir))
-	want["items/auc.csv"], want["README.md"], want["tables/leaderboard.csv"] = 2, got["README.md"], got["tables/leaderboard.csv"]
+	want["items/auc.csv"], want["README.md"], want["tables/leaderboard.csv"] =
+		2, got["README.md"], got["tables/leaderboard.csv"]
 	for _, name := range slices.Sorted(keys(got, want)) {
 		if got[name] != want[name] {
 			t.Errorf("with other values %s: %d lines changed, want %d", name, got[name], want[name])
@@ -86,8 +87,8 @@ func keys(maps ...map[string]int) func(func(string) bool) {
 	}
 }
 
-// Of two branches' lines about one cell, the run takes those that hold; where none
-// does it can't be told what was claimed, and it's no difference.
+// Of two branches' lines about one cell, the run takes those that hold; where none does it can't be told what
+// was claimed, and it's no difference.
 func TestContested(t *testing.T) {
 	dir, _ := fresh(t, newWorld().review())
 	one, two := newWorld(), newWorld()
@@ -95,7 +96,8 @@ func TestContested(t *testing.T) {
 	_, a := fresh(t, one.review())
 	_, b := fresh(t, two.review())
 	for name := range a {
-		if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".md") {
+		if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".csv") ||
+			strings.HasSuffix(name, ".md") {
 			put(t, dir, name, union(t, "", b[name], a[name]))
 		} else if !strings.HasSuffix(name, "/") {
 			put(t, dir, name, b[name])
@@ -121,30 +123,37 @@ func TestContested(t *testing.T) {
 	same(t, folder(t, dir), a)
 }
 
-// README.md shows cells and rows as the experiment writes their ids; all other files
-// are sorted, and stay as they are when it writes them in another order.
+// README.md shows cells and rows as the experiment writes their ids; all other files are sorted, and stay as
+// they are when it writes them in another order.
 func TestShownOrder(t *testing.T) {
 	review := func(ids ...string) *Review {
 		r := &Review{Name: "order", Order: stages.Order{"layer": ids}, Publish: []string{"table", "best"}}
-		table := stages.Table{Title: "Layers", Keys: []string{"layer", "part"}, Numbers: []stages.Column{{Name: "score"}}}
-		best := stages.Table{Title: "Best", Ranked: true, Keys: []string{"layer"}, Numbers: []stages.Column{{Name: "score"}}}
+		table := stages.Table{Title: "Layers", Keys: []string{"layer", "part"},
+			Numbers: []stages.Column{{Name: "score"}}}
+		best := stages.Table{Title: "Best", Ranked: true, Keys: []string{"layer"},
+			Numbers: []stages.Column{{Name: "score"}}}
 		for _, id := range []string{"middle", "input", "final"} { // best first
-			best.Rows = append(best.Rows, stages.Row{Keys: []string{id}, Numbers: []stages.Number{stages.Number(len(id))}})
+			best.Rows = append(best.Rows,
+				stages.Row{Keys: []string{id}, Numbers: []stages.Number{stages.Number(len(id))}})
 		}
 		for _, id := range ids {
 			coord := []stages.Coord{{Axis: "layer", ID: id}}
 			r.Cells = append(r.Cells, Cell{
-				Name: "auc[layer=" + id + "]", Stage: "auc", Coord: coord, Definition: stages.Sum([]byte(id)), N: 1,
+				Name: "auc[layer=" + id + "]", Stage: "auc", Coord: coord, Definition: stages.Sum([]byte(id)),
+				N:       1,
 				Scores:  []Score{{"auc", stages.Measure{}, Values{{"a", float64(len(id))}}.items()}},
 				Figures: []Figure{{"figure", "svg", "of " + id, []byte("<svg></svg>")}},
 			})
 			for _, part := range []string{"whole", "half"} { // no axis: as the stage has them
-				table.Rows = append(table.Rows, stages.Row{Keys: []string{id, part}, Numbers: []stages.Number{stages.Number(len(id))}})
+				table.Rows = append(table.Rows,
+					stages.Row{Keys: []string{id, part}, Numbers: []stages.Number{stages.Number(len(id))}})
 			}
 		}
 		r.Cells = append(r.Cells,
-			Cell{Name: "table", Stage: "table", N: -1, Definition: stages.Sum([]byte(strings.Join(ids, ","))), Tables: []Table{{"table", table}}},
-			Cell{Name: "best", Stage: "best", N: -1, Definition: stages.Sum([]byte(strings.Join(ids, ","))), Tables: []Table{{"table", best}}})
+			Cell{Name: "table", Stage: "table", N: -1, Definition: stages.Sum([]byte(strings.Join(ids, ","))),
+				Tables: []Table{{"table", table}}},
+			Cell{Name: "best", Stage: "best", N: -1, Definition: stages.Sum([]byte(strings.Join(ids, ","))),
+				Tables: []Table{{"table", best}}})
 		return r
 	}
 	dir, was := fresh(t, review("input", "middle", "final"))
@@ -159,8 +168,10 @@ func TestShownOrder(t *testing.T) {
 			at += i
 		}
 	}
-	places(was["README.md"], "Layers", "| input | whole |", "| input | half |", "| middle | whole |", "| final | whole |",
-		"Best", "| middle |", "| input |", "| final |", "of input", "of middle", "of final", "| auc[layer=input] ", "| auc[layer=middle] ", "| auc[layer=final] ")
+	places(was["README.md"], "Layers", "| input | whole |", "| input | half |", "| middle | whole |",
+		"| final | whole |",
+		"Best", "| middle |", "| input |", "| final |", "of input", "of middle", "of final",
+		"| auc[layer=input] ", "| auc[layer=middle] ", "| auc[layer=final] ")
 	places(was["tables/table.csv"], "final,whole", "final,half", "input,whole", "middle,whole")
 	places(was["tables/best.csv"], "middle", "input", "final")
 	places(was["items/auc.csv"], "=final", "=input", "=middle")
@@ -170,7 +181,8 @@ func TestShownOrder(t *testing.T) {
 		t.Errorf("%s", v)
 	}
 	got := folder(t, dir)
-	places(got["README.md"], "Layers", "| final | whole |", "| middle | whole |", "| input | whole |", "Best", "| middle |", "| input |", "of final", "of middle", "of input", "| auc[layer=final] ")
+	places(got["README.md"], "Layers", "| final | whole |", "| middle | whole |", "| input | whole |", "Best",
+		"| middle |", "| input |", "of final", "of middle", "of input", "| auc[layer=final] ")
 	n := changedLines(was, got)
 	delete(n, "README.md")
 	if len(n) != 2 || n["cells/table.jsonl"] != 2 || n["cells/best.jsonl"] != 2 {

@@ -58,7 +58,8 @@ func TestDiffWithinTolerance(t *testing.T) {
 	a, _ := fresh(t, newWorld().review())
 	b, _ := fresh(t, w.review())
 	d := diff(t, a, b)
-	if d.Empty() || !d.Within() || len(d.Scores) != 1 || d.Scores[0].Cell != "auc[method=ig]" || d.Scores[0].Unreproduced {
+	if d.Empty() || !d.Within() || len(d.Scores) != 1 || d.Scores[0].Cell != "auc[method=ig]" ||
+		d.Scores[0].Unreproduced {
 		t.Errorf("%s", d)
 	}
 	w.shift["ig"] = 1.1e-4
@@ -127,7 +128,8 @@ func TestReadme(t *testing.T) {
 	r := w.review()
 	r.Narrowed = []string{"--limit 5"}
 	_, files = fresh(t, r)
-	if s := "**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n"; !strings.Contains(files["README.md"], s) {
+	s := "**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n"
+	if !strings.Contains(files["README.md"], s) {
 		t.Errorf("README.md has no %q:\n%s", s, files["README.md"])
 	}
 }
@@ -160,8 +162,7 @@ func TestDiffOfMeans(t *testing.T) {
 }
 
 func TestInterval(t *testing.T) {
-	// Two differences give three means: 0, ½ and 1, the outer ones in a quarter
-	// of the resamples each.
+	// Two differences give three means: 0, ½ and 1, the outer ones in a quarter of the resamples each.
 	if mean, low, high := interval([]float64{0, 1}); mean != 0.5 || low != 0 || high != 1 {
 		t.Errorf("interval of 0 and 1: %g [%g, %g]", mean, low, high)
 	}
@@ -180,7 +181,8 @@ func TestInterval(t *testing.T) {
 		}
 		mean, low, high := interval(diffs)
 		sd := math.Sqrt((squares - sum*sum/100) / 100)
-		if half := 1.96 * sd / 10; !(math.Abs((high-low)/2-half) <= 0.15*half) || !(math.Abs(mean-sum/100) <= 1e-12) {
+		if half := 1.96 * sd / 10; !(math.Abs((high-low)/2-half) <= 0.15*half) ||
+			!(math.Abs(mean-sum/100) <= 1e-12) {
 			t.Fatalf("interval %g [%g, %g], by the normal distribution ±%g", mean, low, high, half)
 		}
 		if low <= 1 && 1 <= high {
@@ -196,7 +198,8 @@ func TestPlaces(t *testing.T) {
 	a := readTable([]byte("case,method,score\nx,p,1\nx,q,2\ny,p,3\n"))
 	b := readTable([]byte("case,method,score\nx,r,0\nx,q,2\nx,p,2\ny,p,3\n"))
 	x, y := places(a, b)
-	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" || x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
+	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" ||
+		x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
 		t.Errorf("places %v and %v", x, y)
 	}
 }

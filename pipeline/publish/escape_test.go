@@ -36,8 +36,10 @@ func TestField(t *testing.T) {
 	seen := map[string]string{}
 	for text, want := range map[string]string{
 		"cats/1.jpg": "cats/1.jpg", "": "", "-0.5": "-0.5", "+1e-3": "+1e-3", "a=b": "a=b",
-		"=cmd()": "'=cmd()", "@x": "'@x", "-x": "'-x", "+x": "'+x", "-1+2": "'-1+2", "'=cmd()": "''=cmd()", "＝x": "'＝x",
-		"\t=x": `\x09=x`, `\x09=x`: `\\x09=x`, "a\x1b[2Jb": `a\x1b[2Jb`, "a\u202eb": `a\u202eb`, "a\xffb": `a\xffb`, "a\u200db": "a\u200db",
+		"=cmd()": "'=cmd()", "@x": "'@x", "-x": "'-x", "+x": "'+x", "-1+2": "'-1+2", "'=cmd()": "''=cmd()",
+		"＝x":   "'＝x",
+		"\t=x": `\x09=x`, `\x09=x`: `\\x09=x`, "a\x1b[2Jb": `a\x1b[2Jb`, "a\u202eb": `a\u202eb`,
+		"a\xffb": `a\xffb`, "a\u200db": "a\u200db",
 	} {
 		got := Field(text)
 		if got != want {

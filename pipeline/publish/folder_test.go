@@ -13,9 +13,11 @@ import (
 // TestForeignFolder: a folder that has files and no mark of ours stays as it is.
 func TestForeignFolder(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"a project":    {"README.md": "# Mine", ".gitattributes": "*.png binary", "experiment.yaml": "name: x"},
-		"a home":       {".profile": "", "notes.txt": "x"},
-		"like a store": {"cells/a.jsonl": `{"mine": 1}`, "items/a.csv": "a,b\n1,2\n", "figures/a.svg": "<svg></svg>"},
+		"a project": {"README.md": "# Mine", ".gitattributes": "*.png binary",
+			"experiment.yaml": "name: x"},
+		"a home": {".profile": "", "notes.txt": "x"},
+		"like a store": {"cells/a.jsonl": `{"mine": 1}`, "items/a.csv": "a,b\n1,2\n",
+			"figures/a.svg": "<svg></svg>"},
 	} {
 		dir := t.TempDir()
 		for f, text := range files {
@@ -39,8 +41,8 @@ func TestForeignFolder(t *testing.T) {
 	write(t, dir, newWorld().review())
 }
 
-// TestNothingBeyondLinks: where a file or folder of ours is a link, or something
-// else that we didn't put there, nothing is written, and nothing blocks.
+// TestNothingBeyondLinks: where a file or folder of ours is a link, or something else that we didn't put
+// there, nothing is written, and nothing blocks.
 func TestNothingBeyondLinks(t *testing.T) {
 	now := newWorld()
 	now.methods = now.methods[:2] // something goes
@@ -101,14 +103,15 @@ func (f *lossyFile) Sync() error {
 func TestPowerCut(t *testing.T) {
 	_, want := fresh(t, newWorld().review())
 	dir := filepath.Join(t.TempDir(), "small")
-	if _, err := Write(dir, newWorld().review(), Options{wrap: func(s fileSystem) fileSystem { return lossy{s} }}); err != nil {
+	if _, err := Write(dir, newWorld().review(),
+		Options{wrap: func(s fileSystem) fileSystem { return lossy{s} }}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, folder(t, dir), want)
 }
 
-// TestInterruptedAtFirst: what a first run that was killed leaves is a folder that
-// the next one takes for ours.
+// TestInterruptedAtFirst: what a first run that was killed leaves is a folder that the next one takes for
+// ours.
 func TestInterruptedAtFirst(t *testing.T) {
 	_, want := fresh(t, newWorld().review())
 	stop := errors.New("killed")

@@ -13,8 +13,10 @@ func gitIn(t *testing.T, dir string, ok bool, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+filepath.Join(dir, "no-settings"), "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+filepath.Join(dir, "no-settings"),
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@example.org")
 	b, err := cmd.CombinedOutput()
 	if ok && err != nil {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, b)
@@ -29,8 +31,8 @@ func needGit(t *testing.T) {
 	}
 }
 
-// Two branches add a method each, and git merges their review folders by the
-// attributes in them. The next run finds every claim where it belongs.
+// Two branches add a method each, and git merges their review folders by the attributes in them. The next run
+// finds every claim where it belongs.
 func TestGitMerge(t *testing.T) {
 	needGit(t)
 	repo := t.TempDir()
@@ -58,7 +60,8 @@ func TestGitMerge(t *testing.T) {
 	commit(b)
 	said := gitIn(t, repo, false, "merge", "a")
 	for line := range strings.Lines(gitIn(t, repo, true, "diff", "--name-only", "--diff-filter=U")) {
-		if name := strings.TrimSpace(line); strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".jsonl") {
+		if name := strings.TrimSpace(line); strings.HasSuffix(name, ".csv") ||
+			strings.HasSuffix(name, ".jsonl") {
 			t.Errorf("%s is in conflict:\n%s", name, said)
 		}
 	}
@@ -119,10 +122,13 @@ func TestAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, generated := range map[string]bool{
-		"README.md": false, "experiment.yaml": false, "figures/sheet.png": false, "figures/sheet.decay.svg": false, ".gitattributes": false,
-		"cells/auc.jsonl": true, "items/auc.csv": true, "items/auc@01234567.csv": true, "tables/leaderboard.csv": true,
+		"README.md": false, "experiment.yaml": false, "figures/sheet.png": false,
+		"figures/sheet.decay.svg": false, ".gitattributes": false,
+		"cells/auc.jsonl": true, "items/auc.csv": true, "items/auc@01234567.csv": true,
+		"tables/leaderboard.csv": true,
 	} {
-		said := gitIn(t, own, true, "check-attr", "linguist-generated", "merge", "binary", "--", "artifacts/small/"+name)
+		said := gitIn(t, own, true, "check-attr", "linguist-generated", "merge", "binary", "--",
+			"artifacts/small/"+name)
 		if got := strings.Contains(said, "linguist-generated: set"); got != generated {
 			t.Errorf("%s is marked as generated: %v\n%s", name, got, said)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 func TestItemValues(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 1.0 / 3: "0.333333", -2e9 / 3: "-666667000", 1e-9: "1e-09", math.Inf(-1): "-Inf", 0.25: "0.25"} {
+	for x, want := range map[float64]string{0: "0", 1.0 / 3: "0.333333", -2e9 / 3: "-666667000",
+		1e-9: "1e-09", math.Inf(-1): "-Inf", 0.25: "0.25"} {
 		if got := formatItem(x); got != want {
 			t.Errorf("%g is written as %s, want %s", x, got, want)
 		}
@@ -29,8 +30,10 @@ func TestItemValues(t *testing.T) {
 	}{
 		{"0.333333", 1.0 / 3, 0, true}, {"0.333333", 0.3333334999, 0, true}, {"0.333333", 0.333334, 0, false},
 		// On either side of where six digits round, nine are next to each other.
-		{"0.333333", 0.33333351, 1e-7, true}, {"0.333333", 0.33333371, 1e-7, false}, {"0.3333", 0.3334, 1e-4, true},
-		{"undefined", math.NaN(), 0, true}, {"undefined", 0, 9, false}, {"0", math.NaN(), 9, false}, {"+Inf", math.Inf(1), 0, true}, {"+Inf", 1, 9, false},
+		{"0.333333", 0.33333351, 1e-7, true}, {"0.333333", 0.33333371, 1e-7, false},
+		{"0.3333", 0.3334, 1e-4, true},
+		{"undefined", math.NaN(), 0, true}, {"undefined", 0, 9, false}, {"0", math.NaN(), 9, false},
+		{"+Inf", math.Inf(1), 0, true}, {"+Inf", 1, 9, false},
 	} {
 		x, _ := parseItem(tc.published)
 		if _, ok := within(x, tc.now, tc.tolerance, itemDigits); ok != tc.ok {
@@ -48,7 +51,8 @@ func TestItemValues(t *testing.T) {
 func TestItemFiles(t *testing.T) {
 	score := func(values ...Value) []Score { return []Score{{"s", stages.Measure{}, Values(values).items()}} }
 	cell := func(id string, scores []Score) Cell {
-		return Cell{Name: "s[data=" + id + "]", Stage: "s", Coord: []stages.Coord{{Axis: "data", ID: id}}, Definition: stages.Sum([]byte(id)), N: 2, Scores: scores}
+		return Cell{Name: "s[data=" + id + "]", Stage: "s", Coord: []stages.Coord{{Axis: "data", ID: id}},
+			Definition: stages.Sum([]byte(id)), N: 2, Scores: scores}
 	}
 	r := &Review{Name: "x", Cells: []Cell{
 		cell("x", score(Value{"b", 1.0 / 3}, Value{"a", math.NaN()})),
@@ -78,7 +82,8 @@ func TestItemFiles(t *testing.T) {
 		t.Errorf("items/s.csv is\n%s", x)
 	}
 	// An item too many under a valid definition is noticed.
-	put(t, dir, "items/s.csv", "cell/item,a,b,c\ns[data=x],undefined,0.333333,1\ns[data=y],5,6,undefined\ns[data=z],-1e-09,0,\n")
+	put(t, dir, "items/s.csv",
+		"cell/item,a,b,c\ns[data=x],undefined,0.333333,1\ns[data=y],5,6,undefined\ns[data=z],-1e-09,0,\n")
 	v := write(t, dir, r)
 	if len(v.Of(Differs)) != 2 || v.Of(Differs)[0].Item != "c" || v.Of(Differs)[0].Cell != "s[data=x]" {
 		t.Errorf("an item too many: %s", v)
@@ -90,7 +95,8 @@ func scoresReview(items map[string]int) *Review {
 	r := &Review{Name: "big", Command: "runexp run experiments/big.yaml --set a=1"}
 	for _, stage := range slices.Sorted(maps.Keys(items)) {
 		for _, m := range []string{"a", "b"} {
-			c := Cell{Name: stage + "[m=" + m + "]", Stage: stage, Coord: []stages.Coord{{Axis: "m", ID: m}}, Definition: stages.Sum(fmt.Append(nil, stage, m, items[stage])), N: items[stage]}
+			c := Cell{Name: stage + "[m=" + m + "]", Stage: stage, Coord: []stages.Coord{{Axis: "m", ID: m}},
+				Definition: stages.Sum(fmt.Append(nil, stage, m, items[stage])), N: items[stage]}
 			values := make(Values, items[stage])
 			for i := range values {
 				values[i] = Value{fmt.Sprintf("img-%06d", i), float64(i) / 7}
@@ -102,8 +108,8 @@ func scoresReview(items map[string]int) *Review {
 	return r
 }
 
-// The folder has one budget. The largest files of items go first, and README.md says
-// which and how to get them.
+// The folder has one budget. The largest files of items go first, and README.md says which and how to get
+// them.
 func TestBudget(t *testing.T) {
 	size := func(files map[string]string) (n int) {
 		for _, s := range files {
@@ -111,9 +117,11 @@ func TestBudget(t *testing.T) {
 		}
 		return n
 	}
-	sizes := map[string]int{"small": 10, "medium": 25_000, "large": 60_000, "huge": 70_000, "endless": 200_000}
+	sizes := map[string]int{"small": 10, "medium": 25_000, "large": 60_000, "huge": 70_000,
+		"endless": 200_000}
 	dir, got := fresh(t, scoresReview(sizes))
-	for name, there := range map[string]bool{"small": true, "medium": true, "large": false, "huge": false, "endless": false} {
+	for name, there := range map[string]bool{"small": true, "medium": true, "large": false, "huge": false,
+		"endless": false} {
 		if _, ok := got["items/"+name+".csv"]; ok != there {
 			t.Errorf("items of %s in the folder: %v", name, ok)
 		}
@@ -121,7 +129,8 @@ func TestBudget(t *testing.T) {
 	if n := size(got); n > budget || n < budget/4 {
 		t.Errorf("the folder has %d bytes of %d", n, budget)
 	}
-	for _, s := range []string{"`endless`, `huge`, `large`.", "    runexp get experiments/big.yaml --set a=1 'endless[m=a]' -o DIR\n", "below 2 MB"} {
+	for _, s := range []string{"`endless`, `huge`, `large`.",
+		"    runexp get experiments/big.yaml --set a=1 'endless[m=a]' -o DIR\n", "below 2 MB"} {
 		if !strings.Contains(got["README.md"], s) {
 			t.Errorf("README.md doesn't say %q:\n%s", s, got["README.md"])
 		}
@@ -133,7 +142,8 @@ func TestBudget(t *testing.T) {
 	sizes["medium"], sizes["large"] = 65_000, 35_000
 	v := write(t, dir, scoresReview(sizes))
 	got = folder(t, dir)
-	if got["items/large.csv"] == "" || got["items/medium.csv"] != "" || !strings.Contains(got["README.md"], "`endless`, `huge`, `medium`.") {
+	if got["items/large.csv"] == "" || got["items/medium.csv"] != "" ||
+		!strings.Contains(got["README.md"], "`endless`, `huge`, `medium`.") {
 		t.Errorf("then %s:\n%s", v, got["README.md"])
 	}
 	same(t, got, func() map[string]string { _, want := fresh(t, scoresReview(sizes)); return want }())
@@ -145,10 +155,12 @@ func TestManyImagesFit(t *testing.T) {
 	for _, score := range []string{"auc", "mas", "mass", "rise"} {
 		for method := range 14 {
 			for net := range 5 {
-				c := Cell{Name: fmt.Sprintf("%s[method=method-%02d,model=net-%d]", score, method, net), Stage: score, Definition: stages.Sum(fmt.Append(nil, score, method, net)), N: 200}
+				c := Cell{Name: fmt.Sprintf("%s[method=method-%02d,model=net-%d]", score, method, net),
+					Stage: score, Definition: stages.Sum(fmt.Append(nil, score, method, net)), N: 200}
 				values := make(Values, 200)
 				for i := range values {
-					values[i] = Value{fmt.Sprintf("n01440764/ILSVRC2012_val_%08d", i), math.Sqrt(float64(i+method)) / 15}
+					values[i] = Value{fmt.Sprintf("n01440764/ILSVRC2012_val_%08d", i),
+						math.Sqrt(float64(i+method)) / 15}
 				}
 				c.Scores = []Score{{score, stages.Measure{}, values.items()}}
 				r.Cells = append(r.Cells, c)
@@ -187,8 +199,8 @@ func TestDiffWithoutItems(t *testing.T) {
 	}
 }
 
-// A folder as it was written before: a definition on every row, text and figure, a
-// line an item. It's read, or rewritten once, and then like any other.
+// A folder as it was written before: a definition on every row, text and figure, a line an item. It's read,
+// or rewritten once, and then like any other.
 func TestOldFolder(t *testing.T) {
 	dir, want := fresh(t, newWorld().review())
 	for _, c := range newWorld().review().Cells {
@@ -214,7 +226,8 @@ func TestOldFolder(t *testing.T) {
 	put(t, dir, "items/auc.csv", items)
 	put(t, dir, "items/gone.csv", items)
 	v := write(t, dir, newWorld().review())
-	if !v.OK() || v.Reproduced.Scores != 3 || v.Reproduced.Rows != 3 || v.Reproduced.Texts != 1 || v.Reproduced.Figures != 2 {
+	if !v.OK() || v.Reproduced.Scores != 3 || v.Reproduced.Rows != 3 || v.Reproduced.Texts != 1 ||
+		v.Reproduced.Figures != 2 {
 		t.Errorf("%s", v)
 	}
 	got := folder(t, dir)

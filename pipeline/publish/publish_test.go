@@ -33,7 +33,9 @@ func TestTransitions(t *testing.T) {
 			want: is{reproduced: true},
 		}, {
 			name: "another processor",
-			now:  func(w *world) { w.shift["ig"], w.shift["rise"], w.grey, w.madeBy = 3e-7, -4e-5, 1, "cuda" },
+			now: func(w *world) {
+				w.shift["ig"], w.shift["rise"], w.grey, w.madeBy = 3e-7, -4e-5, 1, "cuda"
+			},
 			want: is{reproduced: true},
 		}, {
 			name: "outside the tolerance",
@@ -101,14 +103,16 @@ func TestTransitions(t *testing.T) {
 			same(t, folder(t, dir), was) // verifying writes nothing
 			v := write(t, dir, now.review())
 			for _, done := range []string{"rewritten", "removed"} {
-				if would := "\nwould be " + done; strings.Contains("\n"+said.String(), would) != strings.Contains(v.String(), done) {
+				if would := "\nwould be " +
+					done; strings.Contains("\n"+said.String(), would) != strings.Contains(v.String(), done) {
 					t.Errorf("Verify says\n%s\nfor what Write has %s", said, done)
 				}
 			}
 			if strings.ReplaceAll(said.String(), "would be ", "") != v.String() {
 				t.Errorf("Verify says\n%s\nWrite says\n%s", said, v)
 			}
-			got := is{v.Reproduced.Scores > 0, len(v.Of(New)) > 0, len(v.Of(Rewritten)) > 0, len(v.Of(Removed)) > 0, len(v.Of(Differs)) > 0, len(v.Of(Kept)) > 0}
+			got := is{v.Reproduced.Scores > 0, len(v.Of(New)) > 0, len(v.Of(Rewritten)) > 0,
+				len(v.Of(Removed)) > 0, len(v.Of(Differs)) > 0, len(v.Of(Kept)) > 0}
 			if got != test.want {
 				t.Errorf("outcomes %+v, want %+v:\n%s", got, test.want, v)
 			}
@@ -119,7 +123,8 @@ func TestTransitions(t *testing.T) {
 			// The files that changed are the ones that were said to.
 			after := folder(t, dir)
 			for name := range was {
-				if changed := after[name] != was[name]; changed != slices.Contains(v.Changed, name) && !strings.HasSuffix(name, "/") {
+				if changed := after[name] != was[name]; changed != slices.Contains(v.Changed, name) &&
+					!strings.HasSuffix(name, "/") {
 					t.Errorf("%s changed: %v, but the verdict has %v", name, changed, v.Changed)
 				}
 			}
@@ -134,7 +139,8 @@ func TestVerdictInWords(t *testing.T) {
 	dir, _ := fresh(t, newWorld().review())
 	w := newWorld()
 	w.shift["ig"] = 3e-7
-	want := "reproduced 3 scores, 15 item scores, 3 table rows, 2 figures, 1 text, 6 other cells (largest deviation 3e-7)"
+	want := "reproduced 3 scores, 15 item scores, 3 table rows, 2 figures, 1 text, 6 other cells (largest " +
+		"deviation 3e-7)"
 	if v := write(t, dir, w.review()); v.String() != want || !v.Current() {
 		t.Errorf("got  %s\nwant %s", v, want)
 	}
@@ -177,7 +183,8 @@ func TestAccept(t *testing.T) {
 	if _, err = Write(dir, w.review(), Options{Accept: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := folder(t, dir)["items/auc.csv"]; !strings.Contains(got, "auc[method=rise],0.333333,") || !strings.Contains(got, "auc[method=random],undefined,0.53,") {
+	if got := folder(t, dir)["items/auc.csv"]; !strings.Contains(got, "auc[method=rise],0.333333,") ||
+		!strings.Contains(got, "auc[method=random],undefined,0.53,") {
 		t.Errorf("items after accepting:\n%s", got)
 	}
 }
@@ -194,14 +201,16 @@ func TestFailed(t *testing.T) {
 		t.Errorf("verdict: %s", v)
 	}
 	got := folder(t, dir)
-	for _, name := range []string{"tables/leaderboard.csv", "figures/sheet.png", "figures/sheet.decay.svg", "cells/leaderboard.jsonl", "cells/sheet.jsonl"} {
+	for _, name := range []string{"tables/leaderboard.csv", "figures/sheet.png", "figures/sheet.decay.svg",
+		"cells/leaderboard.jsonl", "cells/sheet.jsonl"} {
 		if got[name] != was[name] {
 			t.Errorf("%s changed:\n%s", name, got[name])
 		}
 	}
 	for _, name := range []string{"items/auc.csv", "cells/maps.jsonl", "cells/auc.jsonl"} {
 		for line := range strings.Lines(was[name]) {
-			if keeps := !strings.Contains(line, "ig,") && !strings.Contains(line, "=ig"); keeps && !strings.Contains(got[name], line) {
+			if keeps := !strings.Contains(line, "ig,") && !strings.Contains(line, "=ig"); keeps &&
+				!strings.Contains(got[name], line) {
 				t.Errorf("%s lost %s", name, line)
 			}
 		}
@@ -209,7 +218,9 @@ func TestFailed(t *testing.T) {
 			t.Errorf("%s doesn't have the new method:\n%s", name, got[name])
 		}
 	}
-	for _, s := range []string{"**ig** ranks first", "an earlier run", "**Failed** (1 cell): `maps[method=rise]` (shown as", "`auc[method=rise]`", "tables/leaderboard.csv"} {
+	for _, s := range []string{"**ig** ranks first", "an earlier run",
+		"**Failed** (1 cell): `maps[method=rise]` (shown as", "`auc[method=rise]`",
+		"tables/leaderboard.csv"} {
 		if !strings.Contains(got["README.md"], s) {
 			t.Errorf("README.md doesn't say %q:\n%s", s, got["README.md"])
 		}
@@ -234,7 +245,8 @@ func TestFailed(t *testing.T) {
 
 // What git and editors leave is cleaned up without a change of what's said.
 func TestDamage(t *testing.T) {
-	text := []string{"cells/auc.jsonl", "cells/maps.jsonl", "cells/images.jsonl", "items/auc.csv", "tables/leaderboard.csv", "README.md", "experiment.yaml", ".gitattributes", "figures/sheet.decay.svg"}
+	text := []string{"cells/auc.jsonl", "cells/maps.jsonl", "cells/images.jsonl", "items/auc.csv",
+		"tables/leaderboard.csv", "README.md", "experiment.yaml", ".gitattributes", "figures/sheet.decay.svg"}
 	all := append(slices.Clone(text), "figures/sheet.png")
 	lines := func(s string) []string { return slices.Collect(strings.Lines(s)) }
 	for name, damage := range map[string]struct {
@@ -254,13 +266,16 @@ func TestDamage(t *testing.T) {
 			}
 			return b.String()
 		}},
-		"reversed": {text[:5], func(s string) string { l := lines(s); slices.Reverse(l); return strings.Join(l, "") }},
+		"reversed": {text[:5],
+			func(s string) string { l := lines(s); slices.Reverse(l); return strings.Join(l, "") }},
 		"conflict": {text, func(s string) string {
 			l := lines(s)
-			return "<<<<<<< HEAD\n" + strings.Join(l, "") + "=======\n" + strings.Join(l[:len(l)/2], "") + ">>>>>>> other\n"
+			return "<<<<<<< HEAD\n" + strings.Join(l, "") + "=======\n" + strings.Join(l[:len(l)/2], "") +
+				">>>>>>> other\n"
 		}},
 		"numbers as words": {text[:5], func(s string) string { return strings.ReplaceAll(s, "0.", "zero.") }},
-		"a last line":      {text[:5], func(s string) string { return s + `{"cell":"auc[method=ig]","definition":"` }},
+		"a last line": {text[:5],
+			func(s string) string { return s + `{"cell":"auc[method=ig]","definition":"` }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, want := fresh(t, newWorld().review())
@@ -308,14 +323,14 @@ func TestAltered(t *testing.T) {
 	}
 	// A row too many under a valid definition is noticed as well.
 	row := slices.Collect(strings.Lines(want["tables/leaderboard.csv"]))[1]
-	put(t, dir, "tables/leaderboard.csv", want["tables/leaderboard.csv"]+strings.Replace(row, "ig,1", "best,0", 1))
+	put(t, dir, "tables/leaderboard.csv",
+		want["tables/leaderboard.csv"]+strings.Replace(row, "ig,1", "best,0", 1))
 	if v := write(t, dir, newWorld().review()); len(v.Of(Differs)) != 1 || v.Of(Differs)[0].Item != "best" {
 		t.Errorf("a row too many: %s", v)
 	}
 }
 
-// Interrupted before any system call, and called again, it leaves the folder of
-// an undisturbed run.
+// Interrupted before any system call, and called again, it leaves the folder of an undisturbed run.
 func TestInterrupted(t *testing.T) {
 	now := newWorld()
 	now.methods = []string{"abs", "ig", "rise"}
@@ -430,7 +445,9 @@ func TestConcurrent(t *testing.T) {
 // Other people's files in the folder stay.
 func TestForeignFiles(t *testing.T) {
 	dir, _ := fresh(t, newWorld().review())
-	mine := map[string]string{"notes.md": "mine", "tables/mine.csv": "a,b\n1,2\n", "cells/mine.jsonl": "{\"a\":1}\n", "figures/mine.png": "no picture", "items/deep/x.csv": "a,definition\n"}
+	mine := map[string]string{"notes.md": "mine", "tables/mine.csv": "a,b\n1,2\n",
+		"cells/mine.jsonl": "{\"a\":1}\n", "figures/mine.png": "no picture",
+		"items/deep/x.csv": "a,definition\n"}
 	for name, s := range mine {
 		put(t, dir, name, s)
 	}
@@ -476,8 +493,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Two branches add a method each; git's union driver merges their folders in
-// one order or the other.
+// Two branches add a method each; git's union driver merges their folders in one order or the other.
 func TestMerge(t *testing.T) {
 	base := newWorld()
 	base.methods = []string{"ig", "rise"}
@@ -509,7 +525,8 @@ func TestMerge(t *testing.T) {
 			case ".jsonl", ".csv":
 				put(t, dir, name, turn.merge(t, ancestor[name], turn.ours[name], turn.theirs[name]))
 			case ".md":
-				put(t, dir, name, "<<<<<<< ours\n"+turn.ours[name]+"=======\n"+turn.theirs[name]+">>>>>>> theirs\n")
+				put(t, dir, name,
+					"<<<<<<< ours\n"+turn.ours[name]+"=======\n"+turn.theirs[name]+">>>>>>> theirs\n")
 			case "":
 			default:
 				put(t, dir, name, turn.ours[name])
@@ -526,8 +543,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// union merges lines as git's union driver does where both sides changed the
-// same place: one side's lines, then what only the other has.
+// union merges lines as git's union driver does where both sides changed the same place: one side's lines,
+// then what only the other has.
 func union(_ *testing.T, _, ours, theirs string) string {
 	var out strings.Builder
 	out.WriteString(ours)
@@ -561,18 +578,23 @@ func gitUnion(t *testing.T, base, ours, theirs string) string {
 // Rows that are as good as equal may stand in another order, others not.
 func TestOrder(t *testing.T) {
 	review := func(values map[string]float64, order ...string) *Review {
-		table := stages.Table{Ranked: true, Keys: []string{"method"}, Numbers: []stages.Column{{Name: "score", Tolerance: 1e-3}}}
+		table := stages.Table{Ranked: true, Keys: []string{"method"},
+			Numbers: []stages.Column{{Name: "score", Tolerance: 1e-3}}}
 		for _, m := range order {
-			table.Rows = append(table.Rows, stages.Row{Keys: []string{m}, Numbers: []stages.Number{stages.Number(values[m])}})
+			table.Rows = append(table.Rows,
+				stages.Row{Keys: []string{m}, Numbers: []stages.Number{stages.Number(values[m])}})
 		}
-		return &Review{Name: "order", Cells: []Cell{{Name: "best", Stage: "best", N: -1, Tables: []Table{{"table", table}}}}}
+		return &Review{Name: "order",
+			Cells: []Cell{{Name: "best", Stage: "best", N: -1, Tables: []Table{{"table", table}}}}}
 	}
 	dir, was := fresh(t, review(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
-	if v := write(t, dir, review(map[string]float64{"a": 1.0002, "b": 1.0001, "c": 2}, "b", "a", "c")); !v.Current() {
+	if v := write(t, dir,
+		review(map[string]float64{"a": 1.0002, "b": 1.0001, "c": 2}, "b", "a", "c")); !v.Current() {
 		t.Errorf("verdict: %s", v)
 	}
 	same(t, folder(t, dir), was)
-	put(t, dir, "tables/best.csv", strings.Replace(was["tables/best.csv"], "method,score\n", "method,score\nz,zero\n", 1))
+	put(t, dir, "tables/best.csv",
+		strings.Replace(was["tables/best.csv"], "method,score\n", "method,score\nz,zero\n", 1))
 	write(t, dir, review(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
 	same(t, folder(t, dir), was)
 }
@@ -581,7 +603,8 @@ func TestManyCellsOfAStage(t *testing.T) {
 	var r Review
 	r.Publish = []string{"t"}
 	for _, id := range []string{"x", "y"} {
-		table := stages.Table{Keys: []string{"item", "model"}, Numbers: []stages.Column{{Name: "v", Digits: 1}}}
+		table := stages.Table{Keys: []string{"item", "model"},
+			Numbers: []stages.Column{{Name: "v", Digits: 1}}}
 		if id == "y" {
 			table.Numbers = append(table.Numbers, stages.Column{Name: "w"})
 		}
@@ -595,7 +618,8 @@ func TestManyCellsOfAStage(t *testing.T) {
 			Name: "t[model=" + id + "]", Stage: "t", Coord: coord, N: -1, Definition: stages.Sum([]byte(id)),
 			Tables:  []Table{{"table", table}, {"more", table}},
 			Figures: []Figure{{"figure", "svg", "", []byte("<svg></svg>")}},
-			Scores:  []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"a", math.NaN()}}.items()}, {"q", stages.Measure{}, Values{{"b", math.Inf(-1)}, {"a", 0}}.items()}},
+			Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"a", math.NaN()}}.items()},
+				{"q", stages.Measure{}, Values{{"b", math.Inf(-1)}, {"a", 0}}.items()}},
 		})
 	}
 	dir, got := fresh(t, &r)
@@ -609,10 +633,13 @@ y,"a,""b""
 		t.Errorf("tables/t.csv is\n%s\nwant\n%s", got["tables/t.csv"], want)
 	}
 	names := slices.Sorted(maps.Keys(got))
-	if want := []string{"./", ".gitattributes", "README.md", "cells/", "cells/t.jsonl", "experiment.yaml", "figures/", "figures/t.model=x.svg", "figures/t.model=y.svg", "items/", "items/t.p.csv", "items/t.q.csv", "tables/", "tables/t.csv", "tables/t.more.csv"}; !slices.Equal(names, want) {
+	if want := []string{"./", ".gitattributes", "README.md", "cells/", "cells/t.jsonl", "experiment.yaml",
+		"figures/", "figures/t.model=x.svg", "figures/t.model=y.svg", "items/", "items/t.p.csv",
+		"items/t.q.csv", "tables/", "tables/t.csv", "tables/t.more.csv"}; !slices.Equal(names, want) {
 		t.Errorf("files: %v", names)
 	}
-	line := `{"cell":"t[model=x]","definition":"` + r.Cells[0].Definition.Short() + `","n":2,"rows":{"more":1,"table":1},"scores":{"p":{"mean":1,"tolerance":0,"undefined":1},"q":{"mean":"-Inf","tolerance":0,"undefined":0}}}`
+	line := `{"cell":"t[model=x]","definition":"` + r.Cells[0].Definition.Short() +
+		`","n":2,"rows":{"more":1,"table":1},"scores":{"p":{"mean":1,"tolerance":0,"undefined":1},"q":{"mean":"-Inf","tolerance":0,"undefined":0}}}`
 	if first := slices.Collect(strings.Lines(got["cells/t.jsonl"]))[0]; first != line+"\n" {
 		t.Errorf("line is\n%swant\n%s", first, line)
 	}
@@ -626,7 +653,8 @@ func BenchmarkVerify(b *testing.B) {
 	var r Review
 	for i := range 10000 {
 		r.Cells = append(r.Cells, Cell{
-			Name: fmt.Sprintf("c[x=%d]", i), Stage: "c", Coord: []stages.Coord{{Axis: "x", ID: fmt.Sprint(i)}}, Params: []byte(`{"steps":3,"a":"b"}`),
+			Name: fmt.Sprintf("c[x=%d]", i), Stage: "c",
+			Coord: []stages.Coord{{Axis: "x", ID: fmt.Sprint(i)}}, Params: []byte(`{"steps":3,"a":"b"}`),
 			Scores: []Score{{"c", stages.Measure{}, Values{{"a", 1}}.items()}},
 		})
 	}
@@ -641,18 +669,24 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// TestNewItems: a file of items is the same whether there was one before or not,
-// and whatever the order of the items.
+// TestNewItems: a file of items is the same whether there was one before or not, and whatever the order of
+// the items.
 func TestNewItems(t *testing.T) {
 	r := &Review{Name: "x", Cells: []Cell{
-		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}.items()}}},
-		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}}, Definition: stages.Sum([]byte("t")), Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}}.items()}}},
-		{Name: "t[k=0]", Stage: "t", N: 2, Coord: []stages.Coord{{Axis: "k", ID: "0"}}, Definition: stages.Sum([]byte("u")), Scores: []Score{{"p", stages.Measure{}, Values{{"a,\"", 1}, {"b", -1}}.items()}}},
+		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")),
+			Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}.items()}}},
+		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}},
+			Definition: stages.Sum([]byte("t")),
+			Scores:     []Score{{"p", stages.Measure{}, Values{{"b", 1}}.items()}}},
+		{Name: "t[k=0]", Stage: "t", N: 2, Coord: []stages.Coord{{Axis: "k", ID: "0"}},
+			Definition: stages.Sum([]byte("u")),
+			Scores:     []Score{{"p", stages.Measure{}, Values{{"a,\"", 1}, {"b", -1}}.items()}}},
 	}}
 	dir := t.TempDir()
 	v := write(t, dir, r)
 	want := folder(t, dir)
-	if n := v.Of(New)[len(v.Of(New))-1]; !strings.HasPrefix(n.File, "items/t") || n.Cell != "t[k=1]" || n.Rows != 1 {
+	if n := v.Of(New)[len(v.Of(New))-1]; !strings.HasPrefix(n.File, "items/t") || n.Cell != "t[k=1]" ||
+		n.Rows != 1 {
 		t.Errorf("the verdict ends with %+v", n)
 	}
 	for name := range want {

@@ -25,7 +25,8 @@ func TestRenderersAreListed(t *testing.T) {
 			continue
 		}
 		if !listed[name] {
-			t.Errorf("%s isn't rendered: the list `renderers` in render.go lacks the line\n\t%sRenderer,", file, name)
+			t.Errorf("%s isn't rendered: the list `renderers` in render.go lacks the line\n\t%sRenderer,",
+				file, name)
 		}
 		delete(listed, name)
 	}
@@ -37,8 +38,9 @@ func TestRenderersAreListed(t *testing.T) {
 	}
 }
 
-// TestAnotherRenderer: a renderer of one's own is a value in the list. It has what the folder says as values, its file
-// is written, found up to date, listed with the others and counted in the folder's budget, and nothing else changes.
+// TestAnotherRenderer: a renderer of one's own is a value in the list. It has what the folder says as values,
+// its file is written, found up to date, listed with the others and counted in the folder's budget, and
+// nothing else changes.
 func TestAnotherRenderer(t *testing.T) {
 	_, before := fresh(t, newWorld().review())
 	all := renderers
@@ -79,7 +81,8 @@ figures/sheet.png: maps of ig, random, rise, 332 bytes
 figures/sheet.decay.svg: , 98 bytes
 % ig ranks first of 3 (mean 0.270).
 `
-	if text := regexp.MustCompile(`[0-9]+ bytes`).ReplaceAllString(got["latex/tables.tex"], "N bytes"); text !=
+	if text := regexp.MustCompile(`[0-9]+ bytes`).ReplaceAllString(got["latex/tables.tex"],
+		"N bytes"); text !=
 		regexp.MustCompile(`[0-9]+ bytes`).ReplaceAllString(want, "N bytes") {
 		t.Errorf("latex/tables.tex is\n%s", text)
 	}

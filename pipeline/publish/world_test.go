@@ -18,8 +18,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A world is a small experiment: every test changes something in it and looks
-// at what becomes of the folder.
+// A world is a small experiment: every test changes something in it and looks at what becomes of the folder.
 type world struct {
 	methods []string
 	steps   map[string]int     // a method's parameter, part of its definition
@@ -35,8 +34,10 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		methods: []string{"ig", "random", "rise"}, steps: map[string]int{}, shift: map[string]float64{}, failed: map[string]bool{},
-		items: 5, madeBy: "cpu, ONNX Runtime 1.24.1", nan: "random", publish: []string{"leaderboard", "sheet"},
+		methods: []string{"ig", "random", "rise"}, steps: map[string]int{}, shift: map[string]float64{},
+		failed: map[string]bool{},
+		items:  5, madeBy: "cpu, ONNX Runtime 1.24.1", nan: "random",
+		publish: []string{"leaderboard", "sheet"},
 	}
 }
 
@@ -52,19 +53,24 @@ func (w *world) score(method string, i int) float64 {
 
 func (w *world) review() *Review {
 	r := &Review{
-		Name: "small", Title: "Which method explains a small net?", Command: "runexp run experiments/small.yaml",
+		Name: "small", Title: "Which method explains a small net?",
+		Command:    "runexp run experiments/small.yaml",
 		Experiment: []byte("name: small\nseed: 7\n"), Publish: w.publish,
 	}
 	digest := func(parts ...any) stages.Digest { return stages.Sum([]byte(fmt.Sprint(parts...))) }
-	r.Cells = append(r.Cells, Cell{Name: "images", Stage: "images", Definition: digest("images", w.items), N: w.items, Params: fmt.Appendf(nil, `{"count": %d, "size": 64}`, w.items)})
+	r.Cells = append(r.Cells,
+		Cell{Name: "images", Stage: "images", Definition: digest("images", w.items), N: w.items,
+			Params: fmt.Appendf(nil, `{"count": %d, "size": 64}`, w.items)})
 	var all []any
 	any1 := false
 	for _, m := range w.methods {
 		coord := []stages.Coord{{Axis: "method", ID: m}}
 		def := digest("maps", m, w.steps[m], w.items)
 		all = append(all, m, def)
-		maps := Cell{Name: "maps[method=" + m + "]", Stage: "maps", Coord: coord, Definition: def, N: w.items, MadeBy: w.madeBy, Params: fmt.Appendf(nil, `{"steps":%d}`, w.steps[m])}
-		auc := Cell{Name: "auc[method=" + m + "]", Stage: "auc", Coord: coord, Definition: digest("auc", def), N: w.items}
+		maps := Cell{Name: "maps[method=" + m + "]", Stage: "maps", Coord: coord, Definition: def, N: w.items,
+			MadeBy: w.madeBy, Params: fmt.Appendf(nil, `{"steps":%d}`, w.steps[m])}
+		auc := Cell{Name: "auc[method=" + m + "]", Stage: "auc", Coord: coord, Definition: digest("auc", def),
+			N: w.items}
 		if w.failed[m] {
 			any1 = true
 			maps.State, auc.State = Failed, Blocked
@@ -73,7 +79,9 @@ func (w *world) review() *Review {
 			for i := range w.items {
 				values = append(values, Value{fmt.Sprintf("img-%02d", i), w.score(m, i)})
 			}
-			auc.Scores = []Score{{"auc", stages.Measure{Unit: "probability", Direction: stages.Lower, Low: 0, High: 1, Tolerance: tolerance}, values.items()}}
+			auc.Scores = []Score{{"auc",
+				stages.Measure{Unit: "probability", Direction: stages.Lower, Low: 0, High: 1,
+					Tolerance: tolerance}, values.items()}}
 		}
 		r.Cells = append(r.Cells, maps, auc)
 	}
@@ -84,7 +92,8 @@ func (w *world) review() *Review {
 	} else {
 		board.Tables = []Table{{"table", w.board()}}
 		board.Texts = []Text{{"answer", w.answer()}}
-		sheet.Figures = []Figure{{"figure", "png", "maps of " + strings.Join(w.methods, ", "), w.picture()}, {"decay", "svg", "", w.drawing()}}
+		sheet.Figures = []Figure{{"figure", "png", "maps of " + strings.Join(w.methods, ", "), w.picture()},
+			{"decay", "svg", "", w.drawing()}}
 	}
 	r.Cells = append(r.Cells, board, sheet)
 	if !slices.Contains(w.publish, "leaderboard") {
@@ -123,18 +132,22 @@ func (w *world) ranked() []string {
 }
 
 func (w *world) board() stages.Table {
-	t := stages.Table{Title: "Leaderboard of method", Ranked: true, Keys: []string{"method"}, Numbers: []stages.Column{
-		{Name: "rank", Direction: stages.Lower},
-		{Name: "mean", Unit: "probability", Direction: stages.Lower, Tolerance: tolerance, Digits: 3},
-	}}
+	t := stages.Table{Title: "Leaderboard of method", Ranked: true, Keys: []string{"method"},
+		Numbers: []stages.Column{
+			{Name: "rank", Direction: stages.Lower},
+			{Name: "mean", Unit: "probability", Direction: stages.Lower, Tolerance: tolerance, Digits: 3},
+		}}
 	for i, m := range w.ranked() {
-		t.Rows = append(t.Rows, stages.Row{Keys: []string{m}, Numbers: []stages.Number{stages.Number(i + 1), stages.Number(w.mean(m))}})
+		t.Rows = append(t.Rows,
+			stages.Row{Keys: []string{m},
+				Numbers: []stages.Number{stages.Number(i + 1), stages.Number(w.mean(m))}})
 	}
 	return t
 }
 
 func (w *world) answer() string {
-	return fmt.Sprintf("**%s** ranks first of %d (mean %.3f).\n", w.ranked()[0], len(w.methods), w.mean(w.ranked()[0]))
+	return fmt.Sprintf("**%s** ranks first of %d (mean %.3f).\n", w.ranked()[0], len(w.methods),
+		w.mean(w.ranked()[0]))
 }
 
 func (w *world) picture() []byte {
@@ -151,7 +164,8 @@ func (w *world) picture() []byte {
 }
 
 func (w *world) drawing() []byte {
-	return fmt.Appendf(nil, "<svg><path d=\"M0 0L10 %s\" stroke=\"#a0b1c2\"/></svg>\n", format(5+float64(w.grey)/4, digits))
+	return fmt.Appendf(nil, "<svg><path d=\"M0 0L10 %s\" stroke=\"#a0b1c2\"/></svg>\n",
+		format(5+float64(w.grey)/4, digits))
 }
 
 // Values are items in memory.

@@ -191,7 +191,8 @@ func TestAbsLRPReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string][]string{
-		"smallcnn": {"smallcnn"}, "timm_resnet_basic2": {"timm_resnet_basic2_bn"}, "timm_vit": {"timm_vit_op13", "timm_vit_op17"},
+		"smallcnn": {"smallcnn"}, "timm_resnet_basic2": {"timm_resnet_basic2_bn"},
+		"timm_vit": {"timm_vit_op13", "timm_vit_op17"},
 	}
 	for _, r := range references {
 		x := read(t, "models", r.Net+"_io.npz")["x"].Float32s()[r.Image*3*32*32 : (r.Image+1)*3*32*32]

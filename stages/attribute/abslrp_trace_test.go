@@ -156,7 +156,8 @@ func TestOfficialAbsLRPAblations(t *testing.T) {
 	for _, net := range officialAbsLRP["timm_vit"] {
 		model := modeltest.Official(t, net, 0)
 		for ablation, key := range map[string]string{
-			"none": "rel_full", "values-only": "rel_value_only", "queries-keys-only": "rel_query_key_only", "patch": "rel_patch_pixels",
+			"none": "rel_full", "values-only": "rel_value_only", "queries-keys-only": "rel_query_key_only",
+			"patch": "rel_patch_pixels",
 		} {
 			p := absLRP("official", "variant")
 			p.Ablation = ablation

@@ -29,7 +29,9 @@ func TestConstant(t *testing.T) {
 			}
 		}
 	}
-	if _, err := stagetest.Try(Constant, nil, map[string][]stages.Data{"images": {stagetest.Items(nil, stages.Scalar(1))}}); err == nil || !strings.Contains(err.Error(), `item "item-0": an image has shape`) {
+	if _, err := stagetest.Try(Constant, nil,
+		map[string][]stages.Data{"images": {stagetest.Items(nil, stages.Scalar(1))}}); err == nil ||
+		!strings.Contains(err.Error(), `item "item-0": an image has shape`) {
 		t.Errorf("a number as an image gives %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// BenchmarkSharedForward measures five methods of one backward pass an image on a batch of 8, with a shared forward pass
-// and each alone, a run of both a round.
+// BenchmarkSharedForward measures five methods of one backward pass an image on a batch of 8, with a shared
+// forward pass and each alone, a run of both a round.
 func BenchmarkSharedForward(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -26,16 +26,20 @@ func BenchmarkSharedForward(b *testing.B) {
 		path := filepath.Join(root, ".bench", name+".onnx")
 		b.Run(name, func(b *testing.B) {
 			if _, err := os.Stat(path); err != nil {
-				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes", path)
+				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes",
+					path)
 			}
-			benchSharedForward(b, modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}}))
+			benchSharedForward(b,
+				modeltest.Model(b,
+					model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}}))
 		})
 	}
 }
 
 func benchSharedForward(b *testing.B, data stages.Data) {
 	in := methodInputs(data, methodsBatch)
-	methods := []stages.Stage{attribute.Saliency, attribute.InputXGradient, attribute.GuidedBackprop, attribute.Deconvolution, attribute.GradCAM}
+	methods := []stages.Stage{attribute.Saliency, attribute.InputXGradient, attribute.GuidedBackprop,
+		attribute.Deconvolution, attribute.GradCAM}
 	slot := stagetest.NewSlot()
 	run := func(together bool) float64 {
 		start := time.Now()
@@ -46,7 +50,8 @@ func benchSharedForward(b *testing.B, data stages.Data) {
 				b.Fatal(err)
 			}
 			e.Slot, e.Batch = slot, methodsBatch
-			if parts = append(parts, stages.Part{Params: methods[i].NewParams(), Env: e}); together && i < len(methods)-1 {
+			if parts = append(parts,
+				stages.Part{Params: methods[i].NewParams(), Env: e}); together && i < len(methods)-1 {
 				continue
 			}
 			if err := methods[i].Shared.Run(b.Context(), parts); err != nil {
@@ -68,6 +73,7 @@ func benchSharedForward(b *testing.B, data stages.Data) {
 	b.ReportMetric(median(together), "together-ms/image")
 	b.ReportMetric(median(alone), "alone-ms/image")
 	b.ReportMetric(median(alone)/median(together), "×faster")
-	b.Logf("five methods, ms an image: together %.3g (%.3g to %.3g), one after the other %.3g (%.3g to %.3g)", median(together),
+	b.Logf("five methods, ms an image: together %.3g (%.3g to %.3g), one after the other %.3g (%.3g to %.3g)",
+		median(together),
 		slices.Min(together), slices.Max(together), median(alone), slices.Min(alone), slices.Max(alone))
 }

@@ -50,7 +50,8 @@ func TestOfficialDeepLIFT(t *testing.T) {
 // at layers, for either reference and output, where no pool takes part.
 func TestDeepLIFTIsComplete(t *testing.T) {
 	for net, io := range map[string]string{"gapcnn": "smallcnn_io",
-		"timm_resnet_basic_bn": "timm_resnet_basic_io", "timm_vit_op13": "timm_vit_io", "timm_vit_op17": "timm_vit_io"} {
+		"timm_resnet_basic_bn": "timm_resnet_basic_io", "timm_vit_op13": "timm_vit_io",
+		"timm_vit_op17": "timm_vit_io"} {
 		in := officialInput(t, net, io, "imagenet")
 		for _, layer := range []string{"input", "middle", "final"} {
 			for _, baseline := range []string{"zero", "black"} {

@@ -113,7 +113,8 @@ func TestOfficialLRP(t *testing.T) {
 		}
 		r, same := zennit("one-hot"), FirstLayer{"same"}
 		for preset, key := range map[string]string{
-			"epsilon-plus": "EpsilonPlus", "epsilon-plus-flat": "EpsilonPlusFlat", "epsilon-alpha2-beta1": "EpsilonAlpha2Beta1",
+			"epsilon-plus": "EpsilonPlus", "epsilon-plus-flat": "EpsilonPlusFlat",
+			"epsilon-alpha2-beta1": "EpsilonAlpha2Beta1",
 		} {
 			run("comp_"+key+"__onehot", LRPComposite, &LRPCompositeParams{r, preset, 1e-6, 0.25}, relevance32)
 		}
@@ -146,7 +147,8 @@ func TestOfficialLRP(t *testing.T) {
 		m, x = imagenetModel(t, net, x)
 		run("comp_EpsilonGammaBox__onehot", LRPComposite, &LRPCompositeParams{r, "epsilon-gamma-box", 1e-6,
 			0.25}, relevance32)
-		seen["x"], seen["logits"], seen["target"], seen["zbox_low"], seen["zbox_high"] = true, true, true, true, true
+		seen["x"], seen["logits"], seen["target"], seen["zbox_low"], seen["zbox_high"] =
+			true, true, true, true, true
 		for key := range a {
 			if !seen[key] && key[:2] != "R_" {
 				t.Errorf("%s: nothing looks at %s", file, key)

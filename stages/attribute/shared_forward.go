@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// sharedForward is what methods with backward passes share: their passes on the same items are answered by few programs,
-// each with one forward pass.
+// sharedForward is what methods with backward passes share: their passes on the same items are answered by
+// few programs, each with one forward pass.
 var sharedForward = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
 	n, err := program.Load(parts[0].Env)
 	if err != nil {
@@ -51,8 +51,8 @@ type passPlace struct {
 	index int // in the group
 }
 
-// runBackward runs the backward passes of some methods for every item of e, a batch at a time, and has the methods use
-// the results. Equal passes run once.
+// runBackward runs the backward passes of some methods for every item of e, a batch at a time, and has the
+// methods use the results. Equal passes run once.
 func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []passUser) error {
 	var groups []*passGroup
 	places := make([][]passPlace, len(users))
@@ -126,13 +126,15 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 // admits reports whether a pass may share the group's forward pass.
 func (g *passGroup) admits(ctx context.Context, e *stages.Env, n *program.Net, pass backwardPass) bool {
 	return !slices.ContainsFunc(g.passes, func(o backwardPass) bool {
-		return o.Target != pass.Target || !n.SharesForward(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
+		return o.Target != pass.Target ||
+			!n.SharesForward(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
 	})
 }
 
 // add adds a pass to the group, unless it has an equal one.
 func (g *passGroup) add(pass backwardPass) passPlace {
-	k := slices.IndexFunc(g.passes, func(o backwardPass) bool { return o.question.String() == pass.question.String() })
+	k := slices.IndexFunc(g.passes,
+		func(o backwardPass) bool { return o.question.String() == pass.question.String() })
 	if k < 0 {
 		g.passes, k = append(g.passes, pass), len(g.passes)
 	}
@@ -158,7 +160,8 @@ func (g *passGroup) put(e *stages.Env, i int, n *program.Net, row int) error {
 }
 
 // result returns what the program has for a pass and item i, which is in a row.
-func (p passPlace) result(e *stages.Env, i int, n *program.Net, row int, pass backwardPass) (passResult, error) {
+func (p passPlace) result(e *stages.Env, i int, n *program.Net, row int,
+	pass backwardPass) (passResult, error) {
 	t, err := pass.target(e, i, n)
 	return passResult{p.group.Result(p.index, row), pass.response(n, p.group.Row(row), t), pass.factor}, err
 }

@@ -32,8 +32,8 @@ type sharer struct {
 	params any
 }
 
-// TestSharedForward checks that methods that share forward passes make the outputs, byte for byte, that each makes alone,
-// and that few programs answer all of them.
+// TestSharedForward checks that methods that share forward passes make the outputs, byte for byte, that each
+// makes alone, and that few programs answer all of them.
 func TestSharedForward(t *testing.T) {
 	other := Saliency.NewParams().(*SaliencyParams)
 	other.Target = "7"
@@ -60,12 +60,12 @@ func TestSharedForward(t *testing.T) {
 		"smallcnn":              3, // for class 7, for relative propagation, for all others
 		"timm_resnet_basic2_bn": 4, // and for layer-wise relevance, which looks at branches
 	} {
-		t.Run(net, func(t *testing.T) { shared(t, officialInput(t, net, "smallcnn_io", "unit"), methods, most) })
+		t.Run(net,
+			func(t *testing.T) { shared(t, officialInput(t, net, "smallcnn_io", "unit"), methods, most) })
 	}
 }
 
-// TestEqualImages checks the same of images that are equal: a data set may have one twice,
-// under two labels.
+// TestEqualImages checks the same of images that are equal: a data set may have one twice, under two labels.
 func TestEqualImages(t *testing.T) {
 	in := officialInput(t, "timm_resnet_basic2_bn", "smallcnn_io", "unit")
 	for _, port := range []string{"images", "targets"} {

@@ -73,7 +73,8 @@ func TestRankWarns(t *testing.T) {
 		n    int
 	}{{[][]byte{good, bad}, 1}, {[][]byte{good, bad, good, bad}, 2}} {
 		r := stagetest.Run(t, Rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, tt.maps...)}})
-		if len(r.Warnings) != tt.n || !strings.HasPrefix(r.Warnings[0], `item "item-1": its map has pixels that are not numbers`) {
+		if len(r.Warnings) != tt.n ||
+			!strings.HasPrefix(r.Warnings[0], `item "item-1": its map has pixels that are not numbers`) {
 			t.Errorf("warnings %q, want %d", r.Warnings, tt.n)
 		}
 		if got, err := stages.DecodeTensor(r.Payloads["ranks"][0]); err != nil ||

@@ -1,7 +1,6 @@
-// Package frozen holds what every stage makes of fixed inputs, so that a change of its
-// numerics isn't stored under the keys of the old ones. Programs of models return made-up
-// numbers here: what they compute stands in the keys by their digests, and differs from
-// processor to processor.
+// Package frozen holds what every stage makes of fixed inputs, so that a change of its numerics isn't stored
+// under the keys of the old ones. Programs of models return made-up numbers here: what they compute stands in
+// the keys by their digests, and differs from processor to processor.
 package frozen
 
 import (
@@ -29,12 +28,14 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/outputs.csv anew; a stage whose outputs changed needs a higher Version. Where the inputs of this test changed, remove the file first")
+var update = flag.Bool("update", false,
+	"write testdata/outputs.csv anew; a stage whose outputs changed needs a higher Version. Where the "+
+		"inputs of this test changed, remove the file first")
 
 const file = "testdata/outputs.csv" // stage, version, digest of its outputs
 
-// TestFrozenOutputs fails when the bytes that a stage makes change and its Version doesn't.
-// Stages of models are run on a convolutional net and a transformer.
+// TestFrozenOutputs fails when the bytes that a stage makes change and its Version doesn't. Stages of models
+// are run on a convolutional net and a transformer.
 func TestFrozenOutputs(t *testing.T) {
 	modeltest.Runtime(t)
 	if runtime.GOARCH != "amd64" {
@@ -50,10 +51,12 @@ func TestFrozenOutputs(t *testing.T) {
 		case !known && !*update:
 			t.Errorf("%s isn't in %s: go test ./stages/internal/frozen -update", s.Name, file)
 		case known && digest != was.digest && s.Version <= was.version:
-			t.Errorf("%s makes other bytes than its version %d made: raise Version, and run go test ./stages/internal/frozen -update", s.Name, was.version)
+			t.Errorf("%s makes other bytes than its version %d made: raise Version, and run go test "+
+				"./stages/internal/frozen -update", s.Name, was.version)
 			rows[len(rows)-1] = []string{s.Name, strconv.Itoa(was.version), was.digest}
 		case known && !*update && s.Version != was.version:
-			t.Errorf("%s has version %d, and %s has what version %d made: go test ./stages/internal/frozen -update", s.Name, s.Version, file, was.version)
+			t.Errorf("%s has version %d, and %s has what version %d made: go test ./stages/internal/frozen "+
+				"-update", s.Name, s.Version, file, was.version)
 		}
 		delete(frozen, s.Name)
 	}
@@ -122,7 +125,8 @@ const side, count = 64, 8
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	set := registry.Builtin()
-	w := &world{given: map[stages.Type]stages.Data{}, ports: map[string]stages.Data{}, models: map[string]stages.Data{}}
+	w := &world{given: map[stages.Type]stages.Data{}, ports: map[string]stages.Data{},
+		models: map[string]stages.Data{}}
 	for _, name := range set.Names() {
 		s, _ := set.Lookup(name)
 		w.stages = append(w.stages, s)
@@ -166,7 +170,8 @@ func newWorld(t *testing.T) *world {
 	grid := w.stage(t, "mosaic/grid")
 	grids := w.run(t, grid, w.in(t, grid))
 	w.given[stages.Boxes] = grids.data("cells")
-	w.ports["score/grid-pointing maps"] = stagetest.Items(nil, slices.Repeat(drawnMaps()[:1], len(grids.Payloads["cells"]))...)
+	w.ports["score/grid-pointing maps"] = stagetest.Items(nil,
+		slices.Repeat(drawnMaps()[:1], len(grids.Payloads["cells"]))...)
 	return w
 }
 
@@ -199,8 +204,7 @@ func (w *world) value(t *testing.T, name string) stages.Data {
 	return w.run(t, s, nil).data(s.Outputs[0].Name)
 }
 
-// in returns what is given to a stage's ports, from three cells where a Whole stage
-// compares methods.
+// in returns what is given to a stage's ports, from three cells where a Whole stage compares methods.
 func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 	t.Helper()
 	in := map[string][]stages.Data{}
@@ -215,7 +219,8 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 			t.Fatalf("%s: there's nothing to give to port %s", s.Name, port.Name)
 		case i == 0 && compares(s):
 			for _, method := range []string{"a", "b", "c"} {
-				in[port.Name] = append(in[port.Name], stagetest.At(turned(d, len(in[port.Name])), "method", method))
+				in[port.Name] = append(in[port.Name],
+					stagetest.At(turned(d, len(in[port.Name])), "method", method))
 			}
 		default:
 			in[port.Name] = []stages.Data{d}
@@ -225,7 +230,8 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 }
 
 func compares(s *stages.Stage) bool {
-	return s.Relation == stages.Whole && len(s.Inputs) > 0 && slices.Contains([]stages.Type{stages.Scores, stages.Curves, stages.Maps}, s.Inputs[0].Type)
+	return s.Relation == stages.Whole && len(s.Inputs) > 0 &&
+		slices.Contains([]stages.Type{stages.Scores, stages.Curves, stages.Maps}, s.Inputs[0].Type)
 }
 
 // turned returns d with the payloads of its items moved on by k.
@@ -273,8 +279,8 @@ func (w *world) try(s *stages.Stage, in map[string][]stages.Data) (result, error
 func (w *world) outputs(t *testing.T, s *stages.Stage) string {
 	t.Helper()
 	models := []string{"resnet"}
-	// What lists the nodes of a graph depends on the runtime that simplified it: that of the
-	// ViT has others from release to release.
+	// What lists the nodes of a graph depends on the runtime that simplified it: that of the ViT has others
+	// from release to release.
 	if s.Device && s.Name != "attribute/lrp-conservation" {
 		models = []string{"resnet", "vit"}
 	}
@@ -333,7 +339,8 @@ func drawnMaps() (payloads [][]byte) {
 		values := make([]float32, side*side)
 		for i := range values {
 			x, y := float64(i%side), float64(i/side)
-			values[i] = float32(math.Round(1e4*math.Sin(x*0.13+float64(k))*math.Cos(y*0.07*float64(k+1)))) / 1e4
+			values[i] = float32(math.Round(1e4*math.Sin(x*0.13+float64(k))*math.Cos(y*0.07*float64(k+1)))) /
+				1e4
 			if k == count-1 {
 				values[i] = float32(i / 512 % 3)
 			}
@@ -352,7 +359,8 @@ func mapFiles(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)), golden.NPY(m), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)), golden.NPY(m),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

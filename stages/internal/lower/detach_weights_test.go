@@ -70,7 +70,8 @@ func functional(t *testing.T) model.ONNXParams {
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}, {Domain: "own", Version: 1}},
 		Functions: []*onnxpb.FunctionProto{{
-			Domain: "own", Name: "Ones", Input: []string{"a"}, Output: []string{"b"}, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
+			Domain: "own", Name: "Ones", Input: []string{"a"}, Output: []string{"b"},
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
 			Node: []*onnxpb.NodeProto{
 				onnx.NewNode("", "Shape", []string{"a"}, []string{"s"}),
 				onnx.NewNode("", "Constant", nil, []string{"c"},

@@ -98,7 +98,8 @@ func ways() []way {
 	} {
 		ask(func(n *program.Net) relevance.Policy {
 			return relevance.LRP{
-				Conv: rule, Dense: rule, First: relevance.Box(n.InputBounds(1e-6)), Stabiliser: 1e-6, Bias: i%2 == 0,
+				Conv: rule, Dense: rule, First: relevance.Box(n.InputBounds(1e-6)), Stabiliser: 1e-6,
+				Bias:  i%2 == 0,
 				Norm:  []relevance.Norm{relevance.NormFolded, relevance.NormApart, relevance.NormPassed}[i%3],
 				Gates: []relevance.Gates{relevance.GatesConstant, relevance.GatesHalved}[i%2],
 			}.Policy()
@@ -120,7 +121,8 @@ func ways() []way {
 		return lower.Request{
 			Kind: lower.Forward, Question: lower.Question{Layer: layer},
 			Inputs: func(s lower.Shapes) []lower.IO {
-				return []lower.IO{lower.In("values", s.LayerShape(s.Batch)...), lower.In("image", s.ImageShape(1)...)}
+				return []lower.IO{lower.In("values", s.LayerShape(s.Batch)...),
+					lower.In("image", s.ImageShape(1)...)}
 			},
 			Images: lower.Read("image"), Substitute: lower.Read("values"),
 		}

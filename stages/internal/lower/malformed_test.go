@@ -71,7 +71,8 @@ func TestKernelOfOtherAxes(t *testing.T) {
 		m := &onnxpb.ModelProto{
 			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 14}},
 			Graph: &onnxpb.GraphProto{
-				Name: "net", Input: []*onnxpb.ValueInfoProto{{Name: "x"}}, Output: []*onnxpb.ValueInfoProto{{Name: "y"}},
+				Name: "net", Input: []*onnxpb.ValueInfoProto{{Name: "x"}},
+				Output: []*onnxpb.ValueInfoProto{{Name: "y"}},
 				Node: []*onnxpb.NodeProto{
 					onnx.NewNode("r", "Reshape", []string{"x", "s"}, []string{"r"}),
 					onnx.NewNode("c", op, []string{"r", "w"}, []string{"y"}),

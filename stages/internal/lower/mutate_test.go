@@ -70,25 +70,35 @@ func number(b byte) int64 {
 
 // attributes are the names that ONNX's operators have for theirs.
 var attributes = []string{
-	"axis", "axes", "group", "strides", "pads", "dilations", "kernel_shape", "perm", "to", "keepdims", "epsilon", "split", "alpha", "beta", "transA", "transB",
-	"auto_pad", "ceil_mode", "count_include_pad", "storage_order", "output_padding", "output_shape", "allowzero", "noop_with_empty_axes", "mode", "blocksize",
-	"equation", "training_mode", "num_outputs", "value", "start", "end", "largest", "sorted", "batch_dims", "p", "size", "bias", "gamma", "momentum", "upper",
-	"coordinate_transformation_mode", "nearest_mode", "approximate", "stash_type", "reduction", "fmod", "exclusive", "reverse", "select_last_index", "k",
+	"axis", "axes", "group", "strides", "pads", "dilations", "kernel_shape", "perm", "to", "keepdims",
+	"epsilon", "split", "alpha", "beta", "transA", "transB",
+	"auto_pad", "ceil_mode", "count_include_pad", "storage_order", "output_padding", "output_shape",
+	"allowzero", "noop_with_empty_axes", "mode", "blocksize",
+	"equation", "training_mode", "num_outputs", "value", "start", "end", "largest", "sorted", "batch_dims",
+	"p", "size", "bias", "gamma", "momentum", "upper",
+	"coordinate_transformation_mode", "nearest_mode", "approximate", "stash_type", "reduction", "fmod",
+	"exclusive", "reverse", "select_last_index", "k",
 }
 
 // texts are what attributes of that kind may hold.
 var texts = []string{"", "SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "constant", "reflect", "edge", "wrap",
 	"linear", "nearest", "cubic",
-	"align_corners", "pytorch_half_pixel", "asymmetric", "tf_crop_and_resize", "DCR", "CRD", "add", "mul", "max", "tanh", "ij,jk->ik", "ii->i", "...i,i...->...", "->", "bij,bjk->bik", "i"}
+	"align_corners", "pytorch_half_pixel", "asymmetric", "tf_crop_and_resize", "DCR", "CRD", "add", "mul",
+	"max", "tanh", "ij,jk->ik", "ii->i", "...i,i...->...", "->", "bij,bjk->bik", "i"}
 
 // operators returns those that the compiler knows and some that it doesn't.
 func operators() []string {
 	out := []string{
-		"If", "Loop", "Scan", "Attention", "GroupNormalization", "DequantizeLinear", "QuantizeLinear", "RNN", "LSTM", "GRU", "NonMaxSuppression", "RoiAlign", "GridSample",
-		"Upsample", "Mish", "Gelu", "RMSNormalization", "Scatter", "Bernoulli", "RandomNormal", "RandomUniformLike", "Multinomial", "Hardmax", "MeanVarianceNormalization",
-		"Det", "DFT", "STFT", "MelWeightMatrix", "Unique", "Compress", "ReverseSequence", "SequenceEmpty", "SequenceAt", "SplitToSequence", "ConcatFromSequence", "Optional",
-		"MaxUnpool", "MaxRoiPool", "GlobalLpPool", "LpPool", "Shrink", "BitShift", "Mod", "MatMulInteger", "ConvInteger", "QLinearConv", "QLinearMatMul", "CastLike", "NoSuch",
-		"Acos", "Tan", "ReduceProd", "ReduceLogSum", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss", "HannWindow", "StringNormalizer", "TfIdfVectorizer", "SwapAxes", "",
+		"If", "Loop", "Scan", "Attention", "GroupNormalization", "DequantizeLinear", "QuantizeLinear", "RNN",
+		"LSTM", "GRU", "NonMaxSuppression", "RoiAlign", "GridSample",
+		"Upsample", "Mish", "Gelu", "RMSNormalization", "Scatter", "Bernoulli", "RandomNormal",
+		"RandomUniformLike", "Multinomial", "Hardmax", "MeanVarianceNormalization",
+		"Det", "DFT", "STFT", "MelWeightMatrix", "Unique", "Compress", "ReverseSequence", "SequenceEmpty",
+		"SequenceAt", "SplitToSequence", "ConcatFromSequence", "Optional",
+		"MaxUnpool", "MaxRoiPool", "GlobalLpPool", "LpPool", "Shrink", "BitShift", "Mod", "MatMulInteger",
+		"ConvInteger", "QLinearConv", "QLinearMatMul", "CastLike", "NoSuch",
+		"Acos", "Tan", "ReduceProd", "ReduceLogSum", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss",
+		"HannWindow", "StringNormalizer", "TfIdfVectorizer", "SwapAxes", "",
 	}
 	for _, o := range relevance.All() {
 		out = append(out, o.Type)
@@ -159,7 +169,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 				i, j := which%len(g.Node), int(to)%len(g.Node)
 				g.Node[i], g.Node[j] = g.Node[j], g.Node[i]
 			} else {
-				n.OpType, other.OpType, n.Attribute, other.Attribute = other.OpType, n.OpType, other.Attribute, n.Attribute
+				n.OpType, other.OpType, n.Attribute, other.Attribute =
+					other.OpType, n.OpType, other.Attribute, n.Attribute
 			}
 		case 8: // a node more, which reads what another makes and is read in its place
 			if len(other.Output) > 0 && other.Output[0] != "" {
@@ -288,7 +299,8 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 	case 26: // a node inside a node
 		if len(n.Output) > 0 {
 			inner := &onnxpb.GraphProto{Name: "inner",
-				Node: []*onnxpb.NodeProto{proto.Clone(n).(*onnxpb.NodeProto)}, Output: []*onnxpb.ValueInfoProto{{Name: n.Output[0] + "/inner"}}}
+				Node:   []*onnxpb.NodeProto{proto.Clone(n).(*onnxpb.NodeProto)},
+				Output: []*onnxpb.ValueInfoProto{{Name: n.Output[0] + "/inner"}}}
 			inner.Node[0].Output[0] += "/inner"
 			n.OpType = []string{"If", "Loop", "Scan"}[part%3]
 			n.Input = []string{valueOf(g, int(to))}

@@ -67,7 +67,8 @@ func (u *unit) logits() (at string, slope func(f *onnx.Fragment, z, t string) st
 	for u.Probabilities {
 		node := u.graph.Producer(v)
 		if node == nil {
-			return "", nil, errors.New("the model answers with probabilities and has no softmax or sigmoid that makes them, so relevance has no logits to start at")
+			return "", nil, errors.New("the model answers with probabilities and has no softmax or sigmoid " +
+				"that makes them, so relevance has no logits to start at")
 		}
 		v = onnx.Node{NodeProto: node}.In(0)
 		switch node.OpType {
@@ -77,7 +78,8 @@ func (u *unit) logits() (at string, slope func(f *onnx.Fragment, z, t string) st
 			return v, sigmoidSlope, nil
 		case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast":
 		default:
-			return "", nil, fmt.Errorf("the model answers with probabilities that a %s makes rather than a softmax or sigmoid, so relevance has no logits to start at", node.OpType)
+			return "", nil, fmt.Errorf("the model answers with probabilities that a %s makes rather than a "+
+				"softmax or sigmoid, so relevance has no logits to start at", node.OpType)
 		}
 	}
 	return v, u.slope, nil

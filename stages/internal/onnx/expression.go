@@ -120,7 +120,8 @@ func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 // are.
 func Exact(t *onnxpb.TensorProto) bool {
 	switch onnxpb.TensorProto_DataType(t.DataType) {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16,
+		onnxpb.TensorProto_BFLOAT16:
 		return false
 	}
 	return true

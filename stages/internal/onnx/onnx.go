@@ -30,7 +30,7 @@ type Model struct {
 	// last bits depend on the processor.
 	Computed map[string]Sum
 
-	names map[string]int // every value's, and the last number behind it; made when the first new one is asked for
+	names map[string]int // by name of a value, the last number appended to it; nil before the first new name
 }
 
 // A Value describes an input or output.
@@ -164,7 +164,8 @@ func (v Value) proto() *onnxpb.ValueInfoProto {
 		t.Shape = &onnxpb.TensorShapeProto{}
 	}
 	for i, d := range v.Shape {
-		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}}
+		dim := &onnxpb.TensorShapeProto_Dimension{
+			Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}}
 		if d == Free {
 			dim.Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: fmt.Sprintf("%s_%d", v.Name, i)}
 		}

@@ -94,7 +94,9 @@ func TestParseRefuses(t *testing.T) {
 			p.Graph.Initializer[0].Dims = []int64{1 << 40,
 				1 << 40}
 		}), "impossible shape"},
-		{"a negative weight", change(func(p *onnxpb.ModelProto) { p.Graph.Initializer[0].Dims = []int64{-2} }), "impossible shape"},
+		{"a negative weight",
+			change(func(p *onnxpb.ModelProto) { p.Graph.Initializer[0].Dims = []int64{-2} }),
+			"impossible shape"},
 		{"a weight elsewhere", change(func(p *onnxpb.ModelProto) {
 			p.Graph.Initializer[0].DataLocation = onnxpb.TensorProto_EXTERNAL
 		}), "stands in another file"},
@@ -204,7 +206,8 @@ func external(t *testing.T, location, offset, length string) string {
 	t.Helper()
 	p := tiny()
 	p.Graph.Initializer[0] = &onnxpb.TensorProto{
-		Name: "w", Dims: []int64{2}, DataType: int32(onnxpb.TensorProto_FLOAT), DataLocation: onnxpb.TensorProto_EXTERNAL,
+		Name: "w", Dims: []int64{2}, DataType: int32(onnxpb.TensorProto_FLOAT),
+		DataLocation: onnxpb.TensorProto_EXTERNAL,
 		ExternalData: []*onnxpb.StringStringEntryProto{{Key: "location", Value: location},
 			{Key: "offset", Value: offset}, {Key: "length", Value: length}},
 	}
@@ -265,7 +268,8 @@ func TestExternalWeightsRefused(t *testing.T) {
 		{"a pipe", "pipe.bin", "0", "8",
 			`weight "w": its data in "pipe.bin" can't be read: a pipe, not a regular file`},
 		{"no file", "none.bin", "0", "8",
-			`weight "w": its data should be in "none.bin", and there is no such file in the model's folder: copy`},
+			`weight "w": its data should be in "none.bin", and there is no such file in the model's ` +
+				`folder: copy`},
 		{"no folder", "none/none.bin", "0", "8",
 			`weight "w": its data should be in "none/none.bin", and there is no such file`},
 		{"too short a file", "sub/w.bin", "8", "8", "has 12 bytes, 8 from 8 are needed"},

@@ -20,7 +20,9 @@ func TestSome(t *testing.T) {
 	}{
 		{[]string{`Relu "a"`, `Conv "b"`}, `Relu "a", Conv "b"`},
 		{[]string{`A "a"`, `B "b"`, `B "c"`, `B "d"`}, `3 B, 1 A, such as A "a"`},
-		{many, `400 QuantizeLinear, 400 Conv, 1 B, 2 other operators, such as QuantizeLinear "/a/long/name/a/long/name/a/long/na…ame/a/long/name/a/long/name/a/long/name/a/long/na`},
+		{many,
+			`400 QuantizeLinear, 400 Conv, 1 B, 2 other operators, such as QuantizeLinear ` +
+				`"/a/long/name/a/long/name/a/long/na…ame/a/long/name/a/long/name/a/long/name/a/long/na`},
 	} {
 		if got := Some(tt.labels); !strings.HasPrefix(got, tt.want[:min(len(tt.want), 100)]) ||
 			len(got) > 250 {

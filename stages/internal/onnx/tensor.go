@@ -13,11 +13,13 @@ func elemSize(t onnxpb.TensorProto_DataType) int {
 	switch t {
 	case onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8, onnxpb.TensorProto_BOOL:
 		return 1
-	case onnxpb.TensorProto_UINT16, onnxpb.TensorProto_INT16, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
+	case onnxpb.TensorProto_UINT16, onnxpb.TensorProto_INT16, onnxpb.TensorProto_FLOAT16,
+		onnxpb.TensorProto_BFLOAT16:
 		return 2
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, onnxpb.TensorProto_UINT32:
 		return 4
-	case onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_INT64, onnxpb.TensorProto_UINT64, onnxpb.TensorProto_COMPLEX64:
+	case onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_INT64, onnxpb.TensorProto_UINT64,
+		onnxpb.TensorProto_COMPLEX64:
 		return 8
 	case onnxpb.TensorProto_COMPLEX128:
 		return 16

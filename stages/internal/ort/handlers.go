@@ -11,7 +11,8 @@ package ort
 // // of SIGURG, since those of faults may be [CatchFaults]'s.
 // static int ours(const struct sigaction *a) {
 // 	return (a->sa_flags & SA_ONSTACK) &&
-// 		(a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN || a->sa_sigaction == kept[SIGURG].sa_sigaction);
+// 		(a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN ||
+// 			a->sa_sigaction == kept[SIGURG].sa_sigaction);
 // }
 //
 // static void keep_handlers(void) {
@@ -25,7 +26,8 @@ package ort
 // static void restore_handlers(void) {
 // 	for (int s = least; s <= most; s++) {
 // 		struct sigaction now;
-// 		if (sigaction(s, 0, &now) == 0 && now.sa_sigaction != kept[s].sa_sigaction && !ours(&now)) sigaction(s, &kept[s], 0);
+// 		if (sigaction(s, 0, &now) == 0 && now.sa_sigaction != kept[s].sa_sigaction && !ours(&now))
+// 			sigaction(s, &kept[s], 0);
 // 	}
 // }
 import "C"

@@ -179,7 +179,8 @@ func TestMalformed(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	for text, want := range map[string]bool{
-		"Error running network: Non-zero status code: Failed to allocate memory for requested buffer of size 4": true,
+		"Error running network: Non-zero status code: Failed to allocate memory for requested buffer of " +
+			"size 4": true,
 		"std::bad_alloc":                                            true,
 		"CUDA failure 2: out of memory ; GPU=0":                     true,
 		"CUDNN failure: CUDNN_STATUS_ALLOC_FAILED":                  true,

@@ -41,7 +41,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 	// Go has said what is wrong, and aborts.
 	if (own && number == SIGABRT && info->si_code == SI_TKILL) _exit(exit_code);
 	// Only the kernel and the process itself send what a fault is.
-	int sent = info->si_code == SI_USER || info->si_code == SI_QUEUE || (number != SIGABRT && info->si_code == SI_TKILL);
+	int sent = info->si_code == SI_USER || info->si_code == SI_QUEUE ||
+		(number != SIGABRT && info->si_code == SI_TKILL);
 	for (int i = 0; i < kinds; i++) {
 		if (caught[i].number != number) continue;
 		if (own || sent) {

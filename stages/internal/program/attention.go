@@ -38,7 +38,9 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 	if found.Merged {
 		batch = 1
 		if n.Batch > 1 {
-			return Attention{}, fmt.Errorf("the heads and images of attention %q share an axis, and the model takes %d images at once: which of them changes faster can't be told; export the model for one image, or for any number", found.Blocks[0], n.Batch)
+			return Attention{}, fmt.Errorf("the heads and images of attention %q share an axis, and the "+
+				"model takes %d images at once: which of them changes faster can't be told; export the "+
+				"model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
 	a := Attention{Attention: found, explains: what != Heads}

@@ -243,9 +243,13 @@ func transformer(t *testing.T, merged bool) model.ONNXParams {
 
 // value describes a value of so many floats for each image.
 func value(name string, shape ...int64) *onnxpb.ValueInfoProto {
-	dims := []*onnxpb.TensorShapeProto_Dimension{{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "N"}}}
+	dims :=
+		[]*onnxpb.TensorShapeProto_Dimension{{
+			Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "N"}}}
 	for _, d := range shape {
-		dims = append(dims, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
+		dims = append(dims,
+			&onnxpb.TensorShapeProto_Dimension{
+				Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
 	}
 	elem := int32(onnxpb.TensorProto_FLOAT)
 	return &onnxpb.ValueInfoProto{Name: name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{

@@ -71,9 +71,9 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: size, W: size}}
 }
 
-// TestBatchInvariant holds that the answers to an image and their derivatives have the same bits wherever in a batch
-// of whatever size it stands and however many threads share the work, for each of the operators whose own
-// kernels don't; and that they are what the file says.
+// TestBatchInvariant holds that the answers to an image and their derivatives have the same bits wherever in
+// a batch of whatever size it stands and however many threads share the work, for each of the operators whose
+// own kernels don't; and that they are what the file says.
 func TestBatchInvariant(t *testing.T) {
 	modeltest.Runtime(t)
 	float := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -126,10 +126,11 @@ type setting struct{ threads, batch int }
 var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2},
 	{5, 3}, {3, 5}}
 
-// checkBatchInvariant fails the test unless a net's answers to five images and their derivatives have the same bits
-// in each of several settings, and so have its answers without derivatives; all answers are to be near the
-// given ones.
-func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near []float32, settings ...setting) {
+// checkBatchInvariant fails the test unless a net's answers to five images and their derivatives have the
+// same bits in each of several settings, and so have its answers without derivatives; all answers are to be
+// near the given ones.
+func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near []float32,
+	settings ...setting) {
 	t.Helper()
 	var answers, derivatives, alone []float32
 	for _, r := range settings {
@@ -153,8 +154,8 @@ func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near 
 	}
 }
 
-// TestBatchInvariantKernels holds the same for operators whose kernels are used as they are, for those that are
-// written with others where it matters, and for ONNX Runtime's own.
+// TestBatchInvariantKernels holds the same for operators whose kernels are used as they are, for those that
+// are written with others where it matters, and for ONNX Runtime's own.
 func TestBatchInvariantKernels(t *testing.T) {
 	modeltest.Runtime(t)
 	ints := func(name string, v ...int64) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -228,7 +229,8 @@ func TestBatchInvariantKernels(t *testing.T) {
 		{"CumSum", 17, same, nil, with(onnx.IntTensor("axis", []int64{1}))},
 	}
 	for _, op := range []string{
-		"Abs", "Erf", "Exp", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Reciprocal", "Relu", "Sigmoid", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
+		"Abs", "Erf", "Exp", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Reciprocal", "Relu", "Sigmoid",
+		"Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
 	} {
 		kernels = append(kernels, kernel{op, 17, same, nil, nil})
 	}
@@ -268,7 +270,8 @@ func TestSoftplusFarBelow(t *testing.T) {
 		onnx.NewNode("", "Softplus", []string{"low"}, []string{"next to nothing"}),
 		onnx.NewNode("", "Log", []string{"next to nothing"}, []string{"y"}),
 	}, onnx.FloatTensor("far", []float32{12}))
-	checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()}, asWritten(t, p.Path, 5, side),
+	checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()},
+		asWritten(t, p.Path, 5, side),
 		manySettings...)
 }
 
@@ -315,7 +318,8 @@ func TestBatchDependent(t *testing.T) {
 			[]string{"input", "channels"}, []string{"y"})}, true},
 		{"as many as the image has", []*onnxpb.NodeProto{
 			onnx.NewNode("", "GreaterOrEqual", []string{"input", "zero"},
-				[]string{"some are"}), node("NonZero", "some are", "places"), node("Transpose", "places", "rows"),
+				[]string{"some are"}), node("NonZero", "some are", "places"),
+			node("Transpose", "places", "rows"),
 			onnx.NewNode("", "GatherND", []string{"input", "rows"}, []string{"some"}), node("Softplus",
 				"some", "s"),
 			onnx.NewNode("", "ReduceSum", []string{"s"}, []string{"all"}), onnx.NewNode("", "Mul",

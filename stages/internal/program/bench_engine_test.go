@@ -63,7 +63,8 @@ func (e engineBench) run(b *testing.B, command string) {
 	}
 	dir := b.TempDir()
 	images := fmt.Sprintf("name: engine\ntitle: What does the engine add?\nstages:\n"+
-		"  images: {uses: dataset/shapes, with: {count: %d, size: %d}}\n  model: {uses: model/onnx, with: {path: %q, preset: %s, size: %d}}\n",
+		"  images: {uses: dataset/shapes, with: {count: %d, size: %d}}\n  model: {uses: model/onnx, with: "+
+		"{path: %q, preset: %s, size: %d}}\n",
 		e.images, e.size, e.net.Path, e.net.Preset, e.net.Size)
 	maps := images + "  maps: {uses: attribute/saliency, in: {model: model, images: images}}\n"
 	var engine, loop, over, overProcessor []float64
@@ -77,7 +78,8 @@ func (e engineBench) run(b *testing.B, command string) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(middle(over), "engine/bare")
 	b.ReportMetric(middle(overProcessor), "engine/bare-processor")
-	b.Logf("%d images of %d², %d rounds, seconds, median (least to most): engine %s, bare %s, ratio %s, of processor time %s",
+	b.Logf("%d images of %d², %d rounds, seconds, median (least to most): engine %s, bare %s, ratio %s, of "+
+		"processor time %s",
 		e.images, e.size, len(over), spread(engine), spread(loop), spread(over), spread(overProcessor))
 }
 

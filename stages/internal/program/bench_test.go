@@ -112,7 +112,8 @@ func benchGradient(b *testing.B, dir, name string) {
 	b.ReportMetric(middle(grad), "gradient-ms/image")
 	b.ReportMetric(middle(cpu), "gradient-cpu-ms/image")
 	b.ReportMetric(middle(overForward), "gradient/forward")
-	text := fmt.Sprintf("batch %d, %d threads, %d rounds, ms an image, median (least to most): ONNX Runtime's forward %s, gradient %s, %s× that forward",
+	text := fmt.Sprintf("batch %d, %d threads, %d rounds, ms an image, median (least to most): ONNX "+
+		"Runtime's forward %s, gradient %s, %s× that forward",
 		benchBatch, threads, len(fwd), spread(fwd), spread(grad), spread(overForward))
 	if without != "" {
 		b.Logf("%s. %s", text, without)

@@ -108,8 +108,8 @@ func (b *netBuilder) unroll(out string) {
 	b.reshape(out, "apart", -1, 16, 5)
 }
 
-// TestChannelsFirst holds that the arranged value has its places in the order of the image's rows, whatever the
-// net's; that the net answers the same, bit for bit, behind what turns it back; and that what arrives is
+// TestChannelsFirst holds that the arranged value has its places in the order of the image's rows, whatever
+// the net's; that the net answers the same, bit for bit, behind what turns it back; and that what arrives is
 // arranged alike: where the answer is linear in the layer, derivative times value sums to it.
 func TestChannelsFirst(t *testing.T) {
 	for name, layout := range layouts {

@@ -41,7 +41,8 @@ func ParseExpression(text string) (Expression, error) {
 	for _, part := range parts {
 		o, ok := parseOperand(part)
 		if !ok {
-			return e, fmt.Errorf("%q is neither predicted nor predicted:K nor label nor the number of a class, nor a difference of two of these", text)
+			return e, fmt.Errorf("%q is neither predicted nor predicted:K nor label nor the number of a "+
+				"class, nor a difference of two of these", text)
 		}
 		e.operands = append(e.operands, o)
 	}
@@ -126,7 +127,9 @@ func (e Expression) Target(row []float32, label []byte, classes int) (Target, er
 		}
 	}
 	if found[0] == found[1] {
-		return Target{}, fmt.Errorf("%w class %d, which explains nothing; predicted-predicted:2 always has two, predicted-label if the image is classified wrongly (the list of dataset/folder selects images)", ErrSameClass, found[0])
+		return Target{}, fmt.Errorf("%w class %d, which explains nothing; predicted-predicted:2 always has "+
+			"two, predicted-label if the image is classified wrongly (the list of dataset/folder selects "+
+			"images)", ErrSameClass, found[0])
 	}
 	return Target{found[0], found[1]}, nil
 }

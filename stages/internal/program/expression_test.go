@@ -45,7 +45,8 @@ func TestExpression(t *testing.T) {
 
 func TestExpressionRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "best", "-1", "1-", "+1", "1.5", "1-2-3", "predicted:0", "predicted:", "predicted:+2", "predicted:-1",
+		"", "best", "-1", "1-", "+1", "1.5", "1-2-3", "predicted:0", "predicted:", "predicted:+2",
+		"predicted:-1",
 		"label:2", "7-7", "predicted-predicted:1", "99999999999999999999",
 	} {
 		if e, err := ParseExpression(text); err == nil {
@@ -57,7 +58,8 @@ func TestExpressionRefuses(t *testing.T) {
 		"2":           "class 2 is not one of the model's 2",
 		"predicted:3": "predicted:3: the model has 2 classes",
 		"label":       "class 5 is not one of the model's 2",
-		"predicted-0": "both classes of the difference are class 0, which explains nothing; predicted-predicted:2 always has two",
+		"predicted-0": "both classes of the difference are class 0, which explains nothing; " +
+			"predicted-predicted:2 always has two",
 	} {
 		e, err := ParseExpression(text)
 		if err == nil {

@@ -29,7 +29,9 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	}
 	if name == "" {
 		return "", stages.BadField("layer",
-			"layer %q: the model has no inner value that everything passes through and whose places are told: feature maps of the image's proportions, or a square grid of tokens; name one of its values", layer)
+			"layer %q: the model has no inner value that everything passes through and whose places are "+
+				"told: feature maps of the image's proportions, or a square grid of tokens; name one of "+
+				"its values", layer)
 	}
 	if g.Shape(name) == nil {
 		names, such := []string{"input", "middle", "final"}, ""
@@ -47,7 +49,8 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	if s := g.Shape(name); len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
 		if n := g.Producer(name); n != nil && n.OpType == "Softmax" {
 			return "", stages.BadField("layer",
-				"layer %q: attention of tokens to tokens, %v, has no places in the image; methods of attention look at it", layer, s[1:])
+				"layer %q: attention of tokens to tokens, %v, has no places in the image; methods of "+
+					"attention look at it", layer, s[1:])
 		}
 	}
 	return name, nil

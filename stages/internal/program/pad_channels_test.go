@@ -50,8 +50,8 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 2, W: 2}}
 }
 
-// TestPadChannels holds that a hidden layer whose rows clash gets more channels unless somebody looks at it, that
-// this changes neither answers nor derivatives by a bit, and that other layers stay as they are.
+// TestPadChannels holds that a hidden layer whose rows clash gets more channels unless somebody looks at it,
+// that this changes neither answers nor derivatives by a bit, and that other layers stay as they are.
 func TestPadChannels(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, gemm := range []bool{false, true} {
@@ -83,9 +83,9 @@ func TestPadChannels(t *testing.T) {
 	}
 }
 
-// TestGemmAlpha holds that a Gemm scales its product by the power of two that scaled what it multiplies, besides
-// what it scales it by anyway, unless somebody looks at that or what it's multiplied with is computed, that
-// neither answers nor derivatives change by a bit, and that other numbers stay where they are.
+// TestGemmAlpha holds that a Gemm scales its product by the power of two that scaled what it multiplies,
+// besides what it scales it by anyway, unless somebody looks at that or what it's multiplied with is
+// computed, that neither answers nor derivatives change by a bit, and that other numbers stay where they are.
 func TestGemmAlpha(t *testing.T) {
 	modeltest.Runtime(t)
 	n := net(t, perceptron(t, 1000, true))

@@ -172,8 +172,10 @@ func unbiased(t *testing.T, name string) *program.Net {
 // is the logit it starts with.
 func TestLRP0(t *testing.T) {
 	for _, name := range []string{
-		"smallcnn", "gapcnn", "vgg", "resnet", "timm_resnet_basic_bn", "timm_resnet_basic2_bn", "cifar10_mlperftiny_resnet8",
-		"cifar10_resnet20", "cifar10_vnncomp_resnet_2b", "mnist_vnncomp_convnet_maxpool", "imagenet_squeezenet1.1_caffe_227",
+		"smallcnn", "gapcnn", "vgg", "resnet", "timm_resnet_basic_bn", "timm_resnet_basic2_bn",
+		"cifar10_mlperftiny_resnet8",
+		"cifar10_resnet20", "cifar10_vnncomp_resnet_2b", "mnist_vnncomp_convnet_maxpool",
+		"imagenet_squeezenet1.1_caffe_227",
 	} {
 		n := unbiased(t, name)
 		slot := threaded{2, stagetest.NewSlot()}

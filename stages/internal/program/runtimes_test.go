@@ -72,7 +72,8 @@ func TestRuntimes(t *testing.T) {
 				graph, derivative, moved(a.Operators, b.Operators))
 		}
 		if answers > 1e-5 || graph > 1e-5 || derivative > 5e-3 {
-			t.Errorf("%s: answers are apart by %.1e, the graph's by %.1e, derivatives by %.1e; the graph's and the file's by %.1e, and by %.1e in the other library",
+			t.Errorf("%s: answers are apart by %.1e, the graph's by %.1e, derivatives by %.1e; the graph's "+
+				"and the file's by %.1e, and by %.1e in the other library",
 				name, answers, graph, derivative, deviation(a.Graph, a.Answers), deviation(b.Graph,
 					b.Answers))
 		}

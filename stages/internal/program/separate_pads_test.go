@@ -13,15 +13,17 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestSeparatePads holds the answer and the derivative of a net that pads what is negative with zeros before it
-// takes maxima: only the last of four windows sees none of them, so that the mean of the maxima is a quarter
-// of its own.
+// TestSeparatePads holds the answer and the derivative of a net that pads what is negative with zeros before
+// it takes maxima: only the last of four windows sees none of them, so that the mean of the maxima is a
+// quarter of its own.
 func TestSeparatePads(t *testing.T) {
 	const side = 4
 	single := func(name string, shape ...int) *onnxpb.ValueInfoProto {
 		s := &onnxpb.TensorShapeProto{}
 		for _, d := range shape {
-			s.Dim = append(s.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
+			s.Dim = append(s.Dim,
+				&onnxpb.TensorShapeProto_Dimension{
+					Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
 		}
 		if s.Dim != nil {
 			s.Dim[0].Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "N"}

@@ -12,8 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// SharesForward reports whether two questions can share a forward pass, so that each result has the bits that it
-// has alone. More can where any two of them can.
+// SharesForward reports whether two questions can share a forward pass, so that each result has the bits that
+// it has alone. More can where any two of them can.
 //
 // ONNX Runtime merges nodes that compute the same, and fuses a Conv with the Add that is its only reader,
 // which gives other bits. So the two programs must have the same forward pass, and a Conv of both must have

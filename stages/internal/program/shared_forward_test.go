@@ -41,7 +41,8 @@ func TestSharedForwardBits(t *testing.T) {
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
 			all := []program.Question{
-				{Rules: relevance.Derivative()}, {Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
+				{Rules: relevance.Derivative()}, {Rules: relevance.Guided()},
+				{Rules: relevance.Deconvolution()},
 				{Rules: relevance.Derivative(), Probability: true},
 			}
 			for _, v := range layers(t, n, slot, batch, 3) {
@@ -56,7 +57,9 @@ func TestSharedForwardBits(t *testing.T) {
 			for _, q := range all {
 				k := slices.IndexFunc(groups, func(g []program.Question) bool {
 					return !slices.ContainsFunc(g,
-						func(o program.Question) bool { return !n.SharesForward(t.Context(), slot, batch, o, q) })
+						func(o program.Question) bool {
+							return !n.SharesForward(t.Context(), slot, batch, o, q)
+						})
 				})
 				if k < 0 {
 					groups, k = append(groups, nil), len(groups)
@@ -96,7 +99,9 @@ func TestSharedForwardBehind(t *testing.T) {
 			"q"), node("Relu", "r", "sum"),
 		node("GlobalAveragePool", "pooled", "r"), node("Flatten", "logits", "pooled"),
 	}
-	derivative, guided, relevant := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: relevance.Guided()}, families()[0]
+	derivative, guided :=
+		program.Question{Rules: relevance.Derivative()}, program.Question{Rules: relevance.Guided()}
+	relevant := families()[0]
 	for _, hidden := range []int{1000, 1024} {
 		m := &onnx.Model{Proto: &onnxpb.ModelProto{
 			IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
@@ -124,7 +129,8 @@ func TestSharedForwardBehind(t *testing.T) {
 	}
 }
 
-func checkSharedForward(t *testing.T, n *program.Net, slot threaded, batch int, questions []program.Question) {
+func checkSharedForward(t *testing.T, n *program.Net, slot threaded, batch int,
+	questions []program.Question) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, questions[0], batch, questions[1:]...)
 	if err != nil {

@@ -42,7 +42,8 @@ func TestBeginningAtALayer(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(values) != 3 || !sameBits(values[2], g.Value(0)) || !slices.Equal(shape, g.Shape()) {
-					t.Errorf("layer %q: its value has other bits than beside the derivative, or another shape: %v", v, shape)
+					t.Errorf("layer %q: its value has other bits than beside the derivative, or another "+
+						"shape: %v", v, shape)
 				}
 
 				m, err := n.MaskedLayer(ctx, slot, v, "all", func(value []int) []int { return value }, batch)

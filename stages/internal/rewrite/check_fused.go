@@ -9,7 +9,8 @@ import (
 
 // needed are how many inputs ONNX Runtime's own operators can't do without.
 var needed = map[string]int{
-	"Attention": 3, "BiasGelu": 2, "FastGelu": 1, "FusedConv": 2, "FusedGemm": 2, "FusedMatMul": 2, "Gelu": 1, "MatMulNBits": 3, "MultiHeadAttention": 1,
+	"Attention": 3, "BiasGelu": 2, "FastGelu": 1, "FusedConv": 2, "FusedGemm": 2, "FusedMatMul": 2, "Gelu": 1,
+	"MatMulNBits": 3, "MultiHeadAttention": 1,
 	"QuickGelu": 1, "SkipLayerNormalization": 3, "SkipSimplifiedLayerNormalization": 3, "TransposeMatMul": 2,
 }
 
@@ -49,7 +50,8 @@ func checkFused(n onnx.Node, c constants) error {
 	case "SkipLayerNormalization", "SkipSimplifiedLayerNormalization":
 		for i, v := range n.Input {
 			if s, ok := c.shape(v); ok && (len(s) == 0 || slices.Contains(s, 0)) {
-				return fmt.Errorf("node %s: its input %d has the shape %v, and needs a dimension and an element", n.Label(), i, s)
+				return fmt.Errorf("node %s: its input %d has the shape %v, and needs a dimension and an "+
+					"element", n.Label(), i, s)
 			}
 		}
 	}

@@ -60,7 +60,8 @@ func TestFused(t *testing.T) {
 			`node MultiHeadAttention "n" keeps keys and values`},
 		{"a normalised sum", fused("SkipLayerNormalization", "x w b b b"), ""},
 		{"a sum with nothing", fused("SkipLayerNormalization", "x none b"),
-			`node SkipLayerNormalization "n": its input 1 has the shape [0 4], and needs a dimension and an element`},
+			`node SkipLayerNormalization "n": its input 1 has the shape [0 4], and needs a dimension and ` +
+				`an element`},
 		{"a sum with a scalar", fused("SkipSimplifiedLayerNormalization", "scalar x b"),
 			`node SkipSimplifiedLayerNormalization "n": its input 0 has the shape []`},
 		{"a sum without a scale", fused("SkipLayerNormalization", "x w"),

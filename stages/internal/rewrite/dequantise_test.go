@@ -40,12 +40,14 @@ func TestDequantise(t *testing.T) {
 		{"blocks of the first axis",
 			node("DequantizeLinear", "w s z", attr("axis", 0), attr("block_size", 2)), []*onnxpb.TensorProto{
 				{Name: "w", DataType: uint4, Dims: []int64{3, 2},
-					RawData: []byte{0x21, 0x43, 0x65}}, onnx.FloatTensor("s", []float32{1, 10, 100, 1000}, 2, 2),
+					RawData: []byte{0x21, 0x43, 0x65}},
+				onnx.FloatTensor("s", []float32{1, 10, 100, 1000}, 2, 2),
 				{Name: "z", DataType: uint4, Dims: []int64{2, 2},
 					RawData: []byte{0x10, 0x32}}}, []float32{1, 10, 3, 30, 300, 3000}, ""},
 		{"blocks of the last axis", node("DequantizeLinear", "w s", attr("block_size", 2)),
 			[]*onnxpb.TensorProto{
-				int8s("w", []byte{1, 2, 3, 4, 5, 6}, 2, 3), onnx.FloatTensor("s", []float32{1, 10, 100, 1000}, 2,
+				int8s("w", []byte{1, 2, 3, 4, 5, 6}, 2, 3),
+				onnx.FloatTensor("s", []float32{1, 10, 100, 1000}, 2,
 					2)}, []float32{1, 2, 30, 400, 500, 6000}, ""},
 		{"too few blocks", node("DequantizeLinear", "w s", attr("block_size", 2)), []*onnxpb.TensorProto{
 			int8s("w", []byte{1, 2, 3}, 1, 3), onnx.FloatTensor("s", []float32{1},

@@ -1,6 +1,5 @@
-// Command gen turns onnx.proto into Go. It needs no protoc: the schema is
-// compiled and the code written by libraries, whose versions go.mod beside this
-// file pins.
+// Command gen turns onnx.proto into Go. It needs no protoc: the schema is compiled and the code written by
+// libraries, whose versions go.mod beside this file pins.
 //
 //	go run -C gen . ONNX.PROTO OUTPUT-FOLDER
 package main
@@ -20,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// registered is the schema's path in the registry of descriptors that every Go
-// program has. ONNX's own is called onnx/onnx.proto or onnx.proto.
+// registered is the schema's path in the registry of descriptors that every Go program has. ONNX's own is
+// called onnx/onnx.proto or onnx.proto.
 const registered = "runexp/onnx.proto"
 
 func main() {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The table holds what another run finds again: no column is a matter of how busy the
-// machine was.
+// The table holds what another run finds again: no column is a matter of how busy the machine was.
 func TestTableIsReproducible(t *testing.T) {
 	all := readTable(t)
 	if len(all) == 0 {
@@ -17,7 +16,8 @@ func TestTableIsReproducible(t *testing.T) {
 		t.Errorf("the column %q is a measurement of one run", head[at])
 	}
 	for _, r := range all {
-		if got := parseRow(t, r.cells()); got.key() != r.key() || got.Nodes != r.Nodes || got.Final != r.Final {
+		if got := parseRow(t, r.cells()); got.key() != r.key() || got.Nodes != r.Nodes ||
+			got.Final != r.Final {
 			t.Errorf("%s is read again as %+v", r.key(), got)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 const mutantsFile = "mutants.csv"
 
-// TestMutants holds that the zoo sees a VJP that is wrong by one percent, for every
-// operator that stands on the way back through one of its nets, and lists which net
-// sees it and by how much, and which operators no net has.
+// TestMutants holds that the zoo sees a VJP that is wrong by one percent, for every operator that stands on
+// the way back through one of its nets, and lists which net sees it and by how much, and which operators no
+// net has.
 func TestMutants(t *testing.T) {
 	if os.Getenv("RUNEXP_ZOO_MUTANTS") == "" {
 		t.Skip("skipped: make zoo-mutants asks for it")
@@ -47,7 +47,8 @@ func TestMutants(t *testing.T) {
 				}
 				tried++
 				if off > s.limit() {
-					lines = append(lines, []string{op.Type, s.name, s.exporter, figure(off), figure(s.limit())})
+					lines = append(lines,
+						[]string{op.Type, s.name, s.exporter, figure(off), figure(s.limit())})
 					return
 				}
 			}
@@ -69,8 +70,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// mutated returns the error of the derivative when an operator's VJP is a hundredth
-// too large, and whether it is on the way.
+// mutated returns the error of the derivative when an operator's VJP is a hundredth too large, and whether it
+// is on the way.
 func (s specimen) mutated(t *testing.T, op *relevance.Op) (off float64, passed bool, err error) {
 	n, err := s.net()
 	if err != nil {
@@ -82,7 +83,8 @@ func (s specimen) mutated(t *testing.T, op *relevance.Op) (off float64, passed b
 	}
 	p := relevance.Policy{Name: "mutant " + op.Type, Apart: true, Cases: []relevance.Case{{
 		Match: relevance.Type(op.Type),
-		Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node, r []relevance.Value) []relevance.Value {
+		Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node,
+			r []relevance.Value) []relevance.Value {
 			back := op.VJP(b, n, r)
 			for i, v := range back {
 				if v != "" {

@@ -12,18 +12,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// relevanceLimit is the relative error that relevance may have. Its rules divide by sums,
-// without any ε here: where a sum nearly cancels, single precision has few digits of it,
-// and the relevance of one that is 0 is lost, 2.1e-3 of all in one net. A wrong rule is
-// off by a tenth at least.
+// relevanceLimit is the relative error that relevance may have. Its rules divide by sums, without any ε here:
+// where a sum nearly cancels, single precision has few digits of it, and the relevance of one that is 0 is
+// lost, 2.1e-3 of all in one net. A wrong rule is off by a tenth at least.
 const relevanceLimit = 1e-2
 
-// activated are the nets that have Sigmoids where values pass, as activations that gates
-// are made of too: relevance passes these, and what is detached is nothing to compare with.
+// activated are the nets that have Sigmoids where values pass, as activations that gates are made of too:
+// relevance passes these, and what is detached is nothing to compare with.
 var activated = []string{"timm/iformer_t"}
 
-// relevance returns the relevance of the target's logit by the ε-rule everywhere; ε = 0
-// is LRP-0. Each pixel is moved by that part of itself, up or down.
+// relevance returns the relevance of the target's logit by the ε-rule everywhere; ε = 0 is LRP-0. Each pixel
+// is moved by that part of itself, up or down.
 func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]float32, error) {
 	n, err := s.net()
 	if err != nil {
@@ -39,7 +38,8 @@ func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]flo
 		Conv: relevance.Epsilon(epsilon), Dense: relevance.Epsilon(epsilon), Stabiliser: epsilon, Bias: true,
 		Norm: relevance.NormFolded, Gates: relevance.GatesConstant,
 	}
-	g, err := n.Gradient(t.Context(), slot, program.Question{Rules: rules.Policy(), Start: program.StartLogits}, 1)
+	g, err := n.Gradient(t.Context(), slot,
+		program.Question{Rules: rules.Policy(), Start: program.StartLogits}, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]flo
 	return slices.Clone(g.Gradient(0)), nil
 }
 
-// TestZooRelevance holds LRP-0 of every net against input times gradient with gates,
-// softmax and the deviations of normalisations detached, which PyTorch computes of the
-// net itself; see detached.py. What has no rule is refused, and counted.
+// TestZooRelevance holds LRP-0 of every net against input times gradient with gates, softmax and the
+// deviations of normalisations detached, which PyTorch computes of the net itself; see detached.py. What has
+// no rule is refused, and counted.
 func TestZooRelevance(t *testing.T) {
 	held, refused := 0, 0
 	for _, s := range specimens(t, folder(t)) {
@@ -103,9 +103,9 @@ func TestSubsetRelevance(t *testing.T) {
 	}
 }
 
-// TestSubsetStill holds that maps of nets with attention stay where they are when pixels
-// move by what rounding moves them by, at the ε and the stabiliser that methods have by
-// default: no sum is divided by that has to give more than it was given.
+// TestSubsetStill holds that maps of nets with attention stay where they are when pixels move by what
+// rounding moves them by, at the ε and the stabiliser that methods have by default: no sum is divided by that
+// has to give more than it was given.
 func TestSubsetStill(t *testing.T) {
 	for _, s := range specimens(t, unpacked(t)) {
 		a, err := s.relevance(t, 1e-6, 0)

@@ -11,10 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// share returns ‖g − g₀‖/‖g‖, where g is the derivative and g₀ what it is when
-// nothing flows back into the residual branches: how much of it a wrong rule in a
-// branch could spoil. It is NaN for nets without residual branches, and 1 where all
-// paths lead through one.
+// share returns ‖g − g₀‖/‖g‖, where g is the derivative and g₀ what it is when nothing flows back into the
+// residual branches: how much of it a wrong rule in a branch could spoil. It is NaN for nets without residual
+// branches, and 1 where all paths lead through one.
 func (s specimen) share(t *testing.T, n *program.Net, slot stages.Slot, g []float32) (float64, error) {
 	graph, err := n.Graph(t.Context(), slot, n.Fit(2, 2))
 	if err != nil {
@@ -25,8 +24,12 @@ func (s specimen) share(t *testing.T, n *program.Net, slot stages.Slot, g []floa
 		return math.NaN(), nil
 	}
 	cut := relevance.Policy{Name: "residual branches cut", Cases: []relevance.Case{{
-		Match: func(_ *relevance.Builder, _ *relevance.Op, n onnx.Node) bool { _, ok := branch[n.Output[0]]; return ok },
-		Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node, r []relevance.Value) []relevance.Value {
+		Match: func(_ *relevance.Builder, _ *relevance.Op, n onnx.Node) bool {
+			_, ok := branch[n.Output[0]]
+			return ok
+		},
+		Rule: func(b *relevance.Builder, op *relevance.Op, n onnx.Node,
+			r []relevance.Value) []relevance.Value {
 			back := op.VJP(b, n, r)
 			i := branch[n.Output[0]]
 			back[i] = b.Zeros(b.Shape(n.Input[i])...)
@@ -44,9 +47,9 @@ func (s specimen) share(t *testing.T, n *program.Net, slot stages.Slot, g []floa
 	return distance(without, want), nil
 }
 
-// branches returns the additions that end a residual block, by their output, and
-// which operand is the branch: the one that more nodes in a row lead to. Both come
-// from the image, have one shape with places or tokens, and meet again behind it.
+// branches returns the additions that end a residual block, by their output, and which operand is the branch:
+// the one that more nodes in a row lead to. Both come from the image, have one shape with places or tokens,
+// and meet again behind it.
 func branches(g *onnx.Graph, input string) map[string]int {
 	depth := map[string]int{input: 1}
 	out := map[string]int{}

@@ -43,8 +43,8 @@ func unpacked(t *testing.T) string {
 	return dir
 }
 
-// TestSubset holds ten small nets of unlike families against their references. They
-// are those of subset_nets.py.
+// TestSubset holds ten small nets of unlike families against their references. They are those of
+// subset_nets.py.
 func TestSubset(t *testing.T) {
 	all := specimens(t, unpacked(t))
 	var names []string
@@ -69,7 +69,8 @@ func TestSubset(t *testing.T) {
 				t.Errorf("the relative error is %s, and may be %s", figure(e), figure(s.limit()))
 			}
 			if share, err := s.share(t, n, slot, got); err != nil || share < 0.1 {
-				t.Errorf("residual branches have %.2g of the derivative: wrong rules in them could hide (%v)", share, err)
+				t.Errorf("residual branches have %.2g of the derivative: wrong rules in them could hide (%v)",
+					share, err)
 			}
 		})
 	}
@@ -93,8 +94,8 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// TestTable holds that the committed table says of every net how it went, and that
-// what went wrong is said to.
+// TestTable holds that the committed table says of every net how it went, and that what went wrong is said
+// to.
 func TestTable(t *testing.T) {
 	rows := readTable(t)
 	families := map[string]bool{}
@@ -107,7 +108,8 @@ func TestTable(t *testing.T) {
 		case r.Problem == "" && (r.Opset == 0 || r.Nodes == 0 || len(r.Operators) == 0):
 			t.Errorf("%s: it was never run", r.key())
 		case r.Problem == "" && r.Share < 0.1:
-			t.Errorf("%s: residual branches have %.2g of the derivative: wrong rules in them could hide", r.key(), r.Share)
+			t.Errorf("%s: residual branches have %.2g of the derivative: wrong rules in them could hide",
+				r.key(), r.Share)
 		}
 	}
 	if len(families) < 80 {

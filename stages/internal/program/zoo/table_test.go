@@ -19,11 +19,10 @@ type row struct {
 	Batch         string // "free", or the number of images at once
 	// Problem says why there is no derivative, or what is wrong with it.
 	Problem string
-	// Error is the derivative's relative distance from that in double precision,
-	// Single that of PyTorch's in single precision.
+	// Error is the derivative's relative distance from that in double precision, Single that of PyTorch's in
+	// single precision.
 	Error, Single float64
-	// Share is how much of the derivative passes residual branches, see share; NaN
-	// for nets without any.
+	// Share is how much of the derivative passes residual branches, see share; NaN for nets without any.
 	Share float64
 	// Nodes and Operators are those of the simplified graph.
 	Nodes     int
@@ -32,7 +31,8 @@ type row struct {
 	Middle, Final string
 }
 
-var head = []string{"net", "exporter", "opset", "batch", "problem", "relative error", "PyTorch's in float32", "residual share", "nodes", "operators", "middle", "final"}
+var head = []string{"net", "exporter", "opset", "batch", "problem", "relative error", "PyTorch's in float32",
+	"residual share", "nodes", "operators", "middle", "final"}
 
 func (r row) cells() []string {
 	number := func(v float64, format string) string {
@@ -71,8 +71,10 @@ func parseRow(t *testing.T, c []string) row {
 		}
 		return v
 	}
-	r := row{Net: c[0], Exporter: c[1], Opset: int(number(c[2])), Batch: c[3], Problem: c[4], Error: number(c[5]), Single: number(c[6]),
-		Share: number(c[7]), Nodes: int(number(c[8])), Operators: strings.Fields(c[9]), Middle: c[10], Final: c[11]}
+	r := row{Net: c[0], Exporter: c[1], Opset: int(number(c[2])), Batch: c[3], Problem: c[4],
+		Error: number(c[5]), Single: number(c[6]),
+		Share: number(c[7]), Nodes: int(number(c[8])), Operators: strings.Fields(c[9]), Middle: c[10],
+		Final: c[11]}
 	if c[7] == "" {
 		r.Share = math.NaN()
 	}

@@ -1,10 +1,8 @@
-// Package zoo holds the compiler against classifiers of every family: nets that
-// zoo.py builds, gives new numbers and exports, whose derivatives PyTorch knows in
-// double precision.
+// Package zoo holds the compiler against classifiers of every family: nets that zoo.py builds, gives new
+// numbers and exports, whose derivatives PyTorch knows in double precision.
 //
-// The nets aren't part of the project. make zoo makes them, in minutes, and holds
-// each against its reference; what came out is in zoo.csv, one row a net and
-// exporter. Ten small ones lie in testdata, for tests.
+// The nets aren't part of the project. make zoo makes them, in minutes, and holds each against its reference;
+// what came out is in zoo.csv, one row a net and exporter. Ten small ones lie in testdata, for tests.
 package zoo
 
 import (
@@ -43,8 +41,8 @@ type known struct {
 	Target int
 	Single float64 // the relative error of PyTorch's derivative in single precision
 	Logits []float64
-	// Slopes are PyTorch's derivatives along the directions in the array of that name,
-	// by passes forwards, where its derivative by a pass backwards contradicts them.
+	// Slopes are PyTorch's derivatives along the directions in the array of that name, by passes forwards,
+	// where its derivative by a pass backwards contradicts them.
 	Slopes  []float64
 	Exports []export
 }
@@ -109,9 +107,10 @@ func (s specimen) net() (*program.Net, error) {
 	return program.NewNet(m)
 }
 
-// derivative returns the derivative of the target's logit at the image by some
-// rules, and the logits. Another image stands beside it where the net takes two.
-func (s specimen) derivative(t *testing.T, n *program.Net, slot stages.Slot, p relevance.Policy) (derivative, logits []float32, err error) {
+// derivative returns the derivative of the target's logit at the image by some rules, and the logits. Another
+// image stands beside it where the net takes two.
+func (s specimen) derivative(t *testing.T, n *program.Net, slot stages.Slot,
+	p relevance.Policy) (derivative, logits []float32, err error) {
 	image, err := s.array("image")
 	if err != nil {
 		return nil, nil, err
@@ -174,8 +173,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// TestZoo holds every net against its reference and writes what came out into the
-// table.
+// TestZoo holds every net against its reference and writes what came out into the table.
 func TestZoo(t *testing.T) {
 	dir := folder(t)
 	table := readTable(t)
@@ -205,8 +203,7 @@ func clause(err error) string {
 	return text
 }
 
-// hold returns a specimen's row. The error says why there is no derivative, or that
-// it is wrong.
+// hold returns a specimen's row. The error says why there is no derivative, or that it is wrong.
 func (s specimen) hold(t *testing.T) (row, error) {
 	r := row{Net: s.name, Exporter: s.exporter, Single: s.known.Single}
 	if s.export.Error != "" {
