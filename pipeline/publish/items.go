@@ -134,16 +134,25 @@ func (m *merge) storeLargest(room int) {
 	}
 }
 
-// fitItems decides which files of items the folder has room for.
-func (m *merge) fitItems() {
+// fitItems decides which files of items the folder has room for, and returns its files.
+func (m *merge) fitItems() map[string][]byte {
+	room := budget
+	files := render(m.out)
+	for _, b := range files {
+		room -= len(b)
+	}
+	if room >= 0 {
+		return files
+	}
 	all := *m.out
 	all.Items = nil
 	for _, f := range m.out.Items {
 		all.Items = append(all.Items, &ItemFile{Name: f.Name, Score: f.Score, Cell: f.Cell, Stored: true})
 	}
-	room := budget // README.md is never longer than when it names all files as stored
+	room = budget // README.md is never longer than when it names all files as stored
 	for _, b := range render(&all) {
 		room -= len(b)
 	}
 	m.storeLargest(room)
+	return render(m.out)
 }

@@ -105,8 +105,7 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 	if err != nil {
 		return nil, err
 	}
-	m.fitItems()
-	c := &change{folder: m.out, files: render(m.out)}
+	c := &change{folder: m.out, files: m.fitItems()}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, ok := c.files[name]; ok || !strings.Contains(name, "/") || !disk.ours[name] {
 			continue // other people's files are left alone
