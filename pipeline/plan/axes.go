@@ -86,7 +86,7 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 		return
 	}
 	if i, ok := a.index[n.text]; ok {
-		l.report(n, "", "the id %q stands here again; the first is on line %d", n.text, a.texts[i].line)
+		l.report(n, "", "duplicate id %q; the first is on line %d", n.text, a.texts[i].line)
 		return
 	}
 	switch {
@@ -94,14 +94,14 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 	case v.kind == yamlMap:
 		for i, k := range v.keys { // in the with of a choice, references are resolved
 			if f := v.vals[i]; k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${") {
-				l.report(f, "references stand in the values of with",
+				l.report(f, "references are only for values below with",
 					"a reference in a field of an axis isn't resolved")
 			}
 		}
 	default:
 		if v.kind != yamlNull {
 			l.report(v, "write {value: …} and use it as ${"+a.name+".value}",
-				"an id of an axis stands for a map of fields")
+				"the value of an id is a map of fields")
 		}
 		v = nil
 	}

@@ -73,8 +73,7 @@ func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 	return r
 }
 
-// binding makes the binding to a named implementation. choice is the with of an axis value, nil if there's
-// none.
+// binding makes the binding to a named implementation. choice is the with of an axis value, or nil.
 func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
 	own := x.paramDecls(choice)
 	stage, ok := x.catalog.Lookup(uses.text)
@@ -100,8 +99,7 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 	return r
 }
 
-// assignments returns those to parameters that the implementation has, never nil; for others see
-// commonParams.
+// assignments returns those to parameters of the implementation, never nil. commonParams has the others.
 func (r *binding) assignments(list []paramDecl) []paramAssign {
 	assigns := []paramAssign{}
 	for _, p := range list {

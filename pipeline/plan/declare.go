@@ -81,7 +81,7 @@ func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisD
 			l.unknownAxis(e, e.text, axisNames(l.exp.axes))
 			s.lost = true
 		case slices.Contains(axes, a):
-			l.report(e, "", "the axis %v stands here twice", e)
+			l.report(e, "", "duplicate axis %v", e)
 		default:
 			a.used = true
 			axes = append(axes, a)

@@ -160,9 +160,9 @@ func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {
 	text := n.text
 	switch {
 	case !n.scalar():
-		return d.refuse(n, "", "%v is not a text", n)
+		return d.refuse(n, "", "%v is not a string", n)
 	case n.kind == yamlBool:
-		return d.refuse(n, "quotes make it a text: "+strconv.Quote(text), "%v is not a text", n)
+		return d.refuse(n, "quotes make it a string: "+strconv.Quote(text), "%v is not a string", n)
 	case d.Choices != nil && !slices.Contains(d.Choices, text):
 		return d.refuse(n, didYouMean(text,
 			"one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
@@ -189,7 +189,7 @@ func (d *decoder) inRange(n *yamlNode) bool {
 		hint := ""
 		if plain := (yamlNode{text: n.text}); n.quoted {
 			if plain.classify(); plain.kind == yamlInt || plain.kind == yamlFloat {
-				hint = "a number stands without quotes, and a reference to one alone"
+				hint = "a number has no quotes, and a reference to one no text around it"
 			}
 		}
 		return d.refuse(n, hint, "%v is not a number", n)

@@ -167,7 +167,7 @@ func (x *expander) axesOf(b *stepBuild) {
 	}
 	for _, a := range s.matrix {
 		if slices.Contains(b.collapsed, a) {
-			x.report(s.overNode, "over takes an axis of the inputs away, matrix adds one",
+			x.report(s.overNode, "over collapses an axis of the inputs, matrix adds one",
 				"the axis %q is both in over and in matrix", a.name)
 		}
 	}
@@ -193,7 +193,7 @@ func (x *expander) lacksAxis(b *stepBuild, n *yamlNode, a *axisDecl) {
 	case b.broken:
 		return // some of its axes may be unknown
 	case slices.Contains(b.collapsed, a):
-		hint = "over takes it away"
+		hint = "over collapses it"
 	case len(b.axes) > 0:
 		hint = "its axes: " + axisList(b.axes) + "; matrix: [" + a.name + "] adds one"
 	}

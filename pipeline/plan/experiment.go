@@ -176,7 +176,7 @@ func (l *loader) plainName(v *yamlNode, what string) string {
 
 func (l *loader) textOf(v *yamlNode) string {
 	if !v.scalar() {
-		l.report(v, "", "%v is not a text", v)
+		l.report(v, "", "%v is not a string", v)
 	}
 	return v.text
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// SuggestStage returns a hint for an unknown stage. A name without a family is compared with names without
-// theirs.
+// SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts.
 func SuggestStage(name string, known []string) string {
 	if !strings.Contains(name, "/") {
 		own, full := make([]string, len(known)), map[string]string{}

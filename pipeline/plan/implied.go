@@ -82,7 +82,7 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 	}
 	if via && in < 0 || out < 0 {
 		x.report(c.decl.uses, "",
-			"%s can't stand between %s and the input %q of %s", name, p.Wire().Name, p.Name, consumer.Name)
+			"%s can't turn %s into the input %q of %s", name, p.Wire().Name, p.Name, consumer.Name)
 		return nil
 	}
 	combos := []combo{{inputs: make([][]Edge, len(stage.Inputs))}}

@@ -78,7 +78,7 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 		return root
 	case field == "":
 		l.report(key, "write --set axes."+axis+"."+id+".field=value",
-			"an id of an axis stands for a map of fields")
+			"the value of an id is a map of fields")
 		return root
 	}
 	fields = fields.orMap(key)

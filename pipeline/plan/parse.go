@@ -103,7 +103,7 @@ func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 	case strings.Contains(msg, "cannot start any token"):
 		hint = "indent with spaces, and quote what begins with @, %, ` or a tab"
 	case strings.HasPrefix(msg, "mapping values are not allowed"):
-		hint = "quote a text that has a colon and a space in it, or look at the indentation"
+		hint = "quote a string with a colon and a space in it, or look at the indentation"
 	}
 	line = max(1, min(line, len(lines)))
 	text := s.line(line)
@@ -197,7 +197,7 @@ func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *
 		t.full = true
 		t.refuse(n, "", "values are nested more than %d deep", maxYAMLDepth)
 	case y.Kind == yaml.AliasNode && !anchored:
-		t.refuse(n, "", "the alias *%s stands before its anchor", y.Value)
+		t.refuse(n, "", "the alias *%s precedes its anchor", y.Value)
 	case y.Kind == yaml.AliasNode && target == nil:
 		t.refuse(n, "", "the alias *%s contains itself", y.Value)
 	case y.Kind == yaml.AliasNode:
@@ -219,7 +219,7 @@ func (t *yamlTree) tagged(n *yamlNode, y *yaml.Node) bool {
 	if y.Style&yaml.TaggedStyle == 0 {
 		return false
 	}
-	t.refuse(n, "leave the tag out; quotes make a text", "the tag %s isn't plain data", y.Tag)
+	t.refuse(n, "remove the tag; quotes make a string", "the tag %s isn't plain data", y.Tag)
 	return true
 }
 
@@ -228,7 +228,7 @@ func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
 	switch y.Kind {
 	case yaml.ScalarNode:
 		if len(y.Value) > maxYAMLScalar {
-			t.refuse(n, "", "a text of %d bytes, more than %d", len(y.Value), maxYAMLScalar)
+			t.refuse(n, "", "a string of %d bytes, more than %d", len(y.Value), maxYAMLScalar)
 			return
 		}
 		n.text = y.Value
@@ -252,7 +252,7 @@ func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
 				continue
 			}
 			if dup := first[k.text]; dup != nil {
-				t.report(k, "", "the key %q stands here again; the first is on line %d", k.text, dup.line)
+				t.report(k, "", "duplicate key %q; the first is on line %d", k.text, dup.line)
 				continue
 			}
 			first[k.text] = k
@@ -269,7 +269,7 @@ func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
 	case y.Tag == "!!merge" && y.Kind == yaml.ScalarNode:
 		t.refuse(k, "write the keys out, or share stanzas with extends", "merge keys (<<) aren't plain data")
 	case y.Kind != yaml.ScalarNode:
-		t.refuse(k, "", "a key that isn't a plain text")
+		t.refuse(k, "", "a key that isn't a plain string")
 	case t.tagged(k, y):
 	case len(y.Value) > maxYAMLKey:
 		t.refuse(k, "", "a key of %d bytes", len(y.Value))

@@ -148,7 +148,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 				return nil
 			}
 			if !n.scalar() || n.kind == yamlNull {
-				l.report(v.node, "", "%v can't stand inside a text%s", n, at.where(v.axes()))
+				l.report(v.node, "", "%v can't be part of a string%s", n, at.where(v.axes()))
 				return nil
 			}
 			if texts[i] = n.text; i == 0 {
@@ -156,7 +156,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 			}
 		}
 		if size += len(texts[i]); size > maxYAMLScalar {
-			l.report(v.node, "", "a text of more than %d bytes", maxYAMLScalar)
+			l.report(v.node, "", "a string of more than %d bytes", maxYAMLScalar)
 			return nil
 		}
 	}
