@@ -82,7 +82,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// refused reports an error where the parameter stands that it is about.
+// refused reports an error at the value of the parameter that it is about.
 func (x *expander) refused(m *cellBuild, err error) {
 	var field *stages.FieldError
 	if !errors.As(err, &field) {
@@ -103,7 +103,7 @@ func (x *expander) refused(m *cellBuild, err error) {
 	}
 	if n := x.value(a.value, m.at); n != nil {
 		text := err.Error()
-		// It stands at an axis and not at the stage, or is shared by all that an axis names.
+		// The value is at an axis and not at the stage, or is shared by all that an axis names.
 		if !a.value.plain() || m.decl.choice != nil && !a.atAxis {
 			text = m.stage.Name + ": " + text
 		}

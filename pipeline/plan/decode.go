@@ -66,7 +66,7 @@ func (pt *paramType) names() (names []string) {
 	return names
 }
 
-// A decoder stores the value of a parameter in a struct of parameters. The value may stand at an axis; use is
+// A decoder stores the value of a parameter in a struct of parameters. The value may be at an axis; use is
 // what refers to it, in the cell at.
 type decoder struct {
 	*loader
@@ -173,7 +173,7 @@ func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {
 	return true
 }
 
-// resolvePath makes a path relative to the folder of the text it stands in.
+// resolvePath makes a path relative to the folder of its text.
 func resolvePath(src *sourceText, text string) string {
 	path := filepath.Clean(filepath.FromSlash(text))
 	if !filepath.IsAbs(path) && src.dir != "" {

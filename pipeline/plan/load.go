@@ -37,8 +37,8 @@ func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	return Parse(file, data, filepath.Dir(file), cat, o)
 }
 
-// Parse is [Load] for an experiment in memory: name stands in messages, the paths in src are relative to dir.
-// It reads no file but the one that extends names.
+// Parse is [Load] for an experiment in memory: name is for messages, the paths in src are relative to dir. It
+// reads no file but the one that extends names.
 func Parse(name string, src []byte, dir string, cat Catalog, o Overrides) (*Plan, error) {
 	return newLoader(cat, o).load(&sourceText{name: name, dir: dir, data: src})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // override applies --set. Parameters of stages are kept in l.sets, because they win over the stage's choices
-// and when; all other assignments replace what stands in the file.
+// and when; all other assignments replace values of the file.
 func (l *loader) override(root *yamlNode) *yamlNode {
 	for _, text := range l.o.Set {
 		src := &sourceText{name: "--set " + text, dir: l.o.Dir, flag: true}
@@ -77,8 +77,7 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 			"the axis %q has no id %q with fields", axis, firstName(rest))
 		return root
 	case field == "":
-		l.report(key, "write --set axes."+axis+"."+id+".field=value",
-			"the value of an id is a map of fields")
+		l.report(key, "write --set axes."+axis+"."+id+".field=value", "the value of an id is a map of fields")
 		return root
 	}
 	fields = fields.orMap(key)

@@ -183,7 +183,7 @@ func (t *yamlTree) refuse(n *yamlNode, hint, format string, args ...any) {
 }
 
 func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *yamlNode {
-	// A value that is missing at the end of a text stands behind the last line.
+	// The parser places a value that is missing at the end of a text behind the last line.
 	line := min(y.Line, len(t.src.split()))
 	n := &yamlNode{size: 1, place: place{t.src, line, y.Column, up, name}}
 	if t.count++; t.full {

@@ -16,7 +16,7 @@ const maxExperimentBytes = 1 << 20
 
 // A sourceText is a text that an experiment is read from: a file, or the value of a flag.
 type sourceText struct {
-	name  string // as it stands in diagnostics
+	name  string // for diagnostics
 	dir   string // what the paths in it are relative to
 	data  []byte
 	flag  bool // a flag's value: it has no lines worth showing
@@ -67,8 +67,8 @@ func cause(err error) error {
 	return err
 }
 
-// checkText reports bytes that can't stand in an experiment file, and returns whether the text can be parsed.
-// It takes the byte order mark off.
+// checkText reports characters that can't be in an experiment file, and returns whether the text can be
+// parsed. It takes the byte order mark off.
 func (s *sourceText) checkText(ds *diagnostics) bool {
 	text := strings.TrimPrefix(string(s.data), "\ufeff")
 	switch s.data = []byte(text); {

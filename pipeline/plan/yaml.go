@@ -36,7 +36,7 @@ type yamlNode struct {
 	place
 }
 
-// A place is where a value stands.
+// A place is that of a value in a text.
 type place struct {
 	src       *sourceText
 	line, col int
