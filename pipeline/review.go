@@ -117,10 +117,9 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 		Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1,
 		Params: r.run.params.encode(nil, c.Params),
 	}
-	switch {
-	case n.state == failed:
+	if n.state == failed {
 		out.State = publish.Failed
-	case !n.state.ok():
+	} else if !n.state.ok() {
 		out.State = publish.Blocked
 	}
 	if out.State != publish.Done {
@@ -131,71 +130,56 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 		return out, err
 	}
 	out.MadeBy = n.stored().MadeBy()
-	published := slices.Contains(r.Plan.Publish, c.Step)
+	reviewed := []string{stages.Scores.Name}
+	if slices.Contains(r.Plan.Publish, c.Step) {
+		reviewed = append(reviewed, stages.TableType.Name, stages.Figure.Name, stages.Text.Name)
+	}
 	defer n.forget() // a review reads every cell once
-	for port := range c.Stage.Outputs {
-		t := c.Stage.Outputs[port].Type
-		if t.Items && out.N < 0 {
-			_, out.N, _ = n.stored().Output(port)
+	for i, port := range c.Stage.Outputs {
+		if port.Type.Items && out.N < 0 {
+			_, out.N, _ = n.stored().Output(i)
 		}
-		switch t.Name {
-		case stages.Scores.Name:
-		case stages.TableType.Name, stages.Figure.Name, stages.Text.Name:
-			if !published {
-				continue
-			}
-		default:
+		if !slices.Contains(reviewed, port.Type.Name) {
 			continue
 		}
-		d, err := r.Data(ctx, c, port)
+		d, err := r.Data(ctx, c, i)
 		if err != nil {
 			return out, err
 		}
-		if t.Items {
-			if out.Definition, err = named(out.Definition, d.Items); err != nil {
-				return out, err
-			}
-		}
-		if err := addOutput(&out, &c.Stage.Outputs[port], d); err != nil {
-			return out, fmt.Errorf("port %q: %w", c.Stage.Outputs[port].Name, err)
+		if err := addOutput(&out, port, d); err != nil {
+			return out, fmt.Errorf("port %q: %w", port.Name, err)
 		}
 	}
 	return out, nil
 }
 
-// named returns the definition of what is published under the names of items: the cell's, with the names, so
-// that a renamed image is no other claim about the old one.
-func named(definition stages.Digest, items stages.Items) (stages.Digest, error) {
+// addScores adds scores to the cell that is published. Its definition is then that of what is published under
+// the names of the items, so that a renamed image is no other claim about the old one.
+func addScores(c *publish.Cell, port string, d stages.Data) error {
+	ids := d.Items.(*portItems).ids.ids
+	values := make([]float64, len(ids))
 	h := newHasher("named")
-	h.digest(definition)
-	for i := range items.Len() {
-		item, err := items.At(i)
+	h.digest(c.Definition)
+	for i, id := range ids {
+		h.text(id)
+		b, err := d.Load(i)
 		if err != nil {
-			return stages.Digest{}, err
+			return err
 		}
-		h.text(item.ID)
+		if values[i], err = stages.ScalarOf(b); err != nil {
+			return err
+		}
 	}
-	return h.sum(), nil
+	c.Definition = h.sum()
+	items := publish.Items{IDs: ids, Values: values}
+	c.Scores = append(c.Scores, publish.Score{Port: port, Measure: stages.MeasureOf(d.Facts), Items: items})
+	return nil
 }
 
 // addOutput adds what a port holds to the cell that is published.
-func addOutput(c *publish.Cell, port *stages.Port, d stages.Data) error {
+func addOutput(c *publish.Cell, port stages.Port, d stages.Data) error {
 	if port.Type.Name == stages.Scores.Name {
-		ids := d.Items.(*portItems).ids.ids
-		values := make([]float64, len(ids))
-		for i := range values {
-			b, err := d.Load(i)
-			if err != nil {
-				return err
-			}
-			if values[i], err = stages.ScalarOf(b); err != nil {
-				return err
-			}
-		}
-		s := publish.Score{Port: port.Name, Measure: stages.MeasureOf(d.Facts)}
-		s.Items = publish.Items{IDs: ids, Values: values}
-		c.Scores = append(c.Scores, s)
-		return nil
+		return addScores(c, port.Name, d)
 	}
 	b, err := d.Load(0)
 	if err != nil {

@@ -5,13 +5,12 @@
 //     render_*.go) become values of the same types (folder.go).
 //   - Merge: what a finished cell has in a file is paired with what is published there by one mechanism
 //     (merge.go), which lines, items, tables, pictures and texts use (cells.go, items.go, tables.go,
-//     pictures.go, passages.go; the comparisons are in number.go and alike.go). Reports of it (report.go) add
-//     up to the verdict (verdict.go).
+//     pictures.go, passages.go, with the comparisons of number.go). It adds up to the verdict (verdict.go).
 //   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and
 //     nothing else knows it. writer.go brings the folder up to date.
 //
-// [Diff] pairs and compares two folders by the same mechanism (diff.go, interval.go) and writes what it finds
-// as text (diff_text.go).
+// [Diff] pairs and compares two folders by the same mechanism (diff.go) and writes what it finds as text
+// (diff_text.go).
 //
 // A folder is rewritten by definition and compared by value. Definitions stand in cells/ alone, one a cell,
 // so that rows of the other files change only when their values do.
