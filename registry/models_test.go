@@ -24,12 +24,13 @@ func use[P any](s *stages.Stage, change func(*P), wires map[string]Wire) Use {
 	if change != nil {
 		change(p.(*P))
 	}
-	return Use{Name: "the-" + s.Name[strings.Index(s.Name, "/")+1:], Stage: s, Params: p, Wired: func(port string) []Wire {
-		if w, ok := wires[port]; ok {
-			return []Wire{w}
-		}
-		return nil
-	}}
+	return Use{Name: "the-" + s.Name[strings.Index(s.Name, "/")+1:], Stage: s, Params: p,
+		Wired: func(port string) []Wire {
+			if w, ok := wires[port]; ok {
+				return []Wire{w}
+			}
+			return nil
+		}}
 }
 
 // TestUnfit holds that stages are refused for models that they don't fit, with the
@@ -46,61 +47,102 @@ func TestUnfit(t *testing.T) {
 			}
 		}, nil)
 	}
-	shapes := func(size int) Use { return use(&dataset.Shapes, func(p *dataset.ShapesParams) { p.Size = size }, nil) }
+	shapes := func(size int) Use {
+		return use(&dataset.Shapes, func(p *dataset.ShapesParams) { p.Size = size }, nil)
+	}
 	explained := func(net string, size int) map[string]Wire {
-		return map[string]Wire{"model": {onnx(net, nil), "model"}, "images": {shapes(size), "images"}, "labels": {shapes(size), "labels"}}
+		return map[string]Wire{"model": {onnx(net, nil), "model"}, "images": {shapes(size), "images"},
+			"labels": {shapes(size), "labels"}}
 	}
 	vgg, vit := explained("vgg", 64), explained("vit", 64)
-	saliency := func(change func(*attribute.SaliencyParams)) Use { return use(&attribute.Saliency, change, vgg) }
+	saliency := func(change func(*attribute.SaliencyParams)) Use {
+		return use(&attribute.Saliency, change, vgg)
+	}
 	cam := func(layer string) Use {
 		return use(&attribute.GradCAM, func(p *attribute.GradCAMParams) { p.Layer = layer }, vgg)
 	}
 	lrp := func(wires map[string]Wire, change func(*attribute.LRPEpsilonParams)) Use {
 		return use(&attribute.LRPEpsilon, change, wires)
 	}
-	grids := use[mosaic.GridParams](&mosaic.Grid, nil, map[string]Wire{"images": {shapes(64), "images"}, "labels": {shapes(64), "labels"}})
-	wide := map[string]Wire{"model": {onnx("resnet", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 128, 128 }), "model"}, "images": {grids, "images"}}
+	grids := use[mosaic.GridParams](&mosaic.Grid, nil,
+		map[string]Wire{"images": {shapes(64), "images"}, "labels": {shapes(64), "labels"}})
+	wide := map[string]Wire{"model": {onnx("resnet",
+		func(p *model.ONNXParams) { p.Size.H, p.Size.W = 128, 128 }), "model"}, "images": {grids, "images"}}
 	narrow := map[string]Wire{"model": {onnx("resnet", nil), "model"}, "images": {grids, "images"}}
 	var m Models
 	for _, tt := range []struct {
 		name, field, want string
 		use               Use
 	}{
-		{"a net without attention", "", "the-onnx: the model has no attention", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vgg)},
-		{"a net without attention, again", "", "attribute/attention-rollout doesn't fit it, for the same reason as attribute/tibav", use[attribute.AttentionRolloutParams](&attribute.AttentionRollout, nil, vgg)},
+		{"a net without attention", "", "the-onnx: the model has no attention",
+			use[attribute.TIBAVParams](&attribute.TIBAV, nil, vgg)},
+		{"a net without attention, again", "",
+			"attribute/attention-rollout doesn't fit it, for the same reason as attribute/tibav",
+			use[attribute.AttentionRolloutParams](&attribute.AttentionRollout, nil, vgg)},
 		{"a net with attention", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, vit)},
 		{"rules", "", "", lrp(vgg, nil)},
 		{"an inner layer", "", "", lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "middle" })},
-		{"no such layer", "layer", `is called so; middle is called "/6/Relu_output_0", and final "/11/Relu_output_0"`, lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "nowhere" })},
+		{"no such layer", "layer",
+			`is called so; middle is called "/6/Relu_output_0", and final "/11/Relu_output_0"`,
+			lrp(vgg, func(p *attribute.LRPEpsilonParams) { p.Layer = "nowhere" })},
 		{"halved gates", "", "", lrp(vit, func(p *attribute.LRPEpsilonParams) { p.Gates = "halved" })},
-		{"a comparison with a reference", "", "", use[attribute.DeepLIFTParams](&attribute.DeepLIFT, nil, vit)},
+		{"a comparison with a reference", "", "",
+			use[attribute.DeepLIFTParams](&attribute.DeepLIFT, nil, vit)},
 		{"a layer with places", "", "", cam("final")},
 		{"a layer's name", "", "", cam("/6/Relu_output_0")},
-		{"a layer without places", "layer", "values of shape [12] for an image have no places in the image", cam("logits")},
+		{"a layer without places", "layer", "values of shape [12] for an image have no places in the image",
+			cam("logits")},
 		{"a class", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "11" })},
-		{"no such class", "target", "class 1000 is not one of the model's 12, which are 0 to 11", saliency(func(p *attribute.SaliencyParams) { p.Target = "1000" })},
-		{"no such class in a difference", "target", "class 12 is", saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted-12" })},
-		{"the last of all classes", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted:12" })},
-		{"the last but one more", "target", "predicted:13: the model has 12 classes", saliency(func(p *attribute.SaliencyParams) { p.Target = "label-predicted:13" })},
-		{"a difference that may be none", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "label-11" })},
-		{"no such class to predict", "target", "class 12 is", use(&model.Predict, func(p *model.PredictParams) { p.Target = "12" }, vgg)},
-		{"the last block", "", "", use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 4 }, vit)},
-		{"beyond the last block", "start", "start 5: the model has 5 blocks", use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 5 }, vit)},
-		{"a rollout from beyond", "start", "start 7", use(&attribute.AttentionRollout, func(p *attribute.AttentionRolloutParams) { p.Start = 7 }, vit)},
-		{"an ablation of attention", "ablation", "has no attention", use(&attribute.AbsLRP, func(p *attribute.AbsLRPParams) { p.Ablation = "values-only" }, vgg)},
-		{"images of another size", "", "the images of the-shapes have 32×32 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, explained("vgg", 32))},
+		{"no such class", "target", "class 1000 is not one of the model's 12, which are 0 to 11",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "1000" })},
+		{"no such class in a difference", "target", "class 12 is",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted-12" })},
+		{"the last of all classes", "", "",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "predicted:12" })},
+		{"the last but one more", "target", "predicted:13: the model has 12 classes",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "label-predicted:13" })},
+		{"a difference that may be none", "", "",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "label-11" })},
+		{"no such class to predict", "target", "class 12 is",
+			use(&model.Predict, func(p *model.PredictParams) { p.Target = "12" }, vgg)},
+		{"the last block", "", "",
+			use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 4 },
+				vit)},
+		{"beyond the last block", "start", "start 5: the model has 5 blocks",
+			use(&attribute.TransitionAttention, func(p *attribute.TransitionAttentionParams) { p.Start = 5 },
+				vit)},
+		{"a rollout from beyond", "start", "start 7",
+			use(&attribute.AttentionRollout, func(p *attribute.AttentionRolloutParams) { p.Start = 7 }, vit)},
+		{"an ablation of attention", "ablation", "has no attention",
+			use(&attribute.AbsLRP, func(p *attribute.AbsLRPParams) { p.Ablation = "values-only" }, vgg)},
+		{"images of another size", "",
+			"the images of the-shapes have 32×32 pixels, and the model takes 64×64",
+			use[attribute.SaliencyParams](&attribute.Saliency, nil, explained("vgg", 32))},
 		{"grids", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, wide)},
-		{"grids of a model for their cells", "", "the images of the-grid have 128×128 pixels, and the model takes 64×64", use[attribute.SaliencyParams](&attribute.Saliency, nil, narrow)},
-		{"a curve over the same images, which were told of", "", "", use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
+		{"grids of a model for their cells", "",
+			"the images of the-grid have 128×128 pixels, and the model takes 64×64",
+			use[attribute.SaliencyParams](&attribute.Saliency, nil, narrow)},
+		{"a curve over the same images, which were told of", "", "",
+			use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
 		{"a model", "", "", onnx("vgg", nil)},
-		{"no such output", "output", `the model has no output "logit"; it has "logits"`, onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" })},
-		{"no such input", "input", `no input "images"`, onnx("vgg", func(p *model.ONNXParams) { p.Input = "images" })},
-		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it", onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
-		{"another size", "size", "size is 32, but the model only takes images of [3 64 64]", onnx("vgg", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 32, 32 })},
-		{"of a model that is refused itself", "", "", use[attribute.SaliencyParams](&attribute.Saliency, nil, map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }), "model"}})},
-		{"maps of another program", "", "", use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
-		{"a file that isn't there", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},
-		{"what is no model", "", "", use[attribute.TIBAVParams](&attribute.TIBAV, nil, map[string]Wire{"model": {grids, "model"}})},
+		{"no such output", "output", `the model has no output "logit"; it has "logits"`,
+			onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" })},
+		{"no such input", "input", `no input "images"`,
+			onnx("vgg", func(p *model.ONNXParams) { p.Input = "images" })},
+		{"another layout", "layout", "no dimension of 1 or 3 channels where the layout expects it",
+			onnx("vgg", func(p *model.ONNXParams) { p.Layout = "nhwc" })},
+		{"another size", "size", "size is 32, but the model only takes images of [3 64 64]",
+			onnx("vgg", func(p *model.ONNXParams) { p.Size.H, p.Size.W = 32, 32 })},
+		{"of a model that is refused itself", "", "",
+			use[attribute.SaliencyParams](&attribute.Saliency, nil,
+				map[string]Wire{"model": {onnx("vgg", func(p *model.ONNXParams) { p.Output = "logit" }),
+					"model"}})},
+		{"maps of another program", "", "",
+			use(&attribute.External, func(p *attribute.ExternalParams) { p.Path = "maps" }, vgg)},
+		{"a file that isn't there", "", "",
+			use[attribute.TIBAVParams](&attribute.TIBAV, nil, explained("none", 64))},
+		{"what is no model", "", "",
+			use[attribute.TIBAVParams](&attribute.TIBAV, nil, map[string]Wire{"model": {grids, "model"}})},
 	} {
 		err := m.Unfit(t.Context(), tt.use)
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -120,7 +162,8 @@ func TestUnfit(t *testing.T) {
 	}{
 		{lrp(vgg, nil), nil}, {lrp(vit, nil), nil},
 		{use[attribute.GuidedBackpropParams](&attribute.GuidedBackprop, nil, vgg), nil},
-		{use[attribute.GuidedBackpropParams](&attribute.GuidedBackprop, nil, vit), []string{"attribute/guided-backprop on the-onnx: the model has no Relu"}},
+		{use[attribute.GuidedBackpropParams](&attribute.GuidedBackprop, nil, vit),
+			[]string{"attribute/guided-backprop on the-onnx: the model has no Relu"}},
 	} {
 		var m Models
 		for range 2 { // it's said once
@@ -140,14 +183,17 @@ func TestMislabelled(t *testing.T) {
 		stagetest.Lacks(t, err.Error())
 	}
 	net := use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/quickstart/vgg.onnx" }, nil)
-	for classes, want := range map[string][]string{"12": nil, "13": {"the labels of the-shapes are of 13 classes, and the-onnx has 12"}} {
+	for classes, want := range map[string][]string{"12": nil,
+		"13": {"the labels of the-shapes are of 13 classes, and the-onnx has 12"}} {
 		other := dataset.Shapes
 		other.Facts = func(any, map[string]stages.Facts) (map[string]stages.Facts, error) {
 			return map[string]stages.Facts{"labels": {"classes": classes}}, nil
 		}
 		var m Models
-		wires := map[string]Wire{"model": {net, "model"}, "labels": {use[dataset.ShapesParams](&other, nil, nil), "labels"}}
-		if err := m.Unfit(t.Context(), use[score.Top1Params](&score.Top1, nil, wires)); err != nil || !slices.Equal(m.Remarks, want) {
+		wires := map[string]Wire{"model": {net, "model"},
+			"labels": {use[dataset.ShapesParams](&other, nil, nil), "labels"}}
+		if err := m.Unfit(t.Context(), use[score.Top1Params](&score.Top1, nil, wires)); err != nil ||
+			!slices.Equal(m.Remarks, want) {
 			t.Errorf("%s classes: %v, %q, want %q", classes, err, m.Remarks, want)
 		}
 	}
@@ -175,7 +221,8 @@ func TestEveryUserOfModels(t *testing.T) {
 			ran = true
 			return fmt.Errorf("it ran")
 		}
-		if err := trial.Unfit(t.Context(), &probe, s.NewParams(), func(string) bool { return true }); err == nil || !ran {
+		if err := trial.Unfit(t.Context(), &probe, s.NewParams(),
+			func(string) bool { return true }); err == nil || !ran {
 			t.Errorf("%s isn't tried: %v", s.Name, err)
 		}
 	}
@@ -194,7 +241,8 @@ func TestEveryStageCanBeTried(t *testing.T) {
 	}
 	defer trial.Close()
 	for _, s := range Builtin().Family("") {
-		if err := trial.Unfit(t.Context(), s, s.NewParams(), func(string) bool { return true }); err != nil && strings.Contains(err.Error(), "bug") {
+		if err := trial.Unfit(t.Context(), s, s.NewParams(),
+			func(string) bool { return true }); err != nil && strings.Contains(err.Error(), "bug") {
 			t.Error(err)
 		}
 	}

@@ -22,7 +22,8 @@ func TestDeviceStagesHavePrograms(t *testing.T) {
 	for _, s := range everyStage() {
 		switch reason, excused := withoutProgram[s.Name]; {
 		case s.Device && s.Program == nil && !excused:
-			t.Errorf("%s computes on a device and has no program: make it with program.Stage, or list it here with the reason", s.Name)
+			t.Errorf("%s computes on a device and has no program: make it with program.Stage, or list it "+
+				"here with the reason", s.Name)
 		case excused && (s.Program != nil || reason == ""):
 			t.Errorf("%s has a program, or no reason to have none", s.Name)
 		}
@@ -59,8 +60,9 @@ func (r *recorder) digest() stages.Digest {
 
 // real are nets of other people's: channels last, of a fixed batch, with normalisations written out.
 var real = map[string]string{
-	"cifar10_cct4_3x1": "cifar10", "cifar10_mlperftiny_resnet8": "raw", "cifar10_vnncomp_vit_pgd_2_3_16": "cifar10",
-	"mnist_vnncomp_convnet_maxpool": "unit",
+	"cifar10_cct4_3x1": "cifar10", "cifar10_mlperftiny_resnet8": "raw",
+	"cifar10_vnncomp_vit_pgd_2_3_16": "cifar10",
+	"mnist_vnncomp_convnet_maxpool":  "unit",
 }
 
 // TestProgramsOfRealNets is TestPrograms on nets of other people's, for a stage of each kind of program.
@@ -73,7 +75,8 @@ func TestProgramsOfRealNets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := givenTo(t, filepath.Join(models, name+".onnx"), preset)
 			for _, stage := range []string{
-				"attribute/abslrp", "attribute/deeplift", "attribute/grad-cam", "attribute/lrp-epsilon", "attribute/saliency", "model/predict", "perturb/ablation",
+				"attribute/abslrp", "attribute/deeplift", "attribute/grad-cam", "attribute/lrp-epsilon",
+				"attribute/saliency", "model/predict", "perturb/ablation",
 			} {
 				s, _ := registry.Builtin().Lookup(stage)
 				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
@@ -98,7 +101,8 @@ func TestPrograms(t *testing.T) {
 				}
 				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
 				if s.Input("baselines") != nil {
-					t.Run(s.Name+" without baselines", func(t *testing.T) { sameProgram(t, s, s.NewParams(), given, "baselines") })
+					t.Run(s.Name+" without baselines",
+						func(t *testing.T) { sameProgram(t, s, s.NewParams(), given, "baselines") })
 				}
 			}
 		})
@@ -115,7 +119,8 @@ func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draws := stagetest.Run(t, dataset.Shapes, &dataset.ShapesParams{Count: 2, Size: size, Seed: 5, Domain: "a"}, nil)
+	draws := stagetest.Run(t, dataset.Shapes,
+		&dataset.ShapesParams{Count: 2, Size: size, Seed: 5, Domain: "a"}, nil)
 	return map[stages.Type]stages.Data{
 		stages.Model:   stagetest.Value(net.Facts["model"], net.Payloads["model"][0]),
 		stages.Images:  stagetest.Items(draws.Facts["images"], draws.Payloads["images"]...),
@@ -136,7 +141,8 @@ func ranks(size int) stages.Data {
 }
 
 // sameProgram wires all ports of a stage but those unwired.
-func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Type]stages.Data, unwired ...string) {
+func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Type]stages.Data,
+	unwired ...string) {
 	in := map[string][]stages.Data{}
 	for _, port := range s.Inputs {
 		if slices.Contains(unwired, port.Name) {
@@ -148,7 +154,8 @@ func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Typ
 			t.Fatalf("nothing to give to port %s", port.Name)
 		}
 	}
-	rehearsed, unfit := s.Program(t.Context(), params, &stages.Env{Stage: s, Slot: stagetest.NewSlot(), Ports: in})
+	rehearsed, unfit := s.Program(t.Context(), params,
+		&stages.Env{Stage: s, Slot: stagetest.NewSlot(), Ports: in})
 	e, err := stagetest.Env(s, in)
 	if err != nil {
 		t.Fatal(err)

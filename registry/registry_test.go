@@ -20,12 +20,14 @@ type blurParams struct {
 func example() *Set {
 	blur := stages.New(stages.Def[blurParams]{
 		Name: "perturb/blur", Version: 1, Seeded: true,
-		Doc:      "Gaussian blur\n\nEvery channel by itself.",
-		Inputs:   []stages.Port{{Name: "images", Type: stages.Images, Doc: "what to blur"}, {Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict"}},
+		Doc: "Gaussian blur\n\nEvery channel by itself.",
+		Inputs: []stages.Port{{Name: "images", Type: stages.Images, Doc: "what to blur"},
+			{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict"}},
 		Outputs:  []stages.Port{{Name: "images", Type: stages.Images, Doc: "the blurred ones"}},
 		Defaults: blurParams{Sigma: 2, Border: "mirror", Passes: 1},
-		Variants: []stages.Variant{{Item: "border", Default: "paper", Differs: "official repeats the edge", Golden: "blur"}},
-		Run:      func(context.Context, blurParams, *stages.Env) error { return nil },
+		Variants: []stages.Variant{{Item: "border", Default: "paper", Differs: "official repeats the edge",
+			Golden: "blur"}},
+		Run: func(context.Context, blurParams, *stages.Env) error { return nil },
 	})
 	list := stages.New(stages.Def[struct{}]{
 		Name: "dataset/list", Doc: "a list of files", Version: 1,
@@ -99,7 +101,8 @@ func TestVariants(t *testing.T) {
 }
 
 func TestMarkdown(t *testing.T) {
-	want := "| family | stages |\n|---|---|\n| [dataset](stages/dataset) | list |\n| [perturb](stages/perturb) | blur |\n"
+	want := "| family | stages |\n|---|---|\n| [dataset](stages/dataset) | list |\n| " +
+		"[perturb](stages/perturb) | blur |\n"
 	if got := example().Markdown(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

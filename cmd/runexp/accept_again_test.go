@@ -63,7 +63,8 @@ func TestSecondRun(t *testing.T) {
 	w.run(0, "run", two)
 	w.git("add", ".")
 	w.git("commit", "-q", "-m", "all")
-	if list := w.git("ls-files"); !strings.Contains(list, "artifacts/two/README.md") || strings.Contains(list, ".runexp") {
+	if list := w.git("ls-files"); !strings.Contains(list, "artifacts/two/README.md") ||
+		strings.Contains(list, ".runexp") {
 		t.Fatalf("committed: %s", list)
 	}
 	again := func() {
@@ -92,16 +93,21 @@ func TestSecondRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCells(t, "a byte of an image", w.run(0, "run", two, "--json").executed(t), "noise photos sheet")
-	if s := w.git("status", "--porcelain"); !strings.Contains(s, "artifacts/two/figures/sheet.png") || strings.Contains(s, "tables") {
+	if s := w.git("status", "--porcelain"); !strings.Contains(s, "artifacts/two/figures/sheet.png") ||
+		strings.Contains(s, "tables") {
 		t.Errorf("git status after an image has changed:\n%s", s)
 	}
 	w.write("experiments/photos/b.bmp", old)
 	again()
 
 	// One parameter.
-	w.write(two, []byte(strings.Replace(twoYAML, "random: {uses: attribute/random}", "random: {uses: attribute/random, with: {distribution: normal}}", 1)))
-	wantCells(t, "a parameter", w.run(0, "run", two, "--json").executed(t), "maps[method=random] mass[method=random] table")
-	if s := w.git("diff", "--unified=0", "--", "artifacts"); regexp.MustCompile(`(?m)^[-+].*method=constant|^[-+]constant`).MatchString(s) {
+	w.write(two,
+		[]byte(strings.Replace(twoYAML, "random: {uses: attribute/random}",
+			"random: {uses: attribute/random, with: {distribution: normal}}", 1)))
+	wantCells(t, "a parameter", w.run(0, "run", two, "--json").executed(t),
+		"maps[method=random] mass[method=random] table")
+	if s := w.git("diff", "--unified=0", "--",
+		"artifacts"); regexp.MustCompile(`(?m)^[-+].*method=constant|^[-+]constant`).MatchString(s) {
 		t.Errorf("rows of cells that didn't change are rewritten:\n%s", s)
 	}
 	w.write(two, []byte(twoYAML))
@@ -116,7 +122,8 @@ func TestSecondRun(t *testing.T) {
 		"artifacts/two/README.md artifacts/two/cells/table.jsonl artifacts/two/experiment.yaml" {
 		t.Errorf("another order changes %v", got)
 	}
-	if s := w.read("artifacts/two/README.md"); strings.Index(s, "| random |") > strings.Index(s, "| constant |") {
+	if s := w.read("artifacts/two/README.md"); strings.Index(s, "| random |") >
+		strings.Index(s, "| constant |") {
 		t.Errorf("README.md doesn't show the order that is written:\n%s", s)
 	}
 	w.write(two, []byte(twoYAML))
@@ -129,7 +136,8 @@ func TestSecondRun(t *testing.T) {
 	w.run(0, "run", two)
 	for _, o := range w.objects() {
 		resize(t, o.path)
-		wantCells(t, "an object with another size", w.run(0, "run", two, "--json").executed(t), strings.Join(o.cells, " "))
+		wantCells(t, "an object with another size", w.run(0, "run", two, "--json").executed(t),
+			strings.Join(o.cells, " "))
 		again()
 	}
 }
@@ -213,7 +221,8 @@ func TestDamagedObjects(t *testing.T) {
 		damage func(t *testing.T, path string)
 		report string
 	}{
-		{"altered", alter, `warning: maps\[method=random\]: object [0-9a-f]+ is altered; it is computed again`},
+		{"altered", alter,
+			`warning: maps\[method=random\]: object [0-9a-f]+ is altered; it is computed again`},
 		{"truncated", func(t *testing.T, path string) {
 			if err := os.Chmod(path, 0o644); err != nil {
 				t.Fatal(err)

@@ -63,11 +63,14 @@ func TestChangedCompiler(t *testing.T) {
 	}{
 		{what: "a comment", file: "rule_epsilon.go", was: "// Epsilon is", is: "// Here, Epsilon is"},
 		{
-			what: "a rule", file: "rule_epsilon.go", was: "l.output(b), epsilon, anySign", is: "l.output(b), epsilon+0.5, anySign",
-			cells: []string{"maps[method=lrp,model=resnet]", "maps[method=lrp,model=vgg]", "maps[method=lrp,model=vit]"},
+			what: "a rule", file: "rule_epsilon.go", was: "l.output(b), epsilon, anySign",
+			is: "l.output(b), epsilon+0.5, anySign",
+			cells: []string{"maps[method=lrp,model=resnet]", "maps[method=lrp,model=vgg]",
+				"maps[method=lrp,model=vit]"},
 		},
 		{
-			what: "an operator of one net", file: "op_layernormalization.go", was: "b.Mul(b.Sub(g, along), r)", is: "b.Mul(b.Sub(along, g), r)",
+			what: "an operator of one net", file: "op_layernormalization.go",
+			was: "b.Mul(b.Sub(g, along), r)", is: "b.Mul(b.Sub(along, g), r)",
 			cells: []string{"maps[method=ig,model=vit]", "maps[method=saliency,model=vit]"},
 		},
 	} {
@@ -81,19 +84,23 @@ func TestChangedCompiler(t *testing.T) {
 			}
 			e := w.command(changed, "run", file, "--json")
 			if want := map[bool]int{true: exitDiffers}[c.cells != nil]; e.code != want {
-				t.Errorf("exit code %d, want %d: what's published has the same definitions and other values\n%s", e.code, want, e.stderr)
+				t.Errorf("exit code %d, want %d: what's published has the same definitions and other "+
+					"values\n%s", e.code, want, e.stderr)
 			}
 			var maps []string
 			for _, cell := range e.executed(t) {
-				if strings.HasPrefix(cell, "maps") || strings.HasPrefix(cell, "model") || strings.HasPrefix(cell, "images") {
+				if strings.HasPrefix(cell, "maps") || strings.HasPrefix(cell, "model") ||
+					strings.HasPrefix(cell, "images") {
 					maps = append(maps, cell)
 				}
 			}
 			if !slices.Equal(maps, c.cells) {
 				t.Errorf("executed %q, want %q", maps, c.cells)
 			}
-			wantCells(t, "the same build again", as(changed, "run", file, "--json", "--accept").executed(t), "")
-			wantCells(t, "the first build again", as(original, "run", file, "--json", "--accept").executed(t), "")
+			wantCells(t, "the same build again", as(changed, "run", file, "--json", "--accept").executed(t),
+				"")
+			wantCells(t, "the first build again", as(original, "run", file, "--json", "--accept").executed(t),
+				"")
 		})
 	}
 }

@@ -57,13 +57,16 @@ func TestDevicesBatchesChunks(t *testing.T) {
 	for i, way := range ways {
 		t.Run(way, func(t *testing.T) {
 			out := fmt.Sprintf("artifacts/%d", i)
-			w.run(0, append([]string{"run", "devices.yaml", "--store", fmt.Sprintf("store%d", i), "--out", out}, strings.Fields(way)...)...)
+			w.run(0,
+				append([]string{"run", "devices.yaml", "--store", fmt.Sprintf("store%d", i), "--out", out},
+					strings.Fields(way)...)...)
 			same(t, w.path("artifacts/first"), w.path(out))
 		})
 	}
 	t.Run("maps that aren't kept", func(t *testing.T) {
 		none := newWorld(t, map[string]string{"devices.yaml": fmt.Sprintf(devicesYAML, resnet, vit, "none")})
-		none.run(0, "run", "devices.yaml", "--out", "artifacts/first", "--devices", "cpu:0,cpu:1", "--chunk", "2")
+		none.run(0, "run", "devices.yaml", "--out", "artifacts/first", "--devices", "cpu:0,cpu:1", "--chunk",
+			"2")
 		// The experiment sets what it keeps.
 		none.write("artifacts/first/experiment.yaml", []byte(w.read("artifacts/first/experiment.yaml")))
 		same(t, w.path("artifacts/first"), none.path("artifacts/first"))

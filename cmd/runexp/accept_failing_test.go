@@ -36,7 +36,8 @@ func TestKeepGoing(t *testing.T) {
 	if w.read("artifacts/two/figures/sheet.png") != whole.read("artifacts/two/figures/sheet.png") {
 		t.Error("the figure that couldn't be computed changed")
 	}
-	if text := w.read("artifacts/two/README.md"); !strings.Contains(text, "photos") || !regexp.MustCompile(`(?i)fail`).MatchString(text) {
+	if text := w.read("artifacts/two/README.md"); !strings.Contains(text, "photos") ||
+		!regexp.MustCompile(`(?i)fail`).MatchString(text) {
 		t.Errorf("README.md doesn't say what failed:\n%s", text)
 	}
 	before := w.read("artifacts/two/README.md")
@@ -98,7 +99,8 @@ func TestExitCodesOfCommands(t *testing.T) {
 	} {
 		e := w.command("runexp", strings.Fields(tc.args)...)
 		if e.code != tc.code || !strings.Contains(e.stderr, tc.report) {
-			t.Errorf("runexp %s: exit code %d, want %d, and on stderr %q:\n%s", tc.args, e.code, tc.code, tc.report, e.stderr)
+			t.Errorf("runexp %s: exit code %d, want %d, and on stderr %q:\n%s", tc.args, e.code, tc.code,
+				tc.report, e.stderr)
 		}
 	}
 }

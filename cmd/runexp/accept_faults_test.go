@@ -69,14 +69,17 @@ func TestFaultsOfModels(t *testing.T) {
 			if why := e.failed(t); len(why) != 1 || !strings.Contains(why["model[model=other]"], c.why) {
 				t.Errorf("failed: %v, want one of %q", why, c.why)
 			}
-			if done := strings.Join(e.executed(t), " "); !strings.Contains(done, "mass[method=ig,model=good] mass[method=saliency,model=good]") {
+			if done := strings.Join(e.executed(t), " "); !strings.Contains(done,
+				"mass[method=ig,model=good] mass[method=saliency,model=good]") {
 				t.Errorf("the good model's cells aren't among %s", done)
 			}
 			if name == "memory" {
 				return // which tells nothing about the model
 			}
 			e = w.run(2, "check", "faults.yaml")
-			if !strings.Contains(e.stderr, "faults.yaml:5:") && !strings.Contains(e.stderr, "faults.yaml:11:") || !strings.Contains(e.stderr, c.why) || strings.Contains(e.stderr, "goroutine") {
+			if !strings.Contains(e.stderr, "faults.yaml:5:") &&
+				!strings.Contains(e.stderr, "faults.yaml:11:") || !strings.Contains(e.stderr, c.why) ||
+				strings.Contains(e.stderr, "goroutine") {
 				t.Errorf("check reports %s", e.stderr)
 			}
 			if e = w.run(0, "inspect", name+".onnx"); !strings.Contains(e.stdout, c.why) {
@@ -93,12 +96,14 @@ func TestFaultsOfPrograms(t *testing.T) {
 	// One worker has all images in a batch: the rows that fill up another would be dark.
 	one := []string{"run", "faults.yaml", "--devices", "cpu:0", "--json"}
 	e := w.run(exitBug, one...)
-	if !strings.Contains(e.stderr, "SIGFPE") || !strings.Contains(e.stderr, "same command") || strings.Contains(e.stderr, "goroutine") {
+	if !strings.Contains(e.stderr, "SIGFPE") || !strings.Contains(e.stderr, "same command") ||
+		strings.Contains(e.stderr, "goroutine") {
 		t.Errorf("the first run reports %s", e.stderr)
 	}
 	for range 2 {
 		e := w.run(1, one...)
-		if why := e.failed(t); len(why) != 1 || !strings.Contains(why["maps[method=ig,model=other]"], "SIGFPE, an integer division by zero") {
+		if why := e.failed(t); len(why) != 1 ||
+			!strings.Contains(why["maps[method=ig,model=other]"], "SIGFPE, an integer division by zero") {
 			t.Errorf("failed: %v", why)
 		}
 	}
@@ -119,7 +124,8 @@ func TestNoWorkerWithoutWork(t *testing.T) {
 	if files, _ := filepath.Glob(w.path(".runexp/store/running/*")); len(files) > 0 {
 		t.Errorf("a run that computed nothing left %s", files)
 	}
-	if e := w.run(1, "run", "faults.yaml", "--force", "model"); !strings.Contains(e.stderr, "give a positive duration, such as 10m") {
+	if e := w.run(1, "run", "faults.yaml", "--force", "model"); !strings.Contains(e.stderr,
+		"give a positive duration, such as 10m") {
 		t.Errorf("a worker was started: %s", e.stderr)
 	}
 }

@@ -96,7 +96,8 @@ func (w *world) completes(t *testing.T, whole *world, all int) (executed int) {
 		t.Errorf("the last run executed all of the %d cells", all)
 	}
 	same(t, whole.path("artifacts"), w.path("artifacts"))
-	if e := w.run(0, "cache", "verify"); e.stdout != "every object has the digest that its name is\n" || e.stderr != "" {
+	if e := w.run(0, "cache", "verify"); e.stdout != "every object has the digest that its name is\n" ||
+		e.stderr != "" {
 		t.Errorf("cache verify: %s%s", e.stdout, e.stderr)
 	}
 	if e := w.run(0, "run", "kills.yaml", "--json"); len(e.executed(t)) > 0 {

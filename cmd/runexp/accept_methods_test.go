@@ -24,8 +24,10 @@ func TestEveryMethod(t *testing.T) {
 	}
 	// Fewer steps than the defaults, where a method takes many.
 	few := map[string]string{
-		"guided-ig": "steps: 4", "rise": "masks: 20", "agi": "steps: 2, classes: 2", "integrated-gradients": "steps: 4", "left-ig": "steps: 4",
-		"transition-attention": "steps: 4", "smoothgrad": "samples: 2", "vargrad": "samples: 2", "occlusion": "window: 16, stride: 16",
+		"guided-ig": "steps: 4", "rise": "masks: 20", "agi": "steps: 2, classes: 2",
+		"integrated-gradients": "steps: 4", "left-ig": "steps: 4",
+		"transition-attention": "steps: 4", "smoothgrad": "samples: 2", "vargrad": "samples: 2",
+		"occlusion": "window: 16, stride: 16",
 	}
 	var methods strings.Builder
 	for _, s := range registry.Builtin().Family("attribute") {
@@ -37,9 +39,12 @@ func TestEveryMethod(t *testing.T) {
 	}
 	// What fits neither net, or one of them.
 	for i, odd := range []string{
-		"saliency, with: {target: '12'}", "saliency, with: {target: predicted-predicted:13}", "saliency, with: {layer: /6/Relu_output_0}",
-		"grad-cam, with: {layer: logits}", "ablation-cam, with: {layer: logits}", "occlusion, with: {window: 4, layer: logits}",
-		"attention-rollout, with: {start: 5}", "transition-attention, with: {steps: 2, start: 5}", "tibav, with: {start: 5}",
+		"saliency, with: {target: '12'}", "saliency, with: {target: predicted-predicted:13}",
+		"saliency, with: {layer: /6/Relu_output_0}",
+		"grad-cam, with: {layer: logits}", "ablation-cam, with: {layer: logits}",
+		"occlusion, with: {window: 4, layer: logits}",
+		"attention-rollout, with: {start: 5}", "transition-attention, with: {steps: 2, start: 5}",
+		"tibav, with: {start: 5}",
 		"abslrp, with: {ablation: values-only}", "abslrp, with: {ablation: patch}",
 	} {
 		fmt.Fprintf(&methods, "    odd-%d: {uses: attribute/%s}\n", i, odd)
@@ -67,7 +72,8 @@ publish: [mass]
 		}
 	}
 	refused := map[string]bool{}
-	diagnostic := regexp.MustCompile(`axes\.method\.([\w-]+)\.\S+: (?:attribute/\S+: )?model\[(model=\w+)\]: `)
+	diagnostic :=
+		regexp.MustCompile(`axes\.method\.([\w-]+)\.\S+: (?:attribute/\S+: )?model\[(model=\w+)\]: `)
 	for _, m := range diagnostic.FindAllStringSubmatch(w.run(2, "check", "methods.yaml").stderr, -1) {
 		refused["maps[method="+m[1]+","+m[2]+"]"] = true
 	}

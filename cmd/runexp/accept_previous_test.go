@@ -133,7 +133,8 @@ func (w *world) reproduces(cells string, args ...string) {
 func TestPreviousBuild(t *testing.T) {
 	w := newPreviousWorld(t)
 	if r, err := registry.OpenRuntime(); err != nil || r.Version != previousRuntime {
-		t.Skipf("skipped: the previous build's keys are those of ONNX Runtime %s, this is %s (%v)", previousRuntime, r.Version, err)
+		t.Skipf("skipped: the previous build's keys are those of ONNX Runtime %s, this is %s (%v)",
+			previousRuntime, r.Version, err)
 	}
 	archive, err := os.Open("testdata/previous/made.tar.gz")
 	if err != nil {
@@ -159,9 +160,11 @@ func TestPreviousBinary(t *testing.T) {
 		t.Fatalf("go build at %.7s: %v\n%s", previousBuild, err, out)
 	}
 	few := []string{"--only", "method=abslrp,attention-rollout,grad-cam,lrp-epsilon,saliency,smoothgrad"}
-	w.variation(w.path("previous"), 0, append([]string{"run", "previous.yaml", "--store", "store", "--out", "folder"}, few...)...)
+	w.variation(w.path("previous"), 0,
+		append([]string{"run", "previous.yaml", "--store", "store", "--out", "folder"}, few...)...)
 	w.reproduces("", few...)
-	e := w.run(0, append([]string{"run", "previous.yaml", "--store", "empty", "--out", "folder", "--quiet"}, few...)...)
+	e := w.run(0,
+		append([]string{"run", "previous.yaml", "--store", "empty", "--out", "folder", "--quiet"}, few...)...)
 	if !reproduced.MatchString(e.stdout) {
 		t.Errorf("computed anew, the folder isn't reproduced: %s", e.stdout)
 	}

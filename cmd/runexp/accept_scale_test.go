@@ -30,7 +30,8 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 	w := newWorld(t, map[string]string{"big.yaml": tenThousand(10)})
 	w.run(0, "run", "big.yaml")
 	before := w.listing()
-	if e := w.run(0, "run", "big.yaml"); e.stdout != "artifacts/big: up to date\n" || e.stderr != "100 cells, nothing to run\n" {
+	if e := w.run(0, "run", "big.yaml"); e.stdout != "artifacts/big: up to date\n" ||
+		e.stderr != "100 cells, nothing to run\n" {
 		t.Errorf("stdout %q, stderr %q", e.stdout, e.stderr)
 	}
 	w.run(0, "plan", "big.yaml", "--check")
@@ -90,7 +91,8 @@ func TestTenThousandCells(t *testing.T) {
 			least, mib = min(least, used(e)), min(mib, peak)
 		}
 		if t.Logf("%s: %v, %.1f MiB", verb, least, mib); least > warm || mib > 57 {
-			t.Errorf("a %s that finds nothing to do takes %v and %.1f MiB, want at most %v and 57 MiB", verb, least, mib, warm)
+			t.Errorf("a %s that finds nothing to do takes %v and %.1f MiB, want at most %v and 57 MiB", verb,
+				least, mib, warm)
 		}
 	}
 }

@@ -152,7 +152,8 @@ func (w *world) variation(name string, code int, args ...string) ending {
 	w.Helper()
 	e := w.command(name, args...)
 	if e.code != code {
-		w.Fatalf("%s %s: exit code %d, want %d\n%s%s", name, strings.Join(args, " "), e.code, code, e.stdout, e.stderr)
+		w.Fatalf("%s %s: exit code %d, want %d\n%s%s", name, strings.Join(args, " "), e.code, code, e.stdout,
+			e.stderr)
 	}
 	return e
 }

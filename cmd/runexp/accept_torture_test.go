@@ -228,7 +228,8 @@ func TestTortureModels(t *testing.T) {
 	if err := os.Rename(w.path("work/artifacts/good"), w.path("undisturbed")); err != nil {
 		t.Fatal(err)
 	}
-	w.write("work/bad.yaml", fmt.Appendf(nil, tortureYAML, "bad", "bad: {path: bad.onnx}\n    good: {path: good.onnx}"))
+	w.write("work/bad.yaml",
+		fmt.Appendf(nil, tortureYAML, "bad", "bad: {path: bad.onnx}\n    good: {path: good.onnx}"))
 	rng := rand.New(rand.NewPCG(3, 7))
 	good := w.read("work/good.onnx")
 	for round := range tortures(t) {

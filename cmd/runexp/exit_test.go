@@ -102,7 +102,8 @@ func TestHelp(t *testing.T) {
 func TestNearest(t *testing.T) {
 	known := []string{"run", "plan", "why", "check"}
 	for name, want := range map[string]string{
-		"rum": `did you mean "run"?`, "chek": `did you mean "check"?`, "pan": `did you mean "plan"?`, "zzzzz": "",
+		"rum": `did you mean "run"?`, "chek": `did you mean "check"?`, "pan": `did you mean "plan"?`,
+		"zzzzz": "",
 	} {
 		if got := nearest(name, known); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
@@ -112,7 +113,8 @@ func TestNearest(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	for arg, want := range map[string]string{
-		"method=rise,ig": "method=rise,ig", "a b": "'a b'", "": "''", "it's": `'it'\''s'`, "maps[m=x]": "'maps[m=x]'", "$x": "'$x'",
+		"method=rise,ig": "method=rise,ig", "a b": "'a b'", "": "''", "it's": `'it'\''s'`,
+		"maps[m=x]": "'maps[m=x]'", "$x": "'$x'",
 	} {
 		if got := quote(arg); got != want {
 			t.Errorf("quote(%q) = %s, want %s", arg, got, want)
@@ -121,7 +123,8 @@ func TestQuote(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 123456: "123.5 kB", 999999: "1.0 MB", 5e9: "5.0 GB"} {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 123456: "123.5 kB",
+		999999: "1.0 MB", 5e9: "5.0 GB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %q, want %q", n, got, want)
 		}

@@ -17,7 +17,8 @@ func TestInspectedClasses(t *testing.T) {
 		{5, false, "5; logits"},
 		{5, true, "5; probabilities, whose logarithms count as logits"},
 		{1, false, "1; a logit, whose sigmoid is the probability of one class"},
-		{1, true, "1; the probability of one class, whose logarithm counts as logit; its opposite is no class"},
+		{1, true,
+			"1; the probability of one class, whose logarithm counts as logit; its opposite is no class"},
 	} {
 		var x registry.Inspection
 		x.Feed.Classes, x.Feed.Probabilities = tt.classes, tt.probabilities

@@ -14,7 +14,8 @@ import (
 // Of the papers' main tables, check reports nothing but stages, parameters
 // and their values that don't exist yet.
 func TestPapersAgainstTheRegistry(t *testing.T) {
-	allowed := regexp.MustCompile(`^unknown stage |^unknown parameter |^the parameter .* isn't known to | is none of |: this method makes its map at the input`)
+	allowed := regexp.MustCompile(`^unknown stage |^unknown parameter |^the parameter .* isn't known to | ` +
+		`is none of |: this method makes its map at the input`)
 	files, err := filepath.Glob("../../pipeline/plan/testdata/papers/*.yaml")
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%d papers: %v", len(files), err)
@@ -64,7 +65,9 @@ func TestExperimentsAreWellFormed(t *testing.T) {
 // A size is a number, a text or a list of height and width, and an axis may have either.
 func TestSizesAreNumbersOrPairs(t *testing.T) {
 	experiment := func(size string) []byte {
-		return []byte("name: x\naxes: {of: {one: {size: " + size + "}}}\nstages:\n  images: {uses: dataset/folder, matrix: [of], with: {path: a, size: \"${of.size}\"}}\n  model: {uses: model/onnx, with: {path: a.onnx, size: " + size + "}}\npublish: [model]\n")
+		return []byte("name: x\naxes: {of: {one: {size: " + size + "}}}\nstages:\n  images: {uses: " +
+			"dataset/folder, matrix: [of], with: {path: a, size: \"${of.size}\"}}\n  model: {uses: " +
+			"model/onnx, with: {path: a.onnx, size: " + size + "}}\npublish: [model]\n")
 	}
 	var first string
 	for _, size := range []string{"48x192", "[48, 192]", `["48", 192]`} {

@@ -26,12 +26,14 @@ func TestSamplesAreDocumented(t *testing.T) {
 		experiment := text(name)
 		for _, m := range regexp.MustCompile(`file: ([\w.]+),`).FindAllStringSubmatch(experiment, -1) {
 			nets++
-			sum := regexp.MustCompile(`(?m)^([0-9a-f]{64})  models/` + regexp.QuoteMeta(m[1]) + `\.onnx$`).FindStringSubmatch(sums)
+			sum := regexp.MustCompile(`(?m)^([0-9a-f]{64})  models/` + regexp.QuoteMeta(m[1]) +
+				`\.onnx$`).FindStringSubmatch(sums)
 			if sum == nil {
 				t.Errorf("%s: SHA256SUMS lacks %s", name, m[1])
 				continue
 			}
-			if !regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(m[1]) + ` \| \S+/\S+ @ [0-9a-f]{12}: \S`).MatchString(page) {
+			if !regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(m[1]) +
+				` \| \S+/\S+ @ [0-9a-f]{12}: \S`).MatchString(page) {
 				t.Errorf("%s: README.md doesn't say where %s is from", name, m[1])
 			}
 			if b, err := os.ReadFile("../../../shared/data/models/" + m[1] + ".onnx"); err == nil {
@@ -45,7 +47,8 @@ func TestSamplesAreDocumented(t *testing.T) {
 				t.Errorf("%s reads %s, which others don't have", name, path[1])
 			}
 		}
-		if !strings.Contains(experiment, "samples/README.md") || !strings.Contains(experiment, "experiments/samples/get") {
+		if !strings.Contains(experiment, "samples/README.md") ||
+			!strings.Contains(experiment, "experiments/samples/get") {
 			t.Errorf("%s doesn't say where its nets and photographs are from", name)
 		}
 	}
@@ -66,7 +69,8 @@ func TestGetSamples(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(name, args...)
 		cmd.Dir = in
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+filepath.Join(dir, "settings"),
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_CONFIG_GLOBAL="+filepath.Join(dir, "settings"),
 			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
 		out, err := cmd.CombinedOutput()
 		if (err == nil) != ok {
@@ -85,7 +89,8 @@ func TestGetSamples(t *testing.T) {
 		}
 	}
 	for repository, at := range map[string][2]string{
-		"stanleybak/vnncomp2021":                 {"90419aadcf06", "benchmarks/cifar10_resnet/onnx/resnet_2b.onnx"},
+		"stanleybak/vnncomp2021": {"90419aadcf06",
+			"benchmarks/cifar10_resnet/onnx/resnet_2b.onnx"},
 		"ChristopherBrix/vnncomp2023_benchmarks": {"d9e7b2feeaf5", "benchmarks/vit/onnx/pgd_2_3_16.onnx"},
 	} {
 		in := filepath.Join(dir, "public", repository)
@@ -98,7 +103,8 @@ func TestGetSamples(t *testing.T) {
 		run(in, true, "git", "commit", "-q", "-m", "x")
 		run(in, true, "git", "tag", at[0])
 	}
-	write("settings", "[url \"file://"+filepath.Join(dir, "public")+"/\"]\n\tinsteadOf = https://github.com/\n")
+	write("settings",
+		"[url \"file://"+filepath.Join(dir, "public")+"/\"]\n\tinsteadOf = https://github.com/\n")
 	script, err := os.ReadFile("../../experiments/samples/get")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +117,8 @@ func TestGetSamples(t *testing.T) {
 	in := filepath.Join(dir, "samples")
 	for range 2 { // the second time finds them there
 		out := run(in, true, "sh", "get")
-		for _, want := range []string{resnet + ": in place", vit + ": in place", "models/other.onnx: missing, see README.md"} {
+		for _, want := range []string{resnet + ": in place", vit + ": in place",
+			"models/other.onnx: missing, see README.md"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("it doesn't print %q:\n%s", want, out)
 			}

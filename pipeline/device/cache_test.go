@@ -63,7 +63,8 @@ func TestSlotKeepsWhatItCan(t *testing.T) {
 	if _, err := s.Keep("e", 1, func() (io.Closer, error) { return nil, io.EOF }); err != io.EOF {
 		t.Errorf("a session that can't be made: %v", err)
 	}
-	if _, err := s.Keep("g", 1, func() (io.Closer, error) { keep("f", 1); return session{"g", &closed}, nil }); err != nil {
+	if _, err := s.Keep("g", 1,
+		func() (io.Closer, error) { keep("f", 1); return session{"g", &closed}, nil }); err != nil {
 		t.Errorf("what needs something else that is kept: %v", err)
 	}
 	if err := s.Trim(); err != nil {
@@ -79,7 +80,8 @@ func TestSlotsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed []string
 		cache := NewCache(10)
-		a, b := cache.NewSlot(stages.Device{Class: "cpu"}), cache.NewSlot(stages.Device{Class: "cpu", Index: 1})
+		a, b := cache.NewSlot(stages.Device{Class: "cpu"}), cache.NewSlot(stages.Device{Class: "cpu",
+			Index: 1})
 		var made atomic.Int32
 		release := make(chan struct{})
 		var wg sync.WaitGroup
@@ -103,7 +105,10 @@ func TestSlotsShare(t *testing.T) {
 			t.Fatalf("made %d times: %v", made.Load(), got)
 		}
 		for _, s := range []*Slot{a, b} {
-			if c, err := s.Keep("net", 1, func() (io.Closer, error) { return session{fmt.Sprint("of ", s.number), &closed}, nil }); err != nil || c.(session).name != fmt.Sprint("of ", s.number) {
+			if c, err := s.Keep("net", 1,
+				func() (io.Closer, error) {
+					return session{fmt.Sprint("of ", s.number), &closed}, nil
+				}); err != nil || c.(session).name != fmt.Sprint("of ", s.number) {
 				t.Errorf("slot %d keeps %v, %v", s.number, c, err)
 			}
 		}
@@ -112,7 +117,8 @@ func TestSlotsShare(t *testing.T) {
 			t.Errorf("closed %v while a call on the other slot runs, error %v", closed, err)
 		}
 		ends[1]()
-		if _, err := a.Share("other", 8, func() (io.Closer, error) { return session{"other", &closed}, nil }); err != nil {
+		if _, err := a.Share("other", 8,
+			func() (io.Closer, error) { return session{"other", &closed}, nil }); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(closed, []string{"of 1", "net 1"}) {
@@ -146,7 +152,8 @@ func TestShareFails(t *testing.T) {
 				var closed []string
 				done := make(chan any)
 				go func() {
-					c, err := b.Share("net", 1, func() (io.Closer, error) { return session{"net", &closed}, nil })
+					c, err :=
+						b.Share("net", 1, func() (io.Closer, error) { return session{"net", &closed}, nil })
 					if done <- err; err == nil {
 						done <- c.(session).name
 					}
@@ -164,7 +171,8 @@ func TestShareFails(t *testing.T) {
 				}
 				synctest.Wait()
 				closed = nil
-				if _, err := b.Share("net", 1, func() (io.Closer, error) { return session{"later", &closed}, nil }); err != nil {
+				if _, err := b.Share("net", 1,
+					func() (io.Closer, error) { return session{"later", &closed}, nil }); err != nil {
 					t.Error(err)
 				}
 				if err := cache.Trim(); err != nil || len(closed) != 1 {

@@ -20,7 +20,8 @@ func TestParse(t *testing.T) {
 		"cpu": all, "cpu:0": "cpu:0", "cpu:0,cpu:1": "cpu:0 cpu:1", " cpu:1 , cpu:0": "cpu:1 cpu:0",
 		"cuda": "cuda:0 cuda:1", "cuda:1": "cuda:1",
 		"": "unknown device", "gpu": "unknown device", "cpu:x": "not a number", "cpu:-1": "not a number",
-		"cpu,cuda": "mix classes", "cpu:1,cpu:1": "listed twice", "cpu,cpu:0": "listed twice", "cuda,cuda:1": "listed twice", "cpu:1,cpu:+1": "listed twice",
+		"cpu,cuda": "mix classes", "cpu:1,cpu:1": "listed twice", "cpu,cpu:0": "listed twice",
+		"cuda,cuda:1": "listed twice", "cpu:1,cpu:+1": "listed twice",
 	} {
 		devices, err := Parse(list)
 		var got string
@@ -50,7 +51,8 @@ func TestFor(t *testing.T) {
 		}
 		return list
 	}
-	cuda := []stages.Device{{Class: "cuda"}, {Class: "cuda", Index: 1}, {Class: "cuda", Index: 2}, {Class: "cuda", Index: 3}}
+	cuda := []stages.Device{{Class: "cuda"}, {Class: "cuda", Index: 1}, {Class: "cuda", Index: 2},
+		{Class: "cuda", Index: 3}}
 	for _, tc := range []struct {
 		items         int
 		devices, want []stages.Device

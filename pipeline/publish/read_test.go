@@ -12,7 +12,8 @@ import (
 
 func TestNumbers(t *testing.T) {
 	for x, want := range map[float64]string{
-		0: "0", 1: "1", 0.1: "0.1", 1.0 / 3: "0.333333333", 2e9 / 3: "666666667", 1e20: "1e+20", -1.5e-7: "-1.5e-07", 1e-4: "0.0001",
+		0: "0", 1: "1", 0.1: "0.1", 1.0 / 3: "0.333333333", 2e9 / 3: "666666667", 1e20: "1e+20",
+		-1.5e-7: "-1.5e-07", 1e-4: "0.0001",
 		100: "100", 123456789012: "123456789000", math.Inf(1): "+Inf", math.MaxFloat64: "1.79769313e+308",
 	} {
 		if got := format(x, digits); got != want {
@@ -30,7 +31,8 @@ func TestNumbers(t *testing.T) {
 		if !ok || format(y, digits) != s {
 			t.Fatalf("%g is written as %s, and read as %g", x, s, y)
 		}
-		if !math.IsNaN(x) && !math.IsInf(y, 0) && !(math.Abs(x-y) <= 6e-9*math.Abs(x)) && !(math.Abs(x) <= 1e-300) {
+		if !math.IsNaN(x) && !math.IsInf(y, 0) && !(math.Abs(x-y) <= 6e-9*math.Abs(x)) &&
+			!(math.Abs(x) <= 1e-300) {
 			t.Fatalf("%g is written as %s", x, s)
 		}
 	}
@@ -47,8 +49,10 @@ func TestWithin(t *testing.T) {
 		a, b, tolerance float64
 		ok              bool
 	}{
-		{1, 1, 0, true}, {1, 1 + 1e-12, 0, true}, {1, 1 + 1e-8, 0, false}, {0.1, 0.2, 0.1, true}, {0.1, 0.2, 0.0999, false},
-		{nan, nan, 0, true}, {nan, 0, 9, false}, {0, nan, 9, false}, {inf, inf, 0, true}, {inf, -inf, inf, false}, {inf, 1, 1e9, false},
+		{1, 1, 0, true}, {1, 1 + 1e-12, 0, true}, {1, 1 + 1e-8, 0, false}, {0.1, 0.2, 0.1, true},
+		{0.1, 0.2, 0.0999, false},
+		{nan, nan, 0, true}, {nan, 0, 9, false}, {0, nan, 9, false}, {inf, inf, 0, true},
+		{inf, -inf, inf, false}, {inf, 1, 1e9, false},
 	} {
 		if _, ok := within(c.a, c.b, c.tolerance, digits); ok != c.ok {
 			t.Errorf("within(%g, %g, %g) = %v", c.a, c.b, c.tolerance, ok)
@@ -59,7 +63,8 @@ func TestWithin(t *testing.T) {
 func TestMean(t *testing.T) {
 	values := []float64{1e16, 1, -1e16, math.NaN(), 2}
 	for range 20 {
-		rand.New(rand.NewPCG(1, 1)).Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		rand.New(rand.NewPCG(1, 1)).Shuffle(len(values),
+			func(i, j int) { values[i], values[j] = values[j], values[i] })
 		if m, undefined := mean(values); m != 0.75 || undefined != 1 {
 			t.Errorf("mean %g, %d undefined", m, undefined)
 		}
@@ -77,8 +82,10 @@ func TestAlike(t *testing.T) {
 		a, b string
 		ok   bool
 	}{
-		{"AUC 0.123 of 6", "AUC 0.124 of 6", true}, {"AUC 0.123", "AUC 0.125", false}, {"5 of 6", "4 of 6", false},
-		{"κ = -1.20, x", "κ = -1.21, x", true}, {"a 0.1", "b 0.1", false}, {"0.1 0.2", "0.1", false}, {"1.5e-3", "1.6e-3", true}, {"1.5e-3", "1.5e-4", false},
+		{"AUC 0.123 of 6", "AUC 0.124 of 6", true}, {"AUC 0.123", "AUC 0.125", false},
+		{"5 of 6", "4 of 6", false},
+		{"κ = -1.20, x", "κ = -1.21, x", true}, {"a 0.1", "b 0.1", false}, {"0.1 0.2", "0.1", false},
+		{"1.5e-3", "1.6e-3", true}, {"1.5e-3", "1.5e-4", false},
 	} {
 		if _, ok := alike(textNumber, []byte(c.a), []byte(c.b), lastDigit); ok != c.ok {
 			t.Errorf("%q and %q are alike: %v", c.a, c.b, ok)

@@ -33,9 +33,11 @@ func recordCell(t testing.TB, s *Store, n, size int) {
 	l := NewListing(nil, 0)
 	l.Append(Entry{Ref: refs[0]})
 	a := Action{
-		Key: number(n), Experiment: "bench", Cell: fmt.Sprintf("cell[n=%d]", n), Definition: number(-n), MadeBy: "cpu linux/amd64 avx512 ort1.24.1",
-		Ingredients: []Ingredient{{"implementation", "score/auc"}, {"version", "1"}, {"params", `{"steps":32}`}, {"curves", number(n).String()}},
-		Outputs:     []Output{{Port: "scores"}},
+		Key: number(n), Experiment: "bench", Cell: fmt.Sprintf("cell[n=%d]", n), Definition: number(-n),
+		MadeBy: "cpu linux/amd64 avx512 ort1.24.1",
+		Ingredients: []Ingredient{{"implementation", "score/auc"}, {"version", "1"},
+			{"params", `{"steps":32}`}, {"curves", number(n).String()}},
+		Outputs: []Output{{Port: "scores"}},
 	}
 	if err := s.Record(a, []*Listing{l}); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,8 @@ func TestProblemNamesCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(problems) != 1 || len(problems[0].Cells) != 1 || problems[0].Cells[0] != "test: maps[n=1]" || !strings.HasPrefix(problems[0].File, "objects/") {
+	if len(problems) != 1 || len(problems[0].Cells) != 1 || problems[0].Cells[0] != "test: maps[n=1]" ||
+		!strings.HasPrefix(problems[0].File, "objects/") {
 		t.Errorf("problems: %+v", problems)
 	}
 	if _, ok := s.Lookup(w.cells[1].key, ""); ok {
@@ -183,9 +184,12 @@ func TestReasons(t *testing.T) {
 		check  string // of the size alone; "" if that shows nothing
 	}{
 		{"missing", os.Remove, "is missing", "is missing"},
-		{"truncated", func(p string) error { return os.Truncate(p, 4999) }, "truncated: 4999 of 5000 bytes", "truncated: 4999 of 5000 bytes"},
-		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 5000 bytes", "truncated: 0 of 5000 bytes"},
-		{"longer", func(p string) error { return os.Truncate(p, 5001) }, "altered: 5001 bytes instead of 5000", "altered: 5001 bytes instead of 5000"},
+		{"truncated", func(p string) error { return os.Truncate(p, 4999) }, "truncated: 4999 of 5000 bytes",
+			"truncated: 4999 of 5000 bytes"},
+		{"empty", func(p string) error { return os.Truncate(p, 0) }, "truncated: 0 of 5000 bytes",
+			"truncated: 0 of 5000 bytes"},
+		{"longer", func(p string) error { return os.Truncate(p, 5001) },
+			"altered: 5001 bytes instead of 5000", "altered: 5001 bytes instead of 5000"},
 		{"altered", func(p string) error { flip(t, p, 500, 1); return nil }, "is altered", ""},
 		{"folder", func(p string) error { os.Remove(p); return os.Mkdir(p, 0o755) }, "object", "object"},
 	} {
@@ -250,7 +254,8 @@ func TestWrongRefSparesPack(t *testing.T) {
 	}
 	wrong := refs[0]
 	wrong.Off++
-	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 4500, Len: 1000}, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
+	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 4500, Len: 1000},
+		{Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
 		if _, err := s.Load(r); err == nil {
 			t.Errorf("loaded %+v", r)
 		}

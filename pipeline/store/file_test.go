@@ -91,7 +91,8 @@ func TestNothingOutsideTheStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := time.Now().Add(-2 * inFlight)
-			filepath.WalkDir(outside, func(path string, _ fs.DirEntry, _ error) error { return os.Chtimes(path, old, old) })
+			filepath.WalkDir(outside,
+				func(path string, _ fs.DirEntry, _ error) error { return os.Chtimes(path, old, old) })
 			before := tree(t, filepath.Dir(outside))
 			if err := put(at, outside); err != nil {
 				t.Fatal(err)
@@ -153,7 +154,8 @@ func TestFewOpenFiles(t *testing.T) {
 		}
 		logs := 0
 		for _, f := range files {
-			if to, _ := os.Readlink(filepath.Join("/proc/self/fd", f.Name())); strings.HasPrefix(to, dir) && strings.HasSuffix(to, ".log") {
+			if to, _ := os.Readlink(filepath.Join("/proc/self/fd", f.Name())); strings.HasPrefix(to, dir) &&
+				strings.HasSuffix(to, ".log") {
 				logs++
 			}
 		}

@@ -30,7 +30,8 @@ func TestScanFile(t *testing.T) {
 		whole := scanLog(b, itemFrame, list(&want))
 		scan, err := scanFile(bytes.NewReader(b), 0, int64(len(b)), itemFrame, list(&got))
 		if err != nil || !reflect.DeepEqual(scan, whole) || !slices.Equal(got, want) {
-			t.Errorf("%s: %d frames and %+v, want %d and %+v; %v", name, len(got), scan, len(want), whole, err)
+			t.Errorf("%s: %d frames and %+v, want %d and %+v; %v", name, len(got), scan, len(want), whole,
+				err)
 		}
 	}
 	check("whole", log)
@@ -38,13 +39,15 @@ func TestScanFile(t *testing.T) {
 	for i, end := range bounds {
 		for _, cut := range []int{1, 4, 20, frameLen} {
 			check(fmt.Sprintf("frame %d cut by %d", i, cut), log[:end-cut])
-			check(fmt.Sprintf("frame %d without %d", i, cut), append(append([]byte{}, log[:end-cut]...), log[end:]...))
+			check(fmt.Sprintf("frame %d without %d", i, cut),
+				append(append([]byte{}, log[:end-cut]...), log[end:]...))
 		}
 		flipped := bytes.Clone(log)
 		flipped[end-1] ^= 1
 		check(fmt.Sprintf("frame %d altered", i), flipped)
 	}
 	for pad := 65_400; pad < 65_540; pad++ { // a magic that lies across the end of a piece
-		check(fmt.Sprintf("behind %d others", pad), append(bytes.Repeat([]byte{'.'}, pad), log[:bounds[3]]...))
+		check(fmt.Sprintf("behind %d others", pad),
+			append(bytes.Repeat([]byte{'.'}, pad), log[:bounds[3]]...))
 	}
 }

@@ -135,7 +135,8 @@ func FuzzItemLog(f *testing.F) {
 				madeBy = o.MadeBy
 				for _, p := range o.Ports {
 					for _, sub := range p {
-						if sub.Off < 0 || sub.Len < 0 || sub.Pack != (PackRef{}) && sub.Off > sub.Pack.Size-sub.Len {
+						if sub.Off < 0 || sub.Len < 0 ||
+							sub.Pack != (PackRef{}) && sub.Off > sub.Pack.Size-sub.Len {
 							t.Fatalf("a ref outside its pack: %+v", sub.Ref)
 						}
 					}
@@ -155,7 +156,8 @@ func FuzzItemLog(f *testing.F) {
 }
 
 func keysOf(v *Items) []stages.Digest {
-	return slices.SortedFunc(maps.Keys(v.newest), func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(v.newest),
+		func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // FuzzListing: what decodes is encoded to something that decodes the same.

@@ -83,16 +83,17 @@ func (c *collection) actions(path string, _ byte) error {
 	}
 	var all []action
 	newest := map[identity]int64{}
-	log, _, err := c.sweep.read(c.s, path, actionFrame, func(off int64, key stages.Digest, payload []byte) bool {
-		a, err := decodeAction(key, payload)
-		if err != nil {
-			return false
-		}
-		id := identity{key, a.MadeBy}
-		newest[id] = off
-		all = append(all, action{place{key, off}, id, a.name(), a.Packs})
-		return true
-	})
+	log, _, err := c.sweep.read(c.s, path, actionFrame,
+		func(off int64, key stages.Digest, payload []byte) bool {
+			a, err := decodeAction(key, payload)
+			if err != nil {
+				return false
+			}
+			id := identity{key, a.MadeBy}
+			newest[id] = off
+			all = append(all, action{place{key, off}, id, a.name(), a.Packs})
+			return true
+		})
 	for _, a := range all {
 		current := newest[a.identity] == a.off
 		stays := current && (c.roots.Action == nil || c.roots.Action(a.identity.key))
@@ -210,7 +211,8 @@ type place struct {
 }
 
 // read adds a log, all of whose frames stay that stay accepts.
-func (w *sweep) read(s *Store, path string, kind frameKind, stay func(off int64, key stages.Digest, payload []byte) bool) (
+func (w *sweep) read(s *Store, path string, kind frameKind,
+	stay func(off int64, key stages.Digest, payload []byte) bool) (
 	*sweptLog, logScan, error) {
 	log := &sweptLog{path, kind, map[place]bool{}}
 	scan, err := s.readLog(path, 0, kind, func(off int64, key stages.Digest, payload []byte) {

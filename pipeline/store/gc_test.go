@@ -34,10 +34,12 @@ func TestGC(t *testing.T) {
 		t.Error("a dry run changed files")
 	}
 	w.wholeStore(t, dir)
-	if dry.ActionsKept != 4 || dry.Actions != 12 || dry.GroupsKept != 2 || dry.Groups != 2 || dry.Objects == 0 || dry.ObjectsKept == 0 {
+	if dry.ActionsKept != 4 || dry.Actions != 12 || dry.GroupsKept != 2 || dry.Groups != 2 ||
+		dry.Objects == 0 || dry.ObjectsKept == 0 {
 		t.Errorf("report: %+v", dry)
 	}
-	if want := []string{"test: maps[n=2]", "test: maps[n=3]", "test: maps[n=6]", "test: maps[n=7]"}; !slices.Equal(dry.Cells, want) {
+	if want := []string{"test: maps[n=2]", "test: maps[n=3]", "test: maps[n=6]",
+		"test: maps[n=7]"}; !slices.Equal(dry.Cells, want) {
 		t.Errorf("cells: %v", dry.Cells)
 	}
 	real, err := s.GC(Roots{root, root}, true)
@@ -53,7 +55,8 @@ func TestGC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Actions != 4 || in.Groups != 2 || in.Objects != real.ObjectsKept || in.ObjectBytes != real.BytesKept {
+		if in.Actions != 4 || in.Groups != 2 || in.Objects != real.ObjectsKept ||
+			in.ObjectBytes != real.BytesKept {
 			t.Errorf("info: %+v", in)
 		}
 		for _, c := range w.cells {
@@ -62,7 +65,8 @@ func TestGC(t *testing.T) {
 			}
 		}
 	}
-	if again, err := s.GC(Roots{root, root}, true); err != nil || again.Objects+again.Actions+again.Groups != 0 {
+	if again, err := s.GC(Roots{root, root}, true); err != nil ||
+		again.Objects+again.Actions+again.Groups != 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if all, err := s.GC(Roots{}, true); err != nil || all.ActionsKept != 4 {

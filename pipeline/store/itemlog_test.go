@@ -18,7 +18,8 @@ func TestItemsAreReadOnce(t *testing.T) {
 		t.Helper()
 		refs, err := s.Put([][]byte{[]byte(val)})
 		if err == nil {
-			err = s.RecordItems(group, "cpu", []ItemRecord{{number(key), ItemOutcome{Ports: [][]SubItem{{{Ref: refs[0]}}}}}})
+			err = s.RecordItems(group, "cpu",
+				[]ItemRecord{{number(key), ItemOutcome{Ports: [][]SubItem{{{Ref: refs[0]}}}}}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +55,8 @@ func TestItemsAreReadOnce(t *testing.T) {
 	}
 
 	// Rewritten without the first record, as gc does.
-	if err := b.rewriteLog(b.itemPath(group[0]), itemFrame, func(off int64, _ stages.Digest) bool { return off > 0 }); err != nil {
+	if err := b.rewriteLog(b.itemPath(group[0]), itemFrame,
+		func(off int64, _ stages.Digest) bool { return off > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	record(b, group, 3, "three")

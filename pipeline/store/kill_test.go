@@ -71,7 +71,8 @@ func afterKill(t *testing.T, w *world, dir string, d *done) {
 	t.Helper()
 	// Someone only looks, before the index is mended and after.
 	for _, readOnly := range []bool{true, false} {
-		s := open(t, dir, Options{ReadOnly: readOnly, Warn: func(m string) { t.Errorf("a kill gives the warning %q", m) }})
+		s := open(t, dir,
+			Options{ReadOnly: readOnly, Warn: func(m string) { t.Errorf("a kill gives the warning %q", m) }})
 		for n := range w.cells {
 			c := &w.cells[n]
 			if whole := w.checkCell(t, s, c); !whole && d.recorded[c.key] {

@@ -66,7 +66,8 @@ func TestListingDigest(t *testing.T) {
 // TestListingFormat: the bytes of listings, and their digests, are those of all stores of this format.
 func TestListingFormat(t *testing.T) {
 	packed := func(n int) Ref {
-		return Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528, Len: 150_528}
+		return Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+			Len: 150_528}
 	}
 	inline := func(text string) Ref {
 		return Ref{Digest: stages.Sum([]byte(text)), Len: int64(len(text)), Inline: []byte(text)}
@@ -78,13 +79,32 @@ func TestListingFormat(t *testing.T) {
 		dropped      bool
 		digest, text string // in hexadecimal, as of version 1
 	}{
-		{"many", manyItems(10_000), false, "f6e324c399ca1a23515c6b65fe6886bba9af4d07968ac3544fcece336ab37f5c", "9aa58c00bdbea882f1fe19b1456b7e3c80988133a8710e29e5b088729b79251f"},
-		{"dropped", manyItems(10_000), true, "f6e324c399ca1a23515c6b65fe6886bba9af4d07968ac3544fcece336ab37f5c", "8881eef47cf5b6a40279c2e599ab316321b05161216fee7eca18b08818b98a8a"},
-		{"nothing", NewListing(nil, 0), false, "7c15d4d33a824d274cd79f68e9189883ac9e8eeeb01f5461065433358426e2f5", "957b88b12730e646e0f33d3618b77dfa579e8231e3c59c7104be7165611c8027"},
-		{"one value", listingOf(facts, IDs|Origins, Entry{Ref: packed(3)}), false, "c47ca3f98e9235234d9e93b076ba1adcbb449625838114e929866f0c4b59caea", "984014380a1574df3532582ca6982b7820d1a53f66b7d5bbec2d05e2d290ab19"},
-		{"scores", listingOf(facts, 0, Entry{Ref: inline("0.5")}, Entry{Ref: inline("")}, Entry{Ref: packed(1).Dropped()}), false, "763d730213c6f97e263555af16720601b606a91fa13f57318308b22259694941", "ed00d5eff4d2030a33ebcc814a4ace92568c3eb1afb52a1950996e74064a910f"},
-		{"crops", listingOf(nil, Parents|IDs, Entry{Ref: packed(40), ID: "left"}, Entry{Ref: packed(2), Parent: 300, ID: "right"}), false, "7023da24a91d5d8f94e4c1a6a088301a8cff3b1b2bd6945032b9a37ab3a240b9", "c0d2e77b0c1f706783ae04540b780bf9e50dfbf5d185344a4b9e65ecd478e97f"},
-		{"pairs", listingOf(nil, IDs|Origins, Entry{Ref: packed(1), ID: "a", Origin: "a"}, Entry{Ref: packed(2), ID: "b", Origin: "a"}), false, "6c7423f6ea48f51e4cda9dc3dfb61fc6451c7aade45a39b4b4a32a60bedaafcd", "6f9f521101bd3f96be7bedec81b5e6a0e54f5eda950bf1a2bcdb47b9d89ff1c6"},
+		{"many", manyItems(10_000), false, "f6e324c399ca1a23515c6b65fe6886bba9af4d07968ac3544fcece336ab37f5c",
+			"9aa58c00bdbea882f1fe19b1456b7e3c80988133a8710e29e5b088729b79251f"},
+		{"dropped", manyItems(10_000), true,
+			"f6e324c399ca1a23515c6b65fe6886bba9af4d07968ac3544fcece336ab37f5c",
+			"8881eef47cf5b6a40279c2e599ab316321b05161216fee7eca18b08818b98a8a"},
+		{"nothing", NewListing(nil, 0), false,
+			"7c15d4d33a824d274cd79f68e9189883ac9e8eeeb01f5461065433358426e2f5",
+			"957b88b12730e646e0f33d3618b77dfa579e8231e3c59c7104be7165611c8027"},
+		{"one value", listingOf(facts, IDs|Origins, Entry{Ref: packed(3)}), false,
+			"c47ca3f98e9235234d9e93b076ba1adcbb449625838114e929866f0c4b59caea",
+			"984014380a1574df3532582ca6982b7820d1a53f66b7d5bbec2d05e2d290ab19"},
+		{"scores",
+			listingOf(facts, 0, Entry{Ref: inline("0.5")}, Entry{Ref: inline("")},
+				Entry{Ref: packed(1).Dropped()}), false,
+			"763d730213c6f97e263555af16720601b606a91fa13f57318308b22259694941",
+			"ed00d5eff4d2030a33ebcc814a4ace92568c3eb1afb52a1950996e74064a910f"},
+		{"crops",
+			listingOf(nil, Parents|IDs, Entry{Ref: packed(40), ID: "left"},
+				Entry{Ref: packed(2), Parent: 300, ID: "right"}), false,
+			"7023da24a91d5d8f94e4c1a6a088301a8cff3b1b2bd6945032b9a37ab3a240b9",
+			"c0d2e77b0c1f706783ae04540b780bf9e50dfbf5d185344a4b9e65ecd478e97f"},
+		{"pairs",
+			listingOf(nil, IDs|Origins, Entry{Ref: packed(1), ID: "a", Origin: "a"},
+				Entry{Ref: packed(2), ID: "b", Origin: "a"}), false,
+			"6c7423f6ea48f51e4cda9dc3dfb61fc6451c7aade45a39b4b4a32a60bedaafcd",
+			"6f9f521101bd3f96be7bedec81b5e6a0e54f5eda950bf1a2bcdb47b9d89ff1c6"},
 	} {
 		l := c.l
 		if c.dropped {
@@ -92,7 +112,8 @@ func TestListingFormat(t *testing.T) {
 		}
 		digest, text := l.digest(), slices.Concat(l.encode()...)
 		if digest.String() != c.digest || stages.Sum(text).String() != c.text {
-			t.Errorf("%s: the digest is %s, that of its %d bytes %s", c.name, digest, len(text), stages.Sum(text))
+			t.Errorf("%s: the digest is %s, that of its %d bytes %s", c.name, digest, len(text),
+				stages.Sum(text))
 		}
 	}
 }
@@ -124,7 +145,8 @@ func manyItems(items int) *Listing {
 	l := NewListing(stages.Facts{"unit": "share"}, IDs|Origins)
 	for n := range items {
 		id := "ILSVRC2012_val_" + number(n).Short()[:8]
-		r := Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528, Len: 150_528}
+		r := Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+			Len: 150_528}
 		l.Append(Entry{Ref: r, ID: id, Origin: id})
 	}
 	return l
@@ -142,7 +164,8 @@ func must[T any](v T, err error) T {
 func TestKillLargeListing(t *testing.T) {
 	record := func(s *Store) error {
 		l := manyItems(1000)
-		return s.Record(Action{Key: number(1), Cell: "maps", Outputs: []Output{{Port: "maps", Dropped: true}}}, []*Listing{l})
+		return s.Record(Action{Key: number(1), Cell: "maps",
+			Outputs: []Output{{Port: "maps", Dropped: true}}}, []*Listing{l})
 	}
 	whole := func(dir string) bool {
 		s := open(t, dir, Options{})

@@ -40,7 +40,8 @@ func TestRecordedDuringCollection(t *testing.T) {
 		n++
 		return nil
 	}})
-	if _, err := s.GC(Roots{Action: func(k stages.Digest) bool { return k != w.cells[0].key }}, true); err != nil {
+	if _, err := s.GC(Roots{Action: func(k stages.Digest) bool { return k != w.cells[0].key }},
+		true); err != nil {
 		t.Fatal(err)
 	}
 	if n < 10 {
@@ -66,7 +67,9 @@ func TestCollectedDuringRecord(t *testing.T) {
 		s := open(t, dir, Options{Hook: func(string) error {
 			if n++; n == point {
 				other := open(t, dir, Options{})
-				if _, err := other.GC(Roots{Action: func(k stages.Digest) bool { return k != w.cells[0].key }}, true); err != nil {
+				if _, err := other.GC(Roots{Action: func(k stages.Digest) bool {
+					return k != w.cells[0].key
+				}}, true); err != nil {
 					t.Error(err)
 				}
 			}
@@ -105,7 +108,8 @@ func TestReadAfterCollection(t *testing.T) {
 		t.Fatal("not recorded")
 	}
 	other := open(t, dir, Options{})
-	if _, err := other.GC(Roots{Action: func(k stages.Digest) bool { return k != w.cells[0].key }}, true); err != nil {
+	if _, err := other.GC(Roots{Action: func(k stages.Digest) bool { return k != w.cells[0].key }},
+		true); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := s.Action(h); err != nil || a.Cell != "behind" {

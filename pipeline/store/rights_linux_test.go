@@ -47,8 +47,10 @@ func TestFolderNotWritable(t *testing.T) {
 		t.Errorf("%d misses", v.misses)
 	}
 	_, putErr := s.Put([][]byte{make([]byte, smallPack)})
-	for name, err := range map[string]error{"put": putErr, "items": s.RecordItems(number(1), "a", make([]ItemRecord, 1))} {
-		if err == nil || !strings.Contains(err.Error(), "can't be written") || !strings.Contains(err.Error(), dir) {
+	for name, err := range map[string]error{"put": putErr,
+		"items": s.RecordItems(number(1), "a", make([]ItemRecord, 1))} {
+		if err == nil || !strings.Contains(err.Error(), "can't be written") ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

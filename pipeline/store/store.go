@@ -176,12 +176,14 @@ func (s *Store) checkFormat() error {
 	}
 	var n int
 	var sum uint32
-	if _, err := fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum); err != nil || string(b) != formatLine(n) {
+	if _, err := fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum); err != nil ||
+		string(b) != formatLine(n) {
 		s.warn("%s of store %q is damaged", formatName, s.dir)
 		return nil
 	}
 	if n != format {
-		return fmt.Errorf("store %q has format %d, this program reads format %d: use another folder", s.dir, n, format)
+		return fmt.Errorf("store %q has format %d, this program reads format %d: use another folder", s.dir,
+			n, format)
 	}
 	return nil
 }

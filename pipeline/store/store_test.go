@@ -50,7 +50,8 @@ func TestSecondRunWritesNothing(t *testing.T) {
 		return m
 	}
 	before := state()
-	s := open(t, dir, Options{Hook: func(p string) error { return errors.New("a system call that writes: " + p) }})
+	s := open(t, dir,
+		Options{Hook: func(p string) error { return errors.New("a system call that writes: " + p) }})
 	w.check(t, s)
 	for _, c := range w.cells {
 		for i, m := range c.memos {
@@ -92,7 +93,8 @@ func TestReadOnly(t *testing.T) {
 	}
 	_, putErr := s.Put(nil)
 	for name, err := range map[string]error{
-		"put": putErr, "record": s.Record(Action{}, nil), "items": s.RecordItems(number(1), "", make([]ItemRecord, 1)), "memo": s.SetMemo(number(1), nil),
+		"put": putErr, "record": s.Record(Action{}, nil),
+		"items": s.RecordItems(number(1), "", make([]ItemRecord, 1)), "memo": s.SetMemo(number(1), nil),
 	} {
 		if !errors.Is(err, errReadOnly) {
 			t.Errorf("%s: %v", name, err)
@@ -149,7 +151,8 @@ func TestNotAFolder(t *testing.T) {
 	if _, err := Open(file, Options{}); err == nil || !strings.Contains(err.Error(), "is a file") {
 		t.Errorf("a file: %v", err)
 	}
-	if _, err := Open(filepath.Join(file, "y"), Options{}); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := Open(filepath.Join(file, "y"), Options{}); err == nil ||
+		!strings.Contains(err.Error(), file) {
 		t.Errorf("below a file: %v", err)
 	}
 }
@@ -181,7 +184,8 @@ func TestFormat(t *testing.T) {
 func TestPut(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	big := func(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
-	payloads := [][]byte{big(1, smallPack), {}, nil, big(2, InlineMax+1), big(1, smallPack), big(7, InlineMax), big(2, InlineMax+1)}
+	payloads := [][]byte{big(1, smallPack), {}, nil, big(2, InlineMax+1), big(1, smallPack),
+		big(7, InlineMax), big(2, InlineMax+1)}
 	refs, err := s.Put(payloads)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +204,8 @@ func TestPut(t *testing.T) {
 			t.Errorf("payload %d dropped: load says %v", i, err)
 		}
 	}
-	if refs[0].Off != refs[4].Off || refs[3].Off != refs[6].Off || refs[0].Pack.Size != smallPack+InlineMax+1 {
+	if refs[0].Off != refs[4].Off || refs[3].Off != refs[6].Off ||
+		refs[0].Pack.Size != smallPack+InlineMax+1 {
 		t.Errorf("equal payloads are stored twice: %+v", refs)
 	}
 	path := s.packPath(refs[0].Pack.Digest)
@@ -236,7 +241,8 @@ func TestPrefer(t *testing.T) {
 	}
 	for range 2 {
 		for _, c := range w.cells {
-			for _, tc := range []struct{ prefer, want string }{{"a", "a"}, {"b", "b"}, {"", "b"}, {"c", "b"}} {
+			for _, tc := range []struct{ prefer, want string }{{"a", "a"}, {"b", "b"}, {"", "b"},
+				{"c", "b"}} {
 				h, ok := s.Lookup(c.key, tc.prefer)
 				if !ok || h.MadeBy() != tc.want {
 					t.Errorf("lookup preferring %q gives %q", tc.prefer, h.MadeBy())
@@ -310,7 +316,8 @@ func TestExpand(t *testing.T) {
 		}
 		for p := range r.Ports {
 			if !slices.EqualFunc(o.Ports[p], r.Ports[p], func(a, b SubItem) bool {
-				return a.ID == b.ID && a.Digest == b.Digest && a.Pack == b.Pack && a.Off == b.Off && a.Len == b.Len && bytes.Equal(a.Inline, b.Inline)
+				return a.ID == b.ID && a.Digest == b.Digest && a.Pack == b.Pack && a.Off == b.Off &&
+					a.Len == b.Len && bytes.Equal(a.Inline, b.Inline)
 			}) {
 				t.Errorf("item %s port %d: %+v, want %+v", r.Key.Short(), p, o.Ports[p], r.Ports[p])
 			}

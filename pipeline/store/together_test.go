@@ -220,7 +220,8 @@ func TestFullDisk(t *testing.T) {
 func TestFullDiskSentence(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	got := s.writeErr(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}).Error()
-	if !strings.Contains(got, "the disk of store") || !strings.Contains(got, "full") || !strings.Contains(got, "kept") {
+	if !strings.Contains(got, "the disk of store") || !strings.Contains(got, "full") ||
+		!strings.Contains(got, "kept") {
 		t.Errorf("error: %s", got)
 	}
 }

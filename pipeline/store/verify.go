@@ -37,7 +37,8 @@ func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
 
 func newVerification(ctx context.Context, s *Store) *verification {
 	return &verification{
-		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*unsoundObject{}, known: map[place]bool{},
+		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*unsoundObject{},
+		known: map[place]bool{},
 	}
 }
 
@@ -47,7 +48,8 @@ func (v *verification) records() ([]Problem, error) {
 		func() error { return v.s.eachLog("actions", v.actions) },
 		func() error { return v.s.eachLog("items", v.items) },
 		func() error {
-			return v.log(v.s.memos.path, memoFrame, func(int64, stages.Digest, []byte) (string, bool) { return "", true })
+			return v.log(v.s.memos.path, memoFrame,
+				func(int64, stages.Digest, []byte) (string, bool) { return "", true })
 		},
 		func() error { return v.log(v.s.files.path, statFrame, checkState) },
 		v.index,
@@ -164,8 +166,9 @@ func (v *verification) usable(packs []PackRef, cell string) bool {
 
 // log reads a log and asks of each frame whether it's sound, which returns what's wrong, and whether it can
 // stay.
-func (v *verification) log(path string, kind frameKind, check func(off int64, key stages.Digest, payload []byte) (
-	what string, stay bool)) error {
+func (v *verification) log(path string, kind frameKind,
+	check func(off int64, key stages.Digest, payload []byte) (
+		what string, stay bool)) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}

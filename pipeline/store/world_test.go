@@ -214,7 +214,9 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		}
 	}
 	a, err := s.Action(h)
-	if !missed(err) && (a.Cell != c.name || a.Experiment != "test" || len(a.Ingredients) != 2 || a.Ingredients[1].Value != `{"a":"<1>"}`) {
+	if !missed(err) &&
+		(a.Cell != c.name || a.Experiment != "test" || len(a.Ingredients) != 2 ||
+			a.Ingredients[1].Value != `{"a":"<1>"}`) {
 		t.Fatalf("the action of %q is %+v", c.name, a)
 	}
 	for port := range c.payloads {
@@ -225,7 +227,8 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		}
 		digest, items, dropped := h.Output(port)
 		if digest != stages.Digest(want.Sum(nil)) || items != len(c.ids) || dropped != (c.drop && port == 0) {
-			t.Fatalf("cell %q port %d: the index says %s, %d items, dropped %v", c.name, port, digest.Short(), items, dropped)
+			t.Fatalf("cell %q port %d: the index says %s, %d items, dropped %v", c.name, port, digest.Short(),
+				items, dropped)
 		}
 		l, err := s.Listing(h, port)
 		if missed(err) {
@@ -243,7 +246,8 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		}
 		for i := range l.Len() {
 			e := l.At(i)
-			if want := c.entry(i, l.parts, e.Ref); !reflect.DeepEqual(e, want) || e.Digest != stages.Sum(c.payloads[port][i]) {
+			if want := c.entry(i, l.parts, e.Ref); !reflect.DeepEqual(e, want) ||
+				e.Digest != stages.Sum(c.payloads[port][i]) {
 				t.Fatalf("cell %q port %d item %d: %+v, want %+v", c.name, port, i, e, want)
 			}
 			b, err := s.Load(e.Ref)

@@ -195,10 +195,13 @@ func TestExternalRefuses(t *testing.T) {
 		part string
 	}{
 		{"none", []string{"a"}, "none"},
-		{"folder", []string{"a", "b.png", "c"}, `no map of 2 of 3 items: item "b.png" would be b.png.npy or b.npy`},
+		{"folder", []string{"a", "b.png", "c"},
+			`no map of 2 of 3 items: item "b.png" would be b.png.npy or b.npy`},
 		{"folder", []string{"a.png", "a.jpg"}, `the map "a" would be both of item "a.png" and of "a.jpg"`},
 		{"folder", []string{"../folder/a"}, "outside the folder"},
-		{"transposed", []string{"a"}, `item "a": ` + path("transposed/a.npy") + ": a map of shape [2 3 3] doesn't fit an image of 2×3 pixels; channels come first"},
+		{"transposed", []string{"a"},
+			`item "a": ` + path("transposed/a.npy") +
+				": a map of shape [2 3 3] doesn't fit an image of 2×3 pixels; channels come first"},
 		{"small", []string{"a"}, "a map of shape [2 2] doesn't fit"},
 		{"torn", []string{"a"}, `item "a": ` + path("torn/a.npy")},
 		{"stack.npy", []string{"a", "b", "c"}, "holds 2 maps for 3 items"},

@@ -63,7 +63,8 @@ func TestFinalLayer(t *testing.T) {
 		warning string
 	}{
 		{"strides of one axis", [][]int64{{1, 1}, {2, 1}, {2, 1}, {2, 1}}, relu, []int{2, 64}, ""},
-		{"one activation", [][]int64{{2, 2}, {2, 2}, {2, 2}, {1, 1}}, first, []int{8, 32}, `layer final is "xcr", and 3 of the model's 4 convolutions come after it`},
+		{"one activation", [][]int64{{2, 2}, {2, 2}, {2, 2}, {1, 1}}, first, []int{8, 32},
+			`layer final is "xcr", and 3 of the model's 4 convolutions come after it`},
 	} {
 		p := GradCAM.NewParams().(*GradCAMParams)
 		p.Size = "layer"

@@ -63,7 +63,8 @@ type invariant struct {
 func (s invariant) rewrite() bool {
 	defer s.Named()
 	rewrite := batchDependent[s.OpType]
-	return rewrite != nil && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT && onnx.Size(s.shape()) > 0 &&
+	return rewrite != nil && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT &&
+		onnx.Size(s.shape()) > 0 &&
 		rewrite(s)
 }
 

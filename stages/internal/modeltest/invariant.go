@@ -20,7 +20,8 @@ func Invariant(t *testing.T, model stages.Data) {
 	size := n.Size()
 	x := make([]float32, images*size)
 	for i := range x {
-		x[i] = float32(math.Sin(float64(i)*0.31) + math.Sin(float64(i)*0.0017) + math.Sin(float64(i%size)*0.013))
+		x[i] = float32(math.Sin(float64(i)*0.31) + math.Sin(float64(i)*0.0017) +
+			math.Sin(float64(i%size)*0.013))
 	}
 	var want []byte
 	for _, threads := range []int{1, 3} {

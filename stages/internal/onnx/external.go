@@ -106,7 +106,8 @@ func openData(root *os.Root, location string) (*os.File, error) {
 		return f, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("its data should be in %q, and there is no such file in the model's folder: copy it there from where the model was exported", location)
+		return nil, fmt.Errorf("its data should be in %q, and there is no such file in the model's folder: "+
+			"copy it there from where the model was exported", location)
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -115,7 +116,8 @@ func openData(root *os.Root, location string) (*os.File, error) {
 	// What the system finds on a path that the folder refuses is elsewhere.
 	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil &&
 		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) {
-		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file itself there", location)
+		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file "+
+			"itself there", location)
 	}
 	return nil, fmt.Errorf("its data in %q can't be read: %w", location, err)
 }
@@ -137,7 +139,8 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 		}
 	}
 	if !filepath.IsLocal(location) {
-		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder: export the model again, with its weights beside it", location)
+		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder: export the model again, "+
+			"with its weights beside it", location)
 	}
 	return location, offset, length, nil
 }

@@ -174,7 +174,8 @@ func Find(path string) (Library, error) {
 		}
 		tried = append(tried, p.Path)
 	}
-	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: give --onnxruntime or set ONNXRUNTIME_LIB to the path of %s, version %s or newer (looked in %s)",
+	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: give --onnxruntime or set "+
+		"ONNXRUNTIME_LIB to the path of %s, version %s or newer (looked in %s)",
 		fileName(), Version, strings.Join(tried, ", "))}
 }
 

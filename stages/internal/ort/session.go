@@ -40,7 +40,8 @@ func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.De
 // fused ones, and that change the last bits of results.
 var readerDependent = append([]string{
 	"BiasGeluFusion", "BiasSoftmaxFusion", "ConvAddActivationFusion", "FastGeluFusion", "GeluFusionL2",
-	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion", "QuickGeluFusion", "SkipLayerNormFusion",
+	"GemmActivationFusion", "MatMulActivationFusion", "MatMulScaleFusion", "MatmulTransposeFusion",
+	"QuickGeluFusion", "SkipLayerNormFusion",
 }, ruleDependent...)
 
 // NewCanonicalSession is NewSession for models that hold the same nodes among different others: what those
@@ -78,7 +79,8 @@ func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Sess
 func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device,
 	disabled []string) (*Session, error) {
 	if r.worker != nil {
-		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled}, model)
+		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled},
+			model)
 	}
 	o, err := sessionOptions(d)
 	if err != nil {
@@ -289,7 +291,8 @@ func (s *Session) Close() error {
 	return s.session.Destroy()
 }
 
-var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of memory|ALLOC_FAILED|AllocateRawInternal`)
+var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +
+	`memory|ALLOC_FAILED|AllocateRawInternal`)
 
 // preamble is what the library and its wrapper put before what happened.
 var preamble = regexp.MustCompile(`^(Error (running network|creating C session): )+`)

@@ -124,7 +124,9 @@ func cpuOptions(steps ...func(*onnxruntime.SessionOptions) error) (*onnxruntime.
 	all := slices.Concat([]func(*onnxruntime.SessionOptions) error{
 		func(o *onnxruntime.SessionOptions) error { return o.SetIntraOpNumThreads(1) },
 		func(o *onnxruntime.SessionOptions) error { return o.SetInterOpNumThreads(1) },
-		func(o *onnxruntime.SessionOptions) error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
+		func(o *onnxruntime.SessionOptions) error {
+			return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal)
+		},
 		func(o *onnxruntime.SessionOptions) error {
 			return o.AddSessionConfigEntry("session.use_env_allocators", "1")
 		},

@@ -314,7 +314,8 @@ func (f *Fault) Is(err error) bool { return f.memory && err == stages.ErrOutOfMe
 
 var (
 	fatalSignal = regexp.MustCompile(`(?m)^\[?(?:signal )?(SIG[A-Z]+)\b`)
-	noMemory    = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|bad_alloc|pthread_create failed`)
+	noMemory    = regexp.MustCompile(`(?i)out of memory|cannot allocate memory|bad_alloc|pthread_create ` +
+		`failed`)
 )
 
 // faults says what the signals of native faults mean.
@@ -341,9 +342,11 @@ func (w *worker) reason(ended error) error {
 	}
 	switch {
 	case code == exitTime:
-		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
+		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: "+
+			"if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
 	case code == exitMemory:
-		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, which is what is free unless $%s says otherwise", float64(w.limits.Memory)/1e9, memoryVariable), true}
+		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, which is "+
+			"what is free unless $%s says otherwise", float64(w.limits.Memory)/1e9, memoryVariable), true}
 	case noMemory.MatchString(said):
 		return &Fault{"the model takes more memory for one batch than there is", true}
 	case name == "SIGKILL" && !w.closed:
@@ -354,7 +357,8 @@ func (w *worker) reason(ended error) error {
 		return &Fault{reason: "the process that ran the model was ended by " + name}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-	return &Fault{reason: strings.TrimSuffix(fmt.Sprintf("the process that ran the model ended with exit code %d: %s", code, first), ": ")}
+	return &Fault{reason: strings.TrimSuffix(fmt.Sprintf("the process that ran the model ended with exit "+
+		"code %d: %s", code, first), ": ")}
 }
 
 // A beginning keeps the first bytes that are written to it.

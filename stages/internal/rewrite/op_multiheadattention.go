@@ -13,7 +13,8 @@ import (
 var multiHeadAttention = []converter{
 	{"com.microsoft.Attention", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !unused(n, 1) || n.Int("do_rotary", 0) != 0 {
-			return fmt.Errorf("it has a mask of tokens, turns them, or keeps keys and values from one run to the next")
+			return fmt.Errorf("it has a mask of tokens, turns them, or keeps keys and values from one run " +
+				"to the next")
 		}
 		shape, err := e.fixed(n.In(0))
 		if err != nil {

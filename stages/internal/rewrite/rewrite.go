@@ -39,8 +39,10 @@ type converter struct {
 // converters returns the table of all converters. At most one matches a node.
 func converters() []converter {
 	return slices.Concat(
-		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, imageScaler, lstm,
-		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
+		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample,
+		imageScaler, lstm,
+		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize,
+		rmsNormalization, roiAlign, rotaryEmbedding, scatter,
 		sequence, skipLayerNormalization, slice, softmax, split, squeeze, topK, upsample,
 	)
 }
@@ -177,7 +179,8 @@ func foreign(n onnx.Node) error {
 	case n.Quantises():
 		return errors.New(onnx.Quantised)
 	case n.Domain == "com.microsoft.nchwc":
-		return errors.New("ONNX Runtime laid it out for one processor: take the file that it was made from, or have it saved at the optimisation level extended")
+		return errors.New("ONNX Runtime laid it out for one processor: take the file that it was made " +
+			"from, or have it saved at the optimisation level extended")
 	}
 	return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
 }

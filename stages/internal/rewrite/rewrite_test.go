@@ -148,7 +148,8 @@ func TestToOpset(t *testing.T) {
 		{"Softmax of rows", 12, node("Softmax", "x", attr("axis", 3)), nil,
 			[]string{"y = Softmax(x) axis=-1"}},
 		{"Softmax over what follows", 9, node("Softmax", "x"), nil, []string{
-			"y/Flatten = Flatten(x) axis=1", "y/Softmax = Softmax(y/Flatten) axis=-1", "y/Shape = Shape(x)", "y = Reshape(y/Softmax, y/Shape)"}},
+			"y/Flatten = Flatten(x) axis=1", "y/Softmax = Softmax(y/Flatten) axis=-1", "y/Shape = Shape(x)",
+			"y = Reshape(y/Softmax, y/Shape)"}},
 		{"Softmax of 13", 13, node("Softmax", "x", attr("axis", 1)), nil, []string{"y = Softmax(x) axis=1"}},
 		{"Pad", 10, node("Pad", "x", attr("pads", list64(0, 0, 1, 1)), attr("value", float32(2))), nil,
 			[]string{"y = Pad(x, [0 0 1 1], [2])"}},
@@ -161,7 +162,9 @@ func TestToOpset(t *testing.T) {
 		{"Dropout", 10, node("Dropout", "x", attr("ratio", float32(0.5))), nil, []string{"y = Identity(x)"}},
 		{"BatchNormalization", 8, node("BatchNormalization", "x a b c d", attr("spatial", 1)), nil,
 			[]string{"y = BatchNormalization(x, a, b, c, d)"}},
-		{"Upsample", 7, upsample, nil, []string{"y = Resize(x, , [1 1 2 2]) mode=linear coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
+		{"Upsample", 7, upsample, nil,
+			[]string{"y = Resize(x, , [1 1 2 2]) mode=linear coordinate_transformation_mode=asymmetric " +
+				"nearest_mode=floor"}},
 		{"Upsample of 9", 9, node("Upsample", "x s"), []*onnxpb.TensorProto{f32("s", 1, 1, 2, 2)},
 			[]string{"y = Resize(x, , [1 1 2 2]) coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
 		{"Resize of 10", 10, node("Resize", "x s"), []*onnxpb.TensorProto{f32("s", 1, 1, 2, 2)},
@@ -186,62 +189,83 @@ func TestToOpset(t *testing.T) {
 		{"AveragePool beyond the image", 19,
 			node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("strides", list64(2, 2)),
 				attr("ceil_mode", 1), attr("count_include_pad", 1)), nil, []string{
-				"y/AveragePool = AveragePool(x) kernel_shape=[2 2] strides=[2 2] count_include_pad=1 pads=[0 0 0 1]", "y = Mul(y/AveragePool, [1 1 2 1 1 2])"}},
+				"y/AveragePool = AveragePool(x) kernel_shape=[2 2] strides=[2 2] count_include_pad=1 " +
+					"pads=[0 0 0 1]", "y = Mul(y/AveragePool, [1 1 2 1 1 2])"}},
 		{"AveragePool beyond the padding", 17,
 			node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("strides", list64(2, 2)),
 				attr("pads", list64(1, 0, 0, 0)), attr("ceil_mode", 1), attr("count_include_pad",
 					1)), nil, []string{
-				"y/AveragePool = AveragePool(x) kernel_shape=[2 2] strides=[2 2] count_include_pad=1 pads=[1 0 1 1]", "y = Mul(y/AveragePool, [1 1 2 1 1 2 2 2 4])"}},
+				"y/AveragePool = AveragePool(x) kernel_shape=[2 2] strides=[2 2] count_include_pad=1 " +
+					"pads=[1 0 1 1]", "y = Mul(y/AveragePool, [1 1 2 1 1 2 2 2 4])"}},
 		{"AveragePool with automatic padding", 19,
 			node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("auto_pad", "SAME_UPPER"),
-				attr("count_include_pad", 1)), nil, []string{"y = AveragePool(x) kernel_shape=[2 2] auto_pad=SAME_UPPER count_include_pad=1"}},
+				attr("count_include_pad", 1)), nil,
+			[]string{"y = AveragePool(x) kernel_shape=[2 2] auto_pad=SAME_UPPER count_include_pad=1"}},
 		{"AveragePool with padding", 19,
 			node("AveragePool", "x", attr("kernel_shape", list64(2, 2)), attr("pads", list64(1, 1, 1, 1)),
-				attr("count_include_pad", 1)), nil, []string{"y = AveragePool(x) kernel_shape=[2 2] pads=[1 1 1 1] count_include_pad=1"}},
+				attr("count_include_pad", 1)), nil,
+			[]string{"y = AveragePool(x) kernel_shape=[2 2] pads=[1 1 1 1] count_include_pad=1"}},
 		{"Gelu", 20, node("Gelu", "x"), nil, []string{
-			"y/Div = Div(x, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add = Add(y/Erf, [1])", "y/Mul = Mul(x, y/Add)", "y = Mul(y/Mul, [0.5])"}},
+			"y/Div = Div(x, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add = Add(y/Erf, [1])",
+			"y/Mul = Mul(x, y/Add)", "y = Mul(y/Mul, [0.5])"}},
 		{"RMSNormalization", 23, node("RMSNormalization", "x s", attr("axis", 2)), nil, []string{
-			"y/Mul = Mul(x, x)", "y/ReduceMean = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean, [1e-05])", "y/Sqrt = Sqrt(y/Add)",
+			"y/Mul = Mul(x, x)", "y/ReduceMean = ReduceMean(y/Mul) axes=[2 3]",
+			"y/Add = Add(y/ReduceMean, [1e-05])", "y/Sqrt = Sqrt(y/Add)",
 			"y/Div = Div(x, y/Sqrt)", "y = Mul(y/Div, s)"}},
 		{"Attention", 23, node("Attention", "x x x", attr("is_causal", 1)), nil, []string{
-			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
-			"y/Add = Add(y/MatMul, [0 -1e+30 -1e+30 -1e+30 0 0 -1e+30 -1e+30 0 0 0 -1e+30 0 0 0 0])", "y/Softmax = Softmax(y/Add) axis=-1",
+			"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]",
+			"y/MatMul = MatMul(y/Mul, y/Transpose)",
+			"y/Add = Add(y/MatMul, [0 -1e+30 -1e+30 -1e+30 0 0 -1e+30 -1e+30 0 0 0 -1e+30 0 0 0 0])",
+			"y/Softmax = Softmax(y/Add) axis=-1",
 			"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
 		{"Attention with keys seen and one query that sees none", 23, node("Attention", "x x x m"),
 			[]*onnxpb.TensorProto{flags("m", 2, 1, 1, 0, 0)}, []string{
-				"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
-				"y/Where = Where(m, [0], [-1e+30])", "y/ReduceMax = ReduceMax(y/Where) axes=[-1]", "y/Greater = Greater(y/ReduceMax, [-5e+29])", "y/Cast = Cast(y/Greater) to=1",
-				"y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1", "y/Mul_1 = Mul(y/Softmax, y/Cast)",
+				"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]",
+				"y/MatMul = MatMul(y/Mul, y/Transpose)",
+				"y/Where = Where(m, [0], [-1e+30])", "y/ReduceMax = ReduceMax(y/Where) axes=[-1]",
+				"y/Greater = Greater(y/ReduceMax, [-5e+29])", "y/Cast = Cast(y/Greater) to=1",
+				"y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1",
+				"y/Mul_1 = Mul(y/Softmax, y/Cast)",
 				"y/MatMul_1 = MatMul(y/Mul_1, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
 		{"Attention with keys seen", 23, node("Attention", "x x x m"),
 			[]*onnxpb.TensorProto{flags("m", 2, 1, 1, 0, 1)}, []string{
 				"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
-				"y/Where = Where(m, [0], [-1e+30])", "y/Add = Add(y/MatMul, y/Where)", "y/Softmax = Softmax(y/Add) axis=-1",
+				"y/Where = Where(m, [0], [-1e+30])", "y/Add = Add(y/MatMul, y/Where)",
+				"y/Softmax = Softmax(y/Add) axis=-1",
 				"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
 		{"Col2Im", 18, node("Col2Im", "s i b", attr("strides", list64(2, 1)), attr("pads",
 			list64(1, 0, 0, 0))), []*onnxpb.TensorProto{ints("i", 4, 1), ints("b", 3, 1)}, []string{
-			"y/Reshape = Reshape(s, [2 3 2 1])", "y = ConvTranspose(y/Reshape, [1 0 0 0 1 0 0 0 1]) group=1 kernel_shape=[3 1] strides=[2 1] dilations=[1 1] pads=[1 0 0 0] output_padding=[0 0]"}},
+			"y/Reshape = Reshape(s, [2 3 2 1])",
+			"y = ConvTranspose(y/Reshape, [1 0 0 0 1 0 0 0 1]) group=1 kernel_shape=[3 1] strides=[2 1] " +
+				"dilations=[1 1] pads=[1 0 0 0] output_padding=[0 0]"}},
 		{"LSTM", 14, node("LSTM", "s w r", attr("hidden_size", 1)), []*onnxpb.TensorProto{
 			onnx.FloatTensor("w", []float32{1, 2, 3, 4, 5, 6, 7, 8}, 1, 4, 2), onnx.FloatTensor("r",
 				[]float32{1, 2, 3, 4}, 1, 4, 1)}, []string{
-			"y/Reshape = Reshape(s, [6 2])", "y/Gemm = Gemm(y/Reshape, [1 3 5 7 2 4 6 8])", "y/Reshape_1 = Reshape(y/Gemm, [2 1 3 4])",
+			"y/Reshape = Reshape(s, [6 2])", "y/Gemm = Gemm(y/Reshape, [1 3 5 7 2 4 6 8])",
+			"y/Reshape_1 = Reshape(y/Gemm, [2 1 3 4])",
 			"y/Split, y/Split_1 = Split(y/Reshape_1, [1 1]) axis=0",
 			"y/Split_2, y/Split_3 = Split(y/Split, [3 1]) axis=3", "y/Sigmoid = Sigmoid(y/Split_2)",
 			"y/Split_4, y/Split_5, y/Split_6 = Split(y/Sigmoid, [1 1 1]) axis=3", "y/Tanh = Tanh(y/Split_3)",
 			"y/Mul = Mul(y/Split_4, y/Tanh)", "y/Tanh_1 = Tanh(y/Mul)", "y/Mul_1 = Mul(y/Split_5, y/Tanh_1)",
 			"y/MatMul = MatMul(y/Mul_1, [1 2 3 4])", "y/Add = Add(y/Split_1, y/MatMul)",
 			"y/Split_7, y/Split_8 = Split(y/Add, [3 1]) axis=3", "y/Sigmoid_1 = Sigmoid(y/Split_7)",
-			"y/Split_9, y/Split_10, y/Split_11 = Split(y/Sigmoid_1, [1 1 1]) axis=3", "y/Tanh_2 = Tanh(y/Split_8)",
-			"y/Mul_2 = Mul(y/Split_9, y/Tanh_2)", "y/Mul_3 = Mul(y/Split_11, y/Mul)", "y/Add_1 = Add(y/Mul_3, y/Mul_2)",
+			"y/Split_9, y/Split_10, y/Split_11 = Split(y/Sigmoid_1, [1 1 1]) axis=3",
+			"y/Tanh_2 = Tanh(y/Split_8)",
+			"y/Mul_2 = Mul(y/Split_9, y/Tanh_2)", "y/Mul_3 = Mul(y/Split_11, y/Mul)",
+			"y/Add_1 = Add(y/Mul_3, y/Mul_2)",
 			"y/Tanh_3 = Tanh(y/Add_1)", "y/Mul_4 = Mul(y/Split_10, y/Tanh_3)",
 			"y/Concat = Concat(y/Mul_1, y/Mul_4) axis=0", "y = Concat(y/Concat) axis=1"}},
 		{"RotaryEmbedding", 23, node("RotaryEmbedding", "s c c", attr("num_heads", 1)), nil, []string{
-			"y/Reshape = Reshape(s, [2 3 1 2])", "y/Unsqueeze = Unsqueeze(c, [2])", "y/Unsqueeze_1 = Unsqueeze(c, [2])",
-			"y/Split, y/Split_1 = Split(y/Reshape, [1 1]) axis=3", "y/Mul = Mul(y/Split, y/Unsqueeze)", "y/Mul_1 = Mul(y/Split_1, y/Unsqueeze_1)",
-			"y/Sub = Sub(y/Mul, y/Mul_1)", "y/Mul_2 = Mul(y/Split, y/Unsqueeze_1)", "y/Mul_3 = Mul(y/Split_1, y/Unsqueeze)", "y/Add = Add(y/Mul_2, y/Mul_3)",
+			"y/Reshape = Reshape(s, [2 3 1 2])", "y/Unsqueeze = Unsqueeze(c, [2])",
+			"y/Unsqueeze_1 = Unsqueeze(c, [2])",
+			"y/Split, y/Split_1 = Split(y/Reshape, [1 1]) axis=3", "y/Mul = Mul(y/Split, y/Unsqueeze)",
+			"y/Mul_1 = Mul(y/Split_1, y/Unsqueeze_1)",
+			"y/Sub = Sub(y/Mul, y/Mul_1)", "y/Mul_2 = Mul(y/Split, y/Unsqueeze_1)",
+			"y/Mul_3 = Mul(y/Split_1, y/Unsqueeze)", "y/Add = Add(y/Mul_2, y/Mul_3)",
 			"y/Concat = Concat(y/Sub, y/Add) axis=-1", "y = Reshape(y/Concat, [2 3 2])"}},
 		{"Gelu with a bias", 12, foreigner("com.microsoft", "BiasGelu", "x b"), nil, []string{
-			"y/Add = Add(x, b)", "y/Div = Div(y/Add, [1.4142135])", "y/Erf = Erf(y/Div)", "y/Add_1 = Add(y/Erf, [1])", "y/Mul = Mul(y/Add, y/Add_1)", "y = Mul(y/Mul, [0.5])"}},
+			"y/Add = Add(x, b)", "y/Div = Div(y/Add, [1.4142135])", "y/Erf = Erf(y/Div)",
+			"y/Add_1 = Add(y/Erf, [1])", "y/Mul = Mul(y/Add, y/Add_1)", "y = Mul(y/Mul, [0.5])"}},
 		{"SiLU", 12, foreigner("com.microsoft", "QuickGelu", "x", attr("alpha", float32(1))), nil,
 			[]string{"y/Sigmoid = Sigmoid(x)", "y = Mul(x, y/Sigmoid)"}},
 		{"a sum in a convolution", 12, foreigner("com.microsoft", "FusedConv", "x w  z",
@@ -250,7 +274,8 @@ func TestToOpset(t *testing.T) {
 		{"a product of transposed factors", 12,
 			foreigner("com.microsoft", "FusedMatMul", "x x", attr("transA", 1), attr("transBatchA", 1),
 				attr("transB", 1), attr("alpha", float32(2))), nil, []string{
-				"y/Transpose = Transpose(x) perm=[1 2 3 0]", "y/Transpose_1 = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Transpose, y/Transpose_1)", "y = Mul(y/MatMul, [2])"}},
+				"y/Transpose = Transpose(x) perm=[1 2 3 0]", "y/Transpose_1 = Transpose(x) perm=[0 1 3 2]",
+				"y/MatMul = MatMul(y/Transpose, y/Transpose_1)", "y = Mul(y/MatMul, [2])"}},
 		{"weights of four bits", 12, foreigner("com.microsoft", "MatMulNBits", "s b f z", attr("K", 3),
 			attr("N", 2), attr("block_size", 2)), []*onnxpb.TensorProto{
 			bytes("b", 0x21, 0xf3, 0x54, 0xf6), onnx.FloatTensor("f", []float32{1, 10, 100, 1000},
@@ -268,8 +293,10 @@ func TestToOpset(t *testing.T) {
 		{"a scaled image", 8, scaler, nil, []string{"y/Mul = Mul(x, [2])", "y = Add(y/Mul, [1 2 3])"}},
 		{"MeanVarianceNormalization", 13, node("MeanVarianceNormalization", "x", attr("axes", list64(2, 3))),
 			nil, []string{
-				"y/ReduceMean = ReduceMean(x) axes=[2 3]", "y/Sub = Sub(x, y/ReduceMean)", "y/Mul = Mul(y/Sub, y/Sub)",
-				"y/ReduceMean_1 = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean_1, [1e-18])", "y/Sqrt = Sqrt(y/Add)", "y = Div(y/Sub, y/Sqrt)"}},
+				"y/ReduceMean = ReduceMean(x) axes=[2 3]", "y/Sub = Sub(x, y/ReduceMean)",
+				"y/Mul = Mul(y/Sub, y/Sub)",
+				"y/ReduceMean_1 = ReduceMean(y/Mul) axes=[2 3]", "y/Add = Add(y/ReduceMean_1, [1e-18])",
+				"y/Sqrt = Sqrt(y/Add)", "y = Div(y/Sub, y/Sqrt)"}},
 		{"Mish", 18, node("Mish", "x"), nil,
 			[]string{"y/Softplus = Softplus(x)", "y/Tanh = Tanh(y/Softplus)", "y = Mul(x, y/Tanh)"}},
 	}
@@ -417,12 +444,16 @@ func TestGroupNormalizationAhead(t *testing.T) {
 		want    []string
 	}{
 		{"a scale a group", 18, nil, []string{
-			"y/Reshape = Reshape(x, [0 2 -1])", "y/InstanceNormalization = InstanceNormalization(y/Reshape, a, b) epsilon", "y/Shape = Shape(x)",
+			"y/Reshape = Reshape(x, [0 2 -1])",
+			"y/InstanceNormalization = InstanceNormalization(y/Reshape, a, b) epsilon", "y/Shape = Shape(x)",
 			"y = Reshape(y/InstanceNormalization, y/Shape)"}},
 		{"a scale a channel", 21, scale, []string{
-			"y/Reshape = Reshape(x, [0 2 -1])", "y/InstanceNormalization = InstanceNormalization(y/Reshape, [1 1], [0 0]) epsilon",
-			"y/Reshape_1 = Reshape(y/InstanceNormalization, [0 4 -1])", "y/Reshape_2 = Reshape([1 2 3 4], [-1 1])", "y/Mul = Mul(y/Reshape_1, y/Reshape_2)",
-			"y/Reshape_3 = Reshape([5 6 7 8], [-1 1])", "y/Add = Add(y/Mul, y/Reshape_3)", "y/Shape = Shape(x)", "y = Reshape(y/Add, y/Shape)"}},
+			"y/Reshape = Reshape(x, [0 2 -1])",
+			"y/InstanceNormalization = InstanceNormalization(y/Reshape, [1 1], [0 0]) epsilon",
+			"y/Reshape_1 = Reshape(y/InstanceNormalization, [0 4 -1])",
+			"y/Reshape_2 = Reshape([1 2 3 4], [-1 1])", "y/Mul = Mul(y/Reshape_1, y/Reshape_2)",
+			"y/Reshape_3 = Reshape([5 6 7 8], [-1 1])", "y/Add = Add(y/Mul, y/Reshape_3)",
+			"y/Shape = Shape(x)", "y = Reshape(y/Add, y/Shape)"}},
 		{"of unknown channels", 21, nil, []string{"y = GroupNormalization(x, a, b) num_groups=2"}},
 	}
 	for _, tt := range tests {
@@ -443,7 +474,9 @@ func TestToOpsetNamesAll(t *testing.T) {
 	second := onnx.NewNode("second", "DeformConv", []string{"x"}, []string{"z"})
 	third := foreigner("com.example", "Other", "x")
 	_, err := ToOpset(model(18, []*onnxpb.NodeProto{foreign, node("Relu", "x"), second, third}), nil)
-	want := `the model can't be written in ONNX's operators of opset 17: node Fused "first", Other "n": its operator is of com.example, not one of ONNX's own; node DeformConv "second": opset 17 has no such operator`
+	want := `the model can't be written in ONNX's operators of opset 17: node Fused "first", Other "n": ` +
+		`its operator is of com.example, not one of ONNX's own; node DeformConv "second": opset 17 has no ` +
+		`such operator`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
