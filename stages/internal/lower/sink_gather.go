@@ -10,9 +10,9 @@ import (
 
 // sinkGather sinks Gather towards its producers so that only selected slices are computed: a vision
 // transformer's answer reads the class token alone, so behind the last attention the other tokens need no
-// values, nor, in the backward pass, the zeros that they would get. A Gather sinks below what treats each
-// slice alike: products with constants over another axis, normalisations, functions of single elements. That
-// changes no bits, since none of these looks beyond a slice. Values of layers stay whole.
+// values, nor, in the backward pass, the zeros that they would get. A Gather moves in front of nodes that
+// treat each slice alike: products with constants over another axis, normalisations, functions of single
+// elements. That changes no bits, since none of these looks beyond a slice. Values of layers stay whole.
 func (u *unit) sinkGather() error {
 	s := sinking{Graph: u.graph, needs: map[string]*selection{}, sunk: map[string]sunk{}}
 	for _, q := range u.questions() {
@@ -184,7 +184,7 @@ func unreshape(p selection, in, out []int) (selection, bool) {
 		if d == 1 || onnx.Size(in[axis+1:]) != inner {
 			continue
 		}
-		// Of the shorter axis there is one after the other along the longer one.
+		// The longer axis is the shorter one, repeated.
 		whole := max(d, out[p.axis])
 		if len(p.at)*(whole/out[p.axis]) > maxSlices {
 			return selection{}, false
@@ -213,7 +213,7 @@ func repeat(numbers []int, period, whole int) []int {
 	return out
 }
 
-// apply inserts a Gather where each selection starts, and has nothing else computed behind it.
+// apply inserts a Gather in front of the first node of each selection, and shrinks the nodes behind it.
 func (s *sinking) apply() {
 	var nodes []*onnxpb.NodeProto
 	for _, proto := range s.Proto.Graph.Node {
@@ -234,7 +234,7 @@ func (s *sinking) apply() {
 			s.Types[out] = s.selected(out, p.selection)
 		}
 		if _, selected := s.sunk[n.In(0)]; n.OpType == "Reshape" && sinks || selected && !sinks {
-			// A Gather of a value that has nothing else any more only changes the shape.
+			// A Gather of a value that has no other slices any more is a Reshape.
 			n.OpType, n.Attribute, n.Input = "Reshape", nil, []string{n.Input[0], s.shape(out)}
 		}
 		nodes = append(nodes, proto)

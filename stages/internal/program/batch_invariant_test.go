@@ -22,9 +22,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// through writes a net that puts what a convolution makes of images, [N,33,size,size], through a node, whose
-// other inputs are given, and has sums of the squares of what comes out, so many numbers an image, as
-// answers.
+// through writes a net with a node behind a convolution, [N,33,size,size]; the node's other inputs are given.
+// Its answers are sums of the squares of the node's output, that many an image.
 func through(t *testing.T, opset, size, columns int, n *onnxpb.NodeProto,
 	others ...*onnxpb.TensorProto) model.ONNXParams {
 	t.Helper()
@@ -71,9 +70,9 @@ func throughAll(t *testing.T, opset, size, columns int, between []*onnxpb.NodePr
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: size, W: size}}
 }
 
-// TestBatchInvariant holds that the answers to an image and their derivatives have the same bits wherever in
-// a batch of whatever size it stands and however many threads share the work, for each of the operators whose
-// own kernels don't; and that they are what the file says.
+// TestBatchInvariant checks that the answers to an image and their derivatives have the same bits at every
+// position of batches of every size and on any number of threads, for each operator whose own kernels'
+// results don't; and that they are those of the file.
 func TestBatchInvariant(t *testing.T) {
 	modeltest.Runtime(t)
 	float := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -126,9 +125,8 @@ type setting struct{ threads, batch int }
 var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1, 5}, {1, 2}, {2, 3}, {3, 2},
 	{5, 3}, {3, 5}}
 
-// checkBatchInvariant fails the test unless a net's answers to five images and their derivatives have the
-// same bits in each of several settings, and so have its answers without derivatives; all answers are to be
-// near the given ones.
+// checkBatchInvariant fails the test unless a net's answers to five images, with derivatives and without, and
+// the derivatives have the same bits in each of several settings, and the answers are near the given ones.
 func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near []float32,
 	settings ...setting) {
 	t.Helper()
@@ -154,8 +152,8 @@ func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near 
 	}
 }
 
-// TestBatchInvariantKernels holds the same for operators whose kernels are used as they are, for those that
-// are written with others where it matters, and for ONNX Runtime's own.
+// TestBatchInvariantKernels checks the same for operators that aren't rewritten, for those rewritten only for
+// some shapes, and for ONNX Runtime's own.
 func TestBatchInvariantKernels(t *testing.T) {
 	modeltest.Runtime(t)
 	ints := func(name string, v ...int64) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
@@ -260,8 +258,7 @@ func TestBatchInvariantKernels(t *testing.T) {
 	}
 }
 
-// TestSoftplusFarBelow holds that Softplus keeps its digits where it is next to nothing, which a logarithm
-// tells.
+// TestSoftplusFarBelow checks that Softplus keeps its digits where it is tiny, by its logarithm.
 func TestSoftplusFarBelow(t *testing.T) {
 	modeltest.Runtime(t)
 	const side = 9
@@ -287,7 +284,7 @@ func (s failing) Share(key string, weight int64, make func() (io.Closer, error))
 	return s.Slot.Share(key, weight, make)
 }
 
-// TestBatchDependentWithoutMemory holds that a lack of memory isn't taken for batch invariance.
+// TestBatchDependentWithoutMemory checks that a lack of memory isn't taken for batch invariance.
 func TestBatchDependentWithoutMemory(t *testing.T) {
 	n, slot := net(t, small(t, "means")), stagetest.NewSlot()
 	if _, err := n.Forward(t.Context(), failing{slot}, 2); !errors.Is(err, stages.ErrOutOfMemory) {
@@ -298,7 +295,7 @@ func TestBatchDependentWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestBatchDependent holds which files run as they are written.
+// TestBatchDependent checks which files run verbatim.
 func TestBatchDependent(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op string, in, out string, attrs ...onnx.Attr) *onnxpb.NodeProto {
@@ -360,8 +357,7 @@ func TestBatchDependent(t *testing.T) {
 	}
 }
 
-// asWritten returns the answers of a file to images of 3 channels, as ONNX Runtime gives them without
-// programs of ours.
+// asWritten returns a file's answers to images of 3 channels from ONNX Runtime alone, without a program.
 func asWritten(t *testing.T, path string, images, size int) []float32 {
 	t.Helper()
 	file, err := os.ReadFile(path)

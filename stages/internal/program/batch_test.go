@@ -13,10 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestRows holds how many images a program takes at once: on a processor as many as its cache holds, twice as
-// many forward as backwards, but more of a net that is fully connected; on a GPU as many as it's asked to
-// take.
-func TestRows(t *testing.T) {
+// TestAtOnce checks the batch of programs: on a CPU as many images as its cache holds, twice as many without
+// a backward pass, more for a fully connected net; on a GPU as many as requested.
+func TestAtOnce(t *testing.T) {
 	modeltest.Runtime(t)
 	// A net of 224² pixels, made smaller, and a layer of so many neurons for all of them.
 	dense := func(images, hidden int) model.ONNXParams {
@@ -76,7 +75,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// onGPU is a slot that says so.
+// onGPU is a slot on a GPU.
 type onGPU struct{ stages.Slot }
 
 func (onGPU) Device() stages.Device { return stages.Device{Class: "cuda", Threads: 1} }

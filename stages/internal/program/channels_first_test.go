@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// layouts are ways in which nets keep 4 × 4 places of 5 channels: nodes that make "layer" of "places"
-// [N,5,4,4], and the layer's shape when it is arranged. They return the layer with its channels last.
+// layouts are layouts of 4 × 4 positions of 5 channels: nodes that make "layer" of "places" [N,5,4,4], and
+// the layer's shape with channels first. They return the layer with its channels last.
 var layouts = map[string]struct {
 	make  func(b *netBuilder) string
 	shape []int
@@ -100,7 +100,7 @@ func (b *netBuilder) transpose(out, in string, perm ...int64) {
 	b.last().Attribute = onnx.NewNode("", "", nil, nil, onnx.Attr{Name: "perm", Value: perm}).Attribute
 }
 
-// unroll sorts tokens so that blocks of 2 × 2 are every fourth one, as Hiera does once.
+// unroll sorts tokens so that those of 2 × 2 blocks are every fourth one, as Hiera does once.
 func (b *netBuilder) unroll(out string) {
 	b.transpose("rows", "places", 0, 2, 3, 1)
 	b.reshape("split", "rows", -1, 2, 2, 2, 2, 5)
@@ -108,9 +108,9 @@ func (b *netBuilder) unroll(out string) {
 	b.reshape(out, "apart", -1, 16, 5)
 }
 
-// TestChannelsFirst holds that the arranged value has its places in the order of the image's rows, whatever
-// the net's; that the net answers the same, bit for bit, behind what turns it back; and that what arrives is
-// arranged alike: where the answer is linear in the layer, derivative times value sums to it.
+// TestChannelsFirst checks that the layer has its positions in the order of the image's rows, whatever the
+// net's; that the net's answers keep every bit behind the inverse; and that the derivative has the same
+// layout: where the answer is linear in the layer, derivative times value sums to it.
 func TestChannelsFirst(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {

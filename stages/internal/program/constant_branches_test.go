@@ -26,7 +26,7 @@ func either(condition, out string, then, otherwise *onnxpb.GraphProto) *onnxpb.N
 	return n
 }
 
-// making returns a graph of nodes that makes the values called outputs.
+// making returns a graph of nodes with these outputs.
 func making(nodes []*onnxpb.NodeProto, outputs ...string) *onnxpb.GraphProto {
 	g := &onnxpb.GraphProto{Name: "branch", Node: nodes}
 	for _, v := range outputs {
@@ -37,9 +37,9 @@ func making(nodes []*onnxpb.NodeProto, outputs ...string) *onnxpb.GraphProto {
 	return g
 }
 
-// TestBranches holds that a net whose weights come out of Ifs that the image's shape decides, one inside the
-// other, has the answers and derivatives, to the bit, of the net without them.
-func TestBranches(t *testing.T) {
+// TestConstantBranches checks that a net whose weights are the outputs of nested Ifs on the image's shape
+// has, to the bit, the answers and derivatives of the net without them.
+func TestConstantBranches(t *testing.T) {
 	plain := filepath.Join("testdata", "nets", "grey.onnx")
 	m, err := onnx.ReadFile(plain)
 	if err != nil {
@@ -107,8 +107,7 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// TestCaptured holds that what the body of an If takes from outside is still there, whole, when the rest of
-// the net is made smaller or larger: answers are the file's.
+// TestCaptured checks that passes keep values captured by an If body whole: answers are the file's.
 func TestCaptured(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op, out string,
@@ -200,9 +199,9 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
-// TestCapturedOnTheWay holds that no derivative goes past an If that takes a value within its bodies alone,
-// without a word, and that no layer is final which one goes past.
-func TestCapturedOnTheWay(t *testing.T) {
+// TestCapturedInBackward checks that a backward pass reports an If that captures a value in its bodies alone,
+// and that no layer before it is final.
+func TestCapturedInBackward(t *testing.T) {
 	modeltest.Runtime(t)
 	node := func(op, out string,
 		in ...string) *onnxpb.NodeProto {

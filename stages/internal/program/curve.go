@@ -24,8 +24,8 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 		},
 		Images: func(f *onnx.Fragment) string {
 			// The number k of replaced pixels minus a pixel's rank is at least 1 if the pixel is replaced and
-			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would say
-			// the same but is written differently from one opset to another.
+			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would do
+			// the same but differs from opset to opset.
 			d := f.Op("Sub", []string{"runexp_replaced", "runexp_ranks"})
 			less := f.Op("Sub", []string{d, f.Floats("step", []float32{1})})
 			m := f.Op("Sub", []string{f.Op("Relu", []string{d}), f.Op("Relu", []string{less})})
@@ -43,7 +43,7 @@ func (c Curve) Set(from, to, ranks []float32) {
 	copy(c.inputs[2].Data, ranks)
 }
 
-// Run classifies the images with so many pixels replaced; there are at most Batch steps.
+// Run classifies the images with these numbers of pixels replaced, Batch at most.
 func (c Curve) Run(ctx context.Context, replaced []int) error {
 	for i := range c.Batch {
 		k := replaced[min(i, len(replaced)-1)]

@@ -9,9 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestDeepLIFTReferences holds that multipliers are those for the reference that was set last, for one image
-// as for two, whether the reference is seen once or in every run, and that images equal to it have its
-// answer.
+// TestDeepLIFTReferences checks that multipliers are those for the last reference set, for one image as for
+// two, whether the reference is computed once or in every run, and that images equal to it have its answer.
 func TestDeepLIFTReferences(t *testing.T) {
 	const joined = -2 // with the reference's nodes among the others
 	all := modeltest.Nets(t, false)

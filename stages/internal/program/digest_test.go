@@ -11,9 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestDigestOfComputedWeights holds that what ONNX Runtime has computed of a file's weights counts by how,
-// not by its bits, which other processors compute otherwise; also where the compiler folds it into others.
-// What the file says counts by its bits.
+// TestDigestOfComputedWeights checks that weights that ONNX Runtime computed are identified by their
+// expressions, not by their bits, which depend on the processor, also where passes fold them into others.
+// Weights of the file are identified by their bits.
 func TestDigestOfComputedWeights(t *testing.T) {
 	modeltest.Runtime(t)
 	build := func(seed float64, op string) *program.Net {

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Expression says in words which class is explained: one operand, or two with a minus sign between them,
-// whose difference is explained. An operand is
+// An Expression is the class that is explained: one operand, or two with a minus sign between them, whose
+// difference is explained. An operand is
 //
 //	predicted     the class with the largest answer
 //	predicted:K   the class with the K-th largest answer, 1 being the largest
@@ -73,7 +73,7 @@ func number(text string) (int, bool) {
 	return n, err == nil && text[0] != '+'
 }
 
-// Predicts reports whether the model has to be asked.
+// Predicts reports whether the expression depends on the model's answer.
 func (e Expression) Predicts() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.rank > 0 })
 }
@@ -81,12 +81,12 @@ func (e Expression) Predicts() bool {
 // Compares reports whether two classes are compared.
 func (e Expression) Compares() bool { return len(e.operands) > 1 }
 
-// Labelled reports whether the label has to be known.
+// Labelled reports whether the expression depends on the label.
 func (e Expression) Labelled() bool {
 	return slices.ContainsFunc(e.operands, func(o operand) bool { return o.label })
 }
 
-// Fits says which class e names that a model with that many classes hasn't, nil if there is none.
+// Fits returns an error if a model with that many classes lacks one that e names.
 func (e Expression) Fits(classes int) error {
 	for _, o := range e.operands {
 		switch {
@@ -100,7 +100,7 @@ func (e Expression) Fits(classes int) error {
 	return nil
 }
 
-// ErrSameClass begins to say that a difference is that of a class and itself.
+// ErrSameClass is the error of a difference of a class and itself.
 var ErrSameClass = errors.New("both classes of the difference are")
 
 // Target returns the target that e names among the given number of classes. row is the model's answer, needed

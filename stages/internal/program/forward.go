@@ -24,7 +24,7 @@ func (n *Net) Forward(ctx context.Context, slot stages.Slot, batch int) (Forward
 // classification classifies images.
 var classification = lower.Request{Inputs: lower.ImagesInput, Images: lower.Images}
 
-// Image returns where row i's normalised image goes.
+// Image returns the input of row i's normalised image.
 func (f Forward) Image(i int) []float32 { return f.row(0, i) }
 
 // Run classifies the images in the rows.
@@ -98,7 +98,7 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 	return bool(c.(dependence)), nil
 }
 
-// A dependence on a slot says whether a model's results depend on more than the image.
+// A dependence says whether a model's results depend on batch, threads, alignment or release.
 type dependence bool
 
 func (dependence) Close() error { return nil }

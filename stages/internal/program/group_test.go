@@ -12,9 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestGroups holds that derivatives are the same node by node, where rules see Linear and activations as one
-// node each, and where each such node, Conv and Gemm is emitted once more and the way back goes through the
-// copy.
+// TestGroups checks that derivatives are the same node by node, with Linear and activations grouped into one
+// node each, and with each such node, Conv and Gemm emitted once more and the backward pass through the copy.
 func TestGroups(t *testing.T) {
 	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {

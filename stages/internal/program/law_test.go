@@ -64,7 +64,7 @@ func sameBits(a, b []float32) bool {
 		func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// layers returns values of the net's graph to look at, with a row for each image: some from all over it.
+// layers returns some values from all over the net's graph, with a row for each image.
 func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []string {
 	t.Helper()
 	g, err := n.Graph(t.Context(), slot, batch)
@@ -83,8 +83,7 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 		if s := g.Shape(v); len(s) < 2 || s[0] != batch || v == n.Output {
 			continue
 		}
-		// The exception of canonical sessions, and what is merged when nobody looks; the BatchNormalization
-		// is the Conv then.
+		// The exception of canonical sessions, and BatchNormalization that is folded unless it is the layer.
 		if node.OpType == "Conv" && slices.Equal(readers[v], []string{"BatchNormalization"}) ||
 			(node.OpType == "Conv" || node.OpType == "BatchNormalization") &&
 				slices.Equal(readers[v], []string{"Add"}) {
@@ -101,8 +100,8 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 	return out
 }
 
-// TestOneForward holds that the forward part of every program that goes back gives an answer of the same
-// bits, whatever rules it follows and wherever to: only then could programs share it.
+// TestOneForward checks that the forward pass of every program with a backward pass has the same bits,
+// whatever its rules and layer: only then can programs share it.
 func TestOneForward(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +123,8 @@ func TestOneForward(t *testing.T) {
 	}
 }
 
-// TestDerivativesBits holds that an image's derivative has the same bits in batches of 1, 2, 4 and 8,
-// whatever stands beside it, on one thread and on two.
+// TestDerivativesBits checks that an image's derivative has the same bits in batches of 1, 2, 4 and 8,
+// whatever the other images, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
 	all := modeltest.Nets(t, !testing.Short())
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {

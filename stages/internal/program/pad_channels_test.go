@@ -2,7 +2,6 @@ package program_test
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
@@ -50,8 +49,9 @@ func perceptron(t *testing.T, hidden int, gemm bool) model.ONNXParams {
 	return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 2, W: 2}}
 }
 
-// TestPadChannels holds that a hidden layer whose rows clash gets more channels unless somebody looks at it,
-// that this changes neither answers nor derivatives by a bit, and that other layers stay as they are.
+// TestPadChannels checks that a hidden layer whose rows alias in the cache is padded unless a question is
+// about it, that padding changes neither answers nor derivatives by a bit, and that other layers keep their
+// shape.
 func TestPadChannels(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, gemm := range []bool{false, true} {
@@ -63,7 +63,7 @@ func TestPadChannels(t *testing.T) {
 				plain); got != hidden+map[bool]int{true: 16}[wider] {
 				t.Errorf("%d channels become %d", hidden, got)
 			}
-			// Rules of other kinds keep the layer as it is.
+			// Rules that aren't derivatives keep the layer's shape.
 			same := program.Question{Rules: apart()}
 			if got := program.Widest(t.Context(), t, n, slot, same); got != hidden {
 				t.Errorf("by other rules %d channels become %d", hidden, got)
@@ -80,61 +80,5 @@ func TestPadChannels(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestGemmAlpha holds that a Gemm scales its product by the power of two that scaled what it multiplies,
-// besides what it scales it by anyway, unless somebody looks at that or what it's multiplied with is
-// computed, that neither answers nor derivatives change by a bit, and that other numbers stay where they are.
-func TestGemmAlpha(t *testing.T) {
-	modeltest.Runtime(t)
-	n := net(t, perceptron(t, 1000, true))
-	slot := threaded{1, stagetest.NewSlot()}
-	plain, same := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: apart()}
-	alphas := func(q program.Question, computed bool) (out []float32) {
-		g, err := n.Graph(t.Context(), slot, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if computed {
-			f := g.Fragment()
-			f.OpTo("weights", "Identity", []string{"v"})
-			g.Types["weights"] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: g.Shape("v")}
-			for _, node := range g.Proto.Graph.Node {
-				onnx.Retake(node, map[string]string{"v": "weights"})
-			}
-			g.Before(f)
-		}
-		if err := program.Compile(n, g, 2, q); err != nil {
-			t.Fatal(err)
-		}
-		for _, node := range g.Proto.Graph.Node {
-			if n := (onnx.Node{NodeProto: node}); n.OpType == "Gemm" {
-				out = append(out, n.Float("alpha", 1))
-			}
-		}
-		return out
-	}
-	look := program.Question{Rules: relevance.Derivative(), Layer: "y"}
-	// Two products, each forwards and back.
-	for _, tt := range []struct {
-		name     string
-		q        program.Question
-		computed bool
-		want     []float32
-	}{
-		{"by derivatives", plain, false, []float32{1, 1.5, 1.5, 1}},
-		{"by other rules", same, false, []float32{1, 3, 3, 1}},
-		{"with a look at what is scaled", look, false, []float32{1, 3, 3}},
-		{"with weights that are computed", plain, true, []float32{1, 3, 3, 1}},
-	} {
-		if got := alphas(tt.q, tt.computed); !slices.Equal(got, tt.want) {
-			t.Errorf("%s, products are scaled by %v, not %v", tt.name, got, tt.want)
-		}
-	}
-	answers, derivatives := differentiate(t, n, slot, plain, 2, 2)
-	wantAnswers, wantDerivatives := differentiate(t, n, slot, same, 2, 2)
-	if !sameBits(answers, wantAnswers) || !sameBits(derivatives, wantDerivatives) {
-		t.Error("other bits")
 	}
 }

@@ -17,7 +17,7 @@ type Probe struct {
 	images  *ort.Tensor[float32]
 }
 
-// NewProbe loads a model for batches of so many images.
+// NewProbe loads a model for batches of that size.
 func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	n := netOf(m)
 	n.Classes = 0

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// TestRehearsal holds that a program of a rehearsal has the shapes of the program, that it runs three times
-// in each act, and that what can't be asked of a net is refused.
+// TestRehearsal checks that a rehearsed program has the shapes of the program, that it runs three times in
+// each act, and that errors are those of a device.
 func TestRehearsal(t *testing.T) {
 	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	var slot program.Rehearsal
@@ -42,7 +42,7 @@ func TestRehearsal(t *testing.T) {
 	}
 	if _, err := n.Gradient(t.Context(), &slot,
 		program.Question{Layer: "nowhere", Rules: relevance.Derivative()}, 2); err == nil {
-		t.Error("there is a way back to nowhere")
+		t.Error("there is a backward pass to no value")
 	}
 	if err := slot.Close(); err != nil {
 		t.Error(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestSeparatePads holds the answer and the derivative of a net that pads what is negative with zeros before
-// it takes maxima: only the last of four windows sees none of them, so that the mean of the maxima is a
-// quarter of its own.
+// TestSeparatePads checks the answer and the derivative of a net that pads negative values with zeros before
+// a MaxPool: only the last of four windows has none of the zeros, so that the mean of the maxima is a quarter
+// of that window's.
 func TestSeparatePads(t *testing.T) {
 	const side = 4
 	single := func(name string, shape ...int) *onnxpb.ValueInfoProto {

@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// families returns questions of every family of rules, the relevance of which starts with ones, and for one
-// of them with two different counts.
+// families returns questions of every family of rules, their seeds ones, and for one of them two different
+// counts.
 func families() []program.Question {
 	rules := append(mixed(), lrp(relevance.Epsilon(1e-6), 1e-6, true).Policy(),
 		lrp(relevance.ZPlus(1e-6), 1e-6, true).Policy(), relevance.RAPPaper().Policy())
@@ -32,8 +32,8 @@ func families() []program.Question {
 	return append(out, last)
 }
 
-// TestSharedForwardBits holds that each question asked together with others of one forward pass gets the
-// derivatives and the answers, bit for bit, that it gets alone; and that few groups have all questions.
+// TestSharedForwardBits checks that each question that shares its forward pass has, bit for bit, the
+// derivatives and answers that it has alone; and that few groups have all questions.
 func TestSharedForwardBits(t *testing.T) {
 	for name, p := range modeltest.Nets(t, !testing.Short()) {
 		t.Run(name, func(t *testing.T) {
@@ -84,9 +84,9 @@ func TestSharedForwardBits(t *testing.T) {
 	}
 }
 
-// TestSharedForwardBehind holds that branches are seen behind what one program scales or widens and the other
-// doesn't: where rules look at what a Conv adds to another's, which else becomes one node with the sum,
-// questions aren't asked together; but others are.
+// TestSharedForwardBehind checks that branches are found behind nodes that one program scales or pads and the
+// other doesn't: where rules read the output of a Conv that is otherwise fused with the sum, questions don't
+// share a forward pass; but others do.
 func TestSharedForwardBehind(t *testing.T) {
 	node := func(op string, out string, in ...string) *onnxpb.NodeProto {
 		return onnx.NewNode(out, op, in, []string{out})

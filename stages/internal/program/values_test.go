@@ -11,10 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestBeginningAtALayer holds that programs that begin at a layer's value go on as the net does: with the
-// value that an image has there they give the net's answer and derivative for it, to the last bit where
-// nothing is computed in between.
-func TestBeginningAtALayer(t *testing.T) {
+// TestSubstituteLayer checks programs that substitute a layer's value: with the value of an image they give
+// the net's answer and derivative for it, to the last bit where the value isn't computed.
+func TestSubstituteLayer(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "timm_resnet_basic_bn", "timm_vit_op17", "vit"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,8 +93,8 @@ func TestBeginningAtALayer(t *testing.T) {
 	}
 }
 
-// TestNothingBeforeTheLayer holds that a program that begins at a layer that everything passes through
-// doesn't compute what comes before it.
+// TestNothingBeforeTheLayer checks that a program that substitutes a layer that everything passes through
+// doesn't compute what is before it.
 func TestNothingBeforeTheLayer(t *testing.T) {
 	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	slot := threaded{1, stagetest.NewSlot()}

@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestReleaseDependent holds that nets with operators which releases of ONNX Runtime compute differently have
-// the answers of their graph: up to 1.26, a capped Attention with a mask and a FusedConv with a sum have
-// others in the file.
+// TestReleaseDependent checks that nets with operators that releases of ONNX Runtime compute differently have
+// the answers of their graph: up to 1.26, the file has others for a capped Attention with a mask and a
+// FusedConv with a sum.
 func TestReleaseDependent(t *testing.T) {
 	for _, name := range []string{"attention", "fused"} {
 		n, slot := net(t, model.ONNXParams{Path: filepath.Join("testdata", "nets", name+".onnx"),
