@@ -11,8 +11,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-func cacheVerb() *verb {
-	f := &flags{}
+func cacheVerb(f *flags) *verb {
 	var c collection
 	f.toggle(&c.apply, "apply", "gc: remove")
 	f.toggle(&c.each, "v", "gc: name the cells whose results go")
@@ -21,8 +20,8 @@ func cacheVerb() *verb {
 	engine := f.engine()
 	return &verb{
 		name: "cache", args: "info | gc [FILE…] | verify",
-		short: "info, gc, verify: the space that results take",
-		takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"}, flags: f,
+		short:   "info, gc, verify: the space that results take",
+		takes:   arity{1, anyNumber, "a verb of its own: info, gc or verify"},
 		example: "cache gc experiments/*.yaml --apply",
 		about: `  info     how much the store holds
   gc       what could go: results that nothing refers to any more, and, if

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/registry"
 )
 
-func checkVerb() *verb {
-	f := &flags{}
+func checkVerb(f *flags) *verb {
 	var o plan.Overrides
 	f.texts(&o.Set, "set", "A.with.P=V", "also check this override; may be repeated")
 	f.texts(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
@@ -20,7 +20,7 @@ func checkVerb() *verb {
 	f.toggle(&asJSON, "json", "errors and warnings as lines of JSON on stdout")
 	f.library(&runtime)
 	return &verb{
-		name: "check", args: "FILE…", short: "every error of experiments, at once", flags: f,
+		name: "check", args: "FILE…", short: "every error of experiments, at once",
 		takes: arity{1, anyNumber, "an experiment file"}, example: "check experiments/*.yaml",
 		about: `Finds everything in experiments that run would report as an error, without running
 anything: all errors at once, each with its file, line and column. What check
@@ -62,9 +62,9 @@ model, or a batch-dependent one, is a warning.
 				implied := func(s *plan.Step) bool { return s.Implied }
 				n := len(slices.DeleteFunc(slices.Clone(p.Steps), implied))
 				if asJSON {
-					u.json().Encode(finding{Event: "checked", File: file, Cells: len(p.Cells), Stages: n})
+					u.json().Encode(finding{"checked", plan.Diag{File: file}, len(p.Cells), n})
 				} else {
-					fmt.Fprintf(u.out, "%s: %s in %d stages\n", p.File, cells(len(p.Cells)), n)
+					fmt.Fprintf(u.out, "%s: %s in %d stages\n", p.File, progress.Cells(len(p.Cells)), n)
 				}
 			}
 			if models.NoRuntime != nil {
@@ -87,15 +87,10 @@ model, or a batch-dependent one, is a warning.
 
 // A finding is a line of JSON. Fields that mean nothing for an event are left out.
 type finding struct {
-	Event   string `json:"event"` // error, warning or checked
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Message string `json:"message,omitempty"`
-	Hint    string `json:"hint,omitempty"`
-	Cells   int    `json:"cells,omitempty"`
-	Stages  int    `json:"stages,omitempty"`
+	Event string `json:"event"` // error, warning or checked
+	plan.Diag
+	Cells  int `json:"cells,omitempty"`
+	Stages int `json:"stages,omitempty"`
 }
 
 // findings returns a function that writes errors and warnings as lines of JSON, or warnings for people.
@@ -104,10 +99,7 @@ func (u *ui) findings(asJSON bool) func(event string, list ...plan.Diag) {
 		for _, d := range list {
 			switch {
 			case asJSON:
-				u.json().Encode(finding{
-					Event: event, File: d.File, Line: d.Line, Column: d.Col, Path: d.Path, Message: d.Msg,
-					Hint: d.Hint,
-				})
+				u.json().Encode(finding{Event: event, Diag: d})
 			case event == "warning" && d.File == "":
 				u.warn(d.Msg)
 			case event == "warning":

@@ -8,13 +8,12 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-func diffVerb() *verb {
-	f := &flags{}
+func diffVerb(f *flags) *verb {
 	var md bool
 	f.toggle(&md, "md", "as Markdown, for a pull request")
 	return &verb{
 		name: "diff", args: "A B", short: "how two review folders differ",
-		takes: arity{2, 2, "two review folders"}, flags: f,
+		takes:   arity{2, 2, "two review folders"},
 		example: "diff artifacts/quickstart .runexp/out/quickstart/seed=8",
 		about: `Compares two review folders: parameters, scores with 95 % intervals of the paired
 differences, changes of rank. Exit code 6 if a score of one isn't within the

@@ -11,8 +11,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func doctorVerb() *verb {
-	f := &flags{}
+func doctorVerb(f *flags) *verb {
 	engine := f.engine()
 	return &verb{
 		name: "doctor", short: "runtime, devices, store: found where, or what to do",

@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 )
 
-func getVerb() *verb {
-	f := &flags{}
+func getVerb(f *flags) *verb {
 	var out string
 	f.text(&out, "o", "DIR", "the folder, made if needed")
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "get", args: "FILE CELL -o DIR [FLAGS]", short: "a cell's outputs as .npy, .csv, .png",
-		takes: arity{2, 2, "an experiment file and a cell"}, flags: f, drains: true,
+		takes: arity{2, 2, "an experiment file and a cell"}, drains: true,
 		example: "get experiments/quickstart.yaml 'maps[method=rise,model=vgg]' -o out",
 		about: `Writes the outputs of a cell to a folder, each named by its port: tensors as .npy,
 stacked in the order of the items if all have one shape; ids, and what is one
@@ -29,7 +28,7 @@ Computes the cell if it must.
 				return err
 			}
 			if len(fitting) > 1 {
-				return misuse("%q fits %s: name one, such as %q", args[1], cells(len(fitting)), fitting[0])
+				return misuse("%q fits %d cells: name one, such as %q", args[1], len(fitting), fitting[0])
 			}
 			s, err := engine.open(u, false)
 			if err != nil {

@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func graphVerb() *verb {
-	f := &flags{}
+func graphVerb(f *flags) *verb {
 	var dot bool
 	f.toggle(&dot, "dot", "write DOT instead of Mermaid")
 	o := f.narrow()
 	return &verb{
-		name: "graph", args: "FILE", short: "the experiment as a picture, Mermaid or DOT", flags: f,
+		name: "graph", args: "FILE", short: "the experiment as a picture, Mermaid or DOT",
 		takes:   arity{1, 1, "an experiment file"},
 		example: "graph experiments/quickstart.yaml --dot | dot -Tsvg > quickstart.svg",
 		about: `Prints the experiment as a graph, one node a stage with its implementations,
@@ -100,5 +100,5 @@ func label(s *plan.Step) []string {
 	if len(s.Axes) > 0 {
 		lines = append(lines, strings.Join(s.Axes, " × "))
 	}
-	return append(lines, cells(len(s.Cells)))
+	return append(lines, progress.Cells(len(s.Cells)))
 }

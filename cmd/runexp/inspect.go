@@ -15,15 +15,14 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-func inspectVerb() *verb {
-	f := &flags{}
+func inspectVerb(f *flags) *verb {
 	look := f.look()
 	var asJSON bool
 	f.toggle(&asJSON, "json", "all of it as JSON")
 	var runtime string
 	f.library(&runtime)
 	return &verb{
-		name: "inspect", args: "MODEL.onnx", short: "what a model is, and which methods fit it", flags: f,
+		name: "inspect", args: "MODEL.onnx", short: "what a model is, and which methods fit it",
 		takes: arity{1, 1, "an ONNX file"}, example: "inspect experiments/quickstart/resnet.onnx",
 		about: `Describes a model: inputs, outputs, classes, who wrote it; its operators, and
 whether gradients are known for them; batch normalisation, layers, batch and size;

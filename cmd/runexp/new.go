@@ -17,8 +17,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func newVerb() *verb {
-	f := &flags{}
+func newVerb(f *flags) *verb {
 	var model, images, runtime string
 	f.text(&model, "model", "FILE", "the ONNX file")
 	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\n"+

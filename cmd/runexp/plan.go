@@ -8,16 +8,16 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func planVerb() *verb {
-	f := &flags{}
+func planVerb(f *flags) *verb {
 	var check, each bool
 	f.toggle(&check, "check", "exit code 5 unless everything is cached")
 	f.toggle(&each, "cells", "a line for every cell, with the reason")
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "plan", args: "FILE [FLAGS]", short: "what run would do: cached, runs, depends on", flags: f,
+		name: "plan", args: "FILE [FLAGS]", short: "what run would do: cached, runs, depends on",
 		takes:   arity{1, 1, "an experiment file"},
 		example: "plan experiments/quickstart.yaml --set images.with.count=128",
 		about: `Tells what run would do: for every stage its cells, how many of the possible
@@ -76,12 +76,12 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		}
 	}
 	if blocked > 0 {
-		fmt.Fprintf(w, "%s more can't run, because of that\n", cells(blocked))
+		fmt.Fprintf(w, "%s more can't run, because of that\n", progress.Cells(blocked))
 	}
 	for _, n := range p.Narrowed {
 		fmt.Fprintf(w, "narrowed: %s\n", n)
 	}
-	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", cells(len(p.Cells)),
+	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", progress.Cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-func runVerb() *verb {
-	f := &flags{}
+func runVerb(f *flags) *verb {
 	r := runFlags{}
 	f.toggle(&r.accept, "accept", "rewrite published rows that differ")
 	f.toggle(&r.failFast, "fail-fast", "stop at the first failure")
@@ -26,7 +25,7 @@ func runVerb() *verb {
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", args: "FILE [FLAGS]", short: "execute what is missing, and publish",
-		takes: arity{1, 1, "an experiment file"}, flags: f, drains: true,
+		takes: arity{1, 1, "an experiment file"}, drains: true,
 		example: "run experiments/quickstart.yaml --only method=rise --limit 8",
 		about: `Checks and plans the experiment, executes what is missing, and publishes to
 artifacts/<name>. What is there already is compared: "reproduced", or "differs"
@@ -94,7 +93,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	case errors.Is(err, pipeline.ErrDrained):
 		sum := result.Summary
 		const text = "stopped with %d of %s done; the same command goes on from here"
-		u.say(text, sum.Cached+sum.Executed, cells(sum.Cells))
+		u.say(text, sum.Cached+sum.Executed, progress.Cells(sum.Cells))
 		return stoppedBy(ctx)
 	case err != nil:
 		return err
@@ -164,7 +163,7 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		fmt.Fprintf(out, "%s: %s\n", filepath.ToSlash(filepath.Join(where, "README.md")), answer)
 	}
 	if n := r.Summary.Failed; n > 0 {
-		u.say("%s failed, %d blocked", cells(n), r.Summary.Blocked)
+		u.say("%s failed, %d blocked", progress.Cells(n), r.Summary.Blocked)
 		return &exitError{code: exitFailed}
 	}
 	if !f.accept && !verdict.OK() {

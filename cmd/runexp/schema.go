@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func schemaVerb() *verb {
+func schemaVerb(*flags) *verb {
 	return &verb{
-		name: "schema", short: "the JSON schema of the experiment language", flags: &flags{},
+		name: "schema", short: "the JSON schema of the experiment language",
 		example: "schema > experiments/schema.json",
 		about: `Prints the JSON schema (draft 2020-12) of the experiment language. An editor that
 knows JSON schema completes and checks experiments that begin with the line

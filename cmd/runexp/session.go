@@ -144,7 +144,8 @@ func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.
 	case errors.Is(err, pipeline.ErrDrained):
 		err = stoppedBy(ctx)
 	case err == nil && result.Summary.Failed > 0:
-		err = &exitError{code: exitFailed, err: fmt.Errorf("%s failed", cells(result.Summary.Failed))}
+		failed := progress.Cells(result.Summary.Failed)
+		err = &exitError{code: exitFailed, err: fmt.Errorf("%s failed", failed)}
 	}
 	if err != nil && result != nil {
 		result.Close()

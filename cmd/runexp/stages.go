@@ -8,14 +8,13 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func stagesVerb() *verb {
-	f := &flags{}
+func stagesVerb(f *flags) *verb {
 	var variants bool
 	f.toggle(&variants, "variants", "a table of the places where papers and official code differ:\n"+
 		"item, what is taken by default, the data that pins it down,\nwhat differs")
 	return &verb{
 		name: "stages", args: "[NAME]", short: "the reference: what stages there are, what they take",
-		takes: arity{0, 1, "a name"}, flags: f, example: "stages attribute/rise",
+		takes: arity{0, 1, "a name"}, example: "stages attribute/rise",
 		about: `Without a name, lists all stages; with the name of a family, its stages; with the
 name of a stage, what it takes and gives, and its parameters with their defaults.
 `,

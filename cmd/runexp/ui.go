@@ -157,10 +157,3 @@ func (u *ui) bold(s string) string {
 	}
 	return "\x1b[1m" + s + "\x1b[0m"
 }
-
-func cells(n int) string {
-	if n == 1 {
-		return "1 cell"
-	}
-	return fmt.Sprintf("%d cells", n)
-}

@@ -30,12 +30,17 @@ type arity struct {
 }
 
 // verbs lists what the command can do, in the order of the help text.
-func verbs() []*verb {
-	return []*verb{
-		newVerb(), inspectVerb(), runVerb(), planVerb(), whyVerb(), checkVerb(), graphVerb(), stagesVerb(),
-		schemaVerb(), getVerb(), diffVerb(), verifyVerb(), cacheVerb(), doctorVerb(),
-		versionVerb(), helpVerb(),
+func verbs() (list []*verb) {
+	for _, declare := range []func(*flags) *verb{
+		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, graphVerb, stagesVerb, schemaVerb,
+		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, versionVerb, helpVerb,
+	} {
+		f := &flags{}
+		v := declare(f)
+		v.flags = f
+		list = append(list, v)
 	}
+	return list
 }
 
 // help returns a screen that ends with an example.
@@ -63,11 +68,10 @@ func (v *verb) accepts(args []string) error {
 // anyNumber is the most arguments of a verb without a bound.
 const anyNumber = math.MaxInt
 
-func helpVerb() *verb {
+func helpVerb(*flags) *verb {
 	return &verb{
 		name: "help", args: "[VERB]", short: "tell more about a verb", example: "help run",
 		about: "Tells what the command, or one of its verbs, does.\n", takes: arity{0, 1, "a verb"},
-		flags: &flags{},
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
 				writeUsage(u.out)

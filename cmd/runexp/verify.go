@@ -7,12 +7,11 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-func verifyVerb() *verb {
-	f := &flags{}
+func verifyVerb(f *flags) *verb {
 	engine := f.engine()
 	return &verb{
 		name: "verify", args: "FILE [DIR]", short: "are a review folder's claims reproduced?",
-		takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, flags: f, drains: true,
+		takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,
 		example: "verify experiments/quickstart.yaml",
 		about: `Are the claims of a review folder, artifacts/<name> unless DIR is given,
 reproduced? Computes what is missing, compares row by row, and leaves the folder

@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 )
 
-func versionVerb() *verb {
+func versionVerb(*flags) *verb {
 	return &verb{
-		name: "version", short: "which build this is", flags: &flags{}, example: "version",
+		name: "version", short: "which build this is", example: "version",
 		about: "Prints which build of runexp this is, and of which Go.\n",
 		run: func(_ context.Context, u *ui, _ []string) error {
 			fmt.Fprintln(u.out, "runexp", build())

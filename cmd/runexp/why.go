@@ -8,13 +8,13 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func whyVerb() *verb {
-	f := &flags{}
+func whyVerb(f *flags) *verb {
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "why", args: "FILE CELL [FLAGS]", short: "why a cell runs, or doesn't", flags: f,
+		name: "why", args: "FILE CELL [FLAGS]", short: "why a cell runs, or doesn't",
 		takes:   arity{2, 2, "an experiment file and a cell"},
 		example: "why experiments/quickstart.yaml 'maps[method=rise,model=vgg]'",
 		about: `Explains one cell: whether it is cached, and if not, the first ingredient that
@@ -28,7 +28,7 @@ be left out of its name: of the cells that it fits, the first is explained.
 				return err
 			}
 			if n := len(fitting); n > 1 {
-				u.say("%q fits %s; of the first, %s:", args[1], cells(n), fitting[0])
+				u.say("%q fits %s; of the first, %s:", args[1], progress.Cells(n), fitting[0])
 			}
 			s, err := engine.open(u, true)
 			if err != nil {

@@ -9,13 +9,13 @@ import (
 
 // A Diag is one diagnostic of an experiment: a message at a place in the text.
 type Diag struct {
-	File string // as the user named it; for a flag, the flag with its value
-	Line int    // from 1; 0 when the place has no line, as in a flag
-	Col  int    // from 1, in characters
-	Path string // into the data: stages.maps.with
-	Msg  string // a clause, lower-case
-	Hint string // what to do about it, "" if unknown
-	Text string // the line of the file, "" if there is none
+	File string `json:"file,omitempty"`    // as the user named it; for a flag, the flag with its value
+	Line int    `json:"line,omitempty"`    // from 1; 0 when the place has no line, as in a flag
+	Col  int    `json:"column,omitempty"`  // from 1, in characters
+	Path string `json:"path,omitempty"`    // into the data: stages.maps.with
+	Msg  string `json:"message,omitempty"` // a clause, lower-case
+	Hint string `json:"hint,omitempty"`    // what to do about it, "" if unknown
+	Text string `json:"-"`                 // the line of the file, "" if there is none
 }
 
 // String returns file:line:col, path and message, then the line with a caret below the column, then the hint.

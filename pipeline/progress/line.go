@@ -22,11 +22,11 @@ func line(t *tally, e pipeline.Event, device string) string {
 	case pipeline.Planned:
 		switch {
 		case e.Total == e.Done:
-			return cells(e.Total) + ", nothing to run"
+			return Cells(e.Total) + ", nothing to run"
 		case e.Done == 0:
-			return cells(e.Total) + " to run"
+			return Cells(e.Total) + " to run"
 		}
-		return fmt.Sprintf("%s, %d cached, %d to run", cells(e.Total), e.Done, e.Total-e.Done)
+		return fmt.Sprintf("%s, %d cached, %d to run", Cells(e.Total), e.Done, e.Total-e.Done)
 	case pipeline.CellCompiling:
 		if now := t.now(); now.Sub(t.spoke) >= heartbeat {
 			t.spoke = now
@@ -53,7 +53,7 @@ func line(t *tally, e pipeline.Event, device string) string {
 		if t.cached == e.Total {
 			return "" // the first line reported it
 		}
-		text := fmt.Sprintf("%d of %s done in %s", e.Done, cells(e.Total), short(e.Took))
+		text := fmt.Sprintf("%d of %s done in %s", e.Done, Cells(e.Total), short(e.Took))
 		if n := t.cached + t.spared; n > 0 {
 			text += fmt.Sprintf(", %d of them cached", n)
 		}
@@ -107,7 +107,8 @@ func because(reason string) string {
 	return " (" + reason + ")"
 }
 
-func cells(n int) string {
+// Cells writes a number of cells.
+func Cells(n int) string {
 	if n == 1 {
 		return "1 cell"
 	}
