@@ -197,8 +197,8 @@ func defaults(t *testing.T, s *stages.Stage) {
 			t.Errorf("two parameters are called %q", p.Name)
 		}
 		names[p.Name] = true
-		if len(p.Choices) > 0 && p.Type.String() == "string" && !slices.Contains(p.Choices, p.value.String()) {
-			t.Errorf("the default %q of %q is not among its choices %v", p.value, p.Name, p.Choices)
+		if len(p.Choices) > 0 && p.Type.String() == "string" && !slices.Contains(p.Choices, p.Value.String()) {
+			t.Errorf("the default %q of %q is not among its choices %v", p.Value, p.Name, p.Choices)
 		}
 	}
 	if a, b := s.NewParams(), s.NewParams(); a == b && reflect.TypeOf(a).Elem().Size() > 0 {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	_ "embed"
 	"encoding"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -62,49 +64,25 @@ func Variants(w io.Writer, list []*stages.Stage) error {
 	return t.Flush()
 }
 
+//go:embed describe.tmpl
+var describeText string
+
+// describePage fills the reference page of a stage, whose columns are divided by tabs.
+var describePage = template.Must(template.New("describe").Funcs(template.FuncMap{
+	"inputDoc": inputDoc, "kind": parameter.kind, "plain": plain,
+}).Parse(describeText))
+
 // Describe writes the reference page of a stage: what it does, its ports, its parameters with defaults
 // and ranges, and where paper and code differ.
 func Describe(w io.Writer, s *stages.Stage) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer t.Flush()
 	title, prose, _ := strings.Cut(s.Doc, "\n")
-	fmt.Fprintf(t, "%s: %s\n", s.Name, title)
-	if prose = strings.TrimSpace(prose); prose != "" {
-		fmt.Fprintf(t, "\n%s\n", prose)
-	}
-	fmt.Fprintf(t, "\nrelation\n  %s", relations[s.Relation])
-	if s.Seeded {
-		fmt.Fprint(t, "; random, from the experiment's seed")
-	}
-	if s.Device {
-		fmt.Fprint(t, "; computes on a device")
-	}
-	fmt.Fprintln(t)
-	section := func(name string, rows [][]string) {
-		if len(rows) > 0 {
-			fmt.Fprintf(t, "\n%s\n", name)
-		}
-		for _, row := range rows {
-			fmt.Fprintf(t, "  %s\n", strings.Join(row, "\t"))
-		}
-	}
-	var inputs, outputs, params, variants [][]string
-	for _, p := range s.Inputs {
-		inputs = append(inputs, []string{p.Name, p.Wire().Name, inputDoc(p)})
-	}
-	for _, p := range s.Outputs {
-		outputs = append(outputs, []string{p.Name, p.Type.Name, p.Doc})
-	}
-	for _, p := range parameters(s) {
-		params = append(params, []string{p.Name, p.kind(), plain(p.value), p.Doc})
-	}
-	for _, v := range s.Variants {
-		variants = append(variants, []string{v.Item, "default " + v.Default, v.Differs})
-	}
-	section("inputs", inputs)
-	section("outputs", outputs)
-	section("parameters", params)
-	section("where paper and code differ", variants)
-	return t.Flush()
+	return describePage.Execute(t, struct {
+		*stages.Stage
+		Title, Prose, Relation string
+		Parameters             []parameter
+	}{s, title, strings.TrimSpace(prose), relations[s.Relation], parameters(s)})
 }
 
 func inputDoc(p stages.Port) string {
@@ -127,7 +105,7 @@ func inputDoc(p stages.Port) string {
 // A parameter is a field of a stage's parameter struct with its default.
 type parameter struct {
 	stages.Field
-	value reflect.Value
+	Value reflect.Value
 }
 
 func parameters(s *stages.Stage) []parameter {

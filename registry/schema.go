@@ -38,7 +38,7 @@ func (s *Set) Schema() []byte {
 		properties := node{} // any of them may be a reference
 		for _, p := range parameters(st) {
 			n := about(p.Doc, anyOf(p.schema(), ref("reference")))
-			n["default"] = value(p.value)
+			n["default"] = value(p.Value)
 			properties[p.Name] = n
 		}
 		defs["with:"+st.Name] = object(properties)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -57,8 +58,9 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	if err != nil {
 		return err
 	}
-	u.warnings(p.Warnings)
-	u.warnings(p.Missing())
+	for _, d := range slices.Concat(p.Warnings, p.Missing()) {
+		u.warn(d.String())
+	}
 	dir, err := f.folder(s.place, p)
 	if err != nil {
 		return err

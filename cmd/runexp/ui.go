@@ -16,7 +16,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"golang.org/x/term"
@@ -49,28 +48,21 @@ func newUI(out, err io.Writer) *ui {
 	return u
 }
 
-// output is stdout: results that can't be written there are an error, wherever they are written.
+// output is stdout: results that can't be written there are an error, wherever they are written. One
+// goroutine writes at a time.
 type output struct {
-	to io.Writer
-
-	mu  sync.Mutex
+	to  io.Writer
 	err error // the first
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	n, err := o.to.Write(b)
-	if err != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.err = cmp.Or(o.err, err)
-	}
+	o.err = cmp.Or(o.err, err)
 	return n, err
 }
 
 // failure returns the error for results that couldn't be written.
 func (o *output) failure() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.err == nil {
 		return nil
 	}
@@ -122,13 +114,6 @@ func (u *ui) end(err error) int {
 		u.say("%s %v", u.bold("runexp:"), err)
 	}
 	return exitCode(err)
-}
-
-// warnings writes what isn't wrong and is probably not meant.
-func (u *ui) warnings(list plan.Diags) {
-	for _, d := range list {
-		u.warn(d.String())
-	}
 }
 
 func (u *ui) diags(list plan.Diags) {
