@@ -15,7 +15,7 @@ func doctorVerb(f *flags) *verb {
 	engine := f.engine()
 	return &verb{
 		name: "doctor", short: "runtime, devices, store: found where, or what to do",
-		flags: f, example: "doctor",
+		example: "doctor",
 		about: `Reports what runexp finds on this machine: ONNX Runtime and how it was found,
 devices, the store. Exit code 3 if experiments can't run.
 `,

@@ -27,7 +27,7 @@ func newVerb(f *flags) *verb {
 	return &verb{
 		name: "new", args: "[DIR] --model MODEL.onnx --images FOLDER",
 		short: "a commented experiment for your model and images",
-		flags: f, takes: arity{0, 1, "a folder"}, example: "new experiments --model net.onnx --images photos",
+		takes: arity{0, 1, "a folder"}, example: "new experiments --model net.onnx --images photos",
 		about: `Writes an experiment to start from into DIR, or the working folder: your model,
 your images, the methods that fit the model, two metrics and a leaderboard, with
 comments. The file is called like the model. One that exists isn't touched. If the
