@@ -2,7 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -113,6 +113,9 @@ func firstName(path string) string {
 	return name
 }
 
+// absolute matches the folder of each absolute path in a value.
+var absolute = regexp.MustCompile(`(^|[\s\[{,:"'])/(?:[^/\s,\]}"']+/)*`)
+
 // narrow applies --only, and lists in words what the flags changed.
 func (l *loader) narrow() {
 	narrowed := func(format string, args ...any) {
@@ -120,10 +123,7 @@ func (l *loader) narrow() {
 	}
 	for _, text := range l.o.Set {
 		path, value, _ := strings.Cut(text, "=")
-		if filepath.IsAbs(value) {
-			value = "…/" + filepath.Base(value) // where things lie on a machine is nobody's business
-		}
-		narrowed("%s set to %s", path, value)
+		narrowed("%s set to %s", path, absolute.ReplaceAllString(value, "$1…/"))
 	}
 	chosen := map[*axisDecl][]bool{}
 	for _, text := range l.o.Only {

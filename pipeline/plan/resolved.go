@@ -96,7 +96,7 @@ func (n *yamlNode) encoded(depth int) (y *yaml.Node, height, width int) {
 		case yamlText:
 			y.Tag = "!!str"
 			if filepath.IsAbs(n.text) {
-				y.Value = filepath.Base(n.text) // where things lie on a machine is nobody's business
+				y.Value = filepath.Base(n.text) // folders are of this machine alone
 			}
 			plain := yamlNode{text: y.Value}
 			plain.classify()
