@@ -13,8 +13,8 @@ import (
 	"github.com/sourcegraph/conc"
 )
 
-// Publish brings the review folder dir up to date with r. command is how a reader reproduces it. done is true
-// when the folder was known to be up to date, and nothing was compared.
+// Publish updates the review folder dir to r. command is how a reader reproduces it. done is true when the
+// folder was known to be up to date, and nothing was compared.
 func (r *Result) Publish(
 	ctx context.Context, dir, command string, o publish.Options,
 ) (v publish.Verdict, done bool, err error) {

@@ -79,9 +79,9 @@ func (u Use) facts() map[string]stages.Facts {
 	return out
 }
 
-// Unfit returns why a stage can't do what it is used for, as far as the models that it reads tell: an
-// error of its parameters, or of images of another size. It is nil where that isn't known before the
-// stages run: where the model isn't one of model/onnx, or there is no file or no ONNX Runtime.
+// Unfit returns why a stage can't be used in a cell, as far as the models that it reads tell: an error of its
+// parameters, or of images of another size. It is nil where that isn't known before the stages run: where the
+// model isn't one of model/onnx, or there is no file or no ONNX Runtime.
 func (m *Models) Unfit(ctx context.Context, u Use) error {
 	if m.loaded == nil {
 		m.loaded, m.reported = map[string]*loaded{}, map[string]bool{}
@@ -189,8 +189,8 @@ func (x *loaded) shorten(stage string, err error) error {
 	return err
 }
 
-// mislabelled returns a remark where the wired labels are of more classes than the model has. It isn't
-// an error: perhaps no image has such a label.
+// mislabelled returns a remark where the wired labels are of more classes than the model has. It isn't an
+// error: perhaps no image has such a label.
 func (u Use) mislabelled(t *model.Trial, name string) string {
 	for _, w := range u.wires(stages.Labels) {
 		if n, ok := w.fact("classes"); ok && n > max(t.Spec.Classes, 2) {

@@ -11,7 +11,7 @@ import (
 const firstCollection = 40 << 20
 
 // collectLater has garbage collected only once there is some amount of it. A plan of ten thousand cells fits
-// below that, and takes a tenth less time when nobody looks for garbage among what it is going to need to its
+// below that, and takes a tenth less time when no collection scans the objects it is going to need to its
 // end. From the first collection on, or from when asUsual is called, all is as usual.
 func collectLater() (asUsual func()) {
 	percent := debug.SetGCPercent(-1)

@@ -74,8 +74,8 @@ func TestSlotKeepsWhatItCan(t *testing.T) {
 	check("the end", "[f g]")
 }
 
-// TestSlotsShare holds that what slots of a cache share is made once, whoever asks first, and that it's there
-// as long as a call on any of them uses it; and that what a slot keeps is its own.
+// TestSlotsShare holds that what slots of a cache share is made once, by the first caller, and that it's
+// there as long as a call on any of them uses it; and that what a slot keeps is its own.
 func TestSlotsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed []string

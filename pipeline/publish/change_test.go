@@ -186,7 +186,7 @@ func TestShownOrder(t *testing.T) {
 	n := changedLines(was, got)
 	delete(n, "README.md")
 	if len(n) != 2 || n["cells/table.jsonl"] != 2 || n["cells/best.jsonl"] != 2 {
-		t.Errorf("besides README.md, another order changes %v", n)
+		t.Errorf("apart from README.md, another order changes %v", n)
 	}
 }
 

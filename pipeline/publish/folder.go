@@ -31,7 +31,7 @@ type Folder struct {
 	place map[string]int // of the run's cells among those shown
 }
 
-// A Line is a finished cell: what it is, and the means of its scores.
+// A Line is a finished cell: its definition, and the means of its scores.
 type Line struct {
 	Cell       string
 	Definition string

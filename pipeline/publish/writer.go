@@ -98,8 +98,8 @@ func (w *writer) sweep() error {
 	return nil
 }
 
-// write brings the folder up to date. Lines in cells/ come last: they make claims of what is in the other
-// files, so none may speak of a file that an interrupted run left behind.
+// write updates the folder. Lines in cells/ come last: they make claims of what is in the other files, so
+// none may speak of a file that an interrupted run left behind.
 func (w *writer) write(c *change) error {
 	last := func(name string) int {
 		switch {

@@ -1,7 +1,7 @@
 package store
 
 // A column holds encoded values one after another in one buffer. It finds a value by decoding those before it
-// from the nearest mark on, so that it takes half a byte a value beside the values themselves.
+// from the nearest mark on, so that it takes half a byte a value in addition to the values.
 type column struct {
 	b     []byte
 	marks []int // where every markStep-th value begins

@@ -37,7 +37,7 @@ const (
 
 const (
 	keyLen   = len(stages.Digest{})
-	frameLen = 12 + keyLen // bytes of a frame besides its payload
+	frameLen = 12 + keyLen // bytes of a frame without its payload
 
 	// maxPayload bounds one frame, so that its length fits and a log stays readable at once.
 	maxPayload = 1 << 30
@@ -96,7 +96,7 @@ type gap struct {
 	torn     bool // the beginning of a frame whose writing was cut short
 }
 
-// A logScan is what a walk over a log found besides frames.
+// A logScan is the result of a walk over a log, apart from its frames.
 type logScan struct {
 	end  int64 // where the last frame ends
 	gaps []gap

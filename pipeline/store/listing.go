@@ -12,14 +12,14 @@ import (
 )
 
 // A Listing is the ordered items of one output port of a cell, or its one value. In memory it has the form it
-// has on disk, a few bytes an item beside the digests and ids, since there may be one for every image of a
-// data set. It may be read concurrently once it's complete.
+// has on disk, a few bytes an item in addition to the digests and ids, since there may be one for every image
+// of a data set. It may be read concurrently once it's complete.
 type Listing struct {
 	Facts stages.Facts // they hold for all items
 
 	parts   Parts
 	packs   packTable
-	refs    column // of refs; the others only if parts says so
+	refs    column // of refs; the others only as set in parts
 	parents column // of numbers
 	ids     column // of texts
 	origins column // of texts
@@ -36,7 +36,7 @@ type Entry struct {
 	ID, Origin string
 }
 
-// Parts are what a listing holds of its items beside where their payloads lie.
+// Parts are what a listing holds of its items apart from where their payloads are.
 type Parts byte
 
 const (

@@ -195,8 +195,8 @@ func fillDisk(dir string) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
 }
 
-// TestFullDisk: writes that end in the middle for want of space give an error that says so, and cost nothing
-// that was there.
+// TestFullDisk: writes that end in the middle for want of space give an error with that cause, and cost
+// nothing that was there.
 func TestFullDisk(t *testing.T) {
 	dir := scratch(t)
 	if out, err := child("full", dir).Output(); err != nil {

@@ -53,8 +53,8 @@ func parse(b []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Complaints returns what is wrong with the entries by themselves.
-func Complaints(entries []Entry) []string {
+// Problems returns what is wrong with the entries by themselves.
+func Problems(entries []Entry) []string {
 	var c []string
 	for i, e := range entries {
 		if i > 0 && entries[i-1].File >= e.File {

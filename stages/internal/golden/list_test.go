@@ -58,7 +58,7 @@ func TestListIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range Complaints(entries) {
+	for _, c := range Problems(entries) {
 		t.Error(c)
 	}
 	root, err := stagetest.Root()
@@ -145,11 +145,11 @@ func (p *tests) mentions(file string) bool {
 	return strings.Contains(p.text, word+"_")
 }
 
-func TestComplaints(t *testing.T) {
+func TestProblems(t *testing.T) {
 	good := []Entry{{"a", Tested, []string{"x.TestY"}, ""}, {"b", NotYet, nil, "needs z"},
 		{"c", NotApplicable, nil, "a description"}}
-	if c := Complaints(good); len(c) != 0 {
-		t.Errorf("complaints of a good list: %q", c)
+	if c := Problems(good); len(c) != 0 {
+		t.Errorf("problems of a good list: %q", c)
 	}
 	for _, bad := range [][]Entry{
 		{{"a", Tested, nil, ""}},
@@ -160,8 +160,8 @@ func TestComplaints(t *testing.T) {
 		{{"b", NotYet, nil, "x"}, {"a", NotYet, nil, "x"}},
 		{{"a", NotYet, nil, "x"}, {"a", NotYet, nil, "x"}},
 	} {
-		if c := Complaints(bad); len(c) != 1 {
-			t.Errorf("%v: complaints %q, want one", bad, c)
+		if c := Problems(bad); len(c) != 1 {
+			t.Errorf("%v: problems %q, want one", bad, c)
 		}
 	}
 }

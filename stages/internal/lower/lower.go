@@ -107,7 +107,7 @@ func (r Request) derivatives() bool {
 // A Signature is what a program takes and returns, and how a session is to load it.
 type Signature struct {
 	Inputs  []IO
-	Outputs []IO // besides the answer
+	Outputs []IO // in addition to the model's output
 	// Entries are the accounts that the last output sums up, if the program keeps any.
 	Entries []relevance.Entry
 	// Canonical says that the model's own nodes give the same bits in all canonical programs of a batch.

@@ -14,10 +14,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestMalformed holds that a model whose nodes don't fit together makes the compiler say so, or go on, and
-// never panic: nets whose nodes, attributes and weights' shapes were changed, which ONNX Runtime doesn't
-// always see before it runs them. What ONNX Runtime doesn't run, as it is written, it isn't given to
-// simplify.
+// TestMalformed holds that a model whose nodes don't fit together makes the compiler return an error or
+// continue, and never panic: nets whose nodes, attributes and weights' shapes were changed, which ONNX
+// Runtime doesn't always see before it runs them. What ONNX Runtime doesn't run, as it is written, it isn't
+// given to simplify.
 func TestMalformed(t *testing.T) {
 	nets := wholes(t)
 	policies := []relevance.Policy{

@@ -314,7 +314,7 @@ func mutateOnce(m *onnxpb.ModelProto, what byte, which, part int, to byte) {
 					G: inner}}
 			}
 		}
-	case 27: // what is said of an attribute's type
+	case 27: // the declared type of an attribute
 		if a != nil {
 			a.Type = onnxpb.AttributeProto_AttributeType(part % 13)
 		}

@@ -8,8 +8,8 @@ import (
 // A pass is one row of the table: a step from a file to the shared graph, or from there to a program.
 type pass struct {
 	name  string             // that of its file, here or in package rewrite, and which run of several it is
-	kinds Kind               // what it is for
-	when  func(u *unit) bool // a condition besides; nil is none
+	kinds Kind               // the programs that need it
+	when  func(u *unit) bool // a further condition, or nil
 	run   func(u *unit) error
 }
 

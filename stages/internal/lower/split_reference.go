@@ -51,7 +51,7 @@ func (u *unit) splitReference() error {
 			if inputs[v] == "" {
 				t := g.Types[v]
 				if t.Elem != onnxpb.TensorProto_FLOAT {
-					return fmt.Errorf("value %q: what it is for the reference is no number", there)
+					return fmt.Errorf("value %q: its value for the reference isn't a number", there)
 				}
 				in := IO{"reference_" + strconv.Itoa(len(read)), t.Shape}
 				inputs[v] = in.Value()

@@ -113,7 +113,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"objects", file("|O", false, "(1,)", []byte{0}), "not supported"},
 		{"truncated", file("<f8", false, "(1000000,)", make([]byte, 8)), "8 of 8000000 bytes"},
 		{"overflow", file("<f8", false, "(4294967296, 4294967296)", nil), "too large"},
-		{"overflow beside zero", file("<f8", false, "(0, 4294967296, 4294967296)", nil), "too large"},
+		{"overflow next to zero", file("<f8", false, "(0, 4294967296, 4294967296)", nil), "too large"},
 		{"negative", file("<f8", false, "(-1,)", nil), "malformed"},
 		{"trailing", file("|u1", false, "(1,)", []byte{1, 2, 3}), "2 bytes follow"},
 		{"structured", file("|V16", false, "(1,)", make([]byte, 16)), "not supported"},

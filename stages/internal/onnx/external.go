@@ -72,7 +72,7 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 		return err
 	}
 	if length >= 0 && length != want {
-		return fmt.Errorf("its shape %v needs %d bytes, %q is said to have %d", t.Dims, want, location,
+		return fmt.Errorf("its shape %v needs %d bytes, %q declares %d", t.Dims, want, location,
 			length)
 	}
 	f, err := openData(root, location)
@@ -140,13 +140,13 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 	}
 	if !filepath.IsLocal(location) {
 		return "", 0, 0, fmt.Errorf("its data at %q is outside the model's folder: export the model again, "+
-			"with its weights beside it", location)
+			"with its weights in that folder", location)
 	}
 	return location, offset, length, nil
 }
 
-// ExternalFiles returns the paths of the files beside the model that hold weights of it, sorted; all of them
-// can be opened. It skips over the weights and so reads little of a large model.
+// ExternalFiles returns the paths of the external files with weights of the model, sorted; all of them can be
+// opened. It skips over the weights and so reads little of a large model.
 func ExternalFiles(path string) ([]string, error) {
 	f, err := stages.OpenFile(path)
 	if err != nil {

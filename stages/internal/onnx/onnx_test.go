@@ -318,7 +318,7 @@ func TestOfficialModels(t *testing.T) {
 			t.Errorf("%s changes when it is written: %d bytes, %d before", file, len(again), len(b))
 		}
 		if files, err := ExternalFiles(file); err != nil || len(files) > 0 {
-			t.Errorf("%s has files beside it: %q, %v", file, files, err)
+			t.Errorf("%s has external files: %q, %v", file, files, err)
 		}
 	}
 }

@@ -158,7 +158,7 @@ type Library struct {
 	How  string // what led to it: "$ONNXRUNTIME_LIB", "the user's cache folder"
 }
 
-// Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib beside the program, in the
+// Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib next to the program, in the
 // user's cache folder, and where systems keep theirs. The first two, when given, are the only ones looked at.
 func Find(path string) (Library, error) {
 	if path != "" {
@@ -207,8 +207,8 @@ func places() []Library {
 			exe = real
 		}
 		dir := filepath.Dir(exe)
-		out = append(out, Library{filepath.Join(dir, "lib"), "lib beside the program"},
-			Library{filepath.Join(filepath.Dir(dir), "lib"), "lib beside the program's folder"})
+		out = append(out, Library{filepath.Join(dir, "lib"), "lib next to the program"},
+			Library{filepath.Join(filepath.Dir(dir), "lib"), "lib next to the program's folder"})
 	}
 	if dir, err := os.UserCacheDir(); err == nil {
 		out = append(out, Library{filepath.Join(dir, "runexp", "lib"), "the user's cache folder"})

@@ -29,8 +29,8 @@ type Session struct {
 	number int     // there
 }
 
-// NewSession loads a model onto a device. Names fix the order of what is fed and of what comes back. The
-// library's fusions in disabled aren't done.
+// NewSession loads a model onto a device. Names fix the order of inputs and of outputs. The library's fusions
+// in disabled aren't done.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device,
 	disabled ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, disabled)
@@ -239,7 +239,7 @@ type Result[T Element] struct {
 	Shape []int
 }
 
-// Fetch runs the session and returns what comes back, which must consist of T.
+// Fetch runs the session and returns its outputs, which must consist of T.
 func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T], error) {
 	if s.worker != nil {
 		reply, err := s.worker.run(ctx, s.number, in, nil)

@@ -199,7 +199,7 @@ func startWorker(command []string, ended func()) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{
-		// The first word tells a program of several names what it is.
+		// The first argument selects the behaviour of a program with several names.
 		cmd:    &exec.Cmd{Path: exe, Args: command},
 		stderr: &beginning{}, pending: map[uint64]chan *message{},
 	}
@@ -285,7 +285,7 @@ func (w *worker) send(m *message, reply chan *message) error {
 	w.last++
 	m.ID = w.last
 	w.pending[m.ID] = reply
-	// If the process has ended, receive says so to all that wait.
+	// If the process has ended, receive returns that error to all that wait.
 	_ = m.write(w.in)
 	return nil
 }

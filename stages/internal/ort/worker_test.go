@@ -55,7 +55,7 @@ func third(t *testing.T, r *Runtime, s *Session) []float32 {
 	return slices.Clone(y.Data)
 }
 
-// A session in a process of its own does what one in this process does, whoever calls it meanwhile.
+// A session in a process of its own does what one in this process does, whichever goroutine calls it.
 func TestApart(t *testing.T) {
 	here := library(t)
 	workers(t)

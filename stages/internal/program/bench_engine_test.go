@@ -20,10 +20,10 @@ import (
 )
 
 // BenchmarkEngine measures what the engine adds to the sessions it runs: the command makes saliency maps of
-// stored images, with everything that it does from its start to its end, beside a loop here that compiles the
-// same two programs, one for the predicted class and one for the derivative, and runs them as often. Both
-// have a worker a core, and are also measured in seconds of the processor, which other work on the machine
-// disturbs less. With -benchtime 5x the ratios are medians of five rounds.
+// stored images, with everything that it does from its start to its end, compared with a loop here that
+// compiles the same two programs, one for the predicted class and one for the derivative, and runs them as
+// often. Both have a worker a core, and are also measured in seconds of the processor, which other work on
+// the machine disturbs less. With -benchtime 5x the ratios are medians of five rounds.
 func BenchmarkEngine(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {

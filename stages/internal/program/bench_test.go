@@ -31,8 +31,8 @@ const (
 )
 
 // BenchmarkGradient measures a forward pass and the gradient of the images, as attribute/saliency has it made
-// of a batch by a worker a core, on the nets of testdata/shapes.py: beside ONNX Runtime's own forward pass
-// over the net's file, all its optimisations on, and beside PyTorch's gradient of the images, both with a
+// of a batch by a worker a core, on the nets of testdata/shapes.py, compared with ONNX Runtime's own forward
+// pass over the net's file, all its optimisations on, and with PyTorch's gradient of the images, both with a
 // thread a core. One run of each makes a round; medians of rounds are reported, so that what else the machine
 // does meets all alike. The gradient's processor time compares builds on a machine that does other work.
 func BenchmarkGradient(b *testing.B) {

@@ -56,7 +56,7 @@ func TestDeepLIFTReferences(t *testing.T) {
 				t.Errorf("%s, batch %d: two references, the same multipliers", name, batch)
 			}
 			if want != nil && !sameBits(got[0], want) {
-				t.Errorf("%s: the multipliers of one image are others beside another", name)
+				t.Errorf("%s: the multipliers of one image depend on the rest of the batch", name)
 			}
 			want = got[0]
 		}

@@ -93,7 +93,7 @@ func TestGraphIsOnesOwn(t *testing.T) {
 	}
 }
 
-// TestGraphOfAFixedBatch holds that a model of one image at a time says so.
+// TestGraphOfAFixedBatch checks the error of a model of one image at a time.
 func TestGraphOfAFixedBatch(t *testing.T) {
 	n := net(t, small(t, "single"))
 	if _, err := n.Graph(t.Context(), stagetest.NewSlot(), 2); err == nil ||

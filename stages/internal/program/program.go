@@ -143,7 +143,7 @@ type Program struct {
 	Batch   int
 	inputs  []*ort.Tensor[float32]
 	answer  *ort.Tensor[float32]
-	outputs []*ort.Tensor[float32] // besides the answer
+	outputs []*ort.Tensor[float32] // in addition to the model's output
 	own     []*ort.Tensor[float32] // all of these but the reference's
 
 	// reference is the program that a comparison's inputs from the third on are buffers of; ready says that

@@ -32,9 +32,9 @@ func mixed() []relevance.Policy {
 	return []relevance.Policy{gamma.Policy(), halves.Policy(), relevance.RAP().Policy()}
 }
 
-// TestRelevanceBits holds that relevance of an image has the same bits in batches of any size, whatever
-// stands beside it, on one thread and on two; and, but where branches meet, that the answer has the bits that
-// it has beside the plain gradient.
+// TestRelevanceBits holds that relevance of an image has the same bits in batches of any size, whatever else
+// is in the batch, on one thread and on two; and, but where branches meet, that the answer has the bits that
+// it has with the plain gradient.
 func TestRelevanceBits(t *testing.T) {
 	for name, p := range modeltest.Nets(t, false) {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRelevanceBits(t *testing.T) {
 				plain := program.Question{Rules: relevance.Derivative()}
 				if got, _ := differentiate(t, n, threaded{1, stagetest.NewSlot()}, plain, images,
 					images); !sameBits(got, answers) {
-					t.Errorf("%s: the answers have other bits than those beside the plain gradient",
+					t.Errorf("%s: the answers have other bits than those with the plain gradient",
 						rules.Name)
 				}
 			}
@@ -242,7 +242,7 @@ func TestConservation(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, at := range a.Accounts() {
-					// What a constant beside the image's values held is lost.
+					// The relevance of a constant joined with the image's values is lost.
 					if at.Op == "Concat" || at.Op == "Softmax" {
 						continue
 					}

@@ -41,7 +41,7 @@ func TestSubstituteLayer(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(values) != 3 || !sameBits(values[2], g.Value(0)) || !slices.Equal(shape, g.Shape()) {
-					t.Errorf("layer %q: its value has other bits than beside the derivative, or another "+
+					t.Errorf("layer %q: its value has other bits than with the derivative, or another "+
 						"shape: %v", v, shape)
 				}
 

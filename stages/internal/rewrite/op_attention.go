@@ -110,7 +110,7 @@ func (e *edit) parts(n onnx.Node) (out [3]part, err error) {
 	return out, nil
 }
 
-// heads brings the queries, keys and values of so many heads apart.
+// heads splits queries, keys and values into so many heads.
 func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
 	a := heads{merged: len(parts[0].shape) == 3}
 	for i, p := range parts {

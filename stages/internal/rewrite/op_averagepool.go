@@ -8,9 +8,9 @@ import (
 )
 
 // AveragePool got dilations at 19. Where its padding counts, what ceil_mode lets a window reach beyond the
-// padding doesn't, as in PyTorch: opset 19 says so, and ONNX Runtime divides accordingly from release 1.29
-// on, whatever the opset. Before, it divides such a window by the size of its kernel, up to opset 18 and in
-// the blocked layout.
+// padding doesn't, as in PyTorch: so opset 19 defines it, and ONNX Runtime divides accordingly from release
+// 1.29 on, whatever the opset. Before, it divides such a window by the size of its kernel, up to opset 18 and
+// in the blocked layout.
 var averagePool = []converter{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)

@@ -39,7 +39,7 @@ var resize = []converter{
 	}},
 }
 
-// asymmetric says what Upsample and the first Resize did unsaid.
+// asymmetric states the default of Upsample and of the first Resize.
 func asymmetric(n onnx.Node) {
 	setText(n, "coordinate_transformation_mode", "asymmetric")
 	setText(n, "nearest_mode", "floor")

@@ -4,7 +4,7 @@
 //
 // The way of the data: [KernelShapes], [TopologicalOrder], [SinglePrecision], [Dequantise],
 // [GroupNormalization], [InlineBranches], [SeparatePads], [ToOpset], each in a file of its name but the last,
-// which is in rewrite.go: a table of converters brings operators to one opset, one file for each operator
+// which is in rewrite.go: a table of converters converts operators to one opset, one file for each operator
 // that changed its meaning between versions or that only others have (op_*.go). A converter gets a node and
 // writes its replacement. Nodes that no converter can express are reported all at once, by their names.
 package rewrite

@@ -482,7 +482,7 @@ func TestToOpsetNamesAll(t *testing.T) {
 	}
 }
 
-// TestToOpsetInside holds that graphs inside nodes are brought over too.
+// TestToOpsetInside holds that graphs inside nodes are converted too.
 func TestToOpsetInside(t *testing.T) {
 	inner := &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{node("Squeeze", "x", attr("axes", list64(0)))}}
 	loop := node("If", "x")

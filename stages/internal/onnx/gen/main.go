@@ -1,5 +1,5 @@
 // Command gen turns onnx.proto into Go. It needs no protoc: the schema is compiled and the code written by
-// libraries, whose versions go.mod beside this file pins.
+// libraries, whose versions are pinned by go.mod in this folder.
 //
 //	go run -C gen . ONNX.PROTO OUTPUT-FOLDER
 package main

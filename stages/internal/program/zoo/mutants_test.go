@@ -13,7 +13,7 @@ import (
 const mutantsFile = "mutants.csv"
 
 // TestMutants holds that the zoo sees a VJP that is wrong by one percent, for every operator that stands on
-// the way back through one of its nets, and lists which net sees it and by how much, and which operators no
+// the backward pass of one of its nets, and lists which net sees it and by how much, and which operators no
 // net has.
 func TestMutants(t *testing.T) {
 	if os.Getenv("RUNEXP_ZOO_MUTANTS") == "" {

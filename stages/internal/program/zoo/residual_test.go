@@ -11,9 +11,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// share returns ‖g − g₀‖/‖g‖, where g is the derivative and g₀ what it is when nothing flows back into the
-// residual branches: how much of it a wrong rule in a branch could spoil. It is NaN for nets without residual
-// branches, and 1 where all paths lead through one.
+// share returns ‖g − g₀‖/‖g‖, where g is the derivative and g₀ the derivative when nothing flows back into
+// the residual branches: how much of it a wrong rule in a branch could spoil. It is NaN for nets without
+// residual branches, and 1 where all paths lead through one.
 func (s specimen) share(t *testing.T, n *program.Net, slot stages.Slot, g []float32) (float64, error) {
 	graph, err := n.Graph(t.Context(), slot, n.Fit(2, 2))
 	if err != nil {

@@ -94,8 +94,7 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// TestTable holds that the committed table says of every net how it went, and that what went wrong is said
-// to.
+// TestTable holds that the committed table has the result of every net, and that a failure is explained to.
 func TestTable(t *testing.T) {
 	rows := readTable(t)
 	families := map[string]bool{}

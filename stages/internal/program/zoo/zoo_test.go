@@ -82,7 +82,7 @@ func specimens(t *testing.T, dir string) []specimen {
 
 func (s specimen) key() string { return s.name + " " + s.exporter }
 
-// array reads an array beside the net.
+// array reads an array from the net's folder.
 func (s specimen) array(what string) ([]float64, error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, strings.ReplaceAll(s.name, "/", ".")+"."+what+".npy"))
 	if err != nil {
@@ -107,8 +107,8 @@ func (s specimen) net() (*program.Net, error) {
 	return program.NewNet(m)
 }
 
-// derivative returns the derivative of the target's logit at the image by some rules, and the logits. Another
-// image stands beside it where the net takes two.
+// derivative returns the derivative of the target's logit at the image by some rules, and the logits. If the
+// net takes two images, another one is added.
 func (s specimen) derivative(t *testing.T, n *program.Net, slot stages.Slot,
 	p relevance.Policy) (derivative, logits []float32, err error) {
 	image, err := s.array("image")
