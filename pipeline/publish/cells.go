@@ -96,7 +96,7 @@ func (m *merge) mergeLines() {
 			c := m.finished[l.Cell]
 			l.other = c == nil || l.Definition != c.Definition.Short()
 		}
-		m.out.Lines = append(m.out.Lines, mergeFile(m, file, m.disk.lines[file], now[file])...)
+		m.out.Lines = append(m.out.Lines, mergeFile(m, file, "", m.disk.lines[file], now[file])...)
 	}
 	slices.SortStableFunc(m.out.Lines, func(a, b *Line) int { return m.out.compareShown(a.Cell, b.Cell) })
 }

@@ -54,7 +54,7 @@ outputs:
 			}
 			now = append(now, rows...)
 		}
-		m.addItems(o.name, label, mergeFile(m, o.name+".csv", m.disk.items(o.name), now))
+		m.addItems(o.name, label, mergeFile(m, o.name+".csv", o.stage, m.disk.items(o.name), now))
 		m.storeLargest(budget) // so that no more than a folder's worth is in memory
 	}
 }

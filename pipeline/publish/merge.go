@@ -86,15 +86,16 @@ func (a at) compare(b at) int {
 }
 
 // mergeFile merges what finished cells have in a file with what is published there, and adds what of the
-// other cells stays. The rows are sorted by cell.
-func mergeFile[T claim[T]](m *merge, file string, published, now []T) (out []T) {
+// other cells stays. All finished cells of stage are compared, those without rows too. The rows are sorted by
+// cell.
+func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (out []T) {
 	before, after := groupBy(published, T.at), groupBy(now, T.at)
 	cells := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 	slices.SortFunc(cells, at.compare)
 	for _, a := range slices.Compact(cells) {
 		r := m.report(file, a.cell)
 		switch {
-		case m.finished[a.cell] != nil && (a.port == "" || after[a] != nil):
+		case m.finished[a.cell] != nil && (after[a] != nil || stageOf(a.cell) == stage):
 			out = append(out, mergeRows(m.standing(a.cell), r, before[a], after[a])...)
 		case m.keeps(a.cell):
 			rows := distinct(before[a], T.String)

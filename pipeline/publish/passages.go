@@ -34,7 +34,7 @@ func (m *merge) mergePassages() {
 			}
 		}
 	}
-	m.out.Passages = mergeFile(m, "README.md", m.disk.passages, now)
+	m.out.Passages = mergeFile(m, "README.md", "", m.disk.passages, now)
 	slices.SortStableFunc(m.out.Passages, func(a, b *Passage) int {
 		c := m.out.compareShown(a.Cell, b.Cell)
 		return cmp.Or(c, cmp.Compare(a.Port, b.Port), cmp.Compare(a.Body, b.Body))

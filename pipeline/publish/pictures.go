@@ -49,7 +49,7 @@ func (m *merge) mergePictures() error {
 			for _, q := range pair {
 				q.Cell = p.cell.Name
 			}
-			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, pair[1:], pair[:1])...)
+			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, "", pair[1:], pair[:1])...)
 		}
 	}
 	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int {

@@ -91,7 +91,9 @@ func readItems(b []byte) []*ItemLine {
 				l.Values = append(l.Values, x)
 			}
 		}
-		lines = append(lines, l)
+		if len(l.IDs) > 0 {
+			lines = append(lines, l)
+		}
 	}
 	return lines
 }

@@ -103,7 +103,7 @@ func (m *merge) mergeTables() {
 			r.pos, r.Cell = i, s.owner(r)
 			r.block = s.Blocks[r.Cell]
 		}
-		s.Records = mergeFile(m, s.File, m.disk.tables[s.File], now)
+		s.Records = mergeFile(m, s.File, s.Stage, m.disk.tables[s.File], now)
 		inOrder := map[string]bool{} // cells whose order of rows is a result, and as published
 		for cell, b := range s.Blocks {
 			inOrder[cell] = b.Ranked && m.standing(cell) == claimed
