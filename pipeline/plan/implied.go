@@ -66,14 +66,14 @@ type combo struct {
 // imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on
 // the inputs of the same names: where these come from several cells, there are as many implied ones.
 func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input) []Edge {
-	name, via, consumer := p.Else, len(edges) > 0, c.cell.Stage
+	name, via, to := p.Else, len(edges) > 0, c.cell.Stage
 	if via {
 		name = p.Via
 	}
 	stage, ok := x.catalog.Lookup(name)
 	if !ok {
 		x.report(c.decl.uses, "",
-			"the input %q of %s needs the stage %q, which doesn't exist", p.Name, consumer.Name, name)
+			"the input %q of %s needs the stage %q, which doesn't exist", p.Name, to.Name, name)
 		return nil
 	}
 	in, out := -1, portOfType(stage.Outputs, p.Type)
@@ -82,14 +82,14 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 	}
 	if via && in < 0 || out < 0 {
 		x.report(c.decl.uses, "",
-			"%s can't turn %s into the input %q of %s", name, p.Wire().Name, p.Name, consumer.Name)
+			"%s can't turn %s into the input %q of %s", name, p.Wire().Name, p.Name, to.Name)
 		return nil
 	}
 	combos := []combo{{inputs: make([][]Edge, len(stage.Inputs))}}
 	for k := range stage.Inputs {
 		q := &stage.Inputs[k]
 		var from []Edge
-		switch same := portNamed(consumer.Inputs, q.Name); {
+		switch same := portNamed(to.Inputs, q.Name); {
 		case k == in:
 			from = slices.Clone(edges)
 		case same >= 0 && (!via || len(wired[same].Edges) == 1):
@@ -101,7 +101,7 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 			}
 			if !p.Optional {
 				hint := fmt.Sprintf("wire it, or the input %q, from which %s makes it", q.Name, p.Else)
-				x.report(c.decl.key, hint, "the input %q of %s isn't connected", p.Name, consumer.Name)
+				x.report(c.decl.key, hint, "the input %q of %s isn't connected", p.Name, to.Name)
 			}
 			return nil
 		}
