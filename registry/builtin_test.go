@@ -57,7 +57,8 @@ func stageVars(t *testing.T, dir string) []string {
 		for _, decl := range f.Decls {
 			switch decl := decl.(type) {
 			case *ast.FuncDecl:
-				if r := decl.Type.Results; r != nil && len(r.List) == 1 && text(r.List[0].Type) == "stages.Stage" {
+				if r := decl.Type.Results; r != nil && len(r.List) == 1 &&
+					text(r.List[0].Type) == "stages.Stage" {
 					makers[decl.Name.Name] = true
 				}
 			case *ast.GenDecl:
@@ -197,7 +198,8 @@ func defaults(t *testing.T, s *stages.Stage) {
 			t.Errorf("two parameters are called %q", p.Name)
 		}
 		names[p.Name] = true
-		if len(p.Choices) > 0 && p.Type.String() == "string" && !slices.Contains(p.Choices, p.Value.String()) {
+		if len(p.Choices) > 0 && p.Type.String() == "string" &&
+			!slices.Contains(p.Choices, p.Value.String()) {
 			t.Errorf("the default %q of %q is not among its choices %v", p.Value, p.Name, p.Choices)
 		}
 	}
@@ -206,8 +208,8 @@ func defaults(t *testing.T, s *stages.Stage) {
 	}
 }
 
-// A parameter that names axes says so, with the input that they are collapsed on:
-// check then refuses axes that over doesn't collapse.
+// A parameter that names axes declares it, with the input that they are collapsed on: check then refuses axes
+// that over doesn't collapse.
 func TestAxesAreKnownAsSuch(t *testing.T) {
 	speaks := regexp.MustCompile(`(?i)\b(axis|axes)\b`)
 	pixels := map[string]bool{"model/onnx layout": true} // the axes of a tensor
@@ -219,7 +221,8 @@ func TestAxesAreKnownAsSuch(t *testing.T) {
 			}
 			switch {
 			case f.Axis != "" && s.Input(f.Axis) == nil:
-				t.Errorf("%s: %s names axes of the input %q, which the stage doesn't have", s.Name, f.Name, f.Axis)
+				t.Errorf("%s: %s names axes of the input %q, which the stage doesn't have", s.Name, f.Name,
+					f.Axis)
 			case f.Axis == "" && speaks.MatchString(f.Doc) && !pixels[s.Name+" "+f.Name]:
 				t.Errorf("%s: %s names an axis, by its description, and has no tag axis", s.Name, f.Name)
 			}

@@ -23,8 +23,8 @@ import (
 
 const module = "github.com/runexp/runexp/"
 
-// The picture of the house: who may not import whom, not even through others.
-// cmd → registry → stages/<family> → stages, and cmd → pipeline → stages.
+// The picture of the house: who may not import whom, not even through others. cmd → registry →
+// stages/<family> → stages, and cmd → pipeline → stages.
 var forbidden = []struct {
 	from, to string // patterns of import paths below the module's
 	direct   bool   // only what the package itself imports
@@ -34,23 +34,28 @@ var forbidden = []struct {
 	{`pipeline(/.*)?`, `registry`, false, "the engine doesn't know what stages there are", ""},
 	{`pipeline(/.*)?`, `stages/.+`, false, "the engine doesn't know any stage", ""},
 	{`pipeline(/.*)?`, `cmd/.*`, false, "the engine is used by the command", ""},
-	{`pipeline(/(plan|store|device|publish))?`, `pipeline/progress`, false, "the engine emits events, and doesn't show them", ""},
-	{`pipeline/plan`, `pipeline/(store|device|publish|progress)`, false, "an experiment is checked and planned without store or device", ""},
-	{`pipeline/(plan|store|device|publish)`, `pipeline`, false, "the engine's parts don't know the whole", ""},
+	{`pipeline(/(plan|store|device|publish))?`, `pipeline/progress`, false,
+		"the engine emits events, and doesn't show them", ""},
+	{`pipeline/plan`, `pipeline/(store|device|publish|progress)`, false,
+		"an experiment is checked and planned without store or device", ""},
+	{`pipeline/(plan|store|device|publish)`, `pipeline`, false, "the engine's parts don't know the whole",
+		""},
 	{`stages(/.*)?`, `pipeline(/.*)?`, false, "stages run under any engine", ""},
 	{`stages(/.*)?`, `registry`, false, "stages don't know the list of them", ""},
 	{`stages(/.*)?`, `cmd/.*`, false, "stages don't know the command", ""},
 	{`registry`, `pipeline(/.*)?`, false, "the table of contents doesn't run anything", ""},
 	{`registry`, `cmd/.*`, false, "the table of contents is used by the command", ""},
 	{`stages`, `stages/.+`, false, "the contract comes before the work", ""},
-	{`stages/internal/.*`, `stages/(dataset|mosaic|model|attribute|maps|perturb|score|stats|fuse|report)`, false, "families use what is internal, not the reverse", "stages/internal/modeltest"},
+	{`stages/internal/.*`, `stages/(dataset|mosaic|model|attribute|maps|perturb|score|stats|fuse|report)`,
+		false, "families use what is internal, not the reverse", "stages/internal/modeltest"},
 	{`cmd/runexp`, `stages/.+`, true, "the command borrows from families through registry", ""},
 }
 
 // imports returns what the packages that a pattern names, and those that they import, import, tests apart.
 func imports(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", pattern)
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}",
+		pattern)
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -73,7 +78,8 @@ func room(name string) string {
 		return name
 	case family != "internal":
 		return "families"
-	case !slices.Contains([]string{"program", "lower", "relevance", "rewrite", "onnx", "ort", "modelfile"}, below):
+	case !slices.Contains([]string{"program", "lower", "relevance", "rewrite", "onnx", "ort", "modelfile"},
+		below):
 		return "helpers"
 	}
 	return name
@@ -212,7 +218,8 @@ func TestImportPicture(t *testing.T) {
 }
 
 // chain returns a chain of imports from pkg to a package that to matches, or nil.
-func chain(all map[string][]string, pkg string, to *regexp.Regexp, direct bool, seen map[string]bool) []string {
+func chain(all map[string][]string, pkg string, to *regexp.Regexp, direct bool,
+	seen map[string]bool) []string {
 	for _, next := range all[pkg] {
 		name, ours := strings.CutPrefix(next, module)
 		if !ours || seen[next] {

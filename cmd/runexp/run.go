@@ -137,7 +137,7 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	return f.out, nil
 }
 
-// publish brings the review folder up to date and reports how it compares.
+// publish updates the review folder and reports how it compares.
 func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Result, dir string) error {
 	out := io.Writer(u.out)
 	if f.json {

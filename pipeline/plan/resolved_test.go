@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestResolvedHasOneLayout tests that comments, quotes, anchors and the layout of an experiment don't change what is
-// published of it.
+// TestResolvedHasOneLayout tests that comments, quotes, anchors and the layout of an experiment don't change
+// what is published of it.
 func TestResolvedHasOneLayout(t *testing.T) {
 	flow := `name: x
 axes: {model: [b, a], method: {s: {uses: attribute/saliency, with: {abs: true}}, r: {uses: attribute/random}}}
@@ -48,7 +48,8 @@ publish: [
 	checkReadBack(t, p, "")
 }
 
-// TestResolvedHidesAbsolutePaths tests that of an absolute path, wherever it is, the last element alone is published.
+// TestResolvedHidesAbsolutePaths tests that of an absolute path, wherever it is, the last element alone is
+// published.
 func TestResolvedHidesAbsolutePaths(t *testing.T) {
 	text := `name: x
 axes: {model: {a: {path: /secret/a.onnx, more: [/secret/b, [/secret/c]]}}}

@@ -7,7 +7,7 @@
 //     (merge.go), which lines, items, tables, pictures and texts use (cells.go, items.go, tables.go,
 //     pictures.go, passages.go, with the comparisons of number.go). It adds up to the verdict (verdict.go).
 //   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and
-//     nothing else knows it. writer.go brings the folder up to date.
+//     nothing else knows it. writer.go updates the folder.
 //
 // [Diff] pairs and compares two folders by the same mechanism (diff.go) and writes what it finds as text
 // (diff_text.go).
@@ -42,7 +42,7 @@ type Options struct {
 	wrap func(fileSystem) fileSystem // for tests: of the calls that change the folder
 }
 
-// Write brings the review folder dir up to date with r and returns how the two compare. It writes only files
+// Write updates the review folder dir to r and returns how the two compare. It writes only files
 // whose bytes change, each to a temporary file which is then renamed: interrupted at any moment and called
 // again, it leaves the same folder. Claims that differ stay, unless o.Accept is set.
 func Write(dir string, r *Review, o Options) (Verdict, error) {
@@ -88,7 +88,7 @@ func Verify(dir string, r *Review) (Verdict, error) {
 	return c.verdict, nil
 }
 
-// A change is what brings a folder up to date.
+// A change is the update of a folder.
 type change struct {
 	folder  *Folder           // as it shall be
 	files   map[string][]byte // of it

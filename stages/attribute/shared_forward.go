@@ -95,8 +95,10 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 			if err := g.Run(ctx); err != nil {
 				return err
 			}
-			// Groups that differ in their targets alone have one program, whose next run overwrites its results.
-			overwritten := slices.ContainsFunc(groups, func(o *passGroup) bool { return o != g && o.Program == g.Program })
+			// Groups that differ in their targets alone have one program, whose next run overwrites its
+			// results.
+			overwritten := slices.ContainsFunc(groups,
+				func(o *passGroup) bool { return o != g && o.Program == g.Program })
 			for u := range users {
 				for k, place := range places[u] {
 					for i := from; i < to && place.group == g; i++ {
@@ -105,7 +107,8 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 							return err
 						}
 						if overwritten {
-							r.Gradient, r.Value, r.Seed = slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
+							r.Gradient, r.Value, r.Seed =
+								slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
 						}
 						results[u][i-from][k] = r
 					}

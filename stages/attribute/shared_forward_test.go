@@ -84,8 +84,8 @@ func TestEqualImages(t *testing.T) {
 	shared(t, in, methods, 2)
 }
 
-// TestSharedTargets checks the same of one method with several targets, whose passes can't share a forward pass
-// and have one program.
+// TestSharedTargets checks the same of one method with several targets, whose passes can't share a forward
+// pass and have one program.
 func TestSharedTargets(t *testing.T) {
 	methods := []sharer{{&Saliency, Saliency.NewParams()}}
 	for _, target := range []string{"7", "3"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// Nets returns every available net: the embedded ones, those of the official numbers, and real ones; of the latter the
-// large ones on request.
+// Nets returns every available net: the embedded ones, those of the official numbers, and real ones; of the
+// latter the large ones on request.
 func Nets(t *testing.T, large bool) map[string]model.ONNXParams {
 	t.Helper()
 	root, err := stagetest.Root()

@@ -229,7 +229,8 @@ func TestToOpset(t *testing.T) {
 				"y/MatMul_1 = MatMul(y/Mul_1, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
 		{"Attention with keys seen", 23, node("Attention", "x x x m"),
 			[]*onnxpb.TensorProto{flags("m", 2, 1, 1, 0, 1)}, []string{
-				"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]", "y/MatMul = MatMul(y/Mul, y/Transpose)",
+				"y/Mul = Mul(x, [0.4472136])", "y/Transpose = Transpose(x) perm=[0 1 3 2]",
+				"y/MatMul = MatMul(y/Mul, y/Transpose)",
 				"y/Where = Where(m, [0], [-1e+30])", "y/Add = Add(y/MatMul, y/Where)",
 				"y/Softmax = Softmax(y/Add) axis=-1",
 				"y/MatMul_1 = MatMul(y/Softmax, x)", "y = Reshape(y/MatMul_1, [2 3 4 5])"}},
