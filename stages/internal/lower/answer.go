@@ -1,9 +1,42 @@
 package lower
 
+import (
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
 // answer emits the answer [batch, classes].
 func (u *unit) answer() error {
 	f := u.graph.Fragment()
 	f.OpTo(Answer, "Reshape", []string{u.Output, f.Ints("rows", u.rows(), 2)})
 	u.graph.After(f)
+	return nil
+}
+
+// explainedNumber emits the answer, and behind it what makes the explained numbers of it: rules of
+// comparisons look at the nodes that relevance flows through, where the derivative of these alone would do
+// for a gradient.
+func (u *unit) explainedNumber() error {
+	g := u.graph
+	shape := []int{u.batch, u.Classes}
+	f := g.Fragment()
+	f.OpTo(Answer, "Reshape", []string{u.Output, f.Ints("rows", u.rows(), 2)})
+	add := func(name string) {
+		g.Types[name] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+		u.explained = name
+	}
+	add(Answer)
+	switch {
+	case u.Probability && !u.Probabilities && u.Independent:
+		add(f.Op("Sigmoid", []string{Answer}))
+	case u.Probability && !u.Probabilities:
+		add(f.Op("Softmax", []string{Answer}, onnx.Attr{Name: "axis", Value: -1}))
+	case !u.Probability && u.Probabilities:
+		least := g.Fresh("runexp_smallest")
+		g.AddWeight(onnx.FloatTensor(least, []float32{smallest}))
+		add(f.Op("Max", []string{Answer, least}))
+		add(f.Op("Log", []string{u.explained}))
+	}
+	g.After(f)
 	return nil
 }

@@ -8,13 +8,12 @@
 // table, passes in passes.go, that are for their [Kind]; constraints there has the reason for each row's
 // place. A pass is one file with the pass's name.
 //
-// The files in the order of the table: verbatim, model_interface, constant_branches, simplify, infer_shapes
-// (both with detach_weights, which keeps large weights from ONNX Runtime meanwhile), emission_opset;
-// channels_first, fold_batchnorm, sink_gather, gemm_alpha, pad_channels; explained_number, pair_reference;
-// declare_inputs, substitute_layer, preprocess, answer; attention, layer_value, backward (with seed), audit;
-// batch_invariant (one file a family of operators); split_reference, inline_reference, reference_value; seal,
-// ort_workarounds. Passes that rewrite models without knowing their types are in package rewrite. Survey
-// tells what a file needs before it is lowered.
+// The files in the order of the table: verbatim, interface (inputs and outputs), constant_branches, simplify,
+// infer_shapes (both with detach_weights, which keeps large weights from ONNX Runtime meanwhile),
+// emission_opset; channels_first, fold_batchnorm, sink_gather, gemm_alpha, pad_channels; reference (of
+// comparisons), layer, preprocess, answer; attention, backward (with seed), audit; batch_invariant (one file
+// a family of operators); ort_workarounds. Passes that rewrite models without knowing their types are in
+// package rewrite. Survey tells what a file needs before it is lowered.
 package lower
 
 import (

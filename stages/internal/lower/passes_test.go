@@ -31,9 +31,9 @@ func TestPasses(t *testing.T) {
 			t.Errorf("%s: no constraint has the reason for its place", name)
 		}
 		if slices.Contains(names[:i], name) {
-			t.Errorf("%s is in the table twice: call the second \"%s again\"", name, name)
+			t.Errorf("%s is in the table twice: call the second \"%s: again\"", name, name)
 		}
-		file, _, _ := strings.Cut(name, " ")
+		file, _, _ := strings.Cut(name, ":")
 		operator := "op_" + strings.ReplaceAll(file, "_", "")
 		if !slices.ContainsFunc([]string{file, "../rewrite/" + file, "../rewrite/" + operator,
 			"../onnx/" + file}, func(path string) bool {

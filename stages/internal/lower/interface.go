@@ -1,0 +1,60 @@
+package lower
+
+import (
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// newestIR is the newest version of ONNX's file format that the runtime reads. Graphs use nothing that later
+// ones added.
+const newestIR = 10
+
+// modelInterface fixes the shape of the model's input to that of the batch, and drops what its output doesn't
+// need.
+func (u *unit) modelInterface() error {
+	in := onnx.Value{Name: u.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: u.inputShape(), Known: true}
+	u.restrict([]onnx.Value{in}, []onnx.Value{{Name: u.Output, Elem: onnxpb.TensorProto_FLOAT}})
+	u.opset = u.model.Opset()
+	u.model.Proto.IrVersion = min(u.model.Proto.IrVersion, newestIR)
+	return nil
+}
+
+// declareInputs declares what the program is fed.
+func (u *unit) declareInputs() error { return u.declare(u.Inputs(u.shapes[0])) }
+
+// declare adds inputs to the signature and the model.
+func (u *unit) declare(inputs []IO) error {
+	m := u.current()
+	for _, v := range inputs {
+		if m.Fresh(v.Value()) != v.Value() {
+			return taken(v.Value())
+		}
+		u.inputs = append(u.inputs,
+			onnx.Value{Name: v.Value(), Elem: onnxpb.TensorProto_FLOAT, Shape: v.Shape, Known: true})
+		if u.graph != nil {
+			u.graph.Types[v.Value()] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: v.Shape}
+		}
+	}
+	u.signature.Inputs = append(u.signature.Inputs, inputs...)
+	return nil
+}
+
+// seal has the model take the declared inputs and return the answer and the outputs of the signature, and
+// nothing else. Nodes that none of these needs are gone.
+func (u *unit) seal() error {
+	outputs := []onnx.Value{{Name: Answer, Elem: onnxpb.TensorProto_FLOAT}}
+	for _, v := range u.signature.Outputs {
+		outputs = append(outputs, onnx.Value{Name: v.Value(), Elem: onnxpb.TensorProto_FLOAT})
+	}
+	u.restrict(u.inputs, outputs)
+	return nil
+}
+
+// restrict has the model take inputs and return outputs, and drops what these don't need.
+func (u *unit) restrict(inputs, outputs []onnx.Value) {
+	m := u.current()
+	m.SetInputs(inputs...)
+	m.SetOutputs(outputs...)
+	m.ForgetShapes()
+	m.Prune()
+}
