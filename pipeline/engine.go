@@ -139,8 +139,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	return res, nil
 }
 
-// openSlots makes the slots beside the devices. Host slots have their own cache, so that a device never waits
-// on work that waits for a device.
+// openSlots makes the host slots. Host slots have their own cache, so that a device never waits on work that
+// waits for a device.
 func (r *run) openSlots() {
 	r.hostCache = r.newCache()
 	r.compiling = r.hostCache

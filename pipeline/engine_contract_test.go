@@ -16,7 +16,7 @@ func TestBrokenPromises(t *testing.T) {
 		{"{uses: lab/stray, in: {images: images}, with: {do: twins}}",
 			`makes two items "x" of the item "a" on port "images"`},
 		{"{uses: lab/stray, in: {images: images}, with: {do: port}}", `on port "imgaes"`},
-		{"{uses: lab/beside, in: {images: images}, with: {short: true}}", "lists 1 sources for 2 items"},
+		{"{uses: lab/sourced, in: {images: images}, with: {short: true}}", "lists 1 sources for 2 items"},
 	} {
 		l := newLab(t)
 		l.items = []string{"a=1", "b=2"}

@@ -16,20 +16,20 @@ import (
 )
 
 func objects(t *testing.T, l *lab) (files []string) {
-	err := filepath.WalkDir(filepath.Join(l.dir, "store", "objects"), func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			files = append(files, p)
-		}
-		return err
-	})
+	err := filepath.WalkDir(filepath.Join(l.dir, "store", "objects"),
+		func(p string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				files = append(files, p)
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// Every object is damaged in turn, in three ways; a run that reads it computes it
-// again and says so.
+// Every object is damaged in turn, in three ways; a run that reads it computes it again, with a warning.
 func TestDamagedObjects(t *testing.T) {
 	damage := map[string]func(path string, b []byte) error{
 		"truncated": func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)-1], 0o644) },
@@ -95,8 +95,8 @@ func TestDrainFinishesWhatHasBegun(t *testing.T) {
 	}
 }
 
-// The run is killed at every point where it writes; the next one finishes with
-// the right results and less than all the work.
+// The run is killed at every point where it writes; the next one finishes with the right results and less
+// than all the work.
 func TestKilledAnywhere(t *testing.T) {
 	want := ""
 	kills, resumed := 0, 0

@@ -72,7 +72,7 @@ publish: []
 	}
 }
 
-// Of a stream whose bytes aren't kept only what's new flows; what was known but isn't at hand is computed
+// Of a stream whose bytes aren't kept only what's new flows; what was known but isn't stored is computed
 // again a chunk at a time.
 func TestStreamOfWhichSomeIsKnown(t *testing.T) {
 	const yaml = `
@@ -167,8 +167,8 @@ publish: []
 	}
 }
 
-// A damaged cell is read by work on the only device and by work beside it, at once, by many: it's computed
-// again once, and nobody waits for ever.
+// A damaged cell is read by work on the only device and by work on host slots, at once, by many: it's
+// computed again once, and nobody waits for ever.
 func TestDamagedCellThatManyRead(t *testing.T) {
 	const yaml = `
 name: many

@@ -142,10 +142,10 @@ publish: [total]
 // Sources that belong to items are in the keys of these.
 func TestSourcesBesideItems(t *testing.T) {
 	const yaml = `
-name: beside
+name: sourced
 stages:
   images: {uses: lab/source}
-  scores: {uses: lab/beside, in: {images: images}}
+  scores: {uses: lab/sourced, in: {images: images}}
 publish: []
 `
 	l := newLab(t)
@@ -157,7 +157,7 @@ publish: []
 	if got, want := l.text(l.mustRun(yaml), "scores"), "a=10 long=14 "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	l.want("another source for one", "beside", 1)
+	l.want("another source for one", "sourced", 1)
 }
 
 // What a stage's items are made of may be nothing at all.

@@ -130,8 +130,8 @@ func TestResultsDontDependOnScheduling(t *testing.T) {
 }
 
 // TestEveryDeviceHasWork holds that items are cut into chunks of about a size, 16 at most, so that all
-// devices have as many, unless somebody says otherwise; that work beside the devices isn't cut for them; and
-// that a single item is computed with all threads.
+// devices have as many, unless somebody says otherwise; that host work isn't cut for them; and that a single
+// item is computed with all threads.
 func TestEveryDeviceHasWork(t *testing.T) {
 	half, quarter := max(1, runtime.GOMAXPROCS(0)/2), max(1, runtime.GOMAXPROCS(0)/4)
 	for _, tc := range []struct {

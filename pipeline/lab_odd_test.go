@@ -10,7 +10,7 @@ import (
 
 // odd returns the stages that use the rarer parts of the contract.
 func (l *lab) odd() []stages.Stage {
-	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.beside(), l.stray(),
+	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.sourced(), l.stray(),
 		l.pair(), l.hostMix(), l.show()}
 }
 
@@ -72,7 +72,7 @@ func (l *lab) mix() stages.Stage {
 	})
 }
 
-// hostMix is mix beside the devices.
+// hostMix is mix on host slots.
 func (l *lab) hostMix() stages.Stage {
 	s := l.mix()
 	s.Name, s.Device = "lab/hostmix", false
@@ -131,7 +131,7 @@ func (l *lab) tag() stages.Stage {
 }
 
 type valueParams struct {
-	Text string `yaml:"text" doc:"what it is"`
+	Text string `yaml:"text" doc:"the text"`
 	Fail bool   `yaml:"fail" doc:"fail"`
 }
 
@@ -176,13 +176,13 @@ func (l *lab) vote() stages.Stage {
 	})
 }
 
-// beside reads a source for every item, or for all but one.
-func (l *lab) beside() stages.Stage {
+// sourced reads a source for every item, or for all but one.
+func (l *lab) sourced() stages.Stage {
 	type params struct {
 		Short bool `yaml:"short" doc:"one source too few"`
 	}
 	return stages.New(stages.Def[params]{
-		Name: "lab/beside", Doc: "sources beside items", Version: 1,
+		Name: "lab/sourced", Doc: "a source per item", Version: 1,
 		Inputs:  []stages.Port{{Name: "images", Type: stages.Images}},
 		Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
 		Sources: func(p params, ids []string) (out []stages.Source, err error) {
@@ -197,7 +197,7 @@ func (l *lab) beside() stages.Stage {
 		Run: func(_ context.Context, _ params, e *stages.Env) error {
 			for i := range e.Len() {
 				e.Put("scores", i, stages.Scalar(first(e.In("images", i))+float64(len(e.Source(i).Note))))
-				l.count("beside", 1)
+				l.count("sourced", 1)
 			}
 			return nil
 		},

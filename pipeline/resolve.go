@@ -175,7 +175,7 @@ func (r *resolver) makeKey(n *node) error {
 	return err
 }
 
-// readySources finds what n's key needs besides the results of other cells.
+// readySources finds what n's key needs in addition to the results of other cells.
 func (r *resolver) readySources(n *node) error {
 	if n.lacksSources() {
 		if err := r.sourcesOf(n); err != nil {

@@ -57,7 +57,7 @@ func TestReorderingAnAxisRunsReportsAlone(t *testing.T) {
 	// Cells are handed over sorted by id, whatever the order.
 	for cell, want := range map[string]string{
 		"shown[net=a]":           "map[layer:[input middle final]] of [layer=final layer=input layer=middle]",
-		"shown[net=b]":           "map[layer:[input final]] of [layer=final layer=input]", // of what there is
+		"shown[net=b]":           "map[layer:[input final]] of [layer=final layer=input]",
 		"one[layer=input,net=a]": "map[] of []",
 	} {
 		if got := l.text(res, cell); got != want {
