@@ -84,7 +84,7 @@ func (l *Line) published(now *Line) *Line {
 func (m *merge) mergeLines() {
 	now := map[string][]*Line{} // by file
 	for _, c := range m.cells {
-		file := "cells/" + escape(c.Stage) + ".jsonl"
+		file := cellsFile(c.Name)
 		lines := now[file]
 		if c.State == Done {
 			lines = append(lines, lineOf(c))

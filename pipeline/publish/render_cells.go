@@ -19,7 +19,8 @@ var cellsRenderer = renderer{
 	files:  []pattern{{"cells/*.jsonl", unionAttributes}},
 	render: renderCells,
 	read: func(d *disk, name string, b []byte) bool {
-		d.lines[name] = readLines(b)
+		elsewhere := func(l *Line) bool { return cellsFile(l.Cell) != name } // some other line, or damaged
+		d.lines[name] = slices.DeleteFunc(readLines(b), elsewhere)
 		for _, l := range d.lines[name] {
 			for port := range l.Rows {
 				for _, base := range baseNames(stageOf(l.Cell), port) {
@@ -31,13 +32,16 @@ var cellsRenderer = renderer{
 	},
 }
 
+// cellsFile returns the file of a cell's line.
+func cellsFile(cell string) string { return "cells/" + escape(stageOf(cell)) + ".jsonl" }
+
 func renderCells(f *Folder, add func(name string, b []byte)) {
 	lines := map[string][][]byte{}
 	sorted := slices.SortedStableFunc(slices.Values(f.Lines), func(a, b *Line) int {
 		return cmp.Or(cmp.Compare(a.Cell, b.Cell), cmp.Compare(a.raw, b.raw))
 	})
 	for _, l := range sorted {
-		name := "cells/" + escape(stageOf(l.Cell)) + ".jsonl"
+		name := cellsFile(l.Cell)
 		lines[name] = append(lines[name], l.encode())
 	}
 	for name, l := range lines {
