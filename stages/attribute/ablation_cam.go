@@ -12,16 +12,16 @@ import (
 // AblationCAMParams are the parameters of [AblationCAM].
 type AblationCAMParams struct {
 	CAM
-	Variant string `yaml:"variant" doc:"paper puts zeros in the place of a channel; official-gildenblat what lies far below all values" choices:"paper|official-gildenblat"`
+	Variant string `yaml:"variant" doc:"paper replaces a channel by zeros; official-gildenblat by a number far below all values" choices:"paper|official-gildenblat"`
 }
 
 // AblationCAM weights the channels by the drop of the output without them.
 var AblationCAM = method(stages.Def[AblationCAMParams]{
 	Name: "attribute/ablation-cam",
-	Doc: `channels, weighted by what the answer loses without them
+	Doc: `channels, weighted by the drop of the output without them
 
-A channel's weight is (y − y′)/y, with the explained number y and what becomes of it
-when zeros take the channel's place; where y is 0 the map is undefined. It needs no
+A channel's weight is (y − y′)/y, with the explained output y and its value y′
+when zeros replace the channel; where y is 0 the map is undefined. It needs no
 gradient, but one pass through the rest of the model for every channel. The map,
 max(Σₖ wₖAₖ, 0), is made at the layer and enlarged to the image's size; it isn't
 normalised. Desai and Ramaswamy, "Ablation-CAM: Visual

@@ -14,8 +14,8 @@ import (
 type AbsLRPParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"paper is its text; official the authors' code of December 2024, official-2024-01 that of January 2024" choices:"paper|official|official-2024-01"`
-	Contrast string `yaml:"contrast" doc:"what the target is set against: all other classes, in one pass that starts with -1/N there or in a pass of their own that is subtracted; nothing; or what the variant has" choices:"variant|single-pass|two-passes|none"`
-	MaxPool  string `yaml:"max_pool" doc:"whether relevance at a max-pool is divided by what it made or multiplied by the largest element; auto multiplies under variant official where the model adds no branches, as for VGG" choices:"auto|divide|multiply"`
+	Contrast string `yaml:"contrast" doc:"what the target is contrasted with: all other classes, in one pass that starts with -1/N there or in a pass of their own that is subtracted; nothing; or what the variant has" choices:"variant|single-pass|two-passes|none"`
+	MaxPool  string `yaml:"max_pool" doc:"whether relevance at a max-pool is divided by its output or multiplied by the largest element; auto multiplies under variant official where the model adds no branches, as for VGG" choices:"auto|divide|multiply"`
 	Ablation string `yaml:"ablation" doc:"the studies of section 4.2: a map of patches instead of pixels, or in attention only values, or only queries and keys, pass relevance on" choices:"none|patch|values-only|queries-keys-only"`
 }
 
@@ -98,7 +98,8 @@ func absLRPVariants() []stages.Variant {
 		item("modules that compute nothing", "variant: paper, relevance passes",
 			"official deletes relevance at negative values behind an activation that a linear layer reads "+
 				"(Dropout) and where the class token is picked; official-2024-01 does so where the class "+
-				"token is picked, at heads, and where the class token is put beside the patches, which get "+
+				"token is picked, at heads, and where the class token is concatenated to the patches, "+
+				"which get "+
 				"its relevance"),
 		item("queries, keys and values", "variant: paper, the layer that the model has",
 			"official-2024-01 has a layer for each of the three, which keep their sums"),

@@ -21,11 +21,11 @@ type AGIParams struct {
 // AGI is adversarial gradient integration.
 var AGI = method(stages.Def[AGIParams]{
 	Name: "attribute/agi",
-	Doc: `what the answer loses on the way to false classes
+	Doc: `gradients integrated on paths to false classes
 
 From the image, steps of the size of step follow the sign of the false class's
 derivative until the model predicts that class or the steps are used up. What each step
-takes from the explained number, as its derivative tells, is added up over the steps and
+takes from the explained output, as its derivative tells, is added up over the steps and
 the false classes; there is no baseline. By default it explains the probability. Pan,
 Li and Zhu, "Explaining Deep Neural Network Models with Adversarial Gradient
 Integration", IJCAI 2021.`,

@@ -25,7 +25,7 @@ Attention tells which tokens a block mixes; where a token of the last block come
 the product over the blocks does: Â_b = I + A_b, I for the residual connection and A_b the
 mean over heads, each row divided by its sum, and R = Â_B ⋯ Â₂·Â₁. The map is R's row of the
 class token at the patches, enlarged bilinearly to the image's size, and the same for all
-classes. Where the answer is read off several tokens it is the mean of their rows.
+classes. Where the output is read from several tokens it is the mean of their rows.
 
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, section 3.`,
 	Version: 1,

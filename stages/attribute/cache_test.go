@@ -10,8 +10,8 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-// TestCache checks that slots that share programs, and lose them to one another because
-// there's room for hardly any, make the bytes that a slot alone makes.
+// TestCache checks that slots that share programs, and lose them to one another because there's room for
+// hardly any, make the bytes that a slot alone makes.
 func TestCache(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	var wanted []stagetest.Result

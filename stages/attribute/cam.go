@@ -9,8 +9,8 @@ import (
 // the explained output.
 type CAM struct {
 	Tapped
-	ReLU     bool   `yaml:"relu" doc:"keep only what speaks for the explained class"`
-	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"bilinear|nearest"`
+	ReLU     bool   `yaml:"relu" doc:"keep only positive values of the map"`
+	Upsample string `yaml:"upsample" doc:"how the layer's map is enlarged" choices:"bilinear|nearest"`
 }
 
 // atFinal returns the parameters of methods that make their map at the last layer with places.

@@ -19,15 +19,15 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// officialCAMs are the maps of the code of Gildenblat et al., and the layers of
-// the official nets that they were made of.
+// officialCAMs are the maps of the code of Gildenblat et al., and the layers of the official nets that they
+// were made of.
 func officialCAMs() map[string]string {
 	return map[string]string{"smallcnn_relu3_img0": relu3, "smallcnn_conv3_img2": conv3,
 		"gapcnn_relu3_img1": relu3}
 }
 
-// TestOfficialCAM holds what arrives at a layer, and the maps that are made of it,
-// against the code of Gildenblat et al.
+// TestOfficialCAM holds what arrives at a layer, and the maps that are made of it, against the code of
+// Gildenblat et al.
 func TestOfficialCAM(t *testing.T) {
 	plus := GradCAMPlusPlusParams{Variant: "official-gildenblat"}
 	for file, layer := range officialCAMs() {
@@ -72,8 +72,8 @@ func TestOfficialCAM(t *testing.T) {
 	}
 }
 
-// TestOfficialChannelCAM holds the maps of methods that try one channel after the
-// other against the code of Gildenblat et al.
+// TestOfficialChannelCAM holds the maps of methods that try one channel after the other against the code of
+// Gildenblat et al.
 func TestOfficialChannelCAM(t *testing.T) {
 	for file, layer := range officialCAMs() {
 		a := read(t, "cam", file+".npz")
@@ -97,8 +97,8 @@ func TestOfficialChannelCAM(t *testing.T) {
 	}
 }
 
-// TestOfficialGridCAM holds class activation maps against the code of Rao et al.
-// in its settings, at the input, the middle and the final layer.
+// TestOfficialGridCAM holds class activation maps against the code of Rao et al. in its settings, at the
+// input, the middle and the final layer.
 func TestOfficialGridCAM(t *testing.T) {
 	forEachGrid(t, func(g grid) {
 		at := CAM{tappedAt(g.layer), true, "bilinear"}
@@ -129,8 +129,8 @@ func TestOfficialGridCAM(t *testing.T) {
 	})
 }
 
-// TestAblationIsALoop holds the weights against asking for one image at a time,
-// with each channel replaced in a program of its own.
+// TestAblationIsALoop holds the weights against asking for one image at a time, with each channel replaced in
+// a program of its own.
 func TestAblationIsALoop(t *testing.T) {
 	for _, variant := range []string{"paper", "official-gildenblat"} {
 		ablationLoop(t, "smallcnn", "smallcnn_io", variant)
@@ -196,8 +196,8 @@ func ablationLoop(t *testing.T, net, io, variant string) {
 	}
 }
 
-// TestHiddenTokens holds occlusion at tokens against setting each place's token to
-// zero, one image at a time, in a program of its own. The class token always stays.
+// TestHiddenTokens holds occlusion at tokens against setting each place's token to zero, one image at a time,
+// in a program of its own. The class token always stays.
 func TestHiddenTokens(t *testing.T) {
 	in := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
 	p := &OcclusionParams{tappedAt("final"), "paper", picture.Square(1), picture.Square(1), "zero"}
@@ -264,8 +264,8 @@ func TestPlusPlusDivides(t *testing.T) {
 	}
 }
 
-// TestAblationOfNothing checks that a map whose weights are shares of 0 is undefined, and
-// that its values are counted.
+// TestAblationOfNothing checks that a map whose weights are shares of 0 is undefined, and that its values are
+// counted.
 func TestAblationOfNothing(t *testing.T) {
 	m, err := onnx.ReadFile(modeltest.OfficialPath(t, "gapcnn"))
 	if err != nil {

@@ -58,7 +58,7 @@ var CLRP = conservingMethod(stages.Def[CLRPParams]{
 	Doc: `layer-wise relevance of a class compared with all others
 
 The relevance that starts at the explained class, minus that which starts in equal
-parts at the others: what speaks for all classes alike goes. The rules don't depend on
+parts at the others: evidence for all classes alike cancels. The rules don't depend on
 what they carry, so that both are one walk that starts with 1 at the class and −1/(N−1)
 at each other one, times the explained logit (start: logit). Gu, Yang and Tresp,
 "Understanding Individual Decisions of CNNs via Contrastive Backpropagation", ACCV 2018,

@@ -11,9 +11,9 @@ import (
 // Common are the parameters of all attribution methods, so that an experiment can set them for a whole axis
 // of methods.
 type Common struct {
-	Target string           `yaml:"target" doc:"the explained class: predicted (or what is wired to targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
-	Layer  string           `yaml:"layer" doc:"where the map is made: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines know input alone"`
-	Output string           `yaml:"output" doc:"the explained number" choices:"logit|probability"`
+	Target string           `yaml:"target" doc:"the explained class: predicted (or that on the port targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
+	Layer  string           `yaml:"layer" doc:"the layer of the map: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines support input alone"`
+	Output string           `yaml:"output" doc:"the explained output" choices:"logit|probability"`
 	Reduce metric.Reduction `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
 }
 
@@ -33,7 +33,7 @@ func (c Common) Validate() error {
 	return nil
 }
 
-// unit returns the unit of the explained number.
+// unit returns the unit of the explained output.
 func (c Common) unit() string { return c.Output }
 
 // check refuses a target that needs a port which isn't wired, or that conflicts with one that is.

@@ -27,10 +27,10 @@ func (DeconvolutionParams) Remark(g *onnx.Graph) string { return unrectified(g, 
 // Deconvolution is the backward pass of deconvolutional networks.
 var Deconvolution = backwardMethod(stages.Def[DeconvolutionParams]{
 	Name: "attribute/deconvolution",
-	Doc: `the gradient, rectified on the way back
+	Doc: `the gradient, rectified in the backward pass
 
-On the way back through each Relu (and each Clip from 0) what is negative is
-dropped, whatever went forward; pools pass on to where their maximum was. Zeiler and
+The backward pass of each Relu (and each Clip from 0) drops negative values, regardless
+of the forward pass; pools pass them to their maximum. Zeiler and
 Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
 	Version:  2,
 	Defaults: DeconvolutionParams{tapped()},

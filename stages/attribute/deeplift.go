@@ -12,16 +12,16 @@ import (
 type DeepLIFTParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"how pools and Softmax are treated" choices:"paper|official"`
-	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image. What is wired to baselines takes its place" choices:"zero|black"`
+	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image. The port baselines overrides it" choices:"zero|black"`
 }
 
 // DeepLIFT is DeepLIFT with the Rescale rule.
 var DeepLIFT = comparisonMethod("reference", 0, stages.Def[DeepLIFTParams]{
 	Name: "attribute/deeplift",
-	Doc: `how differences from a reference add up to the answer
+	Doc: `how differences from a reference add up to the output
 
-The model sees the image x and a reference, and every activation is compared. On the way
-back a function of single elements multiplies by Δy/Δx in the place of its slope (where
+The model sees the image x and a reference, and every activation is compared. In the
+backward pass a function of single elements multiplies by Δy/Δx in the place of its slope (where
 |Δx| < 1e-10, by its slope), affine maps by their weights. What arrives, times Δ of the
 pixel, is the map: Σ Cₖ = f(x) − f(reference). Shrikumar, Greenside and Kundaje, "Learning
 Important Features Through Propagating Activation Differences", ICML 2017, equations 1
@@ -33,7 +33,7 @@ LayerNormalization and Softmax, which are made of products and functions of elem
 GELU, SiLU and the like are one function each. Models with other mixtures, such as
 InstanceNormalization or the larger of two values, are refused. With t = max(y, y_ref) a
 pool gives t − y_ref to its largest element and y − t to that of the reference, over Δx; the
-port completeness has what sums to more than the answers' difference, above all where
+port completeness has what sums to more than the difference of the outputs, above all where
 |Δx| is small there.`,
 	Version: 2,
 	Variants: []stages.Variant{{

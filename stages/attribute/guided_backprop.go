@@ -52,10 +52,10 @@ func unrectified(g *onnx.Graph, part string) string {
 // GuidedBackprop is guided backpropagation.
 var GuidedBackprop = backwardMethod(stages.Def[GuidedBackpropParams]{
 	Name: "attribute/guided-backprop",
-	Doc: `the gradient, where only what is positive passes a rectifier
+	Doc: `the gradient, of which rectifiers pass positive values alone
 
-On the way back through each Relu (and each Clip from 0) what is negative is
-dropped, besides what the derivative drops. A model without rectifiers gives its
+The backward pass of each Relu (and each Clip from 0) drops negative values, besides
+those that the derivative drops. A model without rectifiers gives its
 plain gradient. Springenberg et al., "Striving for Simplicity: The All Convolutional
 Net", ICLR 2015 workshop.`,
 	Version: 2,

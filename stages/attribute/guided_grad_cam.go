@@ -12,7 +12,7 @@ import (
 // GuidedGradCAMParams are the parameters of [GuidedGradCAM].
 type GuidedGradCAMParams struct {
 	Tapped
-	Upsample string `yaml:"upsample" doc:"how the layer's map gets the image's size" choices:"nearest|bilinear"`
+	Upsample string `yaml:"upsample" doc:"how the layer's map is enlarged" choices:"nearest|bilinear"`
 }
 
 // Validate refuses what [Tapped] refuses, except kept channels, which are the image's here. The map has the
@@ -59,7 +59,7 @@ Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, sec
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "enlarging", Default: "nearest",
-		Differs: "the paper enlarges bilinearly, captum repeats the nearest value unless told otherwise",
+		Differs: "the paper enlarges bilinearly, captum repeats the nearest value by default",
 		Golden:  "captum",
 	}},
 	Defaults: GuidedGradCAMParams{Tapped: atFinal(), Upsample: "nearest"},

@@ -26,7 +26,7 @@ var GuidedIG = method(stages.Def[GuidedIGParams]{
 From baseline to image, each step moves those values first whose derivatives are
 smallest, until it has gone its share of the way, so that the path keeps away from
 regions whose large derivatives have little to do with the image. By default it explains
-the probability, as both codes do. Which values move hangs on the last digit of
+the probability, as both codes do. Which values move depends on the last digit of
 derivatives, so that maps of other runtimes differ visibly. Kapishnikov et al., "Guided
 Integrated Gradients: An Adaptive Path Method for Removing Noise", CVPR 2021,
 algorithm 1.`,

@@ -15,7 +15,7 @@ var HiResCAM = backwardMethod(stages.Def[HiResCAMParams]{
 
 The sum over the channels of value times derivative, max(Σₖ ∂f/∂Aₖ·Aₖ, 0) at each place.
 For a model that ends in one linear layer behind this one it is each place's share of
-the answer, bias apart. The map is made at the layer and enlarged to the image's size;
+the output, bias apart. The map is made at the layer and enlarged to the image's size;
 it isn't normalised. Draelos and Carin, "Use HiResCAM instead of Grad-CAM for faithful
 explanations of convolutional neural networks", 2020.`,
 	Version: 1,

@@ -13,7 +13,7 @@ var InputXGradient = backwardMethod(stages.Def[InputXGradientParams]{
 	Name: "attribute/input-x-gradient",
 	Doc: `the normalised image times the derivative there
 
-What the answer would lose if each pixel went to zero and the model were linear.
+The drop of the output if each pixel went to zero and the model were linear.
 Zero is the mean colour for most normalisations, not black. Shrikumar et al., "Not
 Just a Black Box: Learning Important Features Through Propagating Activation
 Differences", 2016.`,

@@ -11,9 +11,9 @@ import (
 // IntegratedGradientsParams are the parameters of [IntegratedGradients].
 type IntegratedGradientsParams struct {
 	Tapped
-	Steps    int    `yaml:"steps" doc:"how many derivatives are taken along the path" min:"1" max:"100000"`
-	Rule     string `yaml:"rule" doc:"where they are taken and how much each counts" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
-	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image. What is wired to baselines takes its place" choices:"zero|black"`
+	Steps    int    `yaml:"steps" doc:"number of derivatives along the path" min:"1" max:"100000"`
+	Rule     string `yaml:"rule" doc:"where derivatives are taken, and their weights" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image. The port baselines overrides it" choices:"zero|black"`
 }
 
 // Validate refuses rules that need more steps.
@@ -30,8 +30,8 @@ var IntegratedGradients = comparisonMethod("baseline", 1e-2, stages.Def[Integrat
 	Name: "attribute/integrated-gradients",
 	Doc: `the mean gradient between a baseline and the image
 
-What each pixel adds to the answer between the baseline and the image: the values
-of a map with all its channels sum to the difference of the answers, as far as the
+What each pixel adds to the output between the baseline and the image: the values
+of a map with all its channels sum to the difference of the outputs, as far as the
 steps suffice; the port completeness has what is left over. The derivatives are added
 up inside the model's graph, so memory doesn't grow with the steps. Sundararajan, Taly
 and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,

@@ -12,17 +12,17 @@ import (
 // LeftIGParams are the parameters of [LeftIG].
 type LeftIGParams struct {
 	Tapped
-	Steps    int     `yaml:"steps" doc:"how many places of the path are looked at, both ends included" min:"1" max:"100000"`
-	Alpha    float64 `yaml:"alpha" doc:"the share of the path's largest answer behind which the path doesn't count; 1 counts all of it" min:"0" max:"1"`
+	Steps    int     `yaml:"steps" doc:"number of positions on the path, with both ends" min:"1" max:"100000"`
+	Alpha    float64 `yaml:"alpha" doc:"the path ends where the output exceeds this share of its largest value; 1 takes the whole path" min:"0" max:"1"`
 	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
 }
 
 // LeftIG is integrated gradients up to the saturation of the output.
 var LeftIG = method(stages.Def[LeftIGParams]{
 	Name: "attribute/left-ig",
-	Doc: `the mean gradient on the path before the answer saturates
+	Doc: `the mean gradient on the path before the output saturates
 
-Integrated gradients from a baseline to the first step whose answer exceeds alpha times
+Integrated gradients from a baseline to the first step whose output exceeds alpha times
 the largest of the path: the mean of the derivatives at the steps before that one, at
 least of one, times the difference of image and baseline. Beyond, the net is saturated,
 and derivatives say little about the decision. Miglani et al., "Investigating Saturation
@@ -32,7 +32,7 @@ code of MAS computes it.`,
 	Variants: []stages.Variant{{
 		Item: "division and cut", Default: "official",
 		Differs: "the paper integrates, which would divide by all steps rather than by those that count, " +
-			"and so scale a whole map; where the largest answer is negative, or the first exceeds the cut, " +
+			"and so scale a whole map; where the largest output is negative, or the first exceeds the cut, " +
 			"a single derivative counts, that at the baseline",
 		Golden: "ig_family",
 	}},

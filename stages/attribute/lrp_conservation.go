@@ -17,12 +17,12 @@ type LRPConservationParams struct {
 // Validate refuses two rules for first layers.
 func (p LRPConservationParams) Validate() error { return p.refuseTwo(p.Relevant) }
 
-// LRPConservation is the stage of the accounts of layer-wise relevance.
+// LRPConservation accounts for the relevance at every node.
 var LRPConservation = program.Stage(stages.Def[LRPConservationParams]{
 	Name: "attribute/lrp-conservation",
 	Doc: `where layer-wise relevance goes, layer by layer
 
-The relevance of attribute/lrp-epsilon and its kin, from the answer to the image: a line
+The relevance of attribute/lrp-epsilon and its kin, from the output to the image: a line
 for every node of the model, with what arrives there, what leaves it for its inputs, and
 what its biases and other constants take, each the mean over the images. The rest is
 what stabilisers take, and outputs none of whose inputs count. Where branches part and
@@ -32,7 +32,7 @@ meet, relevance is in all of them.`,
 	Device:   true,
 	Inputs:   inputs(),
 	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
-		Doc: "a line a node, from the answer on"}},
+		Doc: "one row per node, from the output on"}},
 	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"},
 		"epsilon"}},
 	Check: func(p LRPConservationParams, wired func(string) bool) error { return p.check(wired) },
@@ -54,10 +54,10 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		return err
 	}
 	if count := len(e.Ports["images"]); count != 1 {
-		return fmt.Errorf("port images has the images of %d cells, and accounts are kept of one", count)
+		return fmt.Errorf("port images has the images of %d cells; this stage takes one", count)
 	}
 	images := e.Ports["images"][0].Items
-	belongs, err := belongings(e)
+	finder, err := newItemFinder(e)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		if err != nil {
 			return err
 		}
-		one, err := belongs.to(item)
+		one, err := finder.env(item)
 		if err != nil {
 			return err
 		}
@@ -112,16 +112,16 @@ func accountsTable(sums []program.Account, images int) stages.Table {
 	return t
 }
 
-// A belonging finds what belongs to an image on the ports of a stage that sees whole
-// sets: the item with its id, or else the first one with its origin.
-type belonging struct {
+// An itemFinder finds the items of all ports that belong to an image, for a stage that reads whole sets: the
+// item with its id, or else the first one with its origin.
+type itemFinder struct {
 	e     *stages.Env
 	ports []struct{ ids, origins map[string]int } // empty where nothing is wired
 }
 
-// belongings reads the items of all ports once.
-func belongings(e *stages.Env) (*belonging, error) {
-	b := &belonging{e: e}
+// newItemFinder indexes the items of all ports.
+func newItemFinder(e *stages.Env) (*itemFinder, error) {
+	f := &itemFinder{e: e}
 	for _, port := range e.Stage.Inputs {
 		at := struct{ ids, origins map[string]int }{map[string]int{}, map[string]int{}}
 		if port.Type.Items && e.Wired(port.Name) {
@@ -137,24 +137,23 @@ func belongings(e *stages.Env) (*belonging, error) {
 				}
 			}
 		}
-		b.ports = append(b.ports, at)
+		f.ports = append(f.ports, at)
 	}
-	return b, nil
+	return f, nil
 }
 
-// to returns the surroundings of one image as an itemwise stage of the same ports sees
-// them.
-func (b *belonging) to(image stages.Item) (*stages.Env, error) {
-	one := *b.e
+// env returns the Env of one image as an itemwise stage of the same ports gets it.
+func (f *itemFinder) env(image stages.Item) (*stages.Env, error) {
+	one := *f.e
 	call := stages.Call{Item: image}
-	for k, port := range b.e.Stage.Inputs {
-		i, ok := b.ports[k].ids[image.ID]
+	for k, port := range f.e.Stage.Inputs {
+		i, ok := f.ports[k].ids[image.ID]
 		if !ok {
-			i, ok = b.ports[k].origins[image.Origin]
+			i, ok = f.ports[k].origins[image.Origin]
 		}
 		var members []stages.Member
 		if ok {
-			payload, err := b.e.Ports[port.Name][0].Load(i)
+			payload, err := f.e.Ports[port.Name][0].Load(i)
 			if err != nil {
 				return nil, err
 			}

@@ -18,7 +18,7 @@ var LRPEpsilon = conservingMethod(stages.Def[LRPEpsilonParams]{
 	Name: "attribute/lrp-epsilon",
 	Doc: `layer-wise relevance by the ε-rule
 
-The answer is handed back layer by layer: each input of a layer gets the share
+The output is propagated backwards layer by layer: each input of a layer gets the share
 xᵢwᵢⱼ/(zⱼ + ε·sign zⱼ) of the relevance of output j, where zⱼ = Σ xᵢwᵢⱼ + bⱼ. Activations
 pass relevance on, maxima give it to where they were, pools and sums of branches share
 by activation. Without biases and with ε = 0 (LRP-0) a net of Relus gives its input times
@@ -32,7 +32,7 @@ Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
 		Golden: "zennit_lrp, captum",
 	}, {
 		Item: "start", Default: "start: logit",
-		Differs: "captum starts with the logit, Zennit with 1 unless told otherwise (start: one-hot)",
+		Differs: "captum starts with the logit, Zennit with 1 by default (start: one-hot)",
 		Golden:  "zennit_lrp, captum",
 	}},
 	Defaults: LRPEpsilonParams{Relevant: relevant(), FirstLayer: FirstLayer{"same"}, Epsilon: 1e-6},

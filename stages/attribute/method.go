@@ -9,10 +9,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// The functions below declare the stages of methods: a method's file states what is its own, they add what methods of
-// its kind have in common, which is ports, relation, device, the check of the target and the loading of the model.
+// The functions below declare the stages of methods. A method's file states its doc, parameters, defaults and
+// mathematics; they add what methods of its kind have in common: ports, relation, device, the check of the
+// target and the loading of the model.
 
-// checked are parameters that may not fit the wired ports.
+// checked are parameters that may conflict with the wired ports.
 type checked interface {
 	check(wired func(port string) bool) error
 }
@@ -29,8 +30,8 @@ func method[P methodParams](d stages.Def[P]) stages.Stage {
 	return explaining(d)
 }
 
-// backwardMethod declares a method whose map is made of the results of backward passes, which may share a forward pass
-// with those of other methods.
+// backwardMethod declares a method that makes its map of the results of backward passes. They may share a
+// forward pass with those of other methods.
 func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
 	d.Shared = &sharedForward
 	return explaining(d)
@@ -42,13 +43,13 @@ func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	return explaining(d)
 }
 
-// conservingMethod declares a method that propagates relevance by rules that keep its sum, but for what biases and
-// stabilisers take: a further port tells how much of it arrives.
+// conservingMethod declares a method that propagates relevance by rules that conserve its sum, except for
+// biases and stabilisers. Its port conservation has the share that arrives.
 func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "conservation", Type: stages.Scores,
-		Doc: "the sum of relevance that arrives, as a share of what it started with; undefined where that " +
-			"sums to 0",
+		Doc: "the sum of the relevance that arrives, as a share of the initial relevance; undefined where " +
+			"that sums to 0",
 	})
 	d.Facts = func(P, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1),
@@ -58,20 +59,21 @@ func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	return propagationMethod(d)
 }
 
-// comparisonMethod declares a method that compares images with baselines: the values of a map sum to the difference of
-// the two responses, and a further port tells how far they are from it. what names the baseline and tolerance is the
-// port's for an item.
+// comparisonMethod declares a method that compares images with baselines: the values of a map sum to the
+// difference of the two responses, and its port completeness has the deviation from that. what names the
+// baseline; tolerance is the port's for an item.
 func comparisonMethod[P interface {
 	methodParams
-	unit() string // of the explained number
+	unit() string // of the explained output
 }](what string, tolerance float64, d stages.Def[P]) stages.Stage {
 	d.Inputs = append(inputs(), stages.Port{
 		Name: "baselines", Type: stages.Images, Optional: true,
-		Doc: "the image that each is compared with, of the same size; the parameter baseline's if unwired",
+		Doc: "the image that each image is compared with, of the same size; by default that of the " +
+			"parameter baseline",
 	})
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "completeness", Type: stages.Scores,
-		Doc: "the sum of the attributions minus the difference of the answers to image and " + what,
+		Doc: "the sum of the attributions minus the difference of the outputs for image and " + what,
 	})
 	d.Facts = func(p P, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{
@@ -83,7 +85,7 @@ func comparisonMethod[P interface {
 	return method(d)
 }
 
-// explaining adds the rest to the declaration of a method that explains a class.
+// explaining completes the declaration of a method that explains a class.
 func explaining[P checked](d stages.Def[P]) stages.Stage {
 	if d.Inputs == nil {
 		d.Inputs = inputs()
@@ -92,23 +94,23 @@ func explaining[P checked](d stages.Def[P]) stages.Stage {
 	return itemwise(d)
 }
 
-// classFreeMethod declares a method whose map is the same for all classes. It has the ports of those that explain one,
-// so that both can be members of one axis.
+// classFreeMethod declares a method whose map is the same for all classes. It has the ports of methods that
+// explain one, so that both can be on one axis.
 func classFreeMethod[P interface {
 	run(ctx context.Context, e *stages.Env, n *program.Net) error
 }](d stages.Def[P]) stages.Stage {
 	d.Inputs = []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
 		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "not asked: the map is the same for all classes",
+		{Name: "targets", Type: stages.Targets, Doc: "ignored: the map is the same for all classes",
 			Optional: true},
-		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
 	}
 	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
 	return itemwise(d)
 }
 
-// itemwise declares a stage that runs a model and makes one map an image.
+// itemwise declares a stage that runs a model and makes one map per image.
 func itemwise[P any](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Device = stages.Each, true
 	if d.Outputs == nil {
@@ -117,15 +119,15 @@ func itemwise[P any](d stages.Def[P]) stages.Stage {
 	return program.Stage(d)
 }
 
-// modelFreeMethod declares a method that doesn't read the model. It has the ports of those that do, so that both can be
-// members of one axis. run calls make, which it may prepare first, through mapImages.
+// modelFreeMethod declares a method that doesn't read the model. It has the ports of methods that do, so that
+// both can be on one axis.
 func modelFreeMethod[P any](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Outputs = stages.Each, outputs()
 	d.Inputs = []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "images of the maps' size"},
-		{Name: "model", Type: stages.Model, Doc: "not asked", Optional: true},
-		{Name: "targets", Type: stages.Targets, Doc: "not asked", Optional: true},
-		{Name: "labels", Type: stages.Labels, Doc: "not asked", Optional: true},
+		{Name: "model", Type: stages.Model, Doc: "ignored", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "ignored", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
 	}
 	return stages.New(d)
 }
@@ -168,8 +170,8 @@ func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model"},
 		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
-		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; the prediction for the " +
-			"original image if unwired", Optional: true, Else: "model/predict"},
+		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; by default the predictions " +
+			"for the original images", Optional: true, Else: "model/predict"},
 		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},
 	}
 }
@@ -177,5 +179,5 @@ func inputs() []stages.Port {
 // outputs returns the port of the maps.
 func outputs() []stages.Port {
 	return []stages.Port{{Name: "maps", Type: stages.Maps,
-		Doc: "one map an image, of the image's size unless a parameter says otherwise"}}
+		Doc: "one map per image, of the image's size unless a parameter sets another"}}
 }

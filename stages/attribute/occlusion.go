@@ -38,10 +38,10 @@ func (p OcclusionParams) Validate() error {
 // Occlusion makes the occlusion maps of Zeiler and Fergus.
 var Occlusion = method(stages.Def[OcclusionParams]{
 	Name: "attribute/occlusion",
-	Doc: `how much the answer falls when a window hides a pixel
+	Doc: `the drop of the output when a window hides a pixel
 
 A rectangular window slides over the image; a pixel's value is the mean fall of the
-explained number over the windows that cover it. Windows that reach beyond the
+explained output over the windows that cover it. Windows that reach beyond the
 border are cut off. At an inner layer the window hides places of its value. Zeiler
 and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
 4.2.`,

@@ -17,7 +17,7 @@ var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
 
 The row of the class token of A = softmax(QKᵀ/√d), the mean over the heads, at the
 patches, enlarged bilinearly to the image's size; also called last-layer attention. It is
-the same for all classes. Where the answer is read off several tokens, such as all of
+the same for all classes. Where the output is read from several tokens, such as all of
 them averaged, it is the mean of their rows. Blocks, heads, patches and class token are
 found in the model's graph. Attention within windows, as Swin's, has no row that covers
 the image, and is refused.

@@ -14,9 +14,9 @@ import (
 // Relevant are the parameters of methods of layer-wise relevance propagation.
 type Relevant struct {
 	Tapped
-	Start      string  `yaml:"start" doc:"what relevance starts with: the explained logit, or 1; of a probability, its derivative with respect to the logits, times these or not" choices:"logit|one-hot"`
+	Start      string  `yaml:"start" doc:"the initial relevance: the explained logit, or 1; of a probability, its derivative with respect to the logits, times these or not" choices:"logit|one-hot"`
 	Bias       bool    `yaml:"bias" doc:"biases, and other constants that are added, take a share of the relevance, which then doesn't reach the image"`
-	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of what relevance is divided by, besides the epsilon of the epsilon-rule" min:"0" max:"1000"`
+	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of denominators, in addition to the epsilon of the epsilon-rule" min:"0" max:"1000"`
 	Norm       string  `yaml:"norm" doc:"BatchNormalization: merged into the Conv before it, an affine layer apart, or passed like an activation; unmerged ones follow the epsilon-rule" choices:"merged|apart|passed"`
 	Gates      string  `yaml:"gates" doc:"products of two values, such as attention times values: gates and attention are constants (Ali et al. 2022), or either factor gets half, and softmax follows AttnLRP" choices:"constant|halved"`
 }

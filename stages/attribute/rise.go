@@ -19,7 +19,7 @@ type RISEParams struct {
 // does.
 var RISE = method(stages.Def[RISEParams]{
 	Name: "attribute/rise",
-	Doc: `mean of random masks, weighted by the answer under each
+	Doc: `mean of random masks, weighted by the output under each
 
 Coarse random grids are enlarged to smooth masks at random offsets; a pixel's value
 is the sum of masks times responses, divided by the number of masks and by p:

@@ -16,9 +16,9 @@ type SaliencyParams struct {
 // Saliency is the derivative of the explained output.
 var Saliency = backwardMethod(stages.Def[SaliencyParams]{
 	Name: "attribute/saliency",
-	Doc: `how fast the answer changes with each pixel
+	Doc: `the derivative of the output with respect to each pixel
 
-The derivative ∂f/∂x of the explained number with respect to the normalised image, or
+The derivative ∂f/∂x of the explained output with respect to the normalised image, or
 its magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
 ICLR 2014 workshop, section 3.`,
 	Version: 2,

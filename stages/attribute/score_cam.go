@@ -18,10 +18,10 @@ type ScoreCAMParams struct {
 // ScoreCAM weights channels by the output for the image masked by each of them.
 var ScoreCAM = method(stages.Def[ScoreCAMParams]{
 	Name: "attribute/score-cam",
-	Doc: `channels, weighted by the answer to what they show
+	Doc: `channels, weighted by the output for the image they mask
 
 Each channel is enlarged to the image's size, stretched to [0,1] and multiplied with
-the normalised image. The softmax over the channels of the explained number for these
+the normalised image. The softmax over the channels of the explained output for these
 images weighs the channels; a constant channel shows nothing. It needs no gradient, but
 one pass through the model for every channel. The map isn't normalised. Wang et al.,
 "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks", CVPR

@@ -32,15 +32,15 @@ var TIBAV = method(stages.Def[TIBAVParams]{
 	Doc: `attention weighted by its relevance and its gradient
 
 For each block Ā_b = I + mean over heads of max(∇A_b ⊙ R_b, 0), with the derivative ∇A_b of the
-explained number and the relevance R_b of the attention; then C = Ā_B ⋯ Ā₂·Ā₁. The map is C's row
+explained output and the relevance R_b of the attention; then C = Ā_B ⋯ Ā₂·Ā₁. The map is C's row
 of the class token at the patches, enlarged bilinearly to the image's size. Where the
-answer is read off several tokens it is the mean of their rows. Chefer, Gur and Wolf,
+output is read from several tokens it is the mean of their rows. Chefer, Gur and Wolf,
 "Transformer Interpretability Beyond Attention Visualization", CVPR 2021, equations 13
 and 14.
 
 The other forms are what the paper compares with: rollout has max(R_b, 0) in the place of
 the product; last-layer is the class token's row of the mean of max(R_B, 0), partial LRP;
-full is the relevance of the pixels, LRP, one number a channel before reduce. On the way there
+full is the relevance of the pixels, LRP, one number a channel before reduce. On that path
 the embedding of positions keeps its share, and the class token its own.
 
 Relevance begins as 1 at the class and flows through linear maps by the positive

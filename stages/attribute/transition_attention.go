@@ -23,7 +23,7 @@ The state begins as the class token's row of the last block's attention, the mea
 heads, and goes back through the blocks before it: s ← s·A_b + s, down to block start. The map
 is s·W at the patches, where W = mean over heads of max(1/n·Σₖ ∂f(αₖx)/∂A_B, 0) in the same row,
 A_B the last block's attention and αₖ = k/(n−1) for n steps: the image grows out of zero, the
-mean colour. It is enlarged bilinearly to the image's size. Where the answer is read off
+mean colour. It is enlarged bilinearly to the image's size. Where the output is read from
 several tokens it is the mean of what each gives.
 
 Yuan, Li, Xiong, Cao and Dou, "Explaining Information Flow Inside Vision Transformers
@@ -31,8 +31,8 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "first block", Default: "start: 0, steps: 20",
-		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 unless told " +
-			"otherwise (start: 4)",
+		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 by default " +
+			"(start: 4)",
 		Golden: "vit_attention",
 	}},
 	Defaults: TransitionAttentionParams{Common: common(), Steps: 20},
