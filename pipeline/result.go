@@ -35,20 +35,15 @@ const (
 	Blocked
 )
 
-// Fate tells how c ended, and why if it has no results.
+var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked}
+
+// Fate returns how c ended, and why if it has no results.
 func (r *Result) Fate(c *plan.Cell) (Fate, error) {
 	n := r.run.nodes[c.Index]
-	switch n.state {
-	case cached:
-		return FromStore, nil
-	case done:
-		return Executed, nil
-	case failed:
-		return Failed, n.err
-	case blocked:
-		return Blocked, n.err
+	if n.state < failed {
+		return fates[n.state], nil
 	}
-	return NotReached, nil
+	return fates[n.state], n.err
 }
 
 // OK reports whether c has results.
