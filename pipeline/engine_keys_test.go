@@ -140,7 +140,7 @@ publish: [total]
 }
 
 // Sources that belong to items are in the keys of these.
-func TestSourcesBesideItems(t *testing.T) {
+func TestSourcesOfItems(t *testing.T) {
 	const yaml = `
 name: sourced
 stages:

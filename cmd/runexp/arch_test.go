@@ -90,7 +90,8 @@ var update = flag.Bool("update", false, "rewrite the picture in docs/architectur
 // TestArchitecture holds docs/architecture.md to the packages, files and tests that there are. When the
 // picture isn't theirs any more, run "make generate".
 func TestArchitecture(t *testing.T) {
-	const file, begin, end = "../../docs/architecture.md", "<!-- made by make generate: rooms -->\n", "<!-- end -->\n"
+	const file = "../../docs/architecture.md"
+	const begin, end = "<!-- made by make generate: rooms -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,8 @@ func TestVerbsAreListed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?m)^func (\w+Verb)\(.*\) \*verb`).FindAllStringSubmatch(string(b), -1) {
+		verbs := regexp.MustCompile(`(?m)^func (\w+Verb)\(.*\) \*verb`)
+		for _, m := range verbs.FindAllStringSubmatch(string(b), -1) {
 			if !strings.Contains(string(list), m[1]+",") {
 				t.Errorf("%s: the list of verbs in verb.go lacks %s", file, m[1])
 			}

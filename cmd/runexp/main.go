@@ -1,10 +1,11 @@
 // Command runexp takes an experiment file and gives a reviewed answer.
 //
-// The way of the data. A command line goes from main.go, which finds its verb (verb.go), its flags (flags.go) and
-// a context that signals end (signals.go), to the file of that verb. A verb that needs an experiment and results
-// opens a session (session.go): a place (place.go), a store, an engine that knows this build (build.go), and a
-// plan. A run keeps its events (runlog.go), get writes results to files (export.go). What is to report goes
-// through ui.go, and ends as one of the exit codes of exit.go. garbage.go has the collector wait.
+// The way of the data. A command line goes from main.go, which finds its verb (verb.go), its flags (flags.go)
+// and a context that signals end (signals.go), to the file of that verb. A verb that needs an experiment and
+// results opens a session (session.go): a place (place.go), a store, an engine that knows this build
+// (build.go), and a plan. A run keeps its events (runlog.go), get writes results to files (export.go). What
+// is to report goes through ui.go, and ends as one of the exit codes of exit.go. garbage.go has the collector
+// wait.
 package main
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// workerVerb is what the command calls itself with for what might end it: see [registry.UseWorkers]. No
-// user needs it, so no help names it.
+// workerVerb is what the command calls itself with for what might end it: see [registry.UseWorkers]. No user
+// needs it, so no help names it.
 const workerVerb = "worker"
 
 // faultText is what a fault in a library ends the command with, behind the signal's name.

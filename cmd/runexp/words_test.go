@@ -31,7 +31,7 @@ var glossary = []rewording{
 	{`leftovers?`, "cached outputs", "stages/"},
 	{`steady|unsteady|wavers?`, "batch-invariant, batch-dependent, deterministic", ""},
 	{`narrow|narrowed|narrows`, "sink gather", passes + "lower/"},
-	{`halve|halves|halved`, "gemm alpha", passes + "lower/"},
+	{`halve|halves`, "gemm alpha", passes + "lower/"},
 	{`widen|widens|widened`, "pad channels", passes + "lower/"},
 	{`lighten|lightens|lightened`, "detach weights", passes + "lower/"},
 	{`misfused?`, "ORT workarounds", ""},
@@ -56,13 +56,8 @@ var legitimate = map[string][]string{
 	"stages/fuse/": {"duels"},
 }
 
-// covered lists the folders that the tests below cover.
-var covered = []string{
-	".ci/", "README.md", "Makefile", "docs/", "experiments/", "cmd/runexp/words_test.go",
-	"stages/dataset/", "stages/fuse/", "stages/model/", "stages/mosaic/", "stages/perturb/", "stages/report/",
-	"stages/score/", "stages/stagetest/", "stages/internal/chart/", "stages/internal/picture/",
-	"stages/internal/relevance/",
-}
+// pending lists the folders that the tests below don't cover yet.
+var pending = []string{"stages/attribute/"}
 
 // TestGlossary checks that comments, messages and identifiers use the terms of the field.
 func TestGlossary(t *testing.T) {
@@ -224,7 +219,7 @@ func projectFiles(t *testing.T) map[string][]byte {
 				return nil
 			}
 		}
-		if !slices.ContainsFunc(covered, func(p string) bool { return strings.HasPrefix(rel, p) }) {
+		if slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(rel, p) }) {
 			return nil
 		}
 		files[rel], err = os.ReadFile(path)

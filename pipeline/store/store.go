@@ -9,7 +9,7 @@
 //	action.go     an executed cell is recorded under its key, with its listings: an [Action]
 //	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
 //	keylog.go     small facts and the digests of outside files are remembered
-//	verify.go     everything is read and what is damaged is dropped; gc.go drops what nobody needs; info.go counts
+//	verify.go     reads everything and drops what is damaged; gc.go drops what nobody needs; info.go counts
 //
 // Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go
 // (records in a log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the
@@ -72,7 +72,7 @@ type Store struct {
 	folderMu sync.RWMutex
 	folders  map[string]bool // those below dir that are known to be real ones
 
-	damageMu sync.RWMutex // held for reading while a pack is put, for writing while a damaged one is set aside
+	damageMu sync.RWMutex // read-locked while a pack is put, locked while a damaged one is set aside
 
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there

@@ -170,7 +170,8 @@ func TestChannelsFirst(t *testing.T) {
 				}
 				for row := range 2 {
 					if !slices.Equal(at.Row(row), whole.Row(row)) {
-						t.Errorf("patch %d: the net answers %v, behind its arranged layer %v", patch,
+						t.Errorf("patch %d: the net answers %v, behind its layer with channels first %v",
+							patch,
 							whole.Row(row), at.Row(row))
 					}
 					places := 16

@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestOneForwardBeside holds that programs which compare images with a reference, or look at attention, give
+// TestSharedForwardLaw holds that programs which compare images with a reference, or look at attention, give
 // answers of the same bits as the plain gradient's.
-func TestOneForwardBeside(t *testing.T) {
+func TestSharedForwardLaw(t *testing.T) {
 	all := modeltest.Nets(t, false)
 	for _, name := range []string{"smallcnn", "gapcnn", "timm_resnet_basic_bn", "timm_resnet_basic2_bn",
 		"timm_vit_op13", "timm_vit_op17", "vit"} {

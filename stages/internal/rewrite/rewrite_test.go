@@ -166,9 +166,11 @@ func TestToOpset(t *testing.T) {
 			[]string{"y = Resize(x, , [1 1 2 2]) mode=linear coordinate_transformation_mode=asymmetric " +
 				"nearest_mode=floor"}},
 		{"Upsample of 9", 9, node("Upsample", "x s"), []*onnxpb.TensorProto{f32("s", 1, 1, 2, 2)},
-			[]string{"y = Resize(x, , [1 1 2 2]) coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
+			[]string{"y = Resize(x, , [1 1 2 2]) " +
+				"coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
 		{"Resize of 10", 10, node("Resize", "x s"), []*onnxpb.TensorProto{f32("s", 1, 1, 2, 2)},
-			[]string{"y = Resize(x, , [1 1 2 2]) coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
+			[]string{"y = Resize(x, , [1 1 2 2]) " +
+				"coordinate_transformation_mode=asymmetric nearest_mode=floor"}},
 		{"Resize by some scales", 18, node("Resize", "x  s", attr("axes", list64(2)), attr("antialias", 0)),
 			[]*onnxpb.TensorProto{f32("s", 3)}, []string{"y = Resize(x, , [1 1 3 1])"}},
 		{"Resize to some sizes", 19, node("Resize", "x   s", attr("axes", list64(-1))),
