@@ -140,8 +140,8 @@ func (s *Store) Action(h Hit) (Action, error) {
 		}
 		off, n := h.span()
 		if _, err = scanFile(f, off, off+int64(n), actionFrame, take); found == nil {
-			_, err = readOpenLog(f, 0, actionFrame,
-				take) // it was rewritten since, and the record is elsewhere
+			// The log may have been rewritten since: the record is elsewhere in it.
+			_, err = readOpenLog(f, 0, actionFrame, take)
 		}
 	}
 	switch {
@@ -221,9 +221,8 @@ func decodeAction(key stages.Digest, payload []byte) (a Action, err error) {
 	}
 	bad := a.Key != key || len(a.MadeBy) > math.MaxUint8 || len(a.Outputs) > math.MaxUint16
 	for _, o := range a.Outputs {
-		bad = bad || (o.Object == nil) == (len(o.Inline) == 0) || o.Items < 0 ||
-			int64(o.Items) > math.MaxUint32 ||
-			o.Object != nil && o.Object.Size < 0
+		bad = bad || o.Items < 0 || int64(o.Items) > math.MaxUint32
+		bad = bad || (o.Object == nil) == (len(o.Inline) == 0) || o.Object != nil && o.Object.Size < 0
 	}
 	for _, p := range a.Packs {
 		bad = bad || p.Size < 0

@@ -281,8 +281,8 @@ func (s *Store) makeWay(path string) error {
 			return s.writeErr(err)
 		}
 		if file := i == len(names)-1; !file && !info.IsDir() || file && !info.Mode().IsRegular() {
-			s.warn("store %q: %s is %v and is set aside in damaged", s.dir, filepath.ToSlash(rel),
-				stages.Kind(info.Mode()))
+			kind := stages.Kind(info.Mode())
+			s.warn("store %q: %s is %v and is set aside in damaged", s.dir, filepath.ToSlash(rel), kind)
 			return s.setAside(at, fmt.Sprintf("%s-%016x-%d", name, s.tempID, s.temp.Add(1)))
 		}
 	}

@@ -83,17 +83,17 @@ func (c *collection) actions(path string, _ byte) error {
 	}
 	var all []action
 	newest := map[identity]int64{}
-	log, _, err := c.sweep.read(c.s, path, actionFrame,
-		func(off int64, key stages.Digest, payload []byte) bool {
-			a, err := decodeAction(key, payload)
-			if err != nil {
-				return false
-			}
-			id := identity{key, a.MadeBy}
-			newest[id] = off
-			all = append(all, action{place{key, off}, id, a.name(), a.Packs})
-			return true
-		})
+	stays := func(off int64, key stages.Digest, payload []byte) bool {
+		a, err := decodeAction(key, payload)
+		if err != nil {
+			return false
+		}
+		id := identity{key, a.MadeBy}
+		newest[id] = off
+		all = append(all, action{place{key, off}, id, a.name(), a.Packs})
+		return true // to be decided below
+	}
+	log, _, err := c.sweep.read(c.s, path, actionFrame, stays)
 	for _, a := range all {
 		current := newest[a.identity] == a.off
 		stays := current && (c.roots.Action == nil || c.roots.Action(a.identity.key))
@@ -210,13 +210,14 @@ type place struct {
 	off int64
 }
 
-// read adds a log, all of whose frames stay that stay accepts.
-func (w *sweep) read(s *Store, path string, kind frameKind,
-	stay func(off int64, key stages.Digest, payload []byte) bool) (
-	*sweptLog, logScan, error) {
+// A frameTest reports whether a frame stays.
+type frameTest = func(off int64, key stages.Digest, payload []byte) bool
+
+// read adds a log, of whose frames those go that stays refuses.
+func (w *sweep) read(s *Store, path string, kind frameKind, stays frameTest) (*sweptLog, logScan, error) {
 	log := &sweptLog{path, kind, map[place]bool{}}
 	scan, err := s.readLog(path, 0, kind, func(off int64, key stages.Digest, payload []byte) {
-		if !stay(off, key, payload) {
+		if !stays(off, key, payload) {
 			log.drop[place{key, off}] = true
 		}
 	})

@@ -50,8 +50,8 @@ func (v *Outcomes) add(o ItemOutcome) int {
 		v.madeBy = append(v.madeBy, o.MadeBy)
 	}
 	v.rows.next()
-	v.rows.b = appendText(v.rows.b,
-		v.packs.appendPorts(appendUint(make([]byte, 0, 128), uint64(class)), o.Ports))
+	row := v.packs.appendPorts(appendUint(make([]byte, 0, 128), uint64(class)), o.Ports)
+	v.rows.b = appendText(v.rows.b, row)
 	return v.rows.n - 1
 }
 
@@ -122,8 +122,7 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 	}
 	payload := encodeItems(madeBy, rs)
 	if len(payload) > maxPayload {
-		return fmt.Errorf("the records of %d items have %d bytes, more than %d", len(rs), len(payload),
-			maxPayload)
+		return fmt.Errorf("records of %d items have %d bytes, more than %d", len(rs), len(payload), maxPayload)
 	}
 	_, err := s.appendLog(s.itemPath(group[0]), appendFrame(nil, itemFrame, group, payload))
 	return err

@@ -104,8 +104,7 @@ func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, 
 		return logScan{}, err
 	}
 	if info.Size() > maxLog {
-		return logScan{}, fmt.Errorf("%q has %d bytes, more than the %d that are read", f.Name(), info.Size(),
-			int64(maxLog))
+		return logScan{}, fmt.Errorf("%q has %d bytes, more than %d", f.Name(), info.Size(), int64(maxLog))
 	}
 	return scanFile(f, off, info.Size(), kind, fn)
 }

@@ -130,7 +130,7 @@ func TestRecordedDuringVerify(t *testing.T) {
 	dir := w.filled(t)
 	late := &world{cells: newWorld(8).cells[5:]}
 	v := newVerification(t.Context(), open(t, dir, Options{}))
-	if err := v.objects(); err != nil {
+	if err := v.s.eachObject(v.object); err != nil {
 		t.Fatal(err)
 	}
 	if err := late.write(open(t, dir, Options{}), "a", nil); err != nil {
@@ -149,12 +149,12 @@ func TestVerifyIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	v := newVerification(ctx, open(t, dir, Options{}))
-	err := v.objects()
+	err := v.s.eachObject(v.object)
 	cancel(why)
 	if err == nil {
 		_, err = v.records()
 	}
-	if !errors.Is(err, why) || !errors.Is(newVerification(ctx, v.s).objects(), why) {
+	if !errors.Is(err, why) || !errors.Is(v.s.eachObject(v.object), why) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -131,8 +131,8 @@ func decodeState(b []byte) (f fileState, ok bool) {
 		return f, false
 	}
 	le := binary.LittleEndian
-	f.size, f.mtime, f.ctime, f.inode =
-		int64(le.Uint64(b)), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:])), le.Uint64(b[24:])
+	f.size, f.mtime = int64(le.Uint64(b)), int64(le.Uint64(b[8:]))
+	f.ctime, f.inode = int64(le.Uint64(b[16:])), le.Uint64(b[24:])
 	f.digest = stages.Digest(b[32:stateLen])
 	f.racy = len(b) > stateLen
 	return f, f.size >= 0

@@ -9,7 +9,8 @@
 //	action.go     an executed cell is recorded under its key, with its listings: an [Action]
 //	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
 //	keylog.go     small facts and the digests of outside files are remembered
-//	verify.go     reads everything and drops what is damaged; gc.go drops what nobody needs; info.go counts
+//	verify.go     everything is read, and what is damaged is dropped
+//	gc.go         what nobody needs is dropped; info.go counts the rest
 //
 // Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go
 // (records in a log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the
@@ -176,14 +177,13 @@ func (s *Store) checkFormat() error {
 	}
 	var n int
 	var sum uint32
-	if _, err := fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum); err != nil ||
-		string(b) != formatLine(n) {
+	_, err = fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum)
+	if err != nil || string(b) != formatLine(n) {
 		s.warn("%s of store %q is damaged", formatName, s.dir)
 		return nil
 	}
 	if n != format {
-		return fmt.Errorf("store %q has format %d, this program reads format %d: use another folder", s.dir,
-			n, format)
+		return fmt.Errorf("store %q has format %d, this program reads %d: use another folder", s.dir, n, format)
 	}
 	return nil
 }

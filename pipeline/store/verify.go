@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -24,67 +23,54 @@ func (p Problem) String() string { return p.File + ": " + p.What }
 
 // Verify reads everything: each object must have the bytes of its name, each record must be whole and lead to
 // objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify finds
-// nothing; a store opened for reading stays as it is. What a killed process left behind — temporary files,
-// the beginning of a record — is no problem. progress, if it isn't nil, is told how many bytes of all objects
-// are done.
+// nothing; a store opened for reading stays as it is. What a killed process left behind — temporary files, the
+// beginning of a record — is no problem.
 func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
 	v := newVerification(ctx, s)
-	if err := v.objects(); err != nil {
+	if err := s.eachObject(v.object); err != nil {
 		return nil, err
 	}
 	return v.records()
-}
-
-func newVerification(ctx context.Context, s *Store) *verification {
-	return &verification{
-		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*unsoundObject{},
-		known: map[place]bool{},
-	}
-}
-
-// records checks and mends everything but objects, which were checked before, and returns all problems.
-func (v *verification) records() ([]Problem, error) {
-	steps := []func() error{
-		func() error { return v.s.eachLog("actions", v.actions) },
-		func() error { return v.s.eachLog("items", v.items) },
-		func() error {
-			return v.log(v.s.memos.path, memoFrame,
-				func(int64, stages.Digest, []byte) (string, bool) { return "", true })
-		},
-		func() error { return v.log(v.s.files.path, statFrame, checkState) },
-		v.index,
-		v.mend,
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	for _, o := range v.unsound {
-		o.Cells = slices.Sorted(maps.Keys(o.cells))
-		v.problems = append(v.problems, o.Problem)
-	}
-	slices.SortFunc(v.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.What, b.What))
-	})
-	return v.problems, nil
 }
 
 type verification struct {
 	s        *Store
 	ctx      context.Context
 	problems []Problem
-	sound    map[stages.Digest]int64 // objects and their sizes
-	unsound  map[stages.Digest]*unsoundObject
-	sweep    sweep          // logs to mend
-	known    map[place]bool // actions that can be had
+	sound    map[stages.Digest]int64    // objects and their sizes
+	unsound  map[stages.Digest]*Problem // objects that are damaged, or aren't what records say
+	sweep    sweep                      // logs to mend
+	known    map[place]bool             // actions that can be had
 	reindex  bool
 }
 
-// An unsoundObject is damaged, or isn't what records say.
-type unsoundObject struct {
-	Problem
-	cells map[string]bool
+func newVerification(ctx context.Context, s *Store) *verification {
+	return &verification{
+		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*Problem{}, known: map[place]bool{},
+	}
+}
+
+// records checks and mends everything but objects, which were checked before, and returns all problems.
+func (v *verification) records() ([]Problem, error) {
+	memo := func(int64, stages.Digest, []byte) (string, bool) { return "", true }
+	err := cmp.Or(v.s.eachLog("actions", v.actions), v.s.eachLog("items", v.items),
+		v.log(v.s.memos.path, memoFrame, memo), v.log(v.s.files.path, statFrame, checkState))
+	if err != nil {
+		return nil, err
+	}
+	v.index()
+	if err := v.mend(); err != nil {
+		return nil, err
+	}
+	for _, p := range v.unsound {
+		slices.Sort(p.Cells)
+		p.Cells = slices.Compact(p.Cells)
+		v.problems = append(v.problems, *p)
+	}
+	slices.SortFunc(v.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.What, b.What))
+	})
+	return v.problems, nil
 }
 
 func (v *verification) problem(path, format string, args ...any) {
@@ -98,77 +84,70 @@ func (v *verification) rel(path string) string {
 	return path
 }
 
-// objects digests all objects, and sets aside those whose bytes aren't those of their name.
-func (v *verification) objects() error {
-	return v.s.eachObject(func(o objectFile) error {
-		if o.temporary() {
-			return nil
-		}
-		d, n, err := v.hash(o.path)
-		switch {
-		case v.ctx.Err() != nil:
-			return context.Cause(v.ctx)
-		case errors.Is(err, fs.ErrNotExist): // collected meanwhile
-			return nil
-		case err == nil && d == o.digest:
-			v.sound[d] = n
-			return nil
-		}
-		what := "its bytes aren't those of its name"
-		if err != nil {
-			what = err.Error()
-		}
-		v.unsound[o.digest] = &unsoundObject{Problem{File: v.rel(o.path), What: what}, map[string]bool{}}
-		if v.s.opts.ReadOnly {
-			return nil
-		}
-		return v.s.setAside(o.path, filepath.Base(o.path))
-	})
-}
-
-func (v *verification) hash(path string) (d stages.Digest, size int64, err error) {
-	f, err := v.s.read(path)
-	if err != nil {
-		return d, 0, err
+// object digests an object, and sets it aside if its bytes aren't those of its name.
+func (v *verification) object(o objectFile) error {
+	if o.temporary() {
+		return nil
 	}
-	return hashFile(v.ctx, f)
+	var d stages.Digest
+	var size int64
+	f, err := v.s.read(o.path)
+	if err == nil {
+		d, size, err = hashFile(v.ctx, f)
+	}
+	switch {
+	case v.ctx.Err() != nil:
+		return context.Cause(v.ctx)
+	case errors.Is(err, fs.ErrNotExist): // collected meanwhile
+		return nil
+	case err == nil && d == o.digest:
+		v.sound[d] = size
+		return nil
+	case err == nil:
+		err = errors.New("its bytes aren't those of its name")
+	}
+	v.unsound[o.digest] = &Problem{File: v.rel(o.path), What: err.Error()}
+	if v.s.opts.ReadOnly {
+		return nil
+	}
+	return v.s.setAside(o.path, filepath.Base(o.path))
 }
 
 // usable reports whether a record's objects are all sound, and notes what cell needs those that aren't.
 func (v *verification) usable(packs []PackRef, cell string) bool {
-	ok := true
+	usable := true
 	for _, p := range packs {
-		size, there := v.sound[p.Digest]
-		o := v.unsound[p.Digest]
-		path := v.s.packPath(p.Digest)
-		if !there && o == nil {
-			// Another process may have put it since.
-			n, err := v.s.size(path)
-			size, there = n, err == nil
-		}
-		if there && size == p.Size {
-			continue
-		}
-		if ok = false; o == nil {
-			what := "is missing"
-			if there {
-				what = fmt.Sprintf("has %d bytes, a record says %d", size, p.Size)
+		problem := v.unsound[p.Digest]
+		if problem == nil {
+			size, sound := v.sound[p.Digest]
+			path := v.s.packPath(p.Digest)
+			if !sound {
+				// Another process may have put it since.
+				n, err := v.s.size(path)
+				size, sound = n, err == nil
 			}
-			o = &unsoundObject{Problem{File: v.rel(path), What: what}, map[string]bool{}}
-			v.unsound[p.Digest] = o
+			if sound && size == p.Size {
+				continue
+			}
+			problem = &Problem{File: v.rel(path), What: "is missing"}
+			if sound {
+				problem.What = fmt.Sprintf("has %d bytes, a record says %d", size, p.Size)
+			}
+			v.unsound[p.Digest] = problem
 		}
+		usable = false
 		if cell != "" {
-			o.cells[cell] = true
+			problem.Cells = append(problem.Cells, cell)
 		}
 	}
-	return ok
+	return usable
 }
 
-// log reads a log and asks of each frame whether it's sound, which returns what's wrong, and whether it can
-// stay.
-func (v *verification) log(path string, kind frameKind,
-	check func(off int64, key stages.Digest, payload []byte) (
-		what string, stay bool)) error {
+// A frameCheck returns what's wrong with a frame, if anything is, and whether it can stay.
+type frameCheck = func(off int64, key stages.Digest, payload []byte) (what string, stays bool)
+
+// log reads a log and checks each frame.
+func (v *verification) log(path string, kind frameKind, check frameCheck) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
@@ -233,7 +212,7 @@ func checkState(_ int64, _ stages.Digest, payload []byte) (string, bool) {
 
 // index checks that the index is whole and names only actions that can be had. It's derived, so anything
 // wrong makes it anew.
-func (v *verification) index() error {
+func (v *verification) index() {
 	path := v.s.indexPath()
 	b, err := v.s.readFile(path)
 	if err != nil {
@@ -241,7 +220,7 @@ func (v *verification) index() error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			v.problem(path, "%v", err)
 		}
-		return nil
+		return
 	}
 	var x index
 	if n := x.parse(b).altered(); n > 0 {
@@ -262,7 +241,6 @@ func (v *verification) index() error {
 	if lost > 0 {
 		v.problem(path, "names %d actions whose records are missing", lost)
 	}
-	return nil
 }
 
 // mend drops what can't be had from the records.
