@@ -53,7 +53,7 @@ type member struct {
 	count  int                      // calls
 
 	stored   *store.Items     // what earlier runs know of items under this recipe
-	items    *store.Outcomes  // what this job computed
+	items    *store.Items     // what this job computed
 	known    []int32          // by call: its row in items plus one, minus that of stored, or 0
 	listings []*store.Listing // the results of a Whole stage
 	cut      bool             // early cut-off: inputs unchanged, earlier results reused

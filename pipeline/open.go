@@ -84,7 +84,7 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 			m.count = m.inputs[primary].ids.len()
 		}
 		m.known = make([]int32, m.count)
-		m.items = &store.Outcomes{}
+		m.items = &store.Items{}
 		m.stored = w.store.Items(m.group, w.madeBy(n))
 		return nil
 	})

@@ -91,7 +91,14 @@ func (s *Store) size(path string) (int64, error) {
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
 		return 0, err
 	}
-	return statSize(path)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, foreign(path, info.Mode())
+	}
+	return info.Size(), nil
 }
 
 // entries lists a folder of the store. One that doesn't exist has none, nor has what stands in its place.

@@ -26,11 +26,4 @@ func syncAll(dir string) error {
 	return nil
 }
 
-// changeTime returns when a file's inode last changed, in Unix nanoseconds, and its number.
-func changeTime(info os.FileInfo) (ctime int64, inode uint64, ok bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, 0, false
-	}
-	return st.Ctim.Nano(), st.Ino, true
-}
+func ctime(st *syscall.Stat_t) int64 { return st.Ctim.Nano() }

@@ -13,16 +13,5 @@ func changeTime(os.FileInfo) (ctime int64, inode uint64, ok bool) { return 0, 0,
 // noFollow is no flag that opening a file knows here.
 const noFollow = 0
 
-func statSize(path string) (int64, error) {
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &os.PathError{Op: "stat", Path: path, Err: errForeign}
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
 // logLimit returns how many logs a store may have open.
 func logLimit() int { return 2 * buckets }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/runexp/runexp/stages"
@@ -22,50 +23,40 @@ type Info struct {
 // Info counts what's in the store.
 func (s *Store) Info() (Info, error) {
 	in := Info{Dir: s.dir}
-	err := s.eachObject(func(o objectFile) error {
-		if o.temporary() {
-			in.Leftovers++
-			return nil
-		}
-		in.Objects++
-		in.ObjectBytes += o.size
+	size := func(path string, _ byte) error {
+		n, _ := s.size(path)
+		in.RecordBytes += n
 		return nil
-	})
-	if err != nil {
-		return in, err
 	}
+	size(s.indexPath(), 0)
+	size(s.memos.path, 0)
+	size(s.files.path, 0)
 	s.indexMu.RLock()
 	in.Actions = len(s.index.newest)
 	s.indexMu.RUnlock()
-	size := func(path string) {
-		if n, err := s.size(path); err == nil {
-			in.RecordBytes += n
-		}
-	}
-	for _, path := range []string{s.indexPath(), s.memos.path, s.files.path} {
-		size(path)
-	}
-	s.eachLog("actions", func(path string, _ byte) error { size(path); return nil })
-	err = s.eachLog("items", func(path string, _ byte) error {
-		size(path)
+	damaged, _ := s.entries(filepath.Join(s.dir, "damaged"))
+	in.Damaged = len(damaged)
+	err := cmp.Or(s.eachLog("actions", size), s.eachLog("items", func(path string, bucket byte) error {
 		type item struct{ group, key stages.Digest }
 		groups, items := map[stages.Digest]bool{}, map[item]bool{}
 		_, err := s.readLog(path, 0, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
 			groups[group] = true
-			if _, rs, err := decodeItems(payload); err == nil {
-				for _, r := range rs {
-					items[item{group, r.Key}] = true
-				}
+			_, rs, _ := decodeItems(payload)
+			for _, r := range rs {
+				items[item{group, r.Key}] = true
 			}
 		})
 		in.Groups += len(groups)
 		in.Items += len(items)
-		return err
-	})
-	if err != nil {
-		return in, err
-	}
-	damaged, _ := s.entries(filepath.Join(s.dir, "damaged"))
-	in.Damaged = len(damaged)
-	return in, nil
+		return cmp.Or(err, size(path, bucket))
+	}), s.eachObject(func(o objectFile) error {
+		if o.temporary() {
+			in.Leftovers++
+		} else {
+			in.Objects++
+			in.ObjectBytes += o.size
+		}
+		return nil
+	}))
+	return in, err
 }

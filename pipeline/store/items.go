@@ -27,23 +27,24 @@ type SubItem struct {
 	ID string // what Expand calls it; "" otherwise
 }
 
-// Outcomes are a growing list of outcomes of items, as they stand in item records: some fifty bytes an
-// outcome. They may be used concurrently.
-type Outcomes struct {
+// Items are a growing list of outcomes of items, in the form of item records: some fifty bytes an outcome. Those
+// of a group are found by the items' keys. Items may be used concurrently.
+type Items struct {
 	mu     sync.Mutex // guards what follows
 	packs  packTable
-	madeBy []string // classes of device, by number
-	rows   column   // of texts: the number of made_by, then the ports
+	madeBy []string                // classes of device, by number
+	rows   column                  // of texts: the number of made_by, then the ports
+	newest map[stages.Digest]int32 // row of a key, nil in a list without keys
 }
 
-// Add appends the outcome of an item and returns its row.
-func (v *Outcomes) Add(o ItemOutcome) (row int) {
+// Add appends the outcome of an item without its key, and returns its row.
+func (v *Items) Add(o ItemOutcome) (row int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.add(o)
 }
 
-func (v *Outcomes) add(o ItemOutcome) int {
+func (v *Items) add(o ItemOutcome) int {
 	class := slices.Index(v.madeBy, o.MadeBy)
 	if class < 0 {
 		class = len(v.madeBy)
@@ -56,21 +57,15 @@ func (v *Outcomes) add(o ItemOutcome) int {
 }
 
 // At returns the outcome in a row. Its packs may have gone: see [Store.Check].
-func (v *Outcomes) At(row int) ItemOutcome {
+func (v *Items) At(row int) ItemOutcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.at(row)
 }
 
-func (v *Outcomes) at(row int) ItemOutcome {
+func (v *Items) at(row int) ItemOutcome {
 	d := &decoder{b: slices.Clone(v.rows.at(row, (*decoder).skipText).text())}
 	return ItemOutcome{v.madeBy[d.uint()], v.packs.ports(d)}
-}
-
-// Items are the known outcomes of a group, found by the items' keys.
-type Items struct {
-	Outcomes
-	newest map[stages.Digest]int32 // of a key's rows
 }
 
 // bytes returns about how much memory the outcomes take.

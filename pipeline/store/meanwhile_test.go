@@ -172,7 +172,7 @@ func TestTornTailCostsNothing(t *testing.T) {
 	}
 	rewrite(t, path, append(b, b[:60]...))
 	size := func() int64 {
-		n, err := statSize(filepath.Join(dir, "index"))
+		n, err := s.size(filepath.Join(dir, "index"))
 		if err != nil {
 			t.Fatal(err)
 		}

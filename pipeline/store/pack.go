@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -233,8 +234,10 @@ func (s *Store) remember(pack PackRef, m *Miss) {
 }
 
 func (s *Store) packPath(d stages.Digest) string {
-	name, sep := d.String(), string(filepath.Separator)
-	return s.objects + sep + name[:2] + sep + name // not Join: a no-op run makes a path for each pack
+	var name [2 * keyLen]byte
+	hex.Encode(name[:], d[:])
+	const sep = string(filepath.Separator)
+	return s.objects + sep + string(name[:2]) + sep + string(name[:]) // not Join: a no-op run makes a path a pack
 }
 
 // forgetPacks makes Check look again.
