@@ -27,8 +27,8 @@ type SubItem struct {
 	ID string // what Expand calls it; "" otherwise
 }
 
-// Items are a growing list of outcomes of items, in the form of item records: some fifty bytes an outcome. Those
-// of a group are found by the items' keys. Items may be used concurrently.
+// Items are a growing list of outcomes of items, in the form of item records: some fifty bytes an outcome.
+// Those of a group are found by the items' keys. Items may be used concurrently.
 type Items struct {
 	mu     sync.Mutex // guards what follows
 	packs  packTable
@@ -117,7 +117,7 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 	}
 	payload := encodeItems(madeBy, rs)
 	if len(payload) > maxPayload {
-		return fmt.Errorf("records of %d items have %d bytes, more than %d", len(rs), len(payload), maxPayload)
+		return fmt.Errorf("%d items' records have %d bytes, more than %d", len(rs), len(payload), maxPayload)
 	}
 	_, err := s.appendLog(s.itemPath(group[0]), appendFrame(nil, itemFrame, group, payload))
 	return err

@@ -237,7 +237,7 @@ func (s *Store) packPath(d stages.Digest) string {
 	var name [2 * keyLen]byte
 	hex.Encode(name[:], d[:])
 	const sep = string(filepath.Separator)
-	return s.objects + sep + string(name[:2]) + sep + string(name[:]) // not Join: a no-op run makes a path a pack
+	return s.objects + sep + string(name[:2]) + sep + string(name[:]) // faster than Join
 }
 
 // forgetPacks makes Check look again.

@@ -183,7 +183,8 @@ func (s *Store) checkFormat() error {
 		return nil
 	}
 	if n != format {
-		return fmt.Errorf("store %q has format %d, this program reads %d: use another folder", s.dir, n, format)
+		return fmt.Errorf("store %q has format %d, this program reads %d: use another folder",
+			s.dir, n, format)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ type verification struct {
 
 func newVerification(ctx context.Context, s *Store) *verification {
 	return &verification{
-		s: s, ctx: ctx, sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*Problem{}, known: map[place]bool{},
+		s: s, ctx: ctx,
+		sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*Problem{}, known: map[place]bool{},
 	}
 }
 
