@@ -59,9 +59,8 @@ In one pass a class whose score is near 0 weighs much, as its relevance is divid
 that; with few classes such maps may have nothing positive, which is warned of, and
 contrast two-passes counts both sides alike.
 
-Models of any operators are explained. Where a batch is mixed up with other axes in a
-way that can't be followed, the official variants, which scale or conserve relevance
-image by image, say so instead.`,
+Models of any operators are explained. If the batch axis of a value is unknown, the
+official variants, which scale or conserve relevance image by image, return an error.`,
 	Version:  2,
 	Variants: absLRPVariants(),
 	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto",

@@ -64,7 +64,7 @@ func TestAbsLRPContrast(t *testing.T) {
 	}
 }
 
-// TestAbsLRPRefuses holds what is said where a parameter doesn't fit the model or another one.
+// TestAbsLRPRefuses checks the errors where a parameter doesn't fit the model or another one.
 func TestAbsLRPRefuses(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	in := officialImage(modeltest.Official(t, "smallcnn", 0), a["x"].Float32s()[:3*32*32], 0)

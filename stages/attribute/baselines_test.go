@@ -160,7 +160,7 @@ func TestBaselinesBits(t *testing.T) {
 	}
 }
 
-// TestBaselinesRefuse holds the messages where a baseline is said twice, or doesn't fit.
+// TestBaselinesRefuse checks the errors if a baseline is set twice, or doesn't fit.
 func TestBaselinesRefuse(t *testing.T) {
 	wired := func(port string) bool { return port == "baselines" }
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")

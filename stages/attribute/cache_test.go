@@ -45,12 +45,12 @@ func TestCache(t *testing.T) {
 							made += len(all)
 						}
 						if len(e.Outputs) != made {
-							t.Errorf("%s makes %d payloads beside other slots, %d alone", s.Name,
+							t.Errorf("%s makes %d payloads with other slots, %d alone", s.Name,
 								len(e.Outputs), made)
 						}
 						for _, o := range e.Outputs {
 							if !bytes.Equal(o.Data, want.Payloads[o.Port][o.Call]) {
-								t.Errorf("%s makes other %s of image %d beside other slots than alone",
+								t.Errorf("%s makes other %s of image %d with other slots than alone",
 									s.Name, o.Port, o.Call)
 							}
 						}

@@ -95,8 +95,8 @@ func TestDeepLIFTOfPools(t *testing.T) {
 	}
 }
 
-// TestDeepLIFTBits checks that maps don't depend on batches and threads, nor on who is beside. The last net
-// is so large that there are numbers in places in which kernels treat them otherwise.
+// TestDeepLIFTBits checks that maps don't depend on batches and threads, nor on the rest of the batch. The
+// last net is so large that there are numbers in places in which kernels treat them otherwise.
 func TestDeepLIFTBits(t *testing.T) {
 	for net, io := range map[string]string{"smallcnn": "smallcnn_io", "timm_vit_op17": "timm_vit_io"} {
 		modeltest.InvariantStage(t, DeepLIFT, DeepLIFT.NewParams(), "maps", officialInput(t, net, io, "unit"))

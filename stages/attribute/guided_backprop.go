@@ -54,10 +54,10 @@ var GuidedBackprop = backwardMethod(stages.Def[GuidedBackpropParams]{
 	Name: "attribute/guided-backprop",
 	Doc: `the gradient, of which rectifiers pass positive values alone
 
-The backward pass of each Relu (and each Clip from 0) drops negative values, besides
-those that the derivative drops. A model without rectifiers gives its
-plain gradient. Springenberg et al., "Striving for Simplicity: The All Convolutional
-Net", ICLR 2015 workshop.`,
+The backward pass of each Relu (and each Clip from 0) drops negative values, in addition
+to those that the derivative drops. A model without rectifiers gives its plain gradient.
+Springenberg et al., "Striving for Simplicity: The All Convolutional Net", ICLR 2015
+workshop.`,
 	Version: 2,
 	Variants: []stages.Variant{{
 		Item: "sign", Default: "abs: false",

@@ -28,7 +28,7 @@ func behind(t *testing.T, name string,
 }
 
 // TestHeads checks that a method explains the same logit whatever makes probabilities of it: LRP and DeepLIFT
-// too, which know no way back through a logarithm of a softmax.
+// too, which have no backward pass through a logarithm of a softmax.
 func TestHeads(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	x := a["x"].Float32s()[:3*32*32]

@@ -21,7 +21,7 @@ Activation Maps for Localization", IEEE Transactions on Image Processing 30, 202
 	Variants: []stages.Variant{{
 		Item: "range", Default: "paper",
 		Differs: "the code of Gildenblat et al. stretches each map to [0,1] before and after it enlarges " +
-			"it; the paper's tanh, which brings maps of early layers to one scale, is left out",
+			"it; the paper's tanh, which scales maps of early layers alike, is left out",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
 	Defaults: LayerCAMParams{defaultCAM()},

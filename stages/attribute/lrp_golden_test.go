@@ -13,7 +13,7 @@ import (
 // relevance32 is the tolerance, relative in norm, of relevance that official code computed in float32:
 // divisions by what nearly cancels lose digits. contrast32 is that of relevance of which much cancels by
 // itself. captum's form of the z⁺-rule divides by sums of any sign, some of them near 0: in float32 PyTorch
-// itself is up to 3e-5 off what it is in float64.
+// itself is up to 3e-5 off its value in float64.
 const (
 	relevance32 = 2e-5
 	contrast32  = 5e-5

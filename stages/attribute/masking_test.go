@@ -219,7 +219,7 @@ func TestCommonRefuses(t *testing.T) {
 		"predicted:2": false, "predicted-7": false} {
 		p.Target = target
 		if err := RISE.Check(p, wired); (err == nil) != want {
-			t.Errorf("target %s beside wired targets: error %v", target, err)
+			t.Errorf("target %s with wired targets: error %v", target, err)
 		}
 	}
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")

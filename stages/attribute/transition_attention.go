@@ -20,8 +20,8 @@ var TransitionAttention = method(stages.Def[TransitionAttentionParams]{
 	Doc: `attention as a Markov chain, weighted by gradients
 
 The state begins as the class token's row of the last block's attention, the mean over
-heads, and goes back through the blocks before it: s ← s·A_b + s, down to block start. The map
-is s·W at the patches, where W = mean over heads of max(1/n·Σₖ ∂f(αₖx)/∂A_B, 0) in the same row,
+heads, and propagates backward through the blocks before it: s ← s·A_b + s, down to
+block start. The map is s·W at the patches, where W = mean over heads of max(1/n·Σₖ ∂f(αₖx)/∂A_B, 0) in the same row,
 A_B the last block's attention and αₖ = k/(n−1) for n steps: the image grows out of zero, the
 mean colour. It is enlarged bilinearly to the image's size. Where the output is read from
 several tokens it is the mean of what each gives.
