@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,8 +69,10 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 		return nil, stages.BadField("path", "%w", err)
 	}
 	defer z.Close()
+	arrays := z.Names()
 	return matchItems(root, ids, func(name string) (stages.Source, bool, error) {
-		return stages.Source{File: root, Note: name}, z.Has(name), nil
+		_, held := slices.BinarySearch(arrays, name)
+		return stages.Source{File: root, Note: name}, held, nil
 	})
 }
 

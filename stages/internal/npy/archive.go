@@ -61,9 +61,6 @@ func newArchive(r io.ReaderAt, size int64) (*Archive, error) {
 // Names returns the names of the arrays, sorted.
 func (a *Archive) Names() []string { return slices.Sorted(maps.Keys(a.entries)) }
 
-// Has reports whether there is an array called name.
-func (a *Archive) Has(name string) bool { return a.entries[name] != nil }
-
 // Read reads the array called name.
 func (a *Archive) Read(name string) (Array, error) {
 	f := a.entries[name]
