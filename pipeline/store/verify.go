@@ -21,10 +21,10 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.What }
 
-// Verify reads everything: each object must have the bytes of its name, each record must be whole and lead to
-// objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify finds
-// nothing; a store opened for reading stays as it is. What a killed process left behind — temporary files, the
-// beginning of a record — is no problem.
+// Verify reads everything: each object must have the bytes of its name, each record must be whole and lead
+// to objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify
+// finds nothing; a store opened for reading stays as it is. What a killed process left behind — temporary
+// files, the beginning of a record — is no problem.
 func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
 	v := newVerification(ctx, s)
 	if err := s.eachObject(v.object); err != nil {
