@@ -51,7 +51,8 @@ func TestOfficialCAM(t *testing.T) {
 				near(t, file+" acts", d[0].Value, a["acts"].Float32s(), gradient32)
 				near(t, file+" grads_"+prefix, d[0].Gradient, a["grads_"+prefix].Float32s(), gradient32)
 				for method, rule := range map[string]weightRule{
-					"gradcam": meanGradient, "gradcampp": plus.weigh, "hirescam": byPlace, "layercam": byPositive,
+					"gradcam": meanGradient, "gradcampp": plus.weigh, "hirescam": byPlace,
+					"layercam": byPositive,
 				} {
 					raw, at, err := p.cam(d[0], rule, false)
 					if err != nil {
