@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -27,7 +28,7 @@ func Constraints() (out [][3]string) {
 
 // unsimplified returns the unit of a model's graph before it is simplified.
 func unsimplified(s Source, batch int) (*unit, error) {
-	u, err := newUnit(nil, s, batch, Request{Kind: shared})
+	u, err := newUnit(context.TODO(), s, batch, Request{Kind: shared})
 	if err != nil {
 		return nil, err
 	}
