@@ -70,7 +70,7 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 		if err != nil {
 			return err
 		}
-		l := store.NewListing(m.facts[m.Stage.Outputs[p].Name], store.IDs|store.Origins)
+		l := w.store.NewListing(m.facts[m.Stage.Outputs[p].Name], store.IDs|store.Origins)
 		for i, o := range list {
 			l.Append(store.Entry{Ref: refs[i], ID: o.ID, Origin: cmp.Or(o.Origin, o.ID)})
 		}
@@ -108,7 +108,7 @@ func (w *worker) close(m *member) error {
 			parts = store.Parents | store.IDs
 		}
 		for port := range n.Stage.Outputs {
-			listings = append(listings, store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts))
+			listings = append(listings, w.store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts))
 		}
 		for call := range m.count {
 			o, ok := m.outcome(call)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -84,7 +83,7 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 			m.count = m.inputs[primary].ids.len()
 		}
 		m.known = make([]int32, m.count)
-		m.items = &store.Items{}
+		m.items = w.store.NewItems()
 		m.stored = w.store.Items(m.group, w.madeBy(n))
 		return nil
 	})

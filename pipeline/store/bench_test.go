@@ -30,7 +30,7 @@ func recordCell(t testing.TB, s *Store, n, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewListing(nil, 0)
+	l := newListing(nil, 0)
 	l.Append(Entry{Ref: refs[0]})
 	a := Action{
 		Key: number(n), Experiment: "bench", Cell: fmt.Sprintf("cell[n=%d]", n), Definition: number(-n),

@@ -1,29 +1,98 @@
 package store
 
-// A column holds encoded values one after another in one buffer. It finds a value by decoding those before it
-// from the nearest mark on, so that it takes half a byte a value in addition to the values.
+// A column holds encoded values one after another, in groups. It finds a value by decoding those before it in
+// its group. Full pieces of a column with a spill are there, and the rest in memory, which takes a byte a
+// value in addition to the values.
 type column struct {
-	b     []byte
-	marks []int // where every markStep-th value begins
-	n     int
+	spill   *spill
+	spilled int // groups
+	groups  []groupPlace
+	b       []byte // the other groups
+	n       int    // values
 }
 
-const markStep = 16
+// A groupPlace is the place of a group in the spill, or in b, where its length isn't needed.
+type groupPlace struct {
+	off int64
+	len int
+}
+
+const (
+	groupSize  = 16       // values of a group
+	spillPiece = 64 << 10 // bytes
+)
 
 // next counts one more value, which the caller then appends to b.
 func (c *column) next() {
-	if c.n%markStep == 0 {
-		c.marks = append(c.marks, len(c.b))
+	if c.n%groupSize == 0 {
+		if len(c.b) >= spillPiece {
+			c.spillGroups()
+		}
+		c.groups = append(c.groups, groupPlace{off: int64(len(c.b))})
 	}
 	c.n++
 }
 
+func (c *column) spillGroups() {
+	off, ok := c.spill.put(c.b)
+	if !ok {
+		return
+	}
+	for end := len(c.b); c.spilled < len(c.groups); c.spilled++ {
+		g := &c.groups[c.spilled]
+		next := end
+		if c.spilled+1 < len(c.groups) {
+			next = int(c.groups[c.spilled+1].off)
+		}
+		*g = groupPlace{off + g.off, next - int(g.off)}
+	}
+	c.b = c.b[:0]
+}
+
+// group returns a decoder that stands before a group.
+func (c *column) group(k int) *decoder {
+	g := c.groups[k]
+	if k < c.spilled {
+		return &decoder{b: c.spill.get(g.off, g.len)}
+	}
+	return &decoder{b: c.b[g.off:]}
+}
+
 // at returns a decoder that stands before value i; skip decodes one value.
 func (c *column) at(i int, skip func(d *decoder)) *decoder {
-	d := &decoder{b: c.b[c.marks[i/markStep]:]}
-	for range i % markStep {
+	d := c.group(i / groupSize)
+	for range i % groupSize {
 		skip(d)
 	}
+	return d
+}
+
+// each has fn decode every value, in order.
+func (c *column) each(fn func(d *decoder)) {
+	for k := range c.groups {
+		d := c.group(k)
+		for range min(groupSize, c.n-k*groupSize) {
+			fn(d)
+		}
+	}
+}
+
+// bytes returns all values, one after another.
+func (c *column) bytes() []byte {
+	if c.spilled == 0 {
+		return c.b
+	}
+	var b []byte
+	for k := range c.spilled {
+		b = append(b, c.group(k).b...)
+	}
+	return append(b, c.b...)
+}
+
+// clone returns a column of the same values.
+func (c *column) clone() column {
+	d := column{spill: c.spill, spilled: c.spilled, n: c.n}
+	d.groups, d.b = append(d.groups, c.groups...), append(d.b, c.b...)
 	return d
 }
 
@@ -31,8 +100,8 @@ func (c *column) at(i int, skip func(d *decoder)) *decoder {
 func readColumn(d *decoder, n int, value func(d *decoder)) column {
 	c := column{b: d.b}
 	for c.n < n && !d.bad {
-		if c.n%markStep == 0 {
-			c.marks = append(c.marks, len(c.b)-len(d.b))
+		if c.n%groupSize == 0 {
+			c.groups = append(c.groups, groupPlace{off: int64(len(c.b) - len(d.b))})
 		}
 		value(d)
 		c.n++

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestColumn: values of any length are found again, as they were appended and as they are read.
+// TestColumn: values of any length are found again, as they were appended and as they are read, in memory and
+// in a spill.
 func TestColumn(t *testing.T) {
 	value := func(i int) []byte {
 		n := i % 71
@@ -16,16 +17,47 @@ func TestColumn(t *testing.T) {
 		}
 		return append(fmt.Appendf(nil, "%d ", i), bytes.Repeat([]byte{byte(i)}, n)...)
 	}
-	var c column
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	const n = 6000
-	for i := range n {
-		c.next()
-		c.b = appendText(c.b, value(i))
-		for _, at := range []int{i, i / 2, i * 7 % (i + 1)} {
-			if got := c.at(at, (*decoder).skipText).text(); !bytes.Equal(got, value(at)) {
-				t.Fatalf("value %d of %d is %.20q", at, i+1, got)
+	fill := func(c *column) {
+		for i := range n {
+			c.next()
+			c.b = appendText(c.b, value(i))
+			for _, at := range []int{i, i / 2, i * 7 % (i + 1)} {
+				if got := c.at(at, (*decoder).skipText).text(); !bytes.Equal(got, value(at)) {
+					t.Fatalf("value %d of %d is %.20q", at, i+1, got)
+				}
 			}
 		}
+		at := 0
+		c.each(func(d *decoder) {
+			if got := d.text(); !bytes.Equal(got, value(at)) {
+				t.Errorf("value %d of each is %.20q", at, got)
+			}
+			at++
+		})
+		if at != n {
+			t.Errorf("each has %d of %d values", at, n)
+		}
+	}
+	c, spilled := column{}, column{spill: &s.spill}
+	fill(&c)
+	fill(&spilled)
+	if spilled.spilled == 0 || len(spilled.b) > 2*spillPiece {
+		t.Errorf("%d groups are spilled, %d bytes are in memory", spilled.spilled, len(spilled.b))
+	}
+	for _, v := range []column{spilled, spilled.clone()} {
+		if !bytes.Equal(v.bytes(), c.b) {
+			t.Error("a column with a spill has other bytes")
+		}
+	}
+	full := column{spill: &spill{s: s, failed: true}}
+	if fill(&full); full.spilled > 0 || !bytes.Equal(full.b, c.b) {
+		t.Error("a column whose spill can't be written lacks values")
 	}
 	d := &decoder{b: append(bytes.Clone(c.b), "rest"...)}
 	if read := readColumn(d, n, (*decoder).skipText); !reflect.DeepEqual(read, c) || string(d.b) != "rest" {

@@ -167,7 +167,7 @@ func FuzzListing(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := NewListing(l.Facts, l.parts)
+		again := newListing(l.Facts, l.parts)
 		for i := range l.Len() {
 			e := l.At(i)
 			if d := l.PayloadDigest(i); e.Digest != d || e.Inline != nil && stages.Sum(e.Inline) != d {

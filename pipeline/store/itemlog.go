@@ -84,7 +84,7 @@ func (s *Store) forgetItems() {
 func (l *itemLog) items(s *Store, view itemView) (items *Items, held int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	items = &Items{}
+	items = s.NewItems()
 	f, err := s.read(s.itemPath(view.group[0]))
 	if err != nil {
 		return items, 0, err
@@ -95,7 +95,7 @@ func (l *itemLog) items(s *Store, view itemView) (items *Items, held int64, err 
 	}
 	v := l.views[view]
 	if v == nil {
-		v = &takenItems{}
+		v = &takenItems{Items: Items{rows: column{spill: &s.spill}}}
 		l.views[view] = v
 	}
 	before := v.bytes()

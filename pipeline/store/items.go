@@ -37,6 +37,9 @@ type Items struct {
 	newest map[stages.Digest]int32 // row of a key, nil in a list without keys
 }
 
+// NewItems returns an empty list.
+func (s *Store) NewItems() *Items { return &Items{rows: column{spill: &s.spill}} }
+
 // Add appends the outcome of an item without its key, and returns its row.
 func (v *Items) Add(o ItemOutcome) (row int) {
 	v.mu.Lock()
@@ -72,7 +75,7 @@ func (v *Items) at(row int) ItemOutcome {
 func (v *Items) bytes() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return int64(cap(v.rows.b) + 8*cap(v.rows.marks) + 2*keyLen*len(v.newest))
+	return int64(cap(v.rows.b) + 16*cap(v.rows.groups) + 2*keyLen*len(v.newest))
 }
 
 // Find returns the row of an item's newest outcome, -1 if none is known.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
@@ -53,7 +52,15 @@ func (p Parts) valid() bool {
 }
 
 // NewListing returns an empty listing.
-func NewListing(facts stages.Facts, parts Parts) *Listing {
+func (s *Store) NewListing(facts stages.Facts, parts Parts) *Listing {
+	l := newListing(facts, parts)
+	for _, c := range []*column{&l.refs, &l.parents, &l.ids, &l.origins} {
+		c.spill = &s.spill
+	}
+	return l
+}
+
+func newListing(facts stages.Facts, parts Parts) *Listing {
 	if parts&Origins != 0 {
 		parts ^= Origins | sameOrigins // until there is another one
 	}
@@ -64,7 +71,7 @@ func NewListing(facts stages.Facts, parts Parts) *Listing {
 func (l *Listing) Append(e Entry) {
 	if l.parts&sameOrigins != 0 && e.Origin != e.ID {
 		l.parts ^= Origins | sameOrigins
-		l.origins = column{bytes.Clone(l.ids.b), append([]int(nil), l.ids.marks...), l.ids.n}
+		l.origins = l.ids.clone()
 	}
 	l.refs.next()
 	l.refs.b = l.packs.appendRef(l.refs.b, e.Ref)
@@ -117,10 +124,7 @@ func (l *Listing) skipRef(d *decoder) { l.packs.ref(d) }
 
 // eachRef calls fn for the ref of every item, in order.
 func (l *Listing) eachRef(fn func(r Ref)) {
-	d := &decoder{b: l.refs.b}
-	for range l.refs.n {
-		fn(l.packs.summed(d))
-	}
+	l.refs.each(func(d *decoder) { fn(l.packs.summed(d)) })
 }
 
 // payloadBytes returns how long the payloads are, kept or not.
@@ -159,7 +163,7 @@ func listingHash(facts stages.Facts, items int) hash.Hash {
 // dropped returns l without the places of its payloads, except for those in the record itself.
 func (l *Listing) dropped() *Listing {
 	d := *l
-	d.packs, d.refs = packTable{}, column{}
+	d.packs, d.refs = packTable{}, column{spill: l.refs.spill}
 	l.eachRef(func(r Ref) {
 		d.refs.next()
 		d.refs.b = d.packs.appendRef(d.refs.b, r.Dropped())
@@ -179,7 +183,7 @@ func (l *Listing) encode() [][]byte {
 	}
 	b = l.packs.appendPacks(b)
 	b = appendUint(b, uint64(l.Len()))
-	return [][]byte{b, l.refs.b, l.parents.b, l.ids.b, l.origins.b}
+	return [][]byte{b, l.refs.bytes(), l.parents.bytes(), l.ids.bytes(), l.origins.bytes()}
 }
 
 // decodeListing reads what encode wrote. The listing shares b's memory.

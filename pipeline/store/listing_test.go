@@ -13,7 +13,7 @@ import (
 
 // listingOf returns a listing of some entries.
 func listingOf(facts stages.Facts, parts Parts, entries ...Entry) *Listing {
-	l := NewListing(facts, parts)
+	l := newListing(facts, parts)
 	for _, e := range entries {
 		l.Append(e)
 	}
@@ -84,7 +84,7 @@ func TestListingFormat(t *testing.T) {
 		{"dropped", manyItems(10_000), true,
 			"f6e324c399ca1a23515c6b65fe6886bba9af4d07968ac3544fcece336ab37f5c",
 			"8881eef47cf5b6a40279c2e599ab316321b05161216fee7eca18b08818b98a8a"},
-		{"nothing", NewListing(nil, 0), false,
+		{"nothing", newListing(nil, 0), false,
 			"7c15d4d33a824d274cd79f68e9189883ac9e8eeeb01f5461065433358426e2f5",
 			"957b88b12730e646e0f33d3618b77dfa579e8231e3c59c7104be7165611c8027"},
 		{"one value", listingOf(facts, IDs|Origins, Entry{Ref: packed(3)}), false,
@@ -142,7 +142,7 @@ func TestListingSize(t *testing.T) {
 
 // manyItems returns a listing of images with names.
 func manyItems(items int) *Listing {
-	l := NewListing(stages.Facts{"unit": "share"}, IDs|Origins)
+	l := newListing(stages.Facts{"unit": "share"}, IDs|Origins)
 	for n := range items {
 		id := "ILSVRC2012_val_" + number(n).Short()[:8]
 		r := Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,

@@ -12,7 +12,7 @@
 //	verify.go     everything is read, and what is damaged is dropped
 //	gc.go         what nobody needs is dropped; info.go counts the rest
 //
-// Below that are column.go (encoded values in memory), codec.go and ref.go (encoded records), frame.go
+// Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded records), frame.go
 // (records in a log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the
 // store).
 //
@@ -92,6 +92,7 @@ type Store struct {
 	itemBytes int64 // that itemLogs hold
 
 	memos, files keyLog
+	spill        spill
 }
 
 // ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another
@@ -116,6 +117,7 @@ func Open(dir string, o Options) (*Store, error) {
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
 		folders: map[string]bool{}, logs: map[string]openLog{}, itemLogs: map[byte]*itemLog{},
 	}
+	s.spill.s = s
 	s.memos = keyLog{s: s, path: filepath.Join(dir, "memo.log"), kind: memoFrame, batch: 1}
 	s.files = keyLog{s: s, path: filepath.Join(dir, "stat.idx"), kind: statFrame, batch: 256}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
@@ -137,6 +139,7 @@ func Open(dir string, o Options) (*Store, error) {
 // read doesn't touch the disk.
 func (s *Store) Close() error {
 	s.forgetItems()
+	s.spill.close()
 	err := errors.Join(s.files.flush(), s.closeIndex())
 	s.logMu.Lock()
 	err = errors.Join(err, s.closeLogs())

@@ -97,7 +97,7 @@ func (w *world) record(s *Store, madeBy string, d *done) error {
 			if port == 0 {
 				parts = Parents | IDs | Origins
 			}
-			l := NewListing(c.facts, parts)
+			l := newListing(c.facts, parts)
 			for i, r := range refs {
 				l.Append(c.entry(i, parts, r))
 				if port == 0 {
