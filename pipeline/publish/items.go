@@ -34,29 +34,37 @@ func (i item) published(now item) item {
 
 // mergeItems merges the scores in items/*.csv.
 func (m *merge) mergeItems() {
-outputs:
 	for _, o := range m.outputs["items"] {
 		if len(o.parts) == 0 {
 			continue
 		}
-		label, size := scoreName(o.stage, o.port), 0
+		label := scoreName(o.stage, o.port)
+		if o.large() {
+			f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name}
+			f.Stored, f.size = true, math.MaxInt
+			m.out.Items = append(m.out.Items, f)
+			continue
+		}
 		var now []item
 		for _, p := range o.parts {
-			rows := itemsOf(p.cell.Name, p.score)
-			for _, i := range rows {
-				size += len(formatItem(i.value)) + 1
-			}
-			if size > budget { // the values alone are too many for a folder
-				f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name}
-				f.Stored, f.size = true, math.MaxInt
-				m.out.Items = append(m.out.Items, f)
-				continue outputs
-			}
-			now = append(now, rows...)
+			now = append(now, itemsOf(p.cell.Name, p.score)...)
 		}
 		m.addItems(o.name, label, mergeFile(m, o.name+".csv", o.stage, m.disk.items(o.name), now))
 		m.storeLargest(budget) // so that no more than a folder's worth is in memory
 	}
+}
+
+// large reports whether the values alone are too many for a folder.
+func (o *output) large() bool {
+	size := 0
+	for _, p := range o.parts {
+		for _, x := range p.score.Items.Values {
+			if size += len(formatItem(x)) + 1; size > budget {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // itemsOf returns the items of a finished cell, sorted.
