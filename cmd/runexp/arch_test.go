@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -69,9 +70,9 @@ func imports(t *testing.T, pattern string) map[string][]string {
 	return all
 }
 
-// module-relative name of the room of a package: the families of stages share one, and so do the packages
+// module-relative name of the group of a package: the families of stages share one, and so do the packages
 // that only some of them use; what isn't part of the command has none.
-func room(name string) string {
+func group(name string) string {
 	name = strings.TrimSuffix(name, "/onnxpb")
 	switch family, below, _ := strings.Cut(strings.TrimPrefix(name, "stages/"), "/"); {
 	case !strings.HasPrefix(name, "stages/"):
@@ -91,7 +92,7 @@ var update = flag.Bool("update", false, "rewrite the picture in docs/architectur
 // picture isn't theirs any more, run "make generate".
 func TestArchitecture(t *testing.T) {
 	const file = "../../docs/architecture.md"
-	const begin, end = "<!-- made by make generate: rooms -->\n", "<!-- end -->\n"
+	const begin, end = "<!-- made by make generate: packages -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,8 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// picture draws who imports whom among the rooms, as Mermaid, but for what follows from other arrows.
+// picture draws who imports whom among the groups of packages, as Mermaid, without what follows from other
+// arrows.
 func picture(all map[string][]string) string {
 	arrows, members := map[string]map[string]bool{}, map[string][]string{}
 	for pkg, list := range all {
@@ -131,14 +133,14 @@ func picture(all map[string][]string) string {
 		if !ours {
 			continue
 		}
-		from := room(name)
+		from := group(name)
 		if arrows[from] == nil {
 			arrows[from] = map[string]bool{}
 		}
 		members[from] = append(members[from], path.Base(name))
 		for _, imported := range list {
-			if to, ours := strings.CutPrefix(imported, module); ours && room(to) != from {
-				arrows[from][room(to)] = true
+			if to, ours := strings.CutPrefix(imported, module); ours && group(to) != from {
+				arrows[from][group(to)] = true
 			}
 		}
 	}
@@ -151,10 +153,10 @@ func picture(all map[string][]string) string {
 		}
 		return false
 	}
-	rooms := slices.Sorted(maps.Keys(arrows))
+	groups := slices.Sorted(maps.Keys(arrows))
 	var b strings.Builder
 	b.WriteString("```mermaid\nflowchart TD\n")
-	for i, from := range rooms {
+	for i, from := range groups {
 		label := from
 		if len(members[from]) > 1 && !strings.HasSuffix(from, "/onnx") {
 			slices.Sort(members[from])
@@ -165,8 +167,8 @@ func picture(all map[string][]string) string {
 		}
 		fmt.Fprintf(&b, "  r%d[\"%s\"]\n", i, label)
 	}
-	for i, from := range rooms {
-		for j, to := range rooms {
+	for i, from := range groups {
+		for j, to := range groups {
 			direct := arrows[from][to]
 			for next := range arrows[from] {
 				direct = direct && (next == to || !reaches(next, to))
@@ -285,5 +287,30 @@ func TestNoInit(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// flat lists the packages with one file for each operator, rule, method or verb.
+var flat = []string{"cmd/runexp", "stages/attribute", "stages/internal/relevance", "stages/internal/rewrite"}
+
+// TestPackagesAreSmall checks that other packages have at most 30 files without tests.
+func TestPackagesAreSmall(t *testing.T) {
+	const most = 30
+	cmd := exec.Command("go", "list", "-f", "{{.ImportPath}} {{len .GoFiles}} {{len .CgoFiles}}", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
+		var pkg string
+		var files, withC int
+		if _, err := fmt.Sscan(s.Text(), &pkg, &files, &withC); err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(pkg, module)
+		if files+withC > most && !slices.Contains(flat, name) {
+			t.Errorf("%s has %d files, at most %d are easily found: divide it", name, files+withC, most)
+		}
 	}
 }

@@ -12,9 +12,9 @@
 //	verify.go     everything is read, and what is damaged is dropped
 //	gc.go         what nobody needs is dropped; info.go counts the rest
 //
-// Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded records), frame.go
-// (records in a log), log.go (logs as files) and file.go (files that appear whole, and nothing outside the
-// store).
+// Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
+// records), frame.go (records in a log), log.go (logs as files) and file.go (files that appear whole, and
+// nothing outside the store).
 //
 // On disk, below the store's folder:
 //
