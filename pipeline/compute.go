@@ -41,6 +41,9 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				return err
 			}
 			if i+len(tasks) == len(j.members) {
+				if apart && !slices.ContainsFunc(j.members, func(m *member) bool { return m.failure() != nil }) {
+					j.apart.Store(true) // before the next chunk begins
+				}
 				computed()
 			}
 			for k, t := range tasks[1:] {
@@ -48,9 +51,6 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			}
 			return w.commit(t, outs[0], bytes)
 		})
-	}
-	if apart && !slices.ContainsFunc(j.members, func(m *member) bool { return m.failure() != nil }) {
-		j.apart.Store(true)
 	}
 	finished := int(j.computed.Add(int32(len(chunk))))
 	if last := j.members[len(j.members)-1]; !j.restores && last.Stage.Relation != stages.Whole {
