@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -65,26 +64,6 @@ func (r *Result) Verify(ctx context.Context, dir string) (publish.Verdict, error
 		return publish.Verdict{}, err
 	}
 	return publish.Verify(dir, review)
-}
-
-// publishKey names everything that decides what a review folder holds; another build may write it otherwise.
-func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return stages.Digest{}, err
-	}
-	h := newHasher("publish")
-	h.text(r.run.compiler())
-	h.text(dir)
-	h.text(command)
-	h.text(string(r.run.resolved()))
-	for _, n := range r.run.nodes {
-		h.text(fmt.Sprint(n.state.ok()))
-		h.digest(n.key)
-		h.num(n.sources.len())
-		h.sourceNames(n)
-	}
-	return h.sum(), nil
 }
 
 // Review gathers what r has to publish: the scores of every stage, and the tables, figures and texts of the
