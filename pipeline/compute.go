@@ -41,7 +41,7 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				return err
 			}
 			if i+len(tasks) == len(j.members) {
-				if apart && !slices.ContainsFunc(j.members, func(m *member) bool { return m.failure() != nil }) {
+				if apart && !slices.ContainsFunc(j.members, (*member).failed) {
 					j.apart.Store(true) // before the next chunk begins
 				}
 				computed()
@@ -102,7 +102,7 @@ func (w *worker) todo(m *member, chunk []int32) (*task, error) {
 func (w *worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	tasks := []*task{t}
 	for _, m := range later {
-		if !mayShare(m.Cell, t.Cell) || m.failure() != nil {
+		if !mayShare(m.Cell, t.Cell) || m.failed() {
 			continue
 		}
 		if o, err := w.todo(m, chunk); err == nil && slices.Equal(o.calls, t.calls) {

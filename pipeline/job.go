@@ -152,6 +152,8 @@ func (m *member) failure() error {
 	return m.err
 }
 
+func (m *member) failed() bool { return m.failure() != nil }
+
 // guard runs one phase of a member, unless that or a member that it reads has failed. Its error is the
 // member's own.
 func (w *worker) guard(m *member, phase func() error) {

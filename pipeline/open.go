@@ -31,7 +31,7 @@ func (w *worker) open(j *job) {
 			}
 			return nil
 		})
-		if lead == nil && m.failure() == nil {
+		if lead == nil && !m.failed() {
 			lead = m
 		}
 		in[m.node] = m
@@ -191,7 +191,7 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 // for the first of them.
 func (w *worker) allKnown(j *job, call int) (first stages.Digest, known bool) {
 	for _, m := range j.members {
-		if m.failure() != nil {
+		if m.failed() {
 			continue
 		}
 		key, ok := m.itemKey(call)
