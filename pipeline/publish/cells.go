@@ -98,5 +98,8 @@ func (m *merge) mergeLines() {
 		}
 		m.out.Lines = append(m.out.Lines, mergeFile(m, file, "", m.disk.lines[file], now[file])...)
 	}
-	slices.SortStableFunc(m.out.Lines, func(a, b *Line) int { return m.out.compareShown(a.Cell, b.Cell) })
+	slices.SortStableFunc(m.out.Lines, func(a, b *Line) int {
+		// Kept lines of two branches are in the order of their file.
+		return cmp.Or(m.out.compareShown(a.Cell, b.Cell), cmp.Compare(a.raw, b.raw))
+	})
 }
