@@ -28,7 +28,7 @@ func Constraints() (out [][3]string) {
 
 // unsimplified returns the unit of a model's graph before it is simplified.
 func unsimplified(s Source, batch int) (*unit, error) {
-	u, err := newUnit(context.TODO(), s, batch, Request{Kind: shared})
+	u, err := newUnit(context.Background(), s, batch, Request{Kind: shared})
 	if err != nil {
 		return nil, err
 	}
