@@ -72,11 +72,15 @@ func Builtin() *Set {
 		report.Leaderboard,
 		report.Sheet,
 		report.Table,
+		score.ABPC,
+		score.AOPC,
 		score.AUC,
+		score.Delta,
 		score.GridPointing,
 		score.MAS,
 		score.MassAccuracy,
 		score.RISE,
+		score.ROAD,
 		score.Top1,
 	)
 }

@@ -32,7 +32,9 @@ var (
 	Maps = Type{"maps", true, FormTensor}
 	// u32 [H,W], a permutation: 0 is removed first; [0,0] if the map has no order.
 	Ranks = Type{"ranks", true, FormTensor}
-	// f64 [responses, steps+1], NaN where undefined; the fact "responses" names the first axis.
+	// f64 [responses, points], NaN where undefined; the fact "responses" names the first axis. The fact
+	// "shares" lists the share of the pixels replaced at each point, "0,0.1,0.5"; without it steps have equal
+	// size.
 	Curves = Type{"curves", true, FormTensor}
 	// f64 [1], NaN where undefined.
 	Scores = Type{"scores", true, FormTensor}

@@ -8,6 +8,7 @@ package score
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,43 @@ func tag(variant string) string {
 	return variant
 }
 
+// responses maps the values of the parameter response to the names of curves' responses.
+var responses = map[string]string{"probability": "probability", "logit": "logit", "top-1": "correct"}
+
+// measureOf returns the measure of a mean or an area of a response, for values of the parameter response.
+func measureOf(response string) stages.Measure {
+	switch response {
+	case "probability":
+		return stages.Measure{Unit: "probability", High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
+	case "top-1":
+		// A prediction at the decision boundary moves one image's curve, and the mean by less.
+		return stages.Measure{Unit: "share", High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
+	default:
+		// The range of logits is about ten times that of probabilities.
+		return stages.Measure{Unit: "logit", Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-2,
+			ItemTolerance: 10 * orderJump}
+	}
+}
+
+// difference widens a measure to the difference of two numbers that it measures.
+func difference(m stages.Measure) stages.Measure {
+	m.Low = m.Low - m.High // of infinities: −∞
+	m.Tolerance *= 2
+	m.ItemTolerance *= 2
+	return m
+}
+
+// opposite returns the direction in which a number is better whose negative is better in direction d.
+func opposite(d stages.Direction) stages.Direction {
+	switch d {
+	case stages.Higher:
+		return stages.Lower
+	case stages.Lower:
+		return stages.Higher
+	}
+	return stages.None
+}
+
 // responseOf returns one response of a curve: a number per point.
 func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, error) {
 	t, err := stages.DecodeTensor(payload)
@@ -46,6 +84,37 @@ func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, err
 		}
 	}
 	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
+}
+
+// sharesOf returns the share of the pixels that are replaced at each of n points of a curve, by the fact
+// shares. Curves without it have steps of equal size.
+func sharesOf(facts stages.Facts, n int) ([]float64, error) {
+	shares := make([]float64, n)
+	if facts["shares"] == "" {
+		for k := range shares {
+			shares[k] = float64(k) / float64(n-1)
+		}
+		return shares, nil
+	}
+	fields := strings.Split(facts["shares"], ",")
+	if len(fields) != n {
+		return nil, fmt.Errorf("curves of %d points don't match their %d shares", n, len(fields))
+	}
+	for k, f := range fields {
+		var err error
+		if shares[k], err = strconv.ParseFloat(f, 64); err != nil || !(shares[k] >= 0 && shares[k] <= 1) {
+			return nil, fmt.Errorf("curves have the share %q, which is no number from 0 to 1", f)
+		}
+	}
+	return shares, nil
+}
+
+// checkRemoval rejects curves that don't begin at the original image.
+func checkRemoval(in map[string]stages.Facts, port string) error {
+	if order := in[port]["order"]; order == metric.Insertion.String() {
+		return fmt.Errorf("the input %q needs curves that remove pixels, not of %q", port, order)
+	}
+	return nil
 }
 
 // checkOrder rejects curves made in another order than an input needs, as with swapped edges.

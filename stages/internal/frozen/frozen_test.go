@@ -165,6 +165,13 @@ func newWorld(t *testing.T) *world {
 		w.given[stages.Curves] = curves
 		w.ports["score/rise "+port], w.ports["score/mas "+port] = curves, curves
 	}
+	for _, order := range []string{"morf", "lerf"} {
+		ablation := w.stage(t, "perturb/ablation")
+		w.params["perturb/ablation"] = map[string]any{"order": order}
+		curves := w.run(t, ablation, w.in(t, ablation)).data("curves")
+		w.ports["score/abpc "+order], w.ports["score/road "+order] = curves, curves
+		delete(w.params, "perturb/ablation")
+	}
 	auc := w.stage(t, "score/auc")
 	w.given[stages.Scores] = w.run(t, auc, w.in(t, auc)).data("scores")
 	grid := w.stage(t, "mosaic/grid")
