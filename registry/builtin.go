@@ -76,11 +76,15 @@ func Builtin() *Set {
 		score.AOPC,
 		score.AUC,
 		score.Delta,
+		score.EnergyPointing,
 		score.GridPointing,
+		score.IoU,
 		score.MAS,
 		score.MassAccuracy,
+		score.PointingGame,
 		score.RISE,
 		score.ROAD,
+		score.RankAccuracy,
 		score.Top1,
 	)
 }

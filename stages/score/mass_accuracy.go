@@ -3,7 +3,6 @@ package score
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -60,17 +59,13 @@ func massAccuracy(p MassAccuracyParams, mapPayload, maskPayload []byte) (float64
 	if err != nil {
 		return 0, err
 	}
-	mask, err := stages.DecodeTensor(maskPayload)
-	if err != nil {
-		return 0, err
-	}
 	values, height, width, err := metric.Values(t, p.Values)
 	if err != nil {
 		return 0, err
 	}
-	if mask.DType != stages.U8 || !slices.Equal(mask.Shape, []int{height, width}) {
-		return 0, fmt.Errorf("a mask of %s %v doesn't match a map of %d×%d pixels", mask.DType, mask.Shape,
-			height, width)
+	mask, err := maskOf(maskPayload, height, width)
+	if err != nil {
+		return 0, err
 	}
-	return metric.MassAccuracy(values, mask.Raw), nil
+	return metric.MassAccuracy(values, mask), nil
 }

@@ -1,0 +1,40 @@
+package score
+
+import (
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// EnergyPointingParams are the parameters of [EnergyPointing].
+type EnergyPointingParams struct {
+	LocalisationParams
+}
+
+// EnergyPointing is the share of the relevance in the object's boxes, the energy-based pointing game of Wang
+// et al., "Score-CAM: Score-weighted visual explanations for convolutional neural networks", CVPR workshops
+// 2020: Σ_{i∈box} L_i / Σ_i L_i.
+var EnergyPointing = localisation(stages.Def[EnergyPointingParams]{
+	Name: "score/energy-pointing",
+	Doc: `share of the relevance in the object's boxes
+
+Relevance inside the boxes divided by all relevance. A pixel is inside if its centre is
+in one of the boxes. chance is the boxes' share of the image, the score of a constant
+map. Undefined without a box, and for a map without relevance. Wang et al., "Score-CAM",
+CVPR workshops 2020.`,
+	Version: 1,
+	Inputs: []stages.Port{
+		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
+		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around the object"},
+	},
+	Defaults: EnergyPointingParams{LocalisationParams{metric.Positive}},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, ItemTolerance: kinkJump},
+	func(p EnergyPointingParams) string { return p.Values },
+	func(_ EnergyPointingParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
+		chance = share(mask)
+		if math.IsNaN(chance) {
+			return chance, chance
+		}
+		return metric.MassAccuracy(v, mask), chance
+	})

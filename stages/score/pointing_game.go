@@ -1,0 +1,35 @@
+package score
+
+import (
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// PointingGameParams are the parameters of [PointingGame].
+type PointingGameParams struct {
+	LocalisationParams
+	Tolerance int `yaml:"tolerance" doc:"pixels by which the most relevant pixel may miss the object; the paper's game has 15 on images of full size" min:"0" max:"1024"`
+}
+
+// PointingGame is whether the most relevant pixel is on the object, after Zhang, Lin, Brandt, Shen and
+// Sclaroff, "Top-down neural attention by excitation backprop", ECCV 2016: Hits / (Hits + Misses) is the mean
+// over the images.
+var PointingGame = localisation(stages.Def[PointingGameParams]{
+	Name: "score/pointing-game",
+	Doc: `whether the most relevant pixel is on the object
+
+1 for a hit, otherwise 0; of several most relevant pixels, the share that hits. A pixel
+hits if its centre is at most tolerance pixels from that of one of the object's. chance
+is the share of the image that would hit, the score of a constant map. Undefined for
+an empty mask, and for a map without relevance. Zhang et al., ECCV 2016.`,
+	Version:  1,
+	Inputs:   maskOrBoxes(),
+	Defaults: PointingGameParams{LocalisationParams: LocalisationParams{metric.Positive}},
+	Check:    oneObject[PointingGameParams],
+}, // Rounding may choose between two maxima: one image's score may jump from 0 to 1.
+	stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: 1},
+	func(p PointingGameParams) string { return p.Values },
+	func(p PointingGameParams, v []float64, mask []uint8, h, w int) (score, chance float64) {
+		mask = metric.Grown(mask, h, w, p.Tolerance)
+		return metric.Pointing(v, mask), share(mask)
+	})
