@@ -30,7 +30,8 @@ without relevance.`,
 	Inputs:   maskOrBoxes(),
 	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9},
 	Check:    oneObject[IoUParams],
-}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+	ItemTolerance: orderJump},
 	func(p IoUParams) string { return p.Values },
 	func(p IoUParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
 		area := metric.MaskArea(mask)

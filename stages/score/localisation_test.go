@@ -135,7 +135,7 @@ func TestLocalisationLaws(t *testing.T) {
 				worst = scores[2]
 			}
 			if worst != 0 {
-				t.Errorf("a map beside the object scores %v, want 0", worst)
+				t.Errorf("a map outside the object scores %v, want 0", worst)
 			}
 			if math.Abs(scores[3]-chances[3]) > 1e-12 {
 				t.Errorf("a constant map scores %v, want %v", scores[3], chances[3])
@@ -168,7 +168,8 @@ func TestLocalisationUndefined(t *testing.T) {
 	box := [4]int{0, 0, 1, 1}
 	for _, l := range locators {
 		scores, chances := locate(t, l.stage, l.params, box, 1, 4,
-			[]float64{0, 0, 0, 0}, []float64{-1, -2, 0, 0}, []float64{1, nan, 0, 0}, []float64{math.Inf(1), 1, 2, 3})
+			[]float64{0, 0, 0, 0}, []float64{-1, -2, 0, 0}, []float64{1, nan, 0, 0},
+			[]float64{math.Inf(1), 1, 2, 3})
 		for i, x := range scores {
 			if !math.IsNaN(x) || !math.IsNaN(chances[i]) {
 				t.Errorf("%s, map %d: %v by chance %v, want NaN", l.stage.Name, i, x, chances[i])
@@ -204,7 +205,8 @@ func TestLocalisationInputs(t *testing.T) {
 			`item "item-0": a mask of u8 [1 2] doesn't match a map of 2×2 pixels`)
 	}
 	bad := stagetest.Items(nil, stages.NewTensor([]float32{0, 0, float32(nan), 1}, 1, 4).Encode())
-	fails(t, EnergyPointing, nil, map[string][]stages.Data{"maps": {m}, "boxes": {bad}}, "an edge of a box is NaN")
+	fails(t, EnergyPointing, nil, map[string][]stages.Data{"maps": {m}, "boxes": {bad}},
+		"an edge of a box is NaN")
 	flat := stagetest.Items(nil, stages.NewTensor([]float32{0, 0, 1}, 3).Encode())
 	fails(t, EnergyPointing, nil, map[string][]stages.Data{"maps": {m}, "boxes": {flat}}, "four edges a box")
 }

@@ -26,7 +26,8 @@ for a map without relevance. Arras et al., Information Fusion 2022.`,
 	Inputs:   maskOrBoxes(),
 	Defaults: RankAccuracyParams{LocalisationParams{metric.Positive}},
 	Check:    oneObject[RankAccuracyParams],
-}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+	ItemTolerance: orderJump},
 	func(p RankAccuracyParams) string { return p.Values },
 	func(_ RankAccuracyParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
 		return metric.RankAccuracy(v, mask), share(mask)

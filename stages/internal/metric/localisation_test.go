@@ -98,7 +98,8 @@ func TestGrown(t *testing.T) {
 				}
 			}
 			if got[i] != want {
-				t.Fatalf("%d×%d, radius %d: pixel %d of %v is %d, want %d", h, w, radius, i, mask, got[i], want)
+				t.Fatalf("%d×%d, radius %d: pixel %d of %v is %d, want %d", h, w, radius, i, mask,
+					got[i], want)
 			}
 		}
 	}
