@@ -9,7 +9,7 @@ import (
 )
 
 // commit stores the outcomes of a task, and remembers them.
-func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
+func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
 	m := t.member
 	payloads := payloadsOf(outs)
 	var refs []store.Ref
@@ -21,7 +21,7 @@ func (w *worker) commit(t *task, outs []callOutput, bytes inFlight) error {
 	} else {
 		for _, p := range payloads {
 			ref := store.Ref{Digest: stages.Sum(p), Len: int64(len(p))}
-			if bytes[ref.Digest] = p; len(p) <= store.InlineMax { // the only ones that are kept
+			if bytes.put(m.node, ref.Digest, p); len(p) <= store.InlineMax { // the only ones that are kept
 				ref.Inline = append([]byte{}, p...)
 			}
 			refs = append(refs, ref)
@@ -110,7 +110,7 @@ func (w *worker) close(m *member) error {
 		for port := range n.Stage.Outputs {
 			listings = append(listings, w.store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts))
 		}
-		for call := range m.count {
+		for call := range m.calls.len() {
 			o, ok := m.outcome(call)
 			if !ok {
 				return plan.Bug("%s has no result for item %d", n.Cell, call)

@@ -9,14 +9,13 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
 // compute takes one chunk through all members of j, those that share work at once. It calls computed when it
 // needs the slot no more and has only to store what came out.
 func (w *worker) compute(j *job, chunk []int32, computed func()) {
-	bytes := inFlight{}
+	bytes := newInFlight()
 	apart, device := j.apart.Load(), w.slot.Device().String()
 	for i, m := range j.members {
 		w.guard(m, func() error {
@@ -51,6 +50,10 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			}
 			return w.commit(t, outs[0], bytes)
 		})
+		bytes.drop(m.frees)
+	}
+	if j.folds {
+		j.measure(bytes, len(chunk))
 	}
 	finished := int(j.computed.Add(int32(len(chunk))))
 	if last := j.members[len(j.members)-1]; !j.restores && last.Stage.Relation != stages.Whole {
@@ -67,9 +70,6 @@ type task struct {
 	keys  []stages.Digest // by call of calls
 	twins [][2]int        // further calls, and those of calls with the same keys
 }
-
-// inFlight holds payloads that live only while their chunk does.
-type inFlight map[stages.Digest][]byte
 
 // todo returns the calls of a chunk that m doesn't know yet.
 func (w *worker) todo(m *member, chunk []int32) (*task, error) {
@@ -129,7 +129,7 @@ func payloadsOf(outs []callOutput) (payloads [][]byte) {
 
 // execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
 // It returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
-func (w *worker) execute(tasks []*task, bytes inFlight) ([][]callOutput, error) {
+func (w *worker) execute(tasks []*task, bytes *inFlight) ([][]callOutput, error) {
 	first, err := w.env(tasks[0].member, tasks[0].calls, bytes)
 	if err != nil {
 		return nil, err
@@ -151,34 +151,28 @@ func (w *worker) execute(tasks []*task, bytes inFlight) ([][]callOutput, error) 
 }
 
 // env returns what m's stage sees of some calls.
-func (w *worker) env(m *member, calls []int, bytes inFlight) (*stages.Env, error) {
+func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, error) {
 	e := &stages.Env{Stage: m.Stage, Ports: w.valuePorts(m), Calls: make([]stages.Call, len(calls))}
 	for i, call := range calls {
 		c := &e.Calls[i]
+		c.ID, c.Origin = m.calls.ids[call], m.calls.origin(call)
 		c.Members = make([][]stages.Member, len(m.Inputs))
 		if m.sources != nil {
 			c.Source = &m.sources.list[call]
-			c.ID, c.Origin = c.Source.ID, c.Source.ID
 			if c.Source.File != "" {
 				c.Digest = m.sources.digest(call)
 			}
 		}
 	}
 	for p := range m.inputs {
-		if m.inputs[p].from == nil {
-			continue
-		}
-		if err := w.fill(&m.inputs[p], p, calls, e, bytes); err != nil {
+		if err := w.fill(m, p, calls, e, bytes); err != nil {
 			return nil, err
 		}
 	}
-	if p := m.Stage.Primary(); p >= 0 {
+	if m.Stage.Primary() >= 0 {
+		p := m.leading()[0]
 		for i := range e.Calls {
-			first := e.Calls[i].Members[p][0].Item
-			if m.Stage.Relation == stages.Group {
-				first.ID = first.Origin
-			}
-			e.Calls[i].Item = first
+			e.Calls[i].Digest = e.Calls[i].Members[p][0].Digest
 		}
 	}
 	return e, nil
@@ -202,64 +196,44 @@ func (w *worker) valuePorts(m *member) map[string][]stages.Data {
 	return ports
 }
 
-// fill loads the members of calls on port p.
-func (w *worker) fill(in *input, p int, calls []int, e *stages.Env, bytes inFlight) error {
-	var at []int32
-	var into []*stages.Member
-	for i, call := range calls {
-		positions := in.of(call)
-		members := make([]stages.Member, len(positions))
-		e.Calls[i].Members[p] = members
-		for k, pos := range positions {
-			members[k].ID, members[k].Origin = in.ids.ids[pos], in.ids.origin(int(pos))
-			members[k].Digest, _ = in.digest(int(pos))
-			at = append(at, pos)
-			into = append(into, &members[k])
+// fill gives calls their members on port p. Those of a port with Over are loaded one by one, when the stage
+// wants them.
+func (w *worker) fill(m *member, p int, calls []int, e *stages.Env, bytes *inFlight) error {
+	for k := range m.inputs[p] {
+		in := &m.inputs[p][k]
+		var at []int32
+		var into []*stages.Member
+		for i, call := range calls {
+			positions := in.of(call)
+			members := make([]stages.Member, len(positions))
+			for k, pos := range positions {
+				mm := &members[k]
+				mm.ID, mm.Origin, mm.Coord = in.ids.ids[pos], in.ids.origin(int(pos)), in.coord
+				mm.Digest, _ = in.digest(int(pos))
+				if m.Stage.Inputs[p].Over {
+					mm.Load = func() ([]byte, error) {
+						data, err := w.payloads(in, []int32{pos}, bytes)
+						if err != nil {
+							return nil, err
+						}
+						return data[0], nil
+					}
+				} else {
+					at, into = append(at, pos), append(into, mm)
+				}
+			}
+			if into := &e.Calls[i].Members[p]; *into == nil {
+				*into = members
+			} else {
+				*into = append(*into, members...)
+			}
 		}
-	}
-	if in.before != nil {
-		return w.fillInFlight(in, at, into, bytes)
-	}
-	data, err := w.load(in.from, in.port, at)
-	for i := range data {
-		into[i].Data = data[i]
-	}
-	return err
-}
-
-// fillInFlight gets payloads of a member of the same job: those that this chunk computed; else from the
-// store; else, when they were known and nobody kept them, by computing them again, all at once.
-func (w *worker) fillInFlight(in *input, calls []int32, into []*stages.Member, bytes inFlight) error {
-	m := in.before
-	var again []int
-	for i, mm := range into {
-		o, ok := m.outcome(int(calls[i]))
-		if !ok {
-			return plan.Bug("%s has no result for the item %q", m.Cell, mm.ID)
-		}
-		if mm.Data, ok = bytes[mm.Digest]; ok {
-			continue
-		}
-		var err error
-		if mm.Data, err = w.store.Load(o.Ports[in.port][0].Ref); errors.As(err, new(*store.Miss)) {
-			mm.Data = nil
-			again = append(again, int(calls[i]))
-		} else if err != nil {
+		data, err := w.payloads(in, at, bytes)
+		if err != nil {
 			return err
 		}
-	}
-	if again != nil {
-		if err := w.again(m, again, bytes); err != nil {
-			return err
-		}
-	}
-	for _, mm := range into {
-		if mm.Data != nil {
-			continue
-		}
-		var ok bool
-		if mm.Data, ok = bytes[mm.Digest]; !ok {
-			return errDiffers(m.Cell, fmt.Sprintf("the item %q", mm.ID))
+		for i := range data {
+			into[i].Data = data[i]
 		}
 	}
 	return nil

@@ -7,7 +7,8 @@
 //   - hash, key, join: every key and what goes into it, in clear where somebody wants to see it.
 //   - settle, schedule: the one goroutine that knows how far all cells are, and starts work on slots.
 //   - fuse: the cells that one job executes together.
-//   - job, open, compute, commit: a job's phases open, compute, commit and close.
+//   - job, open, compute, commit: a job's phases open, compute, commit and close; inflight has the bytes that
+//     live only in a job.
 //   - restore: what the store lost is computed again.
 //   - result, forced, review: what a run found, how it compares with what was stored, and its review folder.
 //   - outlook, why: what a run would do, and the reason.

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"testing"
+
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
@@ -36,4 +38,11 @@ func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.nodes[c.Index].k
 // Definition names what was asked of c, without anything computed in it.
 func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
 	return r.run.definition(r.run.nodes[c.Index])
+}
+
+// LimitLive bounds the bytes in flight of a job that folds draws, until the test ends.
+func LimitLive(t *testing.T, bytes int64) {
+	was := liveBytes
+	liveBytes = bytes
+	t.Cleanup(func() { liveBytes = was })
 }

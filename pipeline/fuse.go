@@ -12,11 +12,7 @@ import (
 func (r *run) nextJob() *job {
 	nodes := r.unhold(true)
 	if nodes == nil && len(r.ready) > 0 {
-		if nodes = r.sharers(r.ready[0]); len(nodes) == 1 { // as most are, and there may be many thousands
-			r.ready = r.ready[1:]
-		} else {
-			r.ready = slices.DeleteFunc(r.ready, func(n *node) bool { return slices.Contains(nodes, n) })
-		}
+		nodes = r.sharers(r.ready[0])
 	}
 	if nodes == nil && r.active+len(r.tasks) == 0 {
 		nodes = r.unhold(false)
@@ -24,7 +20,15 @@ func (r *run) nextJob() *job {
 	if nodes == nil {
 		return nil
 	}
-	return newJob(nodes)
+	j := newJob(nodes)
+	begun := func(n *node) bool { return n.state == running }
+	r.held = slices.DeleteFunc(r.held, begun)
+	if len(nodes) == 1 && len(r.ready) > 0 && begun(r.ready[0]) { // as most are, of perhaps many thousands
+		r.ready = r.ready[1:]
+	} else {
+		r.ready = slices.DeleteFunc(r.ready, begun)
+	}
+	return j
 }
 
 // sharers returns a ready cell and the other ready ones that may share its work.
@@ -52,10 +56,17 @@ func mayShare(a, b *plan.Cell) bool {
 // unhold takes the cells of a job of which one isn't kept, once everything that they read has finished or, if
 // patient is false, as much of it as ever will before the job does.
 func (r *run) unhold(patient bool) []*node {
+	waiting := map[*node]bool{} // they are in a job that isn't complete
 	for _, n := range r.held {
-		if nodes, complete := r.fuse(n, patient); complete {
-			r.held = slices.DeleteFunc(r.held, func(n *node) bool { return slices.Contains(nodes, n) })
+		if waiting[n] {
+			continue
+		}
+		nodes, complete := r.fuse(n, patient)
+		if complete {
 			return nodes
+		}
+		for _, n := range nodes {
+			waiting[n] = true
 		}
 	}
 	return nil
@@ -63,8 +74,8 @@ func (r *run) unhold(patient bool) []*node {
 
 // fuse returns the cells that are to execute together with first, whose bytes aren't kept: those that read
 // them, or read the bytes of one that does and doesn't keep them either, item by item; and the held cells
-// that these read too. complete is false while one of them still waits for a cell outside; such a cell is
-// left out if patient is false.
+// that these read too, be it through others whose bytes aren't kept. complete is false while one of them
+// still waits for a cell outside; such a cell is left out if patient is false.
 func (r *run) fuse(first *node, patient bool) (nodes []*node, complete bool) {
 	if first.Stage.Relation != stages.Each {
 		return []*node{first}, true
@@ -86,13 +97,21 @@ func (r *run) fuse(first *node, patient bool) (nodes []*node, complete bool) {
 		}
 	}
 	add(first)
+	pulled := map[*node]bool{}
 	for i := 0; i < len(candidates); i++ { // add makes more
 		if !alike(candidates[i], first) {
 			continue
 		}
-		for _, from := range r.edges(candidates[i]) {
-			if !in[from] && !after[from] && alike(from, first) && slices.Contains(r.held, from) {
-				add(from)
+		for above := []*node{candidates[i]}; len(above) > 0; above = above[1:] {
+			for _, from := range r.edges(above[0]) {
+				switch {
+				case in[from] || after[from] || pulled[from] || from.Step.Keep || !alike(from, first):
+				case from.held():
+					add(from)
+				case from.state == waiting:
+					above = append(above, from)
+				}
+				pulled[from] = true
 			}
 		}
 	}
@@ -109,7 +128,48 @@ func (r *run) fuse(first *node, patient bool) (nodes []*node, complete bool) {
 		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, byIndex)
-	return nodes, complete
+	return r.depthFirst(nodes, in), complete
+}
+
+// depthFirst orders the cells of a job so that few of their bytes live at a time: each comes right after what
+// it needs, and what is kept or read no more comes as early as it can.
+func (r *run) depthFirst(nodes []*node, in map[*node]bool) []*node {
+	out := make([]*node, 0, len(nodes))
+	lacks := map[*node]int{} // edges from cells of the job that aren't placed
+	reads := func(n *node) bool { return in[n] }
+	ends := func(n *node) bool { return n.Step.Keep || !slices.ContainsFunc(n.dependents, reads) }
+	for _, n := range nodes {
+		for _, from := range r.edges(n) {
+			if in[from] {
+				lacks[n]++
+			}
+		}
+	}
+	placed := map[*node]bool{}
+	var place func(n *node)
+	place = func(n *node) {
+		if placed[n] {
+			return
+		}
+		placed[n] = true
+		for _, from := range r.edges(n) {
+			if in[from] {
+				place(from)
+			}
+		}
+		out = append(out, n)
+		for _, d := range n.dependents {
+			if lacks[d]--; in[d] && lacks[d] == 0 && ends(d) {
+				place(d)
+			}
+		}
+	}
+	for _, n := range nodes {
+		if ends(n) {
+			place(n)
+		}
+	}
+	return out
 }
 
 // alike reports whether n takes the same items as first, one by one.

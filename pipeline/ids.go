@@ -75,11 +75,8 @@ func (r *resolver) idsOf(n *node, port int) (*idList, error) {
 }
 
 func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
-	switch n.Stage.Relation {
-	case stages.Each:
-		return n.sourceIDs(), nil
-	case stages.Group:
-		return r.originIDs(n)
+	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group {
+		return r.ownIDs(n)
 	}
 	listing, err := r.listingLocked(n, port)
 	if err != nil {
@@ -87,9 +84,7 @@ func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 	}
 	var parents *idList
 	if n.Stage.Relation == stages.Expand {
-		if n.Stage.Primary() < 0 {
-			parents = n.sourceIDs()
-		} else if parents, err = r.primaryIDs(n); err != nil {
+		if parents, err = r.callIDs(n); err != nil {
 			return nil, err
 		}
 	}
@@ -108,6 +103,14 @@ func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 	return l, nil
 }
 
+// callIDs names the items that n is called for.
+func (r *resolver) callIDs(n *node) (*idList, error) {
+	if n.Stage.Relation == stages.Expand && n.Stage.Primary() < 0 {
+		return n.sourceIDs(), nil
+	}
+	return r.idsOf(n.calls.n, n.calls.port)
+}
+
 // sourceIDs returns the names of a stage's sources.
 func (n *node) sourceIDs() *idList {
 	l := &idList{ids: make([]string, n.sources.len())}
@@ -117,24 +120,51 @@ func (n *node) sourceIDs() *idList {
 	return l
 }
 
-// originIDs names the items of a Group stage: the origins of what it takes, in order.
-func (r *resolver) originIDs(n *node) (*idList, error) {
-	in, err := r.primaryIDs(n)
-	if err != nil {
-		return nil, err
+// ownIDs names the items of a stage that makes the list of them: its sources, or what the inputs have in
+// common that decide about them. Of a Group stage these are the origins, in order. Nothing may be missing
+// from one of the inputs unless the step drops it.
+func (r *resolver) ownIDs(n *node) (*idList, error) {
+	if n.Stage.Primary() < 0 {
+		return n.sourceIDs(), nil
 	}
-	l := &idList{}
-	seen := map[string]bool{}
-	for i := range in.len() {
-		if origin := in.origin(i); !seen[origin] {
-			seen[origin] = true
-			l.add(origin, origin)
+	var lists []*idList
+	var names []string
+	for _, p := range n.leading() {
+		for _, e := range r.live(n, p) {
+			l, err := r.idsOf(r.nodes[e.From.Index], e.Port)
+			if err != nil {
+				return nil, err
+			}
+			if n.Stage.Relation == stages.Group {
+				l = l.grouped()
+			}
+			lists, names = append(lists, l), append(names, inputName(n, p, e))
 		}
 	}
-	return l, nil
+	common := &idList{}
+	for i, l := range lists {
+		for k, id := range l.ids {
+			lacking := slices.IndexFunc(lists, func(m *idList) bool { return m.find(id) < 0 })
+			switch {
+			case lacking < 0 && i == 0:
+				common.add(id, l.origin(k))
+			case lacking >= 0 && !n.Step.Drop:
+				return nil, lacksItem(names[lacking], id)
+			}
+		}
+	}
+	return common, nil
 }
 
-func (r *resolver) primaryIDs(n *node) (*idList, error) {
-	e := n.Inputs[n.Stage.Primary()].Edges[0]
-	return r.idsOf(r.nodes[e.From.Index], e.Port)
+// grouped returns the origins of l, each once.
+func (l *idList) grouped() *idList {
+	origins := &idList{}
+	seen := map[string]bool{}
+	for i := range l.len() {
+		if origin := l.origin(i); !seen[origin] {
+			seen[origin] = true
+			origins.add(origin, origin)
+		}
+	}
+	return origins
 }

@@ -18,10 +18,13 @@ import (
 // stores what came out. Close makes the cells' results of all outcomes. A call is one item of an itemwise
 // stage.
 type job struct {
-	members  []*member // in topological order
-	restores bool      // its one member finished before
-	chunks   [][]int32 // of calls; a Whole stage has one, without any
-	next     int       // chunk to start next
+	members  []*member    // in topological order
+	restores bool         // its one member finished before
+	chunks   [][]int32    // of calls; a Whole stage has one, without any
+	next     int          // chunk to start next
+	folds    bool         // a member collapses what others make and nobody keeps: chunks are of one item
+	most     int          // items computed at once
+	perItem  atomic.Int64 // bytes in flight, 0 while unknown
 	left     atomic.Int32
 	total    int          // items to execute
 	computed atomic.Int32 // items
@@ -29,9 +32,11 @@ type job struct {
 	apart    atomic.Bool // members that share work failed at it together, and not each alone
 }
 
+// newJob takes nodes in the order in which they are to execute.
 func newJob(nodes []*node) *job {
 	j := &job{members: make([]*member, len(nodes))}
 	for i, n := range nodes {
+		n.settled, n.state = true, running
 		j.members[i] = &member{node: n}
 	}
 	return j
@@ -47,10 +52,11 @@ type member struct {
 	*node
 	in     map[*node]*member        // the members of the job that come before it
 	ports  map[string][]stages.Data // what Env.Ports holds, without a way to load
-	inputs []input                  // by port
+	inputs [][]input                // by port of items, by live edge
 	facts  map[string]stages.Facts  // of output ports
 	group  stages.Digest            // key that item records lie under
-	count  int                      // calls
+	calls  *idList                  // what the calls are called
+	frees  []*node                  // those whose bytes no later member reads
 
 	stored   *store.Items     // what earlier runs know of items under this recipe
 	items    *store.Items     // what this job computed
@@ -62,10 +68,11 @@ type member struct {
 	err error
 }
 
-// An input is what a member reads on a port of items.
+// An input is what a member reads on a port of items from one cell.
 type input struct {
-	from    *node // nil if the port isn't wired
+	from    *node
 	port    int
+	coord   []stages.Coord // of from, on the collapsed axes
 	before  *member        // from, if that is of the same job
 	listing *store.Listing // of from otherwise
 	ids     *idList

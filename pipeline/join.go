@@ -38,61 +38,62 @@ func (j *join) of(call int) []int32 {
 	return j.members[first:j.ends[call]]
 }
 
-// joins returns, by input port, how a port's items belong to n's items.
-func (r *resolver) joins(n *node) ([]*join, error) {
-	primary := n.Stage.Primary()
-	if primary < 0 {
-		return nil, nil
-	}
-	out := make([]*join, len(n.Inputs))
-	first := n.Inputs[primary].Edges[0]
-	root := r.nodes[first.From.Index].rootOf(first.Port)
-	var calls *idList // the items of the call
+// joins returns, by input port and live edge, how the items there belong to n's items.
+func (r *resolver) joins(n *node) ([][]*join, error) {
+	out := make([][]*join, len(n.Inputs))
+	var calls *idList
 	for p := range n.Inputs {
-		if !n.Stage.Inputs[p].Type.Items || len(n.Inputs[p].Edges) == 0 {
+		if !n.Stage.Inputs[p].Type.Items {
 			continue
 		}
-		e := n.Inputs[p].Edges[0]
-		from := r.nodes[e.From.Index]
-		if n.Stage.Relation != stages.Group && from.rootOf(e.Port) == root {
-			continue
-		}
-		var err error
-		switch {
-		case calls != nil:
-		case n.Stage.Relation == stages.Group:
-			calls, err = r.idsOf(n, 0)
-		default:
-			calls, err = r.primaryIDs(n)
-		}
-		if err != nil {
-			return nil, err
-		}
-		items, err := r.idsOf(from, e.Port)
-		if err != nil {
-			return nil, err
-		}
-		if out[p], err = makeJoin(n, p, calls, items); err != nil {
-			return nil, err
+		for _, e := range r.live(n, p) {
+			from := r.nodes[e.From.Index]
+			if n.Stage.Relation != stages.Group && from.rootOf(e.Port) == n.calls {
+				out[p] = append(out[p], nil)
+				continue
+			}
+			var err error
+			if calls == nil {
+				if calls, err = r.callIDs(n); err != nil {
+					return nil, err
+				}
+			}
+			items, err := r.idsOf(from, e.Port)
+			if err != nil {
+				return nil, err
+			}
+			j := makeJoin(n.Stage.Relation, calls, items)
+			if call := j.lacking(); call >= 0 && (len(e.Coord) == 0 || !n.Step.Drop) {
+				return nil, lacksItem(inputName(n, p, e), calls.ids[call])
+			}
+			out[p] = append(out[p], j)
 		}
 	}
 	return out, nil
 }
 
-func makeJoin(n *node, port int, calls, items *idList) (*join, error) {
+func lacksItem(input, id string) error {
+	return fmt.Errorf("input %q has nothing for the item %q", input, id)
+}
+
+func makeJoin(relation stages.Relation, calls, items *idList) *join {
 	j := &join{ends: make([]int32, calls.len())}
-	if n.Stage.Relation == stages.Group {
+	if relation == stages.Group {
 		j.group(calls, items)
 	} else {
 		j.each(calls, items)
 	}
+	return j
+}
+
+// lacking returns the first call without members, or -1.
+func (j *join) lacking() int {
 	for i := range j.ends {
 		if len(j.of(i)) == 0 {
-			name := n.Stage.Inputs[port].Name
-			return nil, fmt.Errorf("input %q has nothing for the item %q", name, calls.ids[i])
+			return i
 		}
 	}
-	return j, nil
+	return -1
 }
 
 // group gives every call the items that have it as their origin.

@@ -48,7 +48,7 @@ func (r *resolver) writeCell(h *hasher, n *node, list *ingredients) error {
 			h.coord(e.Coord)
 			h.digest(result)
 			if list != nil {
-				list.add(inputName(n, p, e), result.Short())
+				list.add("in."+inputName(n, p, e), result.Short())
 			}
 		}
 	}
@@ -75,9 +75,9 @@ const (
 	orderOfAxis = "order of "
 )
 
-// inputName names the ingredient of an edge.
+// inputName names what n reads from an edge, maps[draw=3].
 func inputName(n *node, port int, e plan.Edge) string {
-	name := "in." + n.Stage.Inputs[port].Name
+	name := n.Stage.Inputs[port].Name
 	if len(e.Coord) > 0 {
 		name += "[" + plan.CoordString(e.Coord) + "]"
 	}
@@ -191,21 +191,20 @@ func (m *member) itemKey(call int) (d stages.Digest, ok bool) {
 		}
 	}
 	for p := range m.inputs {
-		in := &m.inputs[p]
-		if in.from == nil {
-			continue
-		}
-		at := in.of(call)
-		h.num(len(at))
-		for _, k := range at {
-			d, ok := in.digest(int(k))
-			if !ok {
-				return d, false
-			}
-			h.digest(d)
-			if m.Stage.Named {
-				h.text(in.ids.ids[k])
-				h.text(in.ids.origin(int(k)))
+		for i := range m.inputs[p] { // whose coordinates are in the group's key
+			in := &m.inputs[p][i]
+			at := in.of(call)
+			h.num(len(at))
+			for _, k := range at {
+				d, ok := in.digest(int(k))
+				if !ok {
+					return d, false
+				}
+				h.digest(d)
+				if m.Stage.Named {
+					h.text(in.ids.ids[k])
+					h.text(in.ids.origin(int(k)))
+				}
 			}
 		}
 	}
@@ -312,16 +311,21 @@ func (r *resolver) writePairing(h *hasher, n *node) error {
 		return r.writeLikeness(h, n)
 	}
 	joins, err := r.joins(n)
-	for p, j := range joins {
-		if j == nil {
-			continue
-		}
-		h.num(p)
-		for call := range j.ends {
-			members := j.of(call)
-			h.num(len(members))
-			for _, m := range members {
-				h.num(int(m))
+	for p, edges := range joins {
+		for i, j := range edges {
+			if j == nil {
+				continue
+			}
+			h.num(p)
+			if i > 0 { // on a collapsed port
+				h.num(-i)
+			}
+			for call := range j.ends {
+				members := j.of(call)
+				h.num(len(members))
+				for _, m := range members {
+					h.num(int(m))
+				}
 			}
 		}
 	}

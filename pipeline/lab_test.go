@@ -21,20 +21,21 @@ import (
 
 // A lab is a store and a catalog of stages that count what they execute.
 type lab struct {
-	t      *testing.T
-	dir    string
-	mu     sync.Mutex
-	ran    map[string]int // items by stage
-	events []pipeline.Event
-	stages map[string]*stages.Stage
-	items  []string // what lab/source lists: id=content
-	others []string // what lab/other lists
-	saw    []string // the runs of lab/shared
-	most   int      // cells that lab/shared takes at once, 0 for all
-	drift  float64  // what lab/stray puts next
-	hook   func(point string) error
-	drain  chan struct{}
-	ctx    context.Context
+	t       *testing.T
+	dir     string
+	mu      sync.Mutex
+	ran     map[string]int // items by stage
+	events  []pipeline.Event
+	stages  map[string]*stages.Stage
+	folding func()   // called for every member that lab/fold sees
+	items   []string // what lab/source lists: id=content
+	others  []string // what lab/other lists
+	saw     []string // the runs of lab/shared
+	most    int      // cells that lab/shared takes at once, 0 for all
+	drift   float64  // what lab/stray puts next
+	hook    func(point string) error
+	drain   chan struct{}
+	ctx     context.Context
 
 	devices      string
 	batch, chunk int
@@ -47,8 +48,8 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{},
 		stages: map[string]*stages.Stage{}, devices: "cpu:0"}
-	for _, s := range append(l.odd(), l.source(), l.scale(), l.add(), l.expand(), l.group(), l.sum(),
-		l.file(), l.wild(), l.shared()) {
+	for _, s := range append(append(l.odd(), l.folds()...), l.source(), l.scale(), l.add(), l.expand(),
+		l.group(), l.sum(), l.file(), l.wild(), l.shared()) {
 		l.stages[s.Name] = &s
 	}
 	return l

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,7 +33,7 @@ func (s state) ok() bool       { return s == cached || s == done }
 // cell the next; what is below mu is made on demand, by any goroutine.
 type node struct {
 	*plan.Cell
-	root       portOf // where its items come from, when they are those of another port one by one
+	calls      portOf // the port whose items it is called for, its own where it makes the list of them
 	state      state
 	settled    bool  // it was decided what becomes of it
 	wait       int32 // edges from cells that aren't finished
@@ -67,6 +68,9 @@ func (n *node) lacksProgram() bool { return n.program == (stages.Digest{}) && n.
 // kept reports whether the bytes of n's results are kept.
 func (n *node) kept() bool { return n.Step.Keep || n.Stage.Relation == stages.Whole }
 
+// held reports whether n waits for a job to execute it together with what reads it.
+func (n *node) held() bool { return n.settled && n.state == missing && !n.kept() }
+
 // stored returns where n's results lie; n must have finished well.
 func (n *node) stored() store.Hit {
 	n.mu.Lock()
@@ -96,24 +100,44 @@ type portOf struct {
 // rootOf returns the port whose items those of n's port correspond to one by one, in order. Ports with equal
 // roots are aligned without a look at any id.
 func (n *node) rootOf(port int) portOf {
-	if n.root.n != nil {
-		return n.root
+	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group {
+		return n.calls
 	}
 	return portOf{n, port}
 }
 
-// findRoot sets n's root, given those of the cells before it.
-func (r *resolver) findRoot(n *node) {
-	switch n.Stage.Relation {
-	case stages.Group:
-		n.root = portOf{n, 0}
-	case stages.Each:
-		n.root = portOf{n, 0} // one item of each source, on every port
-		if p := n.Stage.Primary(); p >= 0 {
-			e := n.Inputs[p].Edges[0]
-			n.root = r.nodes[e.From.Index].rootOf(e.Port)
+// findCalls sets n.calls, given those of the cells before it: the root of its primary input, or the one that
+// all collapsed inputs of items have in common.
+func (r *resolver) findCalls(n *node) {
+	n.calls = portOf{n, 0}
+	if n.Stage.Relation != stages.Each && n.Stage.Relation != stages.Expand {
+		return
+	}
+	var roots []portOf
+	for _, p := range n.leading() {
+		for _, e := range n.Inputs[p].Edges {
+			if root := r.nodes[e.From.Index].rootOf(e.Port); !slices.Contains(roots, root) {
+				roots = append(roots, root)
+			}
 		}
 	}
+	if len(roots) == 1 {
+		n.calls = roots[0]
+	}
+}
+
+// leading returns the inputs that decide which items n is called for: its primary one or, where over
+// collapses all inputs of items, all of these.
+func (n *node) leading() (ports []int) {
+	if p := n.Primary(); p >= 0 {
+		return []int{p}
+	}
+	for p := range n.Inputs {
+		if n.Stage.Inputs[p].Type.Items && len(n.Inputs[p].Edges) > 0 {
+			ports = append(ports, p)
+		}
+	}
+	return ports
 }
 
 // listing returns the items of n's port; n must have finished well.

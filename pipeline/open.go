@@ -23,8 +23,11 @@ func (w *worker) open(j *job) {
 			if err := w.prepare(m, in); err != nil {
 				return err
 			}
-			if lead != nil && m.count != lead.count {
-				return plan.Bug("%s has %d items, %s %d", m.Cell, m.count, lead.Cell, lead.count)
+			if k := m.dropped(); k > 0 && !j.restores {
+				w.warn(m.Cell, "missing: drop leaves out %d items that not all collapsed cells have", k)
+			}
+			if lead != nil && m.calls.len() != lead.calls.len() {
+				return plan.Bug("%s has %d items, %s %d", m.Cell, m.calls.len(), lead.Cell, lead.calls.len())
 			}
 			if w.Force != nil && w.Force(m.Cell) && !j.restores {
 				m.stored = nil
@@ -39,6 +42,7 @@ func (w *worker) open(j *job) {
 	if lead == nil {
 		return
 	}
+	w.lifetimes(j)
 	if lead.Stage.Relation == stages.Whole {
 		j.chunks = [][]int32{nil}
 	} else {
@@ -70,19 +74,10 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 		if m.facts, err = factsOf(n, m.ports); err != nil {
 			return err
 		}
-		switch primary := n.Stage.Primary(); {
-		case primary < 0:
-			m.count = n.sources.len()
-		case n.Stage.Relation == stages.Group:
-			ids, err := w.idsOf(n, 0)
-			if err != nil {
-				return err
-			}
-			m.count = ids.len()
-		default:
-			m.count = m.inputs[primary].ids.len()
+		if m.calls, err = w.callIDs(n); err != nil {
+			return err
 		}
-		m.known = make([]int32, m.count)
+		m.known = make([]int32, m.calls.len())
 		m.items = w.store.NewItems()
 		m.stored = w.store.Items(m.group, w.madeBy(n))
 		return nil
@@ -96,11 +91,11 @@ func (w *worker) readPorts(m *member) error {
 		return err
 	}
 	m.ports = map[string][]stages.Data{}
-	m.inputs = make([]input, len(m.Inputs))
+	m.inputs = make([][]input, len(m.Inputs))
 	for p := range m.Inputs {
 		port := &m.Stage.Inputs[p]
 		for i, e := range w.live(m.node, p) {
-			in := input{from: w.nodes[e.From.Index], port: e.Port}
+			in := input{from: w.nodes[e.From.Index], port: e.Port, coord: e.Coord}
 			d := stages.Data{Coord: e.Coord}
 			if in.before = m.in[in.from]; in.before != nil {
 				d.Facts = in.before.facts[in.from.Stage.Outputs[e.Port].Name]
@@ -109,21 +104,40 @@ func (w *worker) readPorts(m *member) error {
 			} else {
 				d.Facts = in.listing.Facts
 			}
-			if !port.Type.Items && in.before == nil {
-				d.Items = stages.ItemSlice{{Digest: in.listing.PayloadDigest(0)}}
-			} else if port.Type.Items && i == 0 {
+			if port.Type.Items {
 				if in.ids, err = w.idsOf(in.from, e.Port); err != nil {
 					return err
 				}
-				if joins != nil {
-					in.join = joins[p]
-				}
-				m.inputs[p] = in
+				in.join = joins[p][i]
+				m.inputs[p] = append(m.inputs[p], in)
+			} else if in.before == nil {
+				d.Items = stages.ItemSlice{{Digest: in.listing.PayloadDigest(0)}}
 			}
 			m.ports[port.Name] = append(m.ports[port.Name], d)
 		}
 	}
 	return nil
+}
+
+// dropped counts the items that collapsed cells lack: those that m is called for and, where all inputs are
+// collapsed, those of other cells.
+func (m *member) dropped() (count int) {
+	for _, inputs := range m.inputs {
+		for _, in := range inputs {
+			if in.join == nil || len(in.coord) == 0 {
+				continue
+			}
+			for call := range in.join.ends {
+				if len(in.of(call)) == 0 {
+					count++
+				}
+			}
+			if m.Primary() < 0 {
+				count += in.ids.len() - len(in.join.members)
+			}
+		}
+	}
+	return count
 }
 
 // factsOf asks a stage for the facts of its output ports, given what is on its input ports.
@@ -145,7 +159,7 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 	var todo []int32
 	first := map[uint64]int32{} // of the calls whose keys begin alike: half the memory of whole keys
 	twins := map[int32]int32{}  // by call: the first one whose key begins alike
-	for call := range int32(lead.count) {
+	for call := range int32(lead.calls.len()) {
 		key, known := w.allKnown(j, int(call))
 		if known {
 			continue
@@ -169,7 +183,7 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 	}
 	size := w.Chunk
 	if size == 0 && len(todo) > 0 {
-		// As few rounds as chunks of 16 make, and in each a chunk for every worker.
+		// As few rounds as chunks of 16 make, and in each a chunk for every device.
 		workers := 1
 		if j.device() {
 			workers = len(w.Devices)
@@ -178,6 +192,9 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 		size = (len(todo)-1)/(rounds*workers) + 1
 	}
 	from := 0
+	if j.most = size; j.folds {
+		size = 1
+	}
 	for i := range todo {
 		if last := i == len(todo)-1; last || i+1-from >= size && of(todo[i]) != of(todo[i+1]) {
 			chunks = append(chunks, todo[from:i+1])

@@ -46,7 +46,7 @@ func (e *Engine) newResolver(p *plan.Plan) *resolver {
 			from.dependents = append(from.dependents, n)
 			n.depth = max(n.depth, from.depth+1)
 		}
-		r.findRoot(n)
+		r.findCalls(n)
 	}
 	return r
 }
@@ -130,7 +130,10 @@ func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) 
 // the step drops what's missing.
 func (r *resolver) live(n *node, port int) []plan.Edge {
 	edges := n.Inputs[port].Edges
-	dead := func(e plan.Edge) bool { return !r.nodes[e.From.Index].state.ok() }
+	dead := func(e plan.Edge) bool {
+		s := r.nodes[e.From.Index].state
+		return !s.ok() && s != running // in the same job
+	}
 	if !n.Step.Drop || !slices.ContainsFunc(edges, dead) {
 		return edges
 	}

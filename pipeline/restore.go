@@ -135,7 +135,7 @@ func errDiffers(c *plan.Cell, what string) error {
 }
 
 // regenerate computes items of a cell whose bytes aren't kept.
-func (w *worker) regenerate(n *node, port int, at []int32) (inFlight, error) {
+func (w *worker) regenerate(n *node, port int, at []int32) (map[stages.Digest][]byte, error) {
 	on := w
 	if n.Stage.Device {
 		var err error
@@ -162,18 +162,19 @@ func (w *worker) regenerate(n *node, port int, at []int32) (inFlight, error) {
 			calls = append(calls, call)
 		}
 	}
-	bytes := inFlight{}
-	return bytes, on.again(m, calls, bytes)
+	bytes := newInFlight()
+	err = on.again(m, calls, bytes)
+	return bytes.of[n], err
 }
 
 // again executes calls of m, whose bytes aren't kept, and adds what comes out to bytes.
-func (w *worker) again(m *member, calls []int, bytes inFlight) error {
+func (w *worker) again(m *member, calls []int, bytes *inFlight) error {
 	outs, err := w.execute([]*task{{member: m, calls: calls}}, bytes)
 	if err != nil {
 		return err
 	}
 	for _, p := range payloadsOf(outs[0]) {
-		bytes[stages.Sum(p)] = p
+		bytes.put(m.node, stages.Sum(p), p)
 	}
 	return nil
 }

@@ -117,9 +117,6 @@ func (r *run) startCompiling(w *worker) {
 // startJob opens a job. What needs no device and is a single chunk is done at once; the rest goes to the
 // queue.
 func (r *run) startJob(w *worker, j *job) {
-	for _, m := range j.members {
-		m.settled, m.state = true, running
-	}
 	j.start = time.Now()
 	queue := false
 	r.launch(w, func() error {
@@ -146,7 +143,7 @@ func (r *run) enqueue(j *job) {
 	if j.device() {
 		items := 0
 		for _, m := range j.members {
-			items = max(items, m.count)
+			items = max(items, len(m.known))
 		}
 		r.openDevices(cmp.Or(items, len(r.Devices))) // a Whole stage has none
 	}
@@ -172,11 +169,11 @@ func (r *run) tellStarted(j *job) {
 // doesn't fill the memory.
 func (r *run) startChunk(w *worker, i int) {
 	j := r.tasks[i]
-	chunk := j.chunks[j.next]
-	if j.next++; j.next == 1 {
+	if j.next == 0 {
 		j.start = time.Now()
 		r.tellStarted(j)
 	}
+	chunk, taken := j.take(cap(w.home))
 	more := j.next < len(j.chunks)
 	if !more {
 		r.tasks = slices.Delete(r.tasks, i, i+1)
@@ -196,7 +193,7 @@ func (r *run) startChunk(w *worker, i int) {
 		if w.away {
 			<-r.storing
 		}
-		if last = j.left.Add(-1) == 0; last {
+		if last = j.left.Add(int32(-taken)) == 0; last {
 			w.takeBack()
 			w.closeJob(j)
 		}

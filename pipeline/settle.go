@@ -87,6 +87,13 @@ func (r *run) finish(n *node, s state) {
 	}
 }
 
+// needs reports whether n, a member of a job that didn't execute because another failed, can't do without it:
+// one that it reads has no results, and isn't dropped or to execute again.
+func (r *run) needs(n *node) bool {
+	by := r.blocker(n)
+	return by != nil && by.state != waiting
+}
+
 // finishJob finishes the members of a job. err is about the job as a whole.
 func (r *run) finishJob(j *job, err error) {
 	for _, m := range j.members {
@@ -99,6 +106,11 @@ func (r *run) finishJob(j *job, err error) {
 		switch {
 		case r.ctx.Err() != nil && e != nil:
 			m.state = missing // stopped in the middle, not failed
+		case isBlocked && !r.needs(m.node):
+			// It executes again, without what failed, when all it reads has finished.
+			if m.state, m.settled = waiting, false; m.wait == 0 {
+				r.due = append(r.due, m.node)
+			}
 		case e == nil && m.cut:
 			r.finish(m.node, cached)
 		case e == nil:

@@ -35,11 +35,11 @@ func (r *resolver) sourcesOf(n *node) error {
 	var ids []string
 	joined := n.Stage.Primary() >= 0
 	if joined {
-		primary, err := r.primaryIDs(n)
+		calls, err := r.callIDs(n)
 		if err != nil {
 			return err
 		}
-		ids = primary.ids
+		ids = calls.ids
 	}
 	sources, err := n.Cell.Sources(ids)
 	switch {

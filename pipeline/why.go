@@ -61,7 +61,7 @@ func (o *Outlook) known(n *node) (list ingredients, pending func(name string) bo
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
 			from := o.r.nodes[e.From.Index]
-			if name := inputName(n, p, e); from.state == cached {
+			if name := "in." + inputName(n, p, e); from.state == cached {
 				results.add(name, from.result(e.Port).Short())
 			} else if !n.Step.Drop || o.ahead[from.Index].Kind != Broken {
 				inputs[name] = true

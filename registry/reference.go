@@ -96,6 +96,9 @@ func inputDoc(p stages.Port) string {
 	case p.Optional:
 		parts = append(parts, "optional")
 	}
+	if p.Over {
+		parts = append(parts, "over collapses axes on it")
+	}
 	if p.Via != "" {
 		parts = append(parts, "passes through "+p.Via)
 	}

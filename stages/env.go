@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
+	"slices"
 )
 
 // A Device is where a stage computes.
@@ -68,14 +69,19 @@ func (d Data) member(ctx context.Context, i int) (m Member, err error) {
 // A Member is an item of an input port together with its payload.
 type Member struct {
 	Item
-	Data []byte
+	Coord []Coord // of the cell it comes from, on the collapsed axes, sorted by axis
+	Data  []byte  // nil on a port with Over, whose payloads [Env.All] loads
+	Load  func() ([]byte, error)
 }
 
 // A Call is one item of an itemwise call and its inputs. A call made from a source has the source's id and,
 // if the source is a file, the digest of the file and the note. A call of a Group stage has the origin as its
 // id and the digest of its first member.
 type Call struct {
-	Item               // of the first item port; the comment of Call covers stages without one
+	// Item is that of the first port of items on which no axis is collapsed. Where all are, it is what the
+	// collapsed cells have in common, with the digest of the first. The comment of Call covers stages without
+	// ports of items.
+	Item
 	Source  *Source    // if the stage has Sources
 	Members [][]Member // by input port, in the order of Stage.Inputs; nil for unwired ports and for values
 }
@@ -135,8 +141,49 @@ func (e *Env) In(port string, i int) []byte {
 	return m[0].Data
 }
 
+// All yields what call i has on some ports with [Port.Over], loading one payload of each at a time, so that a
+// stage may fold any number of them. The members of the first port come in the order of their coordinates
+// and, in a Group stage, from one cell in the order of its items; each comes with that member of every other
+// port which has the same coordinates on the axes that both ports collapse. Where a port has none, which
+// happens only under missing: drop, nothing is yielded.
+func (e *Env) All(i int, ports ...string) iter.Seq2[[]Member, error] {
+	return func(yield func([]Member, error) bool) {
+		for _, m := range e.Members(ports[0], i) {
+			tuple := []Member{m}
+			for _, port := range ports[1:] {
+				others := e.Members(port, i)
+				at := slices.IndexFunc(others, func(o Member) bool { return agree(m.Coord, o.Coord) })
+				if at < 0 {
+					break
+				}
+				tuple = append(tuple, others[at])
+			}
+			if len(tuple) < len(ports) {
+				continue
+			}
+			var err error
+			for k := range tuple {
+				if tuple[k].Load != nil && err == nil {
+					tuple[k].Data, err = tuple[k].Load()
+				}
+			}
+			if !yield(tuple, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// agree reports whether two coordinates have the same ids on the axes of both.
+func agree(a, b []Coord) bool {
+	return !slices.ContainsFunc(a, func(x Coord) bool {
+		return slices.ContainsFunc(b, func(y Coord) bool { return x.Axis == y.Axis && x.ID != y.ID })
+	})
+}
+
 // Members returns all items of a port that share the origin of call i, for a Group stage; for other stages,
-// the single item that belongs to call i.
+// the single item that belongs to call i. On a port with [Port.Over] it returns those of all collapsed cells,
+// without their payloads.
 func (e *Env) Members(port string, i int) []Member {
 	for k := range e.Stage.Inputs {
 		if e.Stage.Inputs[k].Name == port {

@@ -52,6 +52,10 @@ type Port struct {
 	Doc      string
 	Optional bool // inputs: may be left unwired
 
+	// Over lets over collapse axes on this input of items of an Each or Group stage: a call then has a member
+	// from every collapsed cell, with its coordinates, and reads them by [Env.All].
+	Over bool
+
 	// Via names a stage that the engine inserts between the edge and this input. It has one input of the
 	// edge's type and one output of this port's type; its parameters take the values of the consumer's
 	// parameters of the same name. Equal results of it count as one input downstream.

@@ -18,7 +18,8 @@ import (
 )
 
 // A Relation defines how output items depend on input items. Each, Expand and Group stages are incremental:
-// the engine runs them only on items whose results are unknown.
+// the engine runs them only on items whose results are unknown. On ports with [Port.Over], Each and Group
+// stages take an item from every cell along the axes that over collapses, such as random draws.
 type Relation int
 
 const (

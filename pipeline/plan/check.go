@@ -21,16 +21,23 @@ func (x *expander) checkCell(m *cellBuild) bool {
 		for k, in := range c.Inputs {
 			// One edge is as wrong as several: what's refused doesn't depend on how many ids an axis happens
 			// to have.
-			if len(in.Edges) > 0 && len(in.Edges[0].Coord) > 0 && c.Stage.Inputs[k].Type.Items {
-				node := m.decl.overNode
-				if node == nil {
-					node = m.decl.key
-				}
-				const hint = "over hands all cells to a stage at once, and some stages take only single items"
-				p := c.Stage.Inputs[k].Name
-				x.report(node, hint, "the input %q of %s takes the items of one cell", p, c.Stage.Name)
-				return false
+			p := &c.Stage.Inputs[k]
+			expands := c.Stage.Relation == stages.Expand
+			if len(in.Edges) == 0 || len(in.Edges[0].Coord) == 0 || p.Over && !expands || !p.Type.Items {
+				continue
 			}
+			node, hint := m.decl.overNode, "let a stage that reads "+c.Step.Name+" collapse the axis"
+			if node == nil {
+				node = m.decl.key
+			}
+			why := "takes the items of one cell"
+			if expands {
+				why = "can't be collapsed: an expand stage makes several items of one"
+			} else if over := overPorts(c.Stage); over != nil {
+				hint = "over collapses axes on its input " + strings.Join(over, ", ")
+			}
+			x.report(node, hint, "the input %q of %s %s", p.Name, c.Stage.Name, why)
+			return false
 		}
 	}
 	errs := x.refusals(c)
@@ -41,6 +48,16 @@ func (x *expander) checkCell(m *cellBuild) bool {
 		x.refused(m, err)
 	}
 	return len(errs) == 0
+}
+
+// overPorts names the inputs of items on which over may collapse axes.
+func overPorts(s *stages.Stage) (names []string) {
+	for _, p := range s.Inputs {
+		if p.Over {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // refusals returns the errors of Validate, without any those of Check, and then of Fits. The outputs of a

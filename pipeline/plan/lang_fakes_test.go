@@ -50,11 +50,12 @@ var typesByName = func() map[string]stages.Type {
 	return m
 }()
 
-// fakePorts reads "model, images, labels?, maps" or "sic:scores": name, type if it isn't called like it, ?
-// for optional.
+// fakePorts reads "model, images, labels?, maps*" or "sic:scores": name, type if it isn't called like it, ?
+// for optional, * for one that over collapses.
 func fakePorts(text string) (ports []stages.Port) {
 	for _, f := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
 		name, optional := strings.CutSuffix(f, "?")
+		name, over := strings.CutSuffix(name, "*")
 		name, typ, named := strings.Cut(name, ":")
 		if !named {
 			typ = name
@@ -63,7 +64,7 @@ func fakePorts(text string) (ports []stages.Port) {
 		if !ok && name != "ranked" {
 			panic("no type " + typ)
 		}
-		p := stages.Port{Name: name, Type: t, Optional: optional}
+		p := stages.Port{Name: name, Type: t, Optional: optional, Over: over}
 		switch {
 		case name == "targets" && optional:
 			p.Else = "model/predict"

@@ -41,6 +41,18 @@ type Cell struct {
 	Inputs []Input // in the order of Stage.Inputs
 }
 
+// Primary returns the input whose items an itemwise cell is called for: the first of items that is wired and
+// not collapsed. It is -1 for a cell that makes its items from sources, and where over collapses all.
+func (c *Cell) Primary() int {
+	for k, in := range c.Inputs {
+		if c.Stage.Relation != stages.Whole && c.Stage.Inputs[k].Type.Items && len(in.Edges) > 0 &&
+			len(in.Edges[0].Coord) == 0 {
+			return k
+		}
+	}
+	return -1
+}
+
 // An Input is what's wired to one port: nothing, one edge, or one for every combination of the collapsed and
 // stacked axes, sorted by coordinate.
 type Input struct{ Edges []Edge }

@@ -63,16 +63,19 @@ func Env(s *stages.Stage, in map[string][]stages.Data) (*stages.Env, error) {
 		}
 		c := stages.Call{Item: item, Members: make([][]stages.Member, len(s.Inputs))}
 		for k, p := range s.Inputs {
-			if d := in[p.Name]; p.Type.Items && len(d) > 0 {
-				b, err := d[0].Load(i)
+			for _, d := range in[p.Name] {
+				if !p.Type.Items {
+					continue
+				}
+				b, err := d.Load(i)
 				if err != nil {
 					return nil, err
 				}
-				member, err := d[0].Items.At(i)
+				member, err := d.Items.At(i)
 				if err != nil {
 					return nil, err
 				}
-				c.Members[k] = []stages.Member{{Item: member, Data: b}}
+				c.Members[k] = append(c.Members[k], stages.Member{Item: member, Coord: d.Coord, Data: b})
 			}
 		}
 		e.Calls = append(e.Calls, c)
