@@ -33,9 +33,7 @@ func lineOf(c *Cell) *Line {
 }
 
 func (l *Line) at() at         { return at{l.Cell, ""} }
-func (l *Line) key() string    { return "" }
 func (l *Line) usable() bool   { return !l.other }
-func (l *Line) keep()          { l.Old = true }
 func (l *Line) String() string { return l.raw }
 
 func (l *Line) compare(now *Line, r *report) bool {

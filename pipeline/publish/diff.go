@@ -76,7 +76,7 @@ func (d *Difference) Within() bool {
 type publishedFolder struct {
 	*disk
 	cells map[string]*Line
-	items map[string]map[at][]item // by file
+	items map[string]map[at][]*ItemLine // by file
 	seed  string
 }
 
@@ -90,7 +90,7 @@ func openFolder(dir string) (*publishedFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[string]map[at][]item{}, ""}
+	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[string]map[at][]*ItemLine{}, ""}
 	for _, name := range slices.Sorted(maps.Keys(f.lines)) {
 		for _, l := range f.lines[name] {
 			f.cells[l.Cell] = l
@@ -185,11 +185,11 @@ func (d *Difference) scores(x, y *publishedFolder) {
 }
 
 // itemsOf returns the scores of a cell's items from the files that may have them.
-func (f *publishedFolder) itemsOf(cell string, names [2]string) []item {
+func (f *publishedFolder) itemsOf(cell string, names [2]string) []*ItemLine {
 	for _, name := range names {
 		name = "items/" + name
 		if f.items[name] == nil {
-			f.items[name] = groupBy(f.disk.items(name), item.at)
+			f.items[name] = groupBy(f.disk.items(name), (*ItemLine).at)
 		}
 		if rows := f.items[name][at{cell, ""}]; rows != nil {
 			return rows
@@ -199,7 +199,7 @@ func (f *publishedFolder) itemsOf(cell string, names [2]string) []item {
 }
 
 // compareScore compares a mean s of cell a with t of cell b, and their items, if both folders have them.
-func compareScore(a, b *Line, s, t Mean, p, q []item) ScoreChange {
+func compareScore(a, b *Line, s, t Mean, p, q []*ItemLine) ScoreChange {
 	c := ScoreChange{Cell: a.Cell, A: s, B: t, NA: a.N, NB: b.N}
 	t.Tolerance = min(s.Tolerance, t.Tolerance)
 	r := &report{}

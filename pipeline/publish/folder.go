@@ -33,6 +33,7 @@ type Folder struct {
 
 // A Line is a finished cell: its definition, and the means of its scores.
 type Line struct {
+	row
 	Cell       string
 	Definition string
 	MadeBy     string
@@ -40,7 +41,6 @@ type Line struct {
 	Params     json.RawMessage
 	Rows       map[string]int // of the tables, by port
 	Means      []Mean         // by port
-	Old        bool           // of an earlier run
 
 	raw   string // as it was read
 	other bool   // of another definition than the run's
@@ -92,8 +92,8 @@ func (s *Sheet) Columns() []string { return append(s.named(), s.Extra...) }
 
 // A Record is a row of a table. All rows with the same columns share their list.
 type Record struct {
+	row
 	Cell string // "" if it can't be told
-	Old  bool   // of an earlier run
 
 	block           *Block // nil for none
 	columns, values []string
@@ -108,18 +108,21 @@ type ItemFile struct {
 	Lines []*ItemLine
 
 	Stored bool // the folder has no room for it: it stays in the store
-	size   int  // larger than any for one that does
 }
 
 // An ItemLine is what one cell has of its items. There may be as many as images.
 type ItemLine struct {
+	row
 	Cell   string
 	IDs    []string // sorted; lines of one file share them
 	Values []float64
+
+	tolerance float64
 }
 
 // A Picture is a file in figures/.
 type Picture struct {
+	row
 	File    string
 	Stage   string
 	Cell    string
@@ -131,9 +134,9 @@ type Picture struct {
 
 // A Passage is a text in README.md.
 type Passage struct {
+	row
 	Cell, Port string
 	Body       string
-	Old        bool // of an earlier run
 }
 
 // compareShown orders the names of cells as README.md shows them: as in the run, and after these those that

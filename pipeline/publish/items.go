@@ -2,165 +2,162 @@ package publish
 
 import (
 	"cmp"
-	"math"
+	"iter"
 	"slices"
 	"strings"
 )
 
-// An item is the score of one item.
-type item struct {
-	cell, id  string
-	value     float64
-	tolerance float64
-}
+func (l *ItemLine) at() at    { return at{l.Cell, ""} }
+func (l *ItemLine) rows() int { return len(l.IDs) }
 
-func (i item) at() at         { return at{i.cell, ""} }
-func (i item) key() string    { return i.id }
-func (i item) usable() bool   { return true }
-func (i item) keep()          {}
-func (i item) String() string { return i.id + "=" + formatItem(i.value) }
+func (l *ItemLine) String() string { return string(encodeItems([]*ItemLine{l})) }
 
-func (i item) compare(now item, r *report) bool {
-	ok := r.number(i.id, "value", i.value, now.value, now.tolerance, itemDigits)
-	if ok {
-		r.reproduced.Items++
+func (l *ItemLine) compare(now *ItemLine, r *report) bool {
+	ok := true
+	for i, k := range pairs(l.IDs, now.IDs) {
+		switch {
+		case i < 0:
+			r.add(New, Row{})
+			ok = false
+		case k < 0:
+			r.differs(l.IDs[i], "row", "there", "not there")
+			ok = false
+		case r.number(l.IDs[i], "value", l.Values[i], now.Values[k], now.tolerance, itemDigits):
+			r.reproduced.Items++
+		default:
+			ok = false
+		}
 	}
 	return ok
 }
 
-func (i item) published(now item) item {
-	return item{i.cell, i.id, roundTo(i.value, itemDigits), now.tolerance}
-}
-
-// mergeItems merges the scores in items/*.csv.
-func (m *merge) mergeItems() {
-	for _, o := range m.outputs["items"] {
-		if len(o.parts) == 0 {
-			continue
-		}
-		label := scoreName(o.stage, o.port)
-		if o.large() {
-			f := &ItemFile{Name: o.name + ".csv", Score: label, Cell: o.parts[0].cell.Name}
-			f.Stored, f.size = true, math.MaxInt
-			m.out.Items = append(m.out.Items, f)
-			continue
-		}
-		var now []item
-		for _, p := range o.parts {
-			now = append(now, itemsOf(p.cell.Name, p.score)...)
-		}
-		m.addItems(o.name, label, mergeFile(m, o.name+".csv", o.stage, m.disk.items(o.name), now))
-		m.storeLargest(budget) // so that no more than a folder's worth is in memory
+func (l *ItemLine) published(now *ItemLine) *ItemLine {
+	if slices.Equal(l.IDs, now.IDs) {
+		return &ItemLine{Cell: l.Cell, IDs: now.IDs, Values: l.Values}
 	}
+	out := &ItemLine{Cell: l.Cell}
+	for i, k := range pairs(l.IDs, now.IDs) {
+		if i >= 0 {
+			out.IDs, out.Values = append(out.IDs, l.IDs[i]), append(out.Values, l.Values[i])
+		} else {
+			out.IDs, out.Values = append(out.IDs, now.IDs[k]), append(out.Values, now.Values[k])
+		}
+	}
+	return out
 }
 
-// large reports whether the values alone are too many for a folder.
-func (o *output) large() bool {
-	size := 0
-	for _, p := range o.parts {
-		for _, x := range p.score.Items.Values {
-			if size += len(formatItem(x)) + 1; size > budget {
-				return true
+// pairs yields where the ids of two sorted lists stand in each, -1 for nowhere.
+func pairs(a, b []string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for i, k := 0, 0; i < len(a) || k < len(b); {
+			c := 0
+			if i == len(a) {
+				c = 1
+			} else if k == len(b) {
+				c = -1
+			} else {
+				c = cmp.Compare(a[i], b[k])
+			}
+			x, y := -1, -1
+			if c <= 0 {
+				x, i = i, i+1
+			}
+			if c >= 0 {
+				y, k = k, k+1
+			}
+			if !yield(x, y) {
+				return
 			}
 		}
 	}
-	return false
 }
 
-// itemsOf returns the items of a finished cell, sorted.
-func itemsOf(cell string, s *Score) []item {
-	rows := make([]item, len(s.Items.IDs))
-	for i, id := range s.Items.IDs {
-		rows[i] = item{cell, Field(id), s.Items.Values[i], max(s.Measure.Tolerance, s.Measure.ItemTolerance)}
+// mergeItems merges the scores in items/*.csv, and leaves in the store those that the folder has no room for.
+func (m *merge) mergeItems() {
+	for _, o := range m.outputs["items"] {
+		var now []*ItemLine
+		for i, p := range o.parts {
+			l := &ItemLine{Cell: p.cell.Name, tolerance: p.score.Measure.ItemTolerance}
+			l.tolerance = max(l.tolerance, p.score.Measure.Tolerance)
+			if l.IDs, l.Values = sorted(p.score.Items); i > 0 && slices.Equal(l.IDs, now[0].IDs) {
+				l.IDs = now[0].IDs
+			}
+			now = append(now, l)
+		}
+		if len(now) > 0 {
+			m.addItems(o, mergeFile(m, o.name+".csv", o.stage, m.disk.items(o.name), now))
+		}
 	}
-	slices.SortFunc(rows, func(a, b item) int { return cmp.Compare(a.id, b.id) })
-	return rows
+}
+
+// sorted returns the ids of items, as the files have them, and their scores in the order of the ids. Both are
+// the run's own where they are so already.
+func sorted(items Items) (ids []string, values []float64) {
+	last, same := "", true
+	for _, id := range items.IDs {
+		same = same && last <= id && Field(id) == id
+		last = id
+	}
+	if same {
+		return items.IDs, items.Values
+	}
+	order := make([]int, len(items.IDs))
+	for i, id := range items.IDs {
+		ids, order[i] = append(ids, Field(id)), i
+	}
+	slices.SortFunc(order, func(i, k int) int { return cmp.Compare(ids[i], ids[k]) })
+	slices.Sort(ids)
+	for _, i := range order {
+		values = append(values, items.Values[i])
+	}
+	return ids, values
 }
 
 // addItems adds the files that the items of one score go to. Cells with the items of the first one share the
 // file called like the score; those with other items have files of their own, named by these.
-func (m *merge) addItems(name, label string, rows []item) {
+func (m *merge) addItems(o *output, lines []*ItemLine) {
 	files := map[string]*ItemFile{}
-	lines := linesOf(rows)
 	for _, l := range lines {
-		file := name + ".csv"
-		if slices.Equal(l.IDs, lines[0].IDs) {
-			l.IDs = lines[0].IDs
-		} else {
-			file = name + "@" + itemsDigest(l.IDs) + ".csv"
+		name := o.name + ".csv"
+		if !slices.Equal(l.IDs, lines[0].IDs) {
+			name = o.name + "@" + itemsDigest(l.IDs) + ".csv"
 		}
-		f := files[file]
+		f := files[name]
 		if f == nil {
-			f = &ItemFile{Name: file, Score: label, Cell: l.Cell}
-			files[file], m.out.Items = f, append(m.out.Items, f)
+			f = &ItemFile{Name: name, Score: scoreName(o.stage, o.port), Cell: l.Cell}
+			files[name], m.out.Items = f, append(m.out.Items, f)
 		}
 		f.Lines = append(f.Lines, l)
 	}
+}
+
+// fitItems leaves in the store the largest files of items, as many as it takes for the folder to fit into its
+// budget. README.md is never longer than when it names all of them.
+func (m *merge) fitItems() {
+	room, files := budget, m.out.Items
 	for _, f := range files {
-		f.size = len(encodeItems(f.Lines))
+		f.Stored = true
 	}
-}
-
-// linesOf makes a line a cell, with the first score of each item.
-func linesOf(rows []item) (lines []*ItemLine) {
-	slices.SortStableFunc(rows, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.id, b.id))
-	})
-	for i, row := range rows {
-		if i == 0 || rows[i-1].cell != row.cell {
-			lines = append(lines, &ItemLine{Cell: row.cell})
-		} else if rows[i-1].id == row.id {
-			continue // of another branch
-		}
-		l := lines[len(lines)-1]
-		l.IDs, l.Values = append(l.IDs, row.id), append(l.Values, row.value)
+	for _, b := range render(m.out) {
+		room -= len(b)
 	}
-	return lines
-}
-
-// storeLargest sorts the files, the largest first, and leaves in the store as many of them as it takes for
-// the others to fit into room.
-func (m *merge) storeLargest(room int) {
-	files := m.out.Items
+	size := map[*ItemFile]int{}
+	for _, f := range files {
+		size[f] = sizeOfItems(f.Lines)
+		room -= size[f]
+	}
 	slices.SortFunc(files, func(a, b *ItemFile) int {
-		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(a.Name, b.Name))
 	})
 	for _, f := range files {
-		if !f.Stored {
-			room -= f.size
+		if f.Stored = room < 0; !f.Stored {
+			continue
 		}
-	}
-	for _, f := range files {
-		if room < 0 && !f.Stored {
-			room += f.size
-			base, _, _ := strings.Cut(strings.TrimSuffix(f.Name, ".csv"), "@")
-			for _, l := range f.Lines {
-				*m.report(base+".csv", l.Cell) = report{} // what isn't published claims nothing
-			}
-			f.Stored, f.Lines, f.size = true, nil, math.MaxInt
+		room += size[f]
+		base, _, _ := strings.Cut(strings.TrimSuffix(f.Name, ".csv"), "@")
+		for _, l := range f.Lines {
+			*m.report(base+".csv", l.Cell) = report{} // what isn't published claims nothing
 		}
+		f.Lines = nil
 	}
-}
-
-// fitItems decides which files of items the folder has room for, and returns its files.
-func (m *merge) fitItems() map[string][]byte {
-	room := budget
-	files := render(m.out)
-	for _, b := range files {
-		room -= len(b)
-	}
-	if room >= 0 {
-		return files
-	}
-	all := *m.out
-	all.Items = nil
-	for _, f := range m.out.Items {
-		all.Items = append(all.Items, &ItemFile{Name: f.Name, Score: f.Score, Cell: f.Cell, Stored: true})
-	}
-	room = budget // README.md is never longer than when it names all files as stored
-	for _, b := range render(&all) {
-		room -= len(b)
-	}
-	m.storeLargest(room)
-	return render(m.out)
 }

@@ -9,13 +9,24 @@ import (
 // A claim is a row, picture or text on disk, or what a run has in its place.
 type claim[T any] interface {
 	at() at                        // the cell and, in README.md, the port that has it
-	key() string                   // what tells it from the other rows there
+	key() string                   // what tells it from the others there
+	rows() int                     // how many it counts for
 	usable() bool                  // whether it claims anything: it's readable, and of the run's definition
 	compare(now T, r *report) bool // whether now reproduces it
 	published(now T) T             // now, as far as it isn't the run's to say, with the values of the claim
 	keep()                         // marks it as of an earlier run
 	String() string                // equal for equal claims
 }
+
+// A row is what most claims have in common: there is one of them at a place, and all can be read.
+type row struct {
+	Old bool // of an earlier run
+}
+
+func (r *row) key() string  { return "" }
+func (r *row) rows() int    { return 1 }
+func (r *row) usable() bool { return true }
+func (r *row) keep()        { r.Old = true }
 
 // A standing is what the lines on disk make of a cell's rows, figures and texts, which don't carry
 // definitions.
@@ -43,7 +54,7 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 			if len(byKey[k]) > 0 {
 				outcome = Rewritten
 			}
-			r.add(outcome, Row{})
+			r.add(outcome, Row{Rows: n.rows()})
 			out = append(out, n)
 			continue
 		}
@@ -57,7 +68,7 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 		switch k := p.key(); {
 		case current[k]: // rewritten, or a second claim about a row
 		case s != claimed || !p.usable():
-			r.add(Removed, Row{})
+			r.add(Removed, Row{Rows: p.rows()})
 		default:
 			current[k] = true
 			r.differs(k, "row", "there", "not there")
@@ -100,13 +111,15 @@ func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (ou
 			out = append(out, mergeRows(m.standing(a.cell), r, before[a], after[a])...)
 		case m.keeps(a.cell):
 			rows := distinct(slices.Clone(before[a]), T.String)
-			r.add(Kept, Row{Rows: len(rows)})
 			for _, p := range rows {
+				r.add(Kept, Row{Rows: p.rows()})
 				p.keep()
 			}
 			out = append(out, rows...)
 		default:
-			r.add(Removed, Row{Rows: len(before[a])})
+			for _, p := range before[a] {
+				r.add(Removed, Row{Rows: p.rows()})
+			}
 		}
 	}
 	return out

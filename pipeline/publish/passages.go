@@ -7,10 +7,7 @@ import (
 	"strings"
 )
 
-func (p *Passage) at() at       { return at{p.Cell, p.Port} }
-func (p *Passage) key() string  { return "" }
-func (p *Passage) usable() bool { return true }
-func (p *Passage) keep()        { p.Old = true }
+func (p *Passage) at() at { return at{p.Cell, p.Port} }
 
 func (p *Passage) compare(now *Passage, r *report) bool {
 	_, ok := alike(textNumber, []byte(p.Body), []byte(now.Body), lastDigit)

@@ -11,9 +11,7 @@ import (
 )
 
 func (p *Picture) at() at         { return at{p.Cell, ""} }
-func (p *Picture) key() string    { return "" }
 func (p *Picture) usable() bool   { return p.readable }
-func (p *Picture) keep()          {}
 func (p *Picture) String() string { return p.File }
 
 func (p *Picture) compare(now *Picture, r *report) bool {

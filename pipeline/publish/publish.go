@@ -104,7 +104,8 @@ func compare(files map[string][]byte, r *Review, forced map[string]bool) (*chang
 	if err != nil {
 		return nil, err
 	}
-	c := &change{folder: m.out, files: m.fitItems()}
+	m.fitItems()
+	c := &change{folder: m.out, files: render(m.out)}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, ok := c.files[name]; ok || !strings.Contains(name, "/") || !disk.ours[name] {
 			continue // other people's files are left alone

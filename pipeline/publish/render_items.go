@@ -1,6 +1,10 @@
 package publish
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -51,27 +55,51 @@ func parseItem(s string) (x float64, ok bool) {
 
 // encodeItems writes lines with the same items.
 func encodeItems(lines []*ItemLine) []byte {
-	return encodeCSV(func(yield func([]string) bool) {
-		yield(slices.Concat([]string{itemHeader}, lines[0].IDs))
-		for _, l := range lines {
-			fields := append(make([]string, 0, len(l.Values)+1), l.Cell)
-			for _, x := range l.Values {
-				fields = append(fields, formatItem(x))
-			}
-			yield(fields)
+	var b bytes.Buffer
+	writeItems(&b, lines)
+	return b.Bytes()
+}
+
+func writeItems(to io.Writer, lines []*ItemLine) {
+	w := csv.NewWriter(to)
+	w.Write(append([]string{itemHeader}, lines[0].IDs...))
+	fields := make([]string, 0, len(lines[0].IDs)+1)
+	for _, l := range lines {
+		fields = append(fields[:0], l.Cell)
+		for _, x := range l.Values {
+			fields = append(fields, formatItem(x))
 		}
-	})
+		w.Write(fields)
+	}
+	w.Flush()
+}
+
+// sizeOfItems returns how many bytes encodeItems makes. Only as many are made at a time as one line has.
+func sizeOfItems(lines []*ItemLine) int {
+	var n counter
+	writeItems(&n, lines)
+	return int(n)
+}
+
+type counter int
+
+func (n *counter) Write(b []byte) (int, error) {
+	*n += counter(len(b))
+	return len(b), nil
 }
 
 // readItems reads what encodeItems wrote, skipping whatever else is there. A union of two branches' files may
 // have two headers: each holds for what follows it.
 func readItems(b []byte) []*ItemLine {
 	var lines []*ItemLine
-	var ids []string
+	var ids []string // sorted, or none of a header that isn't ours
 	for fields := range readCSV(b) {
 		if fields[0] == itemHeader {
 			if !slices.Equal(ids, fields[1:]) {
 				ids = fields[1:]
+			}
+			if !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }) {
+				ids = nil
 			}
 			continue
 		}
@@ -98,27 +126,14 @@ func readItems(b []byte) []*ItemLine {
 	return lines
 }
 
-// items returns the scores of the items in the files of an output called name.
-func (d *disk) items(name string) (rows []item) {
+// items returns the scores of the items in the files of an output called name: escaped names have no @.
+func (d *disk) items(name string) (lines []*ItemLine) {
 	for _, file := range slices.Sorted(maps.Keys(d.itemLines)) {
-		if !isItemFile(file, name) {
-			continue
-		}
-		for _, l := range d.itemLines[file] {
-			for i, id := range l.IDs {
-				rows = append(rows, item{cell: l.Cell, id: id, value: l.Values[i]})
-			}
+		if base, _, _ := strings.Cut(strings.TrimSuffix(file, ".csv"), "@"); base == name {
+			lines = append(lines, d.itemLines[file]...)
 		}
 	}
-	return rows
-}
-
-// isItemFile reports whether a file has lines of the score whose file is called name: escaped names have no
-// @.
-func isItemFile(file, name string) bool {
-	base, ok := strings.CutSuffix(file, ".csv")
-	base, _, _ = strings.Cut(base, "@")
-	return ok && base == name
+	return lines
 }
 
 func itemsDigest(ids []string) string {

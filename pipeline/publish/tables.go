@@ -51,7 +51,6 @@ func (r *Record) texts(columns []string) string {
 }
 
 func (r *Record) at() at { return at{r.Cell, ""} }
-func (r *Record) keep()  { r.Old = true }
 
 func (r *Record) key() string {
 	if r.block == nil {
