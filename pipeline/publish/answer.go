@@ -18,9 +18,9 @@ const listedGuesses = 6
 
 const warningMark = "> **Warning:** "
 
-// guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no
+// Guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no
 // answer, so those that hardly do better come first, as a warning.
-func (f *Folder) guesses() []string {
+func (f *Folder) Guesses() []string {
 	type guess struct {
 		*Mean
 		cell string
@@ -40,7 +40,7 @@ func (f *Folder) guesses() []string {
 		var each []string
 		for _, g := range all {
 			if !(g.Value >= 2*g.Chance) {
-				warnings = append(warnings, fmt.Sprintf("%s`%s` is %s, and guessing gives %s. %s\n",
+				warnings = append(warnings, fmt.Sprintf("%s`%s` is %s, and guessing gives %s. %s",
 					warningMark, g.cell, brief(g.Value, 3), brief(g.Chance, 3), "What follows says little."))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
@@ -53,25 +53,25 @@ func (f *Folder) guesses() []string {
 				brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
 		}
 		g := all[0]
-		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.\n",
-			inline(stage), strings.Join(each, ", "), count(g.n, "item", "items"), brief(g.Chance, 3)))
+		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.",
+			inline(stage), strings.Join(each, ", "), count(g.n, "item"), brief(g.Chance, 3)))
 	}
 	if n := len(warnings) - listedGuesses; n > 0 {
-		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.\n", n))
+		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.", n))
 	}
 	return append(warnings, lines...)
 }
 
-// answers lists the texts in the order of what's published.
-func (f *Folder) answers() []*Passage {
+// Answers lists the texts in the order of what's published.
+func (f *Folder) Answers() []*Passage {
 	return slices.SortedStableFunc(slices.Values(f.Passages), func(a, b *Passage) int {
 		return cmp.Compare(f.rank(stageOf(a.Cell)), f.rank(stageOf(b.Cell)))
 	})
 }
 
-// first names in a sentence who comes first in the first table of which a number has a direction: if that is
+// First names in a sentence who comes first in the first table of which a number has a direction: if that is
 // one number, of the places on one axis. Others have no single winner.
-func (f *Folder) first() string {
+func (f *Folder) First() string {
 	sheets := slices.SortedStableFunc(slices.Values(f.Sheets), func(a, b *Sheet) int {
 		return cmp.Compare(f.rank(a.Stage), f.rank(b.Stage))
 	})
@@ -143,9 +143,9 @@ var (
 func (f *Folder) Answer() string {
 	text := ""
 	if len(f.Passages) == 0 {
-		text = f.first()
+		text = f.First()
 	}
-	for _, p := range f.answers() {
+	for _, p := range f.Answers() {
 		if p.Old {
 			return ""
 		}
@@ -159,8 +159,8 @@ func (f *Folder) Answer() string {
 	if text == "" {
 		return ""
 	}
-	if g := f.guesses(); len(g) > 0 && strings.HasPrefix(g[0], warningMark) {
-		text = strings.TrimSpace(strings.TrimPrefix(g[0], "> ")) + " " + text
+	if g := f.Guesses(); len(g) > 0 && strings.HasPrefix(g[0], warningMark) {
+		text = strings.TrimPrefix(g[0], "> ") + " " + text
 	}
 	text = markup.ReplaceAllString(text, "$1")
 	text = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)

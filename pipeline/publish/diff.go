@@ -145,7 +145,7 @@ func (d *Difference) cells(x, y *publishedFolder) {
 	for _, key := range slices.SortedFunc(maps.Keys(changes), compare) {
 		where := changes[key][0]
 		if n := len(changes[key]); n > 1 {
-			where = count(n, "cell", "cells")
+			where = count(n, "cell")
 		}
 		row := []string{key[0] + "." + key[1], cmp.Or(key[2], unset), cmp.Or(key[3], unset), where}
 		d.Params = append(d.Params, row)

@@ -37,8 +37,8 @@ func (d *Difference) Markdown() string {
 			fmt.Fprintf(&b, "\n%s\n", p.text)
 			continue
 		}
-		fmt.Fprintf(&b, "\n**%s**\n\n", p.text)
-		markdownTable(&b, p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
+		rule := slices.Repeat([]string{":--"}, len(p.rows[0]))
+		fmt.Fprintf(&b, "\n**%s**\n\n%s\n", p.text, markdownTable(p.rows[0], rule, p.rows[1:]))
 	}
 	return b.String()
 }
@@ -52,19 +52,19 @@ type paragraph struct {
 func (d *Difference) parts() (parts []paragraph) {
 	add := func(text string, rows ...[]string) { parts = append(parts, paragraph{text, rows}) }
 	if d.Empty() {
-		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score", "scores")))
+		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score")))
 		return parts
 	}
 	if n := len(d.Removed); n > 0 {
-		add(fmt.Sprintf("only in %s: %s: %s", d.A, count(n, "cell", "cells"), some(d.Removed, namedCells)))
+		add(fmt.Sprintf("only in %s: %s: %s", d.A, count(n, "cell"), some(d.Removed, namedCells)))
 	}
 	if n := len(d.Added); n > 0 {
-		add(fmt.Sprintf("only in %s: %s: %s", d.B, count(n, "cell", "cells"), some(d.Added, namedCells)))
+		add(fmt.Sprintf("only in %s: %s: %s", d.B, count(n, "cell"), some(d.Added, namedCells)))
 	}
 	if len(d.Redefined) > 0 {
 		var stages []string
 		for _, stage := range slices.Sorted(maps.Keys(d.Redefined)) {
-			stages = append(stages, fmt.Sprintf("%s (%s)", stage, count(d.Redefined[stage], "cell", "cells")))
+			stages = append(stages, fmt.Sprintf("%s (%s)", stage, count(d.Redefined[stage], "cell")))
 		}
 		add("other definitions: " + some(stages, namedCells))
 	}
@@ -79,7 +79,11 @@ func (d *Difference) parts() (parts []paragraph) {
 		add("scores (change with its 95 % interval over paired items; * where it excludes 0)", rows...)
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
-		add(count(same, "score is", "scores are") + " the same")
+		is := "are"
+		if same == 1 {
+			is = "is"
+		}
+		add(count(same, "score") + " " + is + " the same")
 	}
 	if len(d.Ranks) > 0 {
 		add("ranks", slices.Insert(d.Ranks, 0, []string{"table", "row", "before", "now"})...)
@@ -113,8 +117,7 @@ func (s *ScoreChange) row() []string {
 	if s.Unreproduced {
 		within = "no"
 	}
-	name := s.A.of(s.Cell) + s.Cell
-	return []string{name, brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
+	return []string{s.A.of(s.Cell), brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
 }
 
 func signed(x float64) string {

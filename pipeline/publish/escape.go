@@ -2,6 +2,7 @@ package publish
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -42,9 +43,12 @@ func visible(s string) string {
 	return b.String()
 }
 
+// plain makes a text one line without hidden characters.
+func plain(s string) string { return visible(oneLine.Replace(s)) }
+
 // inline makes a text one of a line or a table's field in Markdown, which shows it as it is.
 func inline(s string) string {
-	s = visible(oneLine.Replace(s))
+	s = plain(s)
 	var b strings.Builder
 	for i := range len(s) {
 		c, rest := s[i], s[i+1:]
@@ -70,21 +74,12 @@ func alt(s string) string { return altEscapes.Replace(inline(s)) }
 
 // code shows a text as code.
 func code(s string) string {
-	return "`" + strings.ReplaceAll(visible(oneLine.Replace(s)), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(plain(s), "`", "'") + "`"
 }
 
 // target makes the name of a file what a link leads to.
 func target(name string) string {
-	var b strings.Builder
-	for i := range len(name) {
-		c := name[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte("()<>[]\\`%?#*_|:&\"'", c) >= 0 && c != '_' {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return (&url.URL{Path: name}).EscapedPath()
 }
 
 var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)

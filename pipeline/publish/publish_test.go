@@ -72,7 +72,7 @@ func TestTransitions(t *testing.T) {
 		}, {
 			name:  "an image less",
 			now:   func(w *world) { w.items = 4 },
-			want:  is{rewritten: true, removed: true},
+			want:  is{rewritten: true},
 			fresh: func(w *world) { w.items = 4 },
 		}, {
 			name:  "nothing published any more",

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -19,15 +21,24 @@ var readmeRenderer = renderer{
 	name:  "readme",
 	files: []pattern{{"README.md", ""}},
 	render: func(f *Folder, add func(name string, b []byte)) {
-		r := readme{Folder: f}
-		r.write()
-		add("README.md", []byte(r.out.String()))
+		var b strings.Builder
+		if err := readmeTemplate.Execute(&b, readme{f}); err != nil {
+			panic(err) // the template is ours, and a strings.Builder takes everything
+		}
+		add("README.md", []byte(b.String()))
 	},
 	read: func(d *disk, _ string, b []byte) bool {
 		d.passages = readPassages(b)
 		return false // people write such files, too
 	},
 }
+
+//go:embed readme.md.tmpl
+var readmeText string
+
+var readmeTemplate = template.Must(template.New("README.md").Funcs(template.FuncMap{
+	"inline": inline, "alt": alt, "target": target, "plain": plain, "count": count, "base": path.Base,
+}).Parse(readmeText))
 
 // How much README.md shows before it links to a file.
 const (
@@ -38,133 +49,90 @@ const (
 	namedCells  = 20
 )
 
-type readme struct {
-	*Folder
-	out strings.Builder
-}
+// A readme is what readme.md.tmpl reads. Its methods return Markdown, or "" for nothing to show.
+type readme struct{ *Folder }
 
-// p prints.
-func (r *readme) p(format string, args ...any) { fmt.Fprintf(&r.out, format, args...) }
+func (readme) Budget() int { return budget >> 20 }
 
-func (r *readme) write() {
-	r.p("# %s\n\n", inline(cmp.Or(r.Title, r.Name)))
-	for _, s := range r.guesses() {
-		r.p("%s\n", s)
-	}
-	r.answer()
-	r.unfinished()
-	for _, stage := range r.sections() {
-		r.section(stage)
-	}
-	r.means()
-	r.elsewhere()
-	r.undefined()
-	r.reproduce()
-}
-
-// answer says in words what was found: the published texts, or without them who comes first in the first
-// table.
-func (r *readme) answer() {
-	for _, p := range r.answers() {
-		if p.Old {
-			r.p("*Of an earlier run, this one didn't finish it:*\n\n")
-		}
-		r.p("%s\n", p)
-	}
-	if s := r.first(); s != "" && len(r.Passages) == 0 {
-		r.p("%s\n\n", s)
-	}
-}
-
-// unfinished names the cells that failed.
-func (r *readme) unfinished() {
-	if len(r.Failed)+len(r.Blocked) == 0 {
-		return
-	}
+// Unfinished names cells that failed or didn't run.
+func (r readme) Unfinished(cells []string) string {
 	published := map[string]bool{}
 	for _, l := range r.Lines {
 		published[l.Cell] = true
 	}
-	list := func(words string, cells []string) {
-		var names []string
-		for _, cell := range cells {
-			name := code(cell)
-			if published[cell] {
-				name += " (shown as an earlier run left it)"
-			}
-			names = append(names, name)
+	var names []string
+	for _, cell := range cells {
+		name := code(cell)
+		if published[cell] {
+			name += " (shown as an earlier run left it)"
 		}
-		if n := len(names); n > 0 {
-			r.p("> **%s** (%s): %s\n>\n", words, count(n, "cell", "cells"), some(names, namedCells))
-		}
+		names = append(names, name)
 	}
-	list("Failed", r.Failed)
-	list("Not run, because something it needs failed or the run was stopped", r.Blocked)
-	r.p("> Nothing was removed. What these cells would have changed is as it was.\n\n")
+	return some(names, namedCells)
 }
 
-// sections lists the stages with tables and figures, published ones first.
-func (r *readme) sections() []string {
-	var out []string
-	for _, s := range r.Sheets {
-		out = append(out, s.Stage)
+// A section shows the tables and figures of a stage.
+type section struct {
+	Stage    string
+	Tables   []shownTable
+	Pictures []*Picture
+	Others   []*Picture // that are named only
+}
+
+// A shownTable is a table of Markdown, as much of it as README.md shows.
+type shownTable struct {
+	Title, File, Text string
+	Open              bool
+	Len, More         int // rows, and those that aren't shown
+
+	N string // items of each mean in it
+}
+
+// Sections lists the stages with tables and figures, published ones first.
+func (r readme) Sections() []*section {
+	var out []*section
+	of := func(stage string) *section {
+		i := slices.IndexFunc(out, func(s *section) bool { return s.Stage == stage })
+		if i < 0 {
+			i, out = len(out), append(out, &section{Stage: stage})
+		}
+		return out[i]
+	}
+	for _, sheet := range r.Sheets {
+		s := of(sheet.Stage)
+		t := r.table(sheet)
+		t.Open = len(s.Tables) == 0 && t.Len <= openRows // the stage's first table says the most
+		s.Tables = append(s.Tables, t)
 	}
 	for _, p := range r.Pictures {
-		out = append(out, p.Stage)
+		if s := of(p.Stage); len(s.Pictures) < mainFigures {
+			s.Pictures = append(s.Pictures, p)
+		} else {
+			s.Others = append(s.Others, p)
+		}
 	}
-	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), cmp.Compare(a, b))
+	slices.SortFunc(out, func(a, b *section) int {
+		return cmp.Or(cmp.Compare(r.rank(a.Stage), r.rank(b.Stage)), cmp.Compare(a.Stage, b.Stage))
 	})
-	return slices.Compact(out)
+	return out
 }
 
-func (r *readme) section(stage string) {
-	r.p("## %s\n\n", inline(stage))
-	open := true // the stage's first table says the most
-	for _, s := range r.Sheets {
-		if s.Stage == stage {
-			r.table(s, open)
-			open = false
-		}
-	}
-	i := 0
-	for _, f := range r.Pictures {
-		if f.Stage != stage {
-			continue
-		}
-		switch i++; {
-		case i <= mainFigures && f.Caption != "":
-			r.p("![%s](%s)\n\n*%s*\n\n", alt(f.Caption), target(f.File), inline(f.Caption))
-		case i <= mainFigures:
-			r.p("![%s](%s)\n\n", alt(f.Cell), target(f.File))
-		default:
-			r.p("- [%s](%s)\n", inline(f.Cell), target(f.File))
-		}
-	}
-	if i > mainFigures {
-		r.p("\n")
-	}
-}
-
-// table shows the first rows of a table, folded if they are many.
-func (r *readme) table(s *Sheet, open bool) {
-	title := path.Base(strings.TrimSuffix(s.File, ".csv"))
+// table returns the first rows of a table.
+func (r readme) table(s *Sheet) shownTable {
+	t := shownTable{Title: path.Base(strings.TrimSuffix(s.File, ".csv")), File: s.File, Len: len(s.Records)}
 	if len(s.Titles) == 1 {
-		title = s.Titles[0]
-	}
-	if open = open && len(s.Records) <= openRows; open {
-		r.p("%s ([CSV](%s))\n\n", inline(title), s.File)
-	} else {
-		r.p("<details><summary>%s (%s)</summary>\n\n", inline(title), count(len(s.Records), "row", "rows"))
+		t.Title = s.Titles[0]
 	}
 	columns := s.Columns()
-	numbers := make([]*stages.Column, len(columns)) // nil for texts
+	numbers := map[string]stages.Column{}
+	for _, n := range s.Numbers {
+		numbers[n.Name] = n
+	}
 	var head, rule []string
-	for i, c := range columns {
+	for _, c := range columns {
 		text, align := inline(c), ":--"
-		if k := slices.IndexFunc(s.Numbers, func(n stages.Column) bool { return n.Name == c }); k >= 0 {
-			n := &s.Numbers[k]
-			numbers[i], align = n, "--:"
+		if n, ok := numbers[c]; ok {
+			align = "--:"
 			if n.Variant != "" {
 				text += " (" + inline(n.Variant) + ")"
 			}
@@ -175,44 +143,40 @@ func (r *readme) table(s *Sheet, open bool) {
 		}
 		head, rule = append(head, text), append(rule, align)
 	}
+	t.More = max(t.Len-tableRows, 0)
 	var rows [][]string
-	for _, record := range r.Shown(s)[:min(tableRows, len(s.Records))] {
+	for _, record := range r.Shown(s)[:t.Len-t.More] {
 		var fields []string
-		for i, c := range columns {
+		for _, c := range columns {
 			text := record.get(c)
-			if n := numbers[i]; n != nil {
+			if n, ok := numbers[c]; ok {
 				text = decimals(text, n.Digits)
 			}
 			fields = append(fields, text)
 		}
 		rows = append(rows, fields)
 	}
-	markdownTable(&r.out, head, rule, rows)
-	r.p("\n")
-	if n := len(s.Records) - tableRows; n > 0 {
-		r.p("%s in [%s](%s).\n\n", count(n, "more row", "more rows"), s.File, s.File)
-	}
-	if !open {
-		r.p("</details>\n\n")
-	}
+	t.Text = markdownTable(head, rule, rows)
+	return t
 }
 
-// markdownTable writes a table, in which fields aren't Markdown.
-func markdownTable(b *strings.Builder, head, rule []string, rows [][]string) {
-	fmt.Fprintf(b, "| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(rule, " | "))
+// markdownTable returns a table, in which fields aren't Markdown, without its last newline.
+func markdownTable(head, rule []string, rows [][]string) string {
+	lines := []string{"| " + strings.Join(head, " | ") + " |", "| " + strings.Join(rule, " | ") + " |"}
 	for _, row := range rows {
-		b.WriteByte('|')
+		line := "|"
 		for _, field := range row {
-			b.WriteString(" " + inline(field) + " |")
+			line += " " + inline(field) + " |"
 		}
-		b.WriteByte('\n')
+		lines = append(lines, line)
 	}
+	return strings.Join(lines, "\n")
 }
 
 var arrows = map[stages.Direction]string{stages.Higher: " ↑", stages.Lower: " ↓"}
 
-// means shows the mean scores of the cells.
-func (r *readme) means() {
+// Scores returns the table of the mean scores of the cells, nil without any.
+func (r readme) Scores() *shownTable {
 	var rows [][]string
 	low, high := math.MaxInt, 0
 	for _, l := range r.Lines {
@@ -222,7 +186,7 @@ func (r *readme) means() {
 			if !math.IsNaN(m.Value) {
 				mean = brief(m.Value, 4)
 			}
-			name := m.of(l.Cell) + l.Cell
+			name := m.of(l.Cell)
 			if l.Old {
 				name += " (of an earlier run)"
 			}
@@ -231,78 +195,61 @@ func (r *readme) means() {
 		}
 	}
 	if len(rows) == 0 {
-		return
+		return nil
 	}
-	n := strconv.Itoa(low)
+	t := &shownTable{Len: len(rows), More: max(len(rows)-scoreRows, 0), N: strconv.Itoa(low)}
 	if low != high {
-		n = fmt.Sprintf("%d to %d", low, high)
+		t.N = fmt.Sprintf("%d to %d", low, high)
 	}
-	r.p("## Scores\n\nEvery mean is over the defined scores of its n = %s items.\n\n", n)
-	r.p("<details><summary>%s</summary>\n\n", count(len(rows), "mean", "means"))
 	head, rule := []string{"score", "mean", "n", "undefined"}, []string{":--", "--:", "--:", "--:"}
-	markdownTable(&r.out, head, rule, rows[:min(scoreRows, len(rows))])
-	r.p("\n")
-	if more := len(rows) - scoreRows; more > 0 {
-		r.p("%s in [cells](cells).\n\n", count(more, "more mean", "more means"))
-	}
-	r.p("</details>\n\n")
+	t.Text = markdownTable(head, rule, rows[:t.Len-t.More])
+	return t
 }
 
-// of names which of its cell's means it is, where the name of the cell doesn't.
+// of names a mean of a cell, by its port where the cell's name doesn't tell.
 func (m *Mean) of(cell string) string {
-	if stage := stageOf(cell); scoreName(stage, m.Port) == stage {
-		return ""
+	if stage := stageOf(cell); scoreName(stage, m.Port) != stage {
+		return m.Port + " of " + cell
 	}
-	return m.Port + " of "
+	return cell
 }
 
-// elsewhere names the scores of items that aren't in the folder, and how to get them.
-func (r *readme) elsewhere() {
+// Stored names the scores of items that aren't in the folder, and one cell of them with its experiment.
+func (r readme) Stored() map[string]string {
 	var names []string
-	cell := ""
+	out := map[string]string{"Experiment": "FILE"}
 	for _, f := range r.Items {
 		if f.Stored {
-			names, cell = append(names, code(f.Score)), cmp.Or(cell, f.Cell)
+			names, out["Cell"] = append(names, code(f.Score)), cmp.Or(out["Cell"], f.Cell)
 		}
 	}
-	if len(names) == 0 {
-		return
+	if names == nil {
+		return nil
 	}
-	file := "FILE"
 	if s, ok := strings.CutPrefix(r.Command, "runexp run "); ok {
-		file = visible(oneLine.Replace(s))
+		out["Experiment"] = plain(s)
 	}
-	r.p("To keep this folder below %d MB, the largest files of items stay in the store: %s. "+
-		"For one cell of them, this writes the scores:\n\n",
-		budget>>20, strings.Join(distinct(names, itself), ", "))
-	r.p("    runexp get %s '%s' -o DIR\n\n", file, cell)
+	out["Names"] = strings.Join(distinct(names, itself), ", ")
+	return out
 }
 
-// undefined names the cells whose scores aren't all defined.
-func (r *readme) undefined() {
+// Undefined names the cells whose scores aren't all defined.
+func (r readme) Undefined() string {
 	var names []string
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
 			if m.Undefined > 0 {
-				name := inline(m.of(l.Cell)) + code(l.Cell)
-				names = append(names, fmt.Sprintf("%s %d of %d", name, m.Undefined, l.N))
+				port := strings.TrimSuffix(m.of(l.Cell), l.Cell)
+				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(port), code(l.Cell), m.Undefined, l.N))
 			}
 		}
 	}
-	if len(names) > 0 {
-		r.p("Undefined, and in no mean: %s.\n\n", some(names, namedCells))
-	}
+	return some(names, namedCells)
 }
 
-// reproduce says how to get this folder again and what made it.
-func (r *readme) reproduce() {
-	r.p("## How to reproduce\n\n")
-	if r.Command != "" {
-		r.p("    %s\n\n", visible(oneLine.Replace(r.Command)))
-	}
-	r.p("[experiment.yaml](experiment.yaml) is the experiment as it ran; " +
-		"cells/ has the parameters of each cell, with their defaults.\n")
-	cells := map[string]int{} // by what made them
+// Makers names what made the cells.
+func (r readme) Makers() string {
+	cells := map[string]int{}
 	for _, l := range r.Lines {
 		if l.MadeBy != "" {
 			cells[l.MadeBy]++
@@ -312,35 +259,20 @@ func (r *readme) reproduce() {
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		maker := inline(name)
 		if len(cells) > 1 {
-			maker += fmt.Sprintf(" (%s)", count(cells[name], "cell", "cells"))
+			maker += fmt.Sprintf(" (%s)", count(cells[name], "cell"))
 		}
 		makers = append(makers, maker)
 	}
-	if len(makers) > 0 {
-		r.p("Made by: %s.\n", strings.Join(makers, "; "))
-	}
-	if len(r.Narrowed) > 0 {
-		r.p("\n**Narrowed**, so this is not the whole experiment:\n\n")
-		for _, s := range r.Narrowed {
-			r.p("- %s\n", inline(s))
-		}
-	}
-	if len(r.Kept) > 0 {
-		r.p("\nOf an earlier run, because something failed in this one:\n\n")
-		for _, name := range r.Kept {
-			r.p("- [%s](%s)\n", alt(path.Base(name)), target(name))
-		}
-	}
+	return strings.Join(makers, "; ")
 }
 
-// A text in README.md is between two comments, the first of which names its cell and its port; older ones
-// have a definition, too.
+// A text in README.md is between two comments, the first of which names its cell and its port.
 var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`)
 
 const passageEnd = "<!-- end of text -->"
 
 func (p *Passage) String() string {
-	return "<!-- text " + p.Cell + " " + p.Port + " -->\n" + p.Body + "\n" + passageEnd + "\n"
+	return "<!-- text " + p.Cell + " " + p.Port + " -->\n" + p.Body + "\n" + passageEnd
 }
 
 // readPassages reads the texts in a README.md.

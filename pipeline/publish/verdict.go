@@ -118,25 +118,24 @@ func (r Row) String() string {
 func (c Counts) String() string {
 	var parts []string
 	for _, p := range []struct {
-		n         int
-		one, many string
+		n    int
+		kind string
 	}{
-		{c.Scores, "score", "scores"}, {c.Items, "item score", "item scores"},
-		{c.Rows, "table row", "table rows"}, {c.Figures, "figure", "figures"}, {c.Texts, "text", "texts"},
-		{c.Cells, "other cell", "other cells"},
+		{c.Scores, "score"}, {c.Items, "item score"}, {c.Rows, "table row"}, {c.Figures, "figure"},
+		{c.Texts, "text"}, {c.Cells, "other cell"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, count(p.n, p.one, p.many))
+			parts = append(parts, count(p.n, p.kind))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func count(n int, one, many string) string {
+func count(n int, kind string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + kind
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return fmt.Sprintf("%d %ss", n, kind)
 }
 
 // summary counts rows and names their cells or files.
@@ -147,7 +146,7 @@ func summary(rows []Row) string {
 		n += r.Rows
 		names = append(names, cmp.Or(r.Cell, r.File))
 	}
-	return count(n, "row", "rows") + " of " + some(distinct(names, itself), 3)
+	return count(n, "row") + " of " + some(distinct(names, itself), 3)
 }
 
 // distinct returns the first of each element with the same key.
