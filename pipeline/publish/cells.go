@@ -1,21 +1,15 @@
 package publish
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 )
 
 // lineOf makes the line of a finished cell.
 func lineOf(c *Cell) *Line {
-	l := &Line{Cell: c.Name, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N}
+	l := &Line{Cell: c.Name, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N, Params: c.Params}
 	l.Rows = map[string]int{}
-	var params bytes.Buffer
-	if len(c.Params) > 0 && json.Compact(&params, c.Params) == nil {
-		l.Params = params.Bytes()
-	}
 	for _, s := range c.Scores {
 		value, undefined := mean(s.Items.Values)
 		l.N = len(s.Items.IDs)
@@ -64,15 +58,10 @@ func (l *Line) compare(now *Line, r *report) bool {
 
 func (l *Line) published(now *Line) *Line {
 	p := *now
-	p.N, p.MadeBy, p.Means, p.Rows = l.N, l.MadeBy, slices.Clone(now.Means), maps.Clone(now.Rows)
+	p.N, p.MadeBy, p.Means = l.N, l.MadeBy, slices.Clone(now.Means)
 	for i := range p.Means {
 		if old := l.mean(p.Means[i].Port); old != nil {
 			p.Means[i].Value, p.Means[i].Undefined = roundTo(old.Value, digits), old.Undefined
-		}
-	}
-	for port, n := range l.Rows {
-		if _, ok := p.Rows[port]; ok {
-			p.Rows[port] = n
 		}
 	}
 	return &p

@@ -75,9 +75,9 @@ func (d *Difference) Within() bool {
 // A published folder is a review folder as it's read for comparison.
 type publishedFolder struct {
 	*disk
-	cells map[string]*Line
-	items map[string]map[at][]*ItemLine // by file
-	seed  string
+	cells  map[string]*Line
+	scores map[[2]string]*ItemLine // of items, by output and cell
+	seed   string
 }
 
 func openFolder(dir string) (*publishedFolder, error) {
@@ -90,10 +90,15 @@ func openFolder(dir string) (*publishedFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[string]map[at][]*ItemLine{}, ""}
+	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[[2]string]*ItemLine{}, ""}
 	for _, name := range slices.Sorted(maps.Keys(f.lines)) {
 		for _, l := range f.lines[name] {
 			f.cells[l.Cell] = l
+		}
+	}
+	for output, lines := range f.items {
+		for _, l := range lines {
+			f.scores[[2]string{output, l.Cell}] = l
 		}
 	}
 	if len(f.cells) == 0 {
@@ -175,8 +180,7 @@ func (d *Difference) scores(x, y *publishedFolder) {
 				continue
 			}
 			d.Compared++
-			k := baseNames(stageOf(cell), s.Port)
-			c := compareScore(a, b, s, *t, x.itemsOf(cell, k), y.itemsOf(cell, k))
+			c := compareScore(a, b, s, *t, x.itemsOf(cell, s.Port), y.itemsOf(cell, s.Port))
 			if c.changed() {
 				d.Scores = append(d.Scores, c)
 			}
@@ -184,40 +188,36 @@ func (d *Difference) scores(x, y *publishedFolder) {
 	}
 }
 
-// itemsOf returns the scores of a cell's items from the files that may have them.
-func (f *publishedFolder) itemsOf(cell string, names [2]string) []*ItemLine {
-	for _, name := range names {
-		name = "items/" + name
-		if f.items[name] == nil {
-			f.items[name] = groupBy(f.disk.items(name), (*ItemLine).at)
-		}
-		if rows := f.items[name][at{cell, ""}]; rows != nil {
-			return rows
-		}
-	}
-	return nil
+// itemsOf returns the scores of a cell's items, nil for none.
+func (f *publishedFolder) itemsOf(cell, port string) *ItemLine {
+	names := baseNames(stageOf(cell), port)
+	of := func(name string) *ItemLine { return f.scores[[2]string{"items/" + name, cell}] }
+	return cmp.Or(of(names[0]), of(names[1]))
 }
 
 // compareScore compares a mean s of cell a with t of cell b, and their items, if both folders have them.
-func compareScore(a, b *Line, s, t Mean, p, q []*ItemLine) ScoreChange {
+func compareScore(a, b *Line, s, t Mean, p, q *ItemLine) ScoreChange {
 	c := ScoreChange{Cell: a.Cell, A: s, B: t, NA: a.N, NB: b.N}
 	t.Tolerance = min(s.Tolerance, t.Tolerance)
 	r := &report{}
 	(&Line{N: a.N, Means: []Mean{s}}).compare(&Line{N: b.N, Means: []Mean{t}}, r)
 	var diffs []float64
 	if p != nil && q != nil {
-		for i := range q {
-			q[i].tolerance = min(s.ItemTolerance, t.ItemTolerance)
-		}
-		r.pair = func(u, v float64) {
+		c.Unreproduced = !slices.Equal(p.IDs, q.IDs)
+		for i, id := range p.IDs {
+			k, ok := slices.BinarySearch(q.IDs, id)
+			if !ok {
+				continue
+			}
+			u, v := p.Values[i], q.Values[k]
+			r.number("", "", u, v, min(s.ItemTolerance, t.ItemTolerance), itemDigits)
 			if change := v - u; !math.IsNaN(change) && !math.IsInf(change, 0) {
 				diffs = append(diffs, change)
 				c.Largest = max(c.Largest, math.Abs(change))
 			}
 		}
-		mergeRows(claimed, r, p, q)
 	}
-	c.Unreproduced = len(r.rows) > 0
+	c.Unreproduced = c.Unreproduced || len(r.rows) > 0
 	same := s.Value == t.Value || math.IsNaN(s.Value) && math.IsNaN(t.Value)
 	if c.Paired = len(diffs); c.Paired > 0 {
 		c.Change, c.Low, c.High = interval(diffs)

@@ -2,90 +2,43 @@ package publish
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 )
 
-func (l *ItemLine) at() at    { return at{l.Cell, ""} }
-func (l *ItemLine) rows() int { return len(l.IDs) }
-
-func (l *ItemLine) String() string { return string(encodeItems([]*ItemLine{l})) }
+func (l *ItemLine) at() at                        { return at{l.Cell, ""} }
+func (l *ItemLine) rows() int                     { return len(l.IDs) }
+func (l *ItemLine) published(*ItemLine) *ItemLine { return l }
+func (l *ItemLine) String() string                { return string(encodeItems([]*ItemLine{l})) }
 
 func (l *ItemLine) compare(now *ItemLine, r *report) bool {
+	if !slices.Equal(l.IDs, now.IDs) { // which a definition covers
+		r.differs("", "items", count(len(l.IDs), "item"), count(len(now.IDs), "other"))
+		return false
+	}
 	ok := true
-	for i, k := range pairs(l.IDs, now.IDs) {
-		switch {
-		case i < 0:
-			r.add(New, Row{})
-			ok = false
-		case k < 0:
-			r.differs(l.IDs[i], "row", "there", "not there")
-			ok = false
-		case r.number(l.IDs[i], "value", l.Values[i], now.Values[k], now.tolerance, itemDigits):
+	for i, id := range l.IDs {
+		if r.number(id, "value", l.Values[i], now.Values[i], now.tolerance, itemDigits) {
 			r.reproduced.Items++
-		default:
+		} else {
 			ok = false
 		}
 	}
 	return ok
 }
 
-func (l *ItemLine) published(now *ItemLine) *ItemLine {
-	if slices.Equal(l.IDs, now.IDs) {
-		return &ItemLine{Cell: l.Cell, IDs: now.IDs, Values: l.Values}
-	}
-	out := &ItemLine{Cell: l.Cell}
-	for i, k := range pairs(l.IDs, now.IDs) {
-		if i >= 0 {
-			out.IDs, out.Values = append(out.IDs, l.IDs[i]), append(out.Values, l.Values[i])
-		} else {
-			out.IDs, out.Values = append(out.IDs, now.IDs[k]), append(out.Values, now.Values[k])
-		}
-	}
-	return out
-}
-
-// pairs yields where the ids of two sorted lists stand in each, -1 for nowhere.
-func pairs(a, b []string) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for i, k := 0, 0; i < len(a) || k < len(b); {
-			c := 0
-			if i == len(a) {
-				c = 1
-			} else if k == len(b) {
-				c = -1
-			} else {
-				c = cmp.Compare(a[i], b[k])
-			}
-			x, y := -1, -1
-			if c <= 0 {
-				x, i = i, i+1
-			}
-			if c >= 0 {
-				y, k = k, k+1
-			}
-			if !yield(x, y) {
-				return
-			}
-		}
-	}
-}
-
 // mergeItems merges the scores in items/*.csv, and leaves in the store those that the folder has no room for.
 func (m *merge) mergeItems() {
 	for _, o := range m.outputs["items"] {
 		var now []*ItemLine
-		for i, p := range o.parts {
-			l := &ItemLine{Cell: p.cell.Name, tolerance: p.score.Measure.ItemTolerance}
-			l.tolerance = max(l.tolerance, p.score.Measure.Tolerance)
-			if l.IDs, l.Values = sorted(p.score.Items); i > 0 && slices.Equal(l.IDs, now[0].IDs) {
-				l.IDs = now[0].IDs
-			}
+		for _, p := range o.parts {
+			l := &ItemLine{Cell: p.cell.Name}
+			l.tolerance = max(p.score.Measure.Tolerance, p.score.Measure.ItemTolerance)
+			l.IDs, l.Values = sorted(p.score.Items)
 			now = append(now, l)
 		}
 		if len(now) > 0 {
-			m.addItems(o, mergeFile(m, o.name+".csv", o.stage, m.disk.items(o.name), now))
+			m.addItems(o, mergeFile(m, o.name+".csv", o.stage, m.disk.items[o.name], now))
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestItemFiles(t *testing.T) {
 	put(t, dir, "items/s.csv",
 		"cell/item,a,b,c\ns[data=x],undefined,0.333333,1\ns[data=y],5,6,undefined\ns[data=z],-1e-09,0,\n")
 	v := write(t, dir, r)
-	if len(v.Of(Differs)) != 2 || v.Of(Differs)[0].Item != "c" || v.Of(Differs)[0].Cell != "s[data=x]" {
+	if len(v.Of(Differs)) != 2 || v.Of(Differs)[0].Column != "items" || v.Of(Differs)[0].Cell != "s[data=x]" {
 		t.Errorf("an item too many: %s", v)
 	}
 }
@@ -210,7 +210,6 @@ func TestOldFolder(t *testing.T) {
 			old := strings.ReplaceAll(want["tables/leaderboard.csv"], "\n", ","+d+"\n")
 			old = strings.Replace(old, ","+d, ",definition", 1)
 			put(t, dir, "tables/leaderboard.csv", old)
-			put(t, dir, "tables/leaderboard.gone.csv", old)
 			put(t, dir, "README.md", strings.Replace(want["README.md"], "answer -->", "answer "+d+" -->", 1))
 			put(t, dir, "cells/leaderboard.jsonl", `{"cell":"leaderboard","definition":"`+d+`"}`+"\n")
 		case "sheet":
@@ -224,7 +223,6 @@ func TestOldFolder(t *testing.T) {
 	}
 	items := "method,item,value,definition\nig,img-00,0.25,0123456789abcdef\n"
 	put(t, dir, "items/auc.csv", items)
-	put(t, dir, "items/gone.csv", items)
 	v := write(t, dir, newWorld().review())
 	if !v.OK() || v.Reproduced.Scores != 3 || v.Reproduced.Rows != 3 || v.Reproduced.Texts != 1 ||
 		v.Reproduced.Figures != 2 {

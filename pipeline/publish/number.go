@@ -1,11 +1,12 @@
 package publish
 
 import (
-	"encoding/json"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // Significant digits that are published of a mean or a table's number, and of the score of an item.
@@ -39,16 +40,21 @@ func format(x float64, digits int) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// formatJSON writes a number for a line of JSON, as [stages.Number] does.
-func formatJSON(x float64) json.RawMessage {
-	switch {
+// A number is one in a line of JSON, where [stages.Number] may write it otherwise.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	switch x := float64(n); {
 	case math.IsNaN(x):
-		return json.RawMessage("null")
+		return []byte("null"), nil
 	case math.IsInf(x, 0):
-		return json.RawMessage(strconv.Quote(format(x, digits)))
+		return []byte(strconv.Quote(format(x, digits))), nil
+	default:
+		return []byte(format(x, digits)), nil
 	}
-	return json.RawMessage(format(x, digits))
 }
+
+func (n *number) UnmarshalJSON(b []byte) error { return (*stages.Number)(n).UnmarshalJSON(b) }
 
 // parse reads what format wrote.
 func parse(s string) (float64, bool) {

@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -100,23 +101,24 @@ func subFolders() []string {
 // A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps
 // the lines of both branches.
 type disk struct {
-	files     map[string][]byte
-	ours      map[string]bool // files that runexp wrote
-	lines     map[string][]*Line
-	itemLines map[string][]*ItemLine
-	tables    map[string][]*Record
-	pictures  map[string][]*Picture
-	passages  []*Passage
+	files    map[string][]byte
+	ours     map[string]bool // files that runexp wrote
+	lines    map[string][]*Line
+	items    map[string][]*ItemLine // by output
+	tables   map[string][]*Record
+	pictures map[string][]*Picture
+	passages []*Passage
 }
 
 // readFiles reads what the renderers wrote.
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
 		files: files, ours: map[string]bool{}, lines: map[string][]*Line{},
-		itemLines: map[string][]*ItemLine{}, tables: map[string][]*Record{},
+		items: map[string][]*ItemLine{}, tables: map[string][]*Record{},
 		pictures: map[string][]*Picture{},
 	}
-	for name, b := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		b := files[name]
 		if name == attributesFile {
 			d.ours[name] = bytes.Contains(b, []byte(folderMark))
 		} else if r := rendererOf(name); r != nil && r.read != nil && r.read(d, name, b) {

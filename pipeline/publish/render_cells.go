@@ -49,57 +49,51 @@ func renderCells(f *Folder, add func(name string, b []byte)) {
 	}
 }
 
-// A score in a line: of the cell itself if it has one port of scores, else by port in "scores".
-type scoreJSON struct {
-	Direction string         `json:"direction"`
-	Mean      *stages.Number `json:"mean"` // null where undefined
-	Tolerance stages.Number  `json:"tolerance"`
-	Undefined int            `json:"undefined"`
-
-	ItemTolerance stages.Number `json:"item_tolerance"` // where it's larger than Tolerance
-}
-
+// A lineJSON is a line with its keys sorted. The mean of the cell's one port of scores stands in it; those of
+// several ports stand in Scores, each in a lineJSON without the rest.
 type lineJSON struct {
-	Cell       string               `json:"cell"`
-	Definition string               `json:"definition"`
-	MadeBy     string               `json:"made_by"`
-	N          *int                 `json:"n"`
-	Params     json.RawMessage      `json:"params"`
-	Rows       map[string]int       `json:"rows"`
-	Score      string               `json:"score"`
-	Scores     map[string]scoreJSON `json:"scores"`
-	scoreJSON
+	Cell          string               `json:"cell,omitempty"`
+	Definition    string               `json:"definition,omitempty"`
+	Direction     stages.Direction     `json:"direction,omitempty"`
+	ItemTolerance number               `json:"item_tolerance,omitempty"` // where it's larger than Tolerance
+	MadeBy        string               `json:"made_by,omitempty"`
+	Mean          *number              `json:"mean,omitempty"` // null where undefined
+	N             *int                 `json:"n,omitempty"`
+	Params        json.RawMessage      `json:"params,omitempty"`
+	Rows          map[string]int       `json:"rows,omitempty"`
+	Score         string               `json:"score,omitempty"`
+	Scores        map[string]*lineJSON `json:"scores,omitempty"`
+	Tolerance     *number              `json:"tolerance,omitempty"`
+	Undefined     *int                 `json:"undefined,omitempty"`
 }
 
-// encode returns the line with sorted keys; one that wasn't compared as it was read.
+// encode returns the line; one that wasn't compared as it was read.
 func (l *Line) encode() []byte {
 	if l.raw != "" {
 		return []byte(l.raw + "\n")
 	}
-	v := map[string]any{"cell": l.Cell, "definition": l.Definition}
-	if l.MadeBy != "" {
-		v["made_by"] = l.MadeBy
-	}
+	v := lineJSON{Cell: l.Cell, Definition: l.Definition, MadeBy: l.MadeBy, Params: l.Params, Rows: l.Rows}
 	if l.N >= 0 {
-		v["n"] = l.N
+		v.N = &l.N
 	}
-	if len(l.Params) > 0 {
-		v["params"] = l.Params
+	if len(l.Means) > 1 {
+		v.Scores = map[string]*lineJSON{}
 	}
-	if len(l.Rows) > 0 {
-		v["rows"] = l.Rows
-	}
-	if len(l.Means) == 1 {
-		v["score"] = l.Means[0].Port
-		l.Means[0].encode(v)
-	} else if len(l.Means) > 1 {
-		scores := map[string]any{}
-		for i := range l.Means {
-			s := map[string]any{}
-			l.Means[i].encode(s)
-			scores[l.Means[i].Port] = s
+	for i := range l.Means {
+		m, s := &l.Means[i], &v
+		if v.Scores != nil {
+			s = &lineJSON{}
+			v.Scores[m.Port] = s
+		} else {
+			v.Score = m.Port
 		}
-		v["scores"] = scores
+		s.Mean, s.Tolerance, s.Undefined = (*number)(&m.Value), (*number)(&m.Tolerance), &m.Undefined
+		if m.Direction != stages.None {
+			s.Direction = m.Direction
+		}
+		if m.ItemTolerance > m.Tolerance {
+			s.ItemTolerance = number(m.ItemTolerance)
+		}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,51 +104,41 @@ func (l *Line) encode() []byte {
 	return b.Bytes()
 }
 
-func (m *Mean) encode(v map[string]any) {
-	v["mean"], v["tolerance"], v["undefined"] = formatJSON(m.Value), formatJSON(m.Tolerance), m.Undefined
-	if m.Direction != "" && m.Direction != stages.None {
-		v["direction"] = m.Direction
-	}
-	if m.ItemTolerance > m.Tolerance {
-		v["item_tolerance"] = formatJSON(m.ItemTolerance)
-	}
-}
-
 // readLines reads lines as encode writes them and skips whatever else is there: conflict markers, garbage,
 // half a line.
-func readLines(b []byte) []*Line {
-	var lines []*Line
+func readLines(b []byte) (lines []*Line) {
 	for text := range strings.Lines(string(b)) {
 		text = strings.TrimSpace(text)
 		var v lineJSON
-		if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &v) != nil {
+		if json.Unmarshal([]byte(text), &v) != nil || v.Cell == "" || !isDefinition(v.Definition) {
 			continue
 		}
-		if v.Cell == "" || !isDefinition(v.Definition) {
-			continue
-		}
-		l := &Line{Cell: v.Cell, Definition: v.Definition, MadeBy: v.MadeBy, N: -1, raw: text}
-		l.Params, l.Rows = v.Params, v.Rows
-		if v.N != nil {
-			l.N = *v.N
-		}
+		l := &Line{Cell: v.Cell, Definition: v.Definition, MadeBy: v.MadeBy, raw: text}
+		l.N, l.Params, l.Rows = either(v.N, -1), v.Params, v.Rows
 		if v.Score != "" {
-			v.Scores = map[string]scoreJSON{v.Score: v.scoreJSON}
+			v.Scores = map[string]*lineJSON{v.Score: &v}
 		}
 		for _, port := range slices.Sorted(maps.Keys(v.Scores)) {
-			s := v.Scores[port]
-			value := math.NaN()
-			if s.Mean != nil {
-				value = float64(*s.Mean)
+			if s := v.Scores[port]; s != nil {
+				t := either(s.Tolerance, 0)
+				l.Means = append(l.Means, Mean{
+					Port: port, Direction: s.Direction, Value: float64(either(s.Mean, number(math.NaN()))),
+					Undefined: either(s.Undefined, 0), Tolerance: float64(t),
+					ItemTolerance: float64(max(t, s.ItemTolerance)),
+				})
 			}
-			l.Means = append(l.Means, Mean{
-				Port: port, Direction: stages.Direction(s.Direction), Value: value, Undefined: s.Undefined,
-				Tolerance: float64(s.Tolerance), ItemTolerance: float64(max(s.Tolerance, s.ItemTolerance)),
-			})
 		}
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// either returns what p points to, or without that a default.
+func either[T any](p *T, without T) T {
+	if p == nil {
+		return without
+	}
+	return *p
 }
 
 // isDefinition reports whether s is written like a definition.

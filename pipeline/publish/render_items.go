@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,8 +24,10 @@ var itemsRenderer = renderer{
 		}
 	},
 	read: func(d *disk, name string, b []byte) bool {
-		d.itemLines[name] = readItems(b)
-		return len(d.itemLines[name]) > 0 || isOldTable(b)
+		lines := readItems(b)
+		output, _, _ := strings.Cut(strings.TrimSuffix(name, ".csv"), "@") // escaped names have no @
+		d.items[output] = append(d.items[output], lines...)
+		return len(lines) > 0
 	},
 }
 
@@ -95,42 +96,24 @@ func readItems(b []byte) []*ItemLine {
 	var ids []string // sorted, or none of a header that isn't ours
 	for fields := range readCSV(b) {
 		if fields[0] == itemHeader {
-			if !slices.Equal(ids, fields[1:]) {
-				ids = fields[1:]
-			}
+			ids = fields[1:]
 			if !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }) {
 				ids = nil
 			}
 			continue
 		}
-		if len(ids) == 0 || len(fields) != len(ids)+1 {
+		if ids == nil || len(fields) != len(ids)+1 {
 			continue
 		}
-		l := &ItemLine{Cell: fields[0], IDs: ids}
+		l := &ItemLine{Cell: fields[0], IDs: ids, Values: make([]float64, len(ids))}
+		readable := true
 		for i, s := range fields[1:] {
-			x, ok := parseItem(s)
-			switch {
-			case !ok && len(l.Values) == i: // the first that can't be read
-				l.IDs = slices.Clone(ids[:i])
-			case ok && len(l.Values) < i:
-				l.IDs = append(l.IDs, ids[i])
-			}
-			if ok {
-				l.Values = append(l.Values, x)
-			}
+			var ok bool
+			l.Values[i], ok = parseItem(s)
+			readable = readable && ok
 		}
-		if len(l.IDs) > 0 {
+		if readable {
 			lines = append(lines, l)
-		}
-	}
-	return lines
-}
-
-// items returns the scores of the items in the files of an output called name: escaped names have no @.
-func (d *disk) items(name string) (lines []*ItemLine) {
-	for _, file := range slices.Sorted(maps.Keys(d.itemLines)) {
-		if base, _, _ := strings.Cut(strings.TrimSuffix(file, ".csv"), "@"); base == name {
-			lines = append(lines, d.itemLines[file]...)
 		}
 	}
 	return lines

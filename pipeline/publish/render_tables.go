@@ -18,7 +18,7 @@ var tablesRenderer = renderer{
 	},
 	read: func(d *disk, name string, b []byte) bool {
 		d.tables[name] = readTable(b)
-		return isOldTable(b) // lines in cells/ name the others
+		return false // lines in cells/ name ours
 	},
 }
 
@@ -36,17 +36,6 @@ func encodeTable(s *Sheet) []byte {
 	})
 }
 
-// oldDefinition ends the header of a table as it was written when each row had its cell's definition.
-const oldDefinition = "definition"
-
-// isOldTable reports whether a CSV file was written then.
-func isOldTable(b []byte) bool {
-	for fields := range readCSV(b) {
-		return len(fields) > 1 && fields[len(fields)-1] == oldDefinition
-	}
-	return false
-}
-
 // readTable reads what encodeTable wrote, skipping whatever else is there. A union of two branches' files may
 // have two headers: each holds for what follows it.
 func readTable(b []byte) (records []*Record) {
@@ -54,11 +43,8 @@ func readTable(b []byte) (records []*Record) {
 	for fields := range readCSV(b) {
 		if _, number := parse(fields[len(fields)-1]); header == nil || fields[0] == header[0] && !number {
 			header = slices.Clip(fields)
-		} else if n := len(header); len(fields) == n {
-			if header[n-1] == oldDefinition {
-				n--
-			}
-			records = append(records, &Record{columns: header[:n], values: fields[:n]})
+		} else if len(fields) == len(header) {
+			records = append(records, &Record{columns: header, values: fields})
 		}
 	}
 	return records

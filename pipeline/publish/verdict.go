@@ -173,8 +173,6 @@ func some(names []string, n int) string {
 // A report collects, row by row, how what one cell has in one file compares with what is published there.
 type report struct {
 	file, cell string
-	pair       func(published, now float64) // called for each pair of numbers; nil for nothing
-
 	reproduced Counts
 	largest    float64
 	rows       []Row
@@ -212,9 +210,6 @@ func (p *report) count(column string, published, now int) bool {
 // number compares a published number with that of the run.
 func (p *report) number(item, column string, published, now, tolerance float64, digits int) bool {
 	d, ok := within(published, now, tolerance, digits)
-	if p.pair != nil {
-		p.pair(published, now)
-	}
 	if ok {
 		p.largest = max(p.largest, d)
 		return true
