@@ -81,7 +81,7 @@ func (f *Folder) First() string {
 		switch {
 		case len(scores) == 0:
 			continue
-		case len(scores) > 1 || len(s.Blocks) > 1 || len(s.Keys) != 1 || s.Keys[0] == "item":
+		case len(scores) > 1 || len(s.Tables) > 1 || len(s.Keys) != 1 || s.Keys[0] == "item":
 			return ""
 		}
 		return podium(s, scores[0])

@@ -73,29 +73,28 @@ type Sheet struct {
 	Axes    []string // columns that name the cell
 	Keys    []string // columns of texts
 	Numbers []stages.Column
-	Extra   []string  // columns that only rows of an earlier run have
-	Records []*Record // by cell
-	Blocks  map[string]*Block
+	Extra   []string                 // columns that only rows of an earlier run have
+	Records []*Record                // by cell
+	Tables  map[string]*stages.Table // that finished cells have in it
 
 	axes []string // the axes whose columns Axes names
 }
 
-// A Block is the form of the rows that one finished cell has in a sheet.
-type Block struct {
-	Ranked  bool // the order of the rows is a result
-	Keys    []string
-	Numbers []stages.Column
-}
-
 // Columns lists the columns.
-func (s *Sheet) Columns() []string { return append(s.named(), s.Extra...) }
+func (s *Sheet) Columns() []string {
+	columns := slices.Concat(s.Axes, s.Keys)
+	for _, n := range s.Numbers {
+		columns = append(columns, n.Name)
+	}
+	return append(columns, s.Extra...)
+}
 
 // A Record is a row of a table. All rows with the same columns share their list.
 type Record struct {
 	row
 	Cell string // "" if it can't be told
 
-	block           *Block // nil for none
+	table           *stages.Table // that its cell has now, nil for none
 	columns, values []string
 	pos             int // where it stood on disk, -1 for nowhere
 }

@@ -78,9 +78,9 @@ type Text struct {
 
 // An output is a port of a stage, and what finished cells have there.
 type output struct {
-	folder, stage, port string
-	name                string // of its files, without their endings
-	parts               []part
+	stage, port string
+	name        string // of its files, without their endings
+	parts       []part
 }
 
 // A part is what one cell has at an output: one of the three.
@@ -92,20 +92,20 @@ type part struct {
 }
 
 // outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. A
-// port called like its stage or like its type isn't spelled out in their names.
+// port called like its stage or like its type isn't spelled out in their names, unless another output's files
+// are called so: those of a stage "pic" with a port "sic", and of a stage "pic.sic".
 func outputsOf(cells []*Cell) map[string][]*output {
 	index := map[[3]string]*output{}
-	users := map[string][]*output{} // by the name of the files
+	users := map[string]int{} // of a name
 	outputs := map[string][]*output{}
 	for _, c := range cells {
 		add := func(folder, port string, p part) {
 			key := [3]string{folder, c.Stage, port}
 			o := index[key]
 			if o == nil {
-				o = &output{folder: folder, stage: c.Stage, port: port}
-				o.name = folder + "/" + baseNames(c.Stage, port)[0]
-				index[key], users[o.name] = o, append(users[o.name], o)
-				outputs[folder] = append(outputs[folder], o)
+				o = &output{stage: c.Stage, port: port, name: folder + "/" + baseNames(c.Stage, port)[0]}
+				index[key], outputs[folder] = o, append(outputs[folder], o)
+				users[o.name]++
 			}
 			if p.cell = c; c.State == Done {
 				o.parts = append(o.parts, p)
@@ -121,11 +121,9 @@ func outputsOf(cells []*Cell) map[string][]*output {
 			add("figures", c.Figures[i].Port, part{figure: &c.Figures[i]})
 		}
 	}
-	for _, same := range users {
-		for _, o := range same {
-			if len(same) > 1 { // a stage "pic" with a port "sic", and a stage "pic.sic"
-				o.name = o.folder + "/" + baseNames(o.stage, o.port)[1]
-			}
+	for key, o := range index {
+		if users[o.name] > 1 {
+			o.name = key[0] + "/" + baseNames(o.stage, o.port)[1]
 		}
 	}
 	return outputs

@@ -25,10 +25,8 @@ func (r *Record) lookup(column string) (string, bool) {
 // number returns the number in a column, NaN where it's undefined.
 func (r *Record) number(column string) (float64, bool) {
 	s, ok := r.lookup(column)
-	if !ok {
-		return 0, false
-	}
-	return parse(s)
+	x, isNumber := parse(s)
+	return x, ok && isNumber
 }
 
 // String tells rows apart, whatever the order of their columns.
@@ -53,15 +51,15 @@ func (r *Record) texts(columns []string) string {
 func (r *Record) at() at { return at{r.Cell, ""} }
 
 func (r *Record) key() string {
-	if r.block == nil {
+	if r.table == nil {
 		return ""
 	}
-	return r.texts(r.block.Keys)
+	return r.texts(r.table.Keys)
 }
 
 // usable reports whether there is a number, or nothing, wherever there should be one.
 func (r *Record) usable() bool {
-	return r.block != nil && !slices.ContainsFunc(r.block.Numbers, func(n stages.Column) bool {
+	return r.table != nil && !slices.ContainsFunc(r.table.Numbers, func(n stages.Column) bool {
 		_, ok := r.number(n.Name)
 		return !ok
 	})
@@ -69,7 +67,7 @@ func (r *Record) usable() bool {
 
 func (r *Record) compare(now *Record, p *report) bool {
 	ok := true
-	for _, n := range now.block.Numbers {
+	for _, n := range now.table.Numbers {
 		old, _ := r.number(n.Name)
 		new, _ := now.number(n.Name)
 		near := p.number(now.key(), n.Name, old, new, n.Tolerance, digits)
@@ -84,7 +82,7 @@ func (r *Record) compare(now *Record, p *report) bool {
 func (r *Record) published(now *Record) *Record {
 	p := *now
 	p.pos, p.values = r.pos, slices.Clone(now.values)
-	for _, n := range now.block.Numbers {
+	for _, n := range now.table.Numbers {
 		x, _ := r.number(n.Name)
 		p.values[slices.Index(p.columns, n.Name)] = format(x, digits)
 	}
@@ -97,79 +95,73 @@ func (m *merge) mergeTables() {
 		if len(o.parts) == 0 {
 			continue
 		}
-		s, now := m.sheet(o)
+		s := m.sheet(o)
+		var now []*Record
+		for _, p := range o.parts {
+			now = append(now, s.records(p.cell, p.table, m.run.Order)...)
+		}
 		for i, r := range m.disk.tables[s.File] {
 			r.pos, r.Cell = i, s.owner(r)
-			r.block = s.Blocks[r.Cell]
+			r.table = s.Tables[r.Cell]
 		}
 		s.Records = mergeFile(m, s.File, s.Stage, m.disk.tables[s.File], now)
-		inOrder := map[string]bool{} // cells whose order of rows is a result, and as published
-		for cell, b := range s.Blocks {
-			inOrder[cell] = b.Ranked && m.standing(cell) == claimed
-		}
+		rewritten := map[string]bool{} // cells that have rows which weren't published
 		for _, r := range s.Records {
-			inOrder[r.Cell] = inOrder[r.Cell] && r.pos >= 0
-			if r.Old {
-				s.Extra = append(s.Extra, r.columns...)
+			rewritten[r.Cell] = rewritten[r.Cell] || r.pos < 0
+			for _, c := range r.columns {
+				if r.Old && !slices.Contains(s.Columns(), c) {
+					s.Extra = append(s.Extra, c)
+				}
 			}
 		}
+		slices.Sort(s.Extra)
 		slices.SortStableFunc(s.Records, func(x, y *Record) int {
-			if x.Cell == y.Cell && inOrder[x.Cell] {
+			// The order of published rows is a result where the table is ranked.
+			if t := x.table; x.Cell == y.Cell && t != nil && t.Ranked && !rewritten[x.Cell] &&
+				m.standing(x.Cell) == claimed {
 				return cmp.Compare(x.pos, y.pos)
 			}
 			return cmp.Compare(x.Cell, y.Cell)
 		})
-		slices.Sort(s.Extra)
-		known := func(c string) bool { return slices.Contains(s.named(), c) }
-		s.Extra = slices.DeleteFunc(slices.Compact(s.Extra), known)
 		m.out.Sheets = append(m.out.Sheets, s)
 	}
 }
 
-// sheet returns the form of an output's table, and the rows that finished cells have in it.
-func (m *merge) sheet(o *output) (*Sheet, []*Record) {
-	s := &Sheet{File: o.name + ".csv", Stage: o.stage, Blocks: map[string]*Block{}}
-	for _, c := range m.cells {
-		for _, at := range c.Coord {
-			if c.Stage == o.stage {
-				s.axes = append(s.axes, at.Axis)
+// sheet returns the form of an output's table.
+func (m *merge) sheet(o *output) *Sheet {
+	s := &Sheet{File: o.name + ".csv", Stage: o.stage, Tables: map[string]*stages.Table{}}
+	add := func(list *[]string, names ...string) {
+		for _, name := range names {
+			if name != "" && !slices.Contains(*list, name) {
+				*list = append(*list, name)
 			}
 		}
 	}
 	for _, p := range o.parts {
-		s.Blocks[p.cell.Name] = &Block{p.table.Ranked, p.table.Keys, p.table.Numbers}
-		if p.table.Title != "" {
-			s.Titles = append(s.Titles, p.table.Title)
-		}
-		s.Keys = append(s.Keys, p.table.Keys...)
+		s.Tables[p.cell.Name] = p.table
+		add(&s.Titles, p.table.Title)
+		add(&s.Keys, p.table.Keys...)
 		for _, n := range p.table.Numbers {
-			if !slices.Contains(s.named(), n.Name) {
+			if !slices.Contains(s.Columns(), n.Name) {
 				s.Numbers = append(s.Numbers, n)
 			}
 		}
 	}
+	for _, c := range m.cells {
+		for _, at := range c.Coord {
+			if c.Stage == o.stage {
+				add(&s.axes, at.Axis)
+			}
+		}
+	}
 	slices.Sort(s.axes)
-	s.axes, s.Keys, s.Titles = slices.Compact(s.axes), distinct(s.Keys, itself), distinct(s.Titles, itself)
 	for _, axis := range s.axes { // one that goes by the name of another column becomes "cell.axis"
-		for slices.Contains(s.named(), axis) {
+		for slices.Contains(s.Columns(), axis) {
 			axis = "cell." + axis
 		}
 		s.Axes = append(s.Axes, axis)
 	}
-	var now []*Record
-	for _, p := range o.parts {
-		now = append(now, s.records(p.cell, p.table, m.run.Order)...)
-	}
-	return s, now
-}
-
-// named lists the columns that don't only rows of an earlier run have.
-func (s *Sheet) named() []string {
-	columns := slices.Concat(s.Axes, s.Keys)
-	for _, n := range s.Numbers {
-		columns = append(columns, n.Name)
-	}
-	return columns
+	return s
 }
 
 // owner returns the name of the cell that a record belongs to, "" if it has no column for an axis.
@@ -221,7 +213,7 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 		for _, x := range row.Numbers {
 			values = append(values, format(float64(x), digits))
 		}
-		r := &Record{Cell: c.Name, block: s.Blocks[c.Name], columns: columns, values: values, pos: -1}
+		r := &Record{Cell: c.Name, table: t, columns: columns, values: values, pos: -1}
 		out = append(out, r)
 	}
 	return out
@@ -231,10 +223,10 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 func (f *Folder) Shown(s *Sheet) []*Record {
 	rows := slices.Clone(s.Records)
 	slices.SortStableFunc(rows, func(x, y *Record) int {
-		if c := f.compareShown(x.Cell, y.Cell); c != 0 || x.block == nil || x.block.Ranked {
+		if c := f.compareShown(x.Cell, y.Cell); c != 0 || x.table == nil || x.table.Ranked {
 			return c
 		}
-		for _, k := range x.block.Keys {
+		for _, k := range x.table.Keys {
 			if c := f.Order.Compare(k, x.get(k), y.get(k)); c != 0 && f.Order[k] != nil {
 				return c
 			}
