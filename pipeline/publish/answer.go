@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"maps"
 	"math"
 	"regexp"
@@ -39,7 +40,7 @@ func (f *Folder) Guesses() []string {
 		all := of[stage]
 		var each []string
 		for _, g := range all {
-			if !(g.Value >= 2*g.Chance) {
+			if g.Value < 2*g.Chance {
 				warnings = append(warnings, fmt.Sprintf("%s`%s` is %s, and guessing gives %s. %s",
 					warningMark, g.cell, brief(g.Value, 3), brief(g.Chance, 3), "What follows says little."))
 			}
@@ -52,9 +53,8 @@ func (f *Folder) Guesses() []string {
 			each = []string{fmt.Sprintf("from %s (`%s`) to %s (`%s`)",
 				brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
 		}
-		g := all[0]
-		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.",
-			inline(stage), strings.Join(each, ", "), count(g.n, "item"), brief(g.Chance, 3)))
+		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.", inline(stage),
+			strings.Join(each, ", "), count(all[0].n, "item"), brief(all[0].Chance, 3)))
 	}
 	if n := len(warnings) - listedGuesses; n > 0 {
 		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.", n))
@@ -62,20 +62,22 @@ func (f *Folder) Guesses() []string {
 	return append(warnings, lines...)
 }
 
+// published sorts what stages have in the order of what's published.
+func published[T any](f *Folder, list []T, stage func(T) string) []T {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int {
+		return cmp.Compare(f.rank(stage(a)), f.rank(stage(b)))
+	})
+}
+
 // Answers lists the texts in the order of what's published.
 func (f *Folder) Answers() []*Passage {
-	return slices.SortedStableFunc(slices.Values(f.Passages), func(a, b *Passage) int {
-		return cmp.Compare(f.rank(stageOf(a.Cell)), f.rank(stageOf(b.Cell)))
-	})
+	return published(f, f.Passages, func(p *Passage) string { return stageOf(p.Cell) })
 }
 
 // First names in a sentence who comes first in the first table of which a number has a direction: if that is
 // one number, of the places on one axis. Others have no single winner.
 func (f *Folder) First() string {
-	sheets := slices.SortedStableFunc(slices.Values(f.Sheets), func(a, b *Sheet) int {
-		return cmp.Compare(f.rank(a.Stage), f.rank(b.Stage))
-	})
-	for _, s := range sheets {
+	for _, s := range published(f, f.Sheets, func(s *Sheet) string { return s.Stage }) {
 		undirected := func(n stages.Column) bool { return arrows[n.Direction] == "" }
 		scores := slices.DeleteFunc(slices.Clone(s.Numbers), undirected)
 		switch {
@@ -92,11 +94,14 @@ func (f *Folder) First() string {
 // podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are
 // a tie.
 func podium(s *Sheet, n stages.Column) string {
-	value := func(r *Record) float64 { x, _ := r.number(n.Name); return x }
-	rows := slices.DeleteFunc(slices.Clone(s.Records), func(r *Record) bool {
-		x, ok := r.number(n.Name)
-		return !ok || math.IsNaN(x) || r.Old
-	})
+	value := func(r *Record) float64 {
+		if x, ok := r.number(n.Name); ok && !r.Old {
+			return x
+		}
+		return math.NaN()
+	}
+	rows := slices.Clone(s.Records)
+	rows = slices.DeleteFunc(rows, func(r *Record) bool { return math.IsNaN(value(r)) })
 	if len(rows) < 2 {
 		return ""
 	}
@@ -109,10 +114,9 @@ func podium(s *Sheet, n stages.Column) string {
 	var first, next []string
 	for i, r := range rows {
 		name := "**" + inline(r.get(s.Keys[0])) + "**"
-		switch {
-		case value(r) == value(rows[0]):
+		if value(r) == value(rows[0]) {
 			first = append(first, name)
-		case i < 3:
+		} else if i < 3 {
 			next = append(next, name+" ("+decimals(r.get(n.Name), n.Digits)+")")
 		}
 	}
@@ -153,17 +157,16 @@ func (f *Folder) Answer() string {
 			break
 		}
 	}
-	if at := sentenceEnd.FindStringIndex(text); at != nil {
-		text = text[:at[0]+1]
-	}
 	if text == "" {
 		return ""
+	}
+	if at := sentenceEnd.FindStringIndex(text); at != nil {
+		text = text[:at[0]+1]
 	}
 	if g := f.Guesses(); len(g) > 0 && strings.HasPrefix(g[0], warningMark) {
 		text = strings.TrimPrefix(g[0], "> ") + " " + text
 	}
-	text = markup.ReplaceAllString(text, "$1")
-	text = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
+	text = html.UnescapeString(markup.ReplaceAllString(text, "$1"))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return -1
@@ -174,17 +177,8 @@ func (f *Folder) Answer() string {
 
 // firstParagraph returns the first paragraph of a text on one line, "" if it begins with something else.
 func firstParagraph(body string) string {
-	var lines []string
-	for line := range strings.Lines(body) {
-		line = strings.TrimSpace(line)
-		if line == "" && len(lines) > 0 {
-			break
-		}
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	text := strings.Join(lines, " ")
+	paragraph, _, _ := strings.Cut(strings.TrimSpace(body), "\n\n")
+	text := strings.Join(strings.Fields(paragraph), " ")
 	emphasis := strings.HasPrefix(text, "*") && !strings.HasPrefix(text, "**")
 	if emphasis || strings.IndexAny(text, "#>|-<") == 0 {
 		return ""

@@ -72,7 +72,7 @@ func (d *Difference) Within() bool {
 		!slices.ContainsFunc(d.Scores, func(s ScoreChange) bool { return s.Unreproduced })
 }
 
-// A published folder is a review folder as it's read for comparison.
+// A publishedFolder is a review folder as it's read for comparison.
 type publishedFolder struct {
 	*disk
 	cells  map[string]*Line
@@ -81,18 +81,16 @@ type publishedFolder struct {
 }
 
 func openFolder(dir string) (*publishedFolder, error) {
-	if info, err := os.Stat(dir); err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return nil, err
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%q is not a review folder", dir)
 	}
 	files, err := readFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[[2]string]*ItemLine{}, ""}
-	for _, name := range slices.Sorted(maps.Keys(f.lines)) {
-		for _, l := range f.lines[name] {
+	for _, lines := range f.lines { // a cell's lines are in one file
+		for _, l := range lines {
 			f.cells[l.Cell] = l
 		}
 	}
@@ -105,9 +103,7 @@ func openFolder(dir string) (*publishedFolder, error) {
 		cells := filepath.Join(dir, "cells")
 		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, cells)
 	}
-	var top struct {
-		Seed uint64 `yaml:"seed"`
-	}
+	var top struct{ Seed uint64 }
 	if text, ok := files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
 		f.seed = fmt.Sprint(top.Seed)
 	}
@@ -121,7 +117,7 @@ func (d *Difference) cells(x, y *publishedFolder) {
 	if x.seed != y.seed {
 		d.Params = append(d.Params, []string{"seed", cmp.Or(x.seed, unset), cmp.Or(y.seed, unset), ""})
 	}
-	changes := map[[4]string][]string{} // cells by stage, parameter and values
+	changes := map[[3]string][]string{} // cells by parameter and values
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
 		a, b := x.cells[cell], y.cells[cell]
 		if b == nil {
@@ -132,11 +128,14 @@ func (d *Difference) cells(x, y *publishedFolder) {
 		if a.Definition != b.Definition {
 			d.Redefined[stage]++
 		}
-		p, q := object(a.Params), object(b.Params)
-		names := maps.Clone(p)
+		var p, q map[string]json.RawMessage
+		json.Unmarshal(a.Params, &p) // what is no object has no parameters
+		json.Unmarshal(b.Params, &q)
+		names := maps.Collect(maps.All(p))
 		maps.Copy(names, q)
 		for name := range names {
-			if key := [4]string{stage, name, string(p[name]), string(q[name])}; key[2] != key[3] {
+			was, is := cmp.Or(string(p[name]), unset), cmp.Or(string(q[name]), unset)
+			if key := [3]string{stage + "." + name, was, is}; was != is {
 				changes[key] = append(changes[key], cell)
 			}
 		}
@@ -146,24 +145,14 @@ func (d *Difference) cells(x, y *publishedFolder) {
 			d.Added = append(d.Added, cell)
 		}
 	}
-	compare := func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }
+	compare := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
 	for _, key := range slices.SortedFunc(maps.Keys(changes), compare) {
 		where := changes[key][0]
 		if n := len(changes[key]); n > 1 {
 			where = count(n, "cell")
 		}
-		row := []string{key[0] + "." + key[1], cmp.Or(key[2], unset), cmp.Or(key[3], unset), where}
-		d.Params = append(d.Params, row)
+		d.Params = append(d.Params, append(key[:], where))
 	}
-}
-
-// object splits a JSON object; what isn't one is empty.
-func object(b []byte) map[string]json.RawMessage {
-	o := map[string]json.RawMessage{}
-	if json.Unmarshal(b, &o) != nil || o == nil {
-		return map[string]json.RawMessage{}
-	}
-	return o
 }
 
 // scores compares the scores of cells that both have: B's with A's as a run's are with those that are
@@ -232,8 +221,8 @@ func (c *ScoreChange) changed() bool {
 	return c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.A.Undefined != c.B.Undefined || c.Unreproduced
 }
 
-// ranks compares the places of the rows of tables that both have: the column "rank", or without one the order
-// of the rows.
+// ranks compares the places of the rows of tables that both have: the column "rank", or without one the place
+// among the rows that both have.
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
@@ -246,42 +235,31 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 	}
 }
 
-// places returns the ranks of the rows that two versions of a table share: the column "rank", or without one
-// the place among these rows. The file doesn't tell which columns are keys; they come first, so it is the
-// fewest columns that tell all rows apart.
+// places returns the places of the rows that two versions of a table share. The file doesn't tell which
+// columns are keys; they come first, so it is the fewest columns that tell all rows apart.
 func places(a, b []*Record) (pa, pb map[string]string) {
 	if len(a) == 0 {
 		return nil, nil
 	}
 	for n, column := range a[0].columns {
-		keys := a[0].columns[:n+1]
-		x, y := byKeys(a, keys), byKeys(b, keys)
-		switch {
-		case column == "rank":
-			return nil, nil
-		case len(x) == len(a) && len(y) == len(b):
-			return placesOf(a, keys, y), placesOf(b, keys, x)
+		key := func(r *Record) string { return r.texts(a[0].columns[:n+1]) }
+		x, y := groupBy(a, key), groupBy(b, key)
+		of := func(rows []*Record) map[string]string {
+			out := map[string]string{}
+			for _, r := range rows {
+				if k := key(r); x[k] != nil && y[k] != nil {
+					out[k] = cmp.Or(r.get("rank"), strconv.Itoa(len(out)+1))
+				}
+			}
+			return out
+		}
+		if column == "rank" {
+			break
+		} else if len(x) == len(a) && len(y) == len(b) {
+			return of(a), of(b)
 		}
 	}
 	return nil, nil
-}
-
-func byKeys(rows []*Record, keys []string) map[string]*Record {
-	out := map[string]*Record{}
-	for _, r := range rows {
-		out[r.texts(keys)] = r
-	}
-	return out
-}
-
-func placesOf(rows []*Record, keys []string, shared map[string]*Record) map[string]string {
-	out := map[string]string{}
-	for _, r := range rows {
-		if k := r.texts(keys); shared[k] != nil {
-			out[k] = cmp.Or(r.get("rank"), strconv.Itoa(len(out)+1))
-		}
-	}
-	return out
 }
 
 const (

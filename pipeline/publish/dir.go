@@ -93,28 +93,23 @@ func each(dir string, do func(name string, f *os.File) error) error {
 	}
 	defer root.Close()
 	names, err := list(root)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		if err := with(root, name, do); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err != nil {
+			break
+		}
+		f, e := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if e == nil {
+			f, e = stages.Regular(f)
+		}
+		if e == nil {
+			e = do(name, f)
+			f.Close()
+		}
+		if !errors.Is(e, fs.ErrNotExist) {
+			err = e
 		}
 	}
-	return nil
-}
-
-// with opens a file of a review folder for reading.
-func with(root *os.Root, name string, do func(name string, f *os.File) error) error {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err == nil {
-		f, err = stages.Regular(f)
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return do(name, f)
+	return err
 }
 
 // A File is one file of a review folder.
@@ -160,12 +155,12 @@ func read(f *os.File) ([]byte, error) {
 // it is, it's no review folder.
 type ForeignError struct {
 	Dir  string
-	Some []string // of what is in it
+	Some []string // of what is in it, quoted
 }
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the folder %s holds other files (%s) and nothing that runexp published: "+
-		"name a new or an empty one", e.Dir, strings.Join(e.Some, ", "))
+		"name a new or an empty one", e.Dir, some(e.Some, 3))
 }
 
 // Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark,
@@ -199,11 +194,8 @@ func Check(dir string) error {
 		return err
 	}
 	e := &ForeignError{Dir: dir}
-	for _, entry := range all[:min(3, len(all))] {
+	for _, entry := range all {
 		e.Some = append(e.Some, strconv.Quote(entry.Name()))
-	}
-	if len(all) > 3 {
-		e.Some = append(e.Some, "…")
 	}
 	return e
 }

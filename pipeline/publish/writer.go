@@ -41,18 +41,10 @@ func (r rootSystem) Create(name string) (file, error) {
 	return r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
-// open opens the folder. A missing one is made, or stays missing: then there is no error and no root.
-func (w *writer) open(make bool) error {
-	if w.root != nil {
-		return nil
-	}
-	if make {
-		if err := os.MkdirAll(w.dir, 0o777); err != nil {
-			return err
-		}
-	}
+// open opens the folder. Where it's missing there is no error and no root.
+func (w *writer) open() error {
 	root, err := openRoot(w.dir)
-	if !make && errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	w.root, w.to = root, rootSystem{root}
@@ -78,42 +70,28 @@ func (w *writer) remove(name string) error {
 
 // sweep removes what an interrupted run left.
 func (w *writer) sweep() error {
-	if err := w.open(false); w.root == nil {
+	if err := w.open(); w.root == nil {
 		return err
 	}
-	for _, dir := range subFolders() {
-		entries, err := entriesOf(w.root, dir)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if e.IsDir() || !isTemp(e.Name()) {
-				continue
-			}
-			if err := w.remove(path.Join(dir, e.Name())); err != nil {
-				return err
-			}
+	names, err := list(w.root)
+	for _, name := range names {
+		if err == nil && isTemp(name) {
+			err = w.remove(name)
 		}
 	}
-	return nil
+	return err
 }
 
 // write updates the folder. Lines in cells/ come last: they make claims of what is in the other files, so
 // none may speak of a file that an interrupted run left behind.
 func (w *writer) write(c *change) error {
 	last := func(name string) int {
-		switch {
-		case strings.HasPrefix(name, "cells/"):
-			return 3
-		case slices.Contains(c.stale, name):
-			return 2
-		case name == "README.md":
-			return 1
-		}
-		return 0
+		order := []bool{strings.HasPrefix(name, "cells/"), c.files[name] == nil, name == "README.md", true}
+		return -slices.Index(order, true)
 	}
-	names := slices.Clone(c.verdict.Changed)
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(last(a), last(b)) })
+	names := slices.SortedStableFunc(slices.Values(c.verdict.Changed), func(a, b string) int {
+		return cmp.Compare(last(a), last(b))
+	})
 	for _, name := range names {
 		var err error
 		if b, ok := c.files[name]; ok {
@@ -145,8 +123,13 @@ func (w *writer) replace(name string, b []byte) error {
 }
 
 func (w *writer) replaceOnce(name string, b []byte) error {
-	if err := w.open(true); err != nil {
-		return err
+	if w.root == nil {
+		if err := os.MkdirAll(w.dir, 0o777); err != nil {
+			return err
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
 	}
 	if err := w.to.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -159,10 +142,7 @@ func (w *writer) replaceOnce(name string, b []byte) error {
 	if _, err = f.Write(b); err == nil {
 		err = f.Sync() // renamed before its bytes are on the disk, it could be empty after a power cut
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = w.to.Rename(temp, name)
 	}
 	if err != nil {
