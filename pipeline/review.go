@@ -9,7 +9,6 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
-	"github.com/sourcegraph/conc"
 )
 
 // Publish updates the review folder dir to r. command is how a reader reproduces it. done is true when the
@@ -17,17 +16,17 @@ import (
 func (r *Result) Publish(
 	ctx context.Context, dir, command string, o publish.Options,
 ) (v publish.Verdict, done bool, err error) {
-	var reading conc.WaitGroup
-	var before published
-	reading.Go(func() { before.Files, _ = publish.Files(dir) }) // Write returns the error
 	key, err := r.publishKey(dir, command)
-	reading.Wait()
 	if err != nil {
 		return v, false, err
 	}
-	var known published
+	var known struct { // of a folder that is up to date
+		Answer string
+		Files  []publish.File
+	}
+	files, _ := publish.Files(dir) // Write returns the error
 	if b, ok := r.run.store.Memo(key); ok && json.Unmarshal(b, &known) == nil && len(known.Files) > 0 &&
-		slices.Equal(known.Files, before.Files) {
+		slices.Equal(known.Files, files) {
 		return publish.Verdict{Answer: known.Answer}, true, nil
 	}
 	review, err := r.Review(ctx, command)
@@ -40,21 +39,15 @@ func (r *Result) Publish(
 	if !v.OK() || r.Summary.Failed+r.Summary.Blocked > 0 {
 		return v, false, nil
 	}
-	files, err := publish.Files(dir)
-	if err != nil {
+	known.Answer = v.Answer
+	if known.Files, err = publish.Files(dir); err != nil {
 		return v, false, err
 	}
-	b, err := json.Marshal(published{v.Answer, files})
+	b, err := json.Marshal(known)
 	if err != nil {
 		return v, false, err
 	}
 	return v, false, r.run.store.SetMemo(key, b)
-}
-
-// published is what is remembered of a folder that is up to date.
-type published struct {
-	Answer string
-	Files  []publish.File
 }
 
 // Verify compares the review folder dir with r and writes nothing.
@@ -96,12 +89,12 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 		Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1,
 		Params: r.run.params.encode(nil, c.Params),
 	}
-	if n.state == failed {
+	switch {
+	case n.state == failed:
 		out.State = publish.Failed
-	} else if !n.state.ok() {
+		return out, nil
+	case !n.state.ok():
 		out.State = publish.Blocked
-	}
-	if out.State != publish.Done {
 		return out, nil
 	}
 	var err error
@@ -118,15 +111,14 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 		if port.Type.Items && out.N < 0 {
 			_, out.N, _ = n.stored().Output(i)
 		}
-		if !slices.Contains(reviewed, port.Type.Name) {
-			continue
-		}
-		d, err := r.Data(ctx, c, i)
-		if err != nil {
-			return out, err
-		}
-		if err := addOutput(&out, port, d); err != nil {
-			return out, fmt.Errorf("port %q: %w", port.Name, err)
+		if slices.Contains(reviewed, port.Type.Name) {
+			d, err := r.Data(ctx, c, i)
+			if err == nil {
+				err = addOutput(&out, port, d)
+			}
+			if err != nil {
+				return out, fmt.Errorf("port %q: %w", port.Name, err)
+			}
 		}
 	}
 	return out, nil

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -62,11 +61,7 @@ func (d *Difference) parts() (parts []paragraph) {
 		add(fmt.Sprintf("only in %s: %s: %s", d.B, count(n, "cell"), some(d.Added, namedCells)))
 	}
 	if len(d.Redefined) > 0 {
-		var stages []string
-		for _, stage := range slices.Sorted(maps.Keys(d.Redefined)) {
-			stages = append(stages, fmt.Sprintf("%s (%s)", stage, count(d.Redefined[stage], "cell")))
-		}
-		add("other definitions: " + some(stages, namedCells))
+		add("other definitions: " + some(counted(d.Redefined), namedCells))
 	}
 	if len(d.Params) > 0 {
 		add("parameters", slices.Insert(d.Params, 0, []string{"parameter", "before", "now", "where"})...)
@@ -117,7 +112,8 @@ func (s *ScoreChange) row() []string {
 	if s.Unreproduced {
 		within = "no"
 	}
-	return []string{s.A.of(s.Cell), brief(s.A.Value, 4), brief(s.B.Value, 4), signed(s.Change), span, n, within}
+	name, before, now := s.A.of(s.Cell), brief(s.A.Value, 4), brief(s.B.Value, 4)
+	return []string{name, before, now, signed(s.Change), span, n, within}
 }
 
 func signed(x float64) string {

@@ -62,7 +62,7 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 		p.compare(n, r)
 		out = append(out, p.published(n))
 		// The run may have several rows with this key.
-		byKey[k] = slices.Concat(byKey[k][:i], byKey[k][i+1:])
+		byKey[k] = slices.Delete(byKey[k], i, i+1)
 	}
 	for _, p := range published {
 		switch k := p.key(); {
@@ -110,7 +110,7 @@ func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (ou
 		case m.finished[a.cell] != nil && (after[a] != nil || stageOf(a.cell) == stage):
 			out = append(out, mergeRows(m.standing(a.cell), r, before[a], after[a])...)
 		case m.keeps(a.cell):
-			rows := distinct(slices.Clone(before[a]), T.String)
+			rows := distinct(before[a], T.String)
 			for _, p := range rows {
 				r.add(Kept, Row{Rows: p.rows()})
 				p.keep()
@@ -125,20 +125,10 @@ func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (ou
 	return out
 }
 
-// groupBy groups a list. A group that is consecutive in the list shares its memory.
 func groupBy[T any, K comparable](list []T, key func(T) K) map[K][]T {
 	groups := map[K][]T{}
-	for from := 0; from < len(list); {
-		k, to := key(list[from]), from+1
-		for to < len(list) && key(list[to]) == k {
-			to++
-		}
-		if group := groups[k]; group == nil {
-			groups[k] = list[from:to:to]
-		} else {
-			groups[k] = append(group, list[from:to]...)
-		}
-		from = to
+	for _, x := range list {
+		groups[key(x)] = append(groups[key(x)], x)
 	}
 	return groups
 }

@@ -42,12 +42,13 @@ func (m *merge) mergePictures() error {
 			if err != nil {
 				return fmt.Errorf("figure %q of %s: %w", o.port, p.cell.Name, err)
 			}
-			now := &Picture{File: file, Stage: o.stage, Caption: p.figure.Caption, Data: data}
-			pair := append([]*Picture{now}, m.disk.pictures[file]...)
-			for _, q := range pair {
-				q.Cell = p.cell.Name
+			now := &Picture{File: file, Stage: o.stage, Cell: p.cell.Name, Data: data}
+			now.Caption = p.figure.Caption
+			before := m.disk.pictures[file]
+			for _, q := range before {
+				q.Cell = now.Cell
 			}
-			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, "", pair[1:], pair[:1])...)
+			m.out.Pictures = append(m.out.Pictures, mergeFile(m, file, "", before, []*Picture{now})...)
 		}
 	}
 	slices.SortStableFunc(m.out.Pictures, func(a, b *Picture) int {
@@ -104,25 +105,23 @@ func unlike(file string, published, now []byte) (words string, deviation, tolera
 // share of pixels that are far off.
 func pixels(a, b image.Image) (mean, far float64) {
 	x, y := rgba(a), rgba(b)
-	sum, count := 0, 0
-	for i := 0; i+3 < len(x.Pix); i += 4 {
-		worst := 0
+	for i := 0; i < len(x); i += 4 {
+		worst := 0.0
 		for j := i; j < i+4; j++ {
-			d := int(x.Pix[j]) - int(y.Pix[j])
-			d = max(d, -d)
+			d := math.Abs(float64(x[j]) - float64(y[j]))
 			worst = max(worst, d)
-			sum += d
+			mean += d
 		}
 		if worst > farOff {
-			count++
+			far += 4
 		}
 	}
-	n := max(len(x.Pix), 1)
-	return float64(sum) / float64(n), float64(count) / float64(max(n/4, 1))
+	n := float64(max(len(x), 1))
+	return mean / n, far / n
 }
 
-func rgba(p image.Image) *image.RGBA {
+func rgba(p image.Image) []uint8 {
 	out := image.NewRGBA(image.Rectangle{Max: p.Bounds().Size()})
 	draw.Draw(out, out.Rect, p, p.Bounds().Min, draw.Src)
-	return out
+	return out.Pix
 }

@@ -239,8 +239,8 @@ func (r readme) Undefined() string {
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
 			if m.Undefined > 0 {
-				port := strings.TrimSuffix(m.of(l.Cell), l.Cell)
-				names = append(names, fmt.Sprintf("%s%s %d of %d", inline(port), code(l.Cell), m.Undefined, l.N))
+				name := inline(strings.TrimSuffix(m.of(l.Cell), l.Cell)) + code(l.Cell)
+				names = append(names, fmt.Sprintf("%s %d of %d", name, m.Undefined, l.N))
 			}
 		}
 	}
@@ -252,18 +252,13 @@ func (r readme) Makers() string {
 	cells := map[string]int{}
 	for _, l := range r.Lines {
 		if l.MadeBy != "" {
-			cells[l.MadeBy]++
+			cells[inline(l.MadeBy)]++
 		}
 	}
-	var makers []string
-	for _, name := range slices.Sorted(maps.Keys(cells)) {
-		maker := inline(name)
-		if len(cells) > 1 {
-			maker += fmt.Sprintf(" (%s)", count(cells[name], "cell"))
-		}
-		makers = append(makers, maker)
+	if len(cells) == 1 {
+		return slices.Collect(maps.Keys(cells))[0]
 	}
-	return strings.Join(makers, "; ")
+	return strings.Join(counted(cells), "; ")
 }
 
 // A text in README.md is between two comments, the first of which names its cell and its port.

@@ -3,7 +3,9 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +31,15 @@ type Counts struct {
 	Figures int
 	Texts   int
 	Cells   int // cells without scores
+}
+
+func (c *Counts) add(o Counts) {
+	c.Scores += o.Scores
+	c.Items += o.Items
+	c.Rows += o.Rows
+	c.Figures += o.Figures
+	c.Texts += o.Texts
+	c.Cells += o.Cells
 }
 
 // An Outcome is what becomes of rows that the run doesn't just confirm.
@@ -88,12 +99,12 @@ func (v Verdict) String() string {
 			lines = append(lines, name+": "+summary(rows))
 		}
 	}
-	for i, r := range v.Of(Differs) {
-		if i == listed {
-			lines = append(lines, fmt.Sprintf("and %d more differences", len(v.Of(Differs))-i))
-			break
-		}
+	differing := v.Of(Differs)
+	for _, r := range differing[:min(listed, len(differing))] {
 		lines = append(lines, "differs: "+r.String())
+	}
+	if more := len(differing) - listed; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more differences", more))
 	}
 	return cmp.Or(strings.Join(lines, "\n"), "nothing to publish")
 }
@@ -117,17 +128,17 @@ func (r Row) String() string {
 // String counts in words, "" for nothing: 48 scores, 2 figures.
 func (c Counts) String() string {
 	var parts []string
-	for _, p := range []struct {
-		n    int
-		kind string
-	}{
-		{c.Scores, "score"}, {c.Items, "item score"}, {c.Rows, "table row"}, {c.Figures, "figure"},
-		{c.Texts, "text"}, {c.Cells, "other cell"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, count(p.n, p.kind))
+	add := func(n int, kind string) {
+		if n > 0 {
+			parts = append(parts, count(n, kind))
 		}
 	}
+	add(c.Scores, "score")
+	add(c.Items, "item score")
+	add(c.Rows, "table row")
+	add(c.Figures, "figure")
+	add(c.Texts, "text")
+	add(c.Cells, "other cell")
 	return strings.Join(parts, ", ")
 }
 
@@ -136,6 +147,14 @@ func count(n int, kind string) string {
 		return "1 " + kind
 	}
 	return fmt.Sprintf("%d %ss", n, kind)
+}
+
+// counted lists in words what has how many cells, sorted.
+func counted(cells map[string]int) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		list = append(list, fmt.Sprintf("%s (%s)", name, count(cells[name], "cell")))
+	}
+	return list
 }
 
 // summary counts rows and names their cells or files.
@@ -226,24 +245,12 @@ func (m *merge) verdict() (v Verdict) {
 		v.Rows = append(v.Rows, p.rows...)
 		v.Reproduced.add(p.reproduced)
 	}
-	// The files in the order in which they explain each other.
-	place := func(file string) int {
-		return slices.IndexFunc([]string{"cells/", "items/", "tables/", "figures/", ""}, func(p string) bool {
-			return strings.HasPrefix(file, p)
-		})
+	place := func(file string) int { // in the order in which files explain each other
+		return slices.Index([]string{"cells", "items", "tables", "figures", "."}, path.Dir(file))
 	}
 	slices.SortFunc(v.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(place(a.File), place(b.File)), cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Cell, b.Cell), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	return v
-}
-
-func (c *Counts) add(o Counts) {
-	c.Scores += o.Scores
-	c.Items += o.Items
-	c.Rows += o.Rows
-	c.Figures += o.Figures
-	c.Texts += o.Texts
-	c.Cells += o.Cells
 }
