@@ -5,8 +5,9 @@ import (
 	"encoding"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"text/template"
@@ -23,22 +24,16 @@ var relations = map[stages.Relation]string{
 
 // Markdown returns the README's table: a row for each family, with its stages by name.
 func (s *Set) Markdown() string {
-	var b strings.Builder
-	b.WriteString("| family | stages |\n|---|---|\n")
-	last := ""
+	families := map[string][]string{}
 	for _, full := range s.Names() {
 		family, name, _ := strings.Cut(full, "/")
-		switch {
-		case family == last:
-			b.WriteString(", " + name)
-			continue
-		case last != "":
-			b.WriteString(" |\n")
-		}
-		fmt.Fprintf(&b, "| [%s](stages/%s) | %s", family, family, name)
-		last = family
+		families[family] = append(families[family], name)
 	}
-	b.WriteString(" |\n")
+	var b strings.Builder
+	b.WriteString("| family | stages |\n|---|---|\n")
+	for _, family := range slices.Sorted(maps.Keys(families)) {
+		fmt.Fprintf(&b, "| [%s](stages/%[1]s) | %s |\n", family, strings.Join(families[family], ", "))
+	}
 	return b.String()
 }
 
@@ -169,19 +164,15 @@ func plain(v reflect.Value) string {
 		b, _ := m.MarshalText() // an error leaves the text empty
 		return string(b)
 	}
-	switch v.Kind() {
-	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
-	case reflect.Slice:
+	switch {
+	case v.Kind() == reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
 			parts[i] = plain(v.Index(i))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	case reflect.String:
-		if v.String() == "" {
-			return `""`
-		}
+	case v.Kind() == reflect.String && v.Len() == 0:
+		return `""`
 	}
 	return fmt.Sprint(v)
 }

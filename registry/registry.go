@@ -14,41 +14,41 @@ import (
 
 // A Set is a list of stages, found by name. It doesn't change once made.
 type Set struct {
-	stages []stages.Stage // sorted by name
+	stages []*stages.Stage // sorted by name
 }
 
 // New returns the set of the given stages. A test makes sure that no two of [Builtin] have one name.
 func New(list ...stages.Stage) *Set {
-	s := &Set{stages: slices.Clone(list)}
-	slices.SortStableFunc(s.stages, func(a, b stages.Stage) int { return strings.Compare(a.Name, b.Name) })
+	s := &Set{}
+	for _, st := range list {
+		s.stages = append(s.stages, &st)
+	}
+	slices.SortStableFunc(s.stages, func(a, b *stages.Stage) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }
 
 // Lookup returns the stage called name.
 func (s *Set) Lookup(name string) (*stages.Stage, bool) {
-	for i := range s.stages {
-		if s.stages[i].Name == name {
-			return &s.stages[i], true
-		}
+	i := slices.IndexFunc(s.stages, func(st *stages.Stage) bool { return st.Name == name })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return s.stages[i], true
 }
 
 // Names returns the names of all stages, sorted.
-func (s *Set) Names() []string {
-	names := make([]string, len(s.stages))
-	for i := range s.stages {
-		names[i] = s.stages[i].Name
+func (s *Set) Names() (names []string) {
+	for _, st := range s.stages {
+		names = append(names, st.Name)
 	}
 	return names
 }
 
 // Family returns the stages whose names begin with family and a slash, or all for "", sorted by name.
-func (s *Set) Family(family string) []*stages.Stage {
-	var found []*stages.Stage
-	for i := range s.stages {
-		if family == "" || strings.HasPrefix(s.stages[i].Name, family+"/") {
-			found = append(found, &s.stages[i])
+func (s *Set) Family(family string) (found []*stages.Stage) {
+	for _, st := range s.stages {
+		if family == "" || strings.HasPrefix(st.Name, family+"/") {
+			found = append(found, st)
 		}
 	}
 	return found

@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// What the command borrows from families. Types are theirs; functions only forward.
+// What the command borrows from families: types and functions are theirs, and documented there.
 type (
 	Runtime   = model.Runtime   // the ONNX Runtime that was found
 	Accuracy  = model.Accuracy  // of a model that is fed by a preset
@@ -15,32 +15,18 @@ type (
 	Folder    = dataset.Content // what a folder of images holds
 )
 
-// UseRuntime sets where the library of ONNX Runtime is: a file, or a folder that has it.
-func UseRuntime(path string) { model.UseRuntime(path) }
-
-// FindRuntime returns the path of the library that OpenRuntime would open, where path is UseRuntime's.
+// ONNX Runtime: where it is, and whether there is one.
+func UseRuntime(path string)                  { model.UseRuntime(path) }
 func FindRuntime(path string) (string, error) { return model.FindRuntime(path) }
+func OpenRuntime() (Runtime, error)           { return model.OpenRuntime() }
+func NoRuntime(err error) bool                { return model.NoRuntime(err) }
 
-// OpenRuntime opens ONNX Runtime unless it's open. The error names where it was looked for.
-func OpenRuntime() (Runtime, error) { return model.OpenRuntime() }
-
-// NoRuntime reports whether err is about an ONNX Runtime that is missing or doesn't fit.
-func NoRuntime(err error) bool { return model.NoRuntime(err) }
-
-// UseWorkers sets the command that starts a process which calls ServeWorker: there a model's file does what
-// it does for the first time, so that it can't end this process.
-func UseWorkers(command ...string) { model.UseWorkers(command...) }
-
-// ServeWorker makes this process one that UseWorkers is about.
+// Processes in which a model does what it does for the first time, or what ended a process before, so that it
+// can't end this one.
+func UseWorkers(command ...string)            { model.UseWorkers(command...) }
 func ServeWorker(in io.Reader, out io.Writer) { model.Serve(in, out) }
-
-// Watch has this process note in a folder which models it uses, until Unwatch: where it ends before, the next
-// one runs their programs in processes of their own. build names all that decides what a program does, but
-// for its model.
-func Watch(dir string, build func() string) { model.Watch(dir, build) }
-
-// Unwatch ends what Watch began.
-func Unwatch() { model.Unwatch() }
+func Watch(dir string, build func() string)   { model.Watch(dir, build) }
+func Unwatch()                                { model.Unwatch() }
 
 // CatchFaults has this process end with a sentence, behind the signal's name, and an exit code where a fault
 // in a library ends it.
