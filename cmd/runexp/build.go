@@ -37,24 +37,19 @@ func compiler(s *store.Store, runtime string) func() string {
 // or the digest of the file where none is found. A build that can't be told from others is taken for
 // another each time.
 func buildID() string {
-	unknown := fmt.Sprint("at ", time.Now().UnixNano())
-	path, err := os.Executable()
-	if err != nil {
-		return unknown
-	}
+	path, _ := os.Executable() // "" can't be opened
 	f, err := os.Open(path)
-	if err != nil {
-		return unknown
+	if err == nil {
+		defer f.Close()
+		if id := elfBuildID(f); id != "" {
+			return id
+		}
+		h := sha256.New()
+		if _, err = io.Copy(h, f); err == nil {
+			return fmt.Sprintf("%x", h.Sum(nil))
+		}
 	}
-	defer f.Close()
-	if id := elfBuildID(f); id != "" {
-		return id
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return unknown
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
+	return fmt.Sprint("at ", time.Now().UnixNano())
 }
 
 // elfBuildID reads the note in which ELF files have the ID: without it every command would hash tens of
@@ -93,10 +88,7 @@ const noRuntime = "no ONNX Runtime"
 // runtimeVersion names the ONNX Runtime that would be used. To open it costs more than a run that has
 // nothing to do, so the store remembers the version of a library file.
 func runtimeVersion(s *store.Store, path string) string {
-	file, err := registry.FindRuntime(path)
-	if err != nil {
-		return noRuntime
-	}
+	file, _ := registry.FindRuntime(path) // "" isn't there
 	info, err := os.Stat(file)
 	if err != nil {
 		return noRuntime

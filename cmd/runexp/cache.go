@@ -13,24 +13,12 @@ import (
 
 func cacheVerb(f *flags) *verb {
 	var c collection
-	f.toggle(&c.apply, "apply", "gc: remove")
-	f.toggle(&c.each, "v", "gc: name the cells whose results go")
-	f.toggle(&c.items, "items", "gc: with experiments, forget single items too: an image\n"+
-		"added later then runs the others of its cell again")
+	f.toggle(&c.apply, "apply")
+	f.toggle(&c.each, "v")
+	f.toggle(&c.items, "items")
 	engine := f.engine()
 	return &verb{
-		name: "cache", args: "info | gc [FILE…] | verify",
-		short:   "info, gc, verify: the space that results take",
-		takes:   arity{1, anyNumber, "a verb of its own: info, gc or verify"},
-		example: "cache gc experiments/*.yaml --apply",
-		about: `  info     how much the store holds
-  gc       what could go: results that nothing refers to any more, and, if
-           experiments are named, all that these don't use; removes it only with
-           --apply
-  verify   reads every object and names those whose bytes have another digest than
-           their name; these are set aside, and computed again when needed. Exit
-           code 6 if any
-`,
+		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			what, files := args[0], args[1:]
 			if what != "gc" && len(files) > 0 {
@@ -48,7 +36,7 @@ func cacheVerb(f *flags) *verb {
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
-			hint := nearest(what, []string{"info", "gc", "verify"})
+			hint := plan.Guess(what, []string{"info", "gc", "verify"})
 			return usage(fmt.Errorf("unknown verb %q of cache", what), hint)
 		},
 	}

@@ -13,22 +13,14 @@ import (
 
 func checkVerb(f *flags) *verb {
 	var o plan.Overrides
-	f.texts(&o.Set, "set", "A.with.P=V", "also check this override; may be repeated")
-	f.texts(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
+	f.texts(&o.Set, "set")
+	f.texts(&o.Only, "only")
 	var asJSON bool
 	var runtime string
-	f.toggle(&asJSON, "json", "errors and warnings as lines of JSON on stdout")
-	f.library(&runtime)
+	f.toggle(&asJSON, "json")
+	f.text(&runtime, "onnxruntime")
 	return &verb{
-		name: "check", args: "FILE…", short: "every error of experiments, at once",
-		takes: arity{1, anyNumber, "an experiment file"}, example: "check experiments/*.yaml",
-		about: `Finds everything in experiments that run would report as an error, without running
-anything: all errors at once, each with its file, line and column. What check
-accepts, run doesn't refuse. Files and folders that don't exist are errors. Models
-are loaded: methods that don't fit them are errors too, and classes, layers, blocks
-and sizes that they don't have. A method that fits and is another one on such a
-model, or a batch-dependent one, is a warning.
-`,
+		name: "check", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			registry.UseRuntime(runtime)
 			report := u.findings(asJSON)

@@ -10,15 +10,9 @@ import (
 
 func diffVerb(f *flags) *verb {
 	var md bool
-	f.toggle(&md, "md", "as Markdown, for a pull request")
+	f.toggle(&md, "md")
 	return &verb{
-		name: "diff", args: "A B", short: "how two review folders differ",
-		takes:   arity{2, 2, "two review folders"},
-		example: "diff artifacts/quickstart .runexp/out/quickstart/seed=8",
-		about: `Compares two review folders: parameters, scores with 95 % intervals of the paired
-differences, changes of rank. Exit code 6 if a score of one isn't within the
-tolerance of the other's, or they don't make the same claims.
-`,
+		name: "diff", takes: arity{2, 2, "two review folders"},
 		run: func(_ context.Context, u *ui, args []string) error {
 			d, err := publish.Diff(args[0], args[1])
 			if err != nil {

@@ -14,11 +14,7 @@ import (
 func doctorVerb(f *flags) *verb {
 	engine := f.engine()
 	return &verb{
-		name: "doctor", short: "runtime, devices, store: found where, or what to do",
-		example: "doctor",
-		about: `Reports what runexp finds on this machine: ONNX Runtime and how it was found,
-devices, the store. Exit code 3 if experiments can't run.
-`,
+		name: "doctor",
 		run: func(_ context.Context, u *ui, args []string) error {
 			t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
 			defer t.Flush()
@@ -39,11 +35,7 @@ devices, the store. Exit code 3 if experiments can't run.
 			if err != nil {
 				return err
 			}
-			dir := engine.store
-			if dir == "" {
-				dir = p.store()
-				err = p.real(dir)
-			}
+			dir, err := engine.folder(p)
 			text := ""
 			if err == nil {
 				text, err = writable(dir)

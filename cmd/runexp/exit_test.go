@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,29 +73,42 @@ func TestNoColor(t *testing.T) {
 	}
 }
 
-// Every verb's help fits a screen's width and ends with an example, and mentions every flag.
+// Every verb's help fits a screen's width, ends with an example, and mentions its flags and no others. The
+// first page mentions every verb.
 func TestHelp(t *testing.T) {
+	page := func(name string) string {
+		var b strings.Builder
+		if err := helpPages.ExecuteTemplate(&b, name, nil); err != nil {
+			t.Error(err)
+		}
+		return b.String()
+	}
+	rest := page("runexp")
 	for _, v := range verbs() {
-		if !strings.HasPrefix(v.help(), "usage: runexp "+v.name) {
+		found := false
+		if _, rest, found = strings.Cut(rest, "\n  "+v.name+" "); !found {
+			t.Errorf("the first page of help doesn't list %s, or not in order", v.name)
+		}
+		help := page(v.name)
+		if !strings.HasPrefix(help, "usage: runexp "+v.name) {
 			t.Errorf("%s: help doesn't begin with its usage", v.name)
 		}
-		if _, after, ok := strings.Cut(v.help(), "\nexample:\n"); !ok || strings.Count(after, "\n") != 1 {
+		if _, after, ok := strings.Cut(help, "\nexample:\n"); !ok || strings.Count(after, "\n") != 1 {
 			t.Errorf("%s: help doesn't end with an example", v.name)
 		}
-		for line := range strings.Lines(v.help()) {
+		for line := range strings.Lines(help) {
 			if len([]rune(line)) > 84 {
 				t.Errorf("%s: %d letters in the line %q", v.name, len(line), line)
 			}
 		}
-	}
-	for _, name := range []string{"run", "plan", "why", "get"} {
-		v, err := findVerb(name)
-		if err != nil {
-			t.Fatal(err)
+		for _, f := range v.flags {
+			if !strings.Contains(help, "\n  "+f.name+" ") {
+				t.Errorf("%s: help doesn't mention %s", v.name, f.name)
+			}
 		}
-		for _, f := range v.flags.names() {
-			if !strings.Contains(v.help(), f) {
-				t.Errorf("%s: help doesn't mention %s", name, f)
+		for _, m := range regexp.MustCompile(`(?m)^  (--?[a-z-]+) `).FindAllStringSubmatch(help, -1) {
+			if !slices.Contains(v.flags.names(), m[1]) {
+				t.Errorf("%s: help mentions %s, which isn't a flag", v.name, m[1])
 			}
 		}
 	}
@@ -105,8 +120,8 @@ func TestNearest(t *testing.T) {
 		"rum": `did you mean "run"?`, "chek": `did you mean "check"?`, "pan": `did you mean "plan"?`,
 		"zzzzz": "",
 	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		if got := plan.Guess(name, known); got != want {
+			t.Errorf("plan.Guess(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

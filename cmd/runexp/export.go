@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -79,7 +78,11 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 		}
 	}
 	if !alike {
-		if err := realFolder(to, base); err != nil {
+		err := available(to, base, fs.ModeDir, "folder")
+		if err == nil {
+			err = to.MkdirAll(base, 0o777)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -176,30 +179,21 @@ func numeral(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// realFolder makes a folder below to; what stands there must be one, not a link.
-func realFolder(to *os.Root, name string) error {
+// available returns an error where something else stands in the place of a file or folder: a link is neither
+// followed nor replaced.
+func available(to *os.Root, name string, t fs.FileMode, expected string) error {
 	info, err := to.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return to.Mkdir(name, 0o777)
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return occupied(to, name, info, "folder")
+	if err != nil || info.Mode().Type() == t {
+		return nil // it isn't there, or to open it fails too
 	}
-	return nil
-}
-
-func occupied(to *os.Root, name string, info fs.FileInfo, expected string) error {
 	return fmt.Errorf("%s is %s, not a %s: remove it, or name another -o", filepath.Join(to.Name(), name),
 		stages.Kind(info.Mode()), expected)
 }
 
-// writeFile replaces a file, or makes it. What stands there must be a regular one: a link is neither followed
-// nor replaced.
+// writeFile replaces a file, or makes it.
 func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
-	if info, err := to.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return occupied(to, file, info, "regular file")
+	if err := available(to, file, 0, "regular file"); err != nil {
+		return err
 	}
 	temp := filepath.Join(filepath.Dir(file), fmt.Sprintf(".get-%016x", rand.Uint64()))
 	f, err := to.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +12,9 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// flags are a verb's flags: they may follow arguments, an unknown one gets the nearest known one as a hint,
-// and each is declared together with its lines of the help.
-type flags struct {
-	list []*option
-	help strings.Builder
-}
+// flags are a verb's flags: they may follow arguments, and an unknown one gets the nearest known one as a
+// hint. The verb's page in help.tmpl describes them.
+type flags []option
 
 // An option is a flag, with its dashes.
 type option struct {
@@ -25,21 +23,17 @@ type option struct {
 	set   func(value string) error
 }
 
-// add declares a flag that takes a value, which its help calls so.
-func (f *flags) add(name, value, doc string, set func(value string) error) {
-	const column = 23
+func (f *flags) add(name string, takes bool, set func(value string) error) {
 	dashed := "--" + name
 	if len(name) == 1 {
 		dashed = "-" + name
 	}
-	f.list = append(f.list, &option{dashed, value != "", set})
-	indented := strings.ReplaceAll(doc, "\n", "\n"+strings.Repeat(" ", column))
-	fmt.Fprintf(&f.help, "%-*s%s\n", column, "  "+dashed+" "+value, indented)
+	*f = append(*f, option{dashed, takes, set})
 }
 
 // toggle declares a flag that takes no value.
-func (f *flags) toggle(to *bool, name, doc string) {
-	f.add(name, "", doc, func(s string) (err error) {
+func (f *flags) toggle(to *bool, name string) {
+	f.add(name, false, func(s string) (err error) {
 		if *to, err = strconv.ParseBool(s); err != nil {
 			err = fmt.Errorf("%q is neither true nor false", s)
 		}
@@ -48,24 +42,24 @@ func (f *flags) toggle(to *bool, name, doc string) {
 }
 
 // text declares a flag that takes a value; left out, to keeps what it holds.
-func (f *flags) text(to *string, name, value, doc string) {
-	f.add(name, value, doc, func(s string) error {
+func (f *flags) text(to *string, name string) {
+	f.add(name, true, func(s string) error {
 		*to = s
 		return nil
 	})
 }
 
 // texts declares a flag that may be given several times.
-func (f *flags) texts(to *[]string, name, value, doc string) {
-	f.add(name, value, doc, func(s string) error {
+func (f *flags) texts(to *[]string, name string) {
+	f.add(name, true, func(s string) error {
 		*to = append(*to, s)
 		return nil
 	})
 }
 
 // count declares a flag that takes a whole number from 1, and is 0 when left out.
-func (f *flags) count(to *int, name, doc string) {
-	f.add(name, "N", doc, func(s string) error {
+func (f *flags) count(to *int, name string) {
+	f.add(name, true, func(s string) error {
 		n, err := strconv.Atoi(s)
 		switch {
 		case errors.Is(err, strconv.ErrRange):
@@ -80,31 +74,22 @@ func (f *flags) count(to *int, name, doc string) {
 	})
 }
 
-// The groups of flags that several verbs have. Each begins a paragraph of the help.
-
 // narrow declares the flags that override or narrow an experiment.
 func (f *flags) narrow() *plan.Overrides {
 	o := &plan.Overrides{}
-	f.help.WriteString("\n")
-	f.texts(&o.Set, "set", "A.with.P=V", "override a parameter (also axes.…, seed=N); may be repeated")
-	f.texts(&o.Only, "only", "AXIS=ID,…", "keep only these ids of an axis; may be repeated")
-	f.count(&o.Limit, "limit", "at most N sources a data set")
+	f.texts(&o.Set, "set")
+	f.texts(&o.Only, "only")
+	f.count(&o.Limit, "limit")
 	return o
 }
 
 // look declares the flags that choose a model's input, output and size.
 func (f *flags) look() *registry.Look {
 	l := &registry.Look{}
-	f.text(&l.Size, "size", "N, --size HxW", "height and width, for a model that leaves them open")
-	f.text(&l.Input, "input", "NAME", "the input that takes images, if there are several")
-	f.text(&l.Output, "output", "NAME", "the output with the classes, if it isn't the first")
+	f.text(&l.Size, "size")
+	f.text(&l.Input, "input")
+	f.text(&l.Output, "output")
 	return l
-}
-
-// library declares the flag that names ONNX Runtime.
-func (f *flags) library(to *string) {
-	f.text(to, "onnxruntime", "PATH", "the library, or a folder that has it: $ONNXRUNTIME_LIB, lib/\n"+
-		"next to the program, the user's cache folder, the system")
 }
 
 // engineFlags are those of every verb that looks into the store or computes.
@@ -116,23 +101,19 @@ type engineFlags struct {
 
 func (f *flags) engine() *engineFlags {
 	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu"}
-	f.help.WriteString("\n")
-	f.text(&e.store, "store", "DIR", "where results are kept: $RUNEXP_STORE, or .runexp/store in\n"+
-		"the repository's folder")
-	f.text(&e.devices, "devices", "LIST", "cpu: a worker for each core; cpu:0: one with all cores;\n"+
-		"cpu:0,cpu:1: two that share them; cuda:0,cuda:1")
-	f.count(&e.batch, "batch", "passes handed to a device at once (16), or fewer: a\n"+
-		"processor has no more than its cache holds")
-	f.count(&e.chunk, "chunk", "items of one piece of work")
-	f.toggle(&e.same, "same-device", "take only stored results that the same kind of device made")
-	f.library(&e.runtime)
+	f.text(&e.store, "store")
+	f.text(&e.devices, "devices")
+	f.count(&e.batch, "batch")
+	f.count(&e.chunk, "chunk")
+	f.toggle(&e.same, "same-device")
+	f.text(&e.runtime, "onnxruntime")
 	return e
 }
 
 var errHelp = errors.New("the user asks for help")
 
 // parse sets flags and returns the arguments that aren't flags. After "--" nothing is a flag.
-func (f *flags) parse(args []string) (rest []string, err error) {
+func (f flags) parse(args []string) (rest []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
@@ -146,45 +127,28 @@ func (f *flags) parse(args []string) (rest []string, err error) {
 			return nil, errHelp
 		}
 		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		known := f.lookup(name)
+		i := slices.IndexFunc(f, func(o option) bool { return strings.TrimLeft(o.name, "-") == name })
 		switch {
-		case known == nil:
-			return nil, usage(fmt.Errorf("unknown flag --%s", name), nearest("--"+name, f.names()))
+		case i < 0:
+			return nil, usage(fmt.Errorf("unknown flag --%s", name), plan.Guess("--"+name, f.names()))
 		case given:
-		case !known.takes:
+		case !f[i].takes:
 			value = "true"
 		case len(args) == 0:
 			return nil, misuse("flag --%s needs a value", name)
 		default:
 			value, args = args[0], args[1:]
 		}
-		if err := known.set(value); err != nil {
+		if err := f[i].set(value); err != nil {
 			return nil, misuse("flag --%s: %w", name, err)
 		}
 	}
 	return rest, nil
 }
 
-func (f *flags) lookup(name string) *option {
-	for _, g := range f.list {
-		if strings.TrimLeft(g.name, "-") == name {
-			return g
-		}
-	}
-	return nil
-}
-
-func (f *flags) names() (names []string) {
-	for _, g := range f.list {
+func (f flags) names() (names []string) {
+	for _, g := range f {
 		names = append(names, g.name)
 	}
 	return names
-}
-
-// nearest returns a question with the known name that is most like name, or "" if none is.
-func nearest(name string, known []string) string {
-	if k := plan.Nearest(name, known); k != "" {
-		return fmt.Sprintf("did you mean %q?", k)
-	}
-	return ""
 }

@@ -8,17 +8,10 @@ import (
 
 func getVerb(f *flags) *verb {
 	var out string
-	f.text(&out, "o", "DIR", "the folder, made if needed")
+	f.text(&out, "o")
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "get", args: "FILE CELL -o DIR [FLAGS]", short: "a cell's outputs as .npy, .csv, .png",
-		takes: arity{2, 2, "an experiment file and a cell"}, drains: true,
-		example: "get experiments/quickstart.yaml 'maps[method=rise,model=vgg]' -o out",
-		about: `Writes the outputs of a cell to a folder, each named by its port: tensors as .npy,
-stacked in the order of the items if all have one shape; ids, and what is one
-number an item, as .csv; tables as .csv; figures, texts and models as they are.
-Computes the cell if it must.
-`,
+		name: "get", takes: arity{2, 2, "an experiment file and a cell"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
 			if out == "" {
 				return misuse("get needs a folder: -o DIR")

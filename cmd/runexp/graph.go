@@ -13,15 +13,10 @@ import (
 
 func graphVerb(f *flags) *verb {
 	var dot bool
-	f.toggle(&dot, "dot", "write DOT instead of Mermaid")
+	f.toggle(&dot, "dot")
 	o := f.narrow()
 	return &verb{
-		name: "graph", args: "FILE", short: "the experiment as a picture, Mermaid or DOT",
-		takes:   arity{1, 1, "an experiment file"},
-		example: "graph experiments/quickstart.yaml --dot | dot -Tsvg > quickstart.svg",
-		about: `Prints the experiment as a graph, one node a stage with its implementations,
-axes and number of cells: Mermaid, which Markdown viewers draw, or DOT.
-`,
+		name: "graph", takes: arity{1, 1, "an experiment file"},
 		run: func(_ context.Context, u *ui, args []string) error {
 			p, err := load(args[0], o)
 			if err != nil {
@@ -42,20 +37,15 @@ axes and number of cells: Mermaid, which Markdown viewers draw, or DOT.
 // engine puts between two of them is an edge.
 func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end string) {
 	io.WriteString(w, head)
-	index := map[*plan.Step]int{}
-	var declared []*plan.Step
-	for _, s := range p.Steps {
-		if !s.Implied {
-			index[s] = len(declared)
-			fmt.Fprintf(w, node, len(declared), strings.Join(label(s), lineBreak))
-			declared = append(declared, s)
-		}
+	declared := slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Implied })
+	for i, s := range declared {
+		fmt.Fprintf(w, node, i, strings.Join(label(s), lineBreak))
 	}
 	for i, s := range declared {
-		from := map[int]bool{}
-		sources(s, func(f *plan.Step) { from[index[f]] = true })
-		for j := range declared {
-			if from[j] {
+		from := map[*plan.Step]bool{}
+		sources(s, from)
+		for j, f := range declared {
+			if from[f] {
 				fmt.Fprintf(w, edge, j, i)
 			}
 		}
@@ -63,20 +53,17 @@ func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end stri
 	io.WriteString(w, end)
 }
 
-// sources yields the declared stages that s reads, through implied ones too.
-func sources(s *plan.Step, yield func(*plan.Step)) {
-	seen := map[*plan.Step]bool{}
+// sources collects the stages that s reads, and those that implied ones of them read.
+func sources(s *plan.Step, from map[*plan.Step]bool) {
 	for _, c := range s.Cells {
 		for _, in := range c.Inputs {
 			for _, e := range in.Edges {
-				switch from := e.From.Step; {
-				case seen[from]:
-				case from.Implied:
-					sources(from, yield)
-				default:
-					yield(from)
+				if up := e.From.Step; !from[up] {
+					from[up] = true
+					if up.Implied {
+						sources(up, from)
+					}
 				}
-				seen[e.From.Step] = true
 			}
 		}
 	}

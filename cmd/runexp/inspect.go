@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"text/template"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 )
@@ -18,17 +19,11 @@ import (
 func inspectVerb(f *flags) *verb {
 	look := f.look()
 	var asJSON bool
-	f.toggle(&asJSON, "json", "all of it as JSON")
+	f.toggle(&asJSON, "json")
 	var runtime string
-	f.library(&runtime)
+	f.text(&runtime, "onnxruntime")
 	return &verb{
-		name: "inspect", args: "MODEL.onnx", short: "what a model is, and which methods fit it",
-		takes: arity{1, 1, "an ONNX file"}, example: "inspect experiments/quickstart/resnet.onnx",
-		about: `Describes a model: inputs, outputs, classes, who wrote it; its operators, and
-whether gradients are known for them; batch normalisation, layers, batch and size;
-which attribution methods fit it, and why others don't; and the lines that read it
-in an experiment. The model is run once, for what its file leaves open.
-`,
+		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			registry.UseRuntime(runtime)
 			x, err := inspected(ctx, args[0], look)
@@ -54,7 +49,7 @@ func inspected(ctx context.Context, file string, look *registry.Look) (registry.
 		return x, environment(err)
 	}
 	if field := (*stages.FieldError)(nil); errors.As(err, &field) {
-		return x, usage(fmt.Errorf("--%s: %w", field.Field, err), nearest(field.Name, field.Names))
+		return x, usage(fmt.Errorf("--%s: %w", field.Field, err), plan.Guess(field.Name, field.Names))
 	}
 	return x, err
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
 
@@ -51,11 +50,10 @@ func (u *ui) start(args []string) (code int) {
 	}()
 	switch {
 	case len(args) == 0:
-		writeUsage(u.err)
+		_ = helpPages.ExecuteTemplate(u.err, "runexp", nil)
 		return exitUsage
 	case isHelp(args[0]):
-		writeUsage(u.out)
-		return u.end(nil)
+		return u.end(helpPages.ExecuteTemplate(u.out, "runexp", nil))
 	case args[0] == workerVerb:
 		registry.ServeWorker(os.Stdin, os.Stdout)
 		return exitDone
@@ -75,8 +73,7 @@ func (u *ui) start(args []string) (code int) {
 func (u *ui) call(v *verb, args []string) error {
 	rest, err := v.flags.parse(args)
 	if err == errHelp {
-		_, err = io.WriteString(u.out, v.help())
-		return err
+		return helpPages.ExecuteTemplate(u.out, v.name, nil)
 	}
 	if err == nil {
 		err = v.accepts(rest)

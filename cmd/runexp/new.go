@@ -19,20 +19,12 @@ import (
 
 func newVerb(f *flags) *verb {
 	var model, images, runtime string
-	f.text(&model, "model", "FILE", "the ONNX file")
-	f.text(&images, "images", "FOLDER", "photographs: one folder a class, or a labels.csv with the\n"+
-		"columns file and label, or just images")
+	f.text(&model, "model")
+	f.text(&images, "images")
 	look := f.look()
-	f.library(&runtime)
+	f.text(&runtime, "onnxruntime")
 	return &verb{
-		name: "new", args: "[DIR] --model MODEL.onnx --images FOLDER",
-		short: "a commented experiment for your model and images",
-		takes: arity{0, 1, "a folder"}, example: "new experiments --model net.onnx --images photos",
-		about: `Writes an experiment to start from into DIR, or the working folder: your model,
-your images, the methods that fit the model, two metrics and a leaderboard, with
-comments. The file is called like the model. One that exists isn't touched. If the
-images have labels, it measures on a dozen of them how the model takes pixels.
-`,
+		name: "new", takes: arity{0, 1, "a folder"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			if model == "" || images == "" {
 				return misuse("new needs --model and --images")
@@ -159,11 +151,8 @@ func seenFrom(dir, path string) (string, error) {
 		return path, nil
 	}
 	from, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	to, err := filepath.Abs(path)
-	if err != nil {
+	to, errTo := filepath.Abs(path)
+	if err = cmp.Or(err, errTo); err != nil {
 		return "", err
 	}
 	return filepath.Rel(from, to)

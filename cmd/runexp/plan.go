@@ -13,19 +13,11 @@ import (
 
 func planVerb(f *flags) *verb {
 	var check, each bool
-	f.toggle(&check, "check", "exit code 5 unless everything is cached")
-	f.toggle(&each, "cells", "a line for every cell, with the reason")
+	f.toggle(&check, "check")
+	f.toggle(&each, "cells")
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "plan", args: "FILE [FLAGS]", short: "what run would do: cached, runs, depends on",
-		takes:   arity{1, 1, "an experiment file"},
-		example: "plan experiments/quickstart.yaml --set images.with.count=128",
-		about: `Tells what run would do: for every stage its cells, how many of the possible
-combinations exist, how many are cached, run, or depend on others that run, and
-the bytes of its items: about what "store: keep" writes, in brackets where the
-stage has "store: none"; known once a cell of the stage has run, with --limit or
-without. Plan writes nothing.
-`,
+		name: "plan", takes: arity{1, 1, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			p, s, err := engine.loadAndOpen(u, args[0], narrow, true)
 			if err != nil {

@@ -16,31 +16,15 @@ import (
 
 func runVerb(f *flags) *verb {
 	r := runFlags{}
-	f.toggle(&r.accept, "accept", "rewrite published rows that differ")
-	f.toggle(&r.failFast, "fail-fast", "stop at the first failure")
-	f.texts(&r.force, "force", "CELL", "execute again, and report whether the result is the same;\n"+
-		"a cell or a stage, may be repeated")
-	f.toggle(&r.json, "json", "events as lines of JSON on stdout")
-	f.toggle(&r.quiet, "quiet", "report only what went wrong")
-	f.text(&r.out, "out", "DIR", "publish to this folder instead")
+	f.toggle(&r.accept, "accept")
+	f.toggle(&r.failFast, "fail-fast")
+	f.texts(&r.force, "force")
+	f.toggle(&r.json, "json")
+	f.toggle(&r.quiet, "quiet")
+	f.text(&r.out, "out")
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
-		name: "run", args: "FILE [FLAGS]", short: "execute what is missing, and publish",
-		takes: arity{1, 1, "an experiment file"}, drains: true,
-		example: "run experiments/quickstart.yaml --only method=rise --limit 8",
-		about: `Checks and plans the experiment, executes what is missing, and publishes to
-artifacts/<name>. What is there already is compared: "reproduced", or "differs"
-and exit code 6. A failed cell doesn't keep the others from finishing.
-
-A model that crashes ONNX Runtime, or takes more than 5 minutes of a processor's
-time ($RUNEXP_MODEL_TIME, such as 20m) or more memory than is free
-($RUNEXP_MODEL_MEMORY, in GB) for one batch when it runs for the first time, costs
-its own cells. One that crashes later ends the run once, with exit code 70: the
-same command goes on, and then that costs the model's cells alone.
-
-A narrowed or overridden run publishes to .runexp/out/<name>/<overrides>, never to
-artifacts/<name>.
-`,
+		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,
 		run: r.run,
 	}
 }
@@ -106,35 +90,29 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 // folder returns where the run publishes, or an error, before anything is computed, if it mustn't.
 func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	narrowed, reviewed := len(x.Narrowed) > 0, p.review(x.Name)
-	if f.out == "" {
-		dir := reviewed
-		if narrowed {
-			dir = p.out(x.Name, f.narrow)
-		}
-		if err := p.real(dir); err != nil {
-			return "", err
-		}
-		if err := publish.Check(dir); err != nil {
-			return "", environment(err)
-		}
-		return dir, nil
-	}
-	if narrowed && sameFolder(f.out, reviewed) {
+	dir, real := reviewed, p.real
+	switch {
+	case f.out == "" && narrowed:
+		dir = p.out(x.Name, f.narrow)
+	case narrowed && sameFolder(f.out, reviewed):
 		const text = "--out %s is the reviewed folder, which a narrowed or overridden run doesn't write " +
 			"over: name another, or leave --out away for %s"
 		return "", misuse(text, f.out, p.short(p.out(x.Name, f.narrow)))
+	case f.out != "":
+		dir, real = f.out, p.realNamed
 	}
-	if err := p.realNamed(f.out); err != nil {
+	if err := real(dir); err != nil {
 		return "", err
 	}
-	switch err := publish.Check(f.out); {
-	case errors.As(err, new(*publish.ForeignError)):
-		own := "--out " + quote(filepath.Join(f.out, x.Name))
-		return "", usage(fmt.Errorf("--out %s: %w", f.out, err), own+" would make a folder of its own there")
-	case err != nil:
+	err := publish.Check(dir)
+	if f.out != "" && errors.As(err, new(*publish.ForeignError)) {
+		own := "--out " + quote(filepath.Join(dir, x.Name))
+		return "", usage(fmt.Errorf("--out %s: %w", dir, err), own+" would make a folder of its own there")
+	}
+	if err != nil {
 		return "", environment(err)
 	}
-	return f.out, nil
+	return dir, nil
 }
 
 // publish updates the review folder and reports how it compares.

@@ -55,12 +55,9 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := e.store
-	if dir == "" {
-		dir = p.store()
-		if err := p.real(dir); err != nil {
-			return nil, err
-		}
+	dir, err := e.folder(p)
+	if err != nil {
+		return nil, err
 	}
 	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
@@ -85,6 +82,14 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same,
 		MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
+}
+
+// folder returns the store's, which in the place must not be beyond a link.
+func (e *engineFlags) folder(p place) (string, error) {
+	if e.store != "" {
+		return e.store, nil
+	}
+	return p.store(), p.real(p.store())
 }
 
 // usable returns an error if a device can't be had.

@@ -7,15 +7,19 @@ import (
 	"syscall"
 )
 
+// drainKey is the key under which a context holds another, which a first signal ends.
 type drainKey struct{}
 
 // withSignals returns a context for a command. For one that drains, a first interrupt, termination or hang-up
 // closes draining(ctx), so that work under way may finish, and a second cancels the context; for another the
 // first does. From then on signals have their usual effect.
 func withSignals(parent context.Context, drains bool) (context.Context, func()) {
-	drain := make(chan struct{})
-	s := &signalled{drain: drain}
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, drainKey{}, s))
+	drained, drain := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, drainKey{}, drained))
+	effects := []context.CancelCauseFunc{drain, cancel}
+	if !drains {
+		effects = effects[1:]
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
@@ -24,15 +28,10 @@ func withSignals(parent context.Context, drains bool) (context.Context, func()) 
 	end := make(chan struct{})
 	go func() {
 		defer signal.Stop(signals)
-		for waits := drains; ; waits = false {
+		for _, effect := range effects {
 			select {
 			case got := <-signals:
-				if !waits {
-					cancel(signalError{got.(syscall.Signal)})
-					return
-				}
-				s.first = got.(syscall.Signal)
-				close(drain)
+				effect(signalError{got.(syscall.Signal)})
 			case <-end:
 				return
 			}
@@ -41,24 +40,12 @@ func withSignals(parent context.Context, drains bool) (context.Context, func()) 
 	return ctx, func() { close(end) }
 }
 
-// signalled is what a context made by withSignals knows of signals.
-type signalled struct {
-	drain chan struct{}
-	first syscall.Signal // set before drain is closed
-}
-
 // draining returns a channel that a first signal closes.
 func draining(ctx context.Context) <-chan struct{} {
-	return ctx.Value(drainKey{}).(*signalled).drain
+	return ctx.Value(drainKey{}).(context.Context).Done()
 }
 
 // stoppedBy returns the error for a command that a signal drained, nil if there was none.
 func stoppedBy(ctx context.Context) error {
-	s := ctx.Value(drainKey{}).(*signalled)
-	select {
-	case <-s.drain:
-		return signalError{s.first}
-	default:
-		return nil
-	}
+	return context.Cause(ctx.Value(drainKey{}).(context.Context))
 }

@@ -26,15 +26,15 @@ type ui struct {
 	err      io.Writer
 	terminal bool // err is one
 	color    bool
-	width    func() int
-	working  func() // called when the first cell starts
+	width    func() int // of the terminal
+	working  func()     // called when the first cell starts
 
 	closing []func() error           // called when the verb has ended
 	hook    func(point string) error // of the store, for tests that kill the process there
 }
 
 func newUI(out, err io.Writer) *ui {
-	u := &ui{out: &output{to: out}, err: err, width: func() int { return 80 }, working: func() {}}
+	u := &ui{out: &output{to: out}, err: err, working: func() {}}
 	if f, ok := err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		u.terminal = true
 		u.color = os.Getenv("NO_COLOR") == ""
@@ -103,11 +103,10 @@ func (u *ui) end(err error) int {
 	case err == nil:
 	case errors.As(err, &diags):
 		u.diags(diags)
-	case errors.As(err, &exit):
-		if exit.err != nil {
-			u.say("%s %v", u.bold("runexp:"), exit)
-			u.hint(exit.hint)
-		}
+	case errors.As(err, &exit) && exit.err == nil: // reported already
+	case exit != nil:
+		u.say("%s %v", u.bold("runexp:"), exit)
+		u.hint(exit.hint)
 	case errors.As(err, &bug):
 		u.bug(bug.Err, nil)
 	default:

@@ -3,22 +3,21 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
-	"io"
 	"math"
 	"strings"
+	"text/template"
+
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// A verb is one of the things that the command does: a declaration in a file of its own, which [verbs] lists.
+// A verb is one of the things that the command does: a declaration in a file of its own, which [verbs] lists,
+// and a page of that name in help.tmpl.
 type verb struct {
-	name    string
-	args    string // what follows the name in its usage
-	short   string // its line in the list of verbs
-	about   string // what it does
-	example string
-
+	name   string
 	takes  arity
-	flags  *flags
+	flags  flags
 	run    func(ctx context.Context, u *ui, args []string) error
 	drains bool // on a first signal it finishes what runs; others stop
 }
@@ -35,22 +34,19 @@ func verbs() (list []*verb) {
 		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, graphVerb, stagesVerb, schemaVerb,
 		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, versionVerb, helpVerb,
 	} {
-		f := &flags{}
-		v := declare(f)
+		var f flags
+		v := declare(&f)
 		v.flags = f
 		list = append(list, v)
 	}
 	return list
 }
 
-// help returns a screen that ends with an example.
-func (v *verb) help() string {
-	text := strings.TrimSpace("usage: runexp "+v.name+" "+v.args) + "\n\n" + v.about
-	if flags := strings.TrimPrefix(v.flags.help.String(), "\n"); flags != "" {
-		text += "\n" + flags
-	}
-	return text + "\nexample:\n  runexp " + v.example + "\n"
-}
+//go:embed help.tmpl
+var helpText string
+
+// helpPages are by verb; "runexp" is the first.
+var helpPages = template.Must(template.New("help").Parse(helpText))
 
 // accepts returns an error unless the verb takes that many arguments.
 func (v *verb) accepts(args []string) error {
@@ -70,35 +66,18 @@ const anyNumber = math.MaxInt
 
 func helpVerb(*flags) *verb {
 	return &verb{
-		name: "help", args: "[VERB]", short: "tell more about a verb", example: "help run",
-		about: "Tells what the command, or one of its verbs, does.\n", takes: arity{0, 1, "a verb"},
+		name: "help", takes: arity{0, 1, "a verb"},
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
-				writeUsage(u.out)
-				return nil
+				return helpPages.ExecuteTemplate(u.out, "runexp", nil)
 			}
 			v, err := findVerb(args[0])
-			if err == nil {
-				_, err = io.WriteString(u.out, v.help())
+			if err != nil {
+				return err
 			}
-			return err
+			return helpPages.ExecuteTemplate(u.out, v.name, nil)
 		},
 	}
-}
-
-func writeUsage(w io.Writer) {
-	io.WriteString(w, "runexp: an experiment file in, a reviewed answer out\n\n")
-	io.WriteString(w, "usage: runexp VERB [ARGUMENTS] [FLAGS]\n\n")
-	for _, v := range verbs() {
-		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.short)
-	}
-	io.WriteString(w, `
-Flags may stand before or after arguments. Results go to stdout, all else to
-stderr. "runexp help VERB" tells more.
-
-example:
-  runexp run experiments/quickstart.yaml
-`)
 }
 
 func findVerb(name string) (*verb, error) {
@@ -109,7 +88,7 @@ func findVerb(name string) (*verb, error) {
 		}
 		known = append(known, v.name)
 	}
-	hint := cmp.Or(nearest(name, known), `"runexp help" tells more`)
+	hint := cmp.Or(plan.Guess(name, known), `"runexp help" tells more`)
 	return nil, usage(fmt.Errorf("unknown verb %q", name), hint)
 }
 

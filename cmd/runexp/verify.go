@@ -10,13 +10,7 @@ import (
 func verifyVerb(f *flags) *verb {
 	engine := f.engine()
 	return &verb{
-		name: "verify", args: "FILE [DIR]", short: "are a review folder's claims reproduced?",
-		takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,
-		example: "verify experiments/quickstart.yaml",
-		about: `Are the claims of a review folder, artifacts/<name> unless DIR is given,
-reproduced? Computes what is missing, compares row by row, and leaves the folder
-alone. Exit code 6 if something differs.
-`,
+		name: "verify", takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
 			p, s, err := engine.loadAndOpen(u, args[0], &plan.Overrides{}, false)
 			if err != nil {
@@ -27,10 +21,7 @@ alone. Exit code 6 if something differs.
 				return err
 			}
 			defer result.Close()
-			dir := s.place.review(p.Name)
-			if len(args) == 2 {
-				dir = args[1]
-			}
+			dir := append(args, s.place.review(p.Name))[1]
 			verdict, err := result.Verify(ctx, dir)
 			if err != nil {
 				return err

@@ -9,8 +9,7 @@ import (
 
 func versionVerb(*flags) *verb {
 	return &verb{
-		name: "version", short: "which build this is", example: "version",
-		about: "Prints which build of runexp this is, and of which Go.\n",
+		name: "version",
 		run: func(_ context.Context, u *ui, _ []string) error {
 			fmt.Fprintln(u.out, "runexp", build())
 			return nil

@@ -14,14 +14,7 @@ import (
 func whyVerb(f *flags) *verb {
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
-		name: "why", args: "FILE CELL [FLAGS]", short: "why a cell runs, or doesn't",
-		takes:   arity{2, 2, "an experiment file and a cell"},
-		example: "why experiments/quickstart.yaml 'maps[method=rise,model=vgg]'",
-		about: `Explains one cell: whether it is cached, and if not, the first ingredient that
-differs from the last time it was executed; where that is an input, why that
-input is different, down to the root cause. Quote the cell, for the shell. Axes may
-be left out of its name: of the cells that it fits, the first is explained.
-`,
+		name: "why", takes: arity{2, 2, "an experiment file and a cell"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			p, fitting, err := loadCells(args, narrow)
 			if err != nil {

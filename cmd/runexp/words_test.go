@@ -74,7 +74,8 @@ func TestGlossary(t *testing.T) {
 	for path, b := range projectFiles(t) {
 		if filepath.Ext(path) != ".go" {
 			for i, line := range strings.Split(string(b), "\n") {
-				if comment := strings.Index(line, "#"); filepath.Ext(path) == ".md" {
+				comment, ext := strings.Index(line, "#"), filepath.Ext(path)
+				if ext == ".md" || ext == ".tmpl" {
 					check(path, i+1, line)
 				} else if comment >= 0 {
 					check(path, i+1, line[comment:])
@@ -210,7 +211,7 @@ func projectFiles(t *testing.T) map[string][]byte {
 			return nil
 		}
 		switch filepath.Ext(path) {
-		case ".go", ".md", ".yaml":
+		case ".go", ".md", ".tmpl", ".yaml":
 		default:
 			if rel != "Makefile" && rel != ".ci/run" && rel != ".ci/fuzz" {
 				return nil

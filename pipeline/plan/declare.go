@@ -11,16 +11,15 @@ func (l *loader) stage(s *stageDecl) {
 		l.report(s.body, "write {uses: family/name, in: {…}, with: {…}}", "a stage is a map")
 		return
 	}
-	later := func(*yamlNode) {} // by lines, once the ids of all axes are known
 	l.keys(s.body, "a stage", map[string]func(v *yamlNode){
 		"uses":    func(v *yamlNode) { l.uses(s, v) },
 		"matrix":  func(v *yamlNode) { s.matrix = l.axisList(s, v, false) },
-		"in":      func(v *yamlNode) { l.inputs(s, v) },
+		"in":      func(*yamlNode) {}, // read before, by inputs
 		"with":    func(v *yamlNode) { s.with = l.paramDecls(v) },
 		"when":    func(v *yamlNode) { l.whens(s, v) },
-		"over":    later,
-		"only":    later,
-		"exclude": later,
+		"over":    func(v *yamlNode) { l.over(s, v) },
+		"only":    func(v *yamlNode) { s.only = l.lineList(v, "only") },
+		"exclude": func(v *yamlNode) { s.exclude = l.lineList(v, "exclude") },
 		"store":   func(v *yamlNode) { s.none = l.oneOf(v, "keep", "none") == "none" },
 		"missing": func(v *yamlNode) { s.drop, s.dropNode = l.oneOf(v, "block", "drop") == "drop", v },
 	})
@@ -43,24 +42,17 @@ func (l *loader) uses(s *stageDecl, v *yamlNode) {
 		l.report(v, "write uses: family/name", "%v is not the name of a stage", v)
 		return
 	}
-	if !strings.Contains(v.text, "${") {
+	switch name := l.paramValue(v); {
+	case name == nil: // reported already
+	case name.parts == nil:
 		s.uses = v
-		return
-	}
-	name, opened := strings.CutPrefix(v.text, "${")
-	name, closed := strings.CutSuffix(name, "}")
-	a := l.exp.axisOf[name]
-	switch i := strings.LastIndexByte(name, '.'); {
-	case !opened || !closed || strings.Contains(name, "${"):
+	case len(name.parts) > 1:
 		l.report(v, "write ${axis}, where the axis has values with uses",
 			"uses takes a whole reference to an axis, not a part of one")
-	case a == nil && i > 0 && l.exp.axisOf[name[:i]] != nil:
-		l.report(v, "write ${"+name[:i]+"}", "uses takes an axis, not a field of one")
-	case a == nil:
-		l.unknownAxis(v, name, axisNames(l.exp.axes))
+	case name.parts[0].field != "":
+		l.report(v, "write ${"+name.parts[0].axis.name+"}", "uses takes an axis, not a field of one")
 	default:
-		a.used = true
-		s.uses, s.choice = v, a
+		s.uses, s.choice = v, name.parts[0].axis
 	}
 }
 
@@ -90,9 +82,9 @@ func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisD
 	return axes
 }
 
-// inputs reads the key in.
+// inputs reads the key in, whose stacks may add axes.
 func (l *loader) inputs(s *stageDecl, n *yamlNode) {
-	if !l.is(n, yamlMap, "a map from inputs to stages", "write in: {images: images}") {
+	if n == nil || !l.is(n, yamlMap, "a map from inputs to stages", "write in: {images: images}") {
 		return
 	}
 	for i, k := range n.keys {
@@ -194,7 +186,7 @@ func (l *loader) whens(s *stageDecl, n *yamlNode) {
 		}
 		w := &whenDecl{}
 		l.keys(e, "a line of when", map[string]func(v *yamlNode){
-			"if":   func(v *yamlNode) { w.line = &lineDecl{node: v} },
+			"if":   func(v *yamlNode) { w.line = l.line(v) },
 			"with": func(v *yamlNode) { w.with = l.paramDecls(v) },
 		})
 		if w.line == nil || e.get("with") == nil {
@@ -205,30 +197,19 @@ func (l *loader) whens(s *stageDecl, n *yamlNode) {
 	}
 }
 
-// lines reads over, only, exclude and the ifs of when, which may name the axes of stacks.
-func (l *loader) lines(s *stageDecl) {
-	if v := s.body.get("over"); v != nil {
-		s.overNode = v
-		switch {
-		case v.scalar() && v.text == "all":
-			s.overAll = true
-		case v.scalar() && v.kind != yamlNull:
-			l.report(v, "write ["+v.text+"], or all", "%v is neither a list of axes nor all", v)
-		default:
-			s.over = l.axisList(s, v, true)
-		}
+// over reads the axes that a stage collapses, which may be those of stacks.
+func (l *loader) over(s *stageDecl, v *yamlNode) {
+	switch s.overNode = v; {
+	case v.scalar() && v.text == "all":
+		s.overAll = true
+	case v.scalar() && v.kind != yamlNull:
+		l.report(v, "write ["+v.text+"], or all", "%v is neither a list of axes nor all", v)
+	default:
+		s.over = l.axisList(s, v, true)
 	}
-	for _, w := range s.when {
-		w.line = l.line(w.line.node)
-	}
-	s.only = l.lineList(s.body.get("only"), "only")
-	s.exclude = l.lineList(s.body.get("exclude"), "exclude")
 }
 
 func (l *loader) lineList(n *yamlNode, what string) (lines []*lineDecl) {
-	if n == nil {
-		return nil
-	}
 	if n.kind != yamlList || len(n.vals) == 0 {
 		l.report(n, "write "+what+": [{axis: id}]", "%s is a list of lines such as {axis: [ids]}", what)
 		return nil

@@ -106,16 +106,29 @@ func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNod
 	}
 }
 
-// experiment reads the whole tree into l.exp. It reads stages after axes, and what names ids of axes after
-// the stages whose stacks add axes.
+// experiment reads the whole tree into l.exp. It reads inputs after axes, since stacks add to these, and then
+// what else stages have, which names axes and their ids.
 func (l *loader) experiment(root *yamlNode) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e
 	var axes, stageMap, publish *yamlNode
 	l.keys(root, "an experiment", map[string]func(v *yamlNode){
-		"name":    func(v *yamlNode) { e.name = l.plainName(v, "the name of the experiment") },
-		"title":   func(v *yamlNode) { e.title = l.textOf(v) },
-		"seed":    func(v *yamlNode) { e.seed = l.seedOf(v) },
+		"name": func(v *yamlNode) {
+			if e.name = v.text; v.kind == yamlNull || !validName(v.text) {
+				l.report(v, nameHint, "%v can't be the name of the experiment", v)
+			}
+		},
+		"title": func(v *yamlNode) {
+			if e.title = v.text; !v.scalar() {
+				l.report(v, "", "%v is not a string", v)
+			}
+		},
+		"seed": func(v *yamlNode) {
+			var err error
+			if e.seed, err = strconv.ParseUint(v.text, 10, 64); err != nil || v.kind != yamlInt {
+				l.report(v, "", "%v is not a whole number from 0 to 2⁶⁴ − 1", v)
+			}
+		},
 		"extends": func(*yamlNode) {},
 		"axes":    func(v *yamlNode) { axes = v },
 		"stages":  func(v *yamlNode) { stageMap = v },
@@ -149,46 +162,18 @@ func (l *loader) experiment(root *yamlNode) {
 		}
 	}
 	for _, s := range e.stages {
-		l.stage(s)
-	}
-	for _, s := range e.stages {
-		s.set = l.paramDecls(l.sets[s.name])
+		l.inputs(s, s.body.get("in"))
 	}
 	for _, a := range e.axes {
 		a.finish()
 	}
 	for _, s := range e.stages {
-		l.lines(s)
+		l.stage(s)
+		s.set = l.paramDecls(l.sets[s.name])
 	}
 	if publish != nil {
 		l.publish(publish)
 	}
-}
-
-// plainName reads a name.
-func (l *loader) plainName(v *yamlNode, what string) string {
-	if !v.scalar() || v.kind == yamlNull || !validName(v.text) {
-		l.report(v, nameHint, "%v can't be %s", v, what)
-		return ""
-	}
-	return v.text
-}
-
-func (l *loader) textOf(v *yamlNode) string {
-	if !v.scalar() {
-		l.report(v, "", "%v is not a string", v)
-	}
-	return v.text
-}
-
-func (l *loader) seedOf(v *yamlNode) uint64 {
-	if v.kind == yamlInt {
-		if seed, err := strconv.ParseUint(v.text, 10, 64); err == nil {
-			return seed
-		}
-	}
-	l.report(v, "", "%v is not a whole number from 0 to 2⁶⁴ − 1", v)
-	return 0
 }
 
 func (l *loader) publish(n *yamlNode) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,9 +24,7 @@ func (x *expander) noteFiles(m *cellBuild) {
 			}
 			n := m.uses
 			if a := x.assigned(m, f.Name); a != nil {
-				if v := x.value(a.value, m.at); v != nil {
-					n = v
-				}
+				n = cmp.Or(x.value(a.value, m.at), n)
 			}
 			x.plan.files[path] = n.diag("", "")
 		}
@@ -56,7 +55,7 @@ func (p *Plan) Missing() Diags {
 		d, folder := p.files[path], filepath.Dir(path)
 		switch {
 		case !errors.Is(err, fs.ErrNotExist):
-			d.Msg = plainError(err)
+			d.Msg = fmt.Sprintf("%q: %v", path, cause(err))
 		case !exists(folder):
 			d.Msg = fmt.Sprintf("there is no file or folder %q, nor the folder %q", path, folder)
 		default:
@@ -83,19 +82,7 @@ func similarFile(path string) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if name := Nearest(filepath.Base(path), names); name != "" {
-		return fmt.Sprintf("did you mean %q?", name)
-	}
-	return ""
-}
-
-// plainError is an error of the system without the operation.
-func plainError(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return fmt.Sprintf("%q: %v", at.Path, at.Err)
-	}
-	return err.Error()
+	return Guess(filepath.Base(path), names)
 }
 
 // Unreadable returns the error that listing the sources of c gives, nil if it has none. It is nil too where a
@@ -117,7 +104,7 @@ func (c *Cell) Unreadable() error {
 	}
 	for i := range list {
 		if _, err := os.Stat(list[i].File); list[i].File != "" && err != nil {
-			return errors.New(plainError(err))
+			return fmt.Errorf("%q: %w", list[i].File, cause(err))
 		}
 	}
 	if len(list) == 0 && c.Stage.Relation != stages.Whole {

@@ -2,19 +2,19 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts.
 func SuggestStage(name string, known []string) string {
 	if !strings.Contains(name, "/") {
-		own, full := make([]string, len(known)), map[string]string{}
+		own := make([]string, len(known))
 		for i, k := range known {
 			_, own[i], _ = strings.Cut(k, "/")
-			full[own[i]] = k
 		}
-		if k := Nearest(name, own); k != "" {
-			return fmt.Sprintf("did you mean %q?", full[k])
+		if i := slices.Index(own, nearest(name, own)); i >= 0 {
+			return fmt.Sprintf("did you mean %q?", known[i])
 		}
 	}
 	if hint := didYouMean(name, "stages", known); hint != "" {
@@ -26,8 +26,8 @@ func SuggestStage(name string, known []string) string {
 // didYouMean suggests the known name nearest to a mistyped one; without a near one it lists them, as long as
 // they fit a line.
 func didYouMean(name, what string, known []string) string {
-	if k := Nearest(name, known); k != "" {
-		return fmt.Sprintf("did you mean %q?", k)
+	if hint := Guess(name, known); hint != "" {
+		return hint
 	}
 	if list := strings.Join(known, ", "); list != "" && len(list) <= 200 {
 		return what + ": " + list
@@ -35,8 +35,15 @@ func didYouMean(name, what string, known []string) string {
 	return ""
 }
 
-// Nearest returns the known name that is most like a mistyped one, "" if none is.
-func Nearest(name string, known []string) string {
+// Guess asks for the known name that is most like a mistyped one, and returns "" if none is.
+func Guess(name string, known []string) string {
+	if k := nearest(name, known); k != "" {
+		return fmt.Sprintf("did you mean %q?", k)
+	}
+	return ""
+}
+
+func nearest(name string, known []string) string {
 	best, at := len([]rune(name))/3+2, ""
 	for _, k := range known {
 		if d := editDistance(name, k, best); d < best {

@@ -46,15 +46,11 @@ func (x *expander) complete(c consumer) {
 			continue
 		}
 		if c.depth >= maxImplied {
-			x.endless(c, c.cell)
+			x.report(c.decl.key, "", "stages imply each other without end: %s", c.cell.Stage.Name)
 			return
 		}
 		c.cell.Inputs[k].Edges = x.imply(c, p, edges, wired)
 	}
-}
-
-func (x *expander) endless(c consumer, cell *Cell) {
-	x.report(c.decl.key, "", "stages imply each other without end: %s", cell.Stage.Name)
 }
 
 // A combo is the edges of an implied cell, and its place among those of one input.
@@ -116,11 +112,7 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 	implied := make([]Edge, len(combos))
 	for i, m := range combos {
 		keep := !via || m.inputs[in][0].From.Step.Keep
-		from := x.impliedCell(c, stage, m.inputs, out, keep)
-		if from == nil {
-			return nil
-		}
-		implied[i] = Edge{Coord: m.coord, From: from, Port: out}
+		implied[i] = Edge{Coord: m.coord, From: x.impliedCell(c, stage, m.inputs, out, keep), Port: out}
 	}
 	return implied
 }
@@ -199,7 +191,7 @@ func (m *impliedCells) id(c *Cell) uint64 {
 }
 
 // impliedCell returns the cell of an implied stage with the given edges and the parameters it takes from its
-// consumer, or nil when it needs itself.
+// consumer.
 func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge, out int, keep bool) *Cell {
 	m := &x.implied
 	key, params := []byte(stage.Name), stage.NewParams()
@@ -221,14 +213,9 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 		}
 	}
 	if known := m.cells[string(key)]; known != nil {
-		if known.Step == nil { // it's in the making, for its own sake
-			x.endless(c, known)
-			return nil
-		}
 		return known
 	}
 	cell := &Cell{Stage: stage, Params: params, Inputs: make([]Input, len(inputs))}
-	m.cells[string(key)] = cell
 	for k, in := range inputs {
 		cell.Inputs[k].Edges = in
 		for _, e := range in {
@@ -236,6 +223,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 		}
 	}
 	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
+	m.cells[string(key)] = cell // not before: one that needs itself is found by its depth
 	cell.Step = x.impliedStep(cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++

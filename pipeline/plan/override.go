@@ -28,7 +28,7 @@ func (l *loader) override(root *yamlNode) *yamlNode {
 		}
 		switch {
 		case path == "seed" || path == "title":
-			root = root.with(key.called(path), v)
+			root = root.set(key, v, path)
 		case strings.HasPrefix(path, "axes."):
 			root = l.setAxis(root, strings.TrimPrefix(path, "axes."), key, v)
 		default:
@@ -48,26 +48,24 @@ func cutKey(n *yamlNode, path string) (key, rest string, value *yamlNode) {
 	return key, rest, value
 }
 
-// called returns a copy of a key with another text.
-func (n *yamlNode) called(text string) *yamlNode {
-	c := *n
-	c.text = text
-	return &c
-}
-
-// orMap returns n, or an empty map in its place if n isn't one.
-func (n *yamlNode) orMap(key *yamlNode) *yamlNode {
-	if n != nil && n.kind == yamlMap {
-		return n
+// set returns a copy of n in which v stands below a path of keys, in the place of key. What isn't a map on
+// the way there becomes one.
+func (n *yamlNode) set(key, v *yamlNode, path ...string) *yamlNode {
+	if len(path) == 0 {
+		return v
 	}
-	return &yamlNode{kind: yamlMap, place: key.place}
+	if n == nil || n.kind != yamlMap {
+		n = &yamlNode{kind: yamlMap, place: key.place}
+	}
+	at := &yamlNode{kind: yamlText, text: path[0], place: key.place}
+	return n.with(at, n.get(path[0]).set(key, v, path[1:]...))
 }
 
 // setAxis assigns to axis.id.field or axis.id.with.parameter.
 func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNode {
 	axes := root.get("axes")
 	axis, rest, ids := cutKey(axes, path)
-	id, field, fields := cutKey(ids, rest)
+	id, field, _ := cutKey(ids, rest)
 	switch {
 	case axis == "":
 		l.unknownAxis(key, firstName(path), axes.keyTexts())
@@ -80,12 +78,10 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 		l.report(key, "write --set axes."+axis+"."+id+".field=value", "the value of an id is a map of fields")
 		return root
 	}
-	fields = fields.orMap(key)
 	if param, ok := strings.CutPrefix(field, "with."); ok && param != "" {
-		field, v = "with", fields.get("with").orMap(key).with(key.called(param), v)
+		return root.set(key, v, "axes", axis, id, "with", param)
 	}
-	fields = fields.with(key.called(field), v)
-	return root.with(key.called("axes"), axes.with(key.called(axis), ids.with(key.called(id), fields)))
+	return root.set(key, v, "axes", axis, id, field)
 }
 
 // setStage assigns to stage.with.parameter, stage.store or stage.missing.
@@ -97,7 +93,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNo
 		return root
 	}
 	if param, ok := strings.CutPrefix(rest, "with."); ok && param != "" {
-		l.sets[stage] = l.sets[stage].orMap(key).with(key.called(param), v)
+		l.sets[stage] = l.sets[stage].set(key, v, param)
 		return root
 	}
 	if rest != "store" && rest != "missing" || body.kind != yamlMap {
@@ -105,7 +101,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNo
 			"%q of a stage can't be set from the command line", rest)
 		return root
 	}
-	return root.with(key.called("stages"), all.with(key.called(stage), body.with(key.called(rest), v)))
+	return root.set(key, v, "stages", stage, rest)
 }
 
 func firstName(path string) string {

@@ -125,42 +125,24 @@ func (s *sourceText) blockErrorLine(line int) int {
 	})
 }
 
+// flowToken matches references and brackets, and what may hold such as mere text: quoted strings, comments
+// and words.
+var flowToken = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'[^']*'|#.*|\$\{[^}\n]*\}?|[][{}]|[^][\s,:${}]+`)
+
 // unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $
 // and a map.
 func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
-	depth, quote := 0, rune(0)
-	for i := range s.split() {
-		line := []rune(s.line(i + 1))
-		for j := 0; j < len(line); j++ {
-			r := line[j]
-			switch {
-			case quote == '"' && r == '\\':
-				j++
-			case quote != 0:
-				if r == quote {
-					quote = 0
-				}
-			case (r == '"' || r == '\'') && (j == 0 || strings.ContainsRune(" \t{[,:", line[j-1])):
-				quote = r
-			case r == '#' && (j == 0 || line[j-1] == ' ' || line[j-1] == '\t'):
-				j = len(line)
-			case r == '$' && j+1 < len(line) && line[j+1] == '{':
-				end := j
-				for end < len(line) && line[end] != '}' {
-					end++
-				}
-				if depth > 0 {
-					found = true
-					ref := string(line[j:min(end+1, len(line))])
-					hint := "write " + strconv.Quote(ref)
-					ds.report(s.at(i+1, j+1), hint, "a reference inside {…} or […] needs quotes")
-				}
-				j = end
-			case r == '{' || r == '[':
-				depth++
-			case (r == '}' || r == ']') && depth > 0:
-				depth--
-			}
+	depth := 0
+	for _, at := range flowToken.FindAllIndex(s.data, -1) {
+		switch token := string(s.data[at[0]:at[1]]); {
+		case token == "{" || token == "[":
+			depth++
+		case token == "}" || token == "]":
+			depth = max(depth-1, 0)
+		case strings.HasPrefix(token, "${") && depth > 0 && len(ds.all) < maxDiags:
+			found = true
+			hint := "write " + strconv.Quote(token)
+			ds.report(s.offset(at[0]), hint, "a reference inside {…} or […] needs quotes")
 		}
 	}
 	return found
@@ -189,6 +171,10 @@ func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *
 	if t.count++; t.full {
 		return n
 	}
+	if y.Anchor != "" {
+		t.anchors[y] = nil
+		defer func() { t.anchors[y] = n }()
+	}
 	switch target, anchored := t.anchors[y.Alias]; {
 	case t.count > maxYAMLNodes:
 		t.full = true
@@ -202,26 +188,15 @@ func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *
 		t.refuse(n, "", "the alias *%s contains itself", y.Value)
 	case y.Kind == yaml.AliasNode:
 		return target
+	case y.Style&yaml.TaggedStyle != 0:
+		t.refuse(n, noTags, "the tag %s isn't plain data", y.Tag)
 	default:
-		if y.Anchor != "" {
-			t.anchors[y] = nil
-			defer func() { t.anchors[y] = n }()
-		}
-		if !t.tagged(n, y) {
-			t.fill(n, y, depth)
-		}
+		t.fill(n, y, depth)
 	}
 	return n
 }
 
-// tagged reports whether y has a tag, and refuses it: an experiment is plain data.
-func (t *yamlTree) tagged(n *yamlNode, y *yaml.Node) bool {
-	if y.Style&yaml.TaggedStyle == 0 {
-		return false
-	}
-	t.refuse(n, "remove the tag; quotes make a string", "the tag %s isn't plain data", y.Tag)
-	return true
-}
+const noTags = "remove the tag; quotes make a string"
 
 // fill gives n the kind and the content of y.
 func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
@@ -270,7 +245,8 @@ func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
 		t.refuse(k, "write the keys out, or share stanzas with extends", "merge keys (<<) aren't plain data")
 	case y.Kind != yaml.ScalarNode:
 		t.refuse(k, "", "a key that isn't a plain string")
-	case t.tagged(k, y):
+	case y.Style&yaml.TaggedStyle != 0:
+		t.refuse(k, noTags, "the tag %s isn't plain data", y.Tag)
 	case len(y.Value) > maxYAMLKey:
 		t.refuse(k, "", "a key of %d bytes", len(y.Value))
 	default:

@@ -25,7 +25,7 @@ func (p *Plan) Resolved() []byte {
 	root := p.decl.root
 	for _, s := range p.Steps {
 		if d := p.decl.stageOf[s.Name]; d != nil && len(d.set) > 0 {
-			root = root.with(textNode("stages"), root.get("stages").with(d.key, d.withSet(s)))
+			root = root.set(d.key, d.withSet(s), "stages", s.Name)
 		}
 	}
 	out := &yamlNode{kind: yamlMap}
@@ -49,7 +49,7 @@ func (d *stageDecl) withSet(s *Step) *yamlNode {
 	body := d.body
 	for _, p := range d.set {
 		if len(s.Axes) == 0 {
-			body = body.with(textNode("with"), body.get("with").orMap(p.key).with(p.key, p.value.node))
+			body = body.set(p.key, p.value.node, "with", p.key.text)
 			continue
 		}
 		axis := 0
@@ -58,28 +58,24 @@ func (d *stageDecl) withSet(s *Step) *yamlNode {
 		}
 		ids := &yamlNode{kind: yamlList}
 		for _, c := range s.Cells {
-			id := textNode(c.Coord[axis].ID)
+			id := &yamlNode{kind: yamlText, text: c.Coord[axis].ID}
 			has := func(f stages.Field) bool { return f.Name == p.key.text }
 			if ids.element(id.text) == ids && slices.ContainsFunc(stages.Fields(c.Params), has) {
 				ids.vals = append(ids.vals, id)
 			}
 		}
-		when := mapNode(textNode("if"), mapNode(textNode(s.Axes[axis]), ids))
-		when = when.with(textNode("with"), mapNode(p.key, p.value.node))
+		var when *yamlNode
+		when = when.set(p.key, ids, "if", s.Axes[axis]).set(p.key, p.value.node, "with", p.key.text)
 		lines := &yamlNode{kind: yamlList}
 		if w := body.get("when"); w != nil {
 			lines.vals = slices.Clone(w.vals)
 		}
 		if lines.vals = append(lines.vals, when); len(ids.vals) > 0 {
-			body = body.with(textNode("when"), lines)
+			body = body.set(p.key, lines, "when")
 		}
 	}
 	return body
 }
-
-func mapNode(key, v *yamlNode) *yamlNode { return (&yamlNode{kind: yamlMap}).with(key, v) }
-
-func textNode(text string) *yamlNode { return &yamlNode{kind: yamlText, text: text} }
 
 // flowWidth is the widest map or list that is written on one line.
 const flowWidth = 100

@@ -34,8 +34,8 @@ func (p *Plan) Fitting(name string) ([]*Cell, error) {
 		return fitting, nil
 	}
 	text := fmt.Sprintf("no stage is called %q", step)
-	if near := Nearest(step, names); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
+	if hint := Guess(step, names); hint != "" {
+		text += "; " + hint
 	}
 	return nil, errors.New(text)
 }

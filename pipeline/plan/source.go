@@ -45,6 +45,12 @@ func (s *sourceText) at(line, col int) *yamlNode {
 	return &yamlNode{place: place{src: s, line: line, col: col}}
 }
 
+// offset is at for the place behind so many bytes.
+func (s *sourceText) offset(bytes int) *yamlNode {
+	before := (&sourceText{data: s.data[:bytes]}).split()
+	return s.at(len(before), 1+utf8.RuneCountInString(before[len(before)-1]))
+}
+
 // readExperiment reads a file, refusing what can't be an experiment.
 func readExperiment(file string) ([]byte, error) {
 	f, err := stages.OpenFile(file)
@@ -95,8 +101,7 @@ func (s *sourceText) checkText(ds *diagnostics) bool {
 		default:
 			continue
 		}
-		before := (&sourceText{data: s.data[:i]}).split()
-		ds.report(s.at(len(before), 1+utf8.RuneCountInString(before[len(before)-1])), hint, "%s", msg)
+		ds.report(s.offset(i), hint, "%s", msg)
 		return false
 	}
 	return true

@@ -4,6 +4,7 @@
 package progress
 
 import (
+	"cmp"
 	"io"
 	"sync"
 	"time"
@@ -60,7 +61,7 @@ type text struct {
 func (d *text) Show(e pipeline.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	device := d.tally.where(e)
+	device := cmp.Or(e.Device, d.tally.cells[e.Cell].device) // before the tally forgets a cell that ends
 	d.tally.add(e)
 	if e.Kind == pipeline.Finished {
 		d.bar.close()

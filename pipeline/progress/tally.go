@@ -84,15 +84,6 @@ func (t *tally) add(e pipeline.Event) {
 	}
 }
 
-// where returns the device of an event's cell, "" if it isn't known. It is asked before the event is added,
-// which may be the cell's last.
-func (t *tally) where(e pipeline.Event) string {
-	if e.Device != "" {
-		return e.Device
-	}
-	return t.cells[e.Cell].device
-}
-
 // rate returns the items that are finished in a second, 0 where that isn't known.
 func (t *tally) rate() float64 {
 	if len(t.samples) < 2 {
