@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,15 +57,9 @@ func (a *Action) name() string {
 	return a.Experiment + ": " + a.Cell
 }
 
-// inlineListing is the size in bytes up to which a listing is part of its action.
-const inlineListing = smallPack
-
 // Record stores an executed cell: objects first, the action after what it refers to, the index last. listings
 // are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
-	if s.opts.ReadOnly {
-		return errReadOnly
-	}
 	if len(listings) != len(a.Outputs) {
 		return fmt.Errorf("%d listings for %d outputs", len(listings), len(a.Outputs))
 	}
@@ -87,14 +80,13 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	if err != nil {
 		return err
 	}
-	frame := appendFrame(nil, actionFrame, a.Key, payload)
-	off, err := s.appendLog(s.actionPath(a.Key[0]), frame)
+	off, n, err := s.record(s.actionPath(a.Key[0]), actionFrame, a.Key, payload)
 	if err != nil {
 		return err
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	return s.appendIndex(s.index.record(&a, off, len(frame)))
+	return s.appendIndex(s.index.record(&a, off, n))
 }
 
 // putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o
@@ -108,20 +100,18 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 		needed.number(p)
 	}
 	parts := l.encode()
-	h := sha256.New()
-	var object PackRef
+	size := 0
 	for _, b := range parts {
-		h.Write(b)
-		object.Size += int64(len(b))
+		size += len(b)
 	}
-	if o.Inline, o.Object = nil, nil; object.Size <= inlineListing {
-		o.Inline = slices.Concat(parts...)
+	if size <= smallPack {
+		o.Inline, o.Object = slices.Concat(parts...), nil
 		return nil
 	}
-	object.Digest = stages.Digest(h.Sum(nil))
-	o.Object = &object
+	object, err := s.putPack(parts)
+	o.Inline, o.Object = nil, &object
 	needed.number(object)
-	return s.putPack(object, parts)
+	return err
 }
 
 // Action reads the record behind a hit. The error is a [*Miss].
@@ -206,13 +196,7 @@ func (s *Store) listing(o *Output) (*Listing, error) {
 
 func encodeAction(a *Action) ([]byte, error) {
 	b, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	if b = append(b, '\n'); len(b) > maxPayload {
-		return nil, fmt.Errorf("the record of cell %q has %d bytes, more than %d", a.Cell, len(b), maxPayload)
-	}
-	return b, nil
+	return append(b, '\n'), err
 }
 
 func decodeAction(key stages.Digest, payload []byte) (a Action, err error) {

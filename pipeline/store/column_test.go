@@ -55,7 +55,9 @@ func TestColumn(t *testing.T) {
 			t.Error("a column with a spill has other bytes")
 		}
 	}
-	full := column{spill: &spill{s: s, failed: true}}
+	unwritable := &spill{s: s}
+	unwritable.close()
+	full := column{spill: unwritable}
 	if fill(&full); full.spilled > 0 || !bytes.Equal(full.b, c.b) {
 		t.Error("a column whose spill can't be written lacks values")
 	}

@@ -120,6 +120,15 @@ func (s *Store) entries(dir string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
+// hash returns the SHA-256 and the size of a file of the store.
+func (s *Store) hash(ctx context.Context, path string) (d stages.Digest, size int64, err error) {
+	f, err := s.read(path)
+	if err != nil {
+		return d, 0, err
+	}
+	return hashFile(ctx, f)
+}
+
 // hashFile returns the SHA-256 and the size of the bytes of a file that was just opened, and closes it.
 func hashFile(ctx context.Context, f *os.File) (d stages.Digest, size int64, err error) {
 	defer f.Close()

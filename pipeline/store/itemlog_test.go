@@ -46,9 +46,9 @@ func TestItemsAreReadOnce(t *testing.T) {
 	record(b, group, 1, "won")
 	want(a, group, map[int]string{1: "won", 2: "two"})
 	want(a, other, map[int]string{7: "seven"})
-	held := int64(4 * frameMemory)
-	for _, v := range a.itemLogs[group[0]].views {
-		held += v.bytes()
+	var held int64
+	for _, g := range a.groups {
+		held += g.items.bytes()
 	}
 	if held != a.itemBytes {
 		t.Errorf("%d bytes are accounted for, of %d", a.itemBytes, held)
@@ -68,7 +68,7 @@ func TestItemsAreReadOnce(t *testing.T) {
 	a.itemMu.Unlock()
 	record(a, group, 4, "four")
 	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})
-	if len(a.itemLogs) > 0 || a.itemBytes != 0 {
+	if len(a.groups) > 0 || a.itemBytes != 0 {
 		t.Errorf("%d bytes are kept", a.itemBytes)
 	}
 	want(a, group, map[int]string{1: "won", 2: "two", 3: "three", 4: "four"})

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
@@ -112,17 +111,10 @@ func (s *Store) itemPath(bucket byte) string { return s.logPath("items", bucket)
 // RecordItems stores outcomes of a group's items, whose payloads are already put. All are made by the same
 // class of device.
 func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord) error {
-	if s.opts.ReadOnly {
-		return errReadOnly
-	}
 	if len(rs) == 0 {
 		return nil
 	}
-	payload := encodeItems(madeBy, rs)
-	if len(payload) > maxPayload {
-		return fmt.Errorf("%d items' records have %d bytes, more than %d", len(rs), len(payload), maxPayload)
-	}
-	_, err := s.appendLog(s.itemPath(group[0]), appendFrame(nil, itemFrame, group, payload))
+	_, _, err := s.record(s.itemPath(group[0]), itemFrame, group, encodeItems(madeBy, rs))
 	return err
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 
@@ -16,12 +15,11 @@ type keyLog struct {
 	s     *Store
 	path  string
 	kind  frameKind
-	batch int // how many values are written at once, and so the number that a kill may cost
+	batch int // bytes that may be pending, and so be lost by a kill
 
 	mu        sync.Mutex               // guards what follows
 	values    map[stages.Digest][]byte // nil until first asked for
 	pending   []byte                   // frames to write
-	count     int                      // of pending
 	unwritten sync.Once
 }
 
@@ -34,8 +32,8 @@ func (l *keyLog) get(key stages.Digest) ([]byte, bool) {
 	return v, ok
 }
 
-// set remembers val under key: as long as the store is open, or in the file too.
-func (l *keyLog) set(key stages.Digest, val []byte, write bool) error {
+// set remembers val under key, in a store opened for reading until that is closed. It writes only news.
+func (l *keyLog) set(key stages.Digest, val []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.load()
@@ -43,11 +41,10 @@ func (l *keyLog) set(key stages.Digest, val []byte, write bool) error {
 		return nil
 	}
 	l.values[key] = bytes.Clone(val)
-	if !write {
+	if l.s.opts.ReadOnly {
 		return nil
 	}
-	l.pending = appendFrame(l.pending, l.kind, key, val)
-	if l.count++; l.count < l.batch {
+	if l.pending = appendFrame(l.pending, l.kind, key, val); len(l.pending) < l.batch {
 		return nil
 	}
 	return l.write()
@@ -62,11 +59,11 @@ func (l *keyLog) flush() error {
 
 // write appends what is pending. That this fails is worth a warning only. The caller holds mu.
 func (l *keyLog) write() error {
-	if l.count == 0 {
+	if len(l.pending) == 0 {
 		return nil
 	}
 	_, err := l.s.appendLog(l.path, l.pending)
-	l.pending, l.count = nil, 0
+	l.pending = nil
 	if err == nil || errors.As(err, new(stop)) {
 		return err
 	}
@@ -98,8 +95,5 @@ func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
 	}
-	if len(val) > maxPayload {
-		return fmt.Errorf("a memo of %d bytes, more than %d", len(val), maxPayload)
-	}
-	return s.memos.set(key, val, true)
+	return s.memos.set(key, val)
 }

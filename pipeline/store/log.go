@@ -25,9 +25,6 @@ type openLog struct {
 // rewritten meanwhile (see rewriteLog) is another file under the same name: then the frames are written there
 // again.
 func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
-	if s.opts.ReadOnly {
-		return 0, errReadOnly
-	}
 	if err := s.setUp(); err != nil {
 		return 0, err
 	}
@@ -53,6 +50,16 @@ func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
 		l.file.Close()
 		delete(s.logs, path)
 	}
+}
+
+// record appends a frame to the log at path, and returns its place.
+func (s *Store) record(path string, kind frameKind, key stages.Digest, payload []byte) (int64, int, error) {
+	if len(payload) > maxPayload {
+		return 0, 0, fmt.Errorf("a record for %q has %d bytes, more than %d", path, len(payload), maxPayload)
+	}
+	frame := appendFrame(nil, kind, key, payload)
+	off, err := s.appendLog(path, frame)
+	return off, len(frame), err
 }
 
 // openLog returns an open log. The caller holds logMu.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,32 +59,27 @@ func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, a
 // it until it's recorded. A pack that would be smaller than smallPack isn't made: its payloads are inline
 // too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
-	if s.opts.ReadOnly {
-		return nil, errReadOnly
-	}
 	refs := make([]Ref, len(payloads))
 	offs := make(map[stages.Digest]int64, len(payloads)) // in the pack
-	h := sha256.New()
 	var parts [][]byte
-	pack := PackRef{}
+	var size int64
 	for i, p := range payloads {
 		refs[i] = Ref{Digest: stages.Sum(p), Len: int64(len(p))}
 		if _, again := offs[refs[i].Digest]; again || len(p) <= InlineMax {
 			continue
 		}
-		offs[refs[i].Digest] = pack.Size
-		pack.Size += int64(len(p))
-		h.Write(p)
+		offs[refs[i].Digest] = size
+		size += int64(len(p))
 		parts = append(parts, p)
 	}
-	inlineMax := InlineMax
-	if pack.Size < smallPack {
-		inlineMax = smallPack
-	} else {
-		pack.Digest = stages.Digest(h.Sum(nil))
-		if err := s.putPack(pack, parts); err != nil {
+	inlineMax := smallPack
+	var pack PackRef
+	if size >= smallPack {
+		var err error
+		if pack, err = s.putPack(parts); err != nil {
 			return nil, err
 		}
+		inlineMax = InlineMax
 	}
 	for i, p := range payloads {
 		if r := &refs[i]; len(p) <= inlineMax {
@@ -97,18 +91,24 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	return refs, nil
 }
 
-// putPack writes a pack unless it's there. A file of the wrong size is replaced.
-func (s *Store) putPack(pack PackRef, parts [][]byte) error {
+// putPack writes parts as one pack unless that's there. A file of the wrong size is replaced.
+func (s *Store) putPack(parts [][]byte) (pack PackRef, err error) {
+	h := sha256.New()
+	for _, b := range parts {
+		h.Write(b)
+		pack.Size += int64(len(b))
+	}
+	pack.Digest = stages.Digest(h.Sum(nil))
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
-			return err
+			return pack, err
 		}
 	}
 	s.remember(pack, nil)
-	return nil
+	return pack, nil
 }
 
 // Load returns the payload that r refers to. Its bytes have the digest of r, or the error is a [*Miss]. A
@@ -182,22 +182,21 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 	if err == nil {
 		return b, nil
 	}
-	var m *Miss
-	if !errors.As(err, &m) {
+	m, ok := errors.AsType[*Miss](err)
+	if !ok {
 		m = packMiss(r.Pack, 0, err)
 	}
-	if known, _ := s.known(r.Pack); known != nil && errors.Is(err, fs.ErrNotExist) {
+	gone := errors.Is(err, fs.ErrNotExist)
+	if known, _ := s.known(r.Pack); known != nil && gone {
 		m = known // another reader has set it aside: then that's the reason
 	}
 	s.remember(r.Pack, m)
-	if s.opts.ReadOnly || errors.Is(err, fs.ErrNotExist) {
+	if gone || s.opts.ReadOnly {
 		return nil, m
 	}
 	path := s.packPath(r.Pack.Digest)
-	if f, err := s.read(path); err == nil {
-		if d, _, err := hashFile(context.Background(), f); err == nil && d == r.Pack.Digest {
-			return nil, m
-		}
+	if d, _, err := s.hash(context.Background(), path); err == nil && d == r.Pack.Digest {
+		return nil, m
 	}
 	err = s.setAside(path, filepath.Base(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errForeign) {
@@ -234,10 +233,9 @@ func (s *Store) remember(pack PackRef, m *Miss) {
 }
 
 func (s *Store) packPath(d stages.Digest) string {
-	var name [2 * keyLen]byte
-	hex.Encode(name[:], d[:])
+	name := d.String()
 	const sep = string(filepath.Separator)
-	return s.objects + sep + string(name[:2]) + sep + string(name[:]) // faster than Join
+	return s.objects + sep + name[:2] + sep + name // faster than Join
 }
 
 // forgetPacks makes Check look again.

@@ -88,8 +88,8 @@ type Store struct {
 	pending []byte   // frames for it
 
 	itemMu    sync.Mutex // guards what follows
-	itemLogs  map[byte]*itemLog
-	itemBytes int64 // that itemLogs hold
+	groups    map[itemView]*knownGroup
+	itemBytes int64 // that groups hold
 
 	memos, files keyLog
 	spill        spill
@@ -115,11 +115,11 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		folders: map[string]bool{}, logs: map[string]openLog{}, itemLogs: map[byte]*itemLog{},
+		folders: map[string]bool{}, logs: map[string]openLog{}, groups: map[itemView]*knownGroup{},
 	}
 	s.spill.s = s
-	s.memos = keyLog{s: s, path: filepath.Join(dir, "memo.log"), kind: memoFrame, batch: 1}
-	s.files = keyLog{s: s, path: filepath.Join(dir, "stat.idx"), kind: statFrame, batch: 256}
+	s.memos = keyLog{s: s, path: filepath.Join(dir, "memo.log"), kind: memoFrame}
+	s.files = keyLog{s: s, path: filepath.Join(dir, "stat.idx"), kind: statFrame, batch: 32 << 10}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,6 @@ func Open(dir string, o Options) (*Store, error) {
 // Close ends the use of the store. What was written is handed to the disk with one sync; a store that only
 // read doesn't touch the disk.
 func (s *Store) Close() error {
-	s.forgetItems()
 	s.spill.close()
 	err := errors.Join(s.files.flush(), s.closeIndex())
 	s.logMu.Lock()
@@ -192,8 +191,11 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// setUp makes sure that the store's folder exists and names its format.
+// setUp makes sure that the store may be written, and that its folder exists and names its format.
 func (s *Store) setUp() error {
+	if s.opts.ReadOnly {
+		return errReadOnly
+	}
 	s.prepare.Do(func() {
 		path := filepath.Join(s.dir, formatName)
 		if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {

@@ -91,7 +91,7 @@ func TestReadOnly(t *testing.T) {
 	if _, ok := s.Lookup(number(1), ""); ok {
 		t.Error("an empty store has something")
 	}
-	_, putErr := s.Put(nil)
+	_, putErr := s.Put([][]byte{make([]byte, smallPack)})
 	for name, err := range map[string]error{
 		"put": putErr, "record": s.Record(Action{}, nil),
 		"items": s.RecordItems(number(1), "", make([]ItemRecord, 1)), "memo": s.SetMemo(number(1), nil),

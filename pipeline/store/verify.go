@@ -90,12 +90,7 @@ func (v *verification) object(o objectFile) error {
 	if o.temporary() {
 		return nil
 	}
-	var d stages.Digest
-	var size int64
-	f, err := v.s.read(o.path)
-	if err == nil {
-		d, size, err = hashFile(v.ctx, f)
-	}
+	d, size, err := v.s.hash(v.ctx, o.path)
 	switch {
 	case v.ctx.Err() != nil:
 		return context.Cause(v.ctx)
@@ -205,7 +200,7 @@ func (v *verification) items(path string, bucket byte) error {
 }
 
 func checkState(_ int64, _ stages.Digest, payload []byte) (string, bool) {
-	if f, ok := decodeState(payload); !ok || f.racy {
+	if _, ok := decodeState(payload); !ok {
 		return "the state of a file is malformed", false
 	}
 	return "", true
