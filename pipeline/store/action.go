@@ -80,7 +80,7 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	if err != nil {
 		return err
 	}
-	off, n, err := s.record(s.actionPath(a.Key[0]), actionFrame, a.Key, payload)
+	off, n, err := s.record(actionFrame, a.Key, payload)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 
 // Action reads the record behind a hit. The error is a [*Miss].
 func (s *Store) Action(h Hit) (Action, error) {
-	f, err := s.read(s.actionPath(h.key[0]))
+	f, err := s.read(s.log(actionFrame, h.key).path)
 	var found *Action
 	if err == nil {
 		defer f.Close()

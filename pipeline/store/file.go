@@ -212,6 +212,15 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 	}
 }
 
+// openAppend opens a log for appending.
+func (s *Store) openAppend(path string) (*os.File, error) {
+	if err := s.setUp(); err != nil {
+		return nil, err
+	}
+	s.written.Store(true)
+	return s.open(path, os.O_WRONLY|os.O_APPEND, 0o666)
+}
+
 // writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a
 // temporary file in the same folder is renamed.
 func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {

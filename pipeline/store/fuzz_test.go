@@ -197,7 +197,8 @@ func FuzzListing(f *testing.F) {
 func FuzzStatIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkScan(t, b, statFrame)
-		s, ok := decodeState(b)
+		s, err := decodeState(b)
+		ok := err == nil
 		if ok && (!bytes.Equal(s.encode(), b) || s.size < 0) {
 			t.Fatalf("%+v", s)
 		}

@@ -20,7 +20,6 @@ type Roots struct {
 // A GCReport tells what a collection removed, or would remove.
 type GCReport struct {
 	Actions, ActionsKept int
-	Groups, GroupsKept   int
 	Objects, ObjectsKept int
 	Bytes, BytesKept     int64    // of objects
 	Leftovers            int      // temporary and damaged files removed
@@ -38,8 +37,10 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 		return GCReport{}, errReadOnly
 	}
 	c := &collection{s: s, roots: roots, referred: map[stages.Digest]bool{}}
-	err := errors.Join(s.eachLog("actions", c.actions), s.eachLog("items", c.items),
-		c.newest(s.memos.path, memoFrame), c.newest(s.files.path, statFrame))
+	logs, err := s.logs(actionFrame, itemFrame, memoFrame, statFrame)
+	for _, log := range logs {
+		err = errors.Join(err, c.log(log))
+	}
 	if err == nil {
 		err = s.eachObject(c.object)
 	}
@@ -68,78 +69,37 @@ type collection struct {
 	garbage  []string               // files
 }
 
-// actions decides which actions of a log stay: of each key and class of device the newest, if the roots keep
-// the key.
-func (c *collection) actions(path string, _ byte) error {
+// log decides which records of a log stay: those that the roots keep, and of those that replace one another,
+// as all but items do, the newest.
+func (c *collection) log(file logFile) error {
 	type identity struct {
 		key    stages.Digest
 		madeBy string
 	}
-	type action struct {
-		place
-		identity
-		name  string
-		packs []PackRef
-	}
-	var all []action
+	var all []record
 	newest := map[identity]int64{}
-	stays := func(off int64, key stages.Digest, payload []byte) bool {
-		a, err := decodeAction(key, payload)
-		if err != nil {
-			return false
+	log, err := c.sweep.read(c.s, file, func(r record, err error) bool {
+		if err == nil {
+			all = append(all, r)
+			newest[identity{r.key, r.madeBy}] = r.off
 		}
-		id := identity{key, a.MadeBy}
-		newest[id] = off
-		all = append(all, action{place{key, off}, id, a.name(), a.Packs})
-		return true // to be decided below
-	}
-	log, _, err := c.sweep.read(c.s, path, actionFrame, stays)
-	for _, a := range all {
-		current := newest[a.identity] == a.off
-		stays := current && (c.roots.Action == nil || c.roots.Action(a.identity.key))
-		if stays {
+		return err == nil // to be decided below
+	})
+	root := map[frameKind]func(stages.Digest) bool{actionFrame: c.roots.Action, itemFrame: c.roots.Items}[file.kind]
+	for _, r := range all {
+		current := newest[identity{r.key, r.madeBy}] == r.off || file.kind == itemFrame
+		stays := current && (root == nil || root(r.key))
+		log.drop[r.place] = !stays
+		c.refer(r.packs, stays)
+		switch {
+		case file.kind != actionFrame:
+		case stays:
 			c.ActionsKept++
-		} else if c.Actions++; current {
-			c.Cells = append(c.Cells, a.name)
+		default:
+			if c.Actions++; current {
+				c.Cells = append(c.Cells, r.cell)
+			}
 		}
-		log.drop[a.place] = !stays
-		c.refer(a.packs, stays)
-	}
-	return err
-}
-
-// items decides which item records of a log stay.
-func (c *collection) items(path string, _ byte) error {
-	groups := map[stages.Digest]bool{}
-	_, _, err := c.sweep.read(c.s, path, itemFrame, func(_ int64, group stages.Digest, payload []byte) bool {
-		packs, _, err := decodeItems(payload)
-		if err != nil {
-			return false
-		}
-		stays := c.roots.Items == nil || c.roots.Items(group)
-		groups[group] = stays
-		c.refer(packs, stays)
-		return stays
-	})
-	for _, stays := range groups {
-		if stays {
-			c.GroupsKept++
-		} else {
-			c.Groups++
-		}
-	}
-	return err
-}
-
-// newest decides that of a log whose frames replace older ones of the same key the newest stay.
-func (c *collection) newest(path string, kind frameKind) error {
-	newest := map[stages.Digest]int64{}
-	log, _, err := c.sweep.read(c.s, path, kind, func(off int64, key stages.Digest, _ []byte) bool {
-		newest[key] = off
-		return false
-	})
-	for key, off := range newest {
-		delete(log.drop, place{key, off})
 	}
 	return err
 }
@@ -192,51 +152,5 @@ func (c *collection) apply() error {
 		}
 	}
 	s.forgetPacks()
-	return nil
-}
-
-// A sweep lists logs, and which of their frames go.
-type sweep []*sweptLog
-
-type sweptLog struct {
-	path string
-	kind frameKind
-	drop map[place]bool
-}
-
-// A place is where the frame of a key lies in a log.
-type place struct {
-	key stages.Digest
-	off int64
-}
-
-// A frameTest reports whether a frame stays.
-type frameTest = func(off int64, key stages.Digest, payload []byte) bool
-
-// read adds a log, of whose frames those go that stays refuses.
-func (w *sweep) read(s *Store, path string, kind frameKind, stays frameTest) (*sweptLog, logScan, error) {
-	log := &sweptLog{path, kind, map[place]bool{}}
-	scan, err := s.readLog(path, 0, kind, func(off int64, key stages.Digest, payload []byte) {
-		if !stays(off, key, payload) {
-			log.drop[place{key, off}] = true
-		}
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return log, scan, nil
-	} else if err != nil {
-		return log, scan, s.writeErr(err)
-	}
-	*w = append(*w, log)
-	return log, scan, nil
-}
-
-// rewrite drops the frames. What another process appended since stays.
-func (w sweep) rewrite(s *Store) error {
-	for _, log := range w {
-		keep := func(off int64, key stages.Digest) bool { return !log.drop[place{key, off}] }
-		if err := s.rewriteLog(log.path, log.kind, keep); err != nil {
-			return err
-		}
-	}
 	return nil
 }

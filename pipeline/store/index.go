@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -19,8 +19,7 @@ import (
 //
 // Payloads by their first byte, fixed-width so that the length is the whole check:
 //
-//	'e' an action: offset u64 and length u32 of its frame, name u64, made_by length u8,
-//	    outputs u16, packs u32, made_by; an output: flags u8, items u32, listing; a pack: digest, size u64
+//	'e' an action: an entryHead, made_by, an entryOutput for each output, and for each pack its digest and u64 size
 //	'm' a mark: the log of the key's first byte is known up to u64
 //	's' seen: the cell called u64 was last found under this key
 
@@ -32,9 +31,23 @@ const (
 	entryLen  = 1 + 8 + 4 + 8 + 1 + 2 + 4
 	outputLen = 1 + 4 + keyLen
 	packLen   = keyLen + 8
-
-	flagDropped = 1
 )
+
+type entryHead struct {
+	Kind    byte
+	Off     uint64 // of the action's frame in its log
+	Len     uint32 // of that frame
+	Name    uint64 // of the cell: see nameHash
+	MadeBy  uint8  // length
+	Outputs uint16
+	Packs   uint32
+}
+
+type entryOutput struct {
+	Dropped bool
+	Items   uint32
+	Listing stages.Digest
+}
 
 // An index is the index in memory.
 type index struct {
@@ -79,7 +92,7 @@ func (h Hit) Outputs() int { return int(binary.LittleEndian.Uint16(h.rec[22:])) 
 // items, and whether their payloads' bytes were dropped on purpose.
 func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	b := h.outputs()[i*outputLen:]
-	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0]&flagDropped != 0
+	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0] != 0
 }
 
 func (h Hit) packs() int { return int(binary.LittleEndian.Uint32(h.rec[24:])) }
@@ -98,27 +111,13 @@ func (h Hit) Packs() iter.Seq[PackRef] {
 // appendEntry appends the index's payload for an action whose frame lies at off.
 func appendEntry(b []byte, a *Action, off int64, n int) []byte {
 	le := binary.LittleEndian
-	b = append(b, entryKind)
-	b = le.AppendUint64(b, uint64(off))
-	b = le.AppendUint32(b, uint32(n))
-	b = le.AppendUint64(b, nameHash(a.Experiment, a.Cell))
-	b = append(b, byte(len(a.MadeBy)))
-	b = le.AppendUint16(b, uint16(len(a.Outputs)))
-	b = le.AppendUint32(b, uint32(len(a.Packs)))
+	b, _ = binary.Append(b, le, entryHead{entryKind, uint64(off), uint32(n), nameHash(a.Experiment, a.Cell),
+		uint8(len(a.MadeBy)), uint16(len(a.Outputs)), uint32(len(a.Packs))})
 	b = append(b, a.MadeBy...)
 	for _, o := range a.Outputs {
-		var flags byte
-		if o.Dropped {
-			flags = flagDropped
-		}
-		b = append(b, flags)
-		b = le.AppendUint32(b, uint32(o.Items))
-		b = append(b, o.Listing[:]...)
+		b, _ = binary.Append(b, le, entryOutput{o.Dropped, uint32(o.Items), o.Listing})
 	}
-	for _, p := range a.Packs {
-		b = append(b, p.Digest[:]...)
-		b = le.AppendUint64(b, uint64(p.Size))
-	}
+	b, _ = binary.Append(b, le, a.Packs)
 	return b
 }
 
@@ -221,13 +220,9 @@ func (s *Store) Lookup(key stages.Digest, prefer string) (newest Hit, ok bool) {
 // nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash would make `why` compare with
 // the wrong cell, and nothing worse.
 func nameHash(experiment, cell string) uint64 {
-	h := uint64(14695981039346656037)
-	for _, s := range [...]string{experiment, "\x00", cell} {
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * 1099511628211
-		}
-	}
-	return h
+	h := fnv.New64a()
+	io.WriteString(h, experiment+"\x00"+cell)
+	return h.Sum64()
 }
 
 // Seen notes that a cell was found under key, so that [Store.Latest] returns that action rather than the last
@@ -261,9 +256,7 @@ func (s *Store) Latest(experiment, cell string) (Action, bool) {
 	return a, err == nil
 }
 
-func (s *Store) indexPath() string { return filepath.Join(s.dir, "index") }
-
-func (s *Store) actionPath(bucket byte) string { return s.logPath("actions", bucket) }
+func (s *Store) indexPath() string { return s.log(indexFrame, stages.Digest{}).path }
 
 // openIndex reads the index, and the ends of the action logs that it lacks.
 func (s *Store) openIndex() error {
@@ -301,31 +294,31 @@ func (s *Store) catchUp() (frames []byte, err error) {
 	}
 	var found []foundAction
 	var marks []byte
-	err = s.eachLog("actions", func(path string, bucket byte) error {
-		size, err := s.size(path)
-		c := &s.index.logs[bucket]
+	logs, err := s.logs(actionFrame)
+	for _, log := range logs {
+		size, err := s.size(log.path)
+		c := &s.index.logs[log.bucket]
 		if err != nil || size == c.mark+c.sum {
-			return nil
+			continue
 		}
 		// A log shorter than what's known of it was rewritten: read all of it.
 		from := c.mark
 		if from > size {
 			from = 0
 		}
-		scan, err := s.readLog(path, from, actionFrame, func(off int64, key stages.Digest, payload []byte) {
+		scan, err := s.readLog(log, from, func(off int64, key stages.Digest, payload []byte) {
 			a, err := decodeAction(key, payload)
-			if err == nil && key[0] == bucket && !s.index.has(key, off) {
+			if err == nil && key[0] == log.bucket && !s.index.has(key, off) {
 				found = append(found, foundAction{a, off, frameLen + len(payload)})
 			}
 		})
 		if err != nil {
 			s.warn("%v", err)
 		} else if scan.end > c.mark || from < c.mark {
-			marks = appendMark(marks, bucket, scan.end)
+			marks = appendMark(marks, log.bucket, scan.end)
 			*c = coverage{mark: scan.end}
 		}
-		return nil
-	})
+	}
 	// In the order in which they happened, for what a cell was last.
 	slices.SortStableFunc(found, func(a, b foundAction) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range found {
@@ -345,19 +338,13 @@ func appendMark(b []byte, bucket byte, end int64) []byte {
 const indexBatch = 64 << 10
 
 // appendIndex adds frames to the index file, sooner or later. The caller holds indexMu.
-func (s *Store) appendIndex(frames []byte) error {
+func (s *Store) appendIndex(frames []byte) (err error) {
 	if s.indexed == nil {
 		// Opened now, so that if the index is made anew meanwhile nothing is added to that one which it may
 		// have left out.
-		if err := s.setUp(); err != nil {
+		if s.indexed, err = s.openAppend(s.indexPath()); err != nil {
 			return err
 		}
-		f, err := s.open(s.indexPath(), os.O_WRONLY|os.O_APPEND, 0o666)
-		if err != nil {
-			f.Close() // of nil, too
-			return err
-		}
-		s.indexed = f
 	}
 	if s.pending = append(s.pending, frames...); len(s.pending) < indexBatch {
 		return nil
@@ -369,7 +356,6 @@ func (s *Store) flushIndex() error {
 	if len(s.pending) == 0 {
 		return nil
 	}
-	s.written.Store(true)
 	err := s.write(s.indexed, s.pending)
 	s.pending = s.pending[:0]
 	return err

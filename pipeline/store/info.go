@@ -13,7 +13,6 @@ type Info struct {
 	Objects     int
 	ObjectBytes int64
 	Actions     int   // keys with a recorded action
-	Groups      int   // groups with recorded items
 	Items       int   // items with a recorded outcome
 	RecordBytes int64 // logs, index and memos
 	Damaged     int   // objects set aside because of wrong bytes
@@ -23,33 +22,20 @@ type Info struct {
 // Info counts what's in the store.
 func (s *Store) Info() (Info, error) {
 	in := Info{Dir: s.dir}
-	size := func(path string, _ byte) error {
-		n, _ := s.size(path)
-		in.RecordBytes += n
-		return nil
-	}
-	size(s.indexPath(), 0)
-	size(s.memos.path, 0)
-	size(s.files.path, 0)
 	s.indexMu.RLock()
 	in.Actions = len(s.index.newest)
 	s.indexMu.RUnlock()
 	damaged, _ := s.entries(filepath.Join(s.dir, "damaged"))
 	in.Damaged = len(damaged)
-	err := cmp.Or(s.eachLog("actions", size), s.eachLog("items", func(path string, bucket byte) error {
-		type item struct{ group, key stages.Digest }
-		groups, items := map[stages.Digest]bool{}, map[item]bool{}
-		_, err := s.readLog(path, 0, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
-			groups[group] = true
-			_, rs, _ := decodeItems(payload)
-			for _, r := range rs {
-				items[item{group, r.Key}] = true
-			}
-		})
-		in.Groups += len(groups)
-		in.Items += len(items)
-		return cmp.Or(err, size(path, bucket))
-	}), s.eachObject(func(o objectFile) error {
+	logs, err := s.logs(indexFrame, actionFrame, itemFrame, memoFrame, statFrame)
+	for _, log := range logs {
+		n, _ := s.size(log.path)
+		in.RecordBytes += n
+		if log.kind == itemFrame && err == nil {
+			err = s.countItems(log, &in.Items)
+		}
+	}
+	return in, cmp.Or(err, s.eachObject(func(o objectFile) error {
 		if o.temporary() {
 			in.Leftovers++
 		} else {
@@ -58,5 +44,18 @@ func (s *Store) Info() (Info, error) {
 		}
 		return nil
 	}))
-	return in, err
+}
+
+// countItems adds how many items have an outcome in a log.
+func (s *Store) countItems(log logFile, n *int) error {
+	type item struct{ group, key stages.Digest }
+	items := map[item]bool{}
+	_, err := s.readLog(log, 0, func(_ int64, group stages.Digest, payload []byte) {
+		_, rs, _ := decodeItems(payload)
+		for _, r := range rs {
+			items[item{group, r.Key}] = true
+		}
+	})
+	*n += len(items)
+	return err
 }

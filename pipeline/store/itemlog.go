@@ -59,7 +59,7 @@ func (g *knownGroup) update(s *Store, view itemView) (items *Items, grown int64,
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.items.bytes()
-	f, err := s.read(s.itemPath(view.group[0]))
+	f, err := s.read(s.log(itemFrame, view.group).path)
 	if err != nil {
 		return g.items, 0, err
 	}

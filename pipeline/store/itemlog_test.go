@@ -55,8 +55,7 @@ func TestItemsAreReadOnce(t *testing.T) {
 	}
 
 	// Rewritten without the first record, as gc does.
-	if err := b.rewriteLog(b.itemPath(group[0]), itemFrame,
-		func(off int64, _ stages.Digest) bool { return off > 0 }); err != nil {
+	if err := b.rewriteLog(b.log(itemFrame, group), map[place]bool{{group, 0}: true}); err != nil {
 		t.Fatal(err)
 	}
 	record(b, group, 3, "three")

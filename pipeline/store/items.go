@@ -106,15 +106,13 @@ func (v *Items) take(payload []byte, prefer string) {
 	}
 }
 
-func (s *Store) itemPath(bucket byte) string { return s.logPath("items", bucket) }
-
 // RecordItems stores outcomes of a group's items, whose payloads are already put. All are made by the same
 // class of device.
 func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord) error {
 	if len(rs) == 0 {
 		return nil
 	}
-	_, _, err := s.record(s.itemPath(group[0]), itemFrame, group, encodeItems(madeBy, rs))
+	_, _, err := s.record(itemFrame, group, encodeItems(madeBy, rs))
 	return err
 }
 

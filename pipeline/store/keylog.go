@@ -13,8 +13,7 @@ import (
 // and that nothing depends on. So a store on a read-only disk serves results as any other.
 type keyLog struct {
 	s     *Store
-	path  string
-	kind  frameKind
+	file  logFile
 	batch int // bytes that may be pending, and so be lost by a kill
 
 	mu        sync.Mutex               // guards what follows
@@ -44,7 +43,7 @@ func (l *keyLog) set(key stages.Digest, val []byte) error {
 	if l.s.opts.ReadOnly {
 		return nil
 	}
-	if l.pending = appendFrame(l.pending, l.kind, key, val); len(l.pending) < l.batch {
+	if l.pending = appendFrame(l.pending, l.file.kind, key, val); len(l.pending) < l.batch {
 		return nil
 	}
 	return l.write()
@@ -62,7 +61,7 @@ func (l *keyLog) write() error {
 	if len(l.pending) == 0 {
 		return nil
 	}
-	_, err := l.s.appendLog(l.path, l.pending)
+	_, err := l.s.appendLog(l.file, l.pending)
 	l.pending = nil
 	if err == nil || errors.As(err, new(stop)) {
 		return err
@@ -77,11 +76,11 @@ func (l *keyLog) load() {
 		return
 	}
 	l.values = map[stages.Digest][]byte{}
-	b, err := l.s.readFile(l.path)
+	b, err := l.s.readFile(l.file.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.s.warn("remembered facts can't be read: %v", err)
 	}
-	scanLog(b, l.kind, func(_ int64, key stages.Digest, payload []byte) { l.values[key] = payload })
+	scanLog(b, l.file.kind, func(_ int64, key stages.Digest, payload []byte) { l.values[key] = payload })
 }
 
 // Memo returns the value last remembered under key: the digest of a compiled program, the state of a review

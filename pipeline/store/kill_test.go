@@ -125,8 +125,8 @@ func TestKillCollection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Actions != 2 || in.Groups != 1 {
-			t.Fatalf("point %d: %d actions and %d groups are left", n, in.Actions, in.Groups)
+		if in.Actions != 2 || groups(t, s) != 1 {
+			t.Fatalf("point %d: %d actions and %d groups are left", n, in.Actions, groups(t, s))
 		}
 		kept.wholeStore(t, dir)
 		os.RemoveAll(dir)

@@ -21,21 +21,17 @@ type openLog struct {
 	info os.FileInfo
 }
 
-// appendLog adds frames to the log at path with one write, and returns where they begin. A log that was
+// appendLog adds frames to a log with one write, and returns where they begin. A log that was
 // rewritten meanwhile (see rewriteLog) is another file under the same name: then the frames are written there
 // again.
-func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
-	if err := s.setUp(); err != nil {
-		return 0, err
-	}
+func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 	s.logMu.Lock()
 	defer s.logMu.Unlock()
 	for {
-		l, err := s.openLog(path)
+		l, err := s.openLog(log.path)
 		if err != nil {
 			return 0, err
 		}
-		s.written.Store(true)
 		if err := s.write(l.file, frames); err != nil {
 			return 0, err
 		}
@@ -44,65 +40,63 @@ func (s *Store) appendLog(path string, frames []byte) (off int64, err error) {
 		if err != nil {
 			return 0, s.writeErr(err)
 		}
-		if now, err := os.Lstat(path); err == nil && os.SameFile(l.info, now) {
+		if now, err := os.Lstat(log.path); err == nil && os.SameFile(l.info, now) {
 			return end - int64(len(frames)), nil
 		}
 		l.file.Close()
-		delete(s.logs, path)
+		delete(s.appending, log.path)
 	}
 }
 
-// record appends a frame to the log at path, and returns its place.
-func (s *Store) record(path string, kind frameKind, key stages.Digest, payload []byte) (int64, int, error) {
+// record appends a frame to the log of its key, and returns its place.
+func (s *Store) record(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error) {
+	log := s.log(kind, key)
 	if len(payload) > maxPayload {
-		return 0, 0, fmt.Errorf("a record for %q has %d bytes, more than %d", path, len(payload), maxPayload)
+		return 0, 0, fmt.Errorf("a record for %q has %d bytes, more than %d", log.path, len(payload), maxPayload)
 	}
 	frame := appendFrame(nil, kind, key, payload)
-	off, err := s.appendLog(path, frame)
+	off, err = s.appendLog(log, frame)
 	return off, len(frame), err
 }
 
 // openLog returns an open log. The caller holds logMu.
 func (s *Store) openLog(path string) (l openLog, err error) {
-	l, ok := s.logs[path]
+	l, ok := s.appending[path]
 	if ok {
 		return l, nil
 	}
-	if len(s.logs) >= s.maxLogs {
+	if len(s.appending) >= s.maxLogs {
 		if err := s.closeLogs(); err != nil {
 			s.warn("%v", s.writeErr(err))
 		}
 	}
-	if l.file, err = s.open(path, os.O_WRONLY|os.O_APPEND, 0o666); err == nil {
-		if l.info, err = l.file.Stat(); err != nil {
-			err = s.writeErr(err)
-		}
-	}
-	if err != nil {
-		l.file.Close() // of nil, too
+	if l.file, err = s.openAppend(path); err != nil {
 		return l, err
 	}
-	s.logs[path] = l
+	if l.info, err = l.file.Stat(); err != nil {
+		return l, s.writeErr(err)
+	}
+	s.appending[path] = l
 	return l, nil
 }
 
 // closeLogs closes all logs; what's appended later opens its log again. The caller holds logMu.
 func (s *Store) closeLogs() (err error) {
-	for _, l := range s.logs {
+	for _, l := range s.appending {
 		err = errors.Join(err, l.file.Close())
 	}
-	clear(s.logs)
+	clear(s.appending)
 	return err
 }
 
-// readLog calls fn for each frame of the log at path, from off on. A payload is valid only during the call.
-func (s *Store) readLog(path string, off int64, kind frameKind, fn frameFunc) (logScan, error) {
-	f, err := s.read(path)
+// readLog calls fn for each frame of a log, from off on. A payload is valid only during the call.
+func (s *Store) readLog(log logFile, off int64, fn frameFunc) (logScan, error) {
+	f, err := s.read(log.path)
 	if err != nil {
 		return logScan{}, err
 	}
 	defer f.Close()
-	return readOpenLog(f, off, kind, fn)
+	return readOpenLog(f, off, log.kind, fn)
 }
 
 func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, error) {
@@ -116,10 +110,10 @@ func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, 
 	return scanFile(f, off, info.Size(), kind, fn)
 }
 
-// rewriteLog replaces a log by the frames that keep accepts. A process that appends meanwhile loses nothing:
-// what came before the replacement is copied, and after it appendLog notices.
-func (s *Store) rewriteLog(path string, kind frameKind, keep func(off int64, key stages.Digest) bool) error {
-	old, err := s.read(path)
+// rewriteLog replaces a log by its frames but those at some places. A process that appends meanwhile loses
+// nothing: what came before the replacement is copied, and after it appendLog notices.
+func (s *Store) rewriteLog(log logFile, drop map[place]bool) error {
+	old, err := s.read(log.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -128,11 +122,11 @@ func (s *Store) rewriteLog(path string, kind frameKind, keep func(off int64, key
 	defer old.Close()
 	var kept, late []byte
 	dropped := false
-	scan, err := readOpenLog(old, 0, kind, func(off int64, key stages.Digest, payload []byte) {
-		if keep(off, key) {
-			kept = appendFrame(kept, kind, key, payload)
-		} else {
+	scan, err := readOpenLog(old, 0, log.kind, func(off int64, key stages.Digest, payload []byte) {
+		if drop[place{key, off}] {
 			dropped = true
+		} else {
+			kept = appendFrame(kept, log.kind, key, payload)
 		}
 	})
 	if err != nil {
@@ -141,42 +135,60 @@ func (s *Store) rewriteLog(path string, kind frameKind, keep func(off int64, key
 	if !dropped && len(scan.gaps) == 0 {
 		return nil
 	}
-	if err := s.writeFile(path, 0o666, kept); err != nil {
+	if err := s.writeFile(log.path, 0o666, kept); err != nil {
 		return err
 	}
 	// A frame that was just being written is whole by now, or will be written again.
-	if _, err := readOpenLog(old, scan.end, kind, func(_ int64, key stages.Digest, payload []byte) {
-		late = appendFrame(late, kind, key, payload)
+	if _, err := readOpenLog(old, scan.end, log.kind, func(_ int64, key stages.Digest, payload []byte) {
+		late = appendFrame(late, log.kind, key, payload)
 	}); err != nil {
 		return s.writeErr(err)
 	}
 	if len(late) > 0 {
-		_, err = s.appendLog(path, late)
+		_, err = s.appendLog(log, late)
 	}
 	return err
 }
 
 const buckets = 256
 
-// logPath returns the path of the log in a folder, actions or items, for keys that begin with a byte.
-func (s *Store) logPath(folder string, bucket byte) string {
-	return filepath.Join(s.dir, folder, fmt.Sprintf("%02x.log", bucket))
+// A logFile is one of the logs.
+type logFile struct {
+	path   string
+	kind   frameKind
+	bucket byte // what its keys begin with, where a kind has a log for each byte
 }
 
-// eachLog calls fn for every log of a folder.
-func (s *Store) eachLog(folder string, fn func(path string, bucket byte) error) error {
-	logs, err := s.entries(filepath.Join(s.dir, folder))
-	if err != nil {
-		return err
+// inBuckets are the folders of the kinds that have a log for each byte that keys begin with.
+var inBuckets = map[frameKind]string{actionFrame: "actions", itemFrame: "items"}
+
+// log returns the log that has the frames of a key.
+func (s *Store) log(kind frameKind, key stages.Digest) logFile {
+	if folder, ok := inBuckets[kind]; ok {
+		return logFile{filepath.Join(s.dir, folder, fmt.Sprintf("%02x.log", key[0])), kind, key[0]}
 	}
-	for _, l := range logs {
-		var bucket byte
-		if n, _ := fmt.Sscanf(l.Name(), "%02x.log", &bucket); n != 1 || !l.Type().IsRegular() {
+	name := map[frameKind]string{indexFrame: "index", memoFrame: "memo.log", statFrame: "stat.idx"}[kind]
+	return logFile{path: filepath.Join(s.dir, name), kind: kind}
+}
+
+// logs lists the logs of some kinds.
+func (s *Store) logs(kinds ...frameKind) (list []logFile, err error) {
+	for _, kind := range kinds {
+		folder, ok := inBuckets[kind]
+		if !ok {
+			list = append(list, s.log(kind, stages.Digest{}))
 			continue
 		}
-		if err := fn(s.logPath(folder, bucket), bucket); err != nil {
-			return err
+		entries, err := s.entries(filepath.Join(s.dir, folder))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			var key stages.Digest
+			if n, _ := fmt.Sscanf(e.Name(), "%02x.log", &key[0]); n == 1 && e.Type().IsRegular() {
+				list = append(list, s.log(kind, key))
+			}
 		}
 	}
-	return nil
+	return list, nil
 }

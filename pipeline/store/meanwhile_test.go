@@ -165,7 +165,7 @@ func TestTornTailCostsNothing(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
 	s := open(t, dir, Options{})
-	path := s.actionPath(w.cells[0].key[0])
+	path := s.log(actionFrame, w.cells[0].key).path
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (s *Store) FileDigest(path string) (none stages.Digest, err error) {
 			return none, err
 		}
 		b, _ := s.files.get(key)
-		if known, ok := decodeState(b); ok && stamped && before == known.stamp {
+		if known, err := decodeState(b); err == nil && stamped && before == known.stamp {
 			return known.digest, nil
 		}
 		f, err := stages.OpenFile(abs)
@@ -99,13 +99,13 @@ func (f fileState) encode() []byte {
 	return append(b, f.digest[:]...)
 }
 
-func decodeState(b []byte) (f fileState, ok bool) {
-	if len(b) != stateLen {
-		return f, false
+func decodeState(b []byte) (f fileState, err error) {
+	if len(b) != stateLen || b[7] > 127 { // a size isn't negative
+		return f, errMalformed
 	}
 	le := binary.LittleEndian
 	f.size, f.mtime = int64(le.Uint64(b)), int64(le.Uint64(b[8:]))
 	f.ctime, f.inode = int64(le.Uint64(b[16:])), le.Uint64(b[24:])
 	f.digest = stages.Digest(b[32:])
-	return f, f.size >= 0
+	return f, nil
 }

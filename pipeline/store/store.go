@@ -43,6 +43,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // Options say how a store is opened.
@@ -78,9 +80,9 @@ type Store struct {
 	packMu sync.Mutex
 	packs  map[PackRef]*Miss // what's known: nil when the pack is there
 
-	maxLogs int        // that are open at once
-	logMu   sync.Mutex // guards logs, and is held while appending to one
-	logs    map[string]openLog
+	maxLogs   int        // that are open at once
+	logMu     sync.Mutex // guards appending, and is held while appending to a log
+	appending map[string]openLog
 
 	indexMu sync.RWMutex // guards what follows
 	index   index
@@ -115,11 +117,11 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		folders: map[string]bool{}, logs: map[string]openLog{}, groups: map[itemView]*knownGroup{},
+		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemView]*knownGroup{},
 	}
 	s.spill.s = s
-	s.memos = keyLog{s: s, path: filepath.Join(dir, "memo.log"), kind: memoFrame}
-	s.files = keyLog{s: s, path: filepath.Join(dir, "stat.idx"), kind: statFrame, batch: 32 << 10}
+	s.memos = keyLog{s: s, file: s.log(memoFrame, stages.Digest{})}
+	s.files = keyLog{s: s, file: s.log(statFrame, stages.Digest{}), batch: 32 << 10}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("store %q is a file, not a folder", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {

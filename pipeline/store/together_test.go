@@ -111,20 +111,11 @@ func TestTwoWriters(t *testing.T) {
 			t.Errorf("%s is left", path)
 		}
 	}
-	for _, kind := range []struct {
-		folder string
-		kind   frameKind
-	}{{"actions", actionFrame}, {"items", itemFrame}} {
-		shared.eachLog(kind.folder, func(path string, _ byte) error {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if scan := scanLog(b, kind.kind, func(int64, stages.Digest, []byte) {}); len(scan.gaps) > 0 {
-				t.Errorf("%s has gaps: %v", path, scan.gaps)
-			}
-			return nil
-		})
+	for _, log := range must(shared.logs(actionFrame, itemFrame)) {
+		scan := must(shared.readLog(log, 0, func(int64, stages.Digest, []byte) {}))
+		if len(scan.gaps) > 0 {
+			t.Errorf("%s has gaps: %v", log.path, scan.gaps)
+		}
 	}
 	w.wholeStore(t, dir)
 }

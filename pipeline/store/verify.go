@@ -53,9 +53,10 @@ func newVerification(ctx context.Context, s *Store) *verification {
 
 // records checks and mends everything but objects, which were checked before, and returns all problems.
 func (v *verification) records() ([]Problem, error) {
-	memo := func(int64, stages.Digest, []byte) (string, bool) { return "", true }
-	err := cmp.Or(v.s.eachLog("actions", v.actions), v.s.eachLog("items", v.items),
-		v.log(v.s.memos.path, memoFrame, memo), v.log(v.s.files.path, statFrame, checkState))
+	logs, err := v.s.logs(actionFrame, itemFrame, memoFrame, statFrame)
+	for _, log := range logs {
+		err = cmp.Or(err, v.log(log))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -139,71 +140,41 @@ func (v *verification) usable(packs []PackRef, cell string) bool {
 	return usable
 }
 
-// A frameCheck returns what's wrong with a frame, if anything is, and whether it can stay.
-type frameCheck = func(off int64, key stages.Digest, payload []byte) (what string, stays bool)
-
-// log reads a log and checks each frame.
-func (v *verification) log(path string, kind frameKind, check frameCheck) error {
+// log reads a log and checks each record.
+func (v *verification) log(file logFile) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
 	var w sweep
-	log, scan, err := w.read(v.s, path, kind, func(off int64, key stages.Digest, payload []byte) bool {
-		what, stay := check(off, key, payload)
-		if what != "" {
-			v.problem(path, "%s, at byte %d", what, off)
+	log, err := w.read(v.s, file, func(r record, err error) bool {
+		if err == nil && !v.usable(r.packs, r.cell) {
+			return false
 		}
-		return stay
+		for i := 0; i < len(r.outputs) && err == nil; i++ {
+			_, err = v.s.listing(&r.outputs[i])
+		}
+		if err != nil {
+			v.problem(file.path, "%v, at byte %d", err, r.off)
+			return false
+		}
+		if file.kind == actionFrame {
+			v.known[r.place] = true
+		}
+		return true
 	})
 	if err != nil {
-		v.problem(path, "%v", err)
+		v.problem(file.path, "%v", err)
 		return nil
 	}
-	for _, g := range scan.gaps {
+	for _, g := range log.gaps {
 		if !g.torn {
-			v.problem(path, "%d bytes at %d are damaged", g.len, g.off)
+			v.problem(file.path, "%d bytes at %d are damaged", g.len, g.off)
 		}
 	}
-	if len(log.drop) > 0 || scan.altered() > 0 {
+	if len(log.drop) > 0 || log.altered() > 0 {
 		v.sweep = append(v.sweep, log)
 	}
 	return nil
-}
-
-func (v *verification) actions(path string, bucket byte) error {
-	return v.log(path, actionFrame, func(off int64, key stages.Digest, payload []byte) (string, bool) {
-		a, err := decodeAction(key, payload)
-		if err != nil || key[0] != bucket {
-			return "an action is malformed", false
-		}
-		if !v.usable(a.Packs, a.name()) {
-			return "", false
-		}
-		for i := range a.Outputs {
-			if _, err := v.s.listing(&a.Outputs[i]); err != nil {
-				return fmt.Sprintf("cell %q: %v", a.name(), err), false
-			}
-		}
-		v.known[place{key, off}] = true
-		return "", true
-	})
-}
-
-func (v *verification) items(path string, bucket byte) error {
-	return v.log(path, itemFrame, func(_ int64, group stages.Digest, payload []byte) (string, bool) {
-		packs, _, err := decodeItems(payload)
-		if err != nil || group[0] != bucket {
-			return "item records are malformed", false
-		}
-		return "", v.usable(packs, "")
-	})
-}
-
-func checkState(_ int64, _ stages.Digest, payload []byte) (string, bool) {
-	if _, ok := decodeState(payload); !ok {
-		return "the state of a file is malformed", false
-	}
-	return "", true
 }
 
 // index checks that the index is whole and names only actions that can be had. It's derived, so anything

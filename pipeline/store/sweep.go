@@ -1,0 +1,78 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A sweep lists logs, and which of their frames go.
+type sweep []*sweptLog
+
+type sweptLog struct {
+	logFile
+	logScan
+	drop map[place]bool
+}
+
+// A place is where the frame of a key lies in a log.
+type place struct {
+	key stages.Digest
+	off int64
+}
+
+// A record is what a frame holds, as far as that decides whether it stays.
+type record struct {
+	place
+	packs   []PackRef // it refers to
+	cell    string    // of an action: its name for people
+	madeBy  string    // of an action
+	outputs []Output  // of an action
+}
+
+// record decodes a frame of a log.
+func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record, err error) {
+	r.place = place{key, off}
+	switch l.kind {
+	case actionFrame:
+		var a Action
+		a, err = decodeAction(key, payload)
+		r.packs, r.cell, r.madeBy, r.outputs = a.Packs, a.name(), a.MadeBy, a.Outputs
+	case itemFrame:
+		r.packs, _, err = decodeItems(payload)
+	case statFrame:
+		_, err = decodeState(payload)
+	}
+	if _, ok := inBuckets[l.kind]; ok && key[0] != l.bucket {
+		err = errMalformed
+	}
+	return r, err
+}
+
+// read adds a log, of whose frames those go that stays refuses.
+func (w *sweep) read(s *Store, file logFile, stays func(r record, err error) bool) (log *sweptLog, err error) {
+	log = &sweptLog{logFile: file, drop: map[place]bool{}}
+	log.logScan, err = s.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
+		if r, err := file.record(off, key, payload); !stays(r, err) {
+			log.drop[r.place] = true
+		}
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return log, nil
+	} else if err != nil {
+		return log, s.writeErr(err)
+	}
+	*w = append(*w, log)
+	return log, nil
+}
+
+// rewrite drops the frames. What another process appended since stays.
+func (w sweep) rewrite(s *Store) error {
+	for _, log := range w {
+		if err := s.rewriteLog(log.logFile, log.drop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
