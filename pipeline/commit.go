@@ -29,7 +29,7 @@ func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
 	}
 	records := make([]store.ItemRecord, len(t.calls))
 	for i := range t.calls {
-		o := store.ItemOutcome{MadeBy: w.madeBy(m.node), Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
+		o := store.ItemOutcome{Ports: make([][]store.SubItem, len(m.Stage.Outputs))}
 		for port, list := range outs[i] {
 			for _, p := range list {
 				o.Ports[port] = append(o.Ports[port], store.SubItem{Ref: refs[0], ID: p.ID})

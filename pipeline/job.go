@@ -126,10 +126,10 @@ func (r *run) find(m *member, call int, key stages.Digest) bool {
 	return true
 }
 
-// usable reports whether an outcome was made by the class of device in use, since one class makes a cell, and
-// whether its bytes are stored unless they aren't meant to be kept.
+// usable reports whether an outcome is one of m's stage, and its bytes are stored unless they aren't meant to
+// be kept.
 func (r *run) usable(m *member, o store.ItemOutcome) bool {
-	if o.MadeBy != r.madeBy(m.node) || len(o.Ports) != len(m.Stage.Outputs) {
+	if len(o.Ports) != len(m.Stage.Outputs) {
 		return false
 	}
 	if !m.Step.Keep {

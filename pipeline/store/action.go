@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,16 +146,8 @@ func (s *Store) Action(h Hit) (Action, error) {
 
 // describes reports whether a came out as h says.
 func (h Hit) describes(a *Action) bool {
-	if len(a.Outputs) != h.Outputs() || a.MadeBy != string(h.madeBy()) {
-		return false
-	}
-	for i, o := range a.Outputs {
-		listing, items, dropped := h.Output(i)
-		if listing != o.Listing || items != o.Items || dropped != o.Dropped {
-			return false
-		}
-	}
-	return true
+	other := Hit{h.key, appendEntry(nil, a, 0, 0)}
+	return bytes.Equal(h.madeBy(), other.madeBy()) && bytes.Equal(h.outputs(), other.outputs())
 }
 
 // Listing reads the items of a hit's output port, by its position. The error is a [*Miss].
@@ -170,12 +163,12 @@ func (s *Store) Listing(h Hit, port int) (*Listing, error) {
 }
 
 // PayloadBytes returns how long the payloads of a hit's output port are, kept or not. The error is a [*Miss].
-func (s *Store) PayloadBytes(h Hit, port int) (int64, error) {
+func (s *Store) PayloadBytes(h Hit, port int) (n int64, err error) {
 	l, err := s.Listing(h, port)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		l.eachRef(func(r Ref) { n += r.Len })
 	}
-	return l.payloadBytes(), nil
+	return n, err
 }
 
 // listing reads the listing of o. The error is a [*Miss].

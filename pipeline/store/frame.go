@@ -90,26 +90,11 @@ func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int
 	return key, b[frameLen:n:n], n, true
 }
 
-// A gap is a stretch of a log that holds no frame.
-type gap struct {
-	off, len int64
-	torn     bool // the beginning of a frame whose writing was cut short
-}
-
 // A logScan is the result of a walk over a log, apart from its frames.
 type logScan struct {
-	end  int64 // where the last frame ends
-	gaps []gap
-}
-
-// altered returns the number of bytes that no interrupted write explains.
-func (s logScan) altered() (n int64) {
-	for _, g := range s.gaps {
-		if !g.torn {
-			n += g.len
-		}
-	}
-	return n
+	end     int64 // where the last frame ends
+	torn    int64 // bytes of frames whose writing was cut short
+	altered int64 // bytes that no interrupted write explains
 }
 
 // A frameFunc is called for a frame of a log.
@@ -165,7 +150,11 @@ func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) 
 		} else if rest > 0 {
 			return pos, 2 * (len(b) - pos)
 		}
-		s.gaps = append(s.gaps, gap{off + int64(pos), int64(next - pos), torn(b[pos:next], n, kind)})
+		if torn(b[pos:next], n, kind) {
+			s.torn += int64(next - pos)
+		} else {
+			s.altered += int64(next - pos)
+		}
 		pos = next
 	}
 	return pos, 0

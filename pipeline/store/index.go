@@ -266,7 +266,7 @@ func (s *Store) openIndex() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("the index of store %q can't be read, and is made again: %v", s.dir, err)
 	}
-	if n := s.index.parse(b).altered(); n > 0 {
+	if n := s.index.parse(b).altered; n > 0 {
 		s.warn("the index of store %q is damaged (%d bytes), and is mended from the actions", s.dir, n)
 	}
 	frames, err := s.catchUp()

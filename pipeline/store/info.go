@@ -51,7 +51,7 @@ func (s *Store) countItems(log logFile, n *int) error {
 	type item struct{ group, key stages.Digest }
 	items := map[item]bool{}
 	_, err := s.readLog(log, 0, func(_ int64, group stages.Digest, payload []byte) {
-		_, rs, _ := decodeItems(payload)
+		_, _, rs, _ := decodeItems(payload)
 		for _, r := range rs {
 			items[item{group, r.Key}] = true
 		}

@@ -9,15 +9,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An itemView names what [Store.Items] returns.
-type itemView struct {
+// An itemGroup is the items of a group that a class of device made.
+type itemGroup struct {
 	group  stages.Digest
-	prefer string
+	madeBy string
 }
 
-// A knownGroup is what was read of a group's item records. Many cells may share a recipe, and so a group: each
-// reads only what is new since the last.
+// A knownGroup is what was read of a group. Many cells may share a recipe, and so a group: each reads only what
+// is new since the last.
 type knownGroup struct {
+	itemGroup
+
 	mu    sync.Mutex // guards what follows
 	items *Items
 	log   fs.FileInfo // that was read
@@ -27,20 +29,19 @@ type knownGroup struct {
 // itemMemory is how many bytes about item records stay in memory for later.
 const itemMemory = 8 << 20
 
-// Items returns what's known of a group's items: the newest outcome of each, of those made by prefer if there
-// are any. Records that are damaged or can't be read are left out. What is recorded later may or may not
-// show.
-func (s *Store) Items(group stages.Digest, prefer string) *Items {
-	view := itemView{group, prefer}
+// Items returns what's known of a group's items: the newest outcome of each that a class of device made. Records
+// that are damaged or can't be read are left out. What is recorded later may or may not show.
+func (s *Store) Items(group stages.Digest, madeBy string) *Items {
 	s.itemMu.Lock()
-	g := s.groups[view]
+	id := itemGroup{group, madeBy}
+	g := s.groups[id]
 	if g == nil {
-		g = &knownGroup{items: s.NewItems()}
-		s.groups[view] = g
+		g = &knownGroup{itemGroup: id, items: s.NewItems()}
+		s.groups[id] = g
 	}
 	s.itemMu.Unlock()
 
-	items, grown, err := g.update(s, view)
+	items, grown, err := g.update(s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("item records can't be read: %v", err)
 	}
@@ -55,11 +56,11 @@ func (s *Store) Items(group stages.Digest, prefer string) *Items {
 
 // update reads the frames that the log has beyond those known, and returns by how many bytes the items grew.
 // A log that was rewritten meanwhile is another file, of which nothing is known.
-func (g *knownGroup) update(s *Store, view itemView) (items *Items, grown int64, err error) {
+func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.items.bytes()
-	f, err := s.read(s.log(itemFrame, view.group).path)
+	f, err := s.read(s.log(itemFrame, g.group).path)
 	if err != nil {
 		return g.items, 0, err
 	}
@@ -72,8 +73,8 @@ func (g *knownGroup) update(s *Store, view itemView) (items *Items, grown int64,
 		g.items, g.log, g.end = s.NewItems(), info, 0
 	}
 	scan, err := readOpenLog(f, g.end, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
-		if group == view.group {
-			g.items.take(payload, view.prefer)
+		if group == g.group {
+			g.items.take(payload, g.madeBy)
 		}
 	})
 	g.end = max(g.end, scan.end)

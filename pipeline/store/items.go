@@ -15,10 +15,7 @@ type ItemRecord struct {
 
 // An ItemOutcome is what a stage made of one item: for each output port, in the stage's order, the items that
 // came out. One each, but for stages that expand.
-type ItemOutcome struct {
-	MadeBy string // class of device
-	Ports  [][]SubItem
-}
+type ItemOutcome struct{ Ports [][]SubItem }
 
 // A SubItem is an item that came out of another.
 type SubItem struct {
@@ -31,13 +28,14 @@ type SubItem struct {
 type Items struct {
 	mu     sync.Mutex // guards what follows
 	packs  packTable
-	madeBy []string                // classes of device, by number
-	rows   column                  // of texts: the number of made_by, then the ports
-	newest map[stages.Digest]int32 // row of a key, nil in a list without keys
+	rows   column                  // of texts, the ports
+	newest map[stages.Digest]int32 // row of a key, empty in a list without keys
 }
 
 // NewItems returns an empty list.
-func (s *Store) NewItems() *Items { return &Items{rows: column{spill: &s.spill}} }
+func (s *Store) NewItems() *Items {
+	return &Items{rows: column{spill: &s.spill}, newest: map[stages.Digest]int32{}}
+}
 
 // Add appends the outcome of an item without its key, and returns its row.
 func (v *Items) Add(o ItemOutcome) (row int) {
@@ -46,15 +44,9 @@ func (v *Items) Add(o ItemOutcome) (row int) {
 	return v.add(o)
 }
 
-func (v *Items) add(o ItemOutcome) int {
-	class := slices.Index(v.madeBy, o.MadeBy)
-	if class < 0 {
-		class = len(v.madeBy)
-		v.madeBy = append(v.madeBy, o.MadeBy)
-	}
+func (v *Items) add(o ItemOutcome) (row int) {
 	v.rows.next()
-	row := v.packs.appendPorts(appendUint(make([]byte, 0, 128), uint64(class)), o.Ports)
-	v.rows.b = appendText(v.rows.b, row)
+	v.rows.b = appendText(v.rows.b, v.packs.appendPorts(make([]byte, 0, 128), o.Ports))
 	return v.rows.n - 1
 }
 
@@ -62,12 +54,8 @@ func (v *Items) add(o ItemOutcome) int {
 func (v *Items) At(row int) ItemOutcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.at(row)
-}
-
-func (v *Items) at(row int) ItemOutcome {
 	d := &decoder{b: slices.Clone(v.rows.at(row, (*decoder).skipText).text())}
-	return ItemOutcome{v.madeBy[d.uint()], v.packs.ports(d)}
+	return ItemOutcome{v.packs.ports(d)}
 }
 
 // bytes returns about how much memory the outcomes take.
@@ -87,22 +75,17 @@ func (v *Items) Find(key stages.Digest) int {
 	return -1
 }
 
-// take adds the outcomes of a frame's payload, all or, when it's malformed, none. An outcome that isn't made
-// by prefer doesn't replace one that is.
-func (v *Items) take(payload []byte, prefer string) {
-	_, items, err := decodeItems(payload)
-	if err != nil {
+// take adds the outcomes of a frame's payload if a class of device made them: all or, when it's malformed,
+// none.
+func (v *Items) take(payload []byte, madeBy string) {
+	by, _, items, err := decodeItems(payload)
+	if err != nil || by != madeBy {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.newest == nil {
-		v.newest = map[stages.Digest]int32{}
-	}
 	for _, it := range items {
-		if old, ok := v.newest[it.Key]; it.MadeBy == prefer || !ok || v.at(int(old)).MadeBy != prefer {
-			v.newest[it.Key] = int32(v.add(it.ItemOutcome))
-		}
+		v.newest[it.Key] = int32(v.add(it.ItemOutcome))
 	}
 }
 
@@ -126,15 +109,15 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	return append(t.appendPacks(appendText(nil, madeBy)), items...)
 }
 
-func decodeItems(payload []byte) (packs []PackRef, items []ItemRecord, err error) {
+func decodeItems(payload []byte) (madeBy string, packs []PackRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
-	madeBy := d.string()
+	madeBy = d.string()
 	t := decodePacks(d)
 	n := d.count(keyLen + 1)
 	for len(items) < n && !d.bad {
-		items = append(items, ItemRecord{d.digest(), ItemOutcome{madeBy, t.ports(d)}})
+		items = append(items, ItemRecord{d.digest(), ItemOutcome{t.ports(d)}})
 	}
-	return t.packs, items, d.done()
+	return madeBy, t.packs, items, d.done()
 }
 
 // appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id

@@ -53,18 +53,11 @@ func (p Parts) valid() bool {
 
 // NewListing returns an empty listing.
 func (s *Store) NewListing(facts stages.Facts, parts Parts) *Listing {
-	l := newListing(facts, parts)
-	for _, c := range []*column{&l.refs, &l.parents, &l.ids, &l.origins} {
-		c.spill = &s.spill
-	}
-	return l
-}
-
-func newListing(facts stages.Facts, parts Parts) *Listing {
 	if parts&Origins != 0 {
 		parts ^= Origins | sameOrigins // until there is another one
 	}
-	return &Listing{Facts: facts, parts: parts}
+	c := column{spill: &s.spill}
+	return &Listing{Facts: facts, parts: parts, refs: c, parents: c, ids: c, origins: c}
 }
 
 // Append adds an item.
@@ -125,12 +118,6 @@ func (l *Listing) skipRef(d *decoder) { l.packs.ref(d) }
 // eachRef calls fn for the ref of every item, in order.
 func (l *Listing) eachRef(fn func(r Ref)) {
 	l.refs.each(func(d *decoder) { fn(l.packs.summed(d)) })
-}
-
-// payloadBytes returns how long the payloads are, kept or not.
-func (l *Listing) payloadBytes() (n int64) {
-	l.eachRef(func(r Ref) { n += r.Len })
-	return n
 }
 
 // digest returns the digest that names what a consumer of a listing gets: the facts and the ordered payload

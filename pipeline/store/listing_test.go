@@ -11,6 +11,13 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+// newListing returns an empty listing of a store that can't be written.
+func newListing(facts stages.Facts, parts Parts) *Listing {
+	s := &Store{opts: Options{ReadOnly: true}}
+	s.spill.s = s
+	return s.NewListing(facts, parts)
+}
+
 // listingOf returns a listing of some entries.
 func listingOf(facts stages.Facts, parts Parts, entries ...Entry) *Listing {
 	l := newListing(facts, parts)

@@ -132,7 +132,7 @@ func (s *Store) rewriteLog(log logFile, drop map[place]bool) error {
 	if err != nil {
 		return s.writeErr(err)
 	}
-	if !dropped && len(scan.gaps) == 0 {
+	if !dropped && scan.torn+scan.altered == 0 {
 		return nil
 	}
 	if err := s.writeFile(log.path, 0o666, kept); err != nil {

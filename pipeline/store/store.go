@@ -90,7 +90,7 @@ type Store struct {
 	pending []byte   // frames for it
 
 	itemMu    sync.Mutex // guards what follows
-	groups    map[itemView]*knownGroup
+	groups    map[itemGroup]*knownGroup
 	itemBytes int64 // that groups hold
 
 	memos, files keyLog
@@ -117,7 +117,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemView]*knownGroup{},
+		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
 	}
 	s.spill.s = s
 	s.memos = keyLog{s: s, file: s.log(memoFrame, stages.Digest{})}

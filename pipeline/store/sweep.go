@@ -40,7 +40,7 @@ func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record,
 		a, err = decodeAction(key, payload)
 		r.packs, r.cell, r.madeBy, r.outputs = a.Packs, a.name(), a.MadeBy, a.Outputs
 	case itemFrame:
-		r.packs, _, err = decodeItems(payload)
+		_, r.packs, _, err = decodeItems(payload)
 	case statFrame:
 		_, err = decodeState(payload)
 	}

@@ -166,12 +166,10 @@ func (v *verification) log(file logFile) error {
 		v.problem(file.path, "%v", err)
 		return nil
 	}
-	for _, g := range log.gaps {
-		if !g.torn {
-			v.problem(file.path, "%d bytes at %d are damaged", g.len, g.off)
-		}
+	if log.altered > 0 {
+		v.problem(file.path, "%d bytes are damaged", log.altered)
 	}
-	if len(log.drop) > 0 || log.altered() > 0 {
+	if len(log.drop) > 0 || log.altered > 0 {
 		v.sweep = append(v.sweep, log)
 	}
 	return nil
@@ -190,7 +188,7 @@ func (v *verification) index() {
 		return
 	}
 	var x index
-	if n := x.parse(b).altered(); n > 0 {
+	if n := x.parse(b).altered; n > 0 {
 		v.problem(path, "%d bytes are damaged", n)
 		v.reindex = true
 	}
