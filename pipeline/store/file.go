@@ -31,17 +31,13 @@ func foreign(path string, mode fs.FileMode) error {
 // realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them
 // is. What was found real is remembered.
 func (s *Store) realFolder(dir string) error {
-	above := filepath.Dir(dir)
-	if len(dir) <= len(s.dir) || above == dir {
+	if len(dir) <= len(s.dir) {
 		return nil
 	}
-	s.folderMu.RLock()
-	known := s.folders[dir]
-	s.folderMu.RUnlock()
-	if known {
+	if _, known := s.folders.Load(dir); known {
 		return nil
 	}
-	if err := s.realFolder(above); err != nil {
+	if err := s.realFolder(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	info, err := os.Lstat(dir)
@@ -49,9 +45,7 @@ func (s *Store) realFolder(dir string) error {
 		err = foreign(dir, info.Mode())
 	}
 	if err == nil {
-		s.folderMu.Lock()
-		s.folders[dir] = true
-		s.folderMu.Unlock()
+		s.folders.Store(dir, true)
 	}
 	return err
 }
@@ -193,15 +187,11 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 		switch {
 		case err == nil:
 			return f, s.at("opened")
-		case try == 5:
-			return nil, s.writeErr(err)
-		case errors.Is(err, fs.ErrNotExist):
+		case try < 5 && errors.Is(err, fs.ErrNotExist):
 			if err = s.at("mkdir"); err == nil {
-				if err = os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-					err = s.writeErr(err)
-				}
+				err = s.writeErr(os.MkdirAll(filepath.Dir(path), 0o777))
 			}
-		case errors.Is(err, errForeign):
+		case try < 5 && errors.Is(err, errForeign):
 			err = s.makeWay(path)
 		default:
 			err = s.writeErr(err)
@@ -223,27 +213,27 @@ func (s *Store) openAppend(path string) (*os.File, error) {
 
 // writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a
 // temporary file in the same folder is renamed.
-func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
-	if filepath.Base(path) != formatName {
-		if err := s.setUp(); err != nil {
-			return err
-		}
+func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) error {
+	if err := s.setUp(); err != nil {
+		return err
 	}
+	return s.replaceFile(path, mode, parts...)
+}
+
+// replaceFile is writeFile in a store that may not be set up.
+func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
 	s.written.Store(true)
 	temp := s.tempName(path)
 	f, err := s.open(temp, os.O_WRONLY|os.O_EXCL, mode)
-	defer func() {
-		if err == nil || f == nil {
-			return
-		}
-		f.Close()
-		if !errors.As(err, new(stop)) {
-			os.Remove(temp)
-		}
-	}()
 	if err != nil {
 		return err
 	}
+	defer func() {
+		f.Close()
+		if err != nil && !errors.As(err, new(stop)) {
+			os.Remove(temp)
+		}
+	}()
 	for _, b := range parts {
 		if len(b) == 0 {
 			continue
@@ -258,7 +248,7 @@ func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) (err e
 	if err := s.at("rename"); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path); err != nil {
+	if os.Rename(temp, path) != nil {
 		// A folder can't be replaced by a file.
 		if err := s.makeWay(path); err != nil {
 			return err
@@ -283,10 +273,7 @@ func (s *Store) remove(path string) error {
 	if err := s.at("remove"); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(path); err != nil {
-		return s.writeErr(err)
-	}
-	return nil
+	return s.writeErr(os.RemoveAll(path))
 }
 
 // makeWay sets aside what stands in the place of the file path or of a folder above it.
@@ -296,8 +283,7 @@ func (s *Store) makeWay(path string) error {
 		return err
 	}
 	at := s.dir
-	names := strings.Split(filepath.ToSlash(rel), "/")
-	for i, name := range names {
+	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
 		info, err := os.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -305,7 +291,7 @@ func (s *Store) makeWay(path string) error {
 		} else if err != nil {
 			return s.writeErr(err)
 		}
-		if file := i == len(names)-1; !file && !info.IsDir() || file && !info.Mode().IsRegular() {
+		if at == path && !info.Mode().IsRegular() || at != path && !info.IsDir() {
 			kind := stages.Kind(info.Mode())
 			s.warn("store %q: %s is %v and is set aside in damaged", s.dir, filepath.ToSlash(rel), kind)
 			return s.setAside(at, fmt.Sprintf("%s-%016x-%d", name, s.tempID, s.temp.Add(1)))
@@ -321,16 +307,12 @@ func (s *Store) setAside(path, name string) error {
 		return err
 	}
 	dir := filepath.Join(s.dir, "damaged")
-	if err := s.realFolder(dir); errors.Is(err, errForeign) {
+	if errors.Is(s.realFolder(dir), errForeign) {
 		away := s.tempName(dir)
 		if err := os.Rename(dir, away); err != nil {
 			return s.writeErr(err)
 		}
-		if path == dir {
-			path = away
-		} else {
-			defer os.Rename(away, filepath.Join(dir, filepath.Base(away)))
-		}
+		defer os.Rename(away, filepath.Join(dir, filepath.Base(away)))
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return s.writeErr(err)
@@ -338,15 +320,14 @@ func (s *Store) setAside(path, name string) error {
 	if err := s.at("set aside"); err != nil {
 		return err
 	}
-	if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
-		return s.writeErr(err)
-	}
-	return nil
+	return s.writeErr(os.Rename(path, filepath.Join(dir, name)))
 }
 
 // writeErr adds to an error of the file system what it means for the store.
 func (s *Store) writeErr(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of store %q is full; what is recorded is kept: %w", s.dir, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

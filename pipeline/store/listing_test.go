@@ -14,7 +14,7 @@ import (
 // newListing returns an empty listing of a store that can't be written.
 func newListing(facts stages.Facts, parts Parts) *Listing {
 	s := &Store{opts: Options{ReadOnly: true}}
-	s.spill.s = s
+	s.setUp, s.spill.s = s.prepare, s
 	return s.NewListing(facts, parts)
 }
 

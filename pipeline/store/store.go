@@ -66,14 +66,12 @@ type Store struct {
 	opts         Options
 	dir, objects string
 
-	prepare sync.Once
-	ready   error // of prepare
+	setUp   func() error // prepare, once
 	written atomic.Bool
 	temp    atomic.Uint64 // number of the next temporary file
 	tempID  uint64
 
-	folderMu sync.RWMutex
-	folders  map[string]bool // those below dir that are known to be real ones
+	folders sync.Map // those below dir that are known to be real ones
 
 	damageMu sync.RWMutex // read-locked while a pack is put, locked while a damaged one is set aside
 
@@ -117,8 +115,9 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
+		appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
 	}
+	s.setUp = sync.OnceValue(s.prepare)
 	s.spill.s = s
 	s.memos = keyLog{s: s, file: s.log(memoFrame, stages.Digest{})}
 	s.files = keyLog{s: s, file: s.log(statFrame, stages.Digest{}), batch: 32 << 10}
@@ -173,37 +172,29 @@ func formatLine(n int) string {
 // written again by the next writer; frames and names tell formats apart, so nothing can be misread meanwhile.
 func (s *Store) checkFormat() error {
 	b, err := s.readFile(filepath.Join(s.dir, formatName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("store %q can't be read: %w", s.dir, err)
-	}
 	var n int
 	var sum uint32
-	_, err = fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum)
-	if err != nil || string(b) != formatLine(n) {
+	switch _, e := fmt.Sscanf(string(b), "runexp store %d %x\n", &n, &sum); {
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("store %q can't be read: %w", s.dir, err)
+	case e != nil || string(b) != formatLine(n):
 		s.warn("%s of store %q is damaged", formatName, s.dir)
-		return nil
-	}
-	if n != format {
-		return fmt.Errorf("store %q has format %d, this program reads %d: use another folder",
-			s.dir, n, format)
+	case n != format:
+		const another = "store %q has format %d, this program reads %d: use another folder"
+		return fmt.Errorf(another, s.dir, n, format)
 	}
 	return nil
 }
 
-// setUp makes sure that the store may be written, and that its folder exists and names its format.
-func (s *Store) setUp() error {
+// prepare makes sure that the store may be written, and that its folder exists and names its format.
+func (s *Store) prepare() error {
 	if s.opts.ReadOnly {
 		return errReadOnly
 	}
-	s.prepare.Do(func() {
-		path := filepath.Join(s.dir, formatName)
-		if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {
-			return
-		}
-		s.ready = s.writeFile(path, 0o666, []byte(formatLine(format)))
-	})
-	return s.ready
+	path := filepath.Join(s.dir, formatName)
+	if b, err := s.readFile(path); err == nil && string(b) == formatLine(format) {
+		return nil
+	}
+	return s.replaceFile(path, 0o666, []byte(formatLine(format)))
 }
