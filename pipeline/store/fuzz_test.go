@@ -78,14 +78,13 @@ func FuzzIndex(f *testing.F) {
 func FuzzActionLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkScan(t, b, actionFrame)
-		s := &Store{opts: Options{ReadOnly: true}, dir: "/nowhere", objects: "/nowhere/objects"}
+		s := &Store{opts: Options{ReadOnly: true}, packs: map[PackRef]*Miss{}, dir: "/nowhere", objects: "/nowhere/objects"}
 		key := number(0)
 		a, err := decodeAction(key, b)
 		if err != nil {
 			return
 		}
 		for i := range a.Outputs {
-			s.packs = map[PackRef]*Miss{}
 			l, err := s.listing(&a.Outputs[i])
 			if err != nil {
 				continue

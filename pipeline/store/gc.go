@@ -151,6 +151,5 @@ func (c *collection) apply() error {
 			return err
 		}
 	}
-	s.forgetPacks()
 	return nil
 }

@@ -54,7 +54,6 @@ type index struct {
 	rows   []row                   // oldest first: entries, and those that say that a cell was seen
 	newest map[stages.Digest]int32 // the entry of a key
 	latest map[uint64]int32        // the row of a cell, by the hash of its name
-	packs  int                     // that entries name
 	logs   [buckets]coverage
 }
 
@@ -94,8 +93,6 @@ func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	b := h.outputs()[i*outputLen:]
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0] != 0
 }
-
-func (h Hit) packs() int { return int(binary.LittleEndian.Uint32(h.rec[24:])) }
 
 // Packs yields the objects that the action's listings and payloads lie in.
 func (h Hit) Packs() iter.Seq[PackRef] {
@@ -161,7 +158,6 @@ func (x *index) add(frame []byte) {
 	if c := &x.logs[h.key[0]]; off >= c.mark {
 		c.sum += int64(n)
 	}
-	x.packs += h.packs()
 	if prev, ok := x.newest[h.key]; ok {
 		r.prev = prev
 	}

@@ -187,7 +187,7 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 		m = packMiss(r.Pack, 0, err)
 	}
 	gone := errors.Is(err, fs.ErrNotExist)
-	if known, _ := s.known(r.Pack); known != nil && gone {
+	if known, _ := s.known(r.Pack); gone && known != nil {
 		m = known // another reader has set it aside: then that's the reason
 	}
 	s.remember(r.Pack, m)
@@ -228,21 +228,14 @@ func (s *Store) known(pack PackRef) (m *Miss, known bool) {
 // remember keeps what's known of a pack: m, or nil when it's there.
 func (s *Store) remember(pack PackRef, m *Miss) {
 	s.packMu.Lock()
+	defer s.packMu.Unlock()
 	s.packs[pack] = m
-	s.packMu.Unlock()
 }
 
 func (s *Store) packPath(d stages.Digest) string {
 	name := d.String()
 	const sep = string(filepath.Separator)
 	return s.objects + sep + name[:2] + sep + name // faster than Join
-}
-
-// forgetPacks makes Check look again.
-func (s *Store) forgetPacks() {
-	s.packMu.Lock()
-	s.packs = map[PackRef]*Miss{}
-	s.packMu.Unlock()
 }
 
 // An objectFile is a file below objects/.

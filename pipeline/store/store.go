@@ -115,7 +115,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
+		packs: map[PackRef]*Miss{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
 	}
 	s.setUp = sync.OnceValue(s.prepare)
 	s.spill.s = s
@@ -132,7 +132,6 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.openIndex(); err != nil {
 		return nil, err
 	}
-	s.packs = make(map[PackRef]*Miss, s.index.packs)
 	return s, nil
 }
 

@@ -74,5 +74,8 @@ func (w sweep) rewrite(s *Store) error {
 			return err
 		}
 	}
+	s.packMu.Lock()
+	defer s.packMu.Unlock()
+	clear(s.packs) // Check looks again
 	return nil
 }

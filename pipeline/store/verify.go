@@ -216,7 +216,6 @@ func (v *verification) mend() error {
 	if err := v.sweep.rewrite(v.s); err != nil {
 		return err
 	}
-	v.s.forgetPacks()
 	if v.reindex || len(v.sweep) > 0 {
 		return v.s.rebuildIndex()
 	}
