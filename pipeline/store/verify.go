@@ -8,24 +8,16 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// A Problem is something that Verify found wrong.
-type Problem struct {
-	File  string   // below the store's folder
-	What  string   // in words
-	Cells []string // whose results it takes away, sorted, "experiment: cell"
-}
-
-func (p Problem) String() string { return p.File + ": " + p.What }
-
 // Verify reads everything: each object must have the bytes of its name, each record must be whole and lead
 // to objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify
 // finds nothing; a store opened for reading stays as it is. What a killed process left behind — temporary
-// files, the beginning of a record — is no problem.
-func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
+// files, the beginning of a record — is no problem. The problems begin with the name of a file of the store.
+func (s *Store) Verify(ctx context.Context) (problems []string, err error) {
 	v := newVerification(ctx, s)
 	if err := s.eachObject(v.object); err != nil {
 		return nil, err
@@ -36,23 +28,22 @@ func (s *Store) Verify(ctx context.Context) ([]Problem, error) {
 type verification struct {
 	s        *Store
 	ctx      context.Context
-	problems []Problem
-	sound    map[stages.Digest]int64    // objects and their sizes
-	unsound  map[stages.Digest]*Problem // objects that are damaged, or aren't what records say
-	sweep    sweep                      // logs to mend
-	known    map[place]bool             // actions that can be had
+	problems []string
+	sizes    map[stages.Digest]int64 // of objects, or unsound
+	sweep    sweep                   // logs to mend
+	known    map[place]bool          // actions that can be had
 	reindex  bool
 }
 
+// unsound stands for the size of an object that is damaged, or isn't what records say.
+const unsound = -1
+
 func newVerification(ctx context.Context, s *Store) *verification {
-	return &verification{
-		s: s, ctx: ctx,
-		sound: map[stages.Digest]int64{}, unsound: map[stages.Digest]*Problem{}, known: map[place]bool{},
-	}
+	return &verification{s: s, ctx: ctx, sizes: map[stages.Digest]int64{}, known: map[place]bool{}}
 }
 
 // records checks and mends everything but objects, which were checked before, and returns all problems.
-func (v *verification) records() ([]Problem, error) {
+func (v *verification) records() ([]string, error) {
 	logs, err := v.s.logs(actionFrame, itemFrame, memoFrame, statFrame)
 	for _, log := range logs {
 		err = cmp.Or(err, v.log(log))
@@ -61,29 +52,13 @@ func (v *verification) records() ([]Problem, error) {
 		return nil, err
 	}
 	v.index()
-	if err := v.mend(); err != nil {
-		return nil, err
-	}
-	for _, p := range v.unsound {
-		slices.Sort(p.Cells)
-		p.Cells = slices.Compact(p.Cells)
-		v.problems = append(v.problems, *p)
-	}
-	slices.SortFunc(v.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.What, b.What))
-	})
-	return v.problems, nil
+	slices.Sort(v.problems)
+	return v.problems, v.mend()
 }
 
 func (v *verification) problem(path, format string, args ...any) {
-	v.problems = append(v.problems, Problem{File: v.rel(path), What: fmt.Sprintf(format, args...)})
-}
-
-func (v *verification) rel(path string) string {
-	if r, err := filepath.Rel(v.s.dir, path); err == nil {
-		return filepath.ToSlash(r)
-	}
-	return path
+	file := filepath.ToSlash(strings.TrimPrefix(path, v.s.dir+string(filepath.Separator)))
+	v.problems = append(v.problems, file+": "+fmt.Sprintf(format, args...))
 }
 
 // object digests an object, and sets it aside if its bytes aren't those of its name.
@@ -98,44 +73,39 @@ func (v *verification) object(o objectFile) error {
 	case errors.Is(err, fs.ErrNotExist): // collected meanwhile
 		return nil
 	case err == nil && d == o.digest:
-		v.sound[d] = size
+		v.sizes[d] = size
 		return nil
 	case err == nil:
 		err = errors.New("its bytes aren't those of its name")
 	}
-	v.unsound[o.digest] = &Problem{File: v.rel(o.path), What: err.Error()}
+	v.problem(o.path, "%v", err)
+	v.sizes[o.digest] = unsound
 	if v.s.opts.ReadOnly {
 		return nil
 	}
 	return v.s.setAside(o.path, filepath.Base(o.path))
 }
 
-// usable reports whether a record's objects are all sound, and notes what cell needs those that aren't.
-func (v *verification) usable(packs []PackRef, cell string) bool {
+// usable reports whether a record's objects are all sound.
+func (v *verification) usable(packs []PackRef) bool {
 	usable := true
 	for _, p := range packs {
-		problem := v.unsound[p.Digest]
-		if problem == nil {
-			size, sound := v.sound[p.Digest]
-			path := v.s.packPath(p.Digest)
-			if !sound {
-				// Another process may have put it since.
-				n, err := v.s.size(path)
-				size, sound = n, err == nil
+		path := v.s.packPath(p.Digest)
+		size, known := v.sizes[p.Digest]
+		if !known {
+			// Another process may have put it since.
+			n, err := v.s.size(path)
+			if size = n; err != nil {
+				v.problem(path, "is missing")
+				size = unsound
 			}
-			if sound && size == p.Size {
-				continue
-			}
-			problem = &Problem{File: v.rel(path), What: "is missing"}
-			if sound {
-				problem.What = fmt.Sprintf("has %d bytes, a record says %d", size, p.Size)
-			}
-			v.unsound[p.Digest] = problem
 		}
-		usable = false
-		if cell != "" {
-			problem.Cells = append(problem.Cells, cell)
+		if size != p.Size && size != unsound {
+			v.problem(path, "has %d bytes, a record says %d", size, p.Size)
+			size = unsound
 		}
+		v.sizes[p.Digest] = size
+		usable = usable && size != unsound
 	}
 	return usable
 }
@@ -147,7 +117,7 @@ func (v *verification) log(file logFile) error {
 	}
 	var w sweep
 	log, err := w.read(v.s, file, func(r record, err error) bool {
-		if err == nil && !v.usable(r.packs, r.cell) {
+		if err == nil && !v.usable(r.packs) {
 			return false
 		}
 		for i := 0; i < len(r.outputs) && err == nil; i++ {
