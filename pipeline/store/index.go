@@ -19,7 +19,7 @@ import (
 //
 // Payloads by their first byte, fixed-width so that the length is the whole check:
 //
-//	'e' an action: an entryHead, made_by, an entryOutput for each output, and for each pack its digest and u64 size
+//	'e' an action: an entryHead, made_by, an entryOutput for each output, a PackRef for each pack
 //	'm' a mark: the log of the key's first byte is known up to u64
 //	's' seen: the cell called u64 was last found under this key
 
@@ -51,15 +51,15 @@ type entryOutput struct {
 
 // An index is the index in memory.
 type index struct {
-	rows   []row                   // oldest first: entries, and those that say that a cell was seen
-	newest map[stages.Digest]int32 // the entry of a key
-	latest map[uint64]int32        // the row of a cell, by the hash of its name
+	rows   []row                    // entries, oldest first
+	newest map[stages.Digest]int32  // the row of a key
+	latest map[uint64]stages.Digest // the key of a cell, by the hash of its name
 	logs   [buckets]coverage
 }
 
 type row struct {
 	frame []byte // the key, then the payload
-	prev  int32  // an older entry of the same key, or -1
+	prev  int32  // the row of an older entry of the same key, or -1
 }
 
 func (r row) hit() Hit { return Hit{stages.Digest(r.frame), r.frame[keyLen:]} }
@@ -133,19 +133,18 @@ func validEntry(rec []byte) bool {
 func (x *index) parse(b []byte) logScan {
 	n := len(b) / (frameLen + 140) // about how many entries it has
 	*x = index{
-		rows: make([]row, 0, n), newest: make(map[stages.Digest]int32, n), latest: make(map[uint64]int32, n),
+		rows: make([]row, 0, n), newest: make(map[stages.Digest]int32, n), latest: make(map[uint64]stages.Digest, n),
 	}
 	return scanLog(b, indexFrame, func(off int64, key stages.Digest, rec []byte) {
-		frame := b[int(off)+frameLen-keyLen:][:keyLen+len(rec)]
 		switch {
 		case validEntry(rec):
-			x.add(frame)
+			x.add(b[int(off)+frameLen-keyLen:][:keyLen+len(rec)])
 		case len(rec) == 9 && rec[0] == markKind:
 			if v := binary.LittleEndian.Uint64(rec[1:]); v < 1<<62 {
 				x.logs[key[0]] = coverage{mark: int64(v)}
 			}
 		case len(rec) == 9 && rec[0] == seenKind:
-			x.see(binary.LittleEndian.Uint64(rec[1:]), row{frame, -1})
+			x.latest[binary.LittleEndian.Uint64(rec[1:])] = key
 		}
 	})
 }
@@ -162,7 +161,8 @@ func (x *index) add(frame []byte) {
 		r.prev = prev
 	}
 	x.newest[h.key] = int32(len(x.rows))
-	x.see(h.name(), r)
+	x.rows = append(x.rows, r)
+	x.latest[h.name()] = h.key
 }
 
 // record adds the entry of an action whose frame lies at off, and returns the frame for the index file.
@@ -170,12 +170,6 @@ func (x *index) record(a *Action, off int64, n int) []byte {
 	rec := appendEntry(nil, a, off, n)
 	x.add(append(a.Key[:], rec...))
 	return appendFrame(nil, indexFrame, a.Key, rec)
-}
-
-// see makes r the last row of a cell.
-func (x *index) see(name uint64, r row) {
-	x.latest[name] = int32(len(x.rows))
-	x.rows = append(x.rows, r)
 }
 
 // hits yields the entries of a key, newest first.
@@ -227,22 +221,18 @@ func (s *Store) Seen(experiment, cell string, key stages.Digest) error {
 	name := nameHash(experiment, cell)
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	if last, ok := s.index.latest[name]; ok && s.index.rows[last].hit().key == key || s.opts.ReadOnly {
+	if last, ok := s.index.latest[name]; ok && last == key || s.opts.ReadOnly {
 		return nil
 	}
+	s.index.latest[name] = key
 	rec := binary.LittleEndian.AppendUint64([]byte{seenKind}, name)
-	s.index.see(name, row{append(key[:], rec...), -1})
 	return s.appendIndex(appendFrame(nil, indexFrame, key, rec))
 }
 
 // Latest returns what a cell was when it was last executed or seen.
 func (s *Store) Latest(experiment, cell string) (Action, bool) {
 	s.indexMu.RLock()
-	last, ok := s.index.latest[nameHash(experiment, cell)]
-	var key stages.Digest
-	if ok {
-		key = s.index.rows[last].hit().key
-	}
+	key := s.index.latest[nameHash(experiment, cell)]
 	s.indexMu.RUnlock()
 	h, ok := s.Lookup(key, "")
 	if !ok {
