@@ -70,6 +70,9 @@ func (s *Store) openFile(path string, flag int, mode fs.FileMode) (*os.File, err
 // read opens a file of the store for reading.
 func (s *Store) read(path string) (*os.File, error) { return s.openFile(path, os.O_RDONLY, 0) }
 
+// maxFile bounds the files that are read whole: the index, and logs of small facts.
+const maxFile = 4 << 30
+
 // readFile reads a file of the store whole.
 func (s *Store) readFile(path string) ([]byte, error) {
 	f, err := s.read(path)
@@ -77,7 +80,7 @@ func (s *Store) readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return stages.ReadAll(f, maxLog)
+	return stages.ReadAll(f, maxFile)
 }
 
 // size returns the size of a regular file of the store.

@@ -50,23 +50,16 @@ func (k frameKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
 // appendFrame appends a frame to b.
 func appendFrame(b []byte, kind frameKind, key stages.Digest, payload []byte) []byte {
 	b = slices.Grow(b, frameLen+len(payload))
-	b = append(b, kind.magic()...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
-	at := len(b)
-	b = append(b, 0, 0, 0, 0)
-	b = append(b, key[:]...)
-	b = append(b, payload...)
-	binary.LittleEndian.PutUint32(b[at:], checksum(b[at-8:]))
-	return b
+	f := append(b[len(b):], kind.magic()...)
+	f = binary.LittleEndian.AppendUint32(f, uint32(len(payload)))
+	f = append(append(append(f, 0, 0, 0, 0), key[:]...), payload...)
+	binary.LittleEndian.PutUint32(f[8:], checksum(f[4:8], f[12:]))
+	return b[:len(b)+len(f)]
 }
 
-// checksum returns what the checksum of the frame f must be, if f is all of it.
-func checksum(f []byte) uint32 {
-	sum := ^uint32(0)
-	for size, i := uint32(len(f)-frameLen), 0; i < 4; size, i = size>>8, i+1 {
-		sum = castagnoli[byte(sum)^byte(size)] ^ sum>>8
-	}
-	return crc32.Update(^sum, castagnoli, f[12:])
+// checksum returns the checksum of a frame of its encoded length, and its key and payload.
+func checksum(length, rest []byte) uint32 {
+	return crc32.Update(crc32.Checksum(length, castagnoli), castagnoli, rest)
 }
 
 // frameAt reads the frame that begins b. The payload shares b's memory. n is the length that the header
@@ -80,14 +73,10 @@ func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int
 		return key, nil, 0, false
 	}
 	n = frameLen + int(size)
-	if len(b) < n {
+	if len(b) < n || checksum(b[4:8], b[12:n]) != binary.LittleEndian.Uint32(b[8:]) {
 		return key, nil, n, false
 	}
-	if checksum(b[:n]) != binary.LittleEndian.Uint32(b[8:]) {
-		return key, nil, n, false
-	}
-	copy(key[:], b[12:])
-	return key, b[frameLen:n:n], n, true
+	return stages.Digest(b[12:frameLen]), b[frameLen:n:n], n, true
 }
 
 // A logScan is the result of a walk over a log, apart from its frames.
@@ -164,10 +153,9 @@ func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) 
 // claims.
 func torn(g []byte, n int, kind frameKind) bool {
 	if len(g) < frameLen {
-		m := kind.magic()
-		k := min(len(g), len(m))
-		return bytes.Equal(g[:k], m[:k])
+		return bytes.HasPrefix(g, kind.magic()) || bytes.HasPrefix(kind.magic(), g)
 	}
 	// It's a whole frame, if its checksum is right once its length is.
-	return n > len(g) && checksum(g) != binary.LittleEndian.Uint32(g[8:])
+	length := binary.LittleEndian.AppendUint32(nil, uint32(len(g)-frameLen))
+	return n > len(g) && checksum(length, g[12:]) != binary.LittleEndian.Uint32(g[8:])
 }

@@ -85,7 +85,8 @@ func (c *collection) log(file logFile) error {
 		}
 		return err == nil // to be decided below
 	})
-	root := map[frameKind]func(stages.Digest) bool{actionFrame: c.roots.Action, itemFrame: c.roots.Items}[file.kind]
+	keep := map[frameKind]func(stages.Digest) bool{actionFrame: c.roots.Action, itemFrame: c.roots.Items}
+	root := keep[file.kind]
 	for _, r := range all {
 		current := newest[identity{r.key, r.madeBy}] == r.off || file.kind == itemFrame
 		stays := current && (root == nil || root(r.key))

@@ -133,7 +133,8 @@ func validEntry(rec []byte) bool {
 func (x *index) parse(b []byte) logScan {
 	n := len(b) / (frameLen + 140) // about how many entries it has
 	*x = index{
-		rows: make([]row, 0, n), newest: make(map[stages.Digest]int32, n), latest: make(map[uint64]stages.Digest, n),
+		rows: make([]row, 0, n), newest: make(map[stages.Digest]int32, n),
+		latest: make(map[uint64]stages.Digest, n),
 	}
 	return scanLog(b, indexFrame, func(off int64, key stages.Digest, rec []byte) {
 		switch {

@@ -15,8 +15,8 @@ type itemGroup struct {
 	madeBy string
 }
 
-// A knownGroup is what was read of a group. Many cells may share a recipe, and so a group: each reads only what
-// is new since the last.
+// A knownGroup is what was read of a group. Many cells may share a recipe, and so a group: each reads only
+// what is new since the last.
 type knownGroup struct {
 	itemGroup
 
@@ -29,8 +29,8 @@ type knownGroup struct {
 // itemMemory is how many bytes about item records stay in memory for later.
 const itemMemory = 8 << 20
 
-// Items returns what's known of a group's items: the newest outcome of each that a class of device made. Records
-// that are damaged or can't be read are left out. What is recorded later may or may not show.
+// Items returns what's known of a group's items: the newest outcome of each that a class of device made.
+// Records that are damaged or can't be read are left out. What is recorded later may or may not show.
 func (s *Store) Items(group stages.Digest, madeBy string) *Items {
 	s.itemMu.Lock()
 	id := itemGroup{group, madeBy}

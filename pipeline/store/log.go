@@ -11,9 +11,6 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// maxLog bounds the logs and the index, which are read whole.
-const maxLog = 4 << 30
-
 // An openLog is a log that stays open from its first append on, as a run of many small cells appends to a few
 // hundred logs in turn: until the store is closed, or too many are open.
 type openLog struct {
@@ -21,9 +18,8 @@ type openLog struct {
 	info os.FileInfo
 }
 
-// appendLog adds frames to a log with one write, and returns where they begin. A log that was
-// rewritten meanwhile (see rewriteLog) is another file under the same name: then the frames are written there
-// again.
+// appendLog adds frames to a log with one write, and returns where they begin. A log that was rewritten
+// meanwhile (see rewriteLog) is another file under the same name: then the frames are written there again.
 func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 	s.logMu.Lock()
 	defer s.logMu.Unlock()
@@ -52,7 +48,7 @@ func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 func (s *Store) record(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error) {
 	log := s.log(kind, key)
 	if len(payload) > maxPayload {
-		return 0, 0, fmt.Errorf("a record for %q has %d bytes, more than %d", log.path, len(payload), maxPayload)
+		return 0, 0, fmt.Errorf("a record has %d bytes, more than %d: %q", len(payload), maxPayload, log.path)
 	}
 	frame := appendFrame(nil, kind, key, payload)
 	off, err = s.appendLog(log, frame)
@@ -103,9 +99,6 @@ func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, 
 	info, err := f.Stat()
 	if err != nil {
 		return logScan{}, err
-	}
-	if info.Size() > maxLog {
-		return logScan{}, fmt.Errorf("%q has %d bytes, more than %d", f.Name(), info.Size(), int64(maxLog))
 	}
 	return scanFile(f, off, info.Size(), kind, fn)
 }

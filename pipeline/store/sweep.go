@@ -51,8 +51,9 @@ func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record,
 }
 
 // read adds a log, of whose frames those go that stays refuses.
-func (w *sweep) read(s *Store, file logFile, stays func(r record, err error) bool) (log *sweptLog, err error) {
-	log = &sweptLog{logFile: file, drop: map[place]bool{}}
+func (w *sweep) read(s *Store, file logFile, stays func(r record, err error) bool) (*sweptLog, error) {
+	var err error
+	log := &sweptLog{logFile: file, drop: map[place]bool{}}
 	log.logScan, err = s.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
 		if r, err := file.record(off, key, payload); !stays(r, err) {
 			log.drop[r.place] = true
