@@ -152,7 +152,11 @@ func (w *worker) execute(tasks []*task, bytes *inFlight) ([][]callOutput, error)
 
 // env returns what m's stage sees of some calls.
 func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, error) {
-	e := &stages.Env{Stage: m.Stage, Ports: w.valuePorts(m), Calls: make([]stages.Call, len(calls))}
+	ports, err := w.valuePorts(m)
+	if err != nil {
+		return nil, err
+	}
+	e := &stages.Env{Stage: m.Stage, Ports: ports, Calls: make([]stages.Call, len(calls))}
 	for i, call := range calls {
 		c := &e.Calls[i]
 		c.ID, c.Origin = m.calls.ids[call], m.calls.origin(call)
@@ -179,21 +183,24 @@ func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, erro
 }
 
 // valuePorts returns m's ports, with a way to load those of values.
-func (w *worker) valuePorts(m *member) map[string][]stages.Data {
-	ports := make(map[string][]stages.Data, len(m.ports))
+func (w *worker) valuePorts(m *member) (ports map[string][]stages.Data, err error) {
+	ports = make(map[string][]stages.Data, len(m.ports))
 	for p := range m.Inputs {
 		port := &m.Stage.Inputs[p]
 		data := slices.Clone(m.ports[port.Name])
 		if !port.Type.Items {
 			for i, e := range w.live(m.node, p) {
 				data[i].Load = w.loader(w.nodes[e.From.Index], e.Port)
+				if data[i].Base, err = w.base(e, w.loader); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if data != nil {
 			ports[port.Name] = data
 		}
 	}
-	return ports
+	return ports, nil
 }
 
 // fill gives calls their members on port p. Those of a port with Over are loaded one by one, when the stage
@@ -336,7 +343,7 @@ func (w *worker) computeWhole(m *member) error {
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
 		for _, edge := range w.live(n, p) {
-			d, err := w.data(w.nodes[edge.From.Index], edge)
+			d, err := w.data(edge)
 			if err != nil {
 				return err
 			}

@@ -124,13 +124,18 @@ func (pc *paramCoder) of(params any) []stages.Field {
 func (pc *paramCoder) encode(b []byte, params any) []byte {
 	v := reflect.ValueOf(params).Elem()
 	b = append(b, '{')
-	for i, f := range pc.of(params) {
-		if i > 0 {
+	first := len(b)
+	for _, f := range pc.of(params) {
+		value := v.FieldByIndex(f.Index)
+		if f.Added && value.IsZero() {
+			continue
+		}
+		if len(b) > first {
 			b = append(b, ',')
 		}
 		b = plan.AppendText(b, f.Name)
 		b = append(b, ':')
-		b = plan.AppendValue(b, v.FieldByIndex(f.Index))
+		b = plan.AppendValue(b, value)
 	}
 	return append(b, '}')
 }

@@ -78,13 +78,7 @@ func (r *resolver) compileProgram(
 		for _, edge := range r.live(n, p) {
 			d := stages.Data{Coord: edge.Coord} // of items nothing but that they're wired
 			if !port.Type.Items {
-				from := r.nodes[edge.From.Index]
-				load := func(int) ([]byte, error) {
-					b := make([][]byte, 1)
-					_, err := r.fetch(from, edge.Port, []int32{0}, b)
-					return b[0], err
-				}
-				if d, err = r.data(from, edge, load); err != nil {
+				if d, err = r.data(edge, r.stored); err != nil {
 					return stages.Digest{}, err
 				}
 			}
@@ -94,6 +88,15 @@ func (r *resolver) compileProgram(
 	defer slot.Begin()()
 	defer plan.Catch(&err)
 	return n.Stage.Program(ctx, n.Params, e)
+}
+
+// stored is the loader of values that the store has.
+func (r *resolver) stored(from *node, port int) func(int) ([]byte, error) {
+	return func(int) ([]byte, error) {
+		b := make([][]byte, 1)
+		_, err := r.fetch(from, port, []int32{0}, b)
+		return b[0], err
+	}
 }
 
 // compileSlot returns a slot to compile programs on. It shares the cache of the processor's slots, so that

@@ -10,20 +10,35 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// data describes what is behind an edge, whose payloads load returns.
-func (r *resolver) data(from *node, e plan.Edge, load func(int) ([]byte, error)) (stages.Data, error) {
+// A loader returns a function that loads payloads of a port.
+type loader func(from *node, port int) func(int) ([]byte, error)
+
+// data describes what is behind an edge.
+func (r *resolver) data(e plan.Edge, load loader) (stages.Data, error) {
+	from := r.nodes[e.From.Index]
 	l, err := r.listing(from, e.Port)
 	if err != nil {
 		return stages.Data{}, err
 	}
-	d := stages.Data{Coord: e.Coord, Facts: l.Facts, Load: load}
+	d := stages.Data{Coord: e.Coord, Facts: l.Facts, Load: load(from, e.Port)}
 	if !from.Stage.Outputs[e.Port].Type.Items {
 		d.Items = stages.ItemSlice{{Digest: l.PayloadDigest(0)}}
-		return d, nil
+		d.Base, err = r.base(e, load)
+		return d, err
 	}
 	ids, err := r.idsOf(from, e.Port)
 	d.Items = &portItems{l, ids}
 	return d, err
+}
+
+// base describes what the value behind an edge refers to, nil if it refers to none.
+func (r *resolver) base(e plan.Edge, load loader) (*stages.Data, error) {
+	b, ok := e.Base()
+	if !ok {
+		return nil, nil
+	}
+	d, err := r.data(b, load)
+	return &d, err
 }
 
 // portItems are the items of a port.
@@ -37,9 +52,9 @@ func (p *portItems) At(i int) (stages.Item, error) {
 }
 
 // data describes what is behind an edge. Payloads that the store lost are computed again.
-func (w *worker) data(from *node, e plan.Edge) (d stages.Data, err error) {
+func (w *worker) data(e plan.Edge) (d stages.Data, err error) {
 	err = w.mend(func() error {
-		d, err = w.resolver.data(from, e, w.loader(from, e.Port))
+		d, err = w.resolver.data(e, w.loader)
 		return err
 	})
 	return d, err

@@ -34,7 +34,7 @@ func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (stages.Data,
 	case slot := <-r.run.host:
 		w := &worker{run: r.run, ctx: ctx, slot: slot, home: r.run.host}
 		defer w.giveBack()
-		return w.data(n, plan.Edge{From: c, Port: port, Coord: c.Coord})
+		return w.data(plan.Edge{From: c, Port: port, Coord: c.Coord})
 	case <-ctx.Done():
 		return stages.Data{}, context.Cause(ctx)
 	}

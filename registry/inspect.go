@@ -29,12 +29,13 @@ func (l Look) params(path string) *model.ONNXParams {
 // An Inspection describes an ONNX file, and what fits it.
 type Inspection struct {
 	model.Inspection
-	Preset  string `json:"-"` // for the stanza, where it was measured; else it's a guess
-	Methods []Fit  `json:"methods"`
-	Stanza  string `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
+	Preset   string `json:"-"` // for the stanza, where it was measured; else it's a guess
+	Methods  []Fit  `json:"methods"`
+	Rewrites []Fit  `json:"rewrites"`         // stages that make another model of it
+	Stanza   string `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
 }
 
-// A Fit tells whether an attribution method can explain a model.
+// A Fit tells whether an attribution method can explain a model, or a stage rewrite it.
 type Fit struct {
 	Method string `json:"method"`
 	Fits   bool   `json:"fits"`
@@ -55,6 +56,9 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 	if x.Trial != nil {
 		defer x.Trial.Close()
 		if x.Methods, err = methods(ctx, x.Trial); err != nil {
+			return x, err
+		}
+		if x.Rewrites, err = rewrites(ctx, x.Trial); err != nil {
 			return x, err
 		}
 	}
@@ -81,6 +85,26 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 			f.Fits, f.Why = false, err.Error()
 		} else if f.Why, err = t.Remark(ctx, p); err != nil {
 			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// rewrites tries all stages that rewrite models on a model, with their defaults.
+func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
+	var out []Fit
+	for _, s := range Builtin().Family("model") {
+		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" {
+			continue
+		}
+		f := Fit{Method: s.Name, Fits: true}
+		_, err := t.Rewritten(ctx, s.NewParams())
+		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+			return nil, err
+		}
+		if err != nil {
+			f.Fits, f.Why = false, err.Error()
 		}
 		out = append(out, f)
 	}

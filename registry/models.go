@@ -81,23 +81,16 @@ func (u Use) facts() map[string]stages.Facts {
 
 // Unfit returns why a stage can't be used in a cell, as far as the models that it reads tell: an error of its
 // parameters, or of images of another size. It is nil where that isn't known before the stages run: where the
-// model isn't one of model/onnx, or there is no file or no ONNX Runtime.
+// model is neither one of model/onnx nor made of one, or there is no file or no ONNX Runtime.
 func (m *Models) Unfit(ctx context.Context, u Use) error {
 	if m.loaded == nil {
 		m.loaded, m.reported = map[string]*loaded{}, map[string]bool{}
 	}
-	if file, ok := u.Params.(*model.ONNXParams); ok {
-		if x := m.load(ctx, file); x != nil {
-			return x.err
-		}
-		return nil
+	if x := m.made(ctx, u); x != nil {
+		return x.err
 	}
 	for _, w := range u.wires(stages.Model) {
-		file, ok := w.From.Params.(*model.ONNXParams)
-		if !ok {
-			continue
-		}
-		x := m.load(ctx, file)
+		x := m.made(ctx, w.From)
 		if x == nil || x.err != nil {
 			continue // its own stage reports the error
 		}
@@ -117,6 +110,40 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 	return nil
 }
 
+// made returns the model that a use makes, of a file or of another model; nil if it makes none, or that can't
+// be done here.
+func (m *Models) made(ctx context.Context, u Use) *loaded {
+	if file, ok := u.Params.(*model.ONNXParams); ok {
+		return m.load(ctx, file)
+	}
+	wires := u.wires(stages.Model)
+	if len(wires) != 1 || len(u.Stage.Outputs) != 1 || u.Stage.Outputs[0].Base == "" {
+		return nil
+	}
+	base := m.made(ctx, wires[0].From)
+	if base == nil || base.err != nil {
+		return nil // its own stage reports the error
+	}
+	key := fmt.Sprintf("%p %s %+v", base, u.Stage.Name, u.Params)
+	x := m.loaded[key]
+	if x == nil {
+		x = newLoaded()
+		x.trial, x.err = base.trial.Rewritten(ctx, u.Params)
+		m.loaded[key] = x
+	}
+	return x.unless(ctx)
+}
+
+func newLoaded() *loaded { return &loaded{unfits: map[string]error{}, reasons: map[string]string{}} }
+
+// unless returns x, or nil where loading ended with an error that tells nothing about the model.
+func (x *loaded) unless(ctx context.Context) *loaded {
+	if ctx.Err() != nil || errors.Is(x.err, stages.ErrOutOfMemory) {
+		return nil
+	}
+	return x
+}
+
 // load loads a file, nil if that can't be done here.
 func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 	if _, err := os.Stat(file.Path); errors.Is(err, fs.ErrNotExist) {
@@ -131,14 +158,11 @@ func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 	key := fmt.Sprintf("%+v", *file)
 	x := m.loaded[key]
 	if x == nil {
-		x = &loaded{unfits: map[string]error{}, reasons: map[string]string{}}
+		x = newLoaded()
 		x.trial, x.err = model.NewTrial(ctx, *file)
 		m.loaded[key] = x
 	}
-	if ctx.Err() != nil || errors.Is(x.err, stages.ErrOutOfMemory) {
-		return nil // that tells nothing about the model
-	}
-	return x
+	return x.unless(ctx)
 }
 
 // try tries a use on a model, once for all that are alike.

@@ -69,6 +69,21 @@ func TestUnfit(t *testing.T) {
 	wide := map[string]Wire{"model": {onnx("resnet",
 		func(p *model.ONNXParams) { p.Size.H, p.Size.W = 128, 128 }), "model"}, "images": {grids, "images"}}
 	narrow := map[string]Wire{"model": {onnx("resnet", nil), "model"}, "images": {grids, "images"}}
+	// of returns what a stage that rewrites models makes of a net, and saliency maps on that.
+	of := func(s *stages.Stage, net string) (Use, Use) {
+		made := Use{Name: "the-setting", Stage: s, Params: s.NewParams(),
+			Wired: func(string) []Wire { return []Wire{{onnx(net, nil), "model"}} }}
+		return made, use[attribute.SaliencyParams](&attribute.Saliency, nil,
+			map[string]Wire{"model": {made, "model"}, "images": {grids, "images"}})
+	}
+	pooled, mapsOfPooled := of(&model.GridPG, "resnet")
+	convolved, mapsOfConvolved := of(&model.GridPG, "vgg")
+	embedded, mapsOfEmbedded := of(&model.GridPG, "vit")
+	full, mapsOfFull := of(&model.DiFull, "vit")
+	part, mapsOfPart := of(&model.DiPart, "vgg")
+	broken, _ := of(&model.DiPart, "vit")
+	camOfFull := use(&attribute.GradCAM, func(p *attribute.GradCAMParams) { p.Layer = "final" },
+		map[string]Wire{"model": {full, "model"}, "images": {grids, "images"}})
 	var m Models
 	for _, tt := range []struct {
 		name, field, want string
@@ -122,6 +137,14 @@ func TestUnfit(t *testing.T) {
 		{"grids of a model for their cells", "",
 			"the images of the-grid have 128×128 pixels, and the model takes 64×64",
 			use[attribute.SaliencyParams](&attribute.Saliency, nil, narrow)},
+		{"global pooling over grids", "", "", pooled}, {"", "", "", mapsOfPooled},
+		{"dense layers over grids", "", "", convolved}, {"", "", "", mapsOfConvolved},
+		{"position embeddings over grids", "", "GridPG has no meaning for", embedded},
+		{"of a model that can't be rewritten", "", "", mapsOfEmbedded},
+		{"cells one by one, whatever the net", "", "", full}, {"", "", "", mapsOfFull},
+		{"a layer that isn't stitched", "layer", "the cells of a grid", camOfFull},
+		{"cells of the final layer", "", "", part}, {"", "", "", mapsOfPart},
+		{"no cells of the final layer", "", "DiPart cuts the features", broken},
 		{"a curve over the same images, which were told of", "", "",
 			use[perturb.Params](&perturb.Insertion, nil, explained("vgg", 32))},
 		{"a model", "", "", onnx("vgg", nil)},

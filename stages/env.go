@@ -41,6 +41,8 @@ type Data struct {
 	Items Items
 	// Load returns the payload of item i, which the caller must not modify.
 	Load func(i int) ([]byte, error)
+	// Base is the value that this value's payload refers to: see [Port.Base].
+	Base *Data
 }
 
 // All iterates over the port's items and their payloads in order, up to the first error.

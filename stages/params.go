@@ -14,9 +14,10 @@ import (
 // Tags: yaml, the parameter's name in an experiment (required); doc, one line (required); choices:"a|b", the
 // only strings allowed; min and max, the closed range of a number; file:"read", a path relative to the
 // experiment file, whose file's digest enters the key instead of the path; key:"-", a parameter that only
-// selects items and is therefore not part of a key; axis:"scores", the name of an axis, or a list of them,
-// that over collapses on the input scores: if empty, it defaults to the only collapsed axis, and
-// axis:"maps,optional" also allows none.
+// selects items and is therefore not part of a key; key:"added", a parameter that is part of it unless it has
+// the zero value, so that results made before the parameter was added keep their keys; axis:"scores", the
+// name of an axis, or a list of them, that over collapses on the input scores: if empty, it defaults to the
+// only collapsed axis, and axis:"maps,optional" also allows none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
 // pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
@@ -30,6 +31,7 @@ type Field struct {
 	Max     string
 	File    bool
 	Keyed   bool
+	Added   bool   // keyed unless zero
 	Axis    string // the input whose collapsed axes the parameter names, or ""
 	NoAxis  bool   // that input may have no collapsed axis
 	Index   []int  // for reflect.Value.FieldByIndex
@@ -64,6 +66,7 @@ func fields(t reflect.Type, prefix []int) []Field {
 			Min: sf.Tag.Get("min"), Max: sf.Tag.Get("max"),
 			File:  sf.Tag.Get("file") != "",
 			Keyed: sf.Tag.Get("file") == "" && sf.Tag.Get("key") != "-",
+			Added: sf.Tag.Get("key") == "added",
 			Index: index,
 		}
 		var option string

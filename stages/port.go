@@ -20,7 +20,8 @@ const (
 var (
 	// u8 or f32 [3,H,W], RGB; f32 in [0,1], u8 means v/255.
 	Images = Type{"images", true, FormTensor}
-	// i64 [1], the explained class; [2] explains class 0 minus class 1.
+	// i64 [1], the explained class; [2] explains class 0 minus class 1; [3] has the head of the model in
+	// addition, and -1 where no class is subtracted.
 	Targets = Type{"targets", true, FormTensor}
 	// i64 [1].
 	Labels = Type{"labels", true, FormTensor}
@@ -65,6 +66,11 @@ type Port struct {
 	// edges of the same name. Item edges are followed upstream to the stage that made the items from sources,
 	// so that one result holds for everything derived from an item.
 	Else string
+
+	// Base, of an output, names the input whose payload this port's payload refers to by its digest, as a
+	// rewritten model refers to the model that it was made of. A reader of the port finds that payload in
+	// [Data.Base].
+	Base string
 
 	// Accepts is the type that may be wired if Via is set: the input type of the inserted stage. Otherwise it
 	// is nil and Type applies.

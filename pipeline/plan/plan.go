@@ -64,6 +64,15 @@ type Edge struct {
 	Port  int // index into From.Stage.Outputs
 }
 
+// Base returns the edge of the value that the edge's own refers to: see [stages.Port.Base].
+func (e Edge) Base() (base Edge, ok bool) {
+	if e.Port < 0 || e.From.Stage.Outputs[e.Port].Base == "" {
+		return Edge{}, false
+	}
+	in := portNamed(e.From.Stage.Inputs, e.From.Stage.Outputs[e.Port].Base)
+	return e.From.Inputs[in].Edges[0], true
+}
+
 // String returns the cell's name, maps[method=ig,model=vgg].
 func (c *Cell) String() string {
 	if len(c.Coord) == 0 {

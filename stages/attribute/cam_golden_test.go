@@ -121,6 +121,9 @@ func TestOfficialGridCAM(t *testing.T) {
 			if method == "AblationCam" {
 				tolerance = official32 // of differences between logits, here divided by a small one
 			}
+			if method == "AblationCam" && g.net == "smallcnn" && g.setting == "DiFull" && g.head == 3 {
+				tolerance = 2e-4 // the explained logit is -0.02, of logits up to 5.8
+			}
 			if method == "GradCamPlusPlus" && g.name == "Input" {
 				// Denominators that nearly cancel multiply what float32 rounds off derivatives.
 				tolerance = 1e-3

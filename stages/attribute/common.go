@@ -79,7 +79,7 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	if b == nil {
 		return fail(fmt.Errorf("port targets has no class to explain"))
 	}
-	t, err := program.TargetOf(b, n.Classes)
+	t, err := n.Target(b)
 	if err != nil {
 		return fail(fmt.Errorf("port targets: %w", err))
 	}

@@ -28,10 +28,9 @@ type grid struct {
 	numbers      []int // of each image's map among the official ones
 }
 
-// forEachGrid goes through nets, settings, heads and layers. Where the setting cuts a layer into cells before
-// it, the layer isn't looked at.
+// forEachGrid goes through nets, settings, heads and layers.
 func forEachGrid(t *testing.T, look func(g grid)) {
-	layers := map[string]string{"Input": "input", "Middle": "/relu2/Relu_output_0", "Final": relu3}
+	layers := map[string]string{"Input": "input", "Middle": "middle", "Final": "final"}
 	for _, net := range []string{"gapcnn", "smallcnn"} {
 		for _, setting := range []string{"GridPG", "DiFull", "DiPart"} {
 			a := read(t, "gridpg_difull_dipart", net+"_"+setting+".npz")
@@ -39,9 +38,10 @@ func forEachGrid(t *testing.T, look func(g grid)) {
 			if setting == "GridPG" {
 				heads = [][]int{{0, 1, 2, 3}}
 			}
+			model := gridNet(t, net, setting)
 			for k, some := range heads {
 				g := grid{net: net, setting: setting, head: some[0], official: a}
-				g.in = map[string][]stages.Data{"model": {gridNet(t, net, setting, some[0])}}
+				g.in = map[string][]stages.Data{"model": {model}}
 				var images, targets [][]byte
 				grids, labels := a["grids"].Float32s(), a["labels"].Int64s()
 				const size = 3 * gridSide * gridSide
@@ -49,16 +49,15 @@ func forEachGrid(t *testing.T, look func(g grid)) {
 					for h, head := range some {
 						images = append(images, stages.NewTensor(grids[i*size:(i+1)*size], 3, gridSide,
 							gridSide).Encode())
-						targets = append(targets, stages.NewTensor(labels[4*i+head:4*i+head+1], 1).Encode())
+						targets = append(targets, stages.NewTensor([]int64{labels[4*i+head], -1, int64(head)},
+							3).Encode())
 						g.numbers = append(g.numbers, i*len(some)*len(heads)+k+h)
 					}
 				}
 				g.in["images"] = []stages.Data{stagetest.Items(nil, images...)}
 				g.in["targets"] = []stages.Data{stagetest.Items(nil, targets...)}
 				for g.name, g.layer = range layers {
-					if setting != "DiFull" || g.name == "Input" {
-						look(g)
-					}
+					look(g)
 				}
 			}
 		}

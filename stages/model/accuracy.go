@@ -29,7 +29,11 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 				t.Spec.Classes-1)
 		}
 	}
-	m, err := modelfile.Decode(t.payload)
+	payload, err := t.model.Load(0)
+	if err != nil {
+		return nil, err
+	}
+	m, err := modelfile.Decode(payload)
 	if err != nil {
 		return nil, err
 	}

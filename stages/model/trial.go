@@ -15,9 +15,9 @@ import (
 type Trial struct {
 	Spec modelfile.Spec
 
-	payload []byte
-	net     *program.Net
-	slot    program.Rehearsal
+	model stages.Data
+	net   *program.Net
+	slot  program.Rehearsal
 }
 
 // NewTrial returns a trial of the model that [ONNX] with these parameters reads, or the error that ONNX would
@@ -37,23 +37,38 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	return trialOf(out)
 }
 
-func trialOf(m modelfile.Model) (*Trial, error) {
+// Rewritten returns a trial of what the stage with these parameters makes of the model, or the stage's error.
+// Its outputs have a [stages.Port.Base].
+func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
+	m, err := t.net.Rewritten(ctx, params.(rewriting).rewriter())
+	if err != nil {
+		return nil, err
+	}
+	return trialOn(m, &t.model)
+}
+
+func trialOf(m modelfile.Model) (*Trial, error) { return trialOn(m, nil) }
+
+// trialOn returns a trial of a model that was made of base.
+func trialOn(m modelfile.Model, base *stages.Data) (*Trial, error) {
 	payload, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	if m, err = modelfile.Decode(payload); err != nil { // shares the payload's memory
-		return nil, err
-	}
-	net, err := program.NewNet(m)
-	return &Trial{Spec: m.Spec, payload: payload, net: net}, err
+	t := &Trial{Spec: m.Spec, model: stages.Data{
+		Items: stages.ItemSlice{{Digest: stages.Sum(payload)}},
+		Load:  func(int) ([]byte, error) { return payload, nil },
+		Base:  base,
+	}}
+	t.net, err = program.LoadNet(&t.slot, t.model)
+	return t, err
 }
 
 // Unfit returns why a stage with these parameters can't work on the model; nil if it can or isn't part of a
 // trial. wired reports which optional ports are connected.
 func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) error {
 	err := t.slot.Rehearse(ctx, s, params,
-		program.Subject{Spec: t.Spec, Payload: t.payload, Digest: t.net.Digest()}, wired)
+		program.Subject{Spec: t.Spec, Model: t.model}, wired)
 	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}

@@ -15,6 +15,7 @@ type GridParams struct {
 	Classes string `yaml:"classes" doc:"distinct: every cell has another class; corners-repeat: the last cell, bottom right, has the class of the first, top left" choices:"distinct|corners-repeat"`
 	Explain string `yaml:"explain" doc:"the cells whose class is explained: all of them, or the first and the last" choices:"every|corners"`
 	Count   int    `yaml:"count" doc:"maximum number of grids; 0: as many as the images allow" min:"0" max:"1000000"`
+	Heads   bool   `yaml:"heads" doc:"targets name the explained cell too, for models with a head for each: model/difull and model/dipart need it, others ignore the cell" key:"added"`
 }
 
 // Grid builds the grids of the grid pointing game of Böhle, Fritz and Schiele, "Convolutional Dynamic
@@ -33,12 +34,11 @@ cell, and its box. Classes are used in turn, in random order, until the images a
 up, each of them at most once. The class of an image is its label, or its target if
 targets is wired; if both are wired, images on which they differ are excluded.
 
-A grid is n times as large as its images, so it needs a model that takes such
-images: one with global pooling before its last layer, loaded with another size. Maps
-need the targets of the grid:
+A grid is n times as large as its images, so it needs a model that takes such images:
+model/gridpg, model/difull and model/dipart make one. Maps need the targets of the grid:
 
   model: {uses: model/onnx, with: {path: net.onnx}}
-  wide:  {uses: model/onnx, with: {path: net.onnx, size: 128}}
+  wide:  {uses: model/gridpg, in: {model: model}}
   guess: {uses: model/predict, in: {model: model, images: images}}
   grids:
     uses: mosaic/grid
@@ -47,7 +47,7 @@ need the targets of the grid:
   game:  {uses: score/grid-pointing, in: {maps: maps, cells: grids.cells}}
 
 GridPG is classes: distinct with explain: every; DiFull and DiPart are corners-repeat
-with corners. Rao, Böhle and Schiele, CVPR 2022.`,
+with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Seeded:   true,
@@ -120,7 +120,11 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 			}
 			origin := image.Origin
 			e.Emit("images", id, origin, grid)
-			e.Emit("targets", id, origin, stages.NewTensor([]int64{classes[member]}, 1).Encode())
+			target := []int64{classes[member]}
+			if p.Heads {
+				target = append(target, -1, int64(k))
+			}
+			e.Emit("targets", id, origin, stages.NewTensor(target, len(target)).Encode())
 			e.Emit("cells", id, origin, box(k, p.N, shape[1], shape[2]))
 		}
 		e.Done(1)

@@ -169,7 +169,7 @@ func responses(ctx context.Context, e *stages.Env, i int, n *program.Net, c prog
 	if b == nil {
 		return nil, fmt.Errorf("item %q: port targets has no item for it", e.Calls[i].ID)
 	}
-	target, err := program.TargetOf(b, n.Classes)
+	target, err := n.Target(b)
 	if err != nil {
 		return nil, fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
 	}

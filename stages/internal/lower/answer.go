@@ -18,17 +18,26 @@ func (u *unit) answer() error {
 // for a gradient.
 func (u *unit) explainedNumber() error {
 	g := u.graph
-	shape := []int{u.batch, u.Classes}
 	f := g.Fragment()
 	f.OpTo(Answer, "Reshape", []string{u.Output, f.Ints("rows", u.rows(), 2)})
-	add := func(name string) {
+	addOf := func(shape []int, name string) {
 		g.Types[name] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
 		u.explained = name
+	}
+	add := func(name string) { addOf([]int{u.batch, u.Classes}, name) }
+	reshape := func(shape []int) {
+		to := g.Fresh("runexp_shape")
+		g.AddWeight(onnx.IntTensor(to, shape, len(shape)))
+		addOf(shape, f.Op("Reshape", []string{u.explained, to}))
 	}
 	add(Answer)
 	switch {
 	case u.Probability && !u.Probabilities && u.Independent:
 		add(f.Op("Sigmoid", []string{Answer}))
+	case u.Probability && !u.Probabilities && u.Heads > 0:
+		reshape(u.headRows())
+		addOf(u.headRows(), f.Op("Softmax", []string{u.explained}, onnx.Attr{Name: "axis", Value: -1}))
+		reshape([]int{u.batch, u.Classes})
 	case u.Probability && !u.Probabilities:
 		add(f.Op("Softmax", []string{Answer}, onnx.Attr{Name: "axis", Value: -1}))
 	case !u.Probability && u.Probabilities:

@@ -35,7 +35,7 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 		s = f.Op("Mul", []string{s, z})
 	case StartTarget:
 		s = f.Op("Mul",
-			[]string{s, u.overClasses(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}))})
+			[]string{s, rowSums(f, f.Op("Mul", []string{f.Op("Relu", []string{target}), z}), u.Classes)})
 	}
 	f.OpTo(prefix+"began"+number(k), "Identity", []string{s})
 	return seed{at, u.shaped(f, s, u.graph.Shape(at))}, nil
@@ -96,9 +96,25 @@ func (u *unit) slope(f *onnx.Fragment, z, t string) string {
 // softmaxSlope emits the derivative of Σ tᵢpᵢ with respect to the rows z, where p = softmax(z): p·(t − Σ
 // tᵢpᵢ).
 func (u *unit) softmaxSlope(f *onnx.Fragment, z, t string) string {
-	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
-	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, u.overClasses(f, f.Op("Mul", []string{p, t}))})})
+	if u.Heads > 0 {
+		rows := f.Ints("rows", u.rows(), 2)
+		heads := f.Ints("heads", int64s(u.headRows()), 2)
+		t = f.Op("Reshape", []string{f.Op("Expand", []string{t, rows}), heads})
+		z = f.Op("Reshape", []string{z, heads})
+		return f.Op("Reshape", []string{softmaxSlope(f, z, t, u.PerHead()), rows})
+	}
+	return softmaxSlope(f, z, t, u.Classes)
 }
+
+// softmaxSlope emits it for rows of the classes of one head.
+func softmaxSlope(f *onnx.Fragment, z, t string, classes int) string {
+	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
+	sum := rowSums(f, f.Op("Mul", []string{p, t}), classes)
+	return f.Op("Mul", []string{p, f.Op("Sub", []string{t, sum})})
+}
+
+// headRows returns the shape of the answer with a row for each head.
+func (u *unit) headRows() []int { return []int{u.batch * max(1, u.Heads), u.PerHead()} }
 
 // sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps its
 // digits.
@@ -107,13 +123,13 @@ func sigmoidSlope(f *onnx.Fragment, z, t string) string {
 	return f.Op("Mul", []string{t, f.Op("Mul", []string{p, q})})
 }
 
-// overClasses emits the sum of each row, [rows, 1].
-func (u *unit) overClasses(f *onnx.Fragment, v string) string {
-	ones := make([]float32, u.Classes)
+// rowSums emits the sum of each row of that many classes, [rows, 1].
+func rowSums(f *onnx.Fragment, v string, classes int) string {
+	ones := make([]float32, classes)
 	for i := range ones {
 		ones[i] = 1
 	}
-	return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(u.Classes), 1)})
+	return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(classes), 1)})
 }
 
 // shaped emits a cotangent in the shape of the value where a backward pass starts.

@@ -1,6 +1,6 @@
-// Package modelfile is the payload of a port of type Model: an ONNX model with the specification that feeding
-// it images and reading its output take (modelfile.go). normalise.go makes the model's input of an image, by
-// one of the presets in preset.go or as the user states it.
+// Package modelfile is the payload of a port of type Model: an ONNX model, or a rewrite of another model,
+// with the specification that feeding it images and reading its output take (modelfile.go). normalise.go
+// makes the model's input of an image, by one of the presets in preset.go or as the user states it.
 package modelfile
 
 import (
@@ -8,15 +8,30 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+
+	"github.com/runexp/runexp/stages"
 )
 
-// magic begins the payload; the digit is its version.
-const magic = "runexp model 1\n"
+// What payloads begin with: that of a model with its ONNX file, and that of a rewritten one. The digit is the
+// version.
+const (
+	magic   = "runexp model 1\n"
+	rewrote = "runexp rewritten model 1\n"
+)
 
-// A Model is an ONNX model and its [Spec]. All its weights are inside.
+// A Model is a model and its [Spec]: an ONNX model with all its weights inside, or a [Rewrite] of another.
 type Model struct {
-	Spec Spec
-	ONNX []byte
+	Spec    Spec
+	ONNX    []byte
+	Rewrite *Rewrite
+}
+
+// A Rewrite is what a model consists of that is made from another one. It contains no weights: the other
+// model is known by the digest of its payload.
+type Rewrite struct {
+	Base stages.Digest   `json:"base"`
+	Name string          `json:"name"` // of the stage, such as model/difull
+	With json.RawMessage `json:"with"` // its parameters
 }
 
 // A Spec specifies a model's input and output.
@@ -50,7 +65,22 @@ type Spec struct {
 	// Independent reports that each class has a probability of its own, the sigmoid of its logit; otherwise
 	// probabilities are the softmax of all logits. A single class always has its own.
 	Independent bool `json:"independent,omitempty"`
+
+	// Heads is the number of heads of a model that has several, else 0. The classes are those of the heads,
+	// one head after the other, and the probabilities of each head sum to 1.
+	Heads int `json:"heads,omitempty"`
+
+	// Middle and Final name the middle and the final layer of a rewritten model, or are [NoLayer]; "" for a
+	// model whose graph tells them.
+	Middle string `json:"middle,omitempty"`
+	Final  string `json:"final,omitempty"`
 }
+
+// NoLayer stands for a layer that a rewritten model doesn't have: its values aren't those of whole images.
+const NoLayer = "none"
+
+// PerHead returns the number of classes of a head: all classes, unless the model has several heads.
+func (s Spec) PerHead() int { return s.Classes / max(1, s.Heads) }
 
 // Values of Spec.Layout and Spec.Order.
 const (
@@ -62,6 +92,10 @@ const (
 
 // Encode returns the payload that holds m.
 func (m Model) Encode() ([]byte, error) {
+	if m.Rewrite != nil {
+		b, err := json.Marshal(rewritten{m.Spec, *m.Rewrite})
+		return append([]byte(rewrote), b...), err
+	}
 	spec, err := json.Marshal(m.Spec)
 	if err != nil {
 		return nil, err
@@ -73,9 +107,22 @@ func (m Model) Encode() ([]byte, error) {
 	return append(b, m.ONNX...), nil
 }
 
+// A rewritten is the payload of a rewritten model, after what it begins with.
+type rewritten struct {
+	Spec    Spec    `json:"spec"`
+	Rewrite Rewrite `json:"rewrite"`
+}
+
 // Decode reads a payload written by Encode. The result shares its memory.
 func Decode(b []byte) (Model, error) {
 	var m Model
+	if rest, ok := bytes.CutPrefix(b, []byte(rewrote)); ok {
+		var r rewritten
+		if err := json.Unmarshal(rest, &r); err != nil {
+			return m, fmt.Errorf("a damaged model: %w", err)
+		}
+		return Model{Spec: r.Spec, Rewrite: &r.Rewrite}, r.Spec.check()
+	}
 	rest, ok := bytes.CutPrefix(b, []byte(magic))
 	if !ok || len(rest) < 4 {
 		return m, fmt.Errorf("not a model")
@@ -97,6 +144,8 @@ func (s Spec) check() error {
 	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
 		return fmt.Errorf("a model of %d×%d pixels and %d classes is impossible", s.Height, s.Width,
 			s.Classes)
+	case s.Heads < 0 || s.Heads > 0 && s.Classes%s.Heads != 0:
+		return fmt.Errorf("a model of %d classes in %d heads is impossible", s.Classes, s.Heads)
 	case s.Channels != 1 && s.Channels != 3:
 		return fmt.Errorf("a model of %d channels takes no images", s.Channels)
 	case len(s.Mean) != s.Channels || len(s.Std) != s.Channels:

@@ -64,6 +64,15 @@ func Model(t testing.TB, p model.ONNXParams) stages.Data {
 	return stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
 }
 
+// Rewritten runs a stage that rewrites models, with its default parameters, and returns the data on its port.
+func Rewritten(t testing.TB, s stages.Stage, base stages.Data) stages.Data {
+	t.Helper()
+	r := stagetest.Run(t, s, nil, map[string][]stages.Data{"model": {base}})
+	d := stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
+	d.Base = &base
+	return d
+}
+
 // Official returns one of the nets that the official numbers were computed with. It takes normalised images.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()
@@ -74,7 +83,7 @@ func Official(t testing.TB, name string, size int) stages.Data {
 // Net returns the net in a model's payload.
 func Net(t testing.TB, d stages.Data) *program.Net {
 	t.Helper()
-	n, err := program.NewNet(decode(t, d))
+	n, err := program.LoadNet(stagetest.NewSlot(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,6 +177,13 @@ func (m *Model) Rename(t *onnxpb.TensorProto, name string) {
 	t.Name = name
 }
 
+// Renamed returns a weight of another name that shares the numbers of t.
+func Renamed(t *onnxpb.TensorProto, name string) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{Name: name, Dims: t.Dims, DataType: t.DataType, RawData: t.RawData,
+		FloatData: t.FloatData, Int32Data: t.Int32Data, Int64Data: t.Int64Data, DoubleData: t.DoubleData,
+		Uint64Data: t.Uint64Data}
+}
+
 // Prune removes the nodes and weights that no output needs.
 func (m *Model) Prune() {
 	g := m.Proto.Graph

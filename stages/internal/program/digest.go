@@ -10,7 +10,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/ort"
@@ -73,18 +72,13 @@ func digestOf(p *lower.Lowered) stages.Digest {
 func Stage[P any](d stages.Def[P]) stages.Stage {
 	var s stages.Stage
 	d.Program = func(ctx context.Context, p P, e *stages.Env) (stages.Digest, error) {
-		payload, err := e.Value("model")
+		n, err := Load(e)
 		if err != nil {
 			return stages.Digest{}, err
 		}
-		m, err := modelfile.Decode(payload)
-		if err != nil {
-			return stages.Digest{}, fmt.Errorf("port model: %w", err)
-		}
 		r := &Rehearsal{Base: e.Slot, exact: true}
 		defer r.Close()
-		if err := r.Rehearse(ctx, &s, &p, Subject{m.Spec, payload, e.ValueDigest("model")},
-			e.Wired); err != nil {
+		if err := r.Rehearse(ctx, &s, &p, Subject{n.Spec, e.Ports["model"][0]}, e.Wired); err != nil {
 			return stages.Digest{}, err
 		}
 		return r.digest()

@@ -66,7 +66,12 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 // which others replace them, the same for every image and, for batch-dependent ones alone, of the file's own
 // precision. A file that has no such graph runs verbatim; programs with a backward pass report why. Operators
 // within the body of a Loop, or of an If that depends on the image, stay as they are.
+//
+// A rewritten model has no file of its own: it always runs from its graph.
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
+	if n.rewrite != nil {
+		return true, nil
+	}
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -19,13 +21,17 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	if err != nil {
 		return "", err
 	}
-	middle, final := relevance.Layers(g)
+	middle, final := lower.Layers(n.Spec, g)
 	name := layer
 	switch layer {
 	case "middle":
 		name = middle
 	case "final":
 		name = final
+	}
+	if name == modelfile.NoLayer && name != layer {
+		return "", stages.BadField("layer", "layer %q: the model puts the cells of a grid together at "+
+			"feature maps, and has none there", layer)
 	}
 	if name == "" {
 		return "", stages.BadField("layer",

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -10,59 +11,101 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/variant"
 )
 
 // A Net is a model that programs are made of.
 type Net struct {
 	modelfile.Spec
-	digest stages.Digest
-	size   int64 // of its ONNX file
-	onnx   func() ([]byte, error)
+	digest  stages.Digest
+	size    int64                  // of its ONNX file, or of that of the model that it is a rewrite of
+	onnx    func() ([]byte, error) // the same file
+	rewrite *modelfile.Rewrite     // nil for the model of a file
+	base    *Net                   // that is rewritten
 }
 
 // Load returns the model on the port called model. Once its specification is cached on the slot, its bytes
 // are loaded only to compile another program.
 func Load(e *stages.Env) (*Net, error) {
-	load := sync.OnceValues(func() (modelfile.Model, error) {
-		b, err := e.Value("model")
+	if !e.Wired("model") {
+		return nil, fmt.Errorf("port model isn't wired")
+	}
+	n, err := LoadNet(e.Slot, e.Ports["model"][0])
+	if err != nil {
+		return nil, fmt.Errorf("port model: %w", err)
+	}
+	return n, nil
+}
+
+// LoadNet does the same for the model in d.
+func LoadNet(slot stages.Slot, d stages.Data) (*Net, error) {
+	item, err := d.Items.At(0)
+	if err != nil {
+		return nil, err
+	}
+	payload := sync.OnceValues(func() (modelfile.Model, error) {
+		b, err := d.Load(0)
 		if err != nil {
 			return modelfile.Model{}, err
 		}
-		m, err := modelfile.Decode(b)
-		if err != nil {
-			return m, fmt.Errorf("port model: %w", err)
-		}
-		return m, nil
+		return modelfile.Decode(b)
 	})
-	digest := e.ValueDigest("model")
-	c, err := e.Slot.Share("model "+digest.String(), 0, func() (io.Closer, error) {
-		m, err := load()
-		return &seen{m.Spec, int64(len(m.ONNX))}, err
+	c, err := slot.Share("model "+item.Digest.String(), 0, func() (io.Closer, error) {
+		m, err := payload()
+		return &seen{m.Spec, int64(len(m.ONNX)), m.Rewrite}, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := c.(*seen)
-	return &Net{s.Spec, digest, s.size, func() ([]byte, error) {
-		m, err := load()
-		return m.ONNX, err
-	}}, nil
+	n := &Net{Spec: s.Spec, digest: item.Digest, size: s.size, rewrite: s.rewrite,
+		onnx: func() ([]byte, error) {
+			m, err := payload()
+			return m.ONNX, err
+		}}
+	if s.rewrite == nil {
+		return n, nil
+	}
+	if d.Base == nil {
+		return nil, fmt.Errorf("a rewritten model without the model that it was made of")
+	}
+	if n.base, err = LoadNet(slot, *d.Base); err != nil {
+		return nil, err
+	}
+	if n.base.digest != s.rewrite.Base {
+		return nil, fmt.Errorf("a model that was made of %s, and not of %s", s.rewrite.Base.Short(),
+			n.base.digest.Short())
+	}
+	n.size, n.onnx = n.base.size, n.base.onnx
+	return n, nil
 }
 
 // seen is what slots cache of a model: all but its bytes.
 type seen struct {
 	modelfile.Spec
-	size int64
+	size    int64
+	rewrite *modelfile.Rewrite
 }
 
 func (*seen) Close() error { return nil }
 
-// NewNet returns the net of a model that is not on a port.
+// NewNet returns the net of a model that is on no port and is the model of a file.
 func NewNet(m modelfile.Model) (*Net, error) {
 	b, err := m.Encode()
 	n := netOf(m)
 	n.digest = stages.Sum(b)
 	return n, err
+}
+
+// Rewritten returns what a rewrite makes of the net.
+func (n *Net) Rewritten(ctx context.Context, r variant.Rewriter) (modelfile.Model, error) {
+	with, err := json.Marshal(r)
+	if err != nil {
+		return modelfile.Model{}, err
+	}
+	m := modelfile.Model{Rewrite: &modelfile.Rewrite{Base: n.digest, Name: r.Name(), With: with}}
+	m.Spec, err = r.Spec(ctx, n.unshared(ctx))
+	return m, err
 }
 
 // netOf returns the net of a model that no slot caches.
@@ -100,8 +143,28 @@ func (n *Net) sharedGraph(ctx context.Context, slot stages.Slot, batch int) (sha
 
 // graph lowers the net's file to a graph that no slot shares.
 func (n *Net) graph(ctx context.Context, batch int) (sharedGraph, error) {
-	g, measured, err := lower.Graph(ctx, n.source(nil), batch)
+	g, measured, err := n.lowered(ctx, batch)
 	return sharedGraph{g, measured}, err
+}
+
+func (n *Net) lowered(ctx context.Context, batch int) (g *onnx.Graph, measured bool, err error) {
+	if n.rewrite == nil {
+		return lower.Graph(ctx, n.source(nil), batch)
+	}
+	r, err := variant.Read(*n.rewrite)
+	if err != nil {
+		return nil, false, err
+	}
+	g, err = r.Graph(ctx, n.base.unshared(ctx), batch)
+	return g, false, err
+}
+
+// unshared returns the net's source, whose graphs no slot shares.
+func (n *Net) unshared(ctx context.Context) lower.Source {
+	return n.source(func(batch int) (*onnx.Graph, error) {
+		g, _, err := n.lowered(ctx, batch)
+		return g, err
+	})
 }
 
 // A sharedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then

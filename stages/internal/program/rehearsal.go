@@ -70,11 +70,10 @@ func (r *Rehearsal) Share(key string, weight int64, make func() (io.Closer, erro
 // Record implements [Recorder].
 func (r *Rehearsal) Record(d stages.Digest) { r.recorded = append(r.recorded, d) }
 
-// A Subject is the model that stages are rehearsed on: its specification, and the payload and its digest.
+// A Subject is the model that stages are rehearsed on: its specification, and the value itself.
 type Subject struct {
-	Spec    modelfile.Spec
-	Payload []byte
-	Digest  stages.Digest
+	Spec  modelfile.Spec
+	Model stages.Data
 }
 
 // rehearsed is the number of items of a rehearsal, all of them in a batch: the shapes of a graph for two tell
@@ -130,14 +129,18 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 	for _, port := range s.Inputs {
 		var members []stages.Member
 		if wired(port.Name) || !port.Optional || port.Else != "" {
-			payload, ok := on.blank(port.Type, label)
-			if !ok {
-				return nil, ErrNoPart
+			if port.Type == stages.Model {
+				e.Ports[port.Name] = []stages.Data{on.Model}
+			} else {
+				payload, ok := on.blank(port.Type, label)
+				if !ok {
+					return nil, ErrNoPart
+				}
+				item := stages.Item{ID: "blank", Origin: "blank"}
+				members = []stages.Member{{Item: item, Data: payload}}
+				e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item},
+					Load: func(int) ([]byte, error) { return payload, nil }}}
 			}
-			item := stages.Item{ID: "blank", Origin: "blank", Digest: on.Digest}
-			members = []stages.Member{{Item: item, Data: payload}}
-			e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item},
-				Load: func(int) ([]byte, error) { return payload, nil }}}
 		}
 		for i := range e.Calls {
 			e.Calls[i].Members = append(e.Calls[i].Members, members)
@@ -154,13 +157,14 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	h, w := on.Spec.Height, on.Spec.Width
 	switch of {
-	case stages.Model:
-		return on.Payload, true
 	case stages.Images:
 		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
 	case stages.Ranks:
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
 	case stages.Targets:
+		if on.Spec.Heads > 0 {
+			return stages.NewTensor([]int64{0, -1, 0}, 3).Encode(), true
+		}
 		return stages.NewTensor([]int64{0}, 1).Encode(), true
 	case stages.Labels:
 		return stages.NewTensor([]int64{int64(label)}, 1).Encode(), true

@@ -35,6 +35,46 @@ func TargetOf(b []byte, classes int) (Target, error) {
 	return Target{int(v[0]), -1}, nil
 }
 
+// Target reads a payload of targets of the net. A third number is the head whose class is meant: mosaics say
+// which cell is explained. A net without heads has one, which sees everything.
+func (n *Net) Target(b []byte) (Target, error) {
+	d, err := stages.DecodeTensor(b)
+	if err != nil {
+		return Target{}, err
+	}
+	v := d.Int64s()
+	if len(v) != 3 {
+		if n.Heads > 0 {
+			return Target{}, fmt.Errorf("the model has %d heads, one for each cell of a grid, and the "+
+				"target names none: set heads: true of the mosaic", n.Heads)
+		}
+		return TargetOf(b, n.Classes)
+	}
+	classes := v[:2]
+	if v[1] < 0 {
+		classes = v[:1]
+	}
+	t, err := TargetOf(stages.NewTensor(classes, len(classes)).Encode(), n.PerHead())
+	switch {
+	case err != nil || n.Heads == 0:
+		return t, err
+	case v[2] < 0 || v[2] >= int64(n.Heads):
+		return t, fmt.Errorf("head %d is not one of the model's %d", v[2], n.Heads)
+	}
+	first := int(v[2]) * n.PerHead()
+	t.Class += first
+	if t.Minus >= 0 {
+		t.Minus += first
+	}
+	return t, nil
+}
+
+// Rivals returns the range of classes that compete with a target: all of them, or those of its head.
+func (n *Net) Rivals(t Target) (from, to int) {
+	from = t.Class / n.PerHead() * n.PerHead()
+	return from, from + n.PerHead()
+}
+
 // Probability returns the target's probability in a row of the model's answer, or the difference of two.
 func (n *Net) Probability(row []float32, t Target) float64 {
 	p := n.probability(row, t.Class)
@@ -65,6 +105,8 @@ func (n *Net) probability(row []float32, class int) float64 {
 		}
 		return 1 / (1 + math.Exp(-float64(row[class])))
 	}
+	from, to := n.Rivals(Target{Class: class})
+	row, class = row[from:to], class-from
 	largest := math.Inf(-1)
 	for _, v := range row {
 		largest = math.Max(largest, float64(v))
