@@ -143,7 +143,7 @@ func TestWrittenOrder(t *testing.T) {
 		{"{}", want},
 	} {
 		p, err := plan.Parse("x.yaml", []byte("name: x\nextends: base.yaml\naxes: "+tc.axes+"\n"), l.dir, l,
-			plan.Overrides{Set: []string{"axes.net.a.n=7"}, Dir: l.dir})
+			plan.Overrides{Set: []string{"axes.net.a.n=7"}})
 		if err != nil {
 			t.Fatal(err)
 		}

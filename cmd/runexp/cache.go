@@ -11,11 +11,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-func cacheVerb(f *flags) *verb {
+func cacheVerb(f flags) *verb {
 	var c collection
-	f.toggle(&c.apply, "apply")
-	f.toggle(&c.each, "v")
-	f.toggle(&c.items, "items")
+	f["--apply"], f["-v"], f["--items"] = &c.apply, &c.each, &c.items
 	engine := f.engine()
 	return &verb{
 		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"},

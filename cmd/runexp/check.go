@@ -11,14 +11,11 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func checkVerb(f *flags) *verb {
+func checkVerb(f flags) *verb {
 	var o plan.Overrides
-	f.texts(&o.Set, "set")
-	f.texts(&o.Only, "only")
 	var asJSON bool
 	var runtime string
-	f.toggle(&asJSON, "json")
-	f.text(&runtime, "onnxruntime")
+	f["--set"], f["--only"], f["--json"], f["--onnxruntime"] = &o.Set, &o.Only, &asJSON, &runtime
 	return &verb{
 		name: "check", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {

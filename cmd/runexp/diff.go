@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-func diffVerb(f *flags) *verb {
+func diffVerb(f flags) *verb {
 	var md bool
-	f.toggle(&md, "md")
+	f["--md"] = &md
 	return &verb{
 		name: "diff", takes: arity{2, 2, "two review folders"},
 		run: func(_ context.Context, u *ui, args []string) error {

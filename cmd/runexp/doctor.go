@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func doctorVerb(f *flags) *verb {
+func doctorVerb(f flags) *verb {
 	engine := f.engine()
 	return &verb{
 		name: "doctor",

@@ -19,14 +19,13 @@ import (
 )
 
 // openOut makes a folder where it's missing, and opens it so that no link in it leads out of it.
-func openOut(p place, dir string) (*os.Root, error) {
+func openOut(p place, dir string) (to *os.Root, err error) {
 	if err := p.realNamed(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, environment(err)
+	if err = os.MkdirAll(dir, 0o777); err == nil {
+		to, err = os.OpenRoot(dir)
 	}
-	to, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, environment(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-func getVerb(f *flags) *verb {
+func getVerb(f flags) *verb {
 	var out string
-	f.text(&out, "o")
+	f["-o"] = &out
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "get", takes: arity{2, 2, "an experiment file and a cell"}, drains: true,
@@ -27,20 +27,17 @@ func getVerb(f *flags) *verb {
 			if err != nil {
 				return err
 			}
-			if err := s.place.realNamed(out); err != nil {
+			to, err := openOut(s.place, out) // before anything is computed
+			if err != nil {
 				return err
 			}
+			defer to.Close()
 			part := p.UpTo(fitting[0])
 			result, err := s.complete(ctx, u, part)
 			if err != nil {
 				return err
 			}
 			defer result.Close()
-			to, err := openOut(s.place, out)
-			if err != nil {
-				return err
-			}
-			defer to.Close()
 			cell := part.Cells[len(part.Cells)-1]
 			for i := range cell.Stage.Outputs {
 				port := &cell.Stage.Outputs[i]

@@ -11,9 +11,9 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func graphVerb(f *flags) *verb {
+func graphVerb(f flags) *verb {
 	var dot bool
-	f.toggle(&dot, "dot")
+	f["--dot"] = &dot
 	o := f.narrow()
 	return &verb{
 		name: "graph", takes: arity{1, 1, "an experiment file"},

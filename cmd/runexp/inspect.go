@@ -16,12 +16,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-func inspectVerb(f *flags) *verb {
+func inspectVerb(f flags) *verb {
 	look := f.look()
 	var asJSON bool
-	f.toggle(&asJSON, "json")
 	var runtime string
-	f.text(&runtime, "onnxruntime")
+	f["--json"], f["--onnxruntime"] = &asJSON, &runtime
 	return &verb{
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {

@@ -17,12 +17,10 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func newVerb(f *flags) *verb {
+func newVerb(f flags) *verb {
 	var model, images, runtime string
-	f.text(&model, "model")
-	f.text(&images, "images")
+	f["--model"], f["--images"], f["--onnxruntime"] = &model, &images, &runtime
 	look := f.look()
-	f.text(&runtime, "onnxruntime")
 	return &verb{
 		name: "new", takes: arity{0, 1, "a folder"},
 		run: func(ctx context.Context, u *ui, args []string) error {

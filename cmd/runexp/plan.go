@@ -11,10 +11,9 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func planVerb(f *flags) *verb {
+func planVerb(f flags) *verb {
 	var check, each bool
-	f.toggle(&check, "check")
-	f.toggle(&each, "cells")
+	f["--check"], f["--cells"] = &check, &each
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "plan", takes: arity{1, 1, "an experiment file"},

@@ -14,14 +14,10 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-func runVerb(f *flags) *verb {
+func runVerb(f flags) *verb {
 	r := runFlags{}
-	f.toggle(&r.accept, "accept")
-	f.toggle(&r.failFast, "fail-fast")
-	f.texts(&r.force, "force")
-	f.toggle(&r.json, "json")
-	f.toggle(&r.quiet, "quiet")
-	f.text(&r.out, "out")
+	f["--accept"], f["--fail-fast"], f["--force"] = &r.accept, &r.failFast, &r.force
+	f["--json"], f["--quiet"], f["--out"] = &r.json, &r.quiet, &r.out
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,

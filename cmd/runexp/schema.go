@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func schemaVerb(*flags) *verb {
+func schemaVerb(flags) *verb {
 	return &verb{
 		name: "schema",
 		run: func(_ context.Context, u *ui, _ []string) error {

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func stagesVerb(f *flags) *verb {
+func stagesVerb(f flags) *verb {
 	var variants bool
-	f.toggle(&variants, "variants")
+	f["--variants"] = &variants
 	return &verb{
 		name: "stages", takes: arity{0, 1, "a name"},
 		run: func(_ context.Context, u *ui, args []string) error {

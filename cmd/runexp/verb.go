@@ -30,12 +30,12 @@ type arity struct {
 
 // verbs lists what the command can do, in the order of the help text.
 func verbs() (list []*verb) {
-	for _, declare := range []func(*flags) *verb{
+	for _, declare := range []func(flags) *verb{
 		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, graphVerb, stagesVerb, schemaVerb,
 		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, versionVerb, helpVerb,
 	} {
-		var f flags
-		v := declare(&f)
+		f := flags{}
+		v := declare(f)
 		v.flags = f
 		list = append(list, v)
 	}
@@ -64,7 +64,7 @@ func (v *verb) accepts(args []string) error {
 // anyNumber is the most arguments of a verb without a bound.
 const anyNumber = math.MaxInt
 
-func helpVerb(*flags) *verb {
+func helpVerb(flags) *verb {
 	return &verb{
 		name: "help", takes: arity{0, 1, "a verb"},
 		run: func(_ context.Context, u *ui, args []string) error {

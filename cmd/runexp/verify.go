@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-func verifyVerb(f *flags) *verb {
+func verifyVerb(f flags) *verb {
 	engine := f.engine()
 	return &verb{
 		name: "verify", takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,

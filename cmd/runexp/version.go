@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-func versionVerb(*flags) *verb {
+func versionVerb(flags) *verb {
 	return &verb{
 		name: "version",
 		run: func(_ context.Context, u *ui, _ []string) error {

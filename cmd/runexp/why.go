@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-func whyVerb(f *flags) *verb {
+func whyVerb(f flags) *verb {
 	narrow, engine := f.narrow(), f.engine()
 	return &verb{
 		name: "why", takes: arity{2, 2, "an experiment file and a cell"},

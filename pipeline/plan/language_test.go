@@ -304,7 +304,6 @@ publish: [images]
 		strings.Replace(string(text), "four: {root: data}", "four: {root: data, path: unused}", 1))
 	p, err := Load(filepath.Join(dir, "exp/x.yaml"), paperCatalog(), Overrides{
 		Set: []string{"axes.model.one.path=given.onnx", "axes.model.four.root=r"},
-		Dir: filepath.Join(dir, "here"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -313,13 +312,10 @@ publish: [images]
 		t.Errorf("got %s, seed %d, publishing %v", p.Name, p.Seed, p.Publish)
 	}
 	for cell, want := range map[string]string{
-		"model[model=one]": "here/given.onnx", "model[model=two]": "nets/two.onnx",
-		"model[model=three]": "/abs/three.onnx", "model[model=four]": "here/r/m.onnx",
+		"model[model=one]": "given.onnx", "model[model=two]": filepath.Join(dir, "nets/two.onnx"),
+		"model[model=three]": "/abs/three.onnx", "model[model=four]": "r/m.onnx",
 	} {
 		got := paramsOf[onnxParams](t, p, cell)
-		if !filepath.IsAbs(want) {
-			want = filepath.Join(dir, want)
-		}
 		if got.Path != want || !slices.Equal(got.Mean, []float64{3}) {
 			t.Errorf("%s: got %+v, want the path %s and the mean 3", cell, got, want)
 		}

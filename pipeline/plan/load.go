@@ -14,7 +14,8 @@ type Catalog interface {
 
 // Overrides are the flags that narrow or override an experiment.
 type Overrides struct {
-	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx and seed=3.
+	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx and seed=3. Paths in them
+	// are relative to the working folder.
 	Set []string
 	// Only holds lines such as method=ig,saliency: of an axis, only these ids.
 	Only []string
@@ -23,8 +24,6 @@ type Overrides struct {
 	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of
 	// a parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
-	// Dir is what the paths in Set are relative to; "" means the working folder.
-	Dir string
 }
 
 // Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags],

@@ -11,7 +11,7 @@ import (
 // and when; all other assignments replace values of the file.
 func (l *loader) override(root *yamlNode) *yamlNode {
 	for _, text := range l.o.Set {
-		src := &sourceText{name: "--set " + text, dir: l.o.Dir, flag: true}
+		src := &sourceText{name: "--set " + text, flag: true}
 		path, value, ok := strings.Cut(text, "=")
 		if !ok || path == "" {
 			l.report(src.at(0, 0), "write --set maps.with.steps=64", "an assignment is a path, = and a value")

@@ -11,9 +11,8 @@ import (
 // A cell that takes longer is mentioned this often.
 const heartbeat = 30 * time.Second
 
-// line returns the sentence for an event, or "" if it isn't worth one. device is where the event's cell
-// was computed.
-func line(t *tally, e pipeline.Event, device string) string {
+// line returns the sentence for an event, or "" if it isn't worth one.
+func line(t *tally, e pipeline.Event) string {
 	if !t.planned && !bad(e.Kind) && e.Kind != pipeline.CellCompiling {
 		return "" // one of the cells that planning finds cached
 	}
@@ -35,11 +34,11 @@ func line(t *tally, e pipeline.Event, device string) string {
 	case pipeline.Items:
 		return beat(t, e)
 	case pipeline.CellDone:
-		return cell + "done" + took(e, device) + because(e.Reason)
+		return cell + "done" + took(e) + because(e.Reason)
 	case pipeline.CellCached:
 		return cell + "cached" + because(e.Reason)
 	case pipeline.CellFailed:
-		return cell + "failed" + took(e, device) + ": " + e.Err.Error()
+		return cell + "failed" + took(e) + ": " + e.Err.Error()
 	case pipeline.CellBlocked:
 		return cell + "blocked by " + e.Reason
 	case pipeline.Warning:
@@ -89,13 +88,13 @@ func beat(t *tally, e pipeline.Event) string {
 	return b.String()
 }
 
-func took(e pipeline.Event, device string) string {
+func took(e pipeline.Event) string {
 	text := ""
 	if e.Took > 0 {
 		text += " in " + short(e.Took)
 	}
-	if device != "" {
-		text += " on " + device
+	if e.Device != "" {
+		text += " on " + e.Device
 	}
 	return text
 }

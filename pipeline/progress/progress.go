@@ -61,13 +61,13 @@ type text struct {
 func (d *text) Show(e pipeline.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	device := cmp.Or(e.Device, d.tally.cells[e.Cell].device) // before the tally forgets a cell that ends
+	e.Device = cmp.Or(e.Device, d.tally.cells[e.Cell].device) // before the tally forgets a cell that ends
 	d.tally.add(e)
 	if e.Kind == pipeline.Finished {
 		d.bar.close()
 	}
 	if d.shows(e.Kind) {
-		if s := line(&d.tally, e, device); s != "" {
+		if s := line(&d.tally, e); s != "" {
 			d.bar.clear()
 			io.WriteString(d.w, s+"\n")
 		}
