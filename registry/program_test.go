@@ -140,6 +140,22 @@ func ranks(size int) stages.Data {
 	return stagetest.Items(nil, b, b)
 }
 
+// twice returns the items of d, and once more.
+func twice(t *testing.T, d stages.Data) stages.Data {
+	t.Helper()
+	var items stages.ItemSlice
+	n, load := d.Items.Len(), d.Load
+	for i := range 2 * n {
+		item, err := d.Items.At(i % n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, item)
+	}
+	d.Items, d.Load = items, func(i int) ([]byte, error) { return load(i % n) }
+	return d
+}
+
 // sameProgram wires all ports of a stage but those unwired.
 func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Type]stages.Data,
 	unwired ...string) {
@@ -149,6 +165,9 @@ func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Typ
 			continue
 		}
 		if d, ok := given[port.Type]; ok {
+			if s.Relation == stages.Whole && port.Type.Items {
+				d = twice(t, d) // a mosaic takes four images
+			}
 			in[port.Name] = []stages.Data{d}
 		} else if !port.Optional {
 			t.Fatalf("nothing to give to port %s", port.Name)

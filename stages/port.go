@@ -33,6 +33,8 @@ var (
 	Maps = Type{"maps", true, FormTensor}
 	// u32 [H,W], a permutation: 0 is removed first; [0,0] if the map has no order.
 	Ranks = Type{"ranks", true, FormTensor}
+	// u8 [C,H,W], the step at which an element of the normalised image is removed, from 1; 0 for never.
+	Removals = Type{"removals", true, FormTensor}
 	// f64 [responses, points], NaN where undefined; the fact "responses" names the first axis. The fact
 	// "shares" lists the share of the pixels replaced at each point, "0,0.1,0.5"; without it steps have equal
 	// size.

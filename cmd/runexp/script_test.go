@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain,
-		"runexp-peak": peakMain, "runexp-scaled": scaledMain,
+		"runexp-golden": goldenMain, "runexp-peak": peakMain, "runexp-scaled": scaledMain,
 	})
 }
 

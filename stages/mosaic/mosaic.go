@@ -1,3 +1,3 @@
 // Package mosaic has the stages that compose one image from several: mosaic/grid (grid.go) draws images
-// (sampler.go) and pastes them into a grid.
+// (sampler.go) and pastes them into a grid; mosaic/gae (gae.go) pastes four into the size of one.
 package mosaic

@@ -1,5 +1,5 @@
 // Package stagetest runs a single stage on payloads in memory, for tests: stagetest.go has the harness,
-// needs.go skips tests that this machine can't run.
+// needs.go skips tests that this machine can't run, arrays.go reads NumPy's files.
 package stagetest
 
 import (

@@ -134,16 +134,17 @@ func newWorld(t *testing.T) *world {
 	photos, maps := photographs(t), mapFiles(t)
 	net := filepath.Join("..", "..", "..", "experiments", "quickstart", "resnet.onnx")
 	w.params = map[string]map[string]any{
-		"dataset/folder":     {"path": photos},
-		"dataset/shapes":     {"count": count, "size": side},
-		"attribute/external": {"path": maps},
-		"attribute/rise":     {"masks": 20},
-		"model/onnx":         {"path": net, "preset": "half"},
-		"fuse/meta-rank":     {"rank": "method"},
-		"report/leaderboard": {"rank": "method"},
-		"report/table":       {"rows": []string{"method"}},
-		"report/curves":      {"line": "method"},
-		"report/sheet":       {"items": 2},
+		"dataset/folder":           {"path": photos},
+		"dataset/shapes":           {"count": count, "size": side},
+		"attribute/external":       {"path": maps},
+		"attribute/rise":           {"masks": 20},
+		"model/onnx":               {"path": net, "preset": "half"},
+		"fuse/meta-rank":           {"rank": "method"},
+		"report/leaderboard":       {"rank": "method"},
+		"report/table":             {"rows": []string{"method"}},
+		"report/curves":            {"line": "method"},
+		"report/sheet":             {"items": 2},
+		"perturb/gradient-masking": {"states": 3},
 	}
 	for _, name := range []string{"resnet", "vit"} {
 		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
@@ -172,6 +173,10 @@ func newWorld(t *testing.T) *world {
 		w.ports["score/abpc "+order], w.ports["score/road "+order] = curves, curves
 		delete(w.params, "perturb/ablation")
 	}
+	masking := w.stage(t, "perturb/gradient-masking")
+	maskings := w.run(t, masking, w.in(t, masking))
+	w.given[stages.Removals] = maskings.data("morf")
+	w.ports["score/gae outputs"] = maskings.data("outputs")
 	auc := w.stage(t, "score/auc")
 	w.given[stages.Scores] = w.run(t, auc, w.in(t, auc)).data("scores")
 	grid := w.stage(t, "mosaic/grid")
@@ -224,6 +229,11 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 		case !ok && port.Optional, port.Name == "baselines": // the parameter's
 		case !ok:
 			t.Fatalf("%s: there's nothing to give to port %s", s.Name, port.Name)
+		case port.Over: // two steps of both orders
+			for k, order := range []string{"morf", "morf", "lerf", "lerf"} {
+				in[port.Name] = append(in[port.Name],
+					stagetest.At(turned(d, k), "order", order, "step", strconv.Itoa(1+k%2)))
+			}
 		case i == 0 && compares(s):
 			for _, method := range []string{"a", "b", "c"} {
 				in[port.Name] = append(in[port.Name],

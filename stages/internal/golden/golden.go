@@ -3,9 +3,6 @@
 package golden
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -19,35 +16,14 @@ func Dir(t testing.TB) string {
 	return stagetest.Shared(t, "golden")
 }
 
-// Arrays returns the arrays of an .npz file by name, or the one of an .npy file under the file's name without
-// extension.
+// Arrays returns the arrays of a file: see [stagetest.Arrays].
 func Arrays(t testing.TB, path string) map[string]npy.Array {
 	t.Helper()
-	base := filepath.Base(path)
-	name, single := strings.CutSuffix(base, ".npy")
-	if !single {
-		z, err := npy.OpenArchive(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer z.Close()
-		arrays := map[string]npy.Array{}
-		for _, name := range z.Names() {
-			if arrays[name], err = z.Read(name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return arrays
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := npy.Decode(b)
+	arrays, err := stagetest.Arrays(path)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return map[string]npy.Array{name: a}
+	return arrays
 }
 
 // NPY returns a tensor as the bytes of an .npy file.

@@ -31,7 +31,7 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 			// and add in one.
 			grey := float32(0.299*values[i]) + float32(0.587*values[n+i])
 			grey += float32(0.114 * values[2*n+i])
-			dst[i] = s.value(grey, 0)
+			dst[i] = s.Value(grey, 0)
 		}
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 		for c := range 3 {
 			var table [256]float32
 			for v := range table {
-				table[v] = s.value(float32(v)/255, c)
+				table[v] = s.Value(float32(v)/255, c)
 			}
 			for i, v := range image.Raw[c*n : (c+1)*n] {
 				dst[c*n+i] = table[v]
@@ -48,19 +48,19 @@ func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
 		return nil
 	}
 	for i, v := range image.Float32s() {
-		dst[i] = s.value(v, i/n)
+		dst[i] = s.Value(v, i/n)
 	}
 	return nil
 }
 
 // Black returns the normalised value of a black pixel in channel c.
-func (s Spec) Black(c int) float32 { return s.value(0, c) }
+func (s Spec) Black(c int) float32 { return s.Value(0, c) }
 
 // White returns the normalised value of a white pixel in channel c.
-func (s Spec) White(c int) float32 { return s.value(1, c) }
+func (s Spec) White(c int) float32 { return s.Value(1, c) }
 
-// value normalises a pixel value of channel c.
-func (s Spec) value(v float32, c int) float32 {
+// Value normalises a pixel value of channel c.
+func (s Spec) Value(v float32, c int) float32 {
 	v = float32(v * float32(s.Scale))
 	v = float32(v - float32(s.Mean[c]))
 	return v / float32(s.Std[c])

@@ -77,8 +77,11 @@ type Subject struct {
 }
 
 // rehearsed is the number of items of a rehearsal, all of them in a batch: the shapes of a graph for two tell
-// which axis is the batch.
-const rehearsed = 2
+// which axis is the batch. A Whole stage gets more, since it may need several for one result.
+const (
+	rehearsed      = 2
+	rehearsedWhole = 64
+)
 
 // ErrNoPart says that a stage can't be rehearsed: it has no port for models, or one of a type without blank
 // items, or reads sources, which blank items lack.
@@ -138,7 +141,11 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 				}
 				item := stages.Item{ID: "blank", Origin: "blank"}
 				members = []stages.Member{{Item: item, Data: payload}}
-				e.Ports[port.Name] = []stages.Data{{Items: stages.ItemSlice{item},
+				items := stages.ItemSlice{item}
+				if s.Relation == stages.Whole {
+					items = slices.Repeat(items, rehearsedWhole)
+				}
+				e.Ports[port.Name] = []stages.Data{{Items: items,
 					Load: func(int) ([]byte, error) { return payload, nil }}}
 			}
 		}

@@ -1,0 +1,324 @@
+package perturb
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// The schedules of gradient masking.
+const (
+	evenSchedule        = "paper"
+	headSchedule        = "official"
+	january2024Schedule = "official-2024-01"
+)
+
+// GradientMaskingParams are the parameters of [GradientMasking].
+type GradientMaskingParams struct {
+	States  int    `yaml:"states" doc:"images of a sequence, the unmasked one first; official-2024-01 has one more" min:"3" max:"200"`
+	Variant string `yaml:"variant" doc:"how much is masked: at every step another 1/states of the image's elements (paper), 1/states more than at the step before, of elements that may be masked already (official), or from 1/states to 1 − 1/states in that many equal steps (official-2024-01)" choices:"paper|official|official-2024-01"`
+}
+
+// GradientMasking masks an image step by step, the elements of the largest impact first (MoRF) and those of
+// the least (LeRF), after Vukadin, Afrić, Šilić and Delač, "Advancing Attribution-Based Neural Network
+// Explainability through Relative Absolute Magnitude Layer-Wise Relevance Propagation and Multi-Component
+// Evaluation", section 3.2. The impact of an element x is |x·∂f/∂x| in the image as masked so far; a masked
+// element is 0 after normalisation.
+//
+// The images of both sequences are stored as the step at which each element goes; [Masked] makes them. The
+// port outputs has the responses morf and lerf, f at each state; impact [C,H,W] has I_LeRF − I_MoRF, where I
+// is the sum of the impacts at a sequence's states, each with the sum 1, with the sum 1 itself.
+var GradientMasking = program.Stage(stages.Def[GradientMaskingParams]{
+	Name: "perturb/gradient-masking",
+	Doc: `two sequences of images, masked by the gradient
+
+At every step the elements of the image (pixels' channels) with the largest |x·∂f/∂x| are
+set to zero, and in a second sequence those with the smallest; f is the target's logit.
+Global Attribution Evaluation compares a method's maps along both: perturb/masked makes
+the images of a step, score/gae the score.
+
+  masking: {uses: perturb/gradient-masking, in: {model: model, images: images}}
+  masked:
+    uses: perturb/masked
+    matrix: [step]
+    in: {model: model, images: images, removals: {order: {morf: masking.morf, lerf: masking.lerf}}}
+    with: {step: "${step}"}
+
+Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
+Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Inputs: []stages.Port{
+		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
+		{Name: "targets", Type: stages.Targets,
+			Doc:      "the class whose logit is f; default: the prediction for the original image",
+			Optional: true, Else: "model/predict"},
+	},
+	Outputs: []stages.Port{
+		{Name: "morf", Type: stages.Removals, Doc: "the step that masks each element, largest impact first"},
+		{Name: "lerf", Type: stages.Removals, Doc: "the same, smallest impact first"},
+		{Name: "outputs", Type: stages.Curves, Doc: "the target's logit at every state of both sequences"},
+		{Name: "impact", Type: stages.Maps,
+			Doc: "impacts of the sequence LeRF minus those of MoRF: positive where the model looks"},
+	},
+	Defaults: GradientMaskingParams{States: 10, Variant: evenSchedule},
+	Variants: []stages.Variant{{
+		Item: "how many elements a step masks", Default: evenSchedule,
+		Differs: "the paper masks the top k percent at every step and doesn't state k; in the official " +
+			"code step t masks t·10 % of all elements, which by MoRF are all after four steps, and by " +
+			"LeRF t·10 % together, since masked elements have no impact; the version of January 2024 has " +
+			"ten masked states, from 10 % to 90 %",
+		Golden: "gae",
+	}},
+	Facts: func(p GradientMaskingParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		sequence := func(order string) stages.Facts {
+			return stages.Facts{"order": order, "states": strconv.Itoa(len(p.shares()) + 1)}
+		}
+		return map[string]stages.Facts{
+			"morf": sequence(morf.name), "lerf": sequence(lerf.name), "outputs": {"responses": "morf,lerf"},
+		}, nil
+	},
+	Run: runGradientMasking,
+})
+
+// shares returns the share of the elements that each step masks: of those that aren't masked yet in the
+// paper's reading, of all in the code.
+func (p GradientMaskingParams) shares() []float64 {
+	shares := make([]float64, p.States-1, p.States)
+	for k := range shares {
+		switch t := float64(k + 1); p.Variant {
+		case evenSchedule:
+			shares[k] = 1 / float64(p.States)
+		default:
+			// PyTorch's linspace, in single precision from both of its ends.
+			shares[k] = float64(linspace32(1/float32(p.States), 1, p.States, int(t)-1))
+		}
+	}
+	if p.Variant == january2024Schedule {
+		first := 1 / float32(p.States)
+		for k := range shares {
+			shares[k] = float64(linspace32(first, 1-first, p.States, k))
+		}
+		shares = append(shares, float64(1-first))
+	}
+	return shares
+}
+
+// linspace32 returns number k of n numbers from first to last as PyTorch computes them: from the nearer end.
+func linspace32(first, last float32, n, k int) float32 {
+	step := (last - first) / float32(n-1)
+	if k < n/2 {
+		return first + float32(step*float32(k))
+	}
+	return last - float32(step*float32(n-1-k))
+}
+
+func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.Env) error {
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	// A row is one sequence of one image.
+	derivative := program.Question{Rules: relevance.Derivative()}
+	g, err := n.Gradient(ctx, e.Slot, derivative, n.Fit(2*e.Len(), e.Batch))
+	if err != nil {
+		return err
+	}
+	shares := p.shares()
+	var rows []*masking
+	for i := range e.Len() {
+		image := make([]float32, n.Size())
+		t, err := stages.DecodeTensor(e.In("images", i))
+		if err == nil {
+			err = n.Normalise(t, image)
+		}
+		if err != nil {
+			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+		}
+		b := e.In("targets", i)
+		if b == nil {
+			return fmt.Errorf("item %q: port targets has no item for it", e.Calls[i].ID)
+		}
+		target, err := program.TargetOf(b, n.Classes)
+		if err != nil {
+			return fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
+		}
+		most := newMasking(image, target, true)
+		least := newMasking(slices.Clone(image), target, false)
+		rows = append(rows, most, least)
+		if len(rows) < g.Batch-1 && i < e.Len()-1 {
+			continue
+		}
+		if err := runMaskings(ctx, n, g, rows, shares, p.Variant == evenSchedule); err != nil {
+			return err
+		}
+		for k := 0; k < len(rows); k += 2 {
+			putMaskings(e, i+1-len(rows)/2+k/2, n, rows[k], rows[k+1])
+		}
+		e.Done(len(rows) / 2)
+		rows = rows[:0]
+	}
+	return nil
+}
+
+// A masking is an image that is masked step by step.
+type masking struct {
+	image   []float32 // as masked so far
+	target  program.Target
+	largest bool
+	removed []uint8 // by step, from 1; 0 for never
+	outputs []float64
+	impact  []float64 // summed over states
+}
+
+func newMasking(image []float32, target program.Target, largest bool) *masking {
+	return &masking{image: image, target: target, largest: largest, removed: make([]uint8, len(image)),
+		impact: make([]float64, len(image))}
+}
+
+// runMaskings runs the steps of some sequences, a batch at a time. Their first states are equal in pairs, and
+// the pair shares its pass.
+func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows []*masking, shares []float64,
+	ofRest bool) error {
+	impact := make([]float64, n.Size())
+	for step := range len(shares) + 1 {
+		stride := 1
+		if step == 0 {
+			stride = 2
+		}
+		for from := 0; from < len(rows); from += stride * g.Batch {
+			to := min(from+stride*g.Batch, len(rows))
+			for k := from; k < to; k += stride {
+				g.Explain((k-from)/stride, rows[k].target)
+				copy(g.Image((k-from)/stride), rows[k].image)
+			}
+			if err := g.Run(ctx); err != nil {
+				return err
+			}
+			for k := from; k < to; k++ {
+				row, r := (k-from)/stride, rows[k]
+				r.outputs = append(r.outputs, n.Logit(g.Row(row), r.target))
+				r.record(g.Gradient(row), impact)
+				if step < len(shares) {
+					r.remove(impact, step+1, shares[step], ofRest)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// record writes the impact of each element and adds its share to the sum.
+func (m *masking) record(gradient []float32, impact []float64) {
+	total := 0.0
+	for k, v := range gradient {
+		impact[k] = math.Abs(float64(v * m.image[k]))
+		total += impact[k]
+	}
+	for k := range impact {
+		m.impact[k] += impact[k] / (total + tiny)
+	}
+}
+
+// tiny keeps the official code's quotients of zeros from being undefined.
+const tiny = 1e-9
+
+// remove masks the elements of the largest or smallest impact at a step: a share of all elements, chosen
+// among those not masked yet or among all. Ties go to masked elements, and then to the first.
+func (m *masking) remove(impact []float64, step int, share float64, ofRest bool) {
+	// Impacts aren't negative, so that their bits are in their order.
+	key := func(k int) uint64 {
+		b := math.Float64bits(impact[k])
+		if m.largest {
+			b = ^b
+		}
+		return b
+	}
+	keys := make([]uint64, 0, len(impact))
+	for k := range impact {
+		if !ofRest || m.removed[k] == 0 {
+			keys = append(keys, key(k))
+		}
+	}
+	count := min(int(share*float64(len(impact))), len(keys))
+	if count == 0 {
+		return
+	}
+	last := smallest(keys, count-1)
+	for k, removed := range m.removed {
+		if b := key(k); b < last || b == last && removed != 0 {
+			if removed == 0 {
+				m.removed[k], m.image[k] = uint8(step), 0
+				count--
+			} else if !ofRest {
+				count--
+			}
+		}
+	}
+	for k := 0; k < len(impact) && count > 0; k++ {
+		if m.removed[k] == 0 && key(k) == last {
+			m.removed[k], m.image[k] = uint8(step), 0
+			count--
+		}
+	}
+}
+
+// smallest returns the value that would be at index k if v were sorted. It reorders v.
+func smallest(v []uint64, k int) uint64 {
+	for low, high := 0, len(v)-1; low < high; {
+		pivot := v[low+(high-low)/2]
+		i, j := low, high
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			high = j
+		case k >= i:
+			low = i
+		default:
+			return v[k]
+		}
+	}
+	return v[k]
+}
+
+// putMaskings puts the sequences of item i.
+func putMaskings(e *stages.Env, i int, n *program.Net, most, least *masking) {
+	shape := []int{n.Channels, n.Height, n.Width}
+	e.Put("morf", i, stages.NewTensor(most.removed, shape...).Encode())
+	e.Put("lerf", i, stages.NewTensor(least.removed, shape...).Encode())
+	e.Put("outputs", i, stages.NewTensor(slices.Concat(most.outputs, least.outputs), 2,
+		len(most.outputs)).Encode())
+	impact := make([]float32, len(most.impact))
+	sums := [2]float64{total(most.impact), total(least.impact)}
+	for k := range impact {
+		impact[k] = float32(least.impact[k]/(sums[1]+tiny) - most.impact[k]/(sums[0]+tiny))
+	}
+	e.Put("impact", i, stages.NewTensor(impact, shape...).Encode())
+}
+
+func total(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
