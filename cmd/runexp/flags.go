@@ -15,8 +15,8 @@ import (
 )
 
 // flags are a verb's flags by their names, with dashes, and what they set: a *bool takes no value, a
-// *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out. Flags
-// may follow arguments. The verb's page in help.tmpl describes them.
+// *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out.
+// Flags may follow arguments. The verb's page in help.tmpl describes them.
 type flags map[string]any
 
 // set sets a flag to what it's given.
