@@ -69,10 +69,10 @@ func (h *hasher) digest(d stages.Digest) {
 }
 
 // params writes parameters in their canonical form.
-func (h *hasher) params(pc *paramCoder, params any) {
+func (h *hasher) params(pc *paramCoder, s *stages.Stage, params any) {
 	h.num(0)
 	at := len(h.b) - 8
-	h.b = pc.encode(h.b, params)
+	h.b = pc.encode(h.b, s, params)
 	binary.LittleEndian.PutUint64(h.b[at:], uint64(len(h.b)-at-8))
 }
 
@@ -106,36 +106,58 @@ func (h *hasher) sum() stages.Digest {
 // A paramCoder writes parameters in their canonical form: a JSON object of the keyed parameters with defaults
 // filled in, sorted by name.
 type paramCoder struct {
-	fields sync.Map // reflect.Type → []stages.Field, sorted by name
+	fields sync.Map // *stages.Stage → []keyedField, sorted by name
 }
 
-func (pc *paramCoder) of(params any) []stages.Field {
-	t := reflect.TypeOf(params).Elem()
-	if f, ok := pc.fields.Load(t); ok {
-		return f.([]stages.Field)
+// A keyedField is a keyed parameter and, if it was added, its default, which enters no key.
+type keyedField struct {
+	stages.Field
+	standard string
+}
+
+func (pc *paramCoder) of(s *stages.Stage) []keyedField {
+	if f, ok := pc.fields.Load(s); ok {
+		return f.([]keyedField)
 	}
-	fields := slices.DeleteFunc(stages.Fields(params), func(f stages.Field) bool { return !f.Keyed })
-	slices.SortFunc(fields, func(a, b stages.Field) int { return cmp.Compare(a.Name, b.Name) })
-	pc.fields.Store(t, fields)
+	var fields []keyedField
+	params := s.NewParams()
+	for _, f := range stages.Fields(params) {
+		if !f.Keyed {
+			continue
+		}
+		k := keyedField{Field: f}
+		if f.Added {
+			k.standard = string(plan.AppendValue(nil, reflect.ValueOf(params).Elem().FieldByIndex(f.Index)))
+		}
+		fields = append(fields, k)
+	}
+	slices.SortFunc(fields, func(a, b keyedField) int { return cmp.Compare(a.Name, b.Name) })
+	pc.fields.Store(s, fields)
 	return fields
 }
 
-// encode appends the canonical form of params, a pointer to a parameter struct.
-func (pc *paramCoder) encode(b []byte, params any) []byte {
+// each calls f for the parameters of s that are part of keys, with their values in canonical form.
+func (pc *paramCoder) each(s *stages.Stage, params any, f func(name string, value []byte)) {
 	v := reflect.ValueOf(params).Elem()
-	b = append(b, '{')
-	first := len(b)
-	for _, f := range pc.of(params) {
-		value := v.FieldByIndex(f.Index)
-		if f.Added && value.IsZero() {
-			continue
+	var value []byte
+	for _, k := range pc.of(s) {
+		value = plan.AppendValue(value[:0], v.FieldByIndex(k.Index))
+		if !k.Added || string(value) != k.standard {
+			f(k.Name, value)
 		}
-		if len(b) > first {
+	}
+}
+
+// encode appends the canonical form of params, a pointer to the parameter struct of s.
+func (pc *paramCoder) encode(b []byte, s *stages.Stage, params any) []byte {
+	b = append(b, '{')
+	start := len(b)
+	pc.each(s, params, func(name string, value []byte) {
+		if len(b) > start {
 			b = append(b, ',')
 		}
-		b = plan.AppendText(b, f.Name)
-		b = append(b, ':')
-		b = plan.AppendValue(b, value)
-	}
+		b = append(plan.AppendText(b, name), ':')
+		b = append(b, value...)
+	})
 	return append(b, '}')
 }

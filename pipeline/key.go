@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +41,9 @@ func (r *resolver) writeCell(h *hasher, n *node, list *ingredients) error {
 	h.sources(n)
 	for p := range n.Inputs {
 		edges := r.live(n, p)
+		if len(edges) == 0 && n.Stage.Inputs[p].Added {
+			continue
+		}
 		h.num(len(edges))
 		for _, e := range edges {
 			result := r.nodes[e.From.Index].result(e.Port)
@@ -100,10 +102,8 @@ func (r *resolver) recipe(n *node, list *ingredients) stages.Digest {
 		if n.program != (stages.Digest{}) {
 			list.add("program", n.program.Short())
 		}
-		v := reflect.ValueOf(n.Params).Elem()
-		for _, f := range r.params.of(n.Params) {
-			list.add("with."+f.Name, string(plan.AppendValue(nil, v.FieldByIndex(f.Index))))
-		}
+		r.params.each(n.Stage, n.Params,
+			func(name string, value []byte) { list.add("with."+name, string(value)) })
 		if n.Stage.Seeded {
 			list.add("seed", strconv.FormatUint(r.plan.Seed, 10))
 		}
@@ -114,7 +114,7 @@ func (r *resolver) recipe(n *node, list *ingredients) stages.Digest {
 
 // writeParams writes n's parameters, and the seed where it's used.
 func (r *resolver) writeParams(h *hasher, n *node) {
-	h.params(r.params, n.Params)
+	h.params(r.params, n.Stage, n.Params)
 	if n.Stage.Seeded {
 		h.num(int(r.plan.Seed))
 	}
@@ -137,6 +137,9 @@ func (r *resolver) definition(n *node) (d stages.Digest, err error) {
 	h.sources(n)
 	for p := range n.Inputs {
 		edges := r.live(n, p)
+		if len(edges) == 0 && n.Stage.Inputs[p].Added {
+			continue
+		}
 		h.num(len(edges))
 		for _, e := range edges {
 			if d, err = r.definition(r.nodes[e.From.Index]); err != nil {
@@ -167,6 +170,9 @@ func (r *resolver) groupKey(m *member) stages.Digest {
 	h.digest(r.recipe(m.node, nil))
 	for p := range m.Inputs {
 		port := &m.Stage.Inputs[p]
+		if len(m.ports[port.Name]) == 0 && port.Added {
+			continue
+		}
 		h.num(len(m.ports[port.Name]))
 		for _, d := range m.ports[port.Name] {
 			if d.Items != nil { // a value
@@ -218,7 +224,7 @@ func (r *resolver) programKey(n *node) stages.Digest {
 	h.text(r.compiler())
 	h.text(n.Stage.Name)
 	h.num(n.Stage.Version)
-	h.params(r.params, n.Params)
+	h.params(r.params, n.Stage, n.Params)
 	for p := range n.Inputs {
 		edges := r.live(n, p)
 		if n.Stage.Inputs[p].Type.Items {

@@ -37,3 +37,25 @@ func TestHasherInPieces(t *testing.T) {
 		}
 	}
 }
+
+type addedParams struct {
+	By   int    `yaml:"by" doc:"old"`
+	Unit string `yaml:"unit" key:"added" doc:"new"`
+	Also int    `yaml:"also" key:"added" doc:"new"`
+	Name string `yaml:"name" key:"-" doc:"in no key"`
+}
+
+// TestAddedParameters: an added parameter is part of a key where it isn't the default.
+func TestAddedParameters(t *testing.T) {
+	s := stages.New(stages.Def[addedParams]{Name: "lab/added", Defaults: addedParams{By: 1, Unit: "pixel"}})
+	for want, p := range map[string]addedParams{
+		`{"by":1}`:                           {By: 1, Unit: "pixel"},
+		`{"by":1,"unit":""}`:                 {By: 1, Name: "a"},
+		`{"also":-2,"by":1}`:                 {By: 1, Unit: "pixel", Also: -2},
+		`{"also":3,"by":0,"unit":"segment"}`: {Unit: "segment", Also: 3},
+	} {
+		if got := string((&paramCoder{}).encode(nil, &s, &p)); got != want {
+			t.Errorf("%+v is %s, want %s", p, got, want)
+		}
+	}
+}

@@ -87,7 +87,7 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 	n := r.run.nodes[c.Index]
 	out := publish.Cell{
 		Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1,
-		Params: r.run.params.encode(nil, c.Params),
+		Params: r.run.params.encode(nil, n.Stage, c.Params),
 	}
 	switch {
 	case n.state == failed:

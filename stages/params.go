@@ -15,9 +15,9 @@ import (
 // only strings allowed; min and max, the closed range of a number; file:"read", a path relative to the
 // experiment file, whose file's digest enters the key instead of the path; key:"-", a parameter that only
 // selects items and is therefore not part of a key; key:"added", a parameter that is part of it unless it has
-// the zero value, so that results made before the parameter was added keep their keys; axis:"scores", the
-// name of an axis, or a list of them, that over collapses on the input scores: if empty, it defaults to the
-// only collapsed axis, and axis:"maps,optional" also allows none.
+// the default, so that results made before the parameter was added keep their keys; axis:"scores", the name
+// of an axis, or a list of them, that over collapses on the input scores: if empty, it defaults to the only
+// collapsed axis, and axis:"maps,optional" also allows none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
 // pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
@@ -31,7 +31,7 @@ type Field struct {
 	Max     string
 	File    bool
 	Keyed   bool
-	Added   bool   // keyed unless zero
+	Added   bool   // keyed unless it has the default
 	Axis    string // the input whose collapsed axes the parameter names, or ""
 	NoAxis  bool   // that input may have no collapsed axis
 	Index   []int  // for reflect.Value.FieldByIndex

@@ -27,11 +27,14 @@ var (
 	Labels = Type{"labels", true, FormTensor}
 	// u8 [H,W], 1 on the object.
 	Masks = Type{"masks", true, FormTensor}
+	// u32 or u8 [H,W], which segment each pixel is of: any numbers.
+	Segments = Type{"segments", true, FormTensor}
 	// f32 [n,4]: left, top, right, bottom in pixels.
 	Boxes = Type{"boxes", true, FormTensor}
 	// f32 or f64 [H,W] or [C,H,W], signed.
 	Maps = Type{"maps", true, FormTensor}
-	// u32 [H,W], a permutation: 0 is removed first; [0,0] if the map has no order.
+	// u32 [H,W], the place of each pixel, or of the region or segment that it is of: 0 is removed first;
+	// [0,0] if the map has no order.
 	Ranks = Type{"ranks", true, FormTensor}
 	// u8 [C,H,W], the step at which an element of the normalised image is removed, from 1; 0 for never.
 	Removals = Type{"removals", true, FormTensor}
@@ -58,6 +61,10 @@ type Port struct {
 	// Over lets over collapse axes on this input of items of an Each or Group stage: a call then has a member
 	// from every collapsed cell, with its coordinates, and reads them by [Env.All].
 	Over bool
+
+	// Added marks an optional input that is part of no key where it isn't wired, so that results made before
+	// the input was added keep their keys.
+	Added bool
 
 	// Via names a stage that the engine inserts between the edge and this input. It has one input of the
 	// edge's type and one output of this port's type; its parameters take the values of the consumer's

@@ -16,6 +16,8 @@ import (
 type RankParams struct {
 	Values string `yaml:"values" doc:"magnitude ranks by |sum over channels|, signed by the sum" choices:"magnitude|signed"`
 	Ties   string `yaml:"ties" doc:"how equal pixels are ordered: row by row, which favours the top left, or at random, drawn for each map" choices:"index|random"`
+	Unit   string `yaml:"unit" key:"added" doc:"what is ordered: pixels, square regions, or the segments on the port segments, by the mean of their pixels" choices:"pixel|region|segment"`
+	Region int    `yaml:"region" key:"added" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
 }
 
 // Rank orders pixels by relevance. Perturbation stages take ranks instead of maps, so that maps with equal
@@ -28,19 +30,33 @@ Channels are summed, and each pixel gets its place in descending order: 0 is the
 most relevant. Equal pixels keep their order, row by row, or come in one that is
 drawn for the map, the same for equal maps. A map with pixels that are not numbers has
 no order, nor has a constant one unless it's drawn: where one would come row by row, the
-scores that follow from it would tell of the images' top and bottom. They are undefined.`,
+scores that follow from it would tell of the images' top and bottom. They are undefined.
+
+Regions and segments are ordered by the mean over their pixels; each pixel gets the
+place of its region or segment.`,
 	Version:  3,
 	Relation: stages.Each,
 	Seeded:   true,
-	Inputs:   []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "attribution maps"}},
+	Inputs: []stages.Port{
+		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
+		{Name: "segments", Type: stages.Segments, Optional: true, Added: true,
+			Doc: "unit segment: which segment each pixel is of"},
+	},
 	Outputs:  []stages.Port{{Name: "ranks", Type: stages.Ranks, Doc: "the place of every pixel"}},
-	Defaults: RankParams{Values: "magnitude", Ties: "index"},
+	Defaults: RankParams{Values: "magnitude", Ties: "index", Unit: "pixel", Region: 9},
 	Variants: []stages.Variant{{
 		Item: "equal pixels", Default: "ties: index",
 		Differs: "the codes of RISE and MAS leave the order of equal pixels, and of a constant map, to an " +
 			"unstable sort; ROAD's adds a little noise to all pixels (ties: random draws for equal ones " +
 			"alone)",
 	}},
+	Check: func(p RankParams, wired func(string) bool) error {
+		if (p.Unit == "segment") != wired("segments") {
+			return stages.BadField("unit", "unit is %s: segments are ordered where the port segments is "+
+				"wired, and only there", p.Unit)
+		}
+		return nil
+	},
 	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
 		for i := range e.Len() {
 			if ctx.Err() != nil {
@@ -53,6 +69,13 @@ scores that follow from it would tell of the images' top and bottom. They are un
 			values, height, width, err := metric.Values(m, p.Values)
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			units, err := p.units(e.In("segments", i), height, width)
+			if err != nil {
+				return fmt.Errorf("item %q: port segments: %w", e.Calls[i].ID, err)
+			}
+			if units != nil {
+				values = units.Mean(values)
 			}
 			var draw *rand.Rand
 			if p.Ties == "random" {
@@ -68,6 +91,8 @@ scores that follow from it would tell of the images' top and bottom. They are un
 				e.WarnItem(i, "its map is constant, so that the order of its pixels, and the scores that "+
 					"follow from it, are undefined; ties: random draws one")
 				ranks, shape = nil, []int{0, 0}
+			case units != nil:
+				ranks = metric.Spread(*units, ranks)
 			}
 			e.Put("ranks", i, stages.NewTensor(ranks, shape...).Encode())
 			e.Done(1)
@@ -75,6 +100,19 @@ scores that follow from it would tell of the images' top and bottom. They are un
 		return nil
 	},
 })
+
+// units returns the regions or segments of an image, nil if pixels are ordered.
+func (p RankParams) units(segments []byte, height, width int) (*metric.Units, error) {
+	switch p.Unit {
+	case "region":
+		u := metric.Regions(height, width, p.Region)
+		return &u, nil
+	case "segment":
+		u, err := metric.Segments(segments, height, width)
+		return &u, err
+	}
+	return nil, nil
+}
 
 // rank returns the position of every value in descending order. Ties are in order of index, or in random
 // order. It returns nil if a value is NaN, which has no order.

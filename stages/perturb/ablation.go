@@ -1,20 +1,15 @@
 package perturb
 
-import (
-	"context"
-
-	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/program"
-)
+import "github.com/runexp/runexp/stages"
 
 // AblationParams are the parameters of [Ablation].
 type AblationParams struct {
 	Params
-	Order string `yaml:"order" doc:"morf removes the most relevant pixels first, lerf the least relevant" choices:"morf|lerf"`
+	Order string `yaml:"order" doc:"morf removes the most relevant pixels first, lerf the least relevant; random draws an order for each image, the same for all maps" choices:"morf|lerf|random"`
 }
 
 // Ablation removes shares of the pixels (feature ablation).
-var Ablation = program.Stage(stages.Def[AblationParams]{
+var Ablation = blending(stages.Def[AblationParams]{
 	Name: "perturb/ablation",
 	Doc: `the model's response while shares of pixels are removed
 
@@ -24,18 +19,7 @@ first (morf), and late if they are removed last (lerf). Steps and substrate are 
 common ones; the Meta-Rank paper, which ranks methods by such curves, doesn't state its
 own.`,
 	Version:  1,
-	Relation: stages.Each,
-	Seeded:   true,
-	Device:   true,
-	Inputs:   inputs(),
-	Outputs:  outputs(),
 	Defaults: AblationParams{Params: ablationDefaults(), Order: "morf"},
-	Facts: func(p AblationParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return p.facts(p.direction(), in)
-	},
-	Run: func(ctx context.Context, p AblationParams, e *stages.Env) error {
-		return p.run(ctx, p.direction(), e)
-	},
 })
 
 func ablationDefaults() Params {
@@ -44,9 +28,4 @@ func ablationDefaults() Params {
 	return p
 }
 
-func (p AblationParams) direction() direction {
-	if p.Order == "lerf" {
-		return lerf
-	}
-	return morf
-}
+func (p AblationParams) curve() (Params, direction) { return p.Params, removal(p.Order) }

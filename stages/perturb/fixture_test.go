@@ -1,7 +1,6 @@
 package perturb
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -79,7 +78,9 @@ func fillOf(t *testing.T, kind string, in map[string][]stages.Data) []float32 {
 		t.Fatal(err)
 	}
 	dst := make([]float32, n.Size())
-	newSubstrate(defaults(kind), n).fill(e, 0, make([]float32, n.Size()), dst)
+	if err := newSubstrate(defaults(kind), n).fill(e, 0, make([]float32, n.Size()), dst); err != nil {
+		t.Fatal(err)
+	}
 	return dst
 }
 
@@ -116,9 +117,16 @@ func curveWith(t *testing.T, m stages.Data, x npy.Array, order []int64, d direct
 	} else {
 		c.Set(x.Float32s(), other, ranks)
 	}
-	curve, err := responses(context.Background(), e, 0, n, c, points)
+	by, err := responderOf(e, 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return curve[:len(points)]
+	var curve []float64
+	err = runPoints(t.Context(), c, points, func(_ int, row []float32) {
+		curve = append(curve, by.response(row).probability)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return curve
 }

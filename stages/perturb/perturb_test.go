@@ -30,7 +30,7 @@ func TestPoints(t *testing.T) {
 		pixels, longs int
 		want          []int
 	}{
-		{"the longer side", Params{}, 12, 4, []int{0, 4, 8, 12}},
+		{"the longer side", Params{Unit: "pixel"}, 12, 4, []int{0, 4, 8, 12}},
 		{"a given step", Params{Step: 5}, 12, 4, []int{0, 5, 10, 12}},
 		{"a step of more than all", Params{Step: 50}, 12, 4, []int{0, 12}},
 		{"equal shares", Params{Steps: 3}, 12, 4, []int{0, 4, 8, 12}},
@@ -53,10 +53,10 @@ func TestFacts(t *testing.T) {
 	}{
 		{Insertion, Insertion.NewParams(),
 			stages.Facts{"order": "insertion", "direction": "higher", "step_pixels": "6"}},
-		{Deletion, &DeletionParams{Params{Step: 5}},
+		{Deletion, &DeletionParams{Params{Step: 5, Unit: "pixel"}},
 			stages.Facts{"order": "deletion", "direction": "lower", "step_pixels": "5"}},
 		{Ablation, Ablation.NewParams(), stages.Facts{"order": "morf", "direction": "lower"}},
-		{Ablation, &AblationParams{Params{Steps: 8}, "lerf"},
+		{Ablation, &AblationParams{Params{Steps: 8, Unit: "pixel"}, "lerf"},
 			stages.Facts{"order": "lerf", "direction": "higher", "step_pixels": "3"}},
 	}
 	for _, tt := range tests {

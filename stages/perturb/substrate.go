@@ -1,6 +1,7 @@
 package perturb
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages"
@@ -23,7 +24,7 @@ func newSubstrate(p Params, n *program.Net) substrate {
 }
 
 // fill writes the substrate of item i, whose normalised image is x, to dst.
-func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
+func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 	n := s.net.Height * s.net.Width
 	switch s.kind {
 	case "blur":
@@ -49,7 +50,26 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) {
 		for k := range dst {
 			dst[k] = r.Float32()
 		}
+	case "channel-mean":
+		for c := range s.net.Channels {
+			sum := 0.0
+			for _, v := range x[c*n : (c+1)*n] {
+				sum += float64(v)
+			}
+			for k := range n {
+				dst[c*n+k] = float32(sum / float64(n))
+			}
+		}
+	case "images":
+		t, err := stages.DecodeTensor(e.In("substrates", i))
+		if err == nil {
+			err = s.net.Normalise(t, dst)
+		}
+		if err != nil {
+			return fmt.Errorf("port substrates: %w", err)
+		}
 	}
+	return nil
 }
 
 // kernel returns the blur kernel of the MAS and RISE code along one axis: a unit impulse in the middle of

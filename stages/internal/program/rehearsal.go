@@ -168,6 +168,8 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
 	case stages.Ranks:
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
+	case stages.Segments:
+		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
 	case stages.Targets:
 		if on.Spec.Heads > 0 {
 			return stages.NewTensor([]int64{0, -1, 0}, 3).Encode(), true

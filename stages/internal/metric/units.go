@@ -1,0 +1,69 @@
+package metric
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Units are disjoint parts of an image that cover it, such as the regions of a grid.
+type Units struct {
+	Of    []int32 // the number of the unit that each pixel is of, row by row
+	Count int     // units are numbered from 0
+}
+
+// Regions returns squares of side×side pixels, row by row. Those at the right and the lower border are cut
+// off.
+func Regions(height, width, side int) Units {
+	across := (width + side - 1) / side
+	u := Units{make([]int32, height*width), across * ((height + side - 1) / side)}
+	for i := range u.Of {
+		u.Of[i] = int32(i/width/side*across + i%width/side)
+	}
+	return u
+}
+
+// Segments returns the segments of a label map of a given size, in the order of their labels.
+func Segments(payload []byte, height, width int) (u Units, err error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return u, err
+	}
+	if t.DType != stages.U32 && t.DType != stages.U8 || !slices.Equal(t.Shape, []int{height, width}) {
+		return u, fmt.Errorf("segments of type %s and shape %v don't match %d×%d pixels", t.DType, t.Shape,
+			height, width)
+	}
+	labels := t.Uint32s()
+	names := slices.Clone(labels)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	u = Units{make([]int32, len(labels)), len(names)}
+	for i, l := range labels {
+		k, _ := slices.BinarySearch(names, l)
+		u.Of[i] = int32(k)
+	}
+	return u, nil
+}
+
+// Mean returns the mean of the pixels' values in each unit. Units of equal size have the order of their sums.
+func (u Units) Mean(values []float64) []float64 {
+	sum, count := make([]float64, u.Count), make([]float64, u.Count)
+	for i, k := range u.Of {
+		sum[k] += values[i]
+		count[k]++
+	}
+	for k := range sum {
+		sum[k] /= count[k]
+	}
+	return sum
+}
+
+// Spread gives each pixel what its unit has.
+func Spread[T any](u Units, of []T) []T {
+	out := make([]T, len(u.Of))
+	for i, k := range u.Of {
+		out[i] = of[k]
+	}
+	return out
+}
