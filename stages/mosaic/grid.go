@@ -51,23 +51,14 @@ with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Seeded:   true,
-	Inputs: []stages.Port{
-		{Name: "images", Type: stages.Images, Doc: "images of one size"},
-		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
-		{Name: "targets", Type: stages.Targets, Doc: "the classes that a model predicts", Optional: true},
-	},
+	Inputs:   classified("images of one size"),
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "the grid"},
 		{Name: "targets", Type: stages.Targets, Doc: "the class in the explained cell"},
 		{Name: "cells", Type: stages.Boxes, Doc: "the explained cell, one box; facts: height, width, grid"},
 	},
 	Defaults: GridParams{N: 2, Classes: "distinct", Explain: "every"},
-	Check: func(_ GridParams, wired func(string) bool) error {
-		if !wired("labels") && !wired("targets") {
-			return fmt.Errorf("the classes of the images are unknown: wire labels, targets, or both")
-		}
-		return nil
-	},
+	Check:    func(_ GridParams, wired func(string) bool) error { return classesAreKnown(wired) },
 	Facts: func(p GridParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		height, errH := strconv.Atoi(in["images"]["height"])
 		width, errW := strconv.Atoi(in["images"]["width"])
@@ -142,6 +133,23 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 	return nil
 }
 
+// classified are the ports of images and their classes.
+func classified(images string) []stages.Port {
+	return []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: images},
+		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "the classes that a model predicts", Optional: true},
+	}
+}
+
+// classesAreKnown rejects images without classes.
+func classesAreKnown(wired func(string) bool) error {
+	if !wired("labels") && !wired("targets") {
+		return fmt.Errorf("the classes of the images are unknown: wire labels, targets, or both")
+	}
+	return nil
+}
+
 // classesOf returns the class of every image, -1 for excluded images.
 func classesOf(ctx context.Context, e *stages.Env) ([]int64, error) {
 	items := e.Ports["images"][0].Items
@@ -201,16 +209,29 @@ func byItem(ctx context.Context, d stages.Data) (map[string]int64, error) {
 // paste arranges images in rows of n. All must have the type and shape of the first, and the shape expected
 // if it isn't nil.
 func paste(images *stages.Data, members []int, n int, expected []int) (grid []byte, shape []int, err error) {
+	load := func(i int) (stages.Tensor, error) { return imageOf(images, i) }
+	return pasted(images, load, members, n, expected)
+}
+
+// imageOf returns image i of a port.
+func imageOf(images *stages.Data, i int) (stages.Tensor, error) {
+	b, err := images.Load(i)
+	if err != nil {
+		return stages.Tensor{}, err
+	}
+	t, err := stages.DecodeTensor(b)
+	if err == nil && (len(t.Shape) != 3 || t.Len() == 0) {
+		err = fmt.Errorf("an image of shape %v is not [channels, height, width]", t.Shape)
+	}
+	return t, err
+}
+
+// pasted does the same with what load makes of the images.
+func pasted(images *stages.Data, load func(i int) (stages.Tensor, error), members []int, n int,
+	expected []int) (grid []byte, shape []int, err error) {
 	var out stages.Tensor
 	for k, member := range members {
-		b, err := images.Load(member)
-		if err != nil {
-			return nil, nil, err
-		}
-		t, err := stages.DecodeTensor(b)
-		if err == nil && (len(t.Shape) != 3 || t.Len() == 0) {
-			err = fmt.Errorf("an image of shape %v is not [channels, height, width]", t.Shape)
-		}
+		t, err := load(member)
 		if err == nil && expected != nil && !slices.Equal(t.Shape, expected) {
 			err = fmt.Errorf("the images of a grid differ in shape: %v and %v", expected, t.Shape)
 		}

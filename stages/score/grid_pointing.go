@@ -83,31 +83,44 @@ func positiveFact(facts stages.Facts, name string) (int, error) {
 }
 
 func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, width int) (float64, error) {
-	t, err := stages.DecodeTensor(mapPayload)
-	if err != nil {
-		return 0, err
-	}
 	mask, err := insideBox(cellPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
-	values, h, w, err := metric.Values(t, metric.Signed)
+	values, err := enlarged(mapPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
-	if h > height || w > width || h < 1 || w < 1 {
-		return 0, fmt.Errorf("a map of %d×%d pixels doesn't match a grid of %d×%d", h, w, height, width)
-	}
-	values = metric.Enlarge(values, h, w, height, width)
-	total := 0.0
-	for i, v := range values {
-		values[i] = math.Max(0, v) // Max propagates NaN
-		total += values[i]
-	}
+	total := positive(values)
 	if p.Variant == official && total <= 1e-7 {
 		return 0, nil
 	}
 	return metric.MassAccuracy(values, mask), nil
+}
+
+// enlarged returns a map of a mosaic, channels summed, at the mosaic's size.
+func enlarged(payload []byte, height, width int) ([]float64, error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return nil, err
+	}
+	values, h, w, err := metric.Values(t, metric.Signed)
+	if err != nil {
+		return nil, err
+	}
+	if h > height || w > width || h < 1 || w < 1 {
+		return nil, fmt.Errorf("a map of %d×%d pixels doesn't match a grid of %d×%d", h, w, height, width)
+	}
+	return metric.Enlarge(values, h, w, height, width), nil
+}
+
+// positive sets negative values to 0 and returns the sum.
+func positive(values []float64) (total float64) {
+	for i, v := range values {
+		values[i] = math.Max(0, v) // Max propagates NaN
+		total += values[i]
+	}
+	return total
 }
 
 // insideBox returns a mask of the pixels in a box.
