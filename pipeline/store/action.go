@@ -61,9 +61,6 @@ func (a *Action) name() string {
 // Record stores an executed cell: objects first, the action after what it refers to, the index last. listings
 // are those of a.Outputs; their payloads are already put.
 func (s *Store) Record(a Action, listings []*Listing) error {
-	if len(listings) != len(a.Outputs) {
-		return fmt.Errorf("%d listings for %d outputs", len(listings), len(a.Outputs))
-	}
 	a.MadeBy = strings.ToValidUTF8(a.MadeBy, "?") // as JSON will have it
 	if len(a.MadeBy) > math.MaxUint8 {
 		return fmt.Errorf("made by %q: longer than %d bytes", a.MadeBy, math.MaxUint8)

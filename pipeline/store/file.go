@@ -28,6 +28,18 @@ func foreign(path string, mode fs.FileMode) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%v: %w", stages.Kind(mode), errForeign)}
 }
 
+// lstat describes a file or folder of the store, which must be of a kind. Nothing above it is a link.
+func (s *Store) lstat(path string, kind func(fs.FileMode) bool) (fs.FileInfo, error) {
+	if err := s.realFolder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(path)
+	if err == nil && !kind(info.Mode()) {
+		err = foreign(path, info.Mode())
+	}
+	return info, err
+}
+
 // realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them
 // is. What was found real is remembered.
 func (s *Store) realFolder(dir string) error {
@@ -37,13 +49,7 @@ func (s *Store) realFolder(dir string) error {
 	if _, known := s.folders.Load(dir); known {
 		return nil
 	}
-	if err := s.realFolder(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err == nil && !info.IsDir() {
-		err = foreign(dir, info.Mode())
-	}
+	_, err := s.lstat(dir, fs.FileMode.IsDir)
 	if err == nil {
 		s.folders.Store(dir, true)
 	}
@@ -85,15 +91,9 @@ func (s *Store) readFile(path string) ([]byte, error) {
 
 // size returns the size of a regular file of the store.
 func (s *Store) size(path string) (int64, error) {
-	if err := s.realFolder(filepath.Dir(path)); err != nil {
-		return 0, err
-	}
-	info, err := os.Lstat(path)
+	info, err := s.lstat(path, fs.FileMode.IsRegular)
 	if err != nil {
 		return 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return 0, foreign(path, info.Mode())
 	}
 	return info.Size(), nil
 }
@@ -130,18 +130,15 @@ func (s *Store) hash(ctx context.Context, path string) (d stages.Digest, size in
 func hashFile(ctx context.Context, f *os.File) (d stages.Digest, size int64, err error) {
 	defer f.Close()
 	h := sha256.New()
-	for {
+	for ctx.Err() == nil {
 		n, err := io.CopyN(h, f, 16<<20)
-		size += n
-		switch {
-		case err == io.EOF:
+		if size += n; err == io.EOF {
 			return stages.Digest(h.Sum(nil)), size, nil
-		case err != nil:
+		} else if err != nil {
 			return d, size, err
-		case ctx.Err() != nil:
-			return d, size, context.Cause(ctx)
 		}
 	}
+	return d, size, context.Cause(ctx)
 }
 
 // A stop is the error of a hook: the process is to be thought dead from here on, so nothing is cleaned up.

@@ -91,7 +91,9 @@ func (c *collection) log(file logFile) error {
 		current := newest[identity{r.key, r.madeBy}] == r.off || file.kind == itemFrame
 		stays := current && (root == nil || root(r.key))
 		log.drop[r.place] = !stays
-		c.refer(r.packs, stays)
+		for _, p := range r.packs {
+			c.referred[p.Digest] = c.referred[p.Digest] || stays
+		}
 		switch {
 		case file.kind != actionFrame:
 		case stays:
@@ -105,15 +107,9 @@ func (c *collection) log(file logFile) error {
 	return err
 }
 
-func (c *collection) refer(packs []PackRef, stays bool) {
-	for _, p := range packs {
-		c.referred[p.Digest] = c.referred[p.Digest] || stays
-	}
-}
-
 // object decides whether a file of objects/ stays.
 func (c *collection) object(o objectFile) error {
-	fresh := time.Since(o.changed) < inFlight
+	fresh := time.Since(o.ModTime()) < inFlight
 	stays, referred := c.referred[o.digest]
 	switch {
 	case o.temporary() && fresh:
@@ -122,10 +118,10 @@ func (c *collection) object(o objectFile) error {
 		c.garbage = append(c.garbage, o.path)
 	case stays, fresh && !referred:
 		c.ObjectsKept++
-		c.BytesKept += o.size
+		c.BytesKept += o.Size()
 	default:
 		c.Objects++
-		c.Bytes += o.size
+		c.Bytes += o.Size()
 		c.garbage = append(c.garbage, o.path)
 	}
 	return nil

@@ -40,7 +40,7 @@ func (s *Store) Info() (Info, error) {
 			in.Leftovers++
 		} else {
 			in.Objects++
-			in.ObjectBytes += o.size
+			in.ObjectBytes += o.Size()
 		}
 		return nil
 	}))

@@ -131,11 +131,7 @@ func (l *Listing) digest() stages.Digest {
 // listingHash returns the hash of a listing, for the payload digests to be written to.
 func listingHash(facts stages.Facts, items int) hash.Hash {
 	h := sha256.New()
-	number := func(n int) {
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], uint64(n))
-		h.Write(b[:])
-	}
+	number := func(n int) { h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
 	text := func(s string) { number(len(s)); io.WriteString(h, s) }
 	io.WriteString(h, "runexp listing\n")
 	number(len(facts))
@@ -181,17 +177,15 @@ func decodeListing(b []byte) (*Listing, error) {
 		return nil, errMalformed
 	}
 	l := &Listing{parts: Parts(head[1])}
-	if n := d.count(2); n > 0 {
-		l.Facts = make(stages.Facts, n)
-		last := ""
-		for i := range n {
-			name := d.string()
-			if i > 0 && name <= last {
-				d.fail()
-			}
-			l.Facts[name] = d.string()
-			last = name
+	last := ""
+	for i := range d.count(2) {
+		name := d.string()
+		if i == 0 {
+			l.Facts = stages.Facts{}
+		} else if name <= last {
+			d.fail()
 		}
+		l.Facts[name], last = d.string(), name
 	}
 	l.packs = decodePacks(d)
 	n := d.count(2)

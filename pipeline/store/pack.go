@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -240,10 +239,9 @@ func (s *Store) packPath(d stages.Digest) string {
 
 // An objectFile is a file below objects/.
 type objectFile struct {
-	path    string
-	digest  stages.Digest // zero for a temporary file
-	size    int64
-	changed time.Time
+	fs.FileInfo
+	path   string
+	digest stages.Digest // zero for a temporary file
 }
 
 func (o objectFile) temporary() bool { return o.digest == stages.Digest{} }
@@ -266,15 +264,13 @@ func (s *Store) eachObject(fn func(objectFile) error) error {
 		for _, f := range files {
 			o := objectFile{path: filepath.Join(dir, f.Name())}
 			err := o.digest.UnmarshalText([]byte(f.Name()))
-			object := err == nil && f.Name() == o.digest.String() && f.Name()[:2] == folder.Name()
-			if !object {
+			if err != nil || s.packPath(o.digest) != o.path {
 				o.digest = stages.Digest{}
 			}
-			info, err := f.Info()
-			if err != nil || !info.Mode().IsRegular() || !object && !strings.HasPrefix(f.Name(), tempPrefix) {
+			if o.FileInfo, err = f.Info(); err != nil || !o.Mode().IsRegular() ||
+				o.temporary() && !strings.HasPrefix(f.Name(), tempPrefix) {
 				continue // gone meanwhile, or not ours
 			}
-			o.size, o.changed = info.Size(), info.ModTime()
 			if err := fn(o); err != nil {
 				return err
 			}
