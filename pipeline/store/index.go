@@ -173,39 +173,26 @@ func (x *index) record(a *Action, off int64, n int) []byte {
 	return appendFrame(nil, indexFrame, a.Key, rec)
 }
 
-// hits yields the entries of a key, newest first.
-func (x *index) hits(key stages.Digest) iter.Seq[Hit] {
-	return func(yield func(Hit) bool) {
-		i, ok := x.newest[key]
-		for ; ok && i >= 0 && yield(x.rows[i].hit()); i = x.rows[i].prev {
+// find returns the newest entry of a key that a test accepts.
+func (x *index) find(key stages.Digest, accept func(h Hit) bool) (h Hit, ok bool) {
+	for i, ok := x.newest[key]; ok && i >= 0; i = x.rows[i].prev {
+		if h = x.rows[i].hit(); accept(h) {
+			return h, true
 		}
 	}
-}
-
-// has reports whether the index has the action whose frame lies at off.
-func (x *index) has(key stages.Digest, off int64) bool {
-	for h := range x.hits(key) {
-		if at, _ := h.span(); at == off {
-			return true
-		}
-	}
-	return false
+	return Hit{}, false
 }
 
 // Lookup finds the newest action recorded under key, of those made by prefer if there are any. It reads
 // nothing but memory, so the action's files may have gone: see [Store.Check].
-func (s *Store) Lookup(key stages.Digest, prefer string) (newest Hit, ok bool) {
+func (s *Store) Lookup(key stages.Digest, prefer string) (h Hit, ok bool) {
 	s.indexMu.RLock()
 	defer s.indexMu.RUnlock()
-	for h := range s.index.hits(key) {
-		if string(h.madeBy()) == prefer {
-			return h, true
-		}
-		if !ok {
-			newest, ok = h, true
-		}
+	h, ok = s.index.find(key, func(h Hit) bool { return string(h.madeBy()) == prefer })
+	if !ok {
+		return s.index.find(key, func(Hit) bool { return true })
 	}
-	return newest, ok
+	return h, ok
 }
 
 // nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash would make `why` compare with
@@ -295,7 +282,8 @@ func (s *Store) catchUp() (frames []byte, err error) {
 		}
 		scan, err := s.readLog(log, from, func(off int64, key stages.Digest, payload []byte) {
 			a, err := decodeAction(key, payload)
-			if err == nil && key[0] == log.bucket && !s.index.has(key, off) {
+			_, known := s.index.find(key, func(h Hit) bool { at, _ := h.span(); return at == off })
+			if err == nil && key[0] == log.bucket && !known {
 				found = append(found, foundAction{a, off, frameLen + len(payload)})
 			}
 		})
