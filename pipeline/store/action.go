@@ -50,7 +50,6 @@ type Output struct {
 	Object  *PackRef      `json:"object,omitempty"`  // where it lies
 }
 
-// name returns the cell's name for people.
 func (a *Action) name() string {
 	if a.Experiment == "" {
 		return a.Cell
@@ -65,7 +64,7 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	if len(a.MadeBy) > math.MaxUint8 {
 		return fmt.Errorf("made by %q: longer than %d bytes", a.MadeBy, math.MaxUint8)
 	}
-	a.Outputs = append([]Output(nil), a.Outputs...)
+	a.Outputs = slices.Clone(a.Outputs)
 	a.At = time.Now().UnixNano()
 	var needed packTable
 	for i := range a.Outputs {

@@ -67,7 +67,6 @@ func (c *column) at(i int, skip func(d *decoder)) *decoder {
 	return d
 }
 
-// each has fn decode every value, in order.
 func (c *column) each(fn func(d *decoder)) {
 	for k := range c.groups {
 		d := c.group(k)
@@ -77,7 +76,6 @@ func (c *column) each(fn func(d *decoder)) {
 	}
 }
 
-// bytes returns all values, one after another.
 func (c *column) bytes() []byte {
 	if c.spilled == 0 {
 		return c.b
@@ -89,7 +87,6 @@ func (c *column) bytes() []byte {
 	return append(b, c.b...)
 }
 
-// clone returns a column of the same values.
 func (c *column) clone() column {
 	d := column{spill: c.spill, spilled: c.spilled, n: c.n}
 	d.groups, d.b = append(d.groups, c.groups...), append(d.b, c.b...)

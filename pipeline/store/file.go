@@ -56,7 +56,6 @@ func (s *Store) realFolder(dir string) error {
 	return err
 }
 
-// openFile opens a regular file of the store.
 func (s *Store) openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -73,13 +72,11 @@ func (s *Store) openFile(path string, flag int, mode fs.FileMode) (*os.File, err
 	return f, err
 }
 
-// read opens a file of the store for reading.
 func (s *Store) read(path string) (*os.File, error) { return s.openFile(path, os.O_RDONLY, 0) }
 
 // maxFile bounds the files that are read whole: the index, and logs of small facts.
 const maxFile = 4 << 30
 
-// readFile reads a file of the store whole.
 func (s *Store) readFile(path string) ([]byte, error) {
 	f, err := s.read(path)
 	if err != nil {
@@ -89,7 +86,6 @@ func (s *Store) readFile(path string) ([]byte, error) {
 	return stages.ReadAll(f, maxFile)
 }
 
-// size returns the size of a regular file of the store.
 func (s *Store) size(path string) (int64, error) {
 	info, err := s.lstat(path, fs.FileMode.IsRegular)
 	if err != nil {
@@ -151,7 +147,6 @@ type tear int
 
 func (t tear) Error() string { return fmt.Sprintf("killed after %d bytes", int(t)) }
 
-// at marks a point between system calls.
 func (s *Store) at(point string) error {
 	if s.opts.Hook == nil {
 		return nil
@@ -165,8 +160,7 @@ func (s *Store) at(point string) error {
 // write writes b to f with one system call.
 func (s *Store) write(f *os.File, b []byte) error {
 	if err := s.at("write"); err != nil {
-		var t tear
-		if errors.As(err, &t) {
+		if t, ok := errors.AsType[tear](err); ok {
 			f.Write(b[:min(int(t), len(b))])
 		}
 		return err
@@ -202,7 +196,6 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 	}
 }
 
-// openAppend opens a log for appending.
 func (s *Store) openAppend(path string) (*os.File, error) {
 	if err := s.setUp(); err != nil {
 		return nil, err

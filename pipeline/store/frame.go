@@ -47,7 +47,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (k frameKind) magic() []byte { return []byte{0xff, 'r', 'x', byte(k)} }
 
-// appendFrame appends a frame to b.
 func appendFrame(b []byte, kind frameKind, key stages.Digest, payload []byte) []byte {
 	b = slices.Grow(b, frameLen+len(payload))
 	f := append(b[len(b):], kind.magic()...)

@@ -78,13 +78,14 @@ func (c *collection) log(file logFile) error {
 	}
 	var all []record
 	newest := map[identity]int64{}
-	log, err := c.sweep.read(c.s, file, func(r record, err error) bool {
+	log, err := c.s.sweepLog(file, func(r record, err error) bool {
 		if err == nil {
 			all = append(all, r)
 			newest[identity{r.key, r.madeBy}] = r.off
 		}
 		return err == nil // to be decided below
 	})
+	c.sweep = append(c.sweep, log)
 	keep := map[frameKind]func(stages.Digest) bool{actionFrame: c.roots.Action, itemFrame: c.roots.Items}
 	root := keep[file.kind]
 	for _, r := range all {

@@ -105,7 +105,6 @@ func (h Hit) Packs() iter.Seq[PackRef] {
 	}
 }
 
-// appendEntry appends the index's payload for an action whose frame lies at off.
 func appendEntry(b []byte, a *Action, off int64, n int) []byte {
 	le := binary.LittleEndian
 	b, _ = binary.Append(b, le, entryHead{entryKind, uint64(off), uint32(n), nameHash(a.Experiment, a.Cell),

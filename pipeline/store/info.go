@@ -46,7 +46,6 @@ func (s *Store) Info() (Info, error) {
 	}))
 }
 
-// countItems adds how many items have an outcome in a log.
 func (s *Store) countItems(log logFile, n *int) error {
 	type item struct{ group, key stages.Digest }
 	items := map[item]bool{}

@@ -41,10 +41,6 @@ func (s *Store) NewItems() *Items {
 func (v *Items) Add(o ItemOutcome) (row int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.add(o)
-}
-
-func (v *Items) add(o ItemOutcome) (row int) {
 	v.rows.next()
 	v.rows.b = appendText(v.rows.b, v.packs.appendPorts(make([]byte, 0, 128), o.Ports))
 	return v.rows.n - 1
@@ -82,10 +78,11 @@ func (v *Items) take(payload []byte, madeBy string) {
 	if err != nil || by != madeBy {
 		return
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	for _, it := range items {
-		v.newest[it.Key] = int32(v.add(it.ItemOutcome))
+		row := v.Add(it.ItemOutcome)
+		v.mu.Lock()
+		v.newest[it.Key] = int32(row)
+		v.mu.Unlock()
 	}
 }
 

@@ -49,7 +49,6 @@ func (l *keyLog) set(key stages.Digest, val []byte) error {
 	return l.write()
 }
 
-// flush writes what is pending.
 func (l *keyLog) flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

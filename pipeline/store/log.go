@@ -164,7 +164,6 @@ func (s *Store) log(kind frameKind, key stages.Digest) logFile {
 	return logFile{path: filepath.Join(s.dir, name), kind: kind}
 }
 
-// logs lists the logs of some kinds.
 func (s *Store) logs(kinds ...frameKind) (list []logFile, err error) {
 	for _, kind := range kinds {
 		folder, ok := inBuckets[kind]

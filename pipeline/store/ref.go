@@ -8,7 +8,6 @@ type packTable struct {
 	numbers map[PackRef]int
 }
 
-// number returns a pack's number.
 func (t *packTable) number(p PackRef) int {
 	n, ok := t.numbers[p]
 	if !ok {

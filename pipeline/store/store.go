@@ -9,7 +9,8 @@
 //	action.go     an executed cell is recorded under its key, with its listings: an [Action]
 //	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
 //	keylog.go     small facts and the digests of outside files are remembered
-//	verify.go     everything is read, and what is damaged is dropped
+//	sweep.go      logs are read, and written again without some of their records:
+//	verify.go     what is damaged is dropped
 //	gc.go         what nobody needs is dropped; info.go counts the rest
 //
 // Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded

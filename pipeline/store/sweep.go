@@ -31,7 +31,6 @@ type record struct {
 	outputs []Output  // of an action
 }
 
-// record decodes a frame of a log.
 func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record, err error) {
 	r.place = place{key, off}
 	switch l.kind {
@@ -50,10 +49,9 @@ func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record,
 	return r, err
 }
 
-// read adds a log, of whose frames those go that stays refuses.
-func (w *sweep) read(s *Store, file logFile, stays func(r record, err error) bool) (*sweptLog, error) {
-	var err error
-	log := &sweptLog{logFile: file, drop: map[place]bool{}}
+// sweepLog reads a log, of whose frames those go that stays refuses. A log that doesn't exist has none.
+func (s *Store) sweepLog(file logFile, stays func(r record, err error) bool) (log *sweptLog, err error) {
+	log = &sweptLog{logFile: file, drop: map[place]bool{}}
 	log.logScan, err = s.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
 		if r, err := file.record(off, key, payload); !stays(r, err) {
 			log.drop[r.place] = true
@@ -61,11 +59,8 @@ func (w *sweep) read(s *Store, file logFile, stays func(r record, err error) boo
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return log, nil
-	} else if err != nil {
-		return log, s.writeErr(err)
 	}
-	*w = append(*w, log)
-	return log, nil
+	return log, s.writeErr(err)
 }
 
 // rewrite drops the frames. What another process appended since stays.

@@ -115,8 +115,7 @@ func (v *verification) log(file logFile) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
-	var w sweep
-	log, err := w.read(v.s, file, func(r record, err error) bool {
+	log, err := v.s.sweepLog(file, func(r record, err error) bool {
 		if err == nil && !v.usable(r.packs) {
 			return false
 		}
