@@ -54,8 +54,8 @@ func (m *Miss) Error() string { return m.Reason }
 func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
 
 // Put stores payloads and returns where they lie, in order: those up to InlineMax in the refs themselves, the
-// others together in one pack, equal ones once. Nothing refers to the pack until it's recorded. One that would
-// be smaller than smallPack isn't made: its payloads are inline too.
+// others together in one pack, equal ones once. Nothing refers to the pack until it's recorded. One that
+// would be smaller than smallPack isn't made: its payloads are inline too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	refs := make([]Ref, len(payloads))
 	offs := make(map[stages.Digest]int64, len(payloads)) // in the pack
