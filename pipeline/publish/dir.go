@@ -37,22 +37,32 @@ func openRoot(dir string) (*os.Root, error) {
 // list returns the names of the files in a review folder that may be ours, relative to it and with slashes,
 // sorted, and those that an interrupted run left. What stands in the place of a file or folder of ours and
 // isn't one is an error: neither is anything beyond a link read or written, nor is a link replaced.
-func list(root *os.Root) ([]string, error) {
-	var names []string
+func list(root *os.Root) (names []string, err error) {
+	notOurs := func(name string, mode fs.FileMode) error {
+		return fmt.Errorf("%s is %s, which runexp didn't put there: remove it, or publish elsewhere",
+			filepath.Join(root.Name(), filepath.FromSlash(name)), stages.Kind(mode))
+	}
 	for _, dir := range subFolders() {
-		entries, err := entriesOf(root, dir)
+		info, err := root.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, notOurs(dir, info.Mode())
+		}
+		entries, err := fs.ReadDir(root.FS(), dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
-			temp := isTemp(name)
-			switch {
-			case !temp && name != attributesFile && rendererOf(name) == nil:
-			case e.Type().IsRegular():
+			switch ours := name == attributesFile || rendererOf(name) != nil; {
+			case e.Type().IsRegular() && (ours || isTemp(name)):
 				names = append(names, name)
-			case !temp:
-				return nil, notOurs(root, name, e.Type())
+			case ours && !isTemp(name):
+				return nil, notOurs(name, e.Type())
 			}
 		}
 	}
@@ -62,25 +72,6 @@ func list(root *os.Root) ([]string, error) {
 
 // isTemp reports whether a file is one that an interrupted run left.
 func isTemp(name string) bool { return strings.HasPrefix(path.Base(name), tempPrefix) }
-
-// entriesOf lists one of our folders; none where it's missing.
-func entriesOf(root *os.Root, name string) ([]fs.DirEntry, error) {
-	info, err := root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, notOurs(root, name, info.Mode())
-	}
-	return fs.ReadDir(root.FS(), name)
-}
-
-func notOurs(root *os.Root, name string, mode fs.FileMode) error {
-	return fmt.Errorf("%s is %s, which runexp didn't put there: remove it, or publish elsewhere",
-		filepath.Join(root.Name(), filepath.FromSlash(name)), stages.Kind(mode))
-}
 
 // each calls do for the files that list returns. A missing folder has none; one that is removed meanwhile is
 // skipped.

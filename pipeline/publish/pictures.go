@@ -38,7 +38,7 @@ func (m *merge) mergePictures() error {
 				file, sep = file+sep+escape(at.Axis)+"="+escape(at.ID), ","
 			}
 			file += "." + p.figure.Ext
-			data, err := addMark(file, p.figure.Data, mark{p.figure.Caption})
+			data, err := addMark(file, p.figure.Data, p.figure.Caption)
 			if err != nil {
 				return fmt.Errorf("figure %q of %s: %w", o.port, p.cell.Name, err)
 			}

@@ -96,7 +96,7 @@ func TestAlike(t *testing.T) {
 func TestMarks(t *testing.T) {
 	w := newWorld()
 	for ext, data := range map[string][]byte{".png": w.picture(), ".svg": w.drawing()} {
-		want := mark{"a -- caption with <!-- --> and \"quotes\" – ok"}
+		want := "a -- caption with <!-- --> and \"quotes\" – ok"
 		b, err := addMark(ext, data, want)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for ext, data := range map[string]string{".png": "no picture", ".svg": "<svg>", ".gif": "GIF"} {
-		if _, err := addMark(ext, []byte(data), mark{}); err == nil {
+		if _, err := addMark(ext, []byte(data), ""); err == nil {
 			t.Errorf("%s: %q was taken", ext, data)
 		}
 	}

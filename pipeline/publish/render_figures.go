@@ -23,21 +23,21 @@ var figuresRenderer = renderer{
 		}
 	},
 	read: func(d *disk, name string, b []byte) bool {
-		k, ok := readMark(name, b)
-		p := &Picture{File: name, Caption: k.Caption, Data: b, readable: ok && intact(name, b)}
-		d.pictures[name] = []*Picture{p}
+		caption, ok := readMark(name, b)
+		readable := ok && intact(name, b) == nil
+		d.pictures[name] = []*Picture{{File: name, Caption: caption, Data: b, readable: readable}}
 		return ok
 	},
 }
 
-// A mark is what a figure's file says of itself: in a PNG as an iTXt chunk with the keyword "runexp", in an
-// SVG as a comment at its end.
+// A mark is what a figure's file says of itself, its caption: in a PNG as an iTXt chunk behind the header's,
+// with the keyword "runexp", in an SVG as a comment at its end.
 type mark struct {
 	Caption string `json:"caption"`
 }
 
 const (
-	pngHeader = "\x89PNG\r\n\x1a\n"
+	pngHeader = 8 + 4 + 4 + 13 + 4 // signature; length, type, 13 bytes and checksum of the first chunk
 	pngChunk  = "iTXtrunexp\x00\x00\x00\x00\x00"
 	svgOpen   = "\n<!-- runexp "
 	svgClose  = " -->\n"
@@ -45,13 +45,21 @@ const (
 	maxPixels = 1 << 26 // of a picture that is decoded
 )
 
-// intact reports whether a picture on disk can be shown.
-func intact(file string, b []byte) bool {
-	if path.Ext(file) == ".png" {
-		_, err := decodePNG(b)
-		return err == nil
+// intact returns an error for a picture that can't be shown.
+func intact(file string, b []byte) error {
+	switch ext := strings.TrimPrefix(path.Ext(file), "."); ext {
+	case "svg":
+		if !bytes.Contains(b, []byte("</svg>")) {
+			return fmt.Errorf("its SVG has no end")
+		}
+	case "png":
+		if _, err := decodePNG(b); err != nil {
+			return fmt.Errorf("its PNG can't be read: %w", err)
+		}
+	default:
+		return fmt.Errorf("%q is no kind of figure that can be published", ext)
 	}
-	return bytes.Contains(b, []byte("</svg>"))
+	return nil
 }
 
 func decodePNG(b []byte) (image.Image, error) {
@@ -65,65 +73,42 @@ func decodePNG(b []byte) (image.Image, error) {
 	return png.Decode(bytes.NewReader(b))
 }
 
-// addMark returns a figure with its mark.
-func addMark(file string, b []byte, k mark) ([]byte, error) {
-	text, err := json.Marshal(k)
+// addMark returns a figure with its caption in it.
+func addMark(file string, b []byte, caption string) ([]byte, error) {
+	text, err := json.Marshal(mark{caption})
+	if err == nil {
+		err = intact(file, b)
+	}
 	if err != nil {
 		return nil, err
 	}
-	switch path.Ext(file) {
-	case ".svg":
-		if !bytes.Contains(b, []byte("</svg>")) {
-			return nil, fmt.Errorf("its SVG has no end")
-		}
+	if path.Ext(file) == ".svg" {
 		// A comment must not contain two hyphens; < and > are escaped already.
 		comment := svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose
 		return append(slices.Clip(svgBody(b)), comment...), nil
-	case ".png":
-		if _, err := decodePNG(b); err != nil {
-			return nil, fmt.Errorf("its PNG can't be read: %w", err)
-		}
-		// Behind the header chunk: length, type, 13 bytes, checksum.
-		at := len(pngHeader) + 4 + 4 + 13 + 4
-		data := append([]byte(pngChunk), text...)
-		chunk := binary.BigEndian.AppendUint32(nil, uint32(len(data)-4))
-		chunk = append(chunk, data...)
-		chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(data))
-		return bytes.Join([][]byte{b[:at], chunk, b[at:]}, nil), nil
 	}
-	kind := strings.TrimPrefix(path.Ext(file), ".")
-	return nil, fmt.Errorf("%q is no kind of figure that can be published", kind)
+	data := append([]byte(pngChunk), text...)
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(data)-len("iTXt")))
+	chunk = append(chunk, data...)
+	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(data))
+	return slices.Concat(b[:pngHeader], chunk, b[pngHeader:]), nil
 }
 
-// readMark returns the mark of a figure.
-func readMark(file string, b []byte) (mark, bool) {
+// readMark returns the caption in a figure's file, if it has a mark.
+func readMark(file string, b []byte) (caption string, ok bool) {
 	var text []byte
-	switch path.Ext(file) {
-	case ".svg":
-		s := string(b)
-		if i := strings.LastIndex(s, svgOpen); i >= 0 {
-			if body, ok := strings.CutSuffix(s[i+len(svgOpen):], svgClose); ok {
-				text = []byte(body)
-			}
+	if path.Ext(file) == ".svg" {
+		if i := bytes.LastIndex(b, []byte(svgOpen)); i >= 0 {
+			text = bytes.TrimSuffix(b[i+len(svgOpen):], []byte(svgClose))
 		}
-	case ".png":
-		rest, ok := bytes.CutPrefix(b, []byte(pngHeader))
-		for ok && len(rest) >= 12 && text == nil {
-			n := uint64(binary.BigEndian.Uint32(rest))
-			if n > uint64(len(rest)-12) {
-				break
-			}
-			if body, ok := bytes.CutPrefix(rest[4:8+n], []byte(pngChunk)); ok {
-				text = body
-			}
-			rest = rest[12+n:]
-		}
+	} else if len(b) > pngHeader+8 {
+		n := binary.BigEndian.Uint32(b[pngHeader:])
+		b = b[pngHeader+4:]
+		text = bytes.TrimPrefix(b[:min(uint64(n)+4, uint64(len(b)))], []byte(pngChunk))
 	}
 	var k mark
-	if text == nil || json.Unmarshal(text, &k) != nil {
-		return mark{}, false
-	}
-	return k, true
+	err := json.Unmarshal(text, &k)
+	return k.Caption, err == nil
 }
 
 // svgBody returns an SVG without its mark and the end of its last line.
