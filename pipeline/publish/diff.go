@@ -159,19 +159,14 @@ func (d *Difference) cells(x, y *publishedFolder) {
 // published.
 func (d *Difference) scores(x, y *publishedFolder) {
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
-		a, b := x.cells[cell], y.cells[cell]
-		if b == nil {
-			continue
-		}
+		a, b := x.cells[cell], cmp.Or(y.cells[cell], &Line{})
 		for _, s := range a.Means {
-			t := b.mean(s.Port)
-			if t == nil {
-				continue
-			}
-			d.Compared++
-			c := compareScore(a, b, s, *t, x.itemsOf(cell, s.Port), y.itemsOf(cell, s.Port))
-			if c.changed() {
-				d.Scores = append(d.Scores, c)
+			if t := b.mean(s.Port); t != nil {
+				d.Compared++
+				c := compareScore(a, b, s, *t, x.itemsOf(cell, s.Port), y.itemsOf(cell, s.Port))
+				if c.changed() {
+					d.Scores = append(d.Scores, c)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"math"
 	"regexp"
 	"strconv"
@@ -146,32 +147,24 @@ var (
 // alike reports whether two texts are equal but for what word matches, and that as numbers within a tolerance
 // that may depend on how they're written.
 func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64) (largest float64, ok bool) {
-	x, y := word.FindAllIndex(a, -1), word.FindAllIndex(b, -1)
-	if len(x) != len(y) {
-		return math.Inf(1), false
+	x, y, gap := word.FindAll(a, -1), word.FindAll(b, -1), []byte{0}
+	if len(x) != len(y) || !bytes.Equal(word.ReplaceAll(a, gap), word.ReplaceAll(b, gap)) {
+		return 0, false
 	}
-	i, j := 0, 0
 	for k := range x {
-		if string(a[i:x[k][0]]) != string(b[j:y[k][0]]) {
-			return math.Inf(1), false
-		}
-		s, t := string(a[x[k][0]:x[k][1]]), string(b[y[k][0]:y[k][1]])
-		i, j = x[k][1], y[k][1]
+		s, t := string(x[k]), string(y[k])
 		if s == t {
 			continue
 		}
 		u, err1 := strconv.ParseFloat(s, 64)
 		v, err2 := strconv.ParseFloat(t, 64)
-		if err1 != nil || err2 != nil {
-			return math.Inf(1), false
-		}
 		d := math.Abs(u - v)
-		if !(d <= tolerance(s, t)*(1+1e-9)) {
-			return d, false
+		if err1 != nil || err2 != nil || !(d <= tolerance(s, t)*(1+1e-9)) {
+			return 0, false
 		}
 		largest = max(largest, d)
 	}
-	return largest, string(a[i:]) == string(b[j:])
+	return largest, true
 }
 
 // lastDigit returns one unit of the last digit of the coarser of two numbers: what rounding may do to numbers

@@ -101,7 +101,6 @@ func subFolders() []string {
 // A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps
 // the lines of both branches.
 type disk struct {
-	files    map[string][]byte
 	ours     map[string]bool // files that runexp wrote
 	lines    map[string][]*Line
 	items    map[string][]*ItemLine // by output
@@ -113,9 +112,8 @@ type disk struct {
 // readFiles reads what the renderers wrote.
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
-		files: files, ours: map[string]bool{}, lines: map[string][]*Line{},
-		items: map[string][]*ItemLine{}, tables: map[string][]*Record{},
-		pictures: map[string][]*Picture{},
+		map[string]bool{}, map[string][]*Line{}, map[string][]*ItemLine{}, map[string][]*Record{},
+		map[string][]*Picture{}, nil,
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		b := files[name]
