@@ -89,24 +89,14 @@ func (n *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readItems reads what encodeItems wrote, skipping whatever else is there. A union of two branches' files may
-// have two headers: each holds for what follows it.
-func readItems(b []byte) []*ItemLine {
-	var lines []*ItemLine
-	var ids []string // sorted, or none of a header that isn't ours
-	for fields := range readCSV(b) {
-		if fields[0] == itemHeader {
-			ids = fields[1:]
-			if !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }) {
-				ids = nil
-			}
-			continue
-		}
-		if ids == nil || len(fields) != len(ids)+1 {
-			continue
-		}
-		l := &ItemLine{Cell: fields[0], IDs: ids, Values: make([]float64, len(ids))}
-		readable := true
+// readItems reads what encodeItems wrote, skipping whatever else is there, and lines with a score that can't be
+// read.
+func readItems(b []byte) (lines []*ItemLine) {
+	isHeader := func(_, fields []string) bool { return fields[0] == itemHeader }
+	ascending := func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }
+	for header, fields := range readCSV(b, isHeader) {
+		l := &ItemLine{Cell: fields[0], IDs: header[1:], Values: make([]float64, len(fields)-1)}
+		readable := slices.IsSortedFunc(l.IDs, ascending)
 		for i, s := range fields[1:] {
 			var ok bool
 			l.Values[i], ok = parseItem(s)

@@ -36,30 +36,36 @@ func encodeTable(s *Sheet) []byte {
 	})
 }
 
-// readTable reads what encodeTable wrote, skipping whatever else is there. A union of two branches' files may
-// have two headers: each holds for what follows it.
+// readTable reads what encodeTable wrote, skipping whatever else is there.
 func readTable(b []byte) (records []*Record) {
-	var header []string
-	for fields := range readCSV(b) {
-		if _, number := parse(fields[len(fields)-1]); header == nil || fields[0] == header[0] && !number {
-			header = slices.Clip(fields)
-		} else if len(fields) == len(header) {
-			records = append(records, &Record{columns: header, values: fields})
-		}
+	isHeader := func(header, fields []string) bool {
+		_, number := parse(fields[len(fields)-1])
+		return header == nil || fields[0] == header[0] && !number
+	}
+	for header, fields := range readCSV(b, isHeader) {
+		records = append(records, &Record{columns: header, values: fields})
 	}
 	return records
 }
 
-// readCSV yields the records of a CSV file. What git and interrupted editors leave, conflict markers and half
-// a line at the end, isn't among them.
-func readCSV(b []byte) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
+// readCSV yields the records of a CSV file that are as long as their header, with it. A union of two branches'
+// files may have two: each holds for what follows it. What git and interrupted editors leave, conflict markers
+// and half a line at the end, isn't among them.
+func readCSV(b []byte, isHeader func(header, fields []string) bool) iter.Seq2[[]string, []string] {
+	return func(yield func(header, fields []string) bool) {
 		r := csv.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]))
 		r.FieldsPerRecord = -1
 		r.LazyQuotes = true
+		var header []string
 		for {
-			values, err := r.Read()
-			if err != nil || !hasConflict(values[:1]) && !yield(values) {
+			fields, err := r.Read()
+			switch {
+			case err != nil:
+				return
+			case hasConflict(fields[:1]):
+			case isHeader(header, fields):
+				header = slices.Clip(fields)
+			case len(fields) == len(header) && !yield(header, fields):
 				return
 			}
 		}
