@@ -7,7 +7,7 @@
 //     (merge.go), which lines, items, tables, pictures and texts use (cells.go, items.go, tables.go,
 //     pictures.go, passages.go, with the comparisons of number.go). It adds up to the verdict (verdict.go).
 //   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and
-//     nothing else knows it. writer.go updates the folder.
+//     nothing else knows it; readme.md.tmpl is the form of README.md. writer.go updates the folder.
 //
 // [Diff] pairs and compares two folders by the same mechanism (diff.go) and writes what it finds as text
 // (diff_text.go).
@@ -49,11 +49,6 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
 	}
-	w := writer{dir: dir, wrap: o.wrap}
-	defer w.close()
-	if err := w.sweep(); err != nil {
-		return Verdict{}, err
-	}
 	files, err := readFolder(dir)
 	if err != nil {
 		return Verdict{}, err
@@ -71,7 +66,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 			return Verdict{}, err
 		}
 	}
-	return c.verdict, w.write(c)
+	return c.verdict, c.write(dir, o.wrap)
 }
 
 // Verify compares the review folder dir with r as [Write] does, and writes nothing.
