@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestMergingIsFlat: merging the scores of items holds nothing an item, and what is made of an item on the way
-// is little more than its text, whether the score is new, published, or too large for a folder.
+// TestMergingIsFlat: merging the scores of items holds nothing an item, and makes less than its text on the
+// way, whether the score is new or published.
 func TestMergingIsFlat(t *testing.T) {
 	review := func(items int) *Review {
 		r := &Review{Name: "flat"}
@@ -38,7 +38,8 @@ func TestMergingIsFlat(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&end)
 		m.fitItems()
-		made, held = float64(after.TotalAlloc-before.TotalAlloc), float64(end.HeapAlloc)-float64(before.HeapAlloc)
+		made = float64(after.TotalAlloc - before.TotalAlloc)
+		held = float64(end.HeapAlloc) - float64(before.HeapAlloc)
 		return made, held, render(m.out)
 	}
 	var made, held [2]float64

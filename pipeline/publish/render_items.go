@@ -89,8 +89,8 @@ func (n *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readItems reads what encodeItems wrote, skipping whatever else is there, and lines with a score that can't be
-// read.
+// readItems reads what encodeItems wrote, skipping whatever else is there, and lines with a score that can't
+// be read.
 func readItems(b []byte) (lines []*ItemLine) {
 	isHeader := func(_, fields []string) bool { return fields[0] == itemHeader }
 	ascending := func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }

@@ -48,9 +48,9 @@ func readTable(b []byte) (records []*Record) {
 	return records
 }
 
-// readCSV yields the records of a CSV file that are as long as their header, with it. A union of two branches'
-// files may have two: each holds for what follows it. What git and interrupted editors leave, conflict markers
-// and half a line at the end, isn't among them.
+// readCSV yields the records of a CSV file that are as long as their header, with it. A union of two
+// branches' files may have two: each holds for what follows it. What git and interrupted editors leave,
+// conflict markers and half a line at the end, isn't among them.
 func readCSV(b []byte, isHeader func(header, fields []string) bool) iter.Seq2[[]string, []string] {
 	return func(yield func(header, fields []string) bool) {
 		r := csv.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]))

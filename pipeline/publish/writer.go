@@ -34,8 +34,8 @@ func (r rootSystem) Create(name string) (file, error) {
 }
 
 // write updates the folder dir, file by file, and never what a link in it leads to. What an interrupted run
-// left goes first. Lines in cells/ come last: they make claims of what is in the other files, so none may speak
-// of a file that an interrupted run left behind.
+// left goes first. Lines in cells/ come last: they make claims of what is in the other files, so none may
+// speak of a file that an interrupted run left behind.
 func (c *change) write(dir string, wrap func(fileSystem) fileSystem) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
