@@ -63,7 +63,7 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 		}
 	}
 	if _, missing := OpenRuntime(); x.Trial != nil || missing != nil && !x.NoClassifier {
-		x.Stanza = x.StanzaAt(l, "model", path)
+		x.Stanza = x.StanzaAt(l, path)
 	}
 	return x, nil
 }
@@ -113,9 +113,9 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 
 // StanzaAt returns the stage that reads the model, as far as it is known, with the path that the
 // experiment has to give.
-func (x *Inspection) StanzaAt(l Look, name, path string) string {
+func (x *Inspection) StanzaAt(l Look, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n", name,
+	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n",
 		Quote(filepath.ToSlash(path)), cmp.Or(x.Preset, guess(x.Inspection)))
 	if x.Feed.Layout == "nhwc" {
 		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)

@@ -56,14 +56,14 @@ func TestMethods(t *testing.T) {
 func TestStanzaAt(t *testing.T) {
 	var x Inspection
 	x.Feed.Height, x.Feed.Width, x.Feed.Layout = 32, 32, "nchw"
-	if d := cmp.Diff("net:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n",
-		x.StanzaAt(Look{}, "net", "it's.onnx")); d != "" {
+	if d := cmp.Diff("model:\n  uses: model/onnx\n  with:\n    path: 'it''s.onnx'\n    preset: imagenet\n",
+		x.StanzaAt(Look{}, "it's.onnx")); d != "" {
 		t.Error(d)
 	}
 	x.OpenSize, x.Leading, x.Feed.Layout = true, []string{"Sub"}, "nhwc"
-	want := "net:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    " +
+	want := "model:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    " +
 		"size: 32\n    input: 'x'\n    output: 'y: z'\n"
-	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "net", "a.onnx")); d != "" {
+	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "a.onnx")); d != "" {
 		t.Error(d)
 	}
 }

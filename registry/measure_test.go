@@ -76,7 +76,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	x.Preset = best
-	if s := x.StanzaAt(Look{}, "model", file); !strings.Contains(s, "preset: imagenet\n") {
+	if s := x.StanzaAt(Look{}, file); !strings.Contains(s, "preset: imagenet\n") {
 		t.Error(s)
 	}
 	if all, best, err := Measure(t.Context(), file, Look{}, &x, drawn(t, 2)); err != nil || best != "" ||

@@ -58,7 +58,7 @@ var inspectionText string
 
 // inspectionPage fills the page about a model, whose columns are divided by tabs.
 var inspectionPage = template.Must(template.New("inspection").Funcs(template.FuncMap{
-	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "indent": indent,
+	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
 	"list": func(words []string) string { return strings.Join(words, ", ") },
 }).Parse(inspectionText))
 
@@ -67,24 +67,21 @@ func lines(text string) string { return strings.ReplaceAll(text, "\n", "\n\t") }
 
 // A remark groups methods that fit a model, or don't, for one reason.
 type remark struct {
-	Fits bool
-	Why  string
-	Text string // names the methods
+	Fits    bool
+	Why     string
+	Methods []string
 }
 
 // remarks groups methods by what is remarked of them: those that just fit, and then in the order of the
 // first.
 func remarks(methods []registry.Fit) []remark {
-	list, names := []remark{{Fits: true}}, make([][]string, 1)
+	list := []remark{{Fits: true}}
 	for _, m := range methods {
 		i := slices.IndexFunc(list, func(r remark) bool { return r.Fits == m.Fits && r.Why == m.Why })
 		if i < 0 {
-			i, list, names = len(list), append(list, remark{Fits: m.Fits, Why: m.Why}), append(names, nil)
+			i, list = len(list), append(list, remark{Fits: m.Fits, Why: m.Why})
 		}
-		names[i] = append(names[i], m.Method)
-	}
-	for i := range list {
-		list[i].Text = strings.TrimSuffix(wrap(names[i])+":\n"+list[i].Why, ":\n")
+		list[i].Methods = append(list[i].Methods, m.Method)
 	}
 	return list
 }

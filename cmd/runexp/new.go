@@ -77,7 +77,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err != nil {
 		return environment(err)
 	}
-	s.Model, s.Images, s.Stanza = x, registry.Quote(images), indent(x.StanzaAt(*look, "model", model), "  ")
+	s.Model, s.Images, s.Stanza = x, registry.Quote(images), indent(x.StanzaAt(*look, model), "  ")
 	t := template.New("starter").Funcs(template.FuncMap{"method": s.method, "right": s.right, "div": div})
 	var b bytes.Buffer
 	if err := template.Must(t.Parse(starterText)).Execute(&b, &s); err != nil {
