@@ -191,7 +191,6 @@ func (m *Models) try(ctx context.Context, x *loaded, u Use, name string) error {
 	return err
 }
 
-// remark adds a remark, once.
 func (m *Models) remark(text string) {
 	if text != "" && !slices.Contains(m.Remarks, text) {
 		m.Remarks = append(m.Remarks, text)

@@ -19,7 +19,6 @@ import (
 // Flags may follow arguments. The verb's page in help.tmpl describes them.
 type flags map[string]any
 
-// set sets a flag to what it's given.
 func set(flag any, s string) (err error) {
 	switch to := flag.(type) {
 	case *string:

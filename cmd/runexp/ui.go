@@ -82,7 +82,6 @@ func (u *ui) say(format string, args ...any) { fmt.Fprintf(u.err, format+"\n", a
 // warn writes a sentence that isn't an error.
 func (u *ui) warn(sentence string) { u.say("%s %s", u.bold("warning:"), sentence) }
 
-// hint writes what to do.
 func (u *ui) hint(text string) {
 	if text != "" {
 		u.say("%s %s", u.bold("hint:"), text)

@@ -20,7 +20,6 @@ type axisDecl struct {
 	used    bool
 }
 
-// add gives the axis another id.
 func (a *axisDecl) add(id string, value, text *yamlNode) {
 	a.index[id] = int32(len(a.ids))
 	a.ids = append(a.ids, id)
@@ -36,7 +35,6 @@ func (a *axisDecl) finish() {
 	}
 }
 
-// axes reads the key axes.
 func (l *loader) axes(n *yamlNode) {
 	if !l.is(n, yamlMap, "a map of axes", "write one axis a line, model: {vgg: {path: vgg.onnx}}") {
 		return

@@ -130,22 +130,13 @@ func (x *expander) refused(m *cellBuild, err error) {
 }
 
 // assigned returns what gives a parameter its value in a cell, nil for its default.
-func (x *expander) assigned(m *cellBuild, param string) *paramAssign {
-	layers := [][]paramAssign{m.assigns}
-	for i, w := range m.decl.when {
-		if !w.line.bad && w.line.matches(m.at) {
-			layers = append(layers, m.whens[i])
+func (x *expander) assigned(m *cellBuild, param string) (last *paramAssign) {
+	x.eachAssign(m, func(a *paramAssign) {
+		if a.field.Name == param {
+			last = a
 		}
-	}
-	layers = append(layers, m.set)
-	for _, layer := range slices.Backward(layers) {
-		for k := len(layer) - 1; k >= 0; k-- {
-			if layer[k].field.Name == param {
-				return &layer[k]
-			}
-		}
-	}
-	return nil
+	})
+	return last
 }
 
 // misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse
@@ -162,11 +153,7 @@ func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 			collapsed = append(collapsed, at.Axis)
 		}
 		v := reflect.ValueOf(m.cell.Params).Elem().FieldByIndex(f.Index)
-		names := []string{v.String()}
-		if f.list {
-			names = v.Interface().([]string)
-		}
-		for _, name := range names {
+		for _, name := range textsOf(v) {
 			var err error
 			hint := ""
 			switch {

@@ -121,7 +121,6 @@ func (ds *diagnostics) report(n *yamlNode, hint, format string, args ...any) {
 	ds.add(n.diag(hint, fmt.Sprintf(format, args...)))
 }
 
-// diag returns a diagnostic at the place of n.
 func (n *yamlNode) diag(hint, msg string) Diag {
 	d := Diag{File: n.src.name, Path: n.path(), Msg: msg, Hint: hint}
 	if !n.src.flag {

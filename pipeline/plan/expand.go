@@ -52,8 +52,9 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
-		standIns: map[*stages.Stage]bool{}, implied: newImpliedCells(),
-		budget: l.limit, edgeBudget: l.limit * edgesPerCell,
+		standIns: map[*stages.Stage]bool{},
+		implied:  impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
+		budget:   l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{
 		Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed,
@@ -283,7 +284,6 @@ func (d *lineDecl) matches(at combination) bool {
 	return true
 }
 
-// cells makes the cells of a step.
 func (x *expander) cells(b *stepBuild) {
 	r := &b.relation
 	for _, in := range b.inputs {
@@ -326,24 +326,30 @@ func (x *expander) cells(b *stepBuild) {
 	}
 }
 
-// params decodes the parameters of a cell, layer by layer, later ones winning.
+// eachAssign calls do with what gives parameters of a cell their values, layer by layer: later ones win.
+func (x *expander) eachAssign(m *cellBuild, do func(a *paramAssign)) {
+	layer := func(list []paramAssign) {
+		for i := range list {
+			do(&list[i])
+		}
+	}
+	layer(m.assigns)
+	for i, w := range m.decl.when {
+		if w.line.matches(m.at) && !w.line.bad {
+			layer(x.when(m, i))
+		}
+	}
+	layer(m.set)
+}
+
+// params decodes the parameters of a cell.
 func (x *expander) params(m *cellBuild) (good bool) {
 	v := reflect.ValueOf(m.cell.Params).Elem()
 	good = true
-	assign := func(layer []paramAssign) {
-		for i := range layer {
-			a := &layer[i]
-			n := x.value(a.value, m.at)
-			d := decoder{x.loader, a.field, a.value, m.at}
-			good = n != nil && d.decode(v, n) && good
-		}
-	}
-	assign(m.assigns)
-	for i, w := range m.decl.when {
-		if w.line.matches(m.at) && !w.line.bad {
-			assign(x.when(m, i))
-		}
-	}
-	assign(m.set)
+	x.eachAssign(m, func(a *paramAssign) {
+		n := x.value(a.value, m.at)
+		d := decoder{x.loader, a.field, a.value, m.at}
+		good = n != nil && d.decode(v, n) && good
+	})
 	return good
 }

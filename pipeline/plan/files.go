@@ -36,7 +36,11 @@ func filesOf(c *Cell, f stages.Field) []string {
 	if !f.File {
 		return nil
 	}
-	v := reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index)
+	return textsOf(reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index))
+}
+
+// textsOf returns the texts of a parameter that is one or a list.
+func textsOf(v reflect.Value) []string {
 	if v.Kind() == reflect.String {
 		return []string{v.String()}
 	}

@@ -21,10 +21,6 @@ type impliedCells struct {
 	ids   map[*Cell]uint64
 }
 
-func newImpliedCells() impliedCells {
-	return impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}}
-}
-
 // maxImplied bounds how deep implied stages may imply others.
 const maxImplied = 8
 

@@ -67,7 +67,6 @@ func (n *yamlNode) get(key string) *yamlNode {
 	return nil
 }
 
-// keyTexts returns the keys of a map.
 func (n *yamlNode) keyTexts() (texts []string) {
 	if n != nil {
 		for _, k := range n.keys {
