@@ -61,8 +61,8 @@ func TestStanzaAt(t *testing.T) {
 		t.Error(d)
 	}
 	x.OpenSize, x.Leading, x.Feed.Layout = true, []string{"Sub"}, "nhwc"
-	want := "model:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n    " +
-		"size: 32\n    input: 'x'\n    output: 'y: z'\n"
+	want := "model:\n  uses: model/onnx\n  with:\n    path: 'a.onnx'\n    preset: raw\n    layout: nhwc\n" +
+		"    size: 32\n    input: 'x'\n    output: 'y: z'\n"
 	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "a.onnx")); d != "" {
 		t.Error(d)
 	}
