@@ -11,7 +11,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz torture bench bench-methods generate deps clean zoo zoo-mutants
+.PHONY: help demo test lint build fuzz torture bench bench-methods generate deps clean mutants zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench: deps ## the benchmarks, five runs each, and PyTorch's if $PYTHON (or pyth
 bench-methods: deps ## images/s of every method, of forward passes, and of captum if $PYTHON has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
+
+mutants: deps ## check that a test notices each of some defects of every metric
+	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m
 
 zoo: deps ## compare gradients of many architectures with PyTorch's; $PYTHON needs torch, torchvision, timm, transformers, onnx, onnxscript
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/zoo/zoo.py .zoo

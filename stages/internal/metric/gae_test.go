@@ -40,6 +40,8 @@ func TestGAE(t *testing.T) {
 		{"half as much", // 1 − 2·(0.25+0.25)/(1+0.5)
 			Robustness([]float64{0.25, 0.5}, []float64{0, 0.25}, []float64{2, 0}, []float64{4, 2}, 4, 0),
 			third},
+		{"a map that follows at first only", // 1 − 2·0.5/(1+0.5)
+			Robustness([]float64{0.5, 0}, []float64{0, 0}, []float64{2, 2}, []float64{4, 4}, 4, 0), third},
 		{"nothing changes",
 			Robustness([]float64{0, 0}, []float64{0, 0}, []float64{4, 4}, []float64{4, 4}, 4, 0), math.NaN()},
 	} {

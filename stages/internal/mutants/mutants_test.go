@@ -1,0 +1,196 @@
+// Package mutants checks that a defect of a metric is noticed: each of its mutants, a small change of one
+// line, fails a named test. make mutants runs them; the suite checks that every mutant still applies.
+package mutants
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// A mutant is a change of a file below stages that a test of a package there must notice.
+type mutant struct {
+	file, from, to string
+	noticed        string // by this test: "score.TestABPC"
+}
+
+// mutants are of four kinds where a metric has them: a factor of 1.01, MoRF for LeRF, one step dropped, and a
+// sum in the place of a mean.
+var mutants = []mutant{
+	// score/auc, score/rise and score/mas
+	{"internal/metric/metric.go", "return (sum - (curve[0]+curve[n-1])/2) / float64(n-1)",
+		"return 1.01 * (sum - (curve[0]+curve[n-1])/2) / float64(n-1)", "internal/metric.TestArea"},
+	{"internal/metric/metric.go", "return (sum - (curve[0]+curve[n-1])/2) / float64(n-1)",
+		"return sum - (curve[0]+curve[n-1])/2", "internal/metric.TestArea"},
+	{"internal/metric/metric.go", "for _, y := range curve {", "for _, y := range curve[1:] {",
+		"internal/metric.TestArea"},
+	{"internal/metric/removal.go", "return sum / (places[len(places)-1] - places[0])",
+		"return 1.01 * sum / (places[len(places)-1] - places[0])", "score.TestAUCOverShares"},
+	{"internal/metric/removal.go", "for k := 1; k < len(curve); k++ {", "for k := 2; k < len(curve); k++ {",
+		"score.TestAUCOverShares"},
+	{"score/rise.go", "stages.Scalar(insertion-deletion)", "stages.Scalar(deletion-insertion)",
+		"score.TestRISE"},
+	{"score/rise.go", "stages.Scalar(insertion-deletion)", "stages.Scalar(insertion+deletion)",
+		"score.TestRISE"},
+	{"internal/metric/mas.go", "penalty[k] = math.Abs(dr[k] - mr[k])",
+		"penalty[k] = 1.01 * math.Abs(dr[k]-mr[k])", "internal/metric.TestGoldenCurves"},
+	{"internal/metric/mas.go", "share := sum / total", "share := 1.01 * sum / total",
+		"internal/metric.TestDensityResponse"},
+	{"internal/metric/mas.go", "for k := 0; k < len(order); k += step {",
+		"for k := step; k < len(order); k += step {", "internal/metric.TestDensityResponse"},
+	{"internal/metric/mas.go", "v := (y - base) / (original - base)", "v := y - base",
+		"internal/metric.TestMonotone"},
+
+	// the curves of perturb/
+	{"perturb/perturb.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
+	{"perturb/ablation.go", `if p.Order == "lerf" {`, `if p.Order != "lerf" {`,
+		"perturb.TestOfficialAblation"},
+
+	// score/aopc, score/abpc, score/road, score/delta
+	{"internal/metric/removal.go", "sum += curve[0] - y", "sum += 1.01 * (curve[0] - y)", "score.TestAOPC"},
+	{"internal/metric/removal.go", "return sum / float64(len(curve))", "return sum", "score.TestAOPC"},
+	{"internal/metric/removal.go", "return sum / float64(len(curve))", "return sum / float64(len(curve)-1)",
+		"score.TestAOPC"},
+	{"internal/metric/removal.go", "sum += y - lower[k]", "sum += 1.01 * (y - lower[k])", "score.TestABPC"},
+	{"internal/metric/removal.go", "return sum / float64(len(upper))", "return sum", "score.TestABPC"},
+	{"score/abpc.go", "metric.MeanDistance(lerf, morf)", "metric.MeanDistance(morf, lerf)", "score.TestABPC"},
+	{"score/road.go", "stages.Scalar((lerf-morf)/2)", "stages.Scalar((morf-lerf)/2)", "score.TestROAD"},
+	{"score/road.go", "shares[from] == 0 {", "shares[from] <= 0.1 {", "score.TestROAD"},
+	{"internal/metric/removal.go", "return sum / float64(len(values))", "return sum", "score.TestROAD"},
+	{"score/delta.go", "stages.Scalar(curve[0]-curve[k])", "stages.Scalar(1.01*(curve[0]-curve[k]))",
+		"score.TestDelta"},
+	{"score/delta.go", "stages.Scalar(curve[0]-curve[k])", "stages.Scalar(curve[0]-curve[k-1])",
+		"score.TestDelta"},
+
+	// on masks and boxes
+	{"internal/metric/mass.go", "return within / total", "return 1.01 * within / total",
+		"internal/metric.TestMassAccuracy"},
+	{"internal/metric/mass.go", "return within / total", "return within", "internal/metric.TestMassAccuracy"},
+	{"internal/metric/localisation.go", "TopOf(values, mask, area).Hits() / float64(area)",
+		"1.01 * TopOf(values, mask, area).Hits() / float64(area)", "score.TestLocalisationByHand"},
+	{"internal/metric/localisation.go", "TopOf(values, mask, area).Hits() / float64(area)",
+		"TopOf(values, mask, area).Hits()", "score.TestLocalisationByHand"},
+	{"internal/metric/localisation.go", "case v > last:", "case v < last:", "score.TestLocalisationByHand"},
+	{"internal/metric/localisation.go", "return TopOf(values, mask, 1).Hits()",
+		"return 1.01 * TopOf(values, mask, 1).Hits()", "score.TestLocalisationByHand"},
+	{"internal/metric/localisation.go", "return float64(hits) / float64(size+area-hits)",
+		"return float64(hits) / float64(size+area)", "score.TestLocalisationByHand"},
+
+	// perturb/gradient-masking, mosaic/gae and score/gae
+	{"perturb/gradient_masking.go", "newMasking(image, target, true)", "newMasking(image, target, false)",
+		"perturb.TestOfficialGradientMasking"},
+	{"perturb/gradient_masking.go", "for step := range len(shares) + 1 {", "for step := range len(shares) {",
+		"perturb.TestOfficialGradientMasking"},
+	{"perturb/gradient_masking.go", "m.impact[k] += impact[k] / (total + tiny)", "m.impact[k] += impact[k]",
+		"perturb.TestOfficialGradientMasking"},
+	{"mosaic/gae.go", "worth[k] = 2*probability(k)/probability(all[m].positive) - 1",
+		"worth[k] = 1.01*(2*probability(k)/probability(all[m].positive) - 1)",
+		"mosaic.TestOfficialGAEMosaics"},
+	{"internal/metric/gae.go", "return difference / (sum + epsilon)",
+		"return 1.01 * difference / (sum + epsilon)", "internal/metric.TestGAE"},
+	{"internal/metric/gae.go", "return difference / (sum + epsilon)", "return difference",
+		"internal/metric.TestGAE"},
+	{"internal/metric/gae.go", "maps[t] = morf[t] - lerf[t]", "maps[t] = lerf[t] - morf[t]",
+		"internal/metric.TestGAE"},
+	{"internal/metric/gae.go", "for t := range morf {", "for t := range len(morf) - 1 {",
+		"internal/metric.TestGAE"},
+	{"internal/metric/gae.go", "return worth / (total + epsilon)", "return worth", "internal/metric.TestGAE"},
+	{"score/gae.go", "consistency := max(0, (robustness+faithfulness)/2)",
+		"consistency := max(0, robustness+faithfulness)", "score.TestGAE"},
+	{"score/gae.go", `"total": consistency * contrast`, `"total": 1.01 * consistency * contrast`,
+		"score.TestGAE"},
+}
+
+// TestMutantsApply checks that every mutant changes one line, and that its test exists.
+func TestMutantsApply(t *testing.T) {
+	dir := familyRoot(t)
+	for _, m := range mutants {
+		b, err := os.ReadFile(filepath.Join(dir, m.file))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n := strings.Count(string(b), m.from); n != 1 {
+			t.Errorf("%s has %q %d times", m.file, m.from, n)
+		}
+		pkg, name := m.test()
+		files, err := filepath.Glob(filepath.Join(dir, pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			b, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(b), "\nfunc "+name+"(t *testing.T) {")
+		}) {
+			t.Errorf("no test is called %s", m.noticed)
+		}
+	}
+}
+
+// TestMutants runs the test of every mutant with it, and once without.
+func TestMutants(t *testing.T) {
+	if os.Getenv("RUNEXP_MUTANTS") == "" {
+		t.Skip("it builds each mutant's package: make mutants")
+	}
+	dir := familyRoot(t)
+	for _, m := range mutants {
+		t.Run(fmt.Sprintf("%s %s", m.file, m.to), func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join(dir, m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, overlay := filepath.Join(t.TempDir(), "mutant.go"), filepath.Join(t.TempDir(), "overlay")
+			text := strings.Replace(string(b), m.from, m.to, 1)
+			replace, err := json.Marshal(map[string]any{
+				"Replace": map[string]string{filepath.Join(dir, m.file): changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, b := range map[string][]byte{changed: []byte(text), overlay: replace} {
+				if err := os.WriteFile(file, b, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := m.run(t, dir); err != nil {
+				t.Fatalf("it fails without a mutant: %s", out)
+			}
+			_, name := m.test()
+			if out, _ := m.run(t, dir, "-overlay", overlay); !strings.Contains(out, "--- FAIL: "+name) {
+				t.Errorf("%s doesn't notice it: %s", m.noticed, out)
+			}
+		})
+	}
+}
+
+// test returns the folder below stages and the name of the mutant's test.
+func (m mutant) test() (pkg, name string) {
+	pkg, name, _ = strings.Cut(m.noticed, ".")
+	return pkg, name
+}
+
+// run runs the mutant's test.
+func (m mutant) run(t *testing.T, dir string, flags ...string) (string, error) {
+	pkg, name := m.test()
+	args := slices.Concat([]string{"test"}, flags, []string{"-run", "^" + name + "$", "./" + pkg})
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// familyRoot returns the folder stages.
+func familyRoot(t *testing.T) string {
+	t.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "stages")
+}
