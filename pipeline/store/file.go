@@ -46,12 +46,17 @@ func (s *Store) realFolder(dir string) error {
 	if len(dir) <= len(s.dir) {
 		return nil
 	}
-	if _, known := s.folders.Load(dir); known {
+	s.folderMu.RLock()
+	known := s.folders[dir]
+	s.folderMu.RUnlock()
+	if known {
 		return nil
 	}
 	_, err := s.lstat(dir, fs.FileMode.IsDir)
 	if err == nil {
-		s.folders.Store(dir, true)
+		s.folderMu.Lock()
+		s.folders[dir] = true
+		s.folderMu.Unlock()
 	}
 	return err
 }

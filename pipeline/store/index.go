@@ -54,6 +54,7 @@ type index struct {
 	rows   []row                    // entries, oldest first
 	newest map[stages.Digest]int32  // the row of a key
 	latest map[uint64]stages.Digest // the key of a cell, by the hash of its name
+	packs  int                      // that entries name
 	logs   [buckets]coverage
 }
 
@@ -163,6 +164,7 @@ func (x *index) add(frame []byte) {
 	x.newest[h.key] = int32(len(x.rows))
 	x.rows = append(x.rows, r)
 	x.latest[h.name()] = h.key
+	x.packs += int(binary.LittleEndian.Uint32(h.rec[24:]))
 }
 
 // record adds the entry of an action whose frame lies at off, and returns the frame for the index file.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,9 +232,10 @@ func (s *Store) remember(pack PackRef, m *Miss) {
 }
 
 func (s *Store) packPath(d stages.Digest) string {
-	name := d.String()
+	var name [2 * keyLen]byte
+	hex.Encode(name[:], d[:])
 	const sep = string(filepath.Separator)
-	return s.objects + sep + name[:2] + sep + name // faster than Join
+	return s.objects + sep + string(name[:2]) + sep + string(name[:]) // faster than Join
 }
 
 // An objectFile is a file below objects/.

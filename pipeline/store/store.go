@@ -72,7 +72,8 @@ type Store struct {
 	temp    atomic.Uint64 // number of the next temporary file
 	tempID  uint64
 
-	folders sync.Map // those below dir that are known to be real ones
+	folderMu sync.RWMutex
+	folders  map[string]bool // those below dir that are known to be real ones
 
 	damageMu sync.RWMutex // read-locked while a pack is put, locked while a damaged one is set aside
 
@@ -116,7 +117,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
-		packs: map[PackRef]*Miss{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
+		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
 	}
 	s.setUp = sync.OnceValue(s.prepare)
 	s.spill.s = s
@@ -133,6 +134,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.openIndex(); err != nil {
 		return nil, err
 	}
+	s.packs = make(map[PackRef]*Miss, s.index.packs)
 	return s, nil
 }
 
