@@ -3,6 +3,7 @@ module github.com/runexp/runexp
 go 1.26.0
 
 require (
+	github.com/chai2010/webp v1.4.0
 	github.com/google/go-cmp v0.7.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/schollz/progressbar/v3 v3.19.1

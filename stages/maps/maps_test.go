@@ -183,14 +183,14 @@ func TestOffsetKeepsTheOrder(t *testing.T) {
 		v[i] = float32(math.Round(r.NormFloat64()*40) / 7)
 	}
 	m := stages.NewTensor(v, 20, 25)
-	before := rank(m.Float64s(), nil)
+	before := rank(m.Float64s(), nil, false)
 	for _, p := range []OffsetParams{{0.3, "max", "none"}, {1e3, "absolute", "none"}, {-7, "max-abs", "none"},
 		{2, "max-abs-sum", "sum"}} {
 		got := changed(t, Offset, &p, m)
 		if got.DType != stages.F64 {
 			t.Fatalf("%+v: written as %v", p, got.DType)
 		}
-		after := rank(got.Float64s(), nil)
+		after := rank(got.Float64s(), nil, false)
 		if d := cmp.Diff(before, after); d != "" {
 			t.Errorf("%+v changes the order: %s", p, d)
 		}
@@ -200,6 +200,19 @@ func TestOffsetKeepsTheOrder(t *testing.T) {
 		got := changed(t, Offset, &OffsetParams{0.5, of, "none"}, small).Float64s()
 		if got[0] != -4+want || got[1] != 3+want {
 			t.Errorf("half of %s: %v, want %v added", of, got, want)
+		}
+	}
+}
+
+// TestOffsetCountsMergedPixels: an offset so large that rounding makes distinct values equal is reported.
+func TestOffsetCountsMergedPixels(t *testing.T) {
+	m := stages.NewTensor([]float64{1, 1 + 0x1p-40, 1 + 0x1p-39, 2}, 2, 2)
+	for amount, want := range map[float64]string{0: "", 1: "",
+		0x1p30: `item "item-0": 2 pixels became equal to others: scores of their order may change`} {
+		r := stagetest.Run(t, Offset, &OffsetParams{amount, "absolute", "none"},
+			map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}})
+		if got := strings.Join(r.Warnings, "; "); got != want {
+			t.Errorf("an offset of %v: %q, want %q", amount, got, want)
 		}
 	}
 }

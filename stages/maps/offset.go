@@ -2,6 +2,7 @@ package maps
 
 import (
 	"context"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -20,9 +21,10 @@ var Offset = stages.New(stages.Def[OffsetParams]{
 	Doc: `maps with a constant added to every pixel
 
 Which changes no order, and yet some scores. Maps are written in double precision, so
-that equal differences stay equal. The sensitivity test of Walker et al., "Attribution
-Quality Metrics with Magnitude Alignment", 2024, adds shares of the largest value to
-magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
+that equal differences stay equal; where rounding makes pixels equal, they are counted.
+The sensitivity test of Walker et al., "Attribution Quality Metrics with Magnitude
+Alignment", 2024, adds shares of the largest value to magnitudes: reduce: abs-sum, of:
+max, amount: 0.05, 0.1, 0.25, 0.5.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   input(),
@@ -35,17 +37,28 @@ magnitudes: reduce: abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5.`,
 	}},
 	Defaults: OffsetParams{Amount: 0.1, Of: "max", Reduce: metric.None},
 	Run: func(ctx context.Context, p OffsetParams, e *stages.Env) error {
-		return each(ctx, e, stages.F64, func(_ int, f field) (field, error) { return p.add(f), nil })
+		return each(ctx, e, stages.F64, func(i int, f field) (field, error) {
+			out, merged := p.add(f)
+			if merged > 0 {
+				e.WarnItem(i, "%d pixels became equal to others: scores of their order may change", merged)
+			}
+			return out, nil
+		})
 	},
 })
 
-func (p OffsetParams) add(f field) field {
+// add adds the offset. merged is how many values rounding made equal to others.
+func (p OffsetParams) add(f field) (out field, merged int) {
 	offset := p.Amount * f.largest(p.Of)
 	if p.Reduce != metric.None {
 		f = f.reduced(p.Reduce)
 	}
+	merged = distinct(f.values)
 	for i := range f.values {
 		f.values[i] += offset
 	}
-	return f
+	return f, merged - distinct(f.values)
 }
+
+// distinct returns the number of different values.
+func distinct(values []float64) int { return len(slices.Compact(slices.Sorted(slices.Values(values)))) }

@@ -15,7 +15,7 @@ import (
 // RankParams are the parameters of [Rank].
 type RankParams struct {
 	Values string `yaml:"values" doc:"magnitude ranks by |sum over channels|, signed by the sum" choices:"magnitude|signed"`
-	Ties   string `yaml:"ties" doc:"how equal pixels are ordered: row by row, which favours the top left, or at random, drawn for each map" choices:"index|random"`
+	Ties   string `yaml:"ties" doc:"how equal pixels are ordered: row by row, which favours the top left, at random, drawn for each map, or not at all: merged, they share the first of their places" choices:"index|random|merged"`
 	Unit   string `yaml:"unit" key:"added" doc:"what is ordered: pixels, square regions, or the segments on the port segments, by the mean of their pixels" choices:"pixel|region|segment"`
 	Region int    `yaml:"region" key:"added" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
 }
@@ -27,10 +27,10 @@ var Rank = stages.New(stages.Def[RankParams]{
 	Doc: `the order of pixels by relevance
 
 Channels are summed, and each pixel gets its place in descending order: 0 is the
-most relevant. Equal pixels keep their order, row by row, or come in one that is
-drawn for the map, the same for equal maps. A map with pixels that are not numbers has
-no order, nor has a constant one unless it's drawn: where one would come row by row, the
-scores that follow from it would tell of the images' top and bottom. They are undefined.
+most relevant. Equal pixels keep their order, row by row, come in one that is drawn for
+the map, the same for equal maps, or share a place. A map with pixels that are not
+numbers has no order, nor has a constant one whose pixels come row by row: the scores
+that follow from it would tell of the images' top and bottom. They are undefined.
 
 Regions and segments are ordered by the mean over their pixels; each pixel gets the
 place of its region or segment.`,
@@ -81,13 +81,13 @@ place of its region or segment.`,
 			if p.Ties == "random" {
 				draw = e.Rand("ties", i)
 			}
-			ranks, shape := rank(values, draw), []int{height, width}
+			ranks, shape := rank(values, draw, p.Ties == "merged"), []int{height, width}
 			switch {
 			case ranks == nil:
 				e.WarnItem(i, "its map has pixels that are not numbers, so that their order, and the "+
 					"scores that follow from it, are undefined")
 				shape = []int{0, 0}
-			case draw == nil && len(values) > 1 && slices.Max(values) == slices.Min(values):
+			case p.Ties == "index" && len(values) > 1 && slices.Max(values) == slices.Min(values):
 				e.WarnItem(i, "its map is constant, so that the order of its pixels, and the scores that "+
 					"follow from it, are undefined; ties: random draws one")
 				ranks, shape = nil, []int{0, 0}
@@ -115,8 +115,8 @@ func (p RankParams) units(segments []byte, height, width int) (*metric.Units, er
 }
 
 // rank returns the position of every value in descending order. Ties are in order of index, or in random
-// order. It returns nil if a value is NaN, which has no order.
-func rank(values []float64, draw *rand.Rand) []uint32 {
+// order; merged, they have the position of their first. It returns nil if a value is NaN, which has no order.
+func rank(values []float64, draw *rand.Rand, merged bool) []uint32 {
 	if slices.ContainsFunc(values, math.IsNaN) {
 		return nil
 	}
@@ -131,6 +131,9 @@ func rank(values []float64, draw *rand.Rand) []uint32 {
 	ranks := make([]uint32, len(values))
 	for place, i := range order {
 		ranks[i] = uint32(place)
+		if merged && place > 0 && values[i] == values[order[place-1]] {
+			ranks[i] = ranks[order[place-1]]
+		}
 	}
 	return ranks
 }

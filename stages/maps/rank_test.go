@@ -100,7 +100,7 @@ func TestRankLaws(t *testing.T) {
 		for i := range v {
 			v[i] = float64(r.IntN(9))
 		}
-		ranks := rank(v, nil)
+		ranks := rank(v, nil, false)
 		for i := range v {
 			before := 0
 			for k := range v {
@@ -116,7 +116,7 @@ func TestRankLaws(t *testing.T) {
 		for i := range shifted {
 			shifted[i] += 3
 		}
-		if again := rank(shifted, nil); !slices.Equal(ranks, again) {
+		if again := rank(shifted, nil, false); !slices.Equal(ranks, again) {
 			t.Fatal("adding a constant changed the order")
 		}
 	}
@@ -156,5 +156,25 @@ func TestRankTies(t *testing.T) {
 	}
 	if !slices.Equal(ranks[0], ranks[2]) || slices.Equal(ranks[0], ranks[1]) || slices.IsSorted(ranks[3]) {
 		t.Error("equal maps have other orders, or others the same, or a constant one is in order")
+	}
+}
+
+// TestRankMerged checks that equal pixels share the first of their places, and all those of a constant map.
+func TestRankMerged(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   []uint32
+	}{
+		{[]float64{3, 1, 3, 2, 1, 3}, []uint32{0, 4, 0, 3, 4, 0}},
+		{[]float64{7, 7, 7, 7, 7, 7}, []uint32{0, 0, 0, 0, 0, 0}},
+		{[]float64{1, 2, 3, 4, 5, 6}, []uint32{5, 4, 3, 2, 1, 0}},
+	} {
+		m := stages.NewTensor(c.values, 2, 3).Encode()
+		r := stagetest.Run(t, Rank, &RankParams{Values: "magnitude", Ties: "merged", Unit: "pixel"},
+			map[string][]stages.Data{"maps": {stagetest.Items(nil, m)}})
+		got, err := stages.DecodeTensor(r.Payloads["ranks"][0])
+		if err != nil || !slices.Equal(got.Uint32s(), c.want) || len(r.Warnings) > 0 {
+			t.Errorf("%v: %v, %v, want %v; warnings %q", c.values, got.Uint32s(), err, c.want, r.Warnings)
+		}
 	}
 }

@@ -14,6 +14,7 @@ type collector struct {
 	program.Forward
 	env    *stages.Env
 	points int
+	put    func(i int, curve []response) error
 	rows   []collected // of the batch
 	items  []collecting
 	next   int // the first item whose curve isn't put
@@ -30,7 +31,11 @@ type collecting struct {
 }
 
 func newCollector(e *stages.Env, f program.Forward, points int) *collector {
-	return &collector{Forward: f, env: e, points: points, items: make([]collecting, e.Len())}
+	put := func(i int, curve []response) error {
+		e.Put("curves", i, encodeCurve(curve))
+		return nil
+	}
+	return &collector{Forward: f, env: e, points: points, put: put, items: make([]collecting, e.Len())}
 }
 
 // add takes the images of the points of item i, none for a curve that is undefined.
@@ -65,7 +70,9 @@ func (c *collector) flush(ctx context.Context) error {
 		if item.curve == nil || item.missing > 0 {
 			break
 		}
-		c.env.Put("curves", c.next, encodeCurve(item.curve))
+		if err := c.put(c.next, item.curve); err != nil {
+			return err
+		}
 		item.curve = nil
 		c.env.Done(1)
 	}

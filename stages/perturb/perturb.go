@@ -8,11 +8,15 @@
 // they have in common. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
 // the segments of images.
 //
+// pic.go shows the most relevant pixels and measures the information in the image, pic_ends.go does so for
+// the ends of its curves, and partial_image.go makes the images for both.
+//
 // Curves have these facts:
 //
 //   - responses: the names of the rows, "probability,logit,correct".
-//   - order: "insertion", "deletion", "morf", "lerf" or "random". An insertion starts at the substrate, any
-//     other curve at the image.
+//   - order: "insertion", "deletion", "morf", "lerf" or "random"; "information" on those of perturb/pic. An
+//     insertion starts at the substrate, a curve over information at the random pixels, any other at the
+//     image.
 //   - direction: whether a larger area under the curve is better: "higher", "lower"; "none" in random order.
 //   - unit: what is replaced, "region" or "segment"; absent for pixels.
 //   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25"; absent

@@ -145,6 +145,8 @@ func newWorld(t *testing.T) *world {
 		"report/curves":            {"line": "method"},
 		"report/sheet":             {"items": 2},
 		"perturb/gradient-masking": {"states": 3},
+		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
+			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},
 	}
 	for _, name := range []string{"resnet", "vit"} {
 		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
@@ -177,6 +179,15 @@ func newWorld(t *testing.T) *world {
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
 	w.ports["score/gae outputs"] = maskings.data("outputs")
+	picEnds := w.stage(t, "perturb/pic-ends")
+	ends := w.run(t, picEnds, w.in(t, picEnds))
+	w.ports["perturb/pic ends"], w.ports["perturb/pic mask"] = ends.data("ends"), ends.data("mask")
+	w.params["score/pic"] = map[string]any{"filters": false}
+	pic := w.stage(t, "perturb/pic")
+	shown := w.run(t, pic, w.in(t, pic))
+	w.ports["score/pic curves"], w.ports["score/pic lengths"] = shown.data("curves"), shown.data("lengths")
+	areas := w.stage(t, "score/pic")
+	w.ports["score/pic-curve curves"] = w.run(t, areas, w.in(t, areas)).data("curves")
 	auc := w.stage(t, "score/auc")
 	w.given[stages.Scores] = w.run(t, auc, w.in(t, auc)).data("scores")
 	grid := w.stage(t, "mosaic/grid")

@@ -166,6 +166,10 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	switch of {
 	case stages.Images:
 		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
+	case stages.Masks:
+		return stages.NewTensor(make([]uint8, h*w), h, w).Encode(), true
+	case stages.Curves: // of their ends
+		return stages.NewTensor(make([]float64, 8), 4, 2).Encode(), true
 	case stages.Ranks:
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
 	case stages.Segments:

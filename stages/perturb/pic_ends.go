@@ -1,0 +1,117 @@
+package perturb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/webp"
+)
+
+// PICEndsParams are the parameters of [PICEnds], which [PIC] hands on.
+type PICEndsParams struct {
+	Random  float64 `yaml:"random" doc:"share of the pixels, drawn once for all images, that is shown from the start" min:"0" max:"1"`
+	Variant string  `yaml:"variant" doc:"images of 8-bit pixels, rounded (paper), or of floating point, truncated to 8 bits where their size is measured (official, the code of MAS)" choices:"paper|official"`
+	Encoder string  `yaml:"encoder" doc:"what measures the information in an image: the size of its lossless WebP form at quality 100, by this release" choices:"libwebp-1.4.0"`
+}
+
+// PICEnds is what the curves of [PIC] have in common for all maps of an image.
+var PICEnds = program.Stage(stages.Def[PICEndsParams]{
+	Name: "perturb/pic-ends",
+	Doc: `the ends of performance information curves
+
+The response to the image, and to the image of which a few random pixels are shown and
+the others interpolated, with the sizes of both: once an image, whatever the number of
+maps. The engine inserts this stage in front of perturb/pic.`,
+	Version:  1,
+	Relation: stages.Each,
+	Seeded:   true,
+	Device:   true,
+	Inputs:   picInputs(),
+	Outputs: []stages.Port{
+		{Name: "ends", Type: stages.Curves, Doc: "the start and the image; facts: responses, encoder"},
+		{Name: "mask", Type: stages.Masks, Doc: "the random pixels, the same for all images"},
+	},
+	Defaults: picDefaults(),
+	Facts: func(p PICEndsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"ends": p.facts("probability,logit,correct,bytes"), "mask": {}}, nil
+	},
+	Run: func(ctx context.Context, p PICEndsParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		mask := make([]uint8, n.Height*n.Width)
+		for _, i := range e.SharedRand("mask").Perm(len(mask))[:int(p.Random*float64(len(mask)))] {
+			mask[i] = 1
+		}
+		payload := stages.NewTensor(mask, n.Height, n.Width).Encode()
+		err = p.run(ctx, e, n, 2, func(int) ([][]bool, error) {
+			return [][]bool{shown(mask, nil, 0), shown(mask, nil, len(mask))}, nil
+		}, func(i int, curve []response, lengths []float64) error {
+			e.Put("ends", i, encodeEnds(curve, lengths))
+			e.Put("mask", i, payload)
+			return nil
+		})
+		return err
+	},
+})
+
+// picDefaults are the default parameters of images partly shown. Another release of libwebp is another
+// encoder, in keys and in what is published.
+func picDefaults() PICEndsParams {
+	return PICEndsParams{Random: 0.01, Variant: "paper", Encoder: "libwebp-" + webp.Version}
+}
+
+// picInputs are the ports of the stages of performance information curves.
+func picInputs(more ...stages.Port) []stages.Port {
+	return append([]stages.Port{
+		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
+		{Name: "targets", Type: stages.Targets,
+			Doc:      "the class whose response is recorded; default: the prediction for the original image",
+			Optional: true, Else: "model/predict"},
+		{Name: "labels", Type: stages.Labels, Doc: "the class for correctness; default: the target",
+			Optional: true},
+	}, more...)
+}
+
+// facts returns the facts of curves over information.
+func (p PICEndsParams) facts(responses string) stages.Facts {
+	f := stages.Facts{"responses": responses, "order": "information",
+		"direction": string(stages.Higher), "encoder": p.Encoder}
+	if p.Variant != "paper" {
+		f["variant"] = p.Variant
+	}
+	return f
+}
+
+// encodeEnds returns the payload of the port ends.
+func encodeEnds(curve []response, lengths []float64) []byte {
+	var values [4][2]float64
+	for k, r := range curve {
+		values[0][k], values[1][k], values[2][k], values[3][k] = r.probability, r.logit, r.correct, lengths[k]
+	}
+	var flat []float64
+	for _, row := range values {
+		flat = append(flat, row[:]...)
+	}
+	return stages.NewTensor(flat, 4, 2).Encode()
+}
+
+// decodeEnds reads what encodeEnds writes.
+func decodeEnds(payload []byte) (curve [2]response, lengths [2]float64, err error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return curve, lengths, err
+	}
+	v := t.Float64s()
+	if len(v) != 8 {
+		return curve, lengths, fmt.Errorf("ends of shape %v aren't those of perturb/pic-ends", t.Shape)
+	}
+	for k := range 2 {
+		curve[k], lengths[k] = response{v[k], v[2+k], v[4+k]}, v[6+k]
+	}
+	return curve, lengths, nil
+}
