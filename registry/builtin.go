@@ -80,6 +80,7 @@ func Builtin() *Set {
 		perturb.Region,
 		perturb.Road,
 		perturb.Segments,
+		report.AggAtt,
 		report.Curves,
 		report.Leaderboard,
 		report.Sheet,

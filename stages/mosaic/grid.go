@@ -13,7 +13,7 @@ import (
 type GridParams struct {
 	N       int    `yaml:"n" doc:"cells along a side" min:"2" max:"8"`
 	Classes string `yaml:"classes" doc:"distinct: every cell has another class; corners-repeat: the last cell, bottom right, has the class of the first, top left" choices:"distinct|corners-repeat"`
-	Explain string `yaml:"explain" doc:"the cells whose class is explained: all of them, or the first and the last" choices:"every|corners"`
+	Explain string `yaml:"explain" doc:"the cells whose class is explained: all of them, the first and the last, or the first alone" choices:"every|corners|first"`
 	Count   int    `yaml:"count" doc:"maximum number of grids; 0: as many as the images allow" min:"0" max:"1000000"`
 	Heads   bool   `yaml:"heads" doc:"targets name the explained cell too, for models with a head for each: model/difull and model/dipart need it, others ignore the cell" key:"added"`
 }
@@ -101,7 +101,7 @@ func runGrid(ctx context.Context, p GridParams, e *stages.Env) error {
 			return err
 		}
 		for k, member := range cells {
-			if p.Explain == "corners" && k > 0 && k < len(cells)-1 {
+			if p.Explain == "corners" && k > 0 && k < len(cells)-1 || p.Explain == "first" && k > 0 {
 				continue
 			}
 			id := fmt.Sprintf("grid-%04d/cell-%d", built, k)

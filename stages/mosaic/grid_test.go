@@ -119,6 +119,7 @@ func TestGrid(t *testing.T) {
 		{N: 2, Classes: "distinct", Explain: "corners"},
 		{N: 2, Classes: "corners-repeat", Explain: "corners"},
 		{N: 2, Classes: "corners-repeat", Explain: "every"},
+		{N: 2, Classes: "corners-repeat", Explain: "first"},
 	} {
 		t.Run(p.Classes+" "+p.Explain, func(t *testing.T) {
 			out, e := run(t, p, set(classes...), 5)
@@ -132,6 +133,8 @@ func TestGrid(t *testing.T) {
 			explained := []int{0, 1, 2, 3}
 			if p.Explain == "corners" {
 				explained = []int{0, 3}
+			} else if p.Explain == "first" {
+				explained = []int{0}
 			}
 			if len(out) != 3*len(explained) {
 				t.Fatalf("%d items, want those of 3 grids", len(out))

@@ -71,7 +71,7 @@ func focus(p FocusParams, mapPayload, maskPayload []byte) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	values, err := enlarged(mapPayload, height, width)
+	values, err := metric.Enlarged(mapPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +79,7 @@ func focus(p FocusParams, mapPayload, maskPayload []byte) (float64, error) {
 	for _, v := range values {
 		largest = math.Max(largest, math.Abs(v))
 	}
-	total := positive(values)
+	total := metric.KeepPositive(values)
 	share := metric.MassAccuracy(values, mask)
 	switch {
 	case p.Variant == paper || math.IsNaN(total) || math.IsInf(total, 0):

@@ -3,8 +3,6 @@ package score
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
@@ -83,71 +81,17 @@ func positiveFact(facts stages.Facts, name string) (int, error) {
 }
 
 func gridPointing(p GridPointingParams, mapPayload, cellPayload []byte, height, width int) (float64, error) {
-	mask, err := insideBox(cellPayload, height, width)
+	mask, err := metric.InsideBox(cellPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
-	values, err := enlarged(mapPayload, height, width)
+	values, err := metric.Enlarged(mapPayload, height, width)
 	if err != nil {
 		return 0, err
 	}
-	total := positive(values)
+	total := metric.KeepPositive(values)
 	if p.Variant == official && total <= 1e-7 {
 		return 0, nil
 	}
 	return metric.MassAccuracy(values, mask), nil
-}
-
-// enlarged returns a map of a mosaic, channels summed, at the mosaic's size.
-func enlarged(payload []byte, height, width int) ([]float64, error) {
-	t, err := stages.DecodeTensor(payload)
-	if err != nil {
-		return nil, err
-	}
-	values, h, w, err := metric.Values(t, metric.Signed)
-	if err != nil {
-		return nil, err
-	}
-	if h > height || w > width || h < 1 || w < 1 {
-		return nil, fmt.Errorf("a map of %d×%d pixels doesn't match a grid of %d×%d", h, w, height, width)
-	}
-	return metric.Enlarge(values, h, w, height, width), nil
-}
-
-// positive sets negative values to 0 and returns the sum.
-func positive(values []float64) (total float64) {
-	for i, v := range values {
-		values[i] = math.Max(0, v) // Max propagates NaN
-		total += values[i]
-	}
-	return total
-}
-
-// insideBox returns a mask of the pixels in a box.
-func insideBox(payload []byte, height, width int) ([]uint8, error) {
-	t, err := stages.DecodeTensor(payload)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Equal(t.Shape, []int{1, 4}) {
-		return nil, fmt.Errorf("boxes of shape %v: one box is needed", t.Shape)
-	}
-	var edges [4]int
-	for k, v := range t.Float64s() {
-		edges[k] = int(v)
-		if float64(edges[k]) != v {
-			return nil, fmt.Errorf("the box %v isn't aligned to pixels", t.Float64s())
-		}
-	}
-	left, top, right, bottom := edges[0], edges[1], edges[2], edges[3]
-	if left < 0 || top < 0 || right <= left || bottom <= top || right > width || bottom > height {
-		return nil, fmt.Errorf("the box %v isn't inside a grid of %d×%d", t.Float64s(), height, width)
-	}
-	mask := make([]uint8, height*width)
-	for y := top; y < bottom; y++ {
-		for x := left; x < right; x++ {
-			mask[y*width+x] = 1
-		}
-	}
-	return mask, nil
 }

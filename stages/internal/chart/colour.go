@@ -38,6 +38,14 @@ func Diverging() ColourMap {
 	}}
 }
 
+// RedWhiteGreen is the colour map of maps of grids in Rao, Böhle and Schiele, CVPR 2022: green for evidence
+// for the class, red against it, white at 0.
+func RedWhiteGreen() ColourMap {
+	return ColourMap{Signed: true, stops: []color.RGBA{
+		{255, 0, 0, 255}, {255, 255, 255, 255}, {0, 128, 0, 255},
+	}}
+}
+
 // At returns the colour of v, clamped to the domain.
 func (m ColourMap) At(v float64) color.RGBA {
 	if m.Signed {

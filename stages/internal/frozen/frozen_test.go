@@ -195,6 +195,14 @@ func newWorld(t *testing.T) *world {
 	w.given[stages.Boxes] = grids.data("cells")
 	w.ports["score/grid-pointing maps"] = stagetest.Items(nil,
 		slices.Repeat(drawnMaps()[:1], len(grids.Payloads["cells"]))...)
+	w.ports["report/aggatt cells"] = stagetest.Items(grids.Facts["cells"],
+		slices.Repeat(grids.Payloads["cells"][:1], count)...)
+	two := make([][]byte, count) // classes
+	for i := range two {
+		two[i] = stages.NewTensor([]int64{int64(i % 2)}, 1).Encode()
+	}
+	w.ports["mosaic/focus labels"] = stagetest.Items(nil, two...)
+	w.ports["mosaic/focus targets"] = w.ports["mosaic/focus labels"]
 	return w
 }
 
