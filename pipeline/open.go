@@ -142,15 +142,8 @@ func (m *member) dropped() (count int) {
 
 // factsOf asks a stage for the facts of its output ports, given what is on its input ports.
 func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
-	if n.Stage.Facts == nil {
-		return nil, nil
-	}
-	in := map[string]stages.Facts{}
-	for name, data := range ports {
-		in[name] = data[0].Facts
-	}
 	defer plan.Catch(&err)
-	return n.Stage.Facts(n.Params, in)
+	return n.Stage.FactsOf(n.Params, ports)
 }
 
 // chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed

@@ -67,6 +67,7 @@ func Builtin() *Set {
 		model.GridPG,
 		model.ONNX,
 		model.Predict,
+		model.Randomise,
 		mosaic.Focus,
 		mosaic.GAE,
 		mosaic.Grid,
@@ -75,6 +76,7 @@ func Builtin() *Set {
 		perturb.GradientMasking,
 		perturb.Insertion,
 		perturb.Masked,
+		perturb.Noise,
 		perturb.PIC,
 		perturb.PICEnds,
 		perturb.Region,
@@ -95,6 +97,7 @@ func Builtin() *Set {
 		score.GAE,
 		score.GridPointing,
 		score.IoU,
+		score.Lipschitz,
 		score.MAS,
 		score.MassAccuracy,
 		score.PIC,
@@ -103,6 +106,9 @@ func Builtin() *Set {
 		score.RISE,
 		score.ROAD,
 		score.RankAccuracy,
+		score.RankCorrelation,
+		score.SSIM,
+		score.Sensitivity,
 		score.Top1,
 	)
 }

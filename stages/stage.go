@@ -15,6 +15,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 )
 
 // A Relation defines how output items depend on input items. Each, Expand and Group stages are incremental:
@@ -108,8 +110,8 @@ type Def[P any] struct {
 	Sources func(p P, ids []string) ([]Source, error)
 
 	// Facts derives the facts of output ports from the parameters and the facts of inputs (of the first cell,
-	// where axes are collapsed). It must not depend on items. Whole stages may call [Env.SetFacts] instead
-	// while they run.
+	// where axes are collapsed; see [Stage.FactsOf]). It must not depend on items. Whole stages may call
+	// [Env.SetFacts] instead while they run.
 	Facts func(p P, in map[string]Facts) (map[string]Facts, error)
 
 	// Program returns the digest of the compiled program that Run would execute. It enters the keys in
@@ -174,6 +176,27 @@ func New[P any](d Def[P]) Stage {
 		}
 	}
 	return s
+}
+
+// FactsOf derives the facts of output ports from what is on the input ports: the facts of the first cell and,
+// on a port with Over, the fact "cells": how many there are.
+func (s *Stage) FactsOf(params any, ports map[string][]Data) (map[string]Facts, error) {
+	if s.Facts == nil {
+		return nil, nil
+	}
+	in := map[string]Facts{}
+	for name, data := range ports {
+		if len(data) == 0 {
+			continue
+		}
+		in[name] = data[0].Facts
+		if p := s.Input(name); p != nil && p.Over {
+			in[name] = Facts{}
+			maps.Copy(in[name], data[0].Facts)
+			in[name]["cells"] = strconv.Itoa(len(data))
+		}
+	}
+	return s.Facts(params, in)
 }
 
 // Input returns the input port called name, or nil.

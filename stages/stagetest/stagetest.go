@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 
@@ -133,15 +134,11 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 			}
 		}
 	}
-	if s.Facts != nil {
-		facts := map[string]stages.Facts{}
-		for port := range in {
-			facts[port] = e.Facts(port)
-		}
-		if r.Facts, err = s.Facts(params, facts); err != nil {
-			return r, err
-		}
+	facts, err := s.FactsOf(params, in)
+	if err != nil {
+		return r, err
 	}
+	maps.Copy(r.Facts, facts)
 	if err := s.Run(context.Background(), params, e); err != nil {
 		return r, err
 	}
