@@ -54,6 +54,7 @@ func Builtin() *Set {
 		attribute.TransitionAttention,
 		attribute.VarGrad,
 		dataset.Folder,
+		dataset.Mean,
 		dataset.Shapes,
 		fuse.MetaRank,
 		maps.Noise,

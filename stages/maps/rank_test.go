@@ -178,3 +178,57 @@ func TestRankMerged(t *testing.T) {
 		}
 	}
 }
+
+// TestRankUnits checks the places of regions and segments: by the mean of their pixels, and cut off at the
+// border.
+func TestRankUnits(t *testing.T) {
+	m := stages.NewTensor([]float64{
+		1, 2, 9,
+		3, 4, 0,
+		5, 0, 1,
+	}, 3, 3)
+	labels := stages.NewTensor([]uint8{
+		5, 5, 2,
+		2, 2, 2,
+		9, 9, 9,
+	}, 3, 3)
+	// The means are 2.5, 4.5, 2.5 and 1 of the regions, and 1.5, 4 and 2 of the segments.
+	for unit, want := range map[string][]uint32{
+		"region": {
+			1, 1, 0,
+			1, 1, 0,
+			2, 2, 3,
+		},
+		"segment": {
+			2, 2, 0,
+			0, 0, 0,
+			1, 1, 1,
+		},
+	} {
+		in := map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())}}
+		if unit == "segment" {
+			in["segments"] = []stages.Data{stagetest.Items(nil, labels.Encode())}
+		}
+		p := &RankParams{Values: "signed", Ties: "index", Unit: unit, Region: 2}
+		got, err := stages.DecodeTensor(stagetest.Run(t, Rank, p, in).Payloads["ranks"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got.Uint32s()); d != "" || !slices.Equal(got.Shape, []int{3, 3}) {
+			t.Errorf("%s: shape %v, %s", unit, got.Shape, d)
+		}
+		flat := stages.NewTensor([]float64{7, 7, 7, 7, 7, 7, 7, 7, 7}, 3, 3)
+		in["maps"] = []stages.Data{stagetest.Items(nil, flat.Encode())}
+		r := stagetest.Run(t, Rank, p, in)
+		if none, err := stages.DecodeTensor(r.Payloads["ranks"][0]); err != nil || none.Len() != 0 ||
+			len(r.Warnings) != 1 {
+			t.Errorf("%s: a constant map has the order %v, warnings %q", unit, none.Uint32s(), r.Warnings)
+		}
+	}
+	in := map[string][]stages.Data{"maps": {stagetest.Items(nil, m.Encode())},
+		"segments": {stagetest.Items(nil, stages.NewTensor([]uint8{1, 2}, 1, 2).Encode())}}
+	p := &RankParams{Values: "signed", Ties: "index", Unit: "segment"}
+	if _, err := stagetest.Try(Rank, p, in); err == nil || !strings.Contains(err.Error(), "3×3 pixels") {
+		t.Errorf("error %v of segments of another size", err)
+	}
+}

@@ -19,9 +19,9 @@
 //     image.
 //   - direction: whether a larger area under the curve is better: "higher", "lower"; "none" in random order.
 //   - unit: what is replaced, "region" or "segment"; absent for pixels.
-//   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25"; absent
-//     where points lie at equal distances from 0 to 1, but for rounding to whole units and a smaller last
-//     step.
+//   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25": as asked
+//     for, where that is rounded down to whole units. It is absent where points lie at equal distances from 0
+//     to 1, but for rounding and a smaller last step.
 //   - step_pixels: how many pixels are replaced from one point to the next; absent where units are no pixels,
 //     steps differ, or the curve ends before the last pixel.
 //   - imputation: "noisy-linear" on the curves of perturb/road; absent where a substrate replaces pixels.

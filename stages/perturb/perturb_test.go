@@ -58,6 +58,16 @@ func TestFacts(t *testing.T) {
 		{Ablation, Ablation.NewParams(), stages.Facts{"order": "morf", "direction": "lower"}},
 		{Ablation, &AblationParams{Params{Steps: 8, Unit: "pixel"}, "lerf"},
 			stages.Facts{"order": "lerf", "direction": "higher", "step_pixels": "3"}},
+		{Ablation, &AblationParams{Params{Unit: "pixel", Shares: []float64{0.1, 0.55}}, "random"},
+			stages.Facts{"order": "random", "direction": "none", "shares": "0,0.1,0.55"}},
+		{Ablation, &AblationParams{Params{Unit: "region", Region: 3, Steps: 2}, "morf"},
+			stages.Facts{"order": "morf", "direction": "lower", "unit": "region"}},
+		{Region, &AblationParams{Params{Unit: "region", Region: 3, Limit: 2}, "morf"},
+			stages.Facts{"order": "morf", "direction": "lower", "unit": "region", "shares": "0,0.25,0.5"}},
+		{Region, &AblationParams{Params{Unit: "region", Region: 3, Limit: 100}, "morf"},
+			stages.Facts{"order": "morf", "direction": "lower", "unit": "region"}},
+		{Ablation, &AblationParams{Params{Unit: "segment", Shares: []float64{0.5}}, "morf"},
+			stages.Facts{"order": "morf", "direction": "lower", "unit": "segment", "shares": "0,0.5"}},
 	}
 	for _, tt := range tests {
 		got, err := tt.stage.Facts(tt.params, in)

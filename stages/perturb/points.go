@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -78,10 +77,15 @@ func (p Params) facts(d direction, in map[string]stages.Facts) (map[string]stage
 	}
 	n := p.units(height, width)
 	switch whole := p.Limit == 0 || n > 0 && p.Limit >= n; {
-	case len(p.Shares) > 0 && n == 0:
-		f["shares"] = sharesText(append([]float64{0}, p.Shares...))
-	case len(p.Shares) > 0 || !whole:
-		f["shares"] = sharesOf(p.points(n, max(height, width)), n)
+	case len(p.Shares) > 0:
+		f["shares"] = sharesText(p.Shares)
+	case !whole:
+		points := p.points(n, max(height, width))
+		shares := make([]float64, len(points)-1)
+		for k := range shares {
+			shares[k] = float64(points[k+1]) / float64(n)
+		}
+		f["shares"] = sharesText(shares)
 	case p.Unit != "pixel":
 	// Steps of unequal size have no common number of pixels.
 	case !p.byShare():
@@ -102,19 +106,11 @@ func sizeOf(in map[string]stages.Facts) (height, width int, err error) {
 	return height, width, nil
 }
 
-// sharesOf writes the fact shares for points of n units.
-func sharesOf(points []int, n int) string {
-	shares := make([]float64, len(points))
-	for k, m := range points {
-		shares[k] = float64(m) / float64(n)
-	}
-	return sharesText(shares)
-}
-
+// sharesText writes the fact shares for the points after the first.
 func sharesText(shares []float64) string {
-	texts := make([]string, len(shares))
-	for k, s := range shares {
-		texts[k] = strconv.FormatFloat(s, 'g', -1, 64)
+	text := "0"
+	for _, s := range shares {
+		text += "," + strconv.FormatFloat(s, 'g', -1, 64)
 	}
-	return strings.Join(texts, ",")
+	return text
 }

@@ -71,14 +71,10 @@ The noise of a pixel depends on the experiment's seed and the image alone. Rong 
 			"draws for equal ones alone",
 		Golden: "road",
 	}},
-	Facts: func(p RoadParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		height, width, err := sizeOf(in)
-		if err != nil {
-			return nil, err
-		}
+	Facts: func(p RoadParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		f := removal(p.Order).facts()
 		f["imputation"] = "noisy-linear"
-		f["shares"] = sharesOf(pointsAt(p.Shares, height*width), height*width)
+		f["shares"] = sharesText(p.Shares)
 		if p.keeps() {
 			f["variant"] = p.Variant
 		}

@@ -222,15 +222,14 @@ func TestRoadUndefined(t *testing.T) {
 }
 
 func TestRoadFacts(t *testing.T) {
-	in := map[string]stages.Facts{"model": {"height": "10", "width": "10"}}
 	for _, tt := range []struct{ order, variant, shares, want string }{
-		{"morf", "official", "0,0.1,0.75", ""}, {"lerf", "paper", "0,0.1,0.75", ""},
-		{"lerf", "official", "0,0.1,0.75", "official"},
+		{"morf", "official", "0,0.101,0.759", ""}, {"lerf", "paper", "0,0.101,0.759", ""},
+		{"lerf", "official", "0,0.101,0.759", "official"},
 	} {
 		p := road(func(p *RoadParams) {
 			p.Order, p.Variant, p.Shares = tt.order, tt.variant, []float64{0.101, 0.759}
 		})
-		got, err := Road.Facts(p, in)
+		got, err := Road.Facts(p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
