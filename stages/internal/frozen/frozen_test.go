@@ -195,7 +195,6 @@ func newWorld(t *testing.T) *world {
 	w.given[stages.Boxes] = grids.data("cells")
 	w.ports["score/grid-pointing maps"] = stagetest.Items(nil,
 		slices.Repeat(drawnMaps()[:1], len(grids.Payloads["cells"]))...)
-<<<<<<< HEAD
 	w.ports["report/aggatt cells"] = stagetest.Items(grids.Facts["cells"],
 		slices.Repeat(grids.Payloads["cells"][:1], count)...)
 	two := make([][]byte, count) // classes
@@ -204,13 +203,11 @@ func newWorld(t *testing.T) *world {
 	}
 	w.ports["mosaic/focus labels"] = stagetest.Items(nil, two...)
 	w.ports["mosaic/focus targets"] = w.ports["mosaic/focus labels"]
-=======
 	for _, port := range []string{"score/lipschitz draws", "score/sensitivity draws",
 		"score/rank-correlation other", "score/ssim other"} {
 		w.ports[port] = turned(w.given[stages.Maps], 1) // the first isn't the original
 	}
 	w.ports["score/lipschitz noisy"] = turned(w.given[stages.Images], 1)
->>>>>>> 5499c3d (Robustness and sanity: noisy draws, Lipschitz, sensitivity, randomised models, agreement of maps)
 	return w
 }
 
