@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
@@ -66,7 +67,7 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 	}
 	m.listings = nil
 	for p, list := range outs[0] {
-		refs, err := w.store.Put(payloadsOf([]callOutput{{list}}))
+		refs, err := w.refsOf(m.node, e, list)
 		if err != nil {
 			return err
 		}
@@ -79,6 +80,52 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 	w.items.Add(1)
 	return nil
 }
+
+// refsOf stores the outputs of a port of a Whole stage. An item that is passed on stays where it lies; it is
+// stored here if it lies nowhere.
+func (w *worker) refsOf(n *node, e *stages.Env, list []stages.Output) ([]store.Ref, error) {
+	refs := make([]store.Ref, len(list))
+	var payloads [][]byte
+	var at []int // by payload: its position in list
+	put := func() error {
+		stored, err := w.store.Put(payloads)
+		for k, ref := range stored {
+			refs[at[k]] = ref
+		}
+		payloads, at = nil, nil
+		return err
+	}
+	loaded := 0
+	for i, o := range list {
+		if o.From != "" {
+			port := slices.IndexFunc(n.Stage.Inputs, func(p stages.Port) bool { return p.Name == o.From })
+			from := w.live(n, port)[0]
+			l, err := w.listing(w.nodes[from.From.Index], from.Port)
+			if err != nil {
+				return nil, err
+			}
+			refs[i] = l.At(o.Index).Ref
+			if refs[i].Inline != nil || refs[i].Kept() && w.store.Check(refs[i].Pack) == nil {
+				continue
+			}
+			if o.Data, err = e.Ports[o.From][0].Load(o.Index); err != nil {
+				return nil, err
+			}
+			loaded += len(o.Data)
+		}
+		payloads, at = append(payloads, o.Data), append(at, i)
+		if loaded > maxLoaded {
+			if err := put(); err != nil {
+				return nil, err
+			}
+			loaded = 0
+		}
+	}
+	return refs, put()
+}
+
+// maxLoaded is about how many bytes of passed items are in memory at once.
+const maxLoaded = 64 << 20
 
 // closeJob makes the results of the members that didn't fail. The key of a later member is known only now
 // that the earlier ones have results.

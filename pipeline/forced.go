@@ -36,7 +36,7 @@ func (r *run) reportForced(n *node) {
 		return
 	}
 	f := Forced{Cell: n.String(), Reproduced: true}
-	for p := range n.Stage.Outputs {
+	for p := range n.before.Outputs() {
 		was, _, _ := n.before.Output(p)
 		if was != n.result(p) {
 			r.compare(&f, n, p)

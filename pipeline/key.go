@@ -259,7 +259,7 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	return h.sum(), nil
 }
 
-// digest names the content of source i: the file's bytes and the note.
+// digest names the content of source i: the files' bytes and the note.
 func (l *sourceList) digest(i int) stages.Digest {
 	h := newHasher("source")
 	h.text(l.list[i].Note)
@@ -267,6 +267,12 @@ func (l *sourceList) digest(i int) stages.Digest {
 		h.digest(l.files[i])
 	} else {
 		h.digest(stages.Digest{})
+	}
+	for k, path := range l.list[i].With {
+		if path != "" {
+			h.num(k)
+			h.digest(l.with[i][k])
+		}
 	}
 	return h.sum()
 }

@@ -39,6 +39,7 @@ type node struct {
 	wait       int32 // edges from cells that aren't finished
 	unread     int32 // edges to cells that aren't finished
 	depth      int32 // the longest way from a cell without inputs
+	ports      int   // up to the last output port that is wired
 	dependents []*node
 	twins      []*node // cells with the same key that wait for this one
 	err        error

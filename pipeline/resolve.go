@@ -40,7 +40,8 @@ func (e *Engine) newResolver(p *plan.Plan) *resolver {
 		n := &all[i]
 		n.Cell = c
 		r.nodes[i] = n
-		for _, from := range r.edges(n) {
+		for e, from := range r.edges(n) {
+			from.ports = max(from.ports, e.Port+1)
 			n.wait++
 			from.unread++
 			from.dependents = append(from.dependents, n)
@@ -215,6 +216,9 @@ func (r *resolver) refusal(n *node, hit store.Hit) string {
 	}
 	if r.Force != nil && r.Force(n.Cell) {
 		return forcedReason
+	}
+	if hit.Outputs() < n.ports {
+		return fmt.Sprintf("it was made without the output %q", n.Stage.Outputs[n.ports-1].Name)
 	}
 	for p := range hit.Packs() {
 		if m := r.store.Check(p); m != nil { // by size alone

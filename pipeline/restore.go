@@ -250,7 +250,7 @@ func (w *worker) restore(l *lostError) error {
 	if err := on.whole(&job{members: []*member{{node: n}}, restores: true}); err != nil {
 		return err
 	}
-	for p := range n.Stage.Outputs {
+	for p := range before.hit.Outputs() {
 		if before.result(p) != n.result(p) {
 			return errDiffers(n.Cell, fmt.Sprintf("its port %q", n.Stage.Outputs[p].Name))
 		}

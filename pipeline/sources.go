@@ -11,7 +11,8 @@ import (
 // A sourceList is what a stage reads from outside. A nil list has no sources.
 type sourceList struct {
 	list  []stages.Source
-	files []stages.Digest // of the files' bytes, zero for a source without one; nil if none has one
+	files []stages.Digest    // of the files' bytes, zero for a source without one; nil if none has one
+	with  [][2]stages.Digest // of those of further files; nil if no source has one
 }
 
 func (l *sourceList) len() int {
@@ -23,6 +24,14 @@ func (l *sourceList) len() int {
 
 // unchanged returns an error if the file of a source has other bytes than it had.
 func (l *sourceList) unchanged(s *store.Store, i int) error {
+	for k, path := range l.list[i].With {
+		if path == "" {
+			continue
+		}
+		if err := s.FileUnchanged(path, l.with[i][k]); err != nil {
+			return err
+		}
+	}
 	if l.files == nil || l.list[i].File == "" {
 		return nil
 	}
@@ -64,6 +73,17 @@ func (r *resolver) sourcesOf(n *node) error {
 	}
 	l := &sourceList{list: sources}
 	for i := range sources {
+		for k, path := range sources[i].With {
+			if path == "" {
+				continue
+			}
+			if l.with == nil {
+				l.with = make([][2]stages.Digest, len(sources))
+			}
+			if l.with[i][k], err = r.store.FileDigest(path); err != nil {
+				return fmt.Errorf("%s: %w", sources[i].ID, err)
+			}
+		}
 		if sources[i].File == "" {
 			continue
 		}

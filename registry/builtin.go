@@ -56,6 +56,7 @@ func Builtin() *Set {
 		dataset.Folder,
 		dataset.Mean,
 		dataset.Shapes,
+		dataset.VOC,
 		fuse.MetaRank,
 		maps.Noise,
 		maps.Offset,

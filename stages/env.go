@@ -95,6 +95,10 @@ type Output struct {
 	ID     string // Expand: suffix of the item's id; Whole: the item's id, "" for a value
 	Origin string // Whole, items: the item's origin, "" if it equals ID
 	Data   []byte
+
+	// From is the input port whose item at Index is put as it is, "" for Data.
+	From  string
+	Index int
 }
 
 // Env is what a running stage sees. Only one goroutine may call its methods at a time.
@@ -241,6 +245,17 @@ func (e *Env) Add(port string, i int, sub string, payload []byte) {
 // Emit appends an item to an output port of a Whole stage.
 func (e *Env) Emit(port, id, origin string, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, ID: id, Origin: origin, Data: payload})
+}
+
+// Pass appends item i of an input port of items to an output port of a Whole stage, under its own id. Its
+// payload isn't read.
+func (e *Env) Pass(port, from string, i int) error {
+	item, err := e.Ports[from][0].Items.At(i)
+	if err == nil {
+		e.Outputs = append(e.Outputs, Output{Port: port, ID: item.ID, Origin: item.Origin, From: from,
+			Index: i})
+	}
+	return err
 }
 
 // Set sets the value of an output port of a Whole stage.

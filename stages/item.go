@@ -59,6 +59,9 @@ type Source struct {
 	ID   string // becomes the id of items made from it; unique within a cell
 	File string // path of a file whose bytes determine the payload, or ""
 	Note string // everything else that determines the payload: a label, a seed
+
+	// With are the paths of further files whose bytes determine the payload, such as a mask, or "".
+	With [2]string
 }
 
 // Facts are properties shared by all items of a port. They travel with the items and enter the keys of every

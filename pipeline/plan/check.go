@@ -82,6 +82,15 @@ func (x *expander) refusals(c *Cell) []error {
 			return split(err)
 		}
 	}
+	for k, in := range c.Inputs {
+		for _, e := range in.Edges {
+			if from := e.From.Stage; from.Lacks != nil && e.Port >= 0 {
+				if err := from.Lacks(e.From.Params, from.Outputs[e.Port].Name); err != nil {
+					return []error{fmt.Errorf("the input %q has no items: %w", c.Stage.Inputs[k].Name, err)}
+				}
+			}
+		}
+	}
 	if x.o.Fits == nil {
 		return nil
 	}

@@ -107,8 +107,10 @@ func (c *Cell) Unreadable() error {
 		return err
 	}
 	for i := range list {
-		if _, err := os.Stat(list[i].File); list[i].File != "" && err != nil {
-			return fmt.Errorf("%q: %w", list[i].File, cause(err))
+		for _, path := range []string{list[i].File, list[i].With[0], list[i].With[1]} {
+			if _, err := os.Stat(path); path != "" && err != nil {
+				return fmt.Errorf("%q: %w", path, cause(err))
+			}
 		}
 	}
 	if len(list) == 0 && c.Stage.Relation != stages.Whole {

@@ -24,18 +24,32 @@ type FolderParams struct {
 	Orientation string       `yaml:"orientation" doc:"exif: rotate by the EXIF orientation, as image viewers do; sensor: ignore it, as Pillow's open does" choices:"exif|sensor"`
 	Filter      string       `yaml:"filter" doc:"interpolation; both filters antialias when downsampling" choices:"bilinear|bicubic"`
 	Corrupt     string       `yaml:"corrupt" doc:"files that can't be decoded: fail reports an error that names them, skip leaves them out with a warning" choices:"fail|skip"`
+	IDs         string       `yaml:"ids" doc:"a text file with a class's number and name a line, for lists whose numbers aren't the model's, such as ImageNet's map_clsloc.txt" file:"read"`
+	First       int          `yaml:"first" doc:"the number of the first class in a list" key:"-" min:"0" max:"1"`
+	Masks       string       `yaml:"masks" doc:"the objects' masks: a folder with a PNG file an image, or COCO's annotations, a .json file" file:"read"`
+	MaskSuffix  string       `yaml:"mask_suffix" doc:"what the names of masks have in place of the image's extension" key:"-"`
+	Boxes       string       `yaml:"boxes" doc:"boxes around the objects: a folder with a file in VOC's XML an image, or COCO's annotations, a .json file" file:"read"`
+	Objects     string       `yaml:"objects" doc:"the annotated objects that count: all, or those of the image's class; a PNG file counts whole" key:"-" choices:"all|class"`
+
+	Choice
 }
 
-// Validate rejects a missing path, and resize together with size.
+func (p FolderParams) framing() framing {
+	return framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter}
+}
+
+// Validate rejects a missing path, and parameters that exclude each other.
 func (p *FolderParams) Validate() error {
 	if p.Path == "" {
 		return stages.BadField("path", "path is required: the folder of the images")
 	}
-	if p.Resize > 0 && !p.Size.IsZero() {
-		return stages.BadField("resize",
-			"resize and size are mutually exclusive: resize keeps the aspect ratio, size sets it")
+	if p.MaskSuffix == "" || strings.ContainsAny(p.MaskSuffix, `/\`) {
+		return stages.BadField("mask_suffix", "mask_suffix %q isn't the end of a file's name", p.MaskSuffix)
 	}
-	return nil
+	if err := p.Choice.check(); err != nil {
+		return err
+	}
+	return p.framing().check()
 }
 
 // Folder reads photographs into 8-bit RGB images, bit-identical to Pillow with torchvision's Resize and
@@ -53,20 +67,51 @@ name; names are numbered in sorted order), or by one folder per class, numbered 
 sorted order or, if names is given, by the line that starts with the folder's name.
 Images in the folder itself are unlabelled. Reads JPEG, PNG, WebP and BMP, detected
 by content; grey images become RGB, the alpha channel is dropped, and the EXIF
-orientation is applied before resizing.`,
+orientation is applied before resizing.
+
+A list may also be one that a data set is published with: ImageNet's
+LOC_val_solution.csv and ILSVRC2012_validation_ground_truth.txt, whose numbers need ids;
+lines of a file and a label, as in val.txt and places365_val.txt; Food-101's
+meta/test.txt, which is found without list. Masks and boxes follow the image through
+orientation, resizing and crop, masks without interpolation:
+
+  images:
+    uses: dataset/folder
+    with:
+      path: imagenet/val
+      list: imagenet/LOC_val_solution.csv
+      names: imagenet/LOC_synset_mapping.txt
+      boxes: imagenet/Annotations/CLS-LOC/val
+      resize: 256
+      crop: 224
+      count: 1000
+      per_class: 1`,
 	Version:  2,
 	Relation: stages.Expand,
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "u8 [3,H,W]"},
 		{Name: "labels", Type: stages.Labels, Doc: "the class, from 0"},
+		{Name: "masks", Type: stages.Masks, Doc: "1 on the objects, with the parameter masks"},
+		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around them, with the parameter boxes"},
 	},
-	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail"},
+	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", MaskSuffix: ".png",
+		Objects: "all"},
+	Lacks: func(p FolderParams, port string) error {
+		if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
+			return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)
+		}
+		return nil
+	},
 	Sources: func(p FolderParams, _ []string) ([]stages.Source, error) {
 		l, err := listFolder(p)
 		if err != nil {
 			return nil, err
 		}
-		return l.sources, nil
+		sources, err := p.Choice.of(l.sources)
+		if err != nil {
+			return nil, err
+		}
+		return sources, annotate(p, sources, l.classes)
 	},
 	Facts: folderFacts,
 	Run:   runFolder,
@@ -78,11 +123,7 @@ func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.F
 		return nil, err
 	}
 	images, labels := stages.Facts{}, stages.Facts{}
-	size := p.Crop
-	if size.IsZero() {
-		size = p.Size
-	}
-	if !size.IsZero() {
+	if size := p.framing().fixed(); !size.IsZero() {
 		images["height"], images["width"] = strconv.Itoa(size.H), strconv.Itoa(size.W)
 	}
 	if l.classes != nil {
@@ -95,15 +136,38 @@ func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.F
 const named = 10
 
 func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
+	a, err := openAnnotations(e.Slot, p)
+	if err != nil {
+		return err
+	}
+	return readAll(ctx, e, p.Corrupt, func(s stages.Source) ([]photograph, error) {
+		label, err := noteLabel(s)
+		if err != nil {
+			return nil, err
+		}
+		regions, err := a.regions(s)
+		if err != nil {
+			return nil, err
+		}
+		photo, err := readImage(p.framing(), s.File, regions...)
+		photo.label = label
+		return []photograph{photo}, err
+	})
+}
+
+// readAll reads the photographs of a call on all threads, and puts what they have on the ports images, masks,
+// boxes and labels.
+func readAll(ctx context.Context, e *stages.Env, corrupt string,
+	read func(s stages.Source) ([]photograph, error)) error {
 	workers := e.Slot.Device().Threads
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	images, problems := make([][]byte, e.Len()), make([]error, e.Len())
-	it := iter.Iterator[[]byte]{MaxGoroutines: workers}
-	it.ForEachIdx(images, func(i int, image *[]byte) {
+	photos, problems := make([][]photograph, e.Len()), make([]error, e.Len())
+	it := iter.Iterator[[]photograph]{MaxGoroutines: workers}
+	it.ForEachIdx(photos, func(i int, p *[]photograph) {
 		if ctx.Err() == nil {
-			*image, problems[i] = readImage(p, e.Source(i).File)
+			*p, problems[i] = read(e.Source(i))
 		}
 	})
 	if ctx.Err() != nil {
@@ -115,13 +179,17 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 			bad = append(bad, fmt.Sprintf("%q: %v", e.Source(i).ID, err))
 			continue
 		}
-		e.Add("images", i, "", images[i])
-		label, err := noteLabel(e.Source(i))
-		if err != nil {
-			return err
-		}
-		if label >= 0 {
-			e.Add("labels", i, "", stages.NewTensor([]int64{label}, 1).Encode())
+		for _, p := range photos[i] {
+			e.Add("images", i, p.sub, p.image)
+			if p.mask != nil {
+				e.Add("masks", i, p.sub, p.mask)
+			}
+			if p.boxes != nil {
+				e.Add("boxes", i, p.sub, p.boxes)
+			}
+			if p.label >= 0 {
+				e.Add("labels", i, p.sub, stages.NewTensor([]int64{p.label}, 1).Encode())
+			}
 		}
 	}
 	if len(bad) > 0 {
@@ -129,7 +197,7 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 		if len(bad) > named {
 			list = fmt.Sprintf("%s; and %d more", list, len(bad)-named)
 		}
-		if p.Corrupt == "fail" {
+		if corrupt == "fail" {
 			return fmt.Errorf("%d of %d files can't be read (corrupt: skip leaves them out): %s",
 				len(bad), e.Len(), list)
 		}
@@ -139,45 +207,17 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 	return nil
 }
 
-// maxImage limits the size of an image file.
-const maxImage = 1 << 28
-
-// readImage decodes a file and returns its payload.
-func readImage(p FolderParams, file string) ([]byte, error) {
-	b, err := stages.ReadFile(file, maxImage)
+// readImage decodes a file and returns its payloads.
+func readImage(f framing, file string, regions ...region) (photograph, error) {
+	m, turn, err := f.decode(file)
 	if err != nil {
-		return nil, plain(err)
+		return photograph{}, err
 	}
-	m, err := picture.Decode(b)
-	if err != nil {
-		return nil, err
-	}
-	if p.Orientation == "exif" {
-		m = m.Oriented(picture.Orientation(b))
-	}
-	filter := picture.Bilinear()
-	if p.Filter == "bicubic" {
-		filter = picture.Bicubic()
-	}
-	if p.Resize > 0 {
-		if m, err = m.ResizeShort(p.Resize, filter); err != nil {
-			return nil, err
-		}
-	}
-	if !p.Size.IsZero() {
-		if m, err = m.Resize(p.Size.W, p.Size.H, filter); err != nil {
-			return nil, err
-		}
-	}
-	if !p.Crop.IsZero() {
-		if m, err = m.Crop(p.Crop.W, p.Crop.H); err != nil {
-			return nil, err
-		}
-	}
-	return stages.NewTensor(m.Planes(), 3, m.H, m.W).Encode(), nil
+	return f.frame(m, turn, regions...)
 }
 
-// A source's note is its label, so that the payloads change with the label.
+// A source's note is its label, so that the payloads change with the label, and, after a semicolon, how its
+// objects are marked.
 const unlabelled = "unlabelled"
 
 func noteOf(label int) string {
@@ -189,10 +229,11 @@ func noteOf(label int) string {
 
 // noteLabel parses a note written by noteOf; -1 means unlabelled.
 func noteLabel(s stages.Source) (int64, error) {
-	if s.Note == unlabelled {
+	note, _, _ := strings.Cut(s.Note, ";")
+	if note == unlabelled {
 		return -1, nil
 	}
-	n, err := strconv.ParseInt(strings.TrimPrefix(s.Note, "label="), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimPrefix(note, "label="), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("source %q has the note %q, not a label", s.ID, s.Note)
 	}

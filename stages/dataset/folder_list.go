@@ -35,23 +35,37 @@ func listFolder(p FolderParams) (*listing, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%q isn't a folder", p.Path)
 	}
+	if p.List == "" {
+		p.findList()
+	}
 	var names []string
 	if p.Names != "" {
 		if names, err = readNames(p.Names); err != nil {
 			return nil, err
 		}
 	}
-	list := p.List
-	if list == "" {
-		usual := filepath.Join(p.Path, "labels.csv")
-		if info, err := os.Stat(usual); err == nil && info.Mode().IsRegular() {
-			list = usual
+	if p.List != "" {
+		return readList(p, names)
+	}
+	return walkFolder(p, names)
+}
+
+// findList finds the list that a data set has in its folder: labels.csv, or Food-101's list of test images
+// with the names of its classes.
+func (p *FolderParams) findList() {
+	found := func(name string) bool {
+		info, err := os.Stat(filepath.Join(p.Path, name))
+		return err == nil && info.Mode().IsRegular()
+	}
+	switch test, labels := filepath.Join("meta", "test.txt"), filepath.Join("meta", "labels.txt"); {
+	case found("labels.csv"):
+		p.List = filepath.Join(p.Path, "labels.csv")
+	case found(test):
+		p.List = filepath.Join(p.Path, test)
+		if p.Names == "" && found(labels) {
+			p.Names = filepath.Join(p.Path, labels)
 		}
 	}
-	if list != "" {
-		return readList(p.Path, list, names)
-	}
-	return walkFolder(p.Path, names)
 }
 
 // readNames reads one class name per line. Trailing line breaks are ignored.
@@ -93,35 +107,54 @@ func readText(file string) ([]byte, error) {
 type entry struct {
 	file, label string
 	line        int
+	bare        bool // file may lack its extension and its folder
 }
 
-func readList(folder, list string, names []string) (*listing, error) {
-	entries, err := readCSV(list)
+func readList(p FolderParams, names []string) (*listing, error) {
+	list := p.List
+	entries, err := readEntries(p)
 	if err != nil {
 		return nil, err
 	}
 	classes, number := names, false
-	if names == nil {
+	if p.IDs != "" {
+		if classes, err = renumber(p, entries, names); err != nil {
+			return nil, err
+		}
+		names = classes
+	} else if names == nil {
 		classes, number = classesOf(entries)
 	}
 	l := &listing{classes: classes}
 	seen := map[string]int{}
+	byName := map[string]int{} // classes that were looked up
 	for _, e := range entries {
 		if !filepath.IsLocal(filepath.FromSlash(e.file)) {
 			return nil, fmt.Errorf("%s:%d: the file %q isn't inside the folder", list, e.line, e.file)
 		}
-		id := path.Clean(e.file)
+		id, err := locate(p.Path, e)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", list, e.line, err)
+		}
 		if first := seen[id]; first > 0 {
 			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", list, e.line, e.file, first)
 		}
 		seen[id] = e.line
 		label, err := strconv.Atoi(e.label)
+		if err == nil {
+			label -= p.First
+		}
 		switch {
 		case err != nil && number:
 			return nil, fmt.Errorf("%s:%d: label %q isn't a number, unlike the first label",
 				list, e.line, e.label)
 		case err != nil || !number && names == nil:
-			if label = classNamed(classes, e.label); label < 0 {
+			known := false
+			if label, known = byName[e.label]; !known {
+				label = classNamed(classes, e.label)
+				byName[e.label] = label
+			}
+			if label < 0 {
 				return nil, fmt.Errorf("%s:%d: unknown class %q", list, e.line, e.label)
 			}
 		case label < 0 || label > maxLabel:
@@ -130,18 +163,41 @@ func readList(folder, list string, names []string) (*listing, error) {
 			return nil, fmt.Errorf("%s:%d: label %d has no name: there are %d names",
 				list, e.line, label, len(names))
 		}
-		file := filepath.Join(folder, filepath.FromSlash(id))
-		if info, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("%s:%d: file %q: %w", list, e.line, e.file, plain(err))
-		} else if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s:%d: %q isn't a regular file", list, e.line, e.file)
-		}
+		file := filepath.Join(p.Path, filepath.FromSlash(id))
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
 	}
 	if len(l.sources) == 0 {
 		return nil, fmt.Errorf("%q lists no files", list)
 	}
 	return l, nil
+}
+
+// locate returns the path of a listed file relative to the folder. A list may leave out the extension, and
+// the folder that all images or those of a class are in.
+func locate(folder string, e entry) (string, error) {
+	exact := path.Clean(e.file)
+	names := []string{exact}
+	if e.bare {
+		for _, ext := range []string{".jpg", ".JPEG", ".jpeg", ".png"} {
+			names = append(names, exact+ext, "images/"+exact+ext)
+			if filepath.IsLocal(filepath.FromSlash(e.label)) {
+				names = append(names, path.Join(e.label, exact+ext))
+			}
+		}
+	}
+	var why error
+	for _, id := range names {
+		info, err := os.Stat(filepath.Join(folder, filepath.FromSlash(id)))
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			return id, nil
+		case err == nil && why == nil:
+			why = fmt.Errorf("%q isn't a regular file", e.file)
+		case why == nil:
+			why = fmt.Errorf("file %q: %w", e.file, plain(err))
+		}
+	}
+	return "", why
 }
 
 // classesOf returns the sorted class names, or number = true if labels are numbers. The first label decides.
@@ -158,23 +214,24 @@ func classesOf(entries []entry) (classes []string, number bool) {
 	return slices.Compact(classes), false
 }
 
-// classNamed finds a class by its name or by the first word of its name: lists of class names often start
-// each line with the name of the class's folder.
+// classNamed finds a class by its name, or else by what isNamed takes for it.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(classes, func(c string) bool {
-		word, _, _ := strings.Cut(c, " ")
-		return word == name
-	})
+	return slices.IndexFunc(classes, func(c string) bool { return isNamed(c, name) })
 }
 
-func readCSV(file string) ([]entry, error) {
-	b, err := readText(file)
-	if err != nil {
-		return nil, err
-	}
+// isNamed reports whether a name is that of a class: the class's name, its first word, since lists of class
+// names often start each line with the name of the class's folder, or the name as a folder's, apple_pie for
+// Apple pie.
+func isNamed(class, name string) bool {
+	word, _, _ := strings.Cut(class, " ")
+	spaced := func(s string) string { return strings.ReplaceAll(s, "_", " ") }
+	return class == name || word == name || strings.EqualFold(spaced(class), spaced(name))
+}
+
+func readCSV(file string, b []byte) ([]entry, error) {
 	r := csv.NewReader(bytes.NewReader(b))
 	r.FieldsPerRecord = -1
 	r.TrimLeadingSpace = true
@@ -185,6 +242,10 @@ func readCSV(file string) ([]entry, error) {
 	at := map[string]int{}
 	for i, name := range head {
 		at[strings.ToLower(strings.TrimSpace(name))] = i
+	}
+	imageNet := len(head) == 2 && head[0] == "ImageId" && head[1] == "PredictionString"
+	if imageNet { // LOC_val_solution.csv: a class and a box for each of an image's objects
+		at = map[string]int{"file": 0, "label": 1}
 	}
 	for _, name := range []string{"file", "label"} {
 		if _, ok := at[name]; !ok {
@@ -207,7 +268,10 @@ func readCSV(file string) ([]entry, error) {
 				file, line, len(record), len(head))
 		}
 		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]),
-			line: line}
+			line: line, bare: imageNet}
+		if imageNet {
+			e.label, _, _ = strings.Cut(e.label, " ")
+		}
 		if e.file == "" || e.label == "" {
 			return nil, fmt.Errorf("%s:%d: missing file or label", file, line)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
-func walkFolder(folder string, names []string) (*listing, error) {
-	w := walker{}
+func walkFolder(p FolderParams, names []string) (*listing, error) {
+	w, folder := walker{skip: p.isMask}, p.Path
 	top, err := w.entries(folder)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,15 @@ type found struct {
 	label    int
 }
 
+// isMask reports whether a file is a mask that lies next to its image.
+func (p FolderParams) isMask(name string) bool {
+	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(name,
+		p.MaskSuffix)
+}
+
 // A walker lists folders recursively, following links.
 type walker struct {
+	skip   func(name string) bool
 	others int      // number of files that aren't images
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
@@ -93,7 +100,7 @@ func (w *walker) entries(folder string) ([]node, error) {
 	}
 	var out []node
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".") {
+		if strings.HasPrefix(e.Name(), ".") || w.skip(e.Name()) {
 			continue
 		}
 		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}

@@ -25,7 +25,7 @@ func Sample(folder string, height, width, n int) (images [][]byte, labels []int6
 	n = min(n, len(files))
 	for k := range n {
 		s := l.sources[files[k*len(files)/n]]
-		b, err := readImage(p, s.File)
+		photo, err := readImage(p.framing(), s.File)
 		if err != nil {
 			continue
 		}
@@ -33,7 +33,7 @@ func Sample(folder string, height, width, n int) (images [][]byte, labels []int6
 		if err != nil {
 			return nil, nil, err
 		}
-		images, labels = append(images, b), append(labels, label)
+		images, labels = append(images, photo.image), append(labels, label)
 	}
 	return images, labels, nil
 }

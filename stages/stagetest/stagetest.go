@@ -143,6 +143,11 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 		return r, err
 	}
 	for _, o := range e.Outputs {
+		if o.From != "" {
+			if o.Data, err = in[o.From][0].Load(o.Index); err != nil {
+				return r, err
+			}
+		}
 		r.Payloads[o.Port] = append(r.Payloads[o.Port], o.Data)
 	}
 	for port, f := range e.OutFacts {

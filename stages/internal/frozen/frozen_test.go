@@ -148,6 +148,7 @@ func newWorld(t *testing.T) *world {
 		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
 			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},
 	}
+	w.params["dataset/voc"] = map[string]any{"path": vocFolder(t)}
 	for _, name := range []string{"resnet", "vit"} {
 		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
 		w.models[name] = w.value(t, "model/onnx")
@@ -347,6 +348,31 @@ func (w *world) outputs(t *testing.T, s *stages.Stage) string {
 	}
 	w.given[stages.Model] = w.models["resnet"]
 	return stages.Sum([]byte(h)).String()
+}
+
+// vocFolder returns a folder of one image of PASCAL VOC.
+func vocFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	photo, err := os.ReadFile(filepath.Join(photographs(t), "cat", "one.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"ImageSets/Main/val.txt": "one\n", "JPEGImages/one.jpg": string(photo),
+		"Annotations/one.xml": "<annotation><size><width>50</width><height>40</height></size><object>" +
+			"<name>cat</name><bndbox><xmin>3</xmin><ymin>4</ymin><xmax>20</xmax><ymax>30</ymax></bndbox>" +
+			"</object></annotation>",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // photographs returns a folder of two small images.

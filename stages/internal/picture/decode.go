@@ -66,21 +66,29 @@ func Decode(b []byte) (m *RGB, err error) {
 			m, err = nil, fmt.Errorf("a damaged %s file: %v", f.name, r)
 		}
 	}()
-	w, h, err := f.size(b)
-	if err != nil {
-		return nil, damaged(f.name, err)
-	}
-	if w < 1 || h < 1 {
-		return nil, fmt.Errorf("a %s file of %d×%d pixels", f.name, w, h)
-	}
-	if w > MaxPixels/h {
-		return nil, fmt.Errorf("a %s file of %d×%d pixels is too large: the maximum is %d pixels", f.name,
-			w, h, MaxPixels)
+	if err := f.fits(b); err != nil {
+		return nil, err
 	}
 	if m, err = f.decode(b); err != nil {
 		return nil, damaged(f.name, err)
 	}
 	return m, nil
+}
+
+// fits rejects a file whose header declares no pixels, or too many.
+func (f format) fits(b []byte) error {
+	w, h, err := f.size(b)
+	if err != nil {
+		return damaged(f.name, err)
+	}
+	if w < 1 || h < 1 {
+		return fmt.Errorf("a %s file of %d×%d pixels", f.name, w, h)
+	}
+	if w > MaxPixels/h {
+		return fmt.Errorf("a %s file of %d×%d pixels is too large: the maximum is %d pixels", f.name, w, h,
+			MaxPixels)
+	}
+	return nil
 }
 
 func recognise(b []byte) (format, error) {

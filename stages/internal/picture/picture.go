@@ -45,8 +45,7 @@ func (m *RGB) Crop(w, h int) (*RGB, error) {
 	if w > m.W || h > m.H {
 		return nil, fmt.Errorf("an image of %d×%d pixels is smaller than the crop of %d×%d", m.W, m.H, w, h)
 	}
-	x0 := int(math.RoundToEven(float64(m.W-w) / 2))
-	y0 := int(math.RoundToEven(float64(m.H-h) / 2))
+	x0, y0 := Margin(m.W, w), Margin(m.H, h)
 	out := NewRGB(w, h)
 	for y := range h {
 		from := 3 * ((y0+y)*m.W + x0)
@@ -54,6 +53,9 @@ func (m *RGB) Crop(w, h int) (*RGB, error) {
 	}
 	return out, nil
 }
+
+// Margin returns how many of a side's pixels lie before a centre crop.
+func Margin(side, crop int) int { return int(math.RoundToEven(float64(side-crop) / 2)) }
 
 // A Size is a height and a width in pixels, written "224" if they are equal, otherwise "240x320", height
 // first. The zero Size means none.

@@ -7,9 +7,12 @@ import (
 
 // A Filter is a resampling kernel.
 type Filter struct {
-	support float64 // half the kernel's width in pixels, when upsampling
-	weight  func(x float64) float64
+	support float64                 // half the kernel's width in pixels, when upsampling
+	weight  func(x float64) float64 // nil: the whole weight is on the pixel that holds the centre
 }
+
+// Nearest returns the filter that copies pixels, for pictures of numbers that have no mean.
+func Nearest() Filter { return Filter{} }
 
 // Bilinear returns the triangle filter.
 func Bilinear() Filter {
@@ -75,6 +78,10 @@ func taps(in, out int, f Filter) []tap {
 	t := make([]tap, out)
 	for i := range t {
 		center := float64((float64(i) + 0.5) * scale)
+		if f.weight == nil {
+			t[i] = tap{min(int(center), in-1), []int32{1 << precisionBits}}
+			continue
+		}
 		from := max(int(center-support+0.5), 0)
 		to := min(int(center+support+0.5), in)
 		k, sum := make([]float64, to-from), 0.0
