@@ -37,9 +37,13 @@ func TestPapersAgainstTheRegistry(t *testing.T) {
 // The experiments that come with the program have nothing wrong with them, and
 // what is published of them reads back as the same experiment.
 func TestExperimentsAreWellFormed(t *testing.T) {
-	files, err := filepath.Glob("../../experiments/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no experiments: %v", err)
+	var files []string
+	for _, folder := range []string{"", "metrics"} {
+		some, err := filepath.Glob(filepath.Join("../../experiments", folder, "*.yaml"))
+		if err != nil || len(some) == 0 {
+			t.Fatalf("no experiments in %q: %v", folder, err)
+		}
+		files = append(files, some...)
 	}
 	for _, file := range files {
 		p, err := plan.Load(file, registry.Builtin(), plan.Overrides{})
@@ -59,6 +63,22 @@ func TestExperimentsAreWellFormed(t *testing.T) {
 		if len(q.Cells) != len(p.Cells) || string(q.Resolved()) != string(text) {
 			t.Errorf("%s: %d cells, and %d of\n%s", file, len(p.Cells), len(q.Cells), text)
 		}
+	}
+}
+
+// The ends of information curves, whose images are the most expensive to measure, are made once a model,
+// whatever the number of methods.
+func TestInformationCurvesShareTheirEnds(t *testing.T) {
+	p, err := plan.Load("../../experiments/metrics/pic.yaml", registry.Builtin(), plan.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]int{}
+	for _, c := range p.Cells {
+		cells[c.Stage.Name]++
+	}
+	if cells["perturb/pic"] != 12 || cells["perturb/pic-ends"] != 2 || cells["model/predict"] != 2 {
+		t.Errorf("cells %v", cells)
 	}
 }
 

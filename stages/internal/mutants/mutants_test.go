@@ -49,9 +49,8 @@ var mutants = []mutant{
 		"internal/metric.TestMonotone"},
 
 	// the curves of perturb/
-	{"perturb/perturb.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
-	{"perturb/ablation.go", `if p.Order == "lerf" {`, `if p.Order != "lerf" {`,
-		"perturb.TestOfficialAblation"},
+	{"perturb/points.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
+	{"perturb/order.go", `case "lerf":`, `case "morf":`, "perturb.TestOfficialAblation"},
 
 	// score/aopc, score/abpc, score/road, score/delta
 	{"internal/metric/removal.go", "sum += curve[0] - y", "sum += 1.01 * (curve[0] - y)", "score.TestAOPC"},
@@ -68,6 +67,40 @@ var mutants = []mutant{
 		"score.TestDelta"},
 	{"score/delta.go", "stages.Scalar(curve[0]-curve[k])", "stages.Scalar(curve[0]-curve[k-1])",
 		"score.TestDelta"},
+
+	// perturb/pic, score/pic, score/pic-curve
+	{"internal/metric/pic.go", "min(max((v-low)/(high-low), 0), 1)",
+		"min(max(1.01*(v-low)/(high-low), 0), 1)", "score.TestPIC"},
+	{"internal/metric/pic.go", "if responses[k] > most {", "if k > 0 && responses[k] > most {",
+		"score.TestInformationCurve"},
+	{"internal/metric/pic.go", "for points[k+1].x <= x {", "for points[k+1].x < x {",
+		"score.TestOfficialInformationCurve"},
+	{"internal/metric/pic.go", "points = append(points, point{0, 0}, point{1, 1})",
+		"points = append([]point{{0, 0}, {1, 1}}, points...)", "score.TestOfficialInformationCurve"},
+	{"internal/metric/pic.go", "return (sorted[n/2-1] + sorted[n/2]) / 2", "return sorted[n/2]",
+		"score.TestOfficialPIC"},
+	{"score/pic.go", "if k == 0 || p.Variant == paper {", "if k == 0 || p.Variant == official {",
+		"score.TestPIC"},
+	{"score/pic.go", "metric.Normalised(lengths[1:last], lengths[0], lengths[last])",
+		"metric.Normalised(lengths[1:last], lengths[1], lengths[last])", "score.TestOfficialPAIR"},
+	{"perturb/pic.go", "return n - int(math.Ceil(float64(n-1)*(1-share)))",
+		"return n - int(math.Floor(float64(n-1)*(1-share)))", "perturb.TestAtLeastQuantile"},
+	{"perturb/pic.go", "curve = slices.Concat(ends[:1], curve, ends[1:])",
+		"curve = slices.Concat(ends[1:], curve, ends[:1])", "perturb.TestPICLaws"},
+	{"perturb/partial_image.go", "uint8(math.RoundToEven(sum / total))", "uint8(sum / total)",
+		"perturb.TestOfficialPAIR"},
+	{"perturb/partial_image.go", "out[c+pixel] = value(sum, float64(total))",
+		"out[c+pixel] = value(1.01*sum, float64(total))", "perturb.TestOfficialPIC"},
+	{"internal/delaunay/delaunay.go", "return det > 0", "return det < 0", "internal/delaunay.TestDelaunay"},
+	{"internal/delaunay/delaunay.go", "return s.turn(a, c, d) > 0", "return s.turn(a, c, d) < 0",
+		"internal/delaunay.TestTies"},
+
+	// maps/offset, maps/noise, score/external
+	{"maps/offset.go", "f.values[i] += offset", "f.values[i] += 1.01 * offset",
+		"maps.TestOfficialVariations"},
+	{"maps/noise.go", "f.values[i] += float64(width * draw())",
+		"f.values[i] += float64(1.01 * width * draw())", "maps.TestOfficialVariations"},
+	{"score/external.go", "if row[i] != text {", "if row[i] == text {", "score.TestExternal"},
 
 	// on masks and boxes
 	{"internal/metric/mass.go", "return within / total", "return 1.01 * within / total",
