@@ -55,6 +55,7 @@ func Builtin() *Set {
 		attribute.VarGrad,
 		dataset.Folder,
 		dataset.Mean,
+		dataset.Select,
 		dataset.Shapes,
 		dataset.VOC,
 		fuse.MetaRank,

@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+func numbers(v ...int64) stages.Data {
+	var list [][]byte
+	for _, x := range v {
+		list = append(list, stages.NewTensor([]int64{x}, 1).Encode())
+	}
+	return stagetest.Items(nil, list...)
+}
+
+func probabilities(v ...float64) stages.Data {
+	var list [][]byte
+	for _, x := range v {
+		list = append(list, stages.Scalar(x))
+	}
+	return stagetest.Items(nil, list...)
+}
+
+// TestSelect checks what is kept of eight images of the classes 0, 0, 1, 1, 2, 2, 0, 0.
+func TestSelect(t *testing.T) {
+	labels := numbers(0, 0, 1, 1, 2, 2, 0, 0)
+	right := stagetest.At(numbers(0, 0, 1, 1, 2, 0, 0, 0), "model", "a") // but for item 5
+	sure := stagetest.At(probabilities(.99, .98, 1, .995, .5, 1, .99, 1), "model", "a")
+	other := stagetest.At(numbers(0, 0, 2, 1, 2, 2, 0, 0), "model", "b") // but for item 2
+	unsure := stagetest.At(probabilities(1, 1, 1, .2, 1, 1, 1, math.NaN()), "model", "b")
+	images, masks := numbers(10, 11, 12, 13, 14, 15, 16, 17), numbers(20, 21, 22, 23, 24, 25, 26, 27)
+	images.Facts = stages.Facts{"height": "8"}
+	for _, c := range []struct {
+		params SelectParams
+		both   bool
+		want   string
+		counts string
+	}{
+		{SelectParams{}, false, "0 1 2 3 4 5 6 7", ""},
+		{SelectParams{Correct: true}, false, "0 1 2 3 4 6 7", "7 of 8 images are kept, 1 are misclassified"},
+		{SelectParams{Correct: true, AtLeast: 0.99}, false, "0 2 3 6 7",
+			"5 of 8 images are kept, 1 are misclassified, 2 are below the probability 0.99"},
+		{SelectParams{Correct: true, AtLeast: 0.99, PerClass: 2}, false, "0 2 3 6",
+			"4 of 8 images are kept, 1 are misclassified, 2 are below the probability 0.99, 1 are beyond 2 " +
+				"a class"},
+		{SelectParams{Correct: true, PerClass: 1, Count: 2}, false, "0 2",
+			"2 of 8 images are kept, 1 are misclassified, 4 are beyond 1 a class, 1 are beyond 2"},
+		{SelectParams{Correct: true, AtLeast: 0.99}, true, "0 6",
+			"2 of 8 images are kept, 2 are misclassified, 4 are below the probability 0.99"},
+	} {
+		in := map[string][]stages.Data{"images": {images}, "labels": {labels}, "masks": {masks},
+			"targets": {right}, "probability": {sure}}
+		if c.both {
+			in["targets"], in["probability"] = append(in["targets"], other), append(in["probability"], unsure)
+		}
+		r := stagetest.Run(t, Select, &c.params, in)
+		for port, first := range map[string]int64{"images": 10, "masks": 20} {
+			var got []string
+			for _, b := range r.Payloads[port] {
+				got = append(got, fmt.Sprint(decoded(t, b).Int64s()[0]-first))
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("%+v: %s %s are kept, want %s", c.params, port, got, c.want)
+			}
+		}
+		if got := strings.Join(r.Warnings, "|"); got != c.counts {
+			t.Errorf("%+v: %q, want %q", c.params, got, c.counts)
+		}
+		if r.Facts["images"]["height"] != "8" || len(r.Payloads["counts"]) != 1 ||
+			r.Payloads["boxes"] != nil {
+			t.Errorf("%+v: facts %v, %d tables, boxes %v", c.params, r.Facts, len(r.Payloads["counts"]),
+				r.Payloads["boxes"])
+		}
+	}
+
+	none := map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {right},
+		"probability": {probabilities(0, 0, 0, 0, 0, 0, 0, 0)}}
+	_, err := stagetest.Try(Select, &SelectParams{Correct: true, AtLeast: 0.5}, none)
+	const want = "no image is left: 0 of 8 images are kept, 1 are misclassified, 7 are below the " +
+		"probability 0.5"
+	if err == nil || err.Error() != want {
+		t.Errorf("without an image left: %v, want %s", err, want)
+	}
+	none["labels"] = []stages.Data{stagetest.At(labels, "model", "a"), stagetest.At(labels, "model", "b")}
+	if _, err := stagetest.Try(Select, nil, none); err == nil ||
+		!strings.Contains(err.Error(), `labels differs along "model"`) {
+		t.Errorf("labels of two cells: %v", err)
+	}
+}
+
+// TestSelectChecks checks which criteria need which inputs.
+func TestSelectChecks(t *testing.T) {
+	for _, c := range []struct {
+		params SelectParams
+		wired  string
+		want   string
+	}{
+		{SelectParams{Correct: true}, "images labels targets", ""},
+		{SelectParams{Correct: true}, "images targets", "isn't known without labels"},
+		{SelectParams{Correct: true}, "images labels", "wire model or targets"},
+		{SelectParams{Correct: true, AtLeast: 0.5}, "images labels model", ""},
+		{SelectParams{AtLeast: 0.5}, "images", "wire model or probability"},
+		{SelectParams{PerClass: 1}, "images", "wire model or targets"},
+		{SelectParams{PerClass: 1}, "images labels", ""},
+		{SelectParams{Count: 1}, "images", ""},
+	} {
+		err := Select.Check(&c.params, func(port string) bool {
+			return strings.Contains(" "+c.wired+" ", " "+port+" ")
+		})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v with %s: %v, want %q", c.params, c.wired, err, c.want)
+		}
+	}
+}
