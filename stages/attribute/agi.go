@@ -42,11 +42,11 @@ Integration", IJCAI 2021.`,
 })
 
 func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	if n.Classes < 2 {
+	if n.PerHead() < 2 {
 		return errOneClass
 	}
 	// A trajectory takes two rows: the derivatives of the false class and of the explained output.
-	trajectories := n.Classes/max(1, n.Classes/p.Classes) + 1
+	trajectories := n.PerHead()/max(1, n.PerHead()/p.Classes) + 1
 	q := program.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
 	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(2*trajectories, e.Batch))
 	if err != nil {
@@ -90,7 +90,8 @@ type trajectory struct {
 // trajectories returns the trajectories from an image to the false classes.
 func (p AGIParams) trajectories(n *program.Net, x []float32, t program.Target) []*trajectory {
 	var all []*trajectory
-	for class := 0; class < n.Classes; class += max(1, n.Classes/p.Classes) {
+	first := n.First(t.Class) // of the target's head
+	for class := first; class < first+n.PerHead(); class += max(1, n.PerHead()/p.Classes) {
 		if class != t.Class {
 			all = append(all, &trajectory{class, x, append([]float32(nil), x...), make([]float64, len(x)),
 				false})

@@ -83,7 +83,7 @@ func (p CLRPParams) propagation(n *program.Net) propagation {
 	if p.Start == "logit" {
 		start = program.StartTarget
 	}
-	others := n.Classes - 1
+	others := n.PerHead() - 1
 	if p.Variant == "abslrp" {
 		others++
 	}

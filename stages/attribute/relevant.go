@@ -111,7 +111,7 @@ func (m propagated) backwardPasses(ctx context.Context, e *stages.Env,
 	if how.starts == nil {
 		return one, nil
 	}
-	if n.Classes < 2 {
+	if n.PerHead() < 2 {
 		return nil, errOneClass
 	}
 	return one[0].from(how.starts), nil

@@ -147,7 +147,7 @@ func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.
 		if b == nil {
 			return fmt.Errorf("item %q: port targets has no item for it", e.Calls[i].ID)
 		}
-		target, err := program.TargetOf(b, n.Classes)
+		target, err := n.Target(b)
 		if err != nil {
 			return fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
 		}

@@ -51,7 +51,7 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 		if err != nil {
 			return r, fmt.Errorf("port labels: %w", err)
 		}
-		r.correct = int(label)
+		r.correct = n.First(r.target.Class) + int(label)
 	}
 	return r, nil
 }
@@ -67,7 +67,7 @@ func (r responder) warn(e *stages.Env, i int) {
 // response returns the response for an output of the model.
 func (r responder) response(row []float32) response {
 	out := response{probability: r.net.Probability(row, r.target), logit: r.net.Logit(row, r.target)}
-	if r.net.Label(row) == r.correct {
+	if r.net.Label(row, r.target) == r.correct {
 		out.correct = 1
 	}
 	return out

@@ -69,11 +69,21 @@ func (n *Net) Target(b []byte) (Target, error) {
 	return t, nil
 }
 
-// Rivals returns the range of classes that compete with a target: all of them, or those of its head.
-func (n *Net) Rivals(t Target) (from, to int) {
-	from = t.Class / n.PerHead() * n.PerHead()
-	return from, from + n.PerHead()
+// Rivals returns the part of a row that has a number a class which is of the classes that compete with a
+// target, those of its head, and the target in it. It clears the rest.
+func (n *Net) Rivals(row []float32, t Target) ([]float32, Target) {
+	first, size := n.First(t.Class), n.PerHead()
+	clear(row[:first])
+	clear(row[first+size:])
+	t.Class -= first
+	if t.Minus >= 0 {
+		t.Minus -= first
+	}
+	return row[first : first+size], t
 }
+
+// First returns the first class of a class's head.
+func (n *Net) First(class int) int { return class / n.PerHead() * n.PerHead() }
 
 // Probability returns the target's probability in a row of the model's answer, or the difference of two.
 func (n *Net) Probability(row []float32, t Target) float64 {
@@ -105,8 +115,8 @@ func (n *Net) probability(row []float32, class int) float64 {
 		}
 		return 1 / (1 + math.Exp(-float64(row[class])))
 	}
-	from, to := n.Rivals(Target{Class: class})
-	row, class = row[from:to], class-from
+	first := n.First(class)
+	row, class = row[first:first+n.PerHead()], class-first
 	largest := math.Inf(-1)
 	for _, v := range row {
 		largest = math.Max(largest, float64(v))
@@ -125,11 +135,12 @@ func (n *Net) logit(row []float32, class int) float64 {
 	return float64(row[class])
 }
 
-// Label returns the label that the model predicts: the class with the largest answer; of a single class 1
-// where its probability reaches ½, else 0.
-func (n *Net) Label(row []float32) int {
+// Label returns the label that the model predicts: the class with the largest answer of those of a target's
+// head; of a single class 1 where its probability reaches ½, else 0.
+func (n *Net) Label(row []float32, t Target) int {
 	if !n.Independent || n.Classes > 1 {
-		return Predicted(row)
+		first := n.First(t.Class)
+		return first + Predicted(row[first:first+n.PerHead()])
 	}
 	if n.probability(row, 0) >= 0.5 {
 		return 1

@@ -2,6 +2,7 @@ package variant_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -268,8 +269,8 @@ func TestRewrittenModelsAreInvariant(t *testing.T) {
 	}
 }
 
-// TestProbabilitiesAreOfAHead: the probabilities of a head's classes sum to 1, and so do derivatives of each
-// stay in the head.
+// TestProbabilitiesAreOfAHead: the probabilities of a head's classes sum to 1, and targets, labels and rivals
+// are of one head.
 func TestProbabilitiesAreOfAHead(t *testing.T) {
 	base := net(t, cell, false, dense(false))
 	d := modeltest.Rewritten(t, model.DiFull, base)
@@ -283,6 +284,20 @@ func TestProbabilitiesAreOfAHead(t *testing.T) {
 		if math.Abs(sum-1) > 1e-12 {
 			t.Errorf("head %d: %g", head, sum)
 		}
+	}
+	// Labels are predicted head by head, and what competes with a class is in its head.
+	for class := range 20 {
+		label := n.Label(row, program.Target{Class: class})
+		if label/5 != class/5 || row[label] < row[class] {
+			t.Errorf("class %d: label %d of %v", class, label, row)
+		}
+	}
+	ones := slices.Repeat([]float32{1}, 20)
+	part, at := n.Rivals(ones, program.Target{Class: 13, Minus: 11})
+	part[0] = 2
+	if at != (program.Target{Class: 3, Minus: 1}) || !slices.Equal(ones, slices.Concat(make([]float32, 10),
+		[]float32{2, 1, 1, 1, 1}, make([]float32, 5))) {
+		t.Errorf("%v of %v", at, ones)
 	}
 	for _, tt := range []struct {
 		target []int64
