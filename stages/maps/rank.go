@@ -1,7 +1,6 @@
 package maps
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -120,20 +119,38 @@ func rank(values []float64, draw *rand.Rand, merged bool) []uint32 {
 	if slices.ContainsFunc(values, math.IsNaN) {
 		return nil
 	}
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
+	order := make([]ranked, len(values))
+	for i, v := range values {
+		order[i].value, order[i].index = v, i
 	}
 	if draw != nil {
 		draw.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	for i := range order {
+		order[i].tie = i
+	}
+	slices.SortFunc(order, func(a, b ranked) int {
+		switch {
+		case a.value > b.value:
+			return -1
+		case a.value < b.value:
+			return 1
+		}
+		return a.tie - b.tie
+	})
 	ranks := make([]uint32, len(values))
-	for place, i := range order {
-		ranks[i] = uint32(place)
-		if merged && place > 0 && values[i] == values[order[place-1]] {
-			ranks[i] = ranks[order[place-1]]
+	for place, r := range order {
+		ranks[r.index] = uint32(place)
+		if merged && place > 0 && r.value == order[place-1].value {
+			ranks[r.index] = ranks[order[place-1].index]
 		}
 	}
 	return ranks
+}
+
+// A ranked value has its index, and its place among equal values. Sorting these takes half the time of a
+// stable sort of indices.
+type ranked struct {
+	value      float64
+	index, tie int
 }

@@ -1,0 +1,134 @@
+package perturb_test
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// BenchmarkCurves measures what insertion and deletion of 16 steps add to the forward passes that they need:
+// the processor time of ranking and perturbing images, as the slope between n and 4n images, relative to that
+// of classifying as many images in the same batches. The ratio is the median of the rounds.
+func BenchmarkCurves(b *testing.B) {
+	root, err := stagetest.Root()
+	if err != nil {
+		b.Fatal(err)
+	}
+	real := filepath.Join(modeltest.Data(b), "models")
+	quickstart := filepath.Join(root, "experiments", "quickstart")
+	for _, net := range []struct {
+		name, path string
+		images     int
+	}{
+		{"resnet 64²", filepath.Join(quickstart, "resnet.onnx"), 8},
+		{"vgg 64²", filepath.Join(quickstart, "vgg.onnx"), 8},
+		{"vit 64²", filepath.Join(quickstart, "vit.onnx"), 8},
+		{"resnet 32²", filepath.Join(real, "cifar10_resnet20.onnx"), 8},
+		{"vit 224²", filepath.Join(real, "imagenet_vit_tiny_patch16_224.onnx"), 1},
+	} {
+		b.Run(net.name, func(b *testing.B) {
+			m := modeltest.Model(b, model.ONNXParams{Path: net.path, Preset: "unit"})
+			var ratios []float64
+			n := net.images
+			bare(b, m, n) // compiles
+			curves(b, m, n)
+			for b.Loop() {
+				few, many := curves(b, m, n), curves(b, m, 4*n)
+				fewBare, manyBare := bare(b, m, n), bare(b, m, 4*n)
+				ratios = append(ratios, (many-few)/(manyBare-fewBare))
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(ratios[len(ratios)/2], "curves/bare-processor")
+			b.ReportMetric(1000*bare(b, m, n)/float64(n*2*points), "ms/pass")
+		})
+	}
+}
+
+const points = 17
+
+var slot = stagetest.NewWorkers(1)[0]
+
+// curves returns the processor time of the curves of some images and their maps.
+func curves(b *testing.B, m stages.Data, images int) float64 {
+	n := modeltest.Net(b, m)
+	var pictures, maps, targets [][]byte
+	for i := range images {
+		u := make([]uint8, 3*n.Height*n.Width)
+		for k := range u {
+			u[k] = uint8((k*k + 17*i*k) >> 3)
+		}
+		v := make([]float32, n.Height*n.Width)
+		for k := range v {
+			v[k] = float32(math.Sin(float64(k*k + i)))
+		}
+		pictures = append(pictures, stages.NewTensor(u, 3, n.Height, n.Width).Encode())
+		maps = append(maps, stages.NewTensor(v, n.Height, n.Width).Encode())
+		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
+	}
+	rank, _ := registry.Builtin().Lookup("maps/rank")
+	before := processor(b)
+	ranks := stagetest.Run(b, *rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}})
+	insertion := perturb.Insertion.NewParams().(*perturb.InsertionParams)
+	deletion := perturb.Deletion.NewParams().(*perturb.DeletionParams)
+	insertion.Steps, deletion.Steps = points-1, points-1
+	in := map[string][]stages.Data{"model": {m}, "images": {stagetest.Items(nil, pictures...)},
+		"maps":    {stagetest.Items(nil, ranks.Payloads["ranks"]...)},
+		"targets": {stagetest.Items(nil, targets...)}}
+	var parts []stages.Part
+	for _, part := range []stages.Part{{Params: insertion}, {Params: deletion}} {
+		s := &perturb.Insertion
+		if part.Params == any(deletion) {
+			s = &perturb.Deletion
+		}
+		var err error
+		if part.Env, err = stagetest.Env(s, in); err != nil {
+			b.Fatal(err)
+		}
+		part.Env.Slot, part.Env.Batch = slot, 32
+		parts = append(parts, part)
+	}
+	if err := perturb.Insertion.Shared.Run(b.Context(), parts); err != nil {
+		b.Fatal(err)
+	}
+	return processor(b) - before
+}
+
+// bare returns the processor time of as many forward passes.
+func bare(b *testing.B, m stages.Data, images int) float64 {
+	n := modeltest.Net(b, m)
+	f, err := n.Forward(b.Context(), slot, n.Fit(points, 32))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range f.Batch {
+		for k, x := 0, f.Image(i); k < len(x); k++ {
+			x[k] = float32(math.Sin(float64(i + k*k)))
+		}
+	}
+	before := processor(b)
+	for k := 0; k < images*2*points; k += f.Batch {
+		if err := f.Run(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return processor(b) - before
+}
+
+// processor returns the seconds of processor time that this process has used.
+func processor(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
