@@ -257,3 +257,38 @@ stages:
 publish: []
 `, strings.Join(d, ", "), strings.Join(m, ", "), size)
 }
+
+// TestFoldIsOneLine holds that a review has one line, with a count, of cells along an axis that is collapsed
+// before anything is published, whatever the order of its ids.
+func TestFoldIsOneLine(t *testing.T) {
+	l := newLab(t)
+	l.number(2)
+	lines := func(yaml string) (list []string) {
+		v, err := l.mustRun(yaml).Review(context.Background(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range v.Cells {
+			list = append(list, fmt.Sprintf("%s ×%d %s %s", c.Name, c.Cells, c.Params, c.Definition.Short()))
+		}
+		return list
+	}
+	got := lines(drawn("a, b, c"))
+	if d := cmp.Diff(got, lines(drawn("c, a, b"))); d != "" {
+		t.Error(d)
+	}
+	for i, line := range got {
+		got[i] = line[:strings.LastIndex(line, " ")]
+	}
+	want := []string{`images ×0 {"fail":""}`, `draws ×3 {"fail":"","size":600}`,
+		`maps[by=two] ×3 {"by":2,"fail":false}`, `maps[by=three] ×3 {"by":3,"fail":false}`,
+		`fold[by=two] ×0 {}`, `fold[by=three] ×0 {}`, `total ×0 {}`}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// Published, each draw has its line.
+	got = lines(strings.Replace(drawn("a, b, c"), "publish: [total]", "publish: [total, draws]", 1))
+	if len(got) != 9 || !strings.HasPrefix(got[1], "draws[draw=a] ×0") {
+		t.Errorf("got %q", got)
+	}
+}

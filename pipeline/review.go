@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -70,6 +72,8 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 	for _, s := range p.Publish {
 		v.Publish = append(v.Publish, s.Name)
 	}
+	told := toldApart(p)
+	folds := map[string]*fold{} // by name
 	for _, c := range p.Cells {
 		if c.Step.Implied {
 			continue
@@ -78,9 +82,86 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
+		coord := slices.DeleteFunc(slices.Clone(c.Coord), func(at stages.Coord) bool {
+			return !told[c.Step][at.Axis]
+		})
+		if cell.State == publish.Done && len(coord) < len(c.Coord) {
+			name := (&plan.Cell{Step: c.Step, Coord: coord}).String()
+			if f := folds[name]; f != nil {
+				f.add(&v.Cells[f.at], &cell)
+				continue
+			}
+			folds[name] = &fold{len(v.Cells), []stages.Digest{cell.Definition}}
+			cell.Name, cell.Coord, cell.Cells = name, coord, 1
+		}
 		v.Cells = append(v.Cells, cell)
 	}
+	for _, f := range folds {
+		v.Cells[f.at].Definition = f.definition()
+	}
 	return v, nil
+}
+
+// toldApart returns, by step, the axes along which a review lists its cells one by one: all those of a step
+// that is published or has scores, or that nothing reads; and of others those that a reader lists its cells
+// along or, being published, collapses.
+func toldApart(p *plan.Plan) map[*plan.Step]map[string]bool {
+	told, read := map[*plan.Step]map[string]bool{}, map[*plan.Step]bool{}
+	for _, s := range p.Steps {
+		told[s] = map[string]bool{}
+	}
+	for _, c := range slices.Backward(p.Cells) {
+		published := slices.Contains(p.Publish, c.Step)
+		scored := slices.ContainsFunc(c.Stage.Outputs, func(p stages.Port) bool {
+			return p.Type.Name == stages.Scores.Name
+		})
+		for _, at := range c.Coord {
+			told[c.Step][at.Axis] = told[c.Step][at.Axis] || published || scored || !read[c.Step]
+		}
+		for _, in := range c.Inputs {
+			for _, e := range in.Edges {
+				read[e.From.Step] = true
+				for _, at := range e.Coord {
+					told[e.From.Step][at.Axis] = told[e.From.Step][at.Axis] || published
+				}
+				for axis, apart := range told[c.Step] {
+					told[e.From.Step][axis] = told[e.From.Step][axis] || apart
+				}
+			}
+		}
+	}
+	return told
+}
+
+// A fold is the cells that one line of a review stands for: those that differ along axes that are collapsed
+// before anything is published.
+type fold struct {
+	at   int // of the first, in the review
+	defs []stages.Digest
+}
+
+// add adds a cell to the line of others. What they don't have in common isn't listed.
+func (f *fold) add(line, c *publish.Cell) {
+	line.Cells++
+	f.defs = append(f.defs, c.Definition)
+	if c.MadeBy != line.MadeBy {
+		line.MadeBy = ""
+	}
+	var of, other map[string]json.RawMessage
+	if json.Unmarshal(line.Params, &of) == nil && json.Unmarshal(c.Params, &other) == nil {
+		maps.DeleteFunc(of, func(name string, v json.RawMessage) bool { return !bytes.Equal(v, other[name]) })
+		line.Params, _ = json.Marshal(of)
+	}
+}
+
+// definition digests those of the cells, in whatever order the experiment lists them.
+func (f *fold) definition() stages.Digest {
+	slices.SortFunc(f.defs, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
+	h := newHasher("folded")
+	for _, d := range f.defs {
+		h.digest(d)
+	}
+	return h.sum()
 }
 
 func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, error) {

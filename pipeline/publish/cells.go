@@ -8,7 +8,8 @@ import (
 
 // lineOf makes the line of a finished cell.
 func lineOf(c *Cell) *Line {
-	l := &Line{Cell: c.Name, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N, Params: c.Params}
+	l := &Line{Cell: c.Name, Cells: c.Cells, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N,
+		Params: c.Params}
 	l.Rows = map[string]int{}
 	for _, s := range c.Scores {
 		value, undefined := mean(s.Items.Values)

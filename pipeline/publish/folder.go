@@ -35,6 +35,7 @@ type Folder struct {
 type Line struct {
 	row
 	Cell       string
+	Cells      int // how many it stands for, 0 for one
 	Definition string
 	MadeBy     string
 	N          int // items, -1 for none

@@ -53,6 +53,7 @@ func renderCells(f *Folder, add func(name string, b []byte)) {
 // several ports stand in Scores, each in a lineJSON without the rest.
 type lineJSON struct {
 	Cell          string               `json:"cell,omitempty"`
+	Cells         int                  `json:"cells,omitempty"`
 	Definition    string               `json:"definition,omitempty"`
 	Direction     stages.Direction     `json:"direction,omitempty"`
 	ItemTolerance number               `json:"item_tolerance,omitempty"` // where it's larger than Tolerance
@@ -72,7 +73,8 @@ func (l *Line) encode() []byte {
 	if l.raw != "" {
 		return []byte(l.raw + "\n")
 	}
-	v := lineJSON{Cell: l.Cell, Definition: l.Definition, MadeBy: l.MadeBy, Params: l.Params, Rows: l.Rows}
+	v := lineJSON{Cell: l.Cell, Cells: l.Cells, Definition: l.Definition, MadeBy: l.MadeBy, Params: l.Params,
+		Rows: l.Rows}
 	if l.N >= 0 {
 		v.N = &l.N
 	}
@@ -113,7 +115,7 @@ func readLines(b []byte) (lines []*Line) {
 		if json.Unmarshal([]byte(text), &v) != nil || v.Cell == "" || !isDefinition(v.Definition) {
 			continue
 		}
-		l := &Line{Cell: v.Cell, Definition: v.Definition, MadeBy: v.MadeBy, raw: text}
+		l := &Line{Cell: v.Cell, Cells: v.Cells, Definition: v.Definition, MadeBy: v.MadeBy, raw: text}
 		l.N, l.Params, l.Rows = either(v.N, -1), v.Params, v.Rows
 		if v.Score != "" {
 			v.Scores = map[string]*lineJSON{v.Score: &v}

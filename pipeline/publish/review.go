@@ -29,6 +29,7 @@ const (
 // A Cell is one stage at one combination of axes, and what it has to publish.
 type Cell struct {
 	Name       string // maps[method=ig,model=vgg]
+	Cells      int    // how many cells it stands for, if not for one
 	Stage      string // the stage's name in the experiment
 	Coord      []stages.Coord
 	State      State
