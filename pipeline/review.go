@@ -92,7 +92,7 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 				continue
 			}
 			folds[name] = &fold{len(v.Cells), []stages.Digest{cell.Definition}}
-			cell.Name, cell.Coord, cell.Cells = name, coord, 1
+			cell.Name, cell.Coord, cell.Cells, cell.Scores = name, coord, 1, nil
 		}
 		v.Cells = append(v.Cells, cell)
 	}
@@ -103,8 +103,8 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 }
 
 // toldApart returns, by step, the axes along which a review lists its cells one by one: all those of a step
-// that is published or has scores, or that nothing reads; and of others those that a reader lists its cells
-// along or, being published, collapses.
+// that is published or that nothing reads; and of others those that a reader lists its cells along or, being
+// published, collapses.
 func toldApart(p *plan.Plan) map[*plan.Step]map[string]bool {
 	told, read := map[*plan.Step]map[string]bool{}, map[*plan.Step]bool{}
 	for _, s := range p.Steps {
@@ -112,11 +112,8 @@ func toldApart(p *plan.Plan) map[*plan.Step]map[string]bool {
 	}
 	for _, c := range slices.Backward(p.Cells) {
 		published := slices.Contains(p.Publish, c.Step)
-		scored := slices.ContainsFunc(c.Stage.Outputs, func(p stages.Port) bool {
-			return p.Type.Name == stages.Scores.Name
-		})
 		for _, at := range c.Coord {
-			told[c.Step][at.Axis] = told[c.Step][at.Axis] || published || scored || !read[c.Step]
+			told[c.Step][at.Axis] = told[c.Step][at.Axis] || published || !read[c.Step]
 		}
 		for _, in := range c.Inputs {
 			for _, e := range in.Edges {
