@@ -42,6 +42,7 @@ many images each criterion loses; if none is left, that's an error.
   maps: {uses: attribute/saliency, in: {model: model, images: sure}}`,
 	Version:  1,
 	Relation: stages.Whole,
+	Named:    true, // what is kept has its id
 	Inputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "the images"},
 		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
