@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -61,4 +62,58 @@ func TestFocusRefuses(t *testing.T) {
 	fails(t, Focus, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, m)},
 		"masks": {stagetest.Items(nil, quadrants([]int64{1, 0, 0, 1}, 4, 4))}},
 		"a map of 6×6 pixels doesn't match a grid of 4×4")
+}
+
+// TestChance: a constant map has exactly its chance of being right in each mosaic, and random maps have it on
+// average, within three standard errors, at the mosaic's size and where they are enlarged.
+func TestChance(t *testing.T) {
+	const side, n = 16, 400
+	r := rand.New(rand.NewPCG(1, 2))
+	flat := make([]float32, side*side)
+	for i := range flat {
+		flat[i] = 0.3
+	}
+	for _, of := range []int{side, side / 4} {
+		var constant, random, cells, masks [][]byte
+		for i := range n {
+			v := make([]float32, of*of)
+			for k := range v {
+				v[k] = float32(r.NormFloat64())
+			}
+			constant = append(constant, stages.NewTensor(flat[:of*of], of, of).Encode())
+			random = append(random, stages.NewTensor(v, of, of).Encode())
+			cells = append(cells, quarter(i%4, side))
+			masks = append(masks, quadrants([][]int64{{1, 1, 0, 0}, {0, 1, 1, 0}}[i%2], side, side))
+		}
+		for chance, s := range map[float64]struct {
+			stage stages.Stage
+			port  string
+			marks stages.Data
+		}{
+			0.25: {GridPointing, "cells", stagetest.Items(gridFacts(side), cells...)},
+			0.5:  {Focus, "masks", stagetest.Items(nil, masks...)},
+		} {
+			score := func(maps [][]byte) []float64 {
+				res := stagetest.Run(t, s.stage, nil, map[string][]stages.Data{
+					"maps": {stagetest.Items(nil, maps...)}, s.port: {s.marks}})
+				return scalars(t, stagetest.Items(nil, res.Payloads["scores"]...))
+			}
+			for _, x := range score(constant) {
+				if math.Abs(x-chance) > 1e-12 {
+					t.Fatalf("%s: a constant map scores %v, not %v", s.stage.Name, x, chance)
+				}
+			}
+			sum, squares := 0.0, 0.0
+			for _, x := range score(random) {
+				sum += x
+				squares += x * x
+			}
+			mean := sum / n
+			e := math.Sqrt((squares/n - mean*mean) / (n - 1))
+			if !(math.Abs(mean-chance) <= 3*e) || e > 0.01 {
+				t.Errorf("%s: random maps of %d×%d score %v ± %v, not %v", s.stage.Name, of, of, mean, e,
+					chance)
+			}
+		}
+	}
 }
