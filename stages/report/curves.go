@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -50,6 +51,7 @@ type plotLine struct {
 	items  []string             // the items included, in order
 
 	centred  map[string][]float64 // by item: the curve minus the mean over all lines, or nil
+	shares   []float64            // by point: how much is replaced; nil without items
 	mean, se []float64            // by point
 	skipped  int                  // number of curves that aren't finite
 }
@@ -129,6 +131,12 @@ func readLine(ctx context.Context, d stages.Data, response string) (*plotLine, e
 		}
 		s.curves[m.ID] = y
 		s.items = append(s.items, m.ID)
+	}
+	if length > 0 {
+		var err error
+		if s.shares, err = metric.Shares(d.Facts, length); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -217,13 +225,16 @@ func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Tab
 	for _, panel := range panels {
 		for _, s := range panel {
 			for k, y := range s.mean {
+				share := float64(k) / float64(len(s.mean)-1)
+				if len(s.items) > 0 {
+					share = s.shares[k]
+				}
 				se := math.NaN()
 				if s.se != nil && len(s.items) > 1 {
 					se = s.se[k]
 				}
 				t.Rows = append(t.Rows, stages.Row{
-					Keys: append(pick(s.coord, axes),
-						fmt.Sprintf("%.4f", float64(k)/float64(len(s.mean)-1))),
+					Keys: append(pick(s.coord, axes), fmt.Sprintf("%.4f", share)),
 					Numbers: []stages.Number{stages.Number(y), stages.Number(se),
 						stages.Number(len(s.items))},
 				})

@@ -67,6 +67,9 @@ func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line s
 		for _, s := range panel {
 			k := keys[slices.IndexFunc(keys, func(k chart.Key) bool { return k.Name == idOn(s.coord, line) })]
 			curve := chart.Curve{Y: s.mean, Colour: k.Colour, Dash: k.Dash}
+			if len(s.items) > 0 {
+				curve.X = s.shares
+			}
 			if p.Band != "none" && s.se != nil {
 				curve.Low, curve.High = make([]float64, len(s.mean)), make([]float64, len(s.mean))
 				for j := range s.mean {

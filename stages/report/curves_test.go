@@ -146,3 +146,35 @@ func TestCurvesLegend(t *testing.T) {
 		t.Errorf("%d lines of 30", len(looks))
 	}
 }
+
+// TestCurvesAtShares checks that points lie at the shares of the curves, in the table and the figure.
+func TestCurvesAtShares(t *testing.T) {
+	of := func(shares string) []stages.Data {
+		facts := stages.Facts{"responses": "probability", "order": "morf", "shares": shares}
+		payload := stages.NewTensor([]float64{1, 0.5, 0.25}, 1, 3).Encode()
+		return []stages.Data{stagetest.At(stagetest.Items(facts, payload, payload), "method", "a")}
+	}
+	p := &CurvesParams{Response: "probability", Band: "se", Columns: 3}
+	figures := map[string]string{}
+	for shares, want := range map[string][]string{
+		"": {"0.0000", "0.5000", "1.0000"}, "0,0.1,0.9": {"0.0000", "0.1000", "0.9000"},
+	} {
+		r := stagetest.Run(t, Curves, p, map[string][]stages.Data{"curves": of(shares)})
+		table, err := stages.DecodeTable(r.Payloads["points"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, row := range table.Rows {
+			if got := row.Keys[len(row.Keys)-1]; got != want[k] {
+				t.Errorf("shares %q: point %d lies at %s, want %s", shares, k, got, want[k])
+			}
+		}
+		figures[shares] = string(r.Payloads["figure"][0])
+	}
+	if figures[""] == figures["0,0.1,0.9"] {
+		t.Error("the figures are the same")
+	}
+	if _, err := stagetest.Try(Curves, p, map[string][]stages.Data{"curves": of("0,1")}); err == nil {
+		t.Error("three points at two shares were accepted")
+	}
+}

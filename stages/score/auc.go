@@ -50,7 +50,7 @@ func area(p AUCParams, facts stages.Facts, payload []byte) (float64, error) {
 	if err != nil || facts["shares"] == "" {
 		return metric.Area(curve), err // of steps of one size
 	}
-	shares, err := sharesOf(facts, len(curve))
+	shares, err := metric.Shares(facts, len(curve))
 	if err != nil {
 		return 0, err
 	}

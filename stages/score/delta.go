@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // DeltaParams are the parameters of [Delta].
@@ -38,7 +39,7 @@ they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
 			return nil, err
 		}
 		if listed := in["curves"]["shares"]; listed != "" {
-			shares, err := sharesOf(in["curves"], strings.Count(listed, ",")+1)
+			shares, err := metric.Shares(in["curves"], strings.Count(listed, ",")+1)
 			if err == nil {
 				_, err = p.point(shares)
 			}
@@ -56,7 +57,7 @@ they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			shares, err := sharesOf(e.Facts("curves"), len(curve))
+			shares, err := metric.Shares(e.Facts("curves"), len(curve))
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}

@@ -72,7 +72,7 @@ func road(p ROADParams, e *stages.Env, i int) (morf, lerf float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	shares, err := sharesOf(e.Facts("morf"), len(m))
+	shares, err := metric.Shares(e.Facts("morf"), len(m))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -86,29 +86,6 @@ func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, err
 	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
 }
 
-// sharesOf returns the share of the pixels that are replaced at each of n points of a curve, by the fact
-// shares. Curves without it have steps of equal size.
-func sharesOf(facts stages.Facts, n int) ([]float64, error) {
-	shares := make([]float64, n)
-	if facts["shares"] == "" {
-		for k := range shares {
-			shares[k] = float64(k) / float64(n-1)
-		}
-		return shares, nil
-	}
-	fields := strings.Split(facts["shares"], ",")
-	if len(fields) != n {
-		return nil, fmt.Errorf("curves of %d points don't match their %d shares", n, len(fields))
-	}
-	for k, f := range fields {
-		var err error
-		if shares[k], err = strconv.ParseFloat(f, 64); err != nil || !(shares[k] >= 0 && shares[k] <= 1) {
-			return nil, fmt.Errorf("curves have the share %q, which is no number from 0 to 1", f)
-		}
-	}
-	return shares, nil
-}
-
 // checkRemoval rejects curves that don't begin at the original image.
 func checkRemoval(in map[string]stages.Facts, port string) error {
 	if order := in[port]["order"]; order == metric.Insertion.String() {

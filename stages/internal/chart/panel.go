@@ -9,9 +9,18 @@ import (
 
 // A Curve is a line of a [Panel]; Low and High bound its band, or are nil.
 type Curve struct {
+	X            []float64 // of the points, in [0,1]; nil if they lie at equal distances
 	Y, Low, High []float64
 	Colour       color.RGBA
 	Dash         []float64
+}
+
+// x returns where point i lies.
+func (k *Curve) x(i int) float64 {
+	if k.X != nil {
+		return k.X[i]
+	}
+	return float64(i) / float64(len(k.Y)-1)
 }
 
 // A Panel is a small plot of curves over [0,1].
@@ -60,7 +69,7 @@ func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 		}
 		low, high := make([]Point, len(k.Y)), make([]Point, len(k.Y))
 		for i := range k.Y {
-			x := float64(i) / float64(len(k.Y)-1)
+			x := k.x(i)
 			low[i], high[i] = at(x, max(k.Low[i], p.Low)), at(x, min(k.High[i], p.High))
 		}
 		c.Band(low, high, k.Colour, 0.22)
@@ -68,7 +77,7 @@ func (p *Panel) Draw(c *Canvas, r image.Rectangle) {
 	for _, k := range p.Curves {
 		points := make([]Point, len(k.Y))
 		for i, y := range k.Y {
-			points[i] = at(float64(i)/float64(len(k.Y)-1), y)
+			points[i] = at(k.x(i), y)
 		}
 		c.Line(points, 2, k.Colour, k.Dash)
 	}
