@@ -60,7 +60,7 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 		n := m.node
 		m.in = in
 		if n.lacksProgram() {
-			if err := w.compile(w.ctx, w.compileSlot(), n); err != nil {
+			if err := w.compile(w.ctx, n); err != nil {
 				return err
 			}
 		}
@@ -149,31 +149,22 @@ func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Fac
 // chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed
 // once.
 func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
-	var todo []int32
-	first := map[uint64]int32{} // of the calls whose keys begin alike: half the memory of whole keys
-	twins := map[int32]int32{}  // by call: the first one whose key begins alike
+	type twin struct{ first, call int32 } // the first call whose key begins alike, and this one
+	var todo []twin
+	firsts := map[uint64]int32{} // by the beginning of their keys: half the memory of whole keys
 	for call := range int32(lead.calls.len()) {
 		key, known := w.allKnown(j, int(call))
 		if known {
 			continue
 		}
-		todo = append(todo, call)
 		hash := binary.LittleEndian.Uint64(key[:])
-		if f, ok := first[hash]; ok {
-			twins[call] = f
-		} else {
-			first[hash] = call
+		first, ok := firsts[hash]
+		if !ok {
+			first, firsts[hash] = call, call
 		}
+		todo = append(todo, twin{first, call})
 	}
-	of := func(call int32) int32 {
-		if f, ok := twins[call]; ok {
-			return f
-		}
-		return call
-	}
-	if len(twins) > 0 {
-		slices.SortStableFunc(todo, func(a, b int32) int { return cmp.Compare(of(a), of(b)) })
-	}
+	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
 	size := w.Chunk
 	if size == 0 && len(todo) > 0 {
 		// As few rounds as chunks of 16 make, and in each a chunk for every device.
@@ -184,14 +175,14 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 		rounds := (len(todo)-1)/(16*workers) + 1
 		size = (len(todo)-1)/(rounds*workers) + 1
 	}
-	from := 0
 	if j.most = size; j.folds {
 		size = 1
 	}
-	for i := range todo {
-		if last := i == len(todo)-1; last || i+1-from >= size && of(todo[i]) != of(todo[i+1]) {
-			chunks = append(chunks, todo[from:i+1])
-			from = i + 1
+	var chunk []int32
+	for i, t := range todo {
+		chunk = append(chunk, t.call)
+		if i == len(todo)-1 || len(chunk) >= size && t.first != todo[i+1].first {
+			chunks, chunk = append(chunks, chunk), nil
 		}
 	}
 	return chunks

@@ -122,20 +122,16 @@ func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 // Items returns how many items a cell has, -1 while that isn't known.
 func (o *Outlook) Items(c *plan.Cell) int {
 	n := o.r.nodes[c.Index]
-	for {
-		if n.sources != nil && n.Stage.Relation == stages.Each {
-			return n.sources.len()
+	for _, at := range []portOf{{n, 0}, n.rootOf(0)} {
+		if at.n.sources != nil && at.n.Stage.Relation == stages.Each {
+			return at.n.sources.len()
 		}
-		if n.state == cached && len(n.Stage.Outputs) > 0 {
-			_, items, _ := n.stored().Output(0)
+		if at.n.state == cached && len(at.n.Stage.Outputs) > 0 {
+			_, items, _ := at.n.stored().Output(at.port)
 			return items
 		}
-		p := n.Stage.Primary()
-		if p < 0 || n.Stage.Relation != stages.Each {
-			return -1
-		}
-		n = o.r.nodes[n.Inputs[p].Edges[0].From.Index]
 	}
+	return -1
 }
 
 // Complete reports whether a run would execute nothing.

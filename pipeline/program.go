@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
@@ -46,13 +45,13 @@ func (r *resolver) recall(n *node) error {
 
 // compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must
 // not run on the scheduling goroutine.
-func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) error {
+func (r *resolver) compile(ctx context.Context, n *node) error {
 	if err := r.recall(n); err == nil {
 		return nil
 	}
 	key := r.programKey(n)
 	f, _ := r.programs.making.LoadOrStore(key, sync.OnceValues(func() (stages.Digest, error) {
-		d, err := r.compileProgram(ctx, slot, n)
+		d, err := r.compileProgram(ctx, n)
 		if err == nil {
 			r.programs.known.Store(key, d)
 			_ = r.store.SetMemo(key, d[:]) // without it, it is compiled again next time
@@ -68,10 +67,11 @@ func (r *resolver) compile(ctx context.Context, slot *device.Slot, n *node) erro
 	return nil
 }
 
-func (r *resolver) compileProgram(
-	ctx context.Context, slot *device.Slot, n *node,
-) (_ stages.Digest, err error) {
+// compileProgram compiles n's program on a slot that shares the cache of the processor's slots, so that the
+// graphs are there when the program runs.
+func (r *resolver) compileProgram(ctx context.Context, n *node) (_ stages.Digest, err error) {
 	r.emit(eventOf(CellCompiling, n.Cell))
+	slot := r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
@@ -97,10 +97,4 @@ func (r *resolver) stored(from *node, port int) func(int) ([]byte, error) {
 		_, err := r.fetch(from, port, []int32{0}, b)
 		return b[0], err
 	}
-}
-
-// compileSlot returns a slot to compile programs on. It shares the cache of the processor's slots, so that
-// the graphs are there when the programs run.
-func (r *resolver) compileSlot() *device.Slot {
-	return r.compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 }

@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
-	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/iter"
 )
 
 // A resolver turns cells into keys and keys into what is stored under them.
@@ -79,22 +77,11 @@ func (r *resolver) lookAhead(ctx context.Context, stop <-chan struct{}) {
 		if size < 0 {
 			size = len(nodes)
 		}
-		var wg conc.WaitGroup
-		var taken atomic.Int64 // a core may have other things to do
-		for range min(runtime.GOMAXPROCS(0), size) {
-			level := nodes[:size]
-			wg.Go(func() {
-				slot := sync.OnceValue(r.compileSlot)
-				for ctx.Err() == nil && !closed(stop) {
-					i := int(taken.Add(1))
-					if i > size {
-						return
-					}
-					r.look(ctx, slot, level[i-1])
-				}
-			})
-		}
-		wg.Wait()
+		iter.ForEach(nodes[:size], func(n **node) {
+			if ctx.Err() == nil && !closed(stop) {
+				r.look(ctx, *n)
+			}
+		})
 		nodes = nodes[size:]
 	}
 }
@@ -110,7 +97,7 @@ func closed(c <-chan struct{}) bool {
 
 // look resolves n if its inputs are stored. Its error is kept in n, except one that only tells that it is too
 // early to know.
-func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) {
+func (r *resolver) look(ctx context.Context, n *node) {
 	for _, from := range r.edges(n) {
 		if from.state != cached {
 			return
@@ -118,7 +105,7 @@ func (r *resolver) look(ctx context.Context, slot func() *device.Slot, n *node) 
 	}
 	n.err = r.resolve(n)
 	if errors.Is(n.err, errNotCompiled) {
-		if n.err = r.compile(ctx, slot(), n); n.err == nil {
+		if n.err = r.compile(ctx, n); n.err == nil {
 			n.err = r.resolve(n)
 		}
 	}

@@ -107,7 +107,7 @@ func (r *run) wake() {
 func (r *run) startCompiling(w *worker) {
 	n := r.unknown[0]
 	r.unknown = r.unknown[1:]
-	compile := func() error { return r.compile(r.ctx, r.compileSlot(), n) }
+	compile := func() error { return r.compile(r.ctx, n) }
 	r.launch(w, func() error { return w.mend(compile) }, func(err error) {
 		n.err = err
 		r.due = append(r.due, n)
