@@ -36,56 +36,52 @@ func (r *run) reportForced(n *node) {
 		return
 	}
 	f := Forced{Cell: n.String(), Reproduced: true}
-	for p := range n.before.Outputs() {
-		was, _, _ := n.before.Output(p)
-		if was != n.result(p) {
-			r.compare(&f, n, p)
+	for p := range n.Stage.Outputs {
+		if was, _, _ := n.before.Output(p); was == n.result(p) {
+			continue
 		}
+		d, detail := r.difference(n, p)
+		if f.Reproduced || d > f.Deviation || math.IsNaN(d) && !math.IsNaN(f.Deviation) {
+			f.Deviation, f.Detail = d, fmt.Sprintf("port %q%s", n.Stage.Outputs[p].Name, detail)
+		}
+		f.Reproduced = false
 	}
 	r.forced = append(r.forced, f)
 }
 
-// compare notes how a port that came out different differs.
-func (r *run) compare(f *Forced, n *node, port int) {
-	at := n.Stage.Outputs[port]
-	note := func(deviation float64, format string, args ...any) {
-		if f.Reproduced || deviation > f.Deviation || math.IsNaN(deviation) && !math.IsNaN(f.Deviation) {
-			f.Deviation, f.Detail = deviation, fmt.Sprintf("port %q", at.Name)+fmt.Sprintf(format, args...)
-		}
-		f.Reproduced = false
-	}
+// difference returns by how much a port that came out different differs at most, and where, or NaN and why
+// that can't be told.
+func (r *run) difference(n *node, port int) (largest float64, where string) {
 	was, err := r.store.Listing(*n.before, port)
-	var is *store.Listing
-	if err == nil {
-		is, err = r.listing(n, port)
-	}
 	if err != nil {
-		note(math.NaN(), ": %v", err)
-		return
+		return math.NaN(), ": " + err.Error()
+	}
+	is, err := r.listing(n, port)
+	if err != nil {
+		return math.NaN(), ": " + err.Error()
 	}
 	if was.Len() != is.Len() {
-		note(math.NaN(), " has %d items, had %d", is.Len(), was.Len())
-		return
+		return math.NaN(), fmt.Sprintf(" has %d items, had %d", is.Len(), was.Len())
 	}
+	largest, where = math.NaN(), " has other facts"
 	for i := range is.Len() {
 		before, now := was.At(i), is.At(i)
 		if before.Digest == now.Digest {
 			continue
 		}
-		where := ""
-		if at.Type.Items {
-			where = fmt.Sprintf(", item %d of %d", i+1, is.Len())
+		at := ""
+		if n.Stage.Outputs[port].Type.Items {
+			at = fmt.Sprintf(", item %d of %d", i+1, is.Len())
 		}
-		d, err := r.deviation(at.Type.Form, before.Ref, now.Ref)
+		d, err := r.deviation(n.Stage.Outputs[port].Type.Form, before.Ref, now.Ref)
 		if err != nil {
-			note(math.NaN(), "%s: %v", where, err)
-			continue
+			return math.NaN(), at + ": " + err.Error()
 		}
-		note(d, "%s", where)
+		if !(d <= largest) {
+			largest, where = d, at
+		}
 	}
-	if f.Reproduced {
-		note(math.NaN(), " has other facts")
-	}
+	return largest, where
 }
 
 // deviation returns the largest absolute difference of two tensors.
