@@ -121,12 +121,15 @@ func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
 	}
 	draws := stagetest.Run(t, dataset.Shapes,
 		&dataset.ShapesParams{Count: 2, Size: size, Seed: 5, Domain: "a"}, nil)
+	ends := stages.NewTensor(make([]float64, 8), 4, 2).Encode() // of information curves
 	return map[stages.Type]stages.Data{
 		stages.Model:   stagetest.Value(net.Facts["model"], net.Payloads["model"][0]),
 		stages.Images:  stagetest.Items(draws.Facts["images"], draws.Payloads["images"]...),
 		stages.Labels:  stagetest.Items(draws.Facts["labels"], draws.Payloads["labels"]...),
 		stages.Targets: stagetest.Items(nil, draws.Payloads["labels"]...),
 		stages.Ranks:   ranks(size),
+		stages.Masks:   stagetest.Items(draws.Facts["masks"], draws.Payloads["masks"]...),
+		stages.Curves:  stagetest.Items(nil, ends, ends),
 	}
 }
 

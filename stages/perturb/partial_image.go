@@ -99,10 +99,6 @@ func (m *partial) start(ctx context.Context, workers chan struct{}, running *syn
 // make returns the normalised image of which some pixels and the corners are known, and its size in bytes.
 func (m *partial) make(known []bool) (normalised []float32, length float64, err error) {
 	h, w := m.net.Height, m.net.Width
-	if h < 2 || w < 2 || h > delaunay.MaxSide || w > delaunay.MaxSide {
-		return nil, 0, fmt.Errorf("images of %d×%d pixels can't be triangulated: their sides must be from 2 "+
-			"to %d", h, w, delaunay.MaxSide)
-	}
 	normalised = make([]float32, m.net.Size())
 	if err := m.net.Normalise(m.image, normalised); err != nil { // checks the shape
 		return nil, 0, err

@@ -73,6 +73,9 @@ Kapishnikov et al., ICCV 2019.`,
 		Golden: "pic",
 	}},
 	Facts: func(p PICParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		if err := checkTriangles(in); err != nil {
+			return nil, err
+		}
 		curves, lengths := p.facts("probability,logit,correct"), p.facts("bytes")
 		if ends := in["ends"]; ends["responses"] != "" && ends["variant"] != curves["variant"] {
 			return nil, stages.BadField("variant", "variant is %s, but the ends were made with variant: %s",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/delaunay"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/webp"
 )
@@ -34,7 +35,10 @@ maps. The engine inserts this stage in front of perturb/pic.`,
 		{Name: "mask", Type: stages.Masks, Doc: "the random pixels, the same for all images"},
 	},
 	Defaults: picDefaults(),
-	Facts: func(p PICEndsParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(p PICEndsParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		if err := checkTriangles(in); err != nil {
+			return nil, err
+		}
 		return map[string]stages.Facts{"ends": p.facts("probability,logit,correct,bytes"), "mask": {}}, nil
 	},
 	Run: func(ctx context.Context, p PICEndsParams, e *stages.Env) error {
@@ -75,6 +79,16 @@ func picInputs(more ...stages.Port) []stages.Port {
 		{Name: "labels", Type: stages.Labels, Doc: "the class for correctness; default: the target",
 			Optional: true},
 	}, more...)
+}
+
+// checkTriangles rejects models whose images have no triangles of pixels, or too large a side.
+func checkTriangles(in map[string]stages.Facts) error {
+	h, w, err := sizeOf(in)
+	if err == nil && (min(h, w) < 2 || max(h, w) > delaunay.MaxSide) {
+		err = fmt.Errorf("images of %d×%d pixels can't be triangulated: their sides must be from 2 to %d", h,
+			w, delaunay.MaxSide)
+	}
+	return err
 }
 
 // facts returns the facts of curves over information.

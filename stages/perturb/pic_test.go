@@ -3,14 +3,18 @@ package perturb
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -298,6 +302,50 @@ func TestPICEnds(t *testing.T) {
 	}
 	if f := r.Facts["ends"]; f["encoder"] != picDefaults().Encoder {
 		t.Errorf("facts %v", f)
+	}
+}
+
+// TestPICRefuses checks what is refused before anything runs: a model whose images are a line, and ends of
+// another variant.
+func TestPICRefuses(t *testing.T) {
+	p, model := PIC.NewParams(), stages.Facts{"height": "1", "width": "40"}
+	_, err := PIC.Facts(p, map[string]stages.Facts{"model": model})
+	if err == nil || !strings.Contains(err.Error(), "images of 1×40 pixels can't be triangulated") {
+		t.Errorf("a line: %v", err)
+	}
+	model["height"] = "40"
+	ends := stages.Facts{"responses": "probability,logit,correct,bytes", "variant": "official"}
+	_, err = PIC.Facts(p, map[string]stages.Facts{"model": model, "ends": ends})
+	if err == nil || !strings.Contains(err.Error(), "the ends were made with variant: official") {
+		t.Errorf("other ends: %v", err)
+	}
+}
+
+// BenchmarkPartialImage makes and measures images of 224² pixels at some thresholds.
+func BenchmarkPartialImage(b *testing.B) {
+	const side = 224
+	r := rand.New(rand.NewPCG(1, 2))
+	pixels := make([]uint8, 3*side*side)
+	for i := range pixels {
+		x, y := float64(i%side), float64(i%(side*side)/side)
+		pixels[i] = uint8(127 + 80*math.Sin(x*0.05+float64(i/(side*side)))*math.Cos(y*0.04) + 8*r.Float64())
+	}
+	spec := modelfile.Spec{Height: side, Width: side, Channels: 3, Scale: 1, Mean: make([]float64, 3),
+		Std: []float64{1, 1, 1}}
+	m := &partial{PICEndsParams: picDefaults(), net: &program.Net{Spec: spec},
+		image: stages.NewTensor(pixels, 3, side, side)}
+	for _, share := range []float64{0.01, 0.1, 0.5} {
+		known := make([]bool, side*side)
+		for i := range known {
+			known[i] = r.Float64() < share
+		}
+		b.Run(fmt.Sprint(share), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := m.make(known); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

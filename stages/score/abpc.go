@@ -34,6 +34,7 @@ about the order scores about 0. Samek et al., TNNLS 2017.`,
 		}
 		m := difference(measureOf(p.Response))
 		m.Direction = stages.Higher
+		m.Variant = in["lerf"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p ABPCParams, e *stages.Env) error {

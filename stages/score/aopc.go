@@ -35,6 +35,7 @@ over curves with other steps are other scores. Samek et al., TNNLS 2017, equatio
 		}
 		m := difference(measureOf(p.Response))
 		m.Direction = opposite(stages.Direction(in["curves"]["direction"]))
+		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p AOPCParams, e *stages.Env) error {

@@ -30,6 +30,7 @@ removed first, large if they are removed last or inserted first.`,
 	Facts: func(p AUCParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := measureOf(p.Response)
 		m.Direction = stages.Direction(in["curves"]["direction"])
+		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p AUCParams, e *stages.Env) error {

@@ -49,6 +49,7 @@ they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
 		}
 		m := difference(measureOf(p.Response))
 		m.Direction = opposite(stages.Direction(in["curves"]["direction"]))
+		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p DeltaParams, e *stages.Env) error {

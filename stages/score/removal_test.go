@@ -19,6 +19,13 @@ func at(order, shares string) stages.Facts {
 	return f
 }
 
+// imputed returns the facts of curves of perturb/road.
+func imputed(order, shares string) stages.Facts {
+	f := at(order, shares)
+	f["imputation"] = "noisy-linear"
+	return f
+}
+
 // TestAUCOverShares checks areas over points that aren't evenly spaced, by hand.
 func TestAUCOverShares(t *testing.T) {
 	in := func(f stages.Facts) map[string][]stages.Data {
@@ -84,7 +91,7 @@ func TestABPC(t *testing.T) {
 
 // TestROAD checks the means after removal: by hand, without the original image, and their extremes.
 func TestROAD(t *testing.T) {
-	morf, lerf := at("morf", "0,0.1,0.5"), at("lerf", "0,0.1,0.5")
+	morf, lerf := imputed("morf", "0,0.1,0.5"), imputed("lerf", "0,0.1,0.5")
 	p := &ROADParams{Response: "probability"}
 	r := stagetest.Run(t, ROAD, p, pair(morf, lerf, curve(1, 0.4, 0.2), curve(1, 0.9, 0.5)))
 	check(t, r, "morf", 1e-12, 0.3)
@@ -97,14 +104,26 @@ func TestROAD(t *testing.T) {
 	r = stagetest.Run(t, ROAD, nil, pair(morf, lerf, curve(1, 1, 1), curve(1, 0, 0)))
 	check(t, r, "combined", 1e-12, -0.5)
 	// Without the original among the points, all count.
-	r = stagetest.Run(t, ROAD, p, pair(at("morf", "0.1,0.5"), at("lerf", "0.1,0.5"), curve(0.4, 0.2),
+	r = stagetest.Run(t, ROAD, p, pair(imputed("morf", "0.1,0.5"), imputed("lerf", "0.1,0.5"),
+		curve(0.4, 0.2),
 		curve(0.9, 0.5)))
 	check(t, r, "morf", 1e-12, 0.3)
 	r = stagetest.Run(t, ROAD, p, pair(morf, lerf, curve(nan, nan, nan), curve(1, 1, 1)))
 	check(t, r, "combined", 0, nan)
 	check(t, r, "lerf", 0, 1)
-	fails(t, ROAD, nil, pair(at("morf", "0,0"), at("lerf", "0,0"), curve(1, 1), curve(1, 1)),
+	fails(t, ROAD, nil, pair(imputed("morf", "0,0"), imputed("lerf", "0,0"), curve(1, 1), curve(1, 1)),
 		"the curves remove no pixels")
+	kept := imputed("lerf", "0,0.1,0.5")
+	kept["variant"] = official
+	r = stagetest.Run(t, ROAD, p, pair(morf, kept, curve(1, 0.4, 0.2), curve(1, 0.5, 0.9)))
+	for port, want := range map[string]string{"morf": "", "lerf": official, "combined": official} {
+		if m := stages.MeasureOf(r.Facts[port]); m.Variant != want {
+			t.Errorf("%s of curves of the official variant: %+v", port, m)
+		}
+	}
+	delete(kept, "imputation")
+	fails(t, ROAD, p, pair(morf, kept, curve(1, 0.4), curve(1, 0.5)),
+		`the input "lerf" needs curves of perturb/road`)
 }
 
 // TestOfficialROADCombined computes pytorch-grad-cam's combined score from its scores after removal.
@@ -121,7 +140,7 @@ func TestOfficialROADCombined(t *testing.T) {
 			want += (l[len(l)-1] - m[len(m)-1]) / 2 / float64(len(percent))
 		}
 		r := stagetest.Run(t, ROAD, &ROADParams{Response: "probability"},
-			pair(at("morf", shares), at("lerf", shares), curve(m...), curve(l...)))
+			pair(imputed("morf", shares), imputed("lerf", shares), curve(m...), curve(l...)))
 		check(t, r, "combined", 1e-12, want)
 	}
 }

@@ -20,7 +20,7 @@ var ROAD = stages.New(stages.Def[ROADParams]{
 	Name: "score/road",
 	Doc: `remove and debias: the response after removal
 
-The mean response over the shares of pixels that curves with substrate road remove, the
+The mean response over the shares of pixels that curves of perturb/road remove, the
 original image (a share of 0) excluded: the mean over images is the accuracy that the
 paper plots, for response: top-1, averaged over its shares. morf is better when small,
 lerf when large; combined is half the difference of the two, as in pytorch-grad-cam.
@@ -44,8 +44,15 @@ Rong et al., ICML 2022.`,
 		if err := checkMorfLerf(in); err != nil {
 			return nil, err
 		}
+		for _, port := range []string{"morf", "lerf"} {
+			if in[port]["imputation"] == "" {
+				return nil, fmt.Errorf("the input %q needs curves of perturb/road: of others, whose removed "+
+					"pixels show the shape of what was removed, score/auc and score/abpc are scores", port)
+			}
+		}
 		morf, lerf := measureOf(p.Response), measureOf(p.Response)
-		combined := morf
+		lerf.Variant = in["lerf"]["variant"]
+		combined := lerf
 		morf.Direction, lerf.Direction, combined.Direction = stages.Lower, stages.Higher, stages.Higher
 		combined.Low, combined.High = (morf.Low-morf.High)/2, (morf.High-morf.Low)/2
 		return map[string]stages.Facts{"combined": combined.Facts(nil), "morf": morf.Facts(nil),

@@ -6,8 +6,8 @@
 package delaunay
 
 // MaxSide is the largest side of an image whose pixels can be triangulated: the predicate of circles is then
-// below 2⁶³.
-const MaxSide = 1 << 14
+// below 2⁶³. Images of WebP have no larger one either.
+const MaxSide = 1<<14 - 1
 
 // A Point is the place of a pixel.
 type Point struct{ X, Y int32 }

@@ -173,7 +173,11 @@ func newWorld(t *testing.T) *world {
 		ablation := w.stage(t, "perturb/ablation")
 		w.params["perturb/ablation"] = map[string]any{"order": order}
 		curves := w.run(t, ablation, w.in(t, ablation)).data("curves")
-		w.ports["score/abpc "+order], w.ports["score/road "+order] = curves, curves
+		w.ports["score/abpc "+order] = curves
+		road := w.stage(t, "perturb/road")
+		w.params["perturb/road"] = map[string]any{"order": order}
+		w.ports["score/road "+order] = w.run(t, road, w.in(t, road)).data("curves")
+		delete(w.params, "perturb/road")
 		delete(w.params, "perturb/ablation")
 	}
 	masking := w.stage(t, "perturb/gradient-masking")
