@@ -206,6 +206,9 @@ func TestBatchAndThreads(t *testing.T) {
 		p2 := Ablation.NewParams().(*AblationParams)
 		p2.Order = "lerf"
 		modeltest.InvariantStage(t, Ablation, p2, "curves", in)
+		p3 := Region.NewParams().(*AblationParams)
+		p3.Order, p3.Limit = "random", 5
+		modeltest.InvariantStage(t, Region, p3, "curves", in)
 	}
 }
 

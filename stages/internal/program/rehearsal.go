@@ -174,6 +174,9 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
 	case stages.Segments:
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
+	case stages.Removals:
+		c := on.Spec.Channels
+		return stages.NewTensor(make([]uint8, c*h*w), c, h, w).Encode(), true
 	case stages.Targets:
 		if on.Spec.Heads > 0 {
 			return stages.NewTensor([]int64{0, -1, 0}, 3).Encode(), true
