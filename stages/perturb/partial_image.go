@@ -62,7 +62,7 @@ func (p PICEndsParams) run(ctx context.Context, e *stages.Env, n *program.Net, c
 		if err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
-		items[i].normalised = nil
+		items[i].normalised, items[i].known = nil, nil // lengths are read when the curve is complete
 	}
 	return c.flush(ctx)
 }

@@ -64,6 +64,7 @@ at once, has the area ½. Kapishnikov et al., ICCV 2019.`,
 			ItemTolerance: orderJump, Variant: tag(p.Variant)}
 		return map[string]stages.Facts{"sic": m.Facts(nil), "aic": m.Facts(nil), "curves": {
 			"responses": "sic,aic", "order": "information", "direction": string(stages.Higher),
+			"variant": m.Variant,
 		}}, nil
 	},
 	Run: func(_ context.Context, p PICParams, e *stages.Env) error {

@@ -37,7 +37,8 @@ images. Collapsed axes are pooled.`,
 		if in["curves"]["responses"] != "sic,aic" {
 			return nil, errors.New("the input \"curves\" needs the curves of score/pic")
 		}
-		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: orderJump}
+		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: orderJump,
+			Variant: in["curves"]["variant"]}
 		return map[string]stages.Facts{"sic": m.Facts(nil), "aic": m.Facts(nil), "curves": in["curves"]}, nil
 	},
 	Run: func(ctx context.Context, p PICCurveParams, e *stages.Env) error {

@@ -109,6 +109,12 @@ func TestPIC(t *testing.T) {
 				m.Variant != tag(p.Variant) {
 				t.Errorf("%+v", m)
 			}
+			all := stagetest.Run(t, PICCurve, nil, map[string][]stages.Data{
+				"curves": {stagetest.Items(r.Facts["curves"], r.Payloads["curves"]...)}})
+			check(t, all, "sic", 1e-9, c.sic)
+			if m := stages.MeasureOf(all.Facts["sic"]); m.Variant != tag(p.Variant) {
+				t.Errorf("of all images: %+v", m)
+			}
 		})
 	}
 	in := information(official, lengths, []float64{0, 0.5, 1}, []float64{0, 1, 1})
