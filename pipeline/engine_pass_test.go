@@ -88,7 +88,7 @@ func TestFurtherFiles(t *testing.T) {
 	define := func(n int) {
 		s := stages.New(stages.Def[twoFilesParams]{
 			Name: "lab/two-files", Doc: "two files", Version: 1, Outputs: outputs[:n],
-			Lacks: func(_ twoFilesParams, port string) error {
+			Lacks: func(_ twoFilesParams, port string, _ func(string) bool) error {
 				if port == "labels" && n > 1 && l.rule == "lacks" {
 					return errors.New("this folder has none")
 				}

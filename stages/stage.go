@@ -57,7 +57,7 @@ type Stage struct {
 	// The functions below mirror those of [Def]; params is what NewParams returned, decoded. A nil function
 	// means that the stage has none.
 	Check   func(params any, wired func(port string) bool) error
-	Lacks   func(params any, port string) error
+	Lacks   func(params any, port string, wired func(port string) bool) error
 	Sources func(params any, ids []string) ([]Source, error)
 	Facts   func(params any, in map[string]Facts) (map[string]Facts, error)
 	Program func(ctx context.Context, params any, e *Env) (Digest, error)
@@ -103,10 +103,9 @@ type Def[P any] struct {
 	// Check validates parameters against the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
 
-	// Lacks returns why an output port has no items under these parameters, nil for one that has. An edge
-	// from
-	// a port without items is an error before the experiment is run.
-	Lacks func(p P, port string) error
+	// Lacks returns why an output port has no items under these parameters and with these inputs, nil for one
+	// that has. An edge from a port without items is an error before the experiment is run.
+	Lacks func(p P, port string, wired func(port string) bool) error
 
 	// Sources lists what the stage reads from outside the experiment. A Whole stage gets nil ids and may use
 	// the sources as it likes. A stage without item inputs gets nil ids too, and makes one item (Each) or
@@ -169,7 +168,9 @@ func New[P any](d Def[P]) Stage {
 		s.Check = func(params any, wired func(string) bool) error { return d.Check(*params.(*P), wired) }
 	}
 	if d.Lacks != nil {
-		s.Lacks = func(params any, port string) error { return d.Lacks(*params.(*P), port) }
+		s.Lacks = func(params any, port string, wired func(string) bool) error {
+			return d.Lacks(*params.(*P), port, wired)
+		}
 	}
 	if d.Sources != nil {
 		s.Sources = func(params any, ids []string) ([]Source, error) { return d.Sources(*params.(*P), ids) }

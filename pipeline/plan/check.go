@@ -74,18 +74,14 @@ func (x *expander) refusals(c *Cell) []error {
 		}
 	}
 	if c.Stage.Check != nil {
-		err := c.Stage.Check(c.Params, func(port string) bool {
-			k := portNamed(c.Stage.Inputs, port)
-			return k >= 0 && len(c.Inputs[k].Edges) > 0
-		})
-		if err != nil {
+		if err := c.Stage.Check(c.Params, c.wired); err != nil {
 			return split(err)
 		}
 	}
 	for k, in := range c.Inputs {
 		for _, e := range in.Edges {
 			if from := e.From.Stage; from.Lacks != nil && e.Port >= 0 {
-				if err := from.Lacks(e.From.Params, from.Outputs[e.Port].Name); err != nil {
+				if err := from.Lacks(e.From.Params, from.Outputs[e.Port].Name, e.From.wired); err != nil {
 					return []error{fmt.Errorf("the input %q has no items: %w", c.Stage.Inputs[k].Name, err)}
 				}
 			}
@@ -95,6 +91,12 @@ func (x *expander) refusals(c *Cell) []error {
 		return nil
 	}
 	return split(x.o.Fits(c))
+}
+
+// wired reports whether an input port has an edge.
+func (c *Cell) wired(port string) bool {
+	k := portNamed(c.Stage.Inputs, port)
+	return k >= 0 && len(c.Inputs[k].Edges) > 0
 }
 
 // split takes apart what errors.Join joined.

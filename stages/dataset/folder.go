@@ -96,7 +96,7 @@ orientation, resizing and crop, masks without interpolation:
 	},
 	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", MaskSuffix: ".png",
 		Objects: "all"},
-	Lacks: func(p FolderParams, port string) error {
+	Lacks: func(p FolderParams, port string, _ func(string) bool) error {
 		if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
 			return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)
 		}

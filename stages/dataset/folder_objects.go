@@ -88,11 +88,12 @@ func annotate(p FolderParams, sources []stages.Source, classes []string) error {
 				s.Note += kind.digest + d.String()
 			default:
 				file := filepath.Join(kind.from, filepath.FromSlash(withoutExt(s.ID)+kind.suffix))
-				if info, err := os.Stat(file); err != nil {
-					return fmt.Errorf("%q has no %s, and every image needs one: %q: %w", s.ID, kind.what,
-						file,
-						plain(err))
-				} else if !info.Mode().IsRegular() {
+				info, err := os.Stat(file)
+				if err != nil {
+					const format = "%q has no %s, and every image needs one: %q: %w"
+					return fmt.Errorf(format, s.ID, kind.what, file, plain(err))
+				}
+				if !info.Mode().IsRegular() {
 					return fmt.Errorf("the %s of %q, %q, isn't a regular file", kind.what, s.ID, file)
 				}
 				s.With[kind.at], s.Note = file, s.Note+kind.file

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
@@ -63,6 +64,12 @@ many images each criterion loses; if none is left, that's an error.
 	},
 	Defaults: SelectParams{Correct: true},
 	Check:    checkSelect,
+	Lacks: func(_ SelectParams, port string, wired func(string) bool) error {
+		if slices.Contains(passed, port) && !wired(port) {
+			return fmt.Errorf("dataset/select passes on %s if they are wired to it", port)
+		}
+		return nil
+	},
 	Facts: func(_ SelectParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		out := map[string]stages.Facts{}
 		for _, port := range passed {
@@ -102,9 +109,8 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 	images := e.Ports["images"]
 	for _, port := range passed {
 		if len(e.Ports[port]) > 1 {
-			return fmt.Errorf("%s differs along %q, and what is kept is one data set: wire the %s of one "+
-				"cell", port,
-				e.Ports[port][0].Coord[0].Axis, port)
+			return fmt.Errorf("%s differs along %q, and what is kept is one data set: wire the %s of one cell",
+				port, e.Ports[port][0].Coord[0].Axis, port)
 		}
 	}
 	keep := make([]bool, images[0].Items.Len())
@@ -118,8 +124,7 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 	}
 	if p.Correct && e.Facts("model")["classes"] == "1" {
 		return errors.New("a model with a single output predicts its only class: write correct: false, and " +
-			"choose " +
-			"by probability")
+			"choose by probability")
 	}
 	var labels []int64
 	if e.Wired("labels") {

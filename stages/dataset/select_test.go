@@ -93,6 +93,17 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectLacks checks which ports have items.
+func TestSelectLacks(t *testing.T) {
+	wired := func(port string) bool { return port == "images" || port == "masks" }
+	for port, lacks := range map[string]bool{"images": false, "masks": false, "boxes": true, "labels": true,
+		"counts": false} {
+		if err := Select.Lacks(Select.NewParams(), port, wired); (err != nil) != lacks {
+			t.Errorf("%s: %v", port, err)
+		}
+	}
+}
+
 // TestSelectChecks checks which criteria need which inputs.
 func TestSelectChecks(t *testing.T) {
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ curves too. Methods explain the image's class with target: label:
 	Defaults: VOCParams{Set: "val", Label: "largest", Objects: "class", Orientation: "exif",
 		Filter:  "bilinear",
 		Corrupt: "fail"},
-	Lacks: func(p VOCParams, port string) error {
+	Lacks: func(p VOCParams, port string, _ func(string) bool) error {
 		if port == "masks" && !p.Masks {
 			return fmt.Errorf("dataset/voc has masks with masks: true")
 		}

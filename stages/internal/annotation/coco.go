@@ -33,7 +33,7 @@ type span struct {
 }
 
 const (
-	maxFile       = 1 << 31 // bytes of a file of annotations; COCO's largest has 470 MB
+	maxFile       = 1 << 30 // bytes of a file of annotations; COCO's largest has 470 MB
 	maxAnnotation = 1 << 26 // bytes of an annotation
 )
 
