@@ -109,7 +109,7 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 	images := e.Ports["images"]
 	for _, port := range passed {
 		if len(e.Ports[port]) > 1 {
-			return fmt.Errorf("%s differs along %q, and what is kept is one data set: wire the %s of one cell",
+			return fmt.Errorf("%s differs along %q, and what is kept is one data set: wire %s of one cell",
 				port, e.Ports[port][0].Coord[0].Axis, port)
 		}
 	}
