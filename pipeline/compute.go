@@ -152,7 +152,7 @@ func (w *worker) execute(tasks []*task, bytes *inFlight) ([][]callOutput, error)
 
 // env returns what m's stage sees of some calls.
 func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, error) {
-	ports, err := w.valuePorts(m)
+	ports, err := w.portsOf(m.node, m.ports)
 	if err != nil {
 		return nil, err
 	}
@@ -182,22 +182,22 @@ func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, erro
 	return e, nil
 }
 
-// valuePorts returns m's ports, with a way to load those of values.
-func (w *worker) valuePorts(m *member) (ports map[string][]stages.Data, err error) {
-	ports = make(map[string][]stages.Data, len(m.ports))
-	for p := range m.Inputs {
-		port := &m.Stage.Inputs[p]
-		data := slices.Clone(m.ports[port.Name])
-		if !port.Type.Items {
-			for i, e := range w.live(m.node, p) {
-				data[i].Load = w.loader(w.nodes[e.From.Index], e.Port)
-				if data[i].Base, err = w.base(e, w.loader); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if data != nil {
+// portsOf returns what is on n's ports, with a way to load it: all of a Whole stage, values of others, whose
+// ports of items are given.
+func (w *worker) portsOf(n *node, items map[string][]stages.Data) (map[string][]stages.Data, error) {
+	ports := map[string][]stages.Data{}
+	for p := range n.Inputs {
+		port := &n.Stage.Inputs[p]
+		if data := items[port.Name]; data != nil && port.Type.Items {
 			ports[port.Name] = data
+			continue
+		}
+		for _, e := range w.live(n, p) {
+			d, err := w.data(e)
+			if err != nil {
+				return nil, err
+			}
+			ports[port.Name] = append(ports[port.Name], d)
 		}
 	}
 	return ports, nil
@@ -336,19 +336,13 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 // computeWhole executes a Whole stage.
 func (w *worker) computeWhole(m *member) error {
 	n := m.node
-	e := &stages.Env{Stage: n.Stage, Ports: map[string][]stages.Data{}, Order: w.orderOf(n)}
+	ports, err := w.portsOf(n, nil)
+	if err != nil {
+		return err
+	}
+	e := &stages.Env{Stage: n.Stage, Ports: ports, Order: w.orderOf(n)}
 	if n.sources != nil {
 		e.Read = n.sources.list
-	}
-	for p := range n.Inputs {
-		port := &n.Stage.Inputs[p]
-		for _, edge := range w.live(n, p) {
-			d, err := w.data(edge)
-			if err != nil {
-				return err
-			}
-			e.Ports[port.Name] = append(e.Ports[port.Name], d)
-		}
 	}
 	facts, err := factsOf(n, e.Ports)
 	if err != nil {

@@ -2,8 +2,8 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -93,7 +93,7 @@ func (w *worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, err
 	for i, k := range at {
 		o, ok := m.outcome(int(k))
 		if !ok {
-			return nil, fmt.Errorf("%s has no result for the item %q", m.Cell, in.ids.ids[k])
+			return nil, plan.Bug("%s has no result for the item %q", m.Cell, in.ids.ids[k])
 		}
 		ref := o.Ports[in.port][0].Ref
 		if out[i], ok = bytes.of[m.node][ref.Digest]; ok {
@@ -112,15 +112,8 @@ func (w *worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, err
 	if err := w.again(m, again, bytes); err != nil {
 		return nil, err
 	}
-	for i, k := range at {
-		if out[i] != nil {
-			continue
-		}
-		d, _ := in.digest(int(k))
-		var ok bool
-		if out[i], ok = bytes.of[m.node][d]; !ok {
-			return nil, errDiffers(m.Cell, fmt.Sprintf("the item %q", in.ids.ids[k]))
-		}
-	}
-	return out, nil
+	return out, m.complete(in.port, out, bytes.of[m.node], func(i int) stages.Digest {
+		d, _ := in.digest(int(at[i]))
+		return d
+	})
 }

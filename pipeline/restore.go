@@ -129,18 +129,23 @@ func (w *worker) load(n *node, port int, at []int32) (out [][]byte, err error) {
 		if err != nil {
 			return err
 		}
-		for i, k := range at {
-			if out[i] != nil {
-				continue
-			}
-			var ok bool
-			if out[i], ok = bytes[l.PayloadDigest(int(k))]; !ok {
+		return n.complete(port, out, bytes, func(i int) stages.Digest { return l.PayloadDigest(int(at[i])) })
+	})
+	return out, err
+}
+
+// complete fills in the payloads of n's port that are missing, of digests, from those computed again.
+func (n *node) complete(port int, out [][]byte, again map[stages.Digest][]byte,
+	digest func(i int) stages.Digest) error {
+	for i := range out {
+		var ok bool
+		if out[i] == nil {
+			if out[i], ok = again[digest(i)]; !ok {
 				return errDiffers(n.Cell, fmt.Sprintf("an item of port %q", n.Stage.Outputs[port].Name))
 			}
 		}
-		return nil
-	})
-	return out, err
+	}
+	return nil
 }
 
 // errDiffers says that what was computed again isn't what was recorded.
