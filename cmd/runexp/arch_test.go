@@ -79,8 +79,8 @@ func group(name string) string {
 		return name
 	case family != "internal":
 		return "families"
-	case !slices.Contains([]string{"program", "lower", "relevance", "rewrite", "onnx", "ort", "modelfile"},
-		below):
+	case !slices.Contains([]string{"program", "variant", "lower", "relevance", "rewrite", "onnx", "ort",
+		"modelfile"}, below):
 		return "helpers"
 	}
 	return name
