@@ -80,7 +80,7 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 	}},
 	Facts: func(p GradientMaskingParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		sequence := func(order string) stages.Facts {
-			return stages.Facts{"order": order, "states": strconv.Itoa(len(p.shares()) + 1)}
+			return stages.Facts{"order": order, "states": strconv.Itoa(p.steps() + 1)}
 		}
 		return map[string]stages.Facts{
 			"morf": sequence(morf.name), "lerf": sequence(lerf.name), "outputs": {"responses": "morf,lerf"},
@@ -89,27 +89,32 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 	Run: runGradientMasking,
 })
 
-// shares returns the share of the elements that each step masks: of those that aren't masked yet in the
-// paper's reading, of all in the code.
-func (p GradientMaskingParams) shares() []float64 {
-	shares := make([]float64, p.States-1, p.States)
-	for k := range shares {
-		switch t := float64(k + 1); p.Variant {
-		case evenSchedule:
-			shares[k] = 1 / float64(p.States)
-		default:
-			// PyTorch's linspace, in single precision from both of its ends.
-			shares[k] = float64(linspace32(1/float32(p.States), 1, p.States, int(t)-1))
-		}
-	}
+// steps returns the number of masked states.
+func (p GradientMaskingParams) steps() int {
 	if p.Variant == january2024Schedule {
-		first := 1 / float32(p.States)
-		for k := range shares {
-			shares[k] = float64(linspace32(first, 1-first, p.States, k))
-		}
-		shares = append(shares, float64(1-first))
+		return p.States
 	}
-	return shares
+	return p.States - 1
+}
+
+// counts returns how many of n elements each step masks: of those that aren't masked yet in the paper's
+// reading, of all in the code.
+func (p GradientMaskingParams) counts(n int) []int {
+	counts := make([]int, p.steps())
+	first := 1 / float64(p.States)
+	last := 1.0
+	if p.Variant == january2024Schedule {
+		last = 1 - first
+	}
+	for k := range counts {
+		if p.Variant == evenSchedule {
+			counts[k] = (k+1)*n/p.States - k*n/p.States
+			continue
+		}
+		// The code's share is a number in single precision, and so is its product.
+		counts[k] = int(linspace32(float32(first), float32(last), p.States, k) * float32(n))
+	}
+	return counts
 }
 
 // linspace32 returns number k of n numbers from first to last as PyTorch computes them: from the nearer end.
@@ -132,7 +137,7 @@ func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.
 	if err != nil {
 		return err
 	}
-	shares := p.shares()
+	counts := p.counts(n.Size())
 	var rows []*masking
 	for i := range e.Len() {
 		image := make([]float32, n.Size())
@@ -157,7 +162,7 @@ func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.
 		if len(rows) < g.Batch-1 && i < e.Len()-1 {
 			continue
 		}
-		if err := runMaskings(ctx, n, g, rows, shares, p.Variant == evenSchedule); err != nil {
+		if err := runMaskings(ctx, n, g, rows, counts, p.Variant == evenSchedule); err != nil {
 			return err
 		}
 		for k := 0; k < len(rows); k += 2 {
@@ -186,10 +191,10 @@ func newMasking(image []float32, target program.Target, largest bool) *masking {
 
 // runMaskings runs the steps of some sequences, a batch at a time. Their first states are equal in pairs, and
 // the pair shares its pass.
-func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows []*masking, shares []float64,
+func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows []*masking, counts []int,
 	ofRest bool) error {
 	impact := make([]float64, n.Size())
-	for step := range len(shares) + 1 {
+	for step := range len(counts) + 1 {
 		stride := 1
 		if step == 0 {
 			stride = 2
@@ -207,8 +212,8 @@ func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows [
 				row, r := (k-from)/stride, rows[k]
 				r.outputs = append(r.outputs, n.Logit(g.Row(row), r.target))
 				r.record(g.Gradient(row), impact)
-				if step < len(shares) {
-					r.remove(impact, step+1, shares[step], ofRest)
+				if step < len(counts) {
+					r.remove(impact, step+1, counts[step], ofRest)
 				}
 			}
 		}
@@ -231,9 +236,9 @@ func (m *masking) record(gradient []float32, impact []float64) {
 // tiny keeps the official code's quotients of zeros from being undefined.
 const tiny = 1e-9
 
-// remove masks the elements of the largest or smallest impact at a step: a share of all elements, chosen
-// among those not masked yet or among all. Ties go to masked elements, and then to the first.
-func (m *masking) remove(impact []float64, step int, share float64, ofRest bool) {
+// remove masks the elements of the largest or smallest impact at a step, chosen among those
+// not masked yet or among all. Ties go to masked elements, and then to the first.
+func (m *masking) remove(impact []float64, step, count int, ofRest bool) {
 	// Impacts aren't negative, so that their bits are in their order.
 	key := func(k int) uint64 {
 		b := math.Float64bits(impact[k])
@@ -248,8 +253,7 @@ func (m *masking) remove(impact []float64, step int, share float64, ofRest bool)
 			keys = append(keys, key(k))
 		}
 	}
-	count := min(int(share*float64(len(impact))), len(keys))
-	if count == 0 {
+	if count = min(count, len(keys)); count == 0 {
 		return
 	}
 	last := smallest(keys, count-1)

@@ -82,3 +82,51 @@ func checkStates(t *testing.T, name string, model stages.Data, image, removals [
 		}
 	}
 }
+
+// TestGradientMaskingOfLinearNet masks an image of ones by a net that weighs its elements from 1 to 72: the
+// impact of an element is its weight, so that elements go in the order of their weights.
+func TestGradientMaskingOfLinearNet(t *testing.T) {
+	const n = 3 * linearN
+	m := linear(t, "unit", func(c, i int) float32 { return float32(1 + c*linearN + i) })
+	in := linearInput(m, slices.Repeat([]float32{1}, n), make([]uint32, linearN))
+	delete(in, "maps")
+	for _, tt := range []struct {
+		variant    string
+		states     int
+		morf, lerf []int // elements masked after each step
+	}{
+		{evenSchedule, 4, []int{18, 36, 54}, []int{18, 36, 54}},
+		// The smallest are the masked ones, whose impact is zero; the largest are others.
+		{headSchedule, 4, []int{18, 54, 72}, []int{18, 36, 54}},
+		{january2024Schedule, 3, []int{24, 60, 72}, []int{24, 36, 48}},
+	} {
+		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{tt.states, tt.variant}, in)
+		points := len(tt.morf) + 1
+		outputs := decode(t, r.Payloads["outputs"][0])
+		if len(outputs) != 2*points {
+			t.Fatalf("%s: %d outputs, want %d", tt.variant, len(outputs), 2*points)
+		}
+		for k := range points {
+			morf, lerf := 0, 0 // MoRF masks the last elements, LeRF the first
+			if k > 0 {
+				morf, lerf = tt.morf[k-1], tt.lerf[k-1]
+			}
+			for s, left := range []float64{sumTo(n - morf), sumTo(n) - sumTo(lerf)} {
+				if got := outputs[s*points+k]; got != left {
+					t.Errorf("%s, sequence %d: output %d is %v, want %v", tt.variant, s, k, got, left)
+				}
+			}
+		}
+		removals, err := stages.DecodeTensor(r.Payloads["morf"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removals.Raw[n-1] != 1 || tt.variant == evenSchedule && removals.Raw[0] != 0 {
+			t.Errorf("%s: MoRF masks the element of the largest weight at step %d, of the smallest at %d",
+				tt.variant, removals.Raw[n-1], removals.Raw[0])
+		}
+	}
+}
+
+// sumTo returns 1 + 2 + … + n.
+func sumTo(n int) float64 { return float64(n * (n + 1) / 2) }

@@ -119,7 +119,7 @@ var mutants = []mutant{
 	// perturb/gradient-masking, mosaic/gae and score/gae
 	{"perturb/gradient_masking.go", "newMasking(image, target, true)", "newMasking(image, target, false)",
 		"perturb.TestOfficialGradientMasking"},
-	{"perturb/gradient_masking.go", "for step := range len(shares) + 1 {", "for step := range len(shares) {",
+	{"perturb/gradient_masking.go", "for step := range len(counts) + 1 {", "for step := range len(counts) {",
 		"perturb.TestOfficialGradientMasking"},
 	{"perturb/gradient_masking.go", "m.impact[k] += impact[k] / (total + tiny)", "m.impact[k] += impact[k]",
 		"perturb.TestOfficialGradientMasking"},
