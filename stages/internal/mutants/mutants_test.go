@@ -139,6 +139,42 @@ var mutants = []mutant{
 		"consistency := max(0, robustness+faithfulness)", "score.TestGAE"},
 	{"score/gae.go", `"total": consistency * contrast`, `"total": 1.01 * consistency * contrast`,
 		"score.TestGAE"},
+
+	// perturb/road
+	{"internal/impute/impute.go", "diagonal = 1.0 / 12", "diagonal = 1.01 / 12",
+		"internal/impute.TestGoldenSystem"},
+
+	// score/pic
+	{"internal/metric/pic.go", "out[i] = min(max((v-low)/(high-low), 0), 1)",
+		"out[i] = min(max(1.01*(v-low)/(high-low), 0), 1)", "score.TestPIC"},
+	{"internal/metric/pic.go", "for k, x := range entropies {", "for k, x := range entropies[1:] {",
+		"score.TestInformationCurve"},
+	{"internal/metric/pic.go", "points = append(points, point{x, most})",
+		"points = append(points, point{x, responses[k]})", "score.TestInformationCurve"},
+
+	// in mosaics: score/grid-pointing, score/focus and report/aggatt
+	{"score/focus.go", "largest = math.Max(largest, math.Abs(v))", "largest = math.Max(largest, v)",
+		"score.TestGoldenFocus"},
+	{"internal/metric/mosaic.go", "values[i] = math.Max(0, v) // Max propagates NaN",
+		"values[i] = math.Abs(v)", "score.TestGridPointing"},
+	{"internal/metric/mosaic.go", "for y := top; y < bottom; y++ {", "for y := top + 1; y < bottom; y++ {",
+		"score.TestGridPointing"},
+
+	// robustness and sanity: score/lipschitz, score/sensitivity, score/ssim and score/rank-correlation
+	{"score/lipschitz.go", "return euclidean(a, b) / d", "return 1.01 * euclidean(a, b) / d",
+		"score.TestRobustnessByHand"},
+	{"score/lipschitz.go", "most = math.Max(most, p.ratio(a, b, x, y)) // NaN if one is",
+		"most = p.ratio(a, b, x, y)", "score.TestRobustnessByHand"},
+	{"score/sensitivity.go", "return most / norm, sum / float64(n) / norm, nil",
+		"return most / norm, sum / norm, nil", "score.TestRobustnessByHand"},
+	{"score/sensitivity.go", "return most / norm, sum / float64(n) / norm, nil",
+		"return 1.01 * most / norm, sum / float64(n) / norm, nil", "score.TestRobustnessByHand"},
+	{"internal/metric/ssim.go", "return sum / float64(len(ux))", "return sum",
+		"score.TestAgreementOfLibraries"},
+	{"internal/metric/ssim.go", "return sum / float64(len(ux))", "return 1.01 * sum / float64(len(ux))",
+		"score.TestAgreementOfLibraries"},
+	{"score/rank_correlation.go", "return stat.Spearman(x, y), nil", "return 1.01 * stat.Spearman(x, y), nil",
+		"score.TestAgreementOfLibraries"},
 }
 
 // TestMutantsApply checks that every mutant changes one line, and that its test exists.
