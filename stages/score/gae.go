@@ -14,8 +14,8 @@ import (
 
 // GAEParams are the parameters of [GAE].
 type GAEParams struct {
-	Order   string `yaml:"order" doc:"the collapsed axis of masked_maps that tells morf from lerf"`
-	Step    string `yaml:"step" doc:"the collapsed axis of masked_maps whose ids are the steps of the masking"`
+	Order   string `yaml:"order" axis:"masked_maps" doc:"the collapsed axis of masked_maps that tells morf from lerf"`
+	Step    string `yaml:"step" axis:"masked_maps" doc:"the collapsed axis of masked_maps whose ids are the steps of the masking"`
 	Variant string `yaml:"variant" doc:"paper: a map without positive relevance has no score; official: it counts as zero everywhere" choices:"paper|official"`
 }
 
