@@ -10,7 +10,7 @@ import (
 
 // NoiseParams are the parameters of [Noise].
 type NoiseParams struct {
-	Draw         string  `yaml:"draw" doc:"which draw; an axis of draws has ${draw}"`
+	Draw         string  `yaml:"draw" doc:"which draw: ${draw} where there are several"`
 	Distribution string  `yaml:"distribution" doc:"normal with scale as its standard deviation, or uniform within ±scale" choices:"normal|uniform"`
 	Scale        float64 `yaml:"scale" doc:"the noise's size" min:"0" max:"1000000"`
 	Of           string  `yaml:"of" doc:"scale is in pixel values from 0 to 1, or a share of the image's range" choices:"pixel|range"`

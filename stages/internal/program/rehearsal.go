@@ -170,8 +170,6 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 		return stages.NewTensor(make([]uint8, h*w), h, w).Encode(), true
 	case stages.Curves: // of their ends
 		return stages.NewTensor(make([]float64, 8), 4, 2).Encode(), true
-	case stages.Removals:
-		return stages.NewTensor(make([]uint8, on.Spec.Size()), on.Spec.Channels, h, w).Encode(), true
 	case stages.Ranks:
 		return stages.NewTensor(make([]uint32, h*w), h, w).Encode(), true
 	case stages.Segments:
