@@ -51,6 +51,8 @@ func TestRobustnessByHand(t *testing.T) {
 		want   float64
 	}{
 		{"the larger of two", Lipschitz, lipschitz("none", "paper"), drawn(a, x, near, far), "scores", 5},
+		{"the larger of two, first", Lipschitz, lipschitz("none", "paper"), drawn(a, x, far, near), "scores",
+			5},
 		// (3/4, 1) and (2/3, 1), 0.5 apart.
 		{"normalised", Lipschitz, nil, drawn(a, x, near), "scores", (3./4 - 2./3) / 0.5},
 		{"twice the map", Lipschitz, nil, drawn(a, x, far), "scores", 0},

@@ -153,8 +153,8 @@ var mutants = []mutant{
 		"points = append(points, point{x, responses[k]})", "score.TestInformationCurve"},
 
 	// in mosaics: score/grid-pointing, score/focus and report/aggatt
-	{"score/focus.go", "largest = math.Max(largest, math.Abs(v))", "largest = math.Max(largest, v)",
-		"score.TestGoldenFocus"},
+	{"score/focus.go", "share := metric.MassAccuracy(values, mask)",
+		"share := 1.01 * metric.MassAccuracy(values, mask)", "score.TestFocus"},
 	{"internal/metric/mosaic.go", "values[i] = math.Max(0, v) // Max propagates NaN",
 		"values[i] = math.Abs(v)", "score.TestGridPointing"},
 	{"internal/metric/mosaic.go", "for y := top; y < bottom; y++ {", "for y := top + 1; y < bottom; y++ {",
