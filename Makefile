@@ -11,7 +11,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz torture bench bench-methods generate deps clean mutants zoo zoo-mutants
+.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics generate deps clean mutants zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,11 +38,16 @@ torture: deps ## ROUNDS (200) of random kills, store damage and hostile models
 
 bench: deps ## the benchmarks, five runs each, and PyTorch's if $PYTHON (or python3) has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
-	go test -run '^$$' -bench . -skip '^Benchmark(Methods|Together)$$' -benchmem -count 5 -timeout 60m ./...
+	go test -run '^$$' -bench . -skip '^Benchmark(Methods|Together|Metrics)$$' -benchmem -count 5 -timeout 60m ./...
 
 bench-methods: deps ## images/s of every method, of forward passes, and of captum if $PYTHON has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
+
+bench-metrics: deps ## images/s of metrics, of bare passes, and of PyTorch if $PYTHON has it
+	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
+	-$(or $(PYTHON),python3) -W ignore stages/perturb/testdata/metrics.py .bench
+	go test -run '^$$' -bench '^BenchmarkMetrics$$' -benchtime 1x -timeout 60m ./stages/perturb
 
 mutants: deps ## check that a test notices each of some defects of every metric
 	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m
