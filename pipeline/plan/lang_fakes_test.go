@@ -92,7 +92,10 @@ func fake[P any](c fakeCatalog, name string, rel stages.Relation, in, out string
 }
 
 type (
-	noParams     struct{}
+	noParams   struct{}
+	stepParams struct {
+		Step int `yaml:"step" doc:"step"`
+	}
 	folderParams struct {
 		Path   string `yaml:"path" doc:"folder" file:"read"`
 		Size   int    `yaml:"size" doc:"pixels" min:"1"`
@@ -245,19 +248,23 @@ func paperCatalog() fakeCatalog {
 		fake(c, "perturb/"+n, stages.Each, "model, images, ranked, targets?, labels?", "curves", p)
 	}
 	fake(c, "perturb/gradient-masking", stages.Each, "model, images, targets?",
-		"images, targets, outputs:scores, impact:maps", p)
-	fake(c, "mosaic/gae", stages.Expand, "model, images", "images, targets, scoring:masks", noParams{})
+		"morf:removals, lerf:removals, outputs:curves, impact:maps", noParams{})
+	fake(c, "perturb/masked", stages.Each, "model, images, removals", "images", stepParams{})
+	fake(c, "perturb/pic", stages.Each, "model, images, maps", "curves, lengths:curves", noParams{})
+	fake(c, "mosaic/gae", stages.Whole, "model, images, targets",
+		"images, positives:images, targets, scoring:maps", noParams{})
 	fake(c, "mosaic/grid", stages.Expand, "images", "images, targets, cells:boxes",
 		gridParams{N: 2, Classes: "distinct", Explain: "every", Count: 100})
 	fake(c, "score/gae", stages.Each,
-		"maps, step_maps:maps, mosaic_maps:maps, outputs:scores, impact:maps, scoring:masks",
+		"maps, masked_maps:maps*, mosaic_maps:maps, outputs:curves, impact:maps, scoring:maps",
 		"consistency:scores, contrastiveness:scores, total:scores", noParams{})
 	fake(c, "score/auc", stages.Each, "curves", "scores", responseParams{"probability", "paper"})
 	fake(c, "score/rise", stages.Each, "insertion:curves, deletion:curves",
 		"insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
 	fake(c, "score/mas", stages.Each, "insertion:curves, deletion:curves, maps",
 		"insertion:scores, deletion:scores, difference:scores", responseParams{"probability", "paper"})
-	fake(c, "score/pic", stages.Each, "model, images, maps", "sic:scores, aic:scores", noParams{})
+	fake(c, "score/pic", stages.Each, "curves, lengths:curves", "sic:scores, aic:scores", noParams{})
+	fake(c, "score/fit", stages.Each, "model, images, maps", "sic:scores, aic:scores", noParams{})
 	fake(c, "score/grid-pointing", stages.Each, "maps, cells:boxes", "scores", noParams{})
 	fake(c, "stats/irr", stages.Whole, "scores", "alpha:scores", axisParams{})
 	fake(c, "stats/wilcoxon", stages.Whole, "scores", "table", amongParams{Correction: "none"})

@@ -67,7 +67,7 @@ method=r | maps (model=a)maps[method=r,model=a].maps (model=b)maps[method=r,mode
 `},
 		{"over all",
 			base +
-				"  pic: {uses: score/pic, in: {model: model, images: images, maps: maps}}\n  all: {uses: " +
+				"  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}}\n  all: {uses: " +
 				"fuse/meta-rank, in: {scores: pic.sic}, over: all}\n", "all",
 			" | scores (method=r,model=a)pic[method=r,model=a].sic " +
 				"(method=r,model=b)pic[method=r,model=b].sic" +
@@ -86,20 +86,20 @@ method=r,model=b | model model[model=b].model | images images.images | targets t
 `},
 		{"a stack adds an axis",
 			base +
-				`  pic: {uses: score/pic, in: {model: model, images: images, maps: maps}, only: [{method: s, model: a}]}
+				`  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}, only: [{method: s, model: a}]}
   all: {uses: stats/irr, in: {scores: {metric: {sic: pic.sic, aic: pic.aic}}}, over: [method]}
 `, "all",
 			"metric=sic,model=a | scores (method=s)pic[method=s,model=a].sic\nmetric=aic,model=a | scores " +
 				"(method=s)pic[method=s,model=a].aic\n"},
 		{"a stack can be collapsed",
-			base + `  pic: {uses: score/pic, in: {model: model, images: images, maps: maps}, only: [{method: s, model: a}]}
+			base + `  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}, only: [{method: s, model: a}]}
   all: {uses: stats/irr, in: {scores: {metric: {sic: pic.sic, aic: pic.aic}}}, over: [metric, method]}
 `, "all",
 			"model=a | scores (method=s,metric=aic)pic[method=s,model=a].aic " +
 				"(method=s,metric=sic)pic[method=s,model=a].sic\n"},
 		{"an input may lack a collapsed axis",
 			base +
-				`  pic: {uses: score/pic, in: {model: model, images: images, maps: maps}, only: [{model: a}]}
+				`  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}, only: [{model: a}]}
   w: {uses: stats/wilcoxon, in: {scores: pic.aic}, over: [method]}
   t: {uses: report/table, in: {values: pic.sic, marks: w}, over: [method]}
 `, "t",
@@ -369,8 +369,8 @@ axes:
 stages:
   images: {uses: dataset/shapes}
   model: {uses: model/onnx, matrix: [model], with: {path: "${model.path}"}}
-  mosaics: {uses: mosaic/gae, in: {model: model, images: images}}
-  steps: {uses: perturb/gradient-masking, in: {model: model, images: images}}
+  mosaics: {uses: mosaic/derived, in: {model: model, images: images}}
+  steps: {uses: perturb/derived, in: {model: model, images: images}}
   maps: {uses: "${method}", matrix: [method], in: {model: model, images: images}}
   again: {uses: attribute/saliency, in: {model: model, images: steps}}
   wired: {uses: attribute/saliency, in: {model: model, images: mosaics, targets: mosaics.targets}}
@@ -382,6 +382,8 @@ publish: [sheet, pair, curves, more, again, wired]
 `
 	c := paperCatalog()
 	fake(c, "fuse/sheet", 3, "maps, images, model, targets?", "figure", noParams{})
+	fake(c, "mosaic/derived", stages.Expand, "model, images", "images, targets", noParams{})
+	fake(c, "perturb/derived", stages.Each, "model, images, targets?", "images, targets", noParams{})
 	fake(c, "fuse/ranked", 3, "ranked", "figure", rankParams{"magnitude"})
 	p := mustParse(t, c, text, Overrides{})
 	checkPlan(t, p)
@@ -467,7 +469,7 @@ func TestImpliedStagesThatDontExist(t *testing.T) {
 
 func TestOverrides(t *testing.T) {
 	text := base +
-		"  pic: {uses: score/pic, in: {model: model, images: images, maps: maps}}\n  all: {uses: " +
+		"  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}}\n  all: {uses: " +
 		"fuse/meta-rank, in: {scores: {k: {sic: pic.sic, aic: pic.aic}}}, over: all}\npublish: [all]\n"
 	p := mustParse(t, paperCatalog(), text, Overrides{
 		Only: []string{"method=s", "model=a", "k=aic", "method=r"}, Limit: 3,
