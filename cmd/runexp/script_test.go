@@ -12,11 +12,12 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain,
-		"runexp-golden": goldenMain, "runexp-peak": peakMain, "runexp-scaled": scaledMain,
-	})
+func TestMain(m *testing.M) { testscript.Main(m, programs) }
+
+// programs are the command and variations of it that tests start, by their names.
+var programs = map[string]func(){
+	"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain,
+	"runexp-golden": goldenMain, "runexp-peak": peakMain, "runexp-scaled": scaledMain,
 }
 
 // The scripts say what the command promises, one behaviour a file, readable by someone who has never seen the
