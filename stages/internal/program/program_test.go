@@ -49,7 +49,7 @@ func TestTargetOf(t *testing.T) {
 
 func TestResponses(t *testing.T) {
 	row := []float32{1000, 1001, 999, 1001}
-	logits := &program.Net{}
+	logits := &program.Net{Spec: modelfile.Spec{Classes: 4}}
 	// softmax([-1 0 -2 0])
 	sum := math.Exp(-1) + 2 + math.Exp(-2)
 	for _, tt := range []struct {
@@ -60,9 +60,9 @@ func TestResponses(t *testing.T) {
 	}{
 		{logits, row, program.Target{Class: 0, Minus: -1}, math.Exp(-1) / sum, 1000},
 		{logits, row, program.Target{Class: 1, Minus: 2}, (1 - math.Exp(-2)) / sum, 2},
-		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75},
+		{&program.Net{Spec: modelfile.Spec{Classes: 2, Probabilities: true}}, []float32{0.25, 0.75},
 			program.Target{Class: 0, Minus: -1}, 0.25, math.Log(0.25)},
-		{&program.Net{Spec: modelfile.Spec{Probabilities: true}}, []float32{0.25, 0.75},
+		{&program.Net{Spec: modelfile.Spec{Classes: 2, Probabilities: true}}, []float32{0.25, 0.75},
 			program.Target{Class: 1, Minus: 0}, 0.5, math.Log(3)},
 	} {
 		if p := tt.net.Probability(tt.row, tt.t); !(math.Abs(p-tt.p) <= 1e-15) {
