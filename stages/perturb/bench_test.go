@@ -2,6 +2,7 @@ package perturb_test
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -34,8 +35,14 @@ func BenchmarkCurves(b *testing.B) {
 		{"vit 64²", filepath.Join(quickstart, "vit.onnx"), 8},
 		{"resnet 32²", filepath.Join(real, "cifar10_resnet20.onnx"), 8},
 		{"vit 224²", filepath.Join(real, "imagenet_vit_tiny_patch16_224.onnx"), 1},
+		{"ResNet-50 224²", filepath.Join(root, ".bench", "resnet50.onnx"), 1},
+		{"ViT-B/16 224²", filepath.Join(root, ".bench", "vit_b_16.onnx"), 1},
 	} {
 		b.Run(net.name, func(b *testing.B) {
+			if _, err := os.Stat(net.path); err != nil {
+				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes",
+					net.path)
+			}
 			m := modeltest.Model(b, model.ONNXParams{Path: net.path, Preset: "unit"})
 			var ratios []float64
 			n := net.images
