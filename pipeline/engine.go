@@ -75,17 +75,18 @@ type run struct {
 	hostCache *device.Cache
 	caches    []*device.Cache // all of them
 
-	due     []*node                 // cells all of whose inputs have finished
-	unknown []*node                 // cells whose programs have to be compiled to know their keys
-	keyed   map[stages.Digest]*node // cells to execute, by key
-	ready   []*node                 // cells to execute, the last of the plan first: begun work finishes early
-	held    []*node                 // cells whose bytes aren't kept, until their job is complete
-	tasks   []*job                  // opened jobs with chunks left to start, by their first cell
-	events  chan func()             // what workers have the scheduling goroutine do
-	storing chan struct{}           // holds one for each chunk that is stored while its slot computes
-	active  int                     // workers
-	stopped bool                    // nothing new starts
-	failed  bool                    // some cell did
+	due      []*node                 // cells all of whose inputs have finished
+	unknown  []*node                 // cells whose programs have to be compiled to know their keys
+	compiles []*node                 // those of them whose programs are being compiled
+	keyed    map[stages.Digest]*node // cells to execute, by key
+	ready    []*node                 // cells to execute, the last of the plan first: work finishes early
+	held     []*node                 // cells whose bytes aren't kept, until their job is complete
+	tasks    []*job                  // opened jobs with chunks left to start, by their first cell
+	events   chan func()             // what workers have the scheduling goroutine do
+	storing  chan struct{}           // holds one for each chunk that is stored while its slot computes
+	active   int                     // workers
+	stopped  bool                    // nothing new starts
+	failed   bool                    // some cell did
 
 	resolved func() []byte // the plan as text
 

@@ -11,8 +11,8 @@ import (
 // nextJob takes the cells of the next job from the queues. It returns nil if there is none yet.
 func (r *run) nextJob() *job {
 	nodes := r.unhold(true)
-	if nodes == nil && len(r.ready) > 0 {
-		nodes = r.sharers(r.ready[0])
+	for i := 0; nodes == nil && i < len(r.ready); i++ {
+		nodes = r.sharers(r.ready[i])
 	}
 	if nodes == nil && r.active+len(r.tasks) == 0 {
 		nodes = r.unhold(false)
@@ -31,10 +31,15 @@ func (r *run) nextJob() *job {
 	return j
 }
 
-// sharers returns a ready cell and the other ready ones that may share its work.
+// sharers returns a ready cell and the other ready ones that may share its work. It returns nil while another
+// waits only for its program, so that what is shared does not depend on when programs are compiled.
 func (r *run) sharers(first *node) []*node {
 	if first.Stage.Shared == nil {
 		return []*node{first}
+	}
+	may := func(n *node) bool { return mayShare(n.Cell, first.Cell) }
+	if slices.ContainsFunc(r.unknown, may) || slices.ContainsFunc(r.compiles, may) {
+		return nil
 	}
 	var nodes []*node
 	for _, n := range slices.Backward(r.ready) { // in the order of the plan

@@ -32,6 +32,7 @@ type lab struct {
 	others  []string // what lab/other lists
 	saw     []string // the runs of lab/shared
 	most    int      // cells that lab/shared takes at once, 0 for all
+	slow    float64  // whose program of lab/shared takes long to compile
 	drift   float64  // what lab/stray puts next
 	hook    func(point string) error
 	drain   chan struct{}

@@ -106,9 +106,10 @@ func (r *run) wake() {
 // startCompiling compiles the program of a cell. Then the cell has a key, and is due again.
 func (r *run) startCompiling(w *worker) {
 	n := r.unknown[0]
-	r.unknown = r.unknown[1:]
+	r.unknown, r.compiles = r.unknown[1:], append(r.compiles, n)
 	compile := func() error { return r.compile(r.ctx, n) }
 	r.launch(w, func() error { return w.mend(compile) }, func(err error) {
+		r.compiles = slices.DeleteFunc(r.compiles, func(c *node) bool { return c == n })
 		n.err = err
 		r.due = append(r.due, n)
 	})

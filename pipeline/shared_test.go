@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,6 +21,12 @@ func (l *lab) shared() stages.Stage {
 		Shared:  &stages.SharedRun{Run: l.scaleShared},
 		Inputs:  []stages.Port{{Name: "images", Type: stages.Images}},
 		Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
+		Program: func(_ context.Context, p scaleParams, _ *stages.Env) (stages.Digest, error) {
+			if p.By == l.slow {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return stages.Sum(fmt.Append(nil, p.By)), nil
+		},
 	})
 }
 
@@ -90,6 +97,19 @@ func TestSharedRun(t *testing.T) {
 	saw = []string{"1 of 2 3 5", "1 of 9", "2 of 4", "2 of 4 6", "2 of 6", "2 of 6"}
 	if d := cmp.Diff(saw, l.saw); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestSharedRunOfSlowProgram checks that cells share a run also when the program of one is known later.
+func TestSharedRunOfSlowProgram(t *testing.T) {
+	for _, slow := range []float64{2, 3, 5} {
+		l := newLab(t)
+		l.items, l.chunk, l.slow = []string{"a=1"}, 2, slow
+		l.mustRun(strings.NewReplacer("BY", "2, 3, 5", "WHEN", "").Replace(sharing))
+		slices.Sort(l.saw)
+		if d := cmp.Diff([]string{"1 of 2 3 5", "1 of 9"}, l.saw); d != "" {
+			t.Errorf("the program of %g is slow: %s", slow, d)
+		}
 	}
 }
 
