@@ -198,17 +198,24 @@ func (b *gaeBatch) load(images *stages.Data, members []int) error {
 			err = fmt.Errorf("an image of type %s and shape %v doesn't fit a mosaic of %d×%d pixels",
 				t.DType, t.Shape, b.net.Height, b.net.Width)
 		}
-		for port, classes := range map[string]map[string]int64{"targets": b.predicted,
-			"labels": b.negatives} {
-			class, ok := classes[item.ID]
-			if err == nil && (!ok || class < 0 || class >= int64(b.net.Classes)) {
-				err = fmt.Errorf("port %s has no class of the model's %d for it", port, b.net.Classes)
-			}
+		if err == nil {
+			err = b.checkClass("targets", b.predicted, item.ID)
+		}
+		if err == nil {
+			err = b.checkClass("labels", b.negatives, item.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("item %q: %w", item.ID, err)
 		}
 		b.images = append(b.images, gaeImage{item, t})
+	}
+	return nil
+}
+
+// checkClass refuses an image without one of the model's classes.
+func (b *gaeBatch) checkClass(port string, classes map[string]int64, id string) error {
+	if class, ok := classes[id]; !ok || class < 0 || class >= int64(b.net.Classes) {
+		return fmt.Errorf("port %s has no class of the model's %d for it", port, b.net.Classes)
 	}
 	return nil
 }

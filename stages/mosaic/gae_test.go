@@ -126,6 +126,11 @@ func TestGAERefuses(t *testing.T) {
 		err.Error() != "too few images for a mosaic: there are 3, and it needs 4" {
 		t.Errorf("three images: %v", err)
 	}
+	foreign := gaeInput(t, model, make([]float32, 4*3*32*32), []int64{0, 1, 10, 3})
+	if _, err := stagetest.Try(GAE, nil, foreign); err == nil ||
+		err.Error() != `item "item-2": port targets has no class of the model's 10 for it` {
+		t.Errorf("a class that the model doesn't have: %v", err)
+	}
 	if err := (GAEParams{Batch: 6, Variant: official}).Validate(); err == nil {
 		t.Error("a batch of 6 is accepted")
 	}

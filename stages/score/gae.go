@@ -124,10 +124,11 @@ func (p GAEParams) put(e *stages.Env, i int) error {
 	faithfulness := metric.Worth(original.Float64s(), impact, p.epsilon())
 	consistency := max(0, (robustness+faithfulness)/2)
 	contrast := max(0, metric.Worth(mosaic.Float64s(), scoring, p.epsilon()))
-	for port, x := range map[string]float64{"total": consistency * contrast, "consistency": consistency,
-		"contrastiveness": contrast, "faithfulness": faithfulness, "robustness": robustness} {
-		e.Put(port, i, stages.Scalar(x))
-	}
+	e.Put("total", i, stages.Scalar(consistency*contrast))
+	e.Put("consistency", i, stages.Scalar(consistency))
+	e.Put("contrastiveness", i, stages.Scalar(contrast))
+	e.Put("faithfulness", i, stages.Scalar(faithfulness))
+	e.Put("robustness", i, stages.Scalar(robustness))
 	return nil
 }
 

@@ -137,7 +137,7 @@ var mutants = []mutant{
 	{"internal/metric/gae.go", "return worth / (total + epsilon)", "return worth", "internal/metric.TestGAE"},
 	{"score/gae.go", "consistency := max(0, (robustness+faithfulness)/2)",
 		"consistency := max(0, robustness+faithfulness)", "score.TestGAE"},
-	{"score/gae.go", `"total": consistency * contrast`, `"total": 1.01 * consistency * contrast`,
+	{"score/gae.go", "stages.Scalar(consistency*contrast)", "stages.Scalar(1.01*consistency*contrast)",
 		"score.TestGAE"},
 
 	// perturb/road
