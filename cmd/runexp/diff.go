@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/publish"
@@ -12,18 +15,103 @@ func diffVerb(f flags) *verb {
 	var md bool
 	f["--md"] = &md
 	return &verb{
-		name: "diff", takes: arity{2, 2, "two review folders"},
-		run: func(_ context.Context, u *ui, args []string) error {
-			d, err := publish.Diff(args[0], args[1])
+		name: "diff", takes: arity{1, 2, "two review folders, or a git revision and a review folder"},
+		run: func(ctx context.Context, u *ui, args []string) error {
+			if len(args) == 1 {
+				return diffAll(ctx, u, args[0], md)
+			}
+			d, err := diffOf(ctx, args[0], args[1])
 			if err != nil {
 				return environment(err)
 			}
-			text := d.String()
-			if md {
-				text = d.Markdown()
-			}
-			fmt.Fprintln(u.out, strings.TrimSuffix(text, "\n"))
+			printDiff(u, d, md)
 			return differs(!d.Within())
 		},
 	}
+}
+
+func printDiff(u *ui, d *publish.Difference, md bool) {
+	text := d.String()
+	if md {
+		text = d.Markdown()
+	}
+	fmt.Fprintln(u.out, strings.TrimSuffix(text, "\n"))
+}
+
+// diffOf compares two review folders. What isn't a folder is a git revision of the other one.
+func diffOf(ctx context.Context, a, b string) (*publish.Difference, error) {
+	read := func(name, other string) (*publish.Version, error) {
+		if isFolder(name) || !isFolder(other) {
+			return publish.ReadVersion(name)
+		}
+		return publish.ReadRevision(ctx, name, other)
+	}
+	x, err := read(a, b)
+	if err != nil {
+		return nil, err
+	}
+	y, err := read(b, a)
+	if err != nil {
+		return nil, err
+	}
+	return publish.Diff(x, y)
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// diffAll compares all review folders in artifacts/ with a git revision of them.
+func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
+	if isFolder(revision) {
+		return usage(fmt.Errorf("%s is one review folder: name two, or a git revision", revision), "")
+	}
+	p, err := here()
+	if err != nil {
+		return err
+	}
+	dir := p.review("")
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, dir); err == nil {
+			dir = rel
+		}
+	}
+	before, now, err := publish.FoldersAt(ctx, revision, dir)
+	if err != nil {
+		return environment(err)
+	}
+	within, same := true, 0
+	only := func(of, other []string, verb string) {
+		for _, name := range of {
+			if !slices.Contains(other, name) {
+				within = false
+				fmt.Fprintf(u.out, "%s: %s since %s\n", name, verb, revision)
+			}
+		}
+	}
+	only(before, now, "removed")
+	only(now, before, "added")
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			continue
+		}
+		d, err := diffOf(ctx, revision, name)
+		if err != nil {
+			return environment(err)
+		}
+		if within = within && d.Within(); d.Empty() {
+			same++
+			continue
+		}
+		if !md {
+			fmt.Fprintf(u.out, "%s since %s\n", name, revision)
+		}
+		printDiff(u, d, md)
+		fmt.Fprintln(u.out)
+	}
+	if same > 0 {
+		fmt.Fprintf(u.out, "%d of %d review folders are as in %s\n", same, len(now), revision)
+	}
+	return differs(!within)
 }

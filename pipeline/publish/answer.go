@@ -17,11 +17,20 @@ import (
 // listedGuesses is how many of a stage's guesses are listed one by one.
 const listedGuesses = 6
 
-const warningMark = "> **Warning:** "
+// Warnings warns of scores hardly better than guessing, in paragraphs of Markdown: an answer about a net that
+// guesses is no answer.
+func (f *Folder) Warnings() []string {
+	warnings, _ := f.guesses()
+	return warnings
+}
 
-// Guesses compares scores with guessing, in paragraphs of Markdown. An answer about a net that guesses is no
-// answer, so those that hardly do better come first, as a warning.
+// Guesses compares scores with guessing, in paragraphs of Markdown.
 func (f *Folder) Guesses() []string {
+	_, lines := f.guesses()
+	return lines
+}
+
+func (f *Folder) guesses() (warnings, lines []string) {
 	type guess struct {
 		*Mean
 		cell string
@@ -35,14 +44,13 @@ func (f *Folder) Guesses() []string {
 			}
 		}
 	}
-	var warnings, lines []string
 	for _, stage := range slices.Sorted(maps.Keys(of)) {
 		all := of[stage]
 		var each []string
 		for _, g := range all {
 			if g.Value < 2*g.Chance {
-				warnings = append(warnings, fmt.Sprintf("%s`%s` is %s, and guessing gives %s. %s",
-					warningMark, g.cell, brief(g.Value, 3), brief(g.Chance, 3), "What follows says little."))
+				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. "+
+					"What follows says little.", g.cell, brief(g.Value, 3), brief(g.Chance, 3)))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
 			each = append(each, strings.TrimSpace(inline(place)+" "+brief(g.Value, 3)))
@@ -59,7 +67,7 @@ func (f *Folder) Guesses() []string {
 	if n := len(warnings) - listedGuesses; n > 0 {
 		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.", n))
 	}
-	return append(warnings, lines...)
+	return warnings, lines
 }
 
 // published sorts what stages have in the order of what's published.
@@ -145,27 +153,38 @@ var (
 // Answer returns the first sentence of the answer as plain text, behind the first warning that it says
 // little; "" where there is no answer of this run. How scores compare with guessing is no answer.
 func (f *Folder) Answer() string {
-	text := ""
-	if len(f.Passages) == 0 {
-		text = f.First()
-	}
+	var texts []string
 	for _, p := range f.Answers() {
 		if p.Old {
-			return ""
+			break
 		}
-		if text = firstParagraph(p.Body); text != "" {
+		texts = append(texts, p.Body)
+	}
+	if len(f.Passages) == 0 {
+		texts = []string{f.First()}
+	}
+	sentence := firstSentence(texts)
+	if w := f.Warnings(); len(w) > 0 && sentence != "" {
+		return plainText(strings.TrimPrefix(w[0], "> ")) + " " + sentence
+	}
+	return sentence
+}
+
+// firstSentence returns the first sentence of Markdown texts as plain text, "" if none begins with one.
+func firstSentence(texts []string) (sentence string) {
+	for _, text := range texts {
+		if sentence = firstParagraph(text); sentence != "" {
 			break
 		}
 	}
-	if text == "" {
-		return ""
+	if at := sentenceEnd.FindStringIndex(sentence); at != nil {
+		sentence = sentence[:at[0]+1]
 	}
-	if at := sentenceEnd.FindStringIndex(text); at != nil {
-		text = text[:at[0]+1]
-	}
-	if g := f.Guesses(); len(g) > 0 && strings.HasPrefix(g[0], warningMark) {
-		text = strings.TrimPrefix(g[0], "> ") + " " + text
-	}
+	return plainText(sentence)
+}
+
+// plainText removes the markup of our own texts, and what is invisible.
+func plainText(text string) string {
 	text = html.UnescapeString(markup.ReplaceAllString(text, "$1"))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestChance holds that scores that guessing has too stand before the answer, and that those that hardly do
-// better begin it with a warning. What a run ends with is the answer all the same, behind the warning.
+// TestChance holds that scores are compared with guessing behind the answer, and that those hardly better
+// begin it with a warning. What a run ends with is the answer all the same, behind the warning.
 func TestChance(t *testing.T) {
 	r := newWorld().review()
 	add := func(id string, right ...float64) {
@@ -26,7 +26,7 @@ func TestChance(t *testing.T) {
 	r.Order = stages.Order{"model": {"good", "bad"}}
 	add("good", 1, 1, 1, 0)
 	_, files := fresh(t, r)
-	want := "\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n<!-- text leaderboard"
+	want := "<!-- end of text -->\n\naccuracy: model=good 0.75 over 4 items; guessing gives 0.25.\n\n## "
 	if text := files["README.md"]; !strings.Contains(text, want) || strings.Contains(text, "Warning") {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
@@ -36,8 +36,10 @@ func TestChance(t *testing.T) {
 	add("bad", 0, 0, 0, 1)
 	_, files = fresh(t, r)
 	want = "\n\n> **Warning:** `accuracy[model=bad]` is 0.25, and guessing gives 0.25. What follows says " +
-		"little.\n\naccuracy: model=good 0.75, model=bad 0.25 over"
-	if text := files["README.md"]; !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
+		"little.\n\n<!-- text leaderboard"
+	const guesses = "<!-- end of text -->\n\naccuracy: model=good 0.75, model=bad 0.25 over"
+	if text := files["README.md"]; !strings.Contains(text, want) || !strings.Contains(text, guesses) ||
+		strings.Count(text, "Warning") != 1 {
 		t.Errorf("README.md is\n%s\nwithout %s", clip(text), want)
 	}
 	if got, want := answer(t,

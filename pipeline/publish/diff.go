@@ -7,9 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,8 @@ import (
 
 // A Difference tells how two review folders differ.
 type Difference struct {
-	A, B      string         // the folders, as they were named
+	A, B      string         // what they are called
+	Answers   [2]string      // the first sentence of each, "" without one
 	Added     []string       // cells of B only
 	Removed   []string       // cells of A only
 	Redefined map[string]int // cells whose definition changed, for parameters, inputs or code, by stage
@@ -43,26 +42,28 @@ type ScoreChange struct {
 
 // Diff compares two review folders. Scores are paired by item, so that the interval of a difference isn't
 // widened by what all items have in common.
-func Diff(a, b string) (*Difference, error) {
-	x, err := openFolder(a)
+func Diff(a, b *Version) (*Difference, error) {
+	x, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	y, err := openFolder(b)
+	y, err := b.open()
 	if err != nil {
 		return nil, err
 	}
-	d := &Difference{A: a, B: b, Redefined: map[string]int{}}
+	d := &Difference{A: a.Name, B: b.Name, Redefined: map[string]int{},
+		Answers: [2]string{x.answer(), y.answer()}}
 	d.cells(x, y)
 	d.scores(x, y)
 	d.ranks(x, y)
 	return d, nil
 }
 
-// Empty reports that the folders have the same cells, parameters and definitions, and every score to the last
-// published digit.
+// Empty reports that the folders have the same answer, cells, parameters and definitions, and every score to
+// the last published digit.
 func (d *Difference) Empty() bool {
-	return len(d.Added)+len(d.Removed)+len(d.Redefined)+len(d.Params)+len(d.Scores)+len(d.Ranks) == 0
+	changes := len(d.Added) + len(d.Removed) + len(d.Redefined) + len(d.Params) + len(d.Scores) + len(d.Ranks)
+	return d.Answers[0] == d.Answers[1] && changes == 0
 }
 
 // Within reports that the folders make the same claims, and that no score is farther off than its tolerance:
@@ -80,15 +81,8 @@ type publishedFolder struct {
 	seed   string
 }
 
-func openFolder(dir string) (*publishedFolder, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, err
-	}
-	files, err := readFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	f := &publishedFolder{readFiles(files), map[string]*Line{}, map[[2]string]*ItemLine{}, ""}
+func (v *Version) open() (*publishedFolder, error) {
+	f := &publishedFolder{readFiles(v.files), map[string]*Line{}, map[[2]string]*ItemLine{}, ""}
 	for _, lines := range f.lines { // a cell's lines are in one file
 		for _, l := range lines {
 			f.cells[l.Cell] = l
@@ -100,14 +94,22 @@ func openFolder(dir string) (*publishedFolder, error) {
 		}
 	}
 	if len(f.cells) == 0 {
-		cells := filepath.Join(dir, "cells")
-		return nil, fmt.Errorf("%q is not a review folder: there is no line in %s", dir, cells)
+		return nil, fmt.Errorf("%q is not a review folder: there is no line in its cells/*.jsonl", v.Name)
 	}
 	var top struct{ Seed uint64 }
-	if text, ok := files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
+	if text, ok := v.files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
 		f.seed = fmt.Sprint(top.Seed)
 	}
 	return f, nil
+}
+
+// answer returns the first sentence of the answer.
+func (f *publishedFolder) answer() string {
+	var texts []string
+	for _, p := range f.passages {
+		texts = append(texts, p.Body)
+	}
+	return firstSentence(texts)
 }
 
 const unset = "(not set)"

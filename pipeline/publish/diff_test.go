@@ -32,9 +32,21 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+func diffFolders(a, b string) (*Difference, error) {
+	x, err := ReadVersion(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := ReadVersion(b)
+	if err != nil {
+		return nil, err
+	}
+	return Diff(x, y)
+}
+
 func diff(t *testing.T, a, b string) *Difference {
 	t.Helper()
-	d, err := Diff(a, b)
+	d, err := diffFolders(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +149,10 @@ func TestReadme(t *testing.T) {
 func TestDiffRefuses(t *testing.T) {
 	dir, _ := fresh(t, newWorld().review())
 	for _, bad := range []string{t.TempDir(), filepath.Join(dir, "none"), filepath.Join(dir, "README.md")} {
-		if _, err := Diff(dir, bad); err == nil {
+		if _, err := diffFolders(dir, bad); err == nil {
 			t.Errorf("Diff takes %s", bad)
 		}
-		if _, err := Diff(bad, dir); err == nil {
+		if _, err := diffFolders(bad, dir); err == nil {
 			t.Errorf("Diff takes %s", bad)
 		}
 	}

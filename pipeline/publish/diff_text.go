@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -30,14 +31,19 @@ func (d *Difference) String() string {
 // Markdown returns the difference for a pull request.
 func (d *Difference) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### `%s` → `%s`\n", d.A, d.B)
+	fmt.Fprintf(&b, "### %s → %s\n", code(d.A), code(d.B))
 	for _, p := range d.parts() {
 		if p.rows == nil {
-			fmt.Fprintf(&b, "\n%s\n", p.text)
+			fmt.Fprintf(&b, "\n%s\n", inline(p.text))
 			continue
 		}
-		rule := slices.Repeat([]string{":--"}, len(p.rows[0]))
-		fmt.Fprintf(&b, "\n**%s**\n\n%s\n", p.text, markdownTable(p.rows[0], rule, p.rows[1:]))
+		text := markdownTable(p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
+		if n := len(p.rows) - 1; n > openRows {
+			const folded = "\n<details><summary>%s: %s</summary>\n\n%s\n\n</details>\n"
+			fmt.Fprintf(&b, folded, p.text, count(n, "row"), text)
+			continue
+		}
+		fmt.Fprintf(&b, "\n**%s**\n\n%s\n", p.text, text)
 	}
 	return b.String()
 }
@@ -53,6 +59,12 @@ func (d *Difference) parts() (parts []paragraph) {
 	if d.Empty() {
 		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score")))
 		return parts
+	}
+	if was, is := d.Answers[0], d.Answers[1]; was != is {
+		add("answer before: " + cmp.Or(was, "none"))
+		add("answer now: " + cmp.Or(is, "none"))
+	} else if is != "" {
+		add("the answer is the same: " + is)
 	}
 	if n := len(d.Removed); n > 0 {
 		add(fmt.Sprintf("only in %s: %s: %s", d.A, count(n, "cell"), some(d.Removed, namedCells)))

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // gitIn runs git in a folder and returns what it prints.
@@ -137,6 +139,52 @@ func TestAttributes(t *testing.T) {
 		}
 		if got := strings.Contains(said, "binary: set"); got != strings.HasSuffix(name, ".png") {
 			t.Errorf("%s is binary: %v\n%s", name, got, said)
+		}
+	}
+}
+
+// TestReadRevision reads the versions of a folder that git has, also of one that is gone, and nothing but
+// regular files of ours.
+func TestReadRevision(t *testing.T) {
+	needGit(t)
+	repo := t.TempDir()
+	dir := filepath.Join(repo, "artifacts", "small")
+	gitIn(t, repo, true, "init", "-q", "-b", "main")
+	w := newWorld()
+	write(t, dir, w.review())
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "tables", "link.csv")); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, repo, true, "add", ".")
+	gitIn(t, repo, true, "commit", "-q", "-m", "x")
+	if err := os.Remove(filepath.Join(dir, "tables", "link.csv")); err != nil {
+		t.Fatal(err)
+	}
+	now, err := ReadVersion(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(now.files, attributesFile) // says nothing of results
+	for _, gone := range []bool{false, true} {
+		if gone {
+			if err := os.RemoveAll(filepath.Join(repo, "artifacts")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		was, err := ReadRevision(t.Context(), "HEAD", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(now.files, was.files); d != "" {
+			t.Error(d)
+		}
+		if d, err := Diff(was, now); err != nil || !d.Empty() {
+			t.Errorf("%v, %v", d, err)
+		}
+	}
+	for _, revision := range []string{"HEAD~1", "--help", "", "HEAD:artifacts"} {
+		if _, err := ReadRevision(t.Context(), revision, dir); err == nil {
+			t.Errorf("there is a revision %q", revision)
 		}
 	}
 }

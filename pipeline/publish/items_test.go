@@ -190,7 +190,7 @@ func TestDiffWithoutItems(t *testing.T) {
 	if err := os.Remove(b + "/items/auc.csv"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Diff(a, b)
+	d, err := diffFolders(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
