@@ -30,6 +30,9 @@ type Column struct {
 	Tolerance float64 `json:"tolerance"`
 	// Digits is the number of decimals to display.
 	Digits int `json:"digits"`
+	// Marks names the number column that this one marks, "" for none: where its number is 1, the other's is
+	// displayed with an asterisk, and this column's unit says what that means.
+	Marks string `json:"marks,omitempty"`
 }
 
 // A Row has a text for every key column and a number for every number column.

@@ -83,7 +83,8 @@ type section struct {
 type shownTable struct {
 	Title, File, Text string
 	Open              bool
-	Len, More         int // rows, and those that aren't shown
+	Len, More         int    // rows, and those that aren't shown
+	Legend            string // what an asterisk means
 
 	N string // items of each mean in it
 }
@@ -124,9 +125,13 @@ func (r readme) table(s *Sheet) shownTable {
 		t.Title = s.Titles[0]
 	}
 	columns := s.Columns()
-	numbers := map[string]stages.Column{}
+	numbers, marks := map[string]stages.Column{}, map[string]string{}
 	for _, n := range s.Numbers {
 		numbers[n.Name] = n
+		if n.Marks != "" {
+			marks[n.Marks], t.Legend = n.Name, n.Unit
+			columns = slices.DeleteFunc(columns, func(c string) bool { return c == n.Name })
+		}
 	}
 	var head, rule []string
 	for _, c := range columns {
@@ -151,6 +156,9 @@ func (r readme) table(s *Sheet) shownTable {
 			text := record.get(c)
 			if n, ok := numbers[c]; ok {
 				text = decimals(text, n.Digits)
+				if x, ok := record.number(marks[c]); ok && x == 1 {
+					text += "*"
+				}
 			}
 			fields = append(fields, text)
 		}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ type TableParams struct {
 	Rows      []string `yaml:"rows" axis:"values" doc:"axes whose ids are rows; axes in neither rows nor columns are appended"`
 	Columns   []string `yaml:"columns" axis:"values" doc:"axes whose ids are columns; default: if rows is set, all other axes"`
 	Statistic string   `yaml:"statistic" doc:"statistic over the images of a cell" choices:"mean|median"`
-	Mark      string   `yaml:"mark" doc:"the column of the marks"`
+	Mark      string   `yaml:"mark" doc:"the column that is marked, or an id of those that are; default: all"`
 	Title     string   `yaml:"title" doc:"a title"`
 }
 
@@ -27,15 +26,19 @@ var Table = stages.New(stages.Def[TableParams]{
 	Doc: `a table of scores, with axes as rows and columns
 
 Every cell shows the mean or the median of its defined scores. n is the smallest
-number of images of a cell in the row; undefined counts the undefined scores. marks is
-a table with a number column "significant" and the row axes among its key columns: rows
-whose entries are all non-zero get a 1 in an additional column.`,
+number of images of a cell in the row; undefined counts the undefined scores. With marks
+an asterisk stands at the best and at all others whose difference from it isn't
+confirmed, nowhere if every difference is:
+
+  pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
+  table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}`,
 	Version:  1,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
 		{Name: "values", Type: stages.Scores, Doc: "scores, of all cells to show"},
-		{Name: "marks", Type: stages.TableType, Doc: "the rows to mark", Optional: true},
+		{Name: "marks", Type: stages.TableType, Optional: true,
+			Doc: "tests of differences, whose places are those of the table"},
 	},
 	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
 		Doc: "one row per combination of the row axes"}},
@@ -43,9 +46,6 @@ whose entries are all non-zero get a 1 in an additional column.`,
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
 			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
-		}
-		if wired("marks") && p.Mark == "" {
-			return stages.BadField("mark", "mark is required with the input marks: the column to mark")
 		}
 		all := slices.Concat(p.Rows, p.Columns)
 		for i, a := range all {
@@ -87,12 +87,16 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
-	var marks map[string]stages.Number
-	if p.Mark != "" {
-		if marks, err = readMarks(p, e, rows, columns); err != nil {
-			return err
-		}
-		t.Numbers = append(t.Numbers, stages.Column{Name: p.Mark + " significant"})
+	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
+	if err != nil {
+		return err
+	}
+	marked, err := p.marked(marks, across, t.Numbers)
+	if err != nil {
+		return err
+	}
+	for _, k := range marked {
+		t.Numbers = append(t.Numbers, markColumn(t.Numbers[k].Name))
 	}
 	for _, ids := range places(e.Order, data, rows) {
 		row := stages.Row{Keys: ids}
@@ -114,12 +118,9 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			row.Numbers = append(row.Numbers, stages.Number(x))
 		}
 		row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
-		if marks != nil {
-			m, ok := marks[strings.Join(ids, "\n")]
-			if !ok {
-				m = 0
-			}
-			row.Numbers = append(row.Numbers, m)
+		for _, k := range marked {
+			row.Numbers = append(row.Numbers,
+				marks.at(placeOf(rows, ids), placeOf(columns, across[k])))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -179,56 +180,4 @@ func summary(statistic string, v []float64) float64 {
 	}
 	v = slices.Sorted(slices.Values(v))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
-// readMarks returns the marks by the row's ids, joined by line breaks.
-func readMarks(p TableParams, e *stages.Env, rows, columns []string) (map[string]stages.Number, error) {
-	marks := map[string]stages.Number{}
-	for _, d := range e.Ports["marks"] {
-		b, err := d.Load(0)
-		if err != nil {
-			return nil, err
-		}
-		t, err := stages.DecodeTable(b)
-		if err != nil {
-			return nil, fmt.Errorf("marks: %w", err)
-		}
-		number := slices.IndexFunc(t.Numbers, func(c stages.Column) bool { return c.Name == "significant" })
-		if number < 0 {
-			return nil, fmt.Errorf("marks: the table %q has no column \"significant\"", t.Title)
-		}
-		for _, r := range t.Rows {
-			// A row axis is a key column of the table or a collapsed axis of its cell.
-			place := func(axis string) string {
-				if i := slices.Index(t.Keys, axis); i >= 0 {
-					return r.Keys[i]
-				}
-				return idOn(d.Coord, axis)
-			}
-			var ids, col []string
-			for _, a := range columns {
-				if id := place(a); id != "" {
-					col = append(col, id)
-				}
-			}
-			if len(col) > 0 && strings.Join(col, " ") != p.Mark {
-				continue
-			}
-			for _, a := range rows {
-				id := place(a)
-				if id == "" {
-					return nil, fmt.Errorf("marks: the table %q has no column %q", t.Title, a)
-				}
-				ids = append(ids, id)
-			}
-			key, mark := strings.Join(ids, "\n"), stages.Number(1)
-			if r.Numbers[number] == 0 || r.Numbers[number].Undefined() {
-				mark = 0
-			}
-			if old, ok := marks[key]; !ok || mark < old {
-				marks[key] = mark
-			}
-		}
-	}
-	return marks, nil
 }

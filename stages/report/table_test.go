@@ -42,6 +42,12 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+	for _, p := range []TableParams{{Mark: "x"}, {Rows: []string{"a"}, Columns: []string{"a"}},
+		{Rows: []string{"a", "a"}}} {
+		if err := Table.Check(&p, func(string) bool { return false }); err == nil {
+			t.Errorf("%+v is accepted", p)
+		}
+	}
 	table := decodeTable(t, stagetest.Run(t, Table, nil, in), "table")
 	want := stages.Column{Name: "mean", Unit: "share", Direction: stages.Higher, Tolerance: 1e-3, Digits: 4}
 	if diff := cmp.Diff(want, table.Numbers[0]); diff != "" {
@@ -64,36 +70,5 @@ func TestTableMedianOfEvenNumber(t *testing.T) {
 	table := decodeTable(t, stagetest.Run(t, Table, &TableParams{Statistic: "median"}, in), "table")
 	if got := table.Rows[0].Numbers[0]; got != 3.5 {
 		t.Errorf("the median is %v, want 3.5", got)
-	}
-}
-
-func TestTableMarks(t *testing.T) {
-	marks := stages.Table{
-		Title: "pairs", Keys: []string{"method", "against"},
-		Numbers: []stages.Column{{Name: "p"}, {Name: "significant"}},
-		Rows: []stages.Row{
-			{Keys: []string{"ig", "rise"}, Numbers: []stages.Number{0.01, 1}},
-			{Keys: []string{"rise", "ig"}, Numbers: []stages.Number{0.01, 1}},
-			{Keys: []string{"rise", "lime"}, Numbers: []stages.Number{0.4, 0}},
-		},
-	}
-	in := map[string][]stages.Data{"values": grid(), "marks": {stagetest.Value(nil, marks.Encode())}}
-	p := &TableParams{Statistic: "mean", Columns: []string{"model"}, Mark: "vgg"}
-	got := text(decodeTable(t, stagetest.Run(t, Table, p, in), "table"))
-	if want := "method|vgg|vit|n|undefined|vgg significant\nig|0.5|0.5|2|1|1\nrise|-|-|0|3|0\n"; got != want {
-		t.Errorf("got %s", got)
-	}
-	marks.Numbers[1].Name = "q"
-	in["marks"] = []stages.Data{stagetest.Value(nil, marks.Encode())}
-	refuses(t, Table, p, in, `has no column "significant"`)
-	for _, tc := range []struct {
-		p     TableParams
-		wired bool
-	}{{TableParams{Mark: "x"}, false}, {TableParams{}, true},
-		{TableParams{Rows: []string{"a"}, Columns: []string{"a"}}, false},
-		{TableParams{Rows: []string{"a", "a"}}, false}} {
-		if err := Table.Check(&tc.p, func(string) bool { return tc.wired }); err == nil {
-			t.Errorf("%+v with marks wired %v is accepted", tc.p, tc.wired)
-		}
 	}
 }
