@@ -1,7 +1,8 @@
 // Package report has the stages that make figures, tables and texts: table.go with its marks in
-// table_marks.go, leaderboard.go with its text in leaderboard_answer.go, sheet.go, curves.go and aggatt.go with
-// their drawing in sheet_draw.go, curves_draw.go and aggatt_draw.go; cells.go has what they share. A report combines the cells of whole axes
-// and shows them in the order in which the experiment lists their ids.
+// table_marks.go, leaderboard.go with its text in leaderboard_answer.go, sheet.go, curves.go and aggatt.go
+// with their drawing in sheet_draw.go, curves_draw.go and aggatt_draw.go; cells.go has what they share. A
+// report combines the cells of whole axes and shows them in the order in which the experiment lists their
+// ids.
 package report
 
 import (
