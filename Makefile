@@ -11,7 +11,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics generate deps clean mutants zoo zoo-mutants
+.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ build: ## bin/runexp
 
 fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)
+
+papers: deps build ## run the experiments of experiments/papers on few images
+	.ci/papers
 
 torture: deps ## ROUNDS (200) of random kills, store damage and hostile models
 	RUNEXP_TORTURE=$(ROUNDS) RUNEXP_REQUIRE=1 go test ./cmd/runexp -run '^TestTorture' -count 1 -timeout 10h

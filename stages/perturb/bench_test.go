@@ -49,8 +49,8 @@ func BenchmarkCurves(b *testing.B) {
 			bare(b, m, n) // compiles
 			curves(b, m, n)
 			for b.Loop() {
-				few, many := curves(b, m, n), curves(b, m, 4*n)
-				fewBare, manyBare := bare(b, m, n), bare(b, m, 4*n)
+				few, fewBare := curves(b, m, n), bare(b, m, n)
+				manyBare, many := bare(b, m, 4*n), curves(b, m, 4*n)
 				ratios = append(ratios, (many-few)/(manyBare-fewBare))
 			}
 			slices.Sort(ratios)
