@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/score"
+	"github.com/runexp/runexp/stages/stats"
 )
 
 // Builtin returns every stage of the program. A new stage is one line here, in sorted order;
@@ -113,5 +114,7 @@ func Builtin() *Set {
 		score.SSIM,
 		score.Sensitivity,
 		score.Top1,
+		stats.Friedman,
+		stats.Wilcoxon,
 	)
 }

@@ -89,8 +89,8 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	for _, ids := range places(e.Order, data, b.others) {
 		m := scoreCase{ids: ids, cells: make([]*cell, len(b.competitors))}
 		for i := range cells {
-			if slices.Equal(pick(cells[i].coord, b.others), ids) {
-				m.cells[slices.Index(b.competitors, idOn(cells[i].coord, axis))] = &cells[i]
+			if slices.Equal(pick(cells[i].Coord, b.others), ids) {
+				m.cells[slices.Index(b.competitors, idOn(cells[i].Coord, axis))] = &cells[i]
 			}
 		}
 		m.rankCompetitors()
@@ -117,9 +117,9 @@ func (m *scoreCase) rankCompetitors() {
 			continue
 		}
 		if m.measure == (stages.Measure{}) {
-			m.measure = c.measure
+			m.measure = c.Measure
 		}
-		if c.measure.Direction != m.measure.Direction || c.measure.Direction == stages.None ||
+		if c.Measure.Direction != m.measure.Direction || c.Measure.Direction == stages.None ||
 			len(m.cells) < 2 {
 			m.ranked = false
 		}
@@ -129,7 +129,7 @@ func (m *scoreCase) rankCompetitors() {
 	}
 	lists := make([]*scores.List, len(m.cells))
 	for i, c := range m.cells {
-		lists[i] = c.scores
+		lists[i] = c.Scores
 	}
 	m.shared = scores.Shared(lists)
 	if len(m.shared[0]) == 0 {
@@ -226,7 +226,7 @@ func (b *board) table(title string) stages.Table {
 				row.Numbers = append(row.Numbers, stages.Number(math.NaN()))
 				continue
 			}
-			v, missing := c.defined()
+			v, missing := c.Defined()
 			mean, _ := stat.Mean(v)
 			row.Numbers = append(row.Numbers, stages.Number(mean))
 			undefined += missing
@@ -267,7 +267,7 @@ func (b *board) details() stages.Table {
 			if c == nil {
 				continue
 			}
-			v, undefined := c.defined()
+			v, undefined := c.Defined()
 			mean, low, high := stat.MeanInterval(v, confidence)
 			behind, from, to, n := math.NaN(), math.NaN(), math.NaN(), 0
 			if m.ranked {

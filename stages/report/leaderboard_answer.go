@@ -123,9 +123,9 @@ func (b *board) remarks() string {
 		}
 		for _, c := range m.cells {
 			if c != nil {
-				_, missing := c.defined()
+				_, missing := c.Defined()
 				undefined += missing
-				scores += len(c.scores.Values)
+				scores += len(c.Scores.Values)
 			}
 		}
 	}

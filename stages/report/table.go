@@ -83,7 +83,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			name = p.Statistic
 		}
 		t.Numbers = append(t.Numbers,
-			columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.coord, columns), ids) }))
+			columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) }))
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
@@ -105,10 +105,10 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			x := math.NaN()
 			for i := range cells {
 				c := &cells[i]
-				if !slices.Equal(pick(c.coord, rows), ids) || !slices.Equal(pick(c.coord, columns), col) {
+				if !slices.Equal(pick(c.Coord, rows), ids) || !slices.Equal(pick(c.Coord, columns), col) {
 					continue
 				}
-				v, missing := c.defined()
+				v, missing := c.Defined()
 				x = summary(p.Statistic, v)
 				undefined += missing
 				if least < 0 || len(v) < least {
@@ -155,7 +155,7 @@ func columnOf(name string, cells []cell, belongs func(*cell) bool) stages.Column
 		if !belongs(&cells[i]) {
 			continue
 		}
-		m := cells[i].measure
+		m := cells[i].Measure
 		if first {
 			col.Unit, col.Direction, col.Variant, first = m.Unit, m.Direction, m.Variant, false
 		}

@@ -140,6 +140,8 @@ func newWorld(t *testing.T) *world {
 		"attribute/rise":           {"masks": 20},
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
+		"stats/friedman":           {"rank": "method"},
+		"stats/wilcoxon":           {"among": "method"},
 		"report/leaderboard":       {"rank": "method"},
 		"report/table":             {"rows": []string{"method"}},
 		"report/curves":            {"line": "method"},

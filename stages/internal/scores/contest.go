@@ -1,0 +1,152 @@
+package scores
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A Contest compares the ids of one axis in every case, a combination of the other collapsed axes.
+type Contest struct {
+	Axis        string
+	Others      []string // axes of the cases, sorted
+	Competitors []string // ids on Axis
+	Cases       []Case
+}
+
+// A Case holds the cells of all competitors.
+type Case struct {
+	IDs     []string // on the contest's other axes
+	Cells   []*Cell  // by competitor; nil if missing
+	Measure stages.Measure
+	// Comparable is whether every competitor has a cell, and all have one direction other than none.
+	Comparable bool
+}
+
+// NewContest reads the cells of a port and groups them. Competitors and cases are in the experiment's
+// order, or with a nil order sorted. param is the parameter that names the axis.
+func NewContest(ctx context.Context, order stages.Order, data []stages.Data, param, axis string) (*Contest,
+	error) {
+	axes := Axes(data)
+	axis, err := OneAxis(param, axis, axes)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := Load(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	c := &Contest{Axis: axis, Others: Without(axes, axis)}
+	for _, ids := range Places(order, data, []string{axis}) {
+		c.Competitors = append(c.Competitors, ids[0])
+	}
+	for _, ids := range Places(order, data, c.Others) {
+		m := Case{IDs: ids, Cells: make([]*Cell, len(c.Competitors))}
+		for i := range cells {
+			if slices.Equal(Pick(cells[i].Coord, c.Others), ids) {
+				m.Cells[slices.Index(c.Competitors, IDOn(cells[i].Coord, axis))] = &cells[i]
+			}
+		}
+		m.measure()
+		c.Cases = append(c.Cases, m)
+	}
+	return c, nil
+}
+
+// Name joins the ids of the case; it is empty if nothing but the competitors is collapsed.
+func (m *Case) Name() string { return strings.Join(m.IDs, " ") }
+
+// Shared returns, by competitor, the scores of the images that have a defined score of every competitor, in
+// the order of the items. A missing cell leaves none.
+func (m *Case) Shared() [][]float64 {
+	lists := make([]*List, len(m.Cells))
+	for i, c := range m.Cells {
+		if c == nil {
+			return make([][]float64, len(m.Cells))
+		}
+		lists[i] = c.Scores
+	}
+	return Shared(lists)
+}
+
+// Differences returns a's score minus b's for the images that have a defined score of both. A missing cell
+// leaves none.
+func (m *Case) Differences(a, b int) []float64 {
+	if m.Cells[a] == nil || m.Cells[b] == nil {
+		return nil
+	}
+	pair := Shared([]*List{m.Cells[a].Scores, m.Cells[b].Scores})
+	for i, y := range pair[1] {
+		pair[0][i] -= y
+	}
+	return pair[0]
+}
+
+// Best returns the competitor with the best mean of shared scores, the first one on ties, or −1 if the case
+// isn't comparable or no image is shared.
+func (m *Case) Best() int {
+	best, most := -1, math.NaN()
+	if !m.Comparable {
+		return best
+	}
+	for p, v := range m.Shared() {
+		if len(v) == 0 {
+			return -1
+		}
+		sum := 0.0
+		for _, x := range v {
+			sum += x
+		}
+		if m.Measure.Direction == stages.Lower {
+			sum = -sum
+		}
+		if best < 0 || sum > most {
+			best, most = p, sum
+		}
+	}
+	return best
+}
+
+// DropUnscored removes the competitors without a defined score in any case, which would leave no image that
+// all share, and returns them.
+func (c *Contest) DropUnscored() (unscored []string) {
+	for p := len(c.Competitors) - 1; p >= 0; p-- {
+		scored := slices.ContainsFunc(c.Cases, func(m Case) bool {
+			return m.Cells[p] != nil && slices.ContainsFunc(m.Cells[p].Scores.Values,
+				func(x float64) bool { return !math.IsNaN(x) })
+		})
+		if scored {
+			continue
+		}
+		unscored = append(unscored, c.Competitors[p])
+		c.Competitors = slices.Delete(c.Competitors, p, p+1)
+		for i := range c.Cases {
+			c.Cases[i].Cells = slices.Delete(c.Cases[i].Cells, p, p+1)
+		}
+	}
+	slices.Reverse(unscored)
+	for i := range c.Cases {
+		c.Cases[i].measure()
+	}
+	return unscored
+}
+
+// measure sets Measure and Comparable.
+func (m *Case) measure() {
+	m.Measure, m.Comparable = stages.Measure{Direction: stages.None}, len(m.Cells) > 0
+	for _, c := range m.Cells {
+		switch {
+		case c == nil:
+			m.Comparable = false
+			continue
+		case m.Measure.Direction == stages.None:
+			m.Measure = c.Measure
+		}
+		if c.Measure.Direction == stages.None || c.Measure.Direction != m.Measure.Direction {
+			m.Comparable = false
+		}
+	}
+}

@@ -1,0 +1,69 @@
+// Package stats has the stages that tell which differences between scores are real: each makes a table, and
+// an answer in words. The statistics are those of stages/internal/stat; stats.go has what the stages share,
+// and every other file is one of them.
+package stats
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
+)
+
+// numbers returns a row's numbers.
+func numbers(x ...float64) []stages.Number {
+	out := make([]stages.Number, len(x))
+	for i, v := range x {
+		out[i] = stages.Number(v)
+	}
+	return out
+}
+
+// count formats a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// list joins names as a sentence does.
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// in names the case that a sentence is about: "In gae vgg, ", or nothing if it is the only one.
+func in(m *scores.Case) string {
+	if name := m.Name(); name != "" {
+		return "In " + name + ", "
+	}
+	return ""
+}
+
+// pText formats a p-value for a sentence.
+func pText(p float64) string {
+	if p < 0.001 {
+		return "p < 0.001"
+	}
+	return fmt.Sprintf("p = %.2g", p)
+}
+
+// pDigits is the number of decimals of a p-value in a table.
+const pDigits = 4
+
+// pTolerance returns the difference within which a p-value counts as reproduced: rounding on another
+// machine may swap the ranks of two almost equal scores, unless they are exact there.
+func pTolerance(cases []scores.Case) float64 {
+	for i := range cases {
+		for _, c := range cases[i].Cells {
+			if c != nil && c.Measure.ItemTolerance > 0 {
+				return 0.02
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,279 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// WilcoxonParams are the parameters of [Wilcoxon].
+type WilcoxonParams struct {
+	Among      string  `yaml:"among" axis:"scores" doc:"the axis to compare"`
+	Reference  string  `yaml:"reference" doc:"the id to compare the others with; best: the one with the best mean in each case"`
+	Alpha      float64 `yaml:"alpha" doc:"the level of the tests" min:"0.0001" max:"0.5"`
+	Correction string  `yaml:"correction" doc:"the correction of p for the number of comparisons in a case" choices:"holm|none"`
+}
+
+// best is the reference that is chosen by the scores.
+const best = "best"
+
+// power is that of the test with the number of images in the column needed.
+const power = 0.8
+
+// Wilcoxon compares every competitor with a reference by the signed-rank test of the differences, paired by
+// image (Wilcoxon 1945; Holm 1979).
+var Wilcoxon = stages.New(stages.Def[WilcoxonParams]{
+	Name: "stats/wilcoxon",
+	Doc: `signed-rank tests against the best or another one
+
+In every combination of the other collapsed axes, every id of among is compared with
+the reference over the images that have a score of both. The best is the one with the
+best mean over the images that have a score of every competitor. The p-value is
+two-sided, exact up to 50 images without ties and otherwise that of the normal
+approximation; images with equal scores are dropped. effect is the matched-pairs
+rank-biserial correlation in [-1, 1], positive if the scores are mostly above the
+reference's. needed is how many images would have decided it with a power of 0.8 if
+the mean difference is real: by the paired t-test, over the relative efficiency 3/π;
+with correction holm, at alpha over the number of comparisons. not confirmed is 1 where
+the corrected p isn't at most alpha.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+		Doc: "scores of all competitors in all cases"}},
+	Outputs: []stages.Port{
+		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor except the reference"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm"},
+	Facts: func(WilcoxonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+	},
+	Run: runWilcoxon,
+})
+
+// A comparison is of one competitor with the reference of its case.
+type comparison struct {
+	competitor       string
+	n                int // images with a score of both
+	mean             float64
+	test             stat.SignedRank
+	corrected        float64 // p-value
+	needed           float64
+	confirmed, equal bool // equal: all scores are
+}
+
+// A testedCase holds the comparisons of one case.
+type testedCase struct {
+	*scores.Case
+	reference   string
+	comparisons []comparison
+}
+
+func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
+	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "among", p.Among)
+	if err != nil {
+		return err
+	}
+	if p.Reference != best && !slices.Contains(c.Competitors, p.Reference) {
+		return stages.BadName("reference", p.Reference, append([]string{best}, c.Competitors...),
+			"the axis %q has no id %q", c.Axis, p.Reference)
+	}
+	unscored := c.DropUnscored()
+	var tested []testedCase
+	var left []string
+	for i := range c.Cases {
+		m := &c.Cases[i]
+		reference := slices.Index(c.Competitors, p.Reference)
+		if p.Reference == best {
+			reference = m.Best()
+		}
+		if reference < 0 || m.Cells[reference] == nil {
+			left = append(left, m.Name())
+			continue
+		}
+		tested = append(tested, p.compare(c, m, reference))
+	}
+	e.Set("table", p.table(c, tested).Encode())
+	e.Set("answer", []byte(p.answer(c, tested, left, unscored)))
+	return nil
+}
+
+// compare tests all competitors of a case against the reference.
+func (p WilcoxonParams) compare(c *scores.Contest, m *scores.Case, reference int) testedCase {
+	t := testedCase{Case: m, reference: c.Competitors[reference]}
+	var ps []float64
+	var effects []float64
+	for i, name := range c.Competitors {
+		if i == reference || m.Cells[i] == nil {
+			continue
+		}
+		d := m.Differences(i, reference)
+		mean, n := stat.Mean(d)
+		test := stat.Wilcoxon(d)
+		t.comparisons = append(t.comparisons,
+			comparison{competitor: name, n: n, mean: mean, test: test, equal: n > 0 && test.N == 0})
+		ps, effects = append(ps, test.P), append(effects, stat.CohenD(d))
+	}
+	corrected, level := ps, p.Alpha
+	if p.Correction == "holm" {
+		corrected, level = stat.Holm(ps), p.Alpha/float64(max(1, len(ps)))
+	}
+	for i := range t.comparisons {
+		k := &t.comparisons[i]
+		k.corrected, k.confirmed = corrected[i], corrected[i] <= p.Alpha
+		k.needed = stat.Needed(effects[i], level, power)
+	}
+	return t
+}
+
+func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Table {
+	tolerance, pTolerance := 0.0, pTolerance(c.Cases)
+	unit, images, needed := "", 0, 0.0
+	for i, t := range tested {
+		if tolerance = max(tolerance, 2*t.Measure.Tolerance); i == 0 {
+			unit = t.Measure.Unit
+		} else if unit != t.Measure.Unit {
+			unit = ""
+		}
+		for _, k := range t.comparisons {
+			images = max(images, k.n)
+			if !math.IsNaN(k.needed) {
+				needed = max(needed, k.needed)
+			}
+		}
+	}
+	if pTolerance == 0 {
+		images, needed = 0, 0
+	}
+	out := stages.Table{
+		Title: "Wilcoxon signed-rank tests among " + c.Axis + " against the " + p.Reference,
+		Keys:  append(slices.Clone(c.Others), c.Axis, "reference"),
+		Numbers: []stages.Column{
+			{Name: "n", Unit: "images"},
+			{Name: "mean difference", Unit: unit, Tolerance: tolerance, Digits: 4},
+			{Name: "effect", Tolerance: pTolerance, Digits: 3},
+			{Name: "statistic", Tolerance: float64(images), Digits: 1},
+			{Name: "p", Tolerance: pTolerance, Digits: pDigits},
+			{Name: "p corrected", Tolerance: 2 * pTolerance, Digits: pDigits},
+			{Name: "needed", Unit: "images", Tolerance: math.Ceil(needed / 10)},
+			{Name: "not confirmed"},
+		},
+	}
+	for _, t := range tested {
+		for _, k := range t.comparisons {
+			open := 1.0
+			if k.confirmed {
+				open = 0
+			}
+			out.Rows = append(out.Rows, stages.Row{
+				Keys: append(slices.Clone(t.IDs), k.competitor, t.reference),
+				Numbers: numbers(float64(k.n), k.mean, k.test.Effect(), k.test.Statistic(), k.test.P,
+					k.corrected, k.needed, open)})
+		}
+	}
+	return out
+}
+
+// detailed is the number of cases up to which an answer describes each.
+const detailed = 6
+
+// answer summarises the table in words.
+func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, unscored []string) string {
+	var s []string
+	all, confirmed, fewest, comparisons := 0, 0, math.MaxInt, 0
+	for _, t := range tested {
+		var open []string
+		for _, k := range t.comparisons {
+			all++
+			fewest = min(fewest, k.n)
+			switch {
+			case k.confirmed:
+				confirmed++
+			case k.equal:
+				open = append(open, fmt.Sprintf("%s (equal scores)", k.competitor))
+			case math.IsNaN(k.corrected):
+				open = append(open, fmt.Sprintf("%s (no image with a score of both)", k.competitor))
+			default:
+				open = append(open, fmt.Sprintf("%s (%s)", k.competitor, pText(k.corrected)))
+			}
+		}
+		comparisons = max(comparisons, len(t.comparisons))
+		if len(tested) > detailed || len(t.comparisons) == 0 {
+			continue
+		}
+		role := "the reference"
+		if p.Reference == best {
+			role = "the best mean"
+		}
+		subject := fmt.Sprintf("%s**%s** has %s of %d", in(t.Case), t.reference, role,
+			len(t.comparisons)+1)
+		if p.Reference != best {
+			subject = fmt.Sprintf("%s**%s** is %s for %d", in(t.Case), t.reference, role,
+				len(t.comparisons))
+		}
+		if len(open) == 0 {
+			s = append(s, subject+"; it differs from every other.")
+		} else {
+			s = append(s, subject+"; it can't be told apart from "+list(open)+".")
+		}
+	}
+	if all == 0 {
+		s = append(s, "Nothing can be compared: no case has a reference and another competitor.")
+	} else {
+		correction := "uncorrected"
+		if p.Correction == "holm" {
+			correction = "p corrected by Holm"
+		}
+		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed (Wilcoxon signed-rank, α = %g, "+
+			"%s, paired over %s).", confirmed, count(all, "difference"), are(confirmed), p.Alpha, correction,
+			p.images(tested)))
+		level := p.Alpha
+		if p.Correction == "holm" {
+			level /= float64(comparisons)
+		}
+		if least := stat.LeastPairs(level); fewest < least {
+			s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
+				"least %d.", count(fewest, "image"), least))
+		}
+	}
+	return strings.Join(append(s, excluded(left, unscored)...), " ") + "\n"
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// images describes the number of images that the comparisons have.
+func (p WilcoxonParams) images(tested []testedCase) string {
+	low, high := math.MaxInt, 0
+	for _, t := range tested {
+		for _, k := range t.comparisons {
+			low, high = min(low, k.n), max(high, k.n)
+		}
+	}
+	if low == high {
+		return count(low, "image")
+	}
+	return fmt.Sprintf("%d to %d images", low, high)
+}
+
+// excluded describes what isn't in a table.
+func excluded(left, unscored []string) (s []string) {
+	if len(left) > 0 {
+		s = append(s, fmt.Sprintf("Left out, without a common direction or image: %s.",
+			strings.Join(left, "; ")))
+	}
+	if len(unscored) > 0 {
+		s = append(s, fmt.Sprintf("Without a defined score: %s.", list(unscored)))
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package stats
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+func wilcoxon(set func(*WilcoxonParams)) *WilcoxonParams {
+	p := WilcoxonParams{Among: "method", Reference: best, Alpha: 0.05, Correction: "holm"}
+	if set != nil {
+		set(&p)
+	}
+	return &p
+}
+
+// eight are the cells of one case: b is below a on every image, c on every other by about as much as above.
+func eight(d stages.Direction, coord ...string) []stages.Data {
+	a, b, c := ramp(8, 0.5, 0), ramp(8, 0.5, -0.01), ramp(8, 0.5, -0.001)
+	c[1], c[3], c[5] = 0.5021, 0.5041, 0.5061
+	at := func(method string) []string { return append([]string{"method", method}, coord...) }
+	if d == stages.Lower {
+		for _, v := range [][]float64{a, b, c} {
+			for i := range v {
+				v[i] = 1 - v[i]
+			}
+		}
+	}
+	return []stages.Data{cell(d, a, at("a")...), cell(d, b, at("b")...), cell(d, c, at("c")...)}
+}
+
+func TestWilcoxon(t *testing.T) {
+	table, answer := run(t, Wilcoxon, wilcoxon(nil), eight(stages.Higher)...)
+	// b: all 8 ranks are negative, p = 2/2⁸ and twice that by Holm. c: the ranks 2, 4 and 6 are positive, p
+	// as scipy.stats.wilcoxon has it. needed: statsmodels' TTestPower at 0.025 wants 6 and 123 pairs; times
+	// π/3.
+	same(t, "the table", text(table), `b a | 8 -0.0450 -1.000 0.0 0.0078 0.0156 7 0
+c a | 8 -0.0015 -0.333 12.0 0.4609 0.4609 129 1
+`)
+	same(t, "the answer", answer, "**a** has the best mean of 3; it can't be told apart from c (p = 0.46). "+
+		"1 of 2 differences from the reference is confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by "+
+		"Holm, paired over 8 images).\n")
+	lower, _ := run(t, Wilcoxon, wilcoxon(nil), eight(stages.Lower)...)
+	if lower.Rows[0].Numbers[2] != 1 || lower.Rows[0].Keys[1] != "a" {
+		t.Errorf("where lower is better, b's scores are above a's: %v", lower.Rows[0])
+	}
+}
+
+func TestWilcoxonReference(t *testing.T) {
+	cells := append(eight(stages.Higher, "model", "vgg"), eight(stages.Higher, "model", "vit")...)
+	table, answer := run(t, Wilcoxon, wilcoxon(func(p *WilcoxonParams) {
+		p.Reference, p.Correction = "b", "none"
+	}), cells...)
+	if len(table.Rows) != 4 || strings.Join(table.Keys, " ") != "model method reference" ||
+		strings.Join(table.Rows[2].Keys, " ") != "vit a b" {
+		t.Errorf("keys %v, rows\n%s", table.Keys, text(table))
+	}
+	if p, corrected := table.Rows[0].Numbers[4], table.Rows[0].Numbers[5]; p != corrected {
+		t.Errorf("p = %v, with correction none %v", p, corrected)
+	}
+	if !strings.HasPrefix(answer, "In vgg, **b** is the reference for 2; it differs from every other.") {
+		t.Error(answer)
+	}
+	_, err := stagetest.Try(Wilcoxon, wilcoxon(func(p *WilcoxonParams) { p.Reference = "d" }),
+		map[string][]stages.Data{"scores": cells})
+	if err == nil || !strings.Contains(err.Error(), `the axis "method" has no id "d"`) {
+		t.Error(err)
+	}
+}
+
+// TestWilcoxonUndefined shows what can't be tested as undefined, and says how many images it takes.
+func TestWilcoxonUndefined(t *testing.T) {
+	const up = stages.Higher
+	table, answer := run(t, Wilcoxon, wilcoxon(nil),
+		cell(up, []float64{.5, .6, nan}, "method", "a"),
+		cell(up, []float64{.5, .6, .9}, "method", "b"),
+		cell(up, []float64{.1, .3, .2}, "method", "c"),
+		cell(up, []float64{nan, nan, nan}, "method", "d"))
+	same(t, "the table", text(table), `b a | 2 0.0000 NaN 0.0 1.0000 1.0000 NaN 1
+c a | 2 -0.3500 -1.000 0.0 0.5000 1.0000 7 1
+`)
+	same(t, "the answer", answer, "**a** has the best mean of 3; it can't be told apart from b (equal "+
+		"scores) and c (p = 1). 0 of 2 differences from the reference are confirmed (Wilcoxon signed-rank, "+
+		"α = 0.05, p corrected by Holm, paired over 2 images). With 2 images no difference can be "+
+		"confirmed, however large: it takes at least 7. Without a defined score: d.\n")
+	for _, cells := range [][]stages.Data{
+		{cell(up, []float64{nan}, "method", "a"), cell(up, []float64{nan}, "method", "b")},
+		{cell(up, []float64{1}, "method", "a")},
+		{cell(stages.None, []float64{1}, "method", "a"), cell(stages.None, []float64{2}, "method", "b")},
+		{cell(up, []float64{1, nan}, "method", "a"), cell(up, []float64{nan, 1}, "method", "b")},
+	} {
+		table, answer := run(t, Wilcoxon, wilcoxon(nil), cells...)
+		if len(table.Rows) != 0 || !strings.HasPrefix(answer, "Nothing can be compared") {
+			t.Errorf("%s\n%s", text(table), answer)
+		}
+	}
+}
