@@ -41,8 +41,8 @@ func readMarks(data []stages.Data, axes []string) (marks, error) {
 		number := slices.IndexFunc(t.Numbers, func(c stages.Column) bool { return c.Name == unconfirmed })
 		best := slices.Index(t.Keys, reference)
 		if number < 0 || best < 1 {
-			return nil, fmt.Errorf("marks: the table %q isn't one of stats/wilcoxon: it lacks column %q or %q",
-				t.Title, unconfirmed, reference)
+			return nil, fmt.Errorf("marks: the table %q isn't one of stats/wilcoxon: it lacks column %q or "+
+				"%q", t.Title, unconfirmed, reference)
 		}
 		for _, r := range t.Rows {
 			m := mark{map[string]string{}, t.Keys[0], r.Keys[best], r.Numbers[number] == 1}

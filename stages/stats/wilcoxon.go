@@ -47,7 +47,7 @@ the corrected p isn't at most alpha.`,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
-		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor except the reference"},
+		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm"},
@@ -153,7 +153,7 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 	}
 	out := stages.Table{
 		Title: "Wilcoxon signed-rank tests among " + c.Axis + " against the " + p.Reference,
-		Keys:  append(slices.Clone(c.Others), c.Axis, "reference"),
+		Keys:  slices.Concat([]string{c.Axis}, c.Others, []string{"reference"}),
 		Numbers: []stages.Column{
 			{Name: "n", Unit: "images"},
 			{Name: "mean difference", Unit: unit, Tolerance: tolerance, Digits: 4},
@@ -172,7 +172,7 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 				open = 0
 			}
 			out.Rows = append(out.Rows, stages.Row{
-				Keys: append(slices.Clone(t.IDs), k.competitor, t.reference),
+				Keys: slices.Concat([]string{k.competitor}, t.IDs, []string{t.reference}),
 				Numbers: numbers(float64(k.n), k.mean, k.test.Effect(), k.test.Statistic(), k.test.P,
 					k.corrected, k.needed, open)})
 		}

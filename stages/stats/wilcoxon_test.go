@@ -53,8 +53,8 @@ func TestWilcoxonReference(t *testing.T) {
 	table, answer := run(t, Wilcoxon, wilcoxon(func(p *WilcoxonParams) {
 		p.Reference, p.Correction = "b", "none"
 	}), cells...)
-	if len(table.Rows) != 4 || strings.Join(table.Keys, " ") != "model method reference" ||
-		strings.Join(table.Rows[2].Keys, " ") != "vit a b" {
+	if len(table.Rows) != 4 || strings.Join(table.Keys, " ") != "method model reference" ||
+		strings.Join(table.Rows[2].Keys, " ") != "a vit b" {
 		t.Errorf("keys %v, rows\n%s", table.Keys, text(table))
 	}
 	if p, corrected := table.Rows[0].Numbers[4], table.Rows[0].Numbers[5]; p != corrected {

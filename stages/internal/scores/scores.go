@@ -1,5 +1,5 @@
-// Package scores reads the scores of whole data sets, of which there may be many: a number takes eight
-// bytes, and cells with the same images share their names.
+// Package scores reads the scores of whole data sets, of which there may be many: a number takes eight bytes,
+// and cells with the same images share their names.
 package scores
 
 import (
@@ -104,8 +104,8 @@ func (l *List) Of(m *List, i int) (float64, bool) {
 	return l.Values[k], true
 }
 
-// Shared returns, list by list, the scores of the images for which every list has a defined one, in the
-// order of the first list.
+// Shared returns, list by list, the scores of the images for which every list has a defined one, in the order
+// of the first list.
 func Shared(lists []*List) [][]float64 {
 	out := make([][]float64, len(lists))
 	first := lists[0]

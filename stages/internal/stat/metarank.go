@@ -20,13 +20,13 @@ type Fusion struct {
 	Rank []int
 }
 
-// Fuse compares every two methods in every case. quality[c][p] says how good method p is in case c, larger
-// is better, never NaN. clip in (0, 1/2) bounds P away from 0 and 1: a method that wins always would
-// otherwise be infinitely good. The paper leaves the clip and ties open.
+// Fuse compares every two methods in every case. quality[c][p] says how good method p is in case c, larger is
+// better, never NaN. clip in (0, 1/2) bounds P away from 0 and 1: a method that wins always would otherwise
+// be infinitely good. The paper leaves the clip and ties open.
 //
-// Kappa solves κ_p − κ_q = Logit_pq over all pairs (equation 6) in the least-squares sense, with the
-// smallest norm. Each pair stands in the system once and all with equal weight, so that the normal
-// equations read m·κ_p − Σκ = Σ_q Logit_pq; with Σκ = 0 the solution is the mean of a row of Logit.
+// Kappa solves κ_p − κ_q = Logit_pq over all pairs (equation 6) in the least-squares sense, with the smallest
+// norm. Each pair stands in the system once and all with equal weight, so that the normal equations read
+// m·κ_p − Σκ = Σ_q Logit_pq; with Σκ = 0 the solution is the mean of a row of Logit.
 func Fuse(quality [][]float64, clip float64) Fusion {
 	if len(quality) == 0 {
 		return Fusion{}
@@ -81,8 +81,8 @@ func Fuse(quality [][]float64, clip float64) Fusion {
 	return f
 }
 
-// Agreement returns the mean of Spearman's rank correlation over all pairs of cases for which it is
-// defined, and the number of these. A case in which all methods are equal has none.
+// Agreement returns the mean of Spearman's rank correlation over all pairs of cases for which it is defined,
+// and the number of these. A case in which all methods are equal has none.
 func Agreement(quality [][]float64) (rho float64, pairs int) {
 	sum := 0.0
 	for a := range quality {

@@ -1,6 +1,6 @@
 // Package stat has the statistics that fuse and compare scores: ranks, rank correlation and means with
-// intervals (stat.go), and the fusion of many rankings into one (metarank.go). Sums are taken in the order
-// of their terms: equal inputs give equal bits.
+// intervals (stat.go), and the fusion of many rankings into one (metarank.go). Sums are taken in the order of
+// their terms: equal inputs give equal bits.
 package stat
 
 import (
@@ -66,8 +66,8 @@ func Mean(x []float64) (mean float64, n int) {
 	return sum / float64(n), n
 }
 
-// MeanInterval returns the mean of the values that aren't NaN with Student's interval that covers it with
-// the given confidence, such as 0.95. The ends are NaN for fewer than two values.
+// MeanInterval returns the mean of the values that aren't NaN with Student's interval that covers it with the
+// given confidence, such as 0.95. The ends are NaN for fewer than two values.
 func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
 	defined := make([]float64, 0, len(x))
 	for _, v := range x {
