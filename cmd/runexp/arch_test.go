@@ -49,6 +49,7 @@ var forbidden = []struct {
 	{`stages`, `stages/.+`, false, "the contract comes before the work", ""},
 	{`stages/internal/.*`, `stages/(dataset|mosaic|model|attribute|maps|perturb|score|stats|fuse|report)`,
 		false, "families use what is internal, not the reverse", "stages/internal/modeltest"},
+	{`interval`, `.+`, false, "stages and engine share it", ""},
 	{`cmd/runexp`, `stages/.+`, true, "the command borrows from families through registry", ""},
 }
 

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/runexp/runexp/interval"
 )
 
 // A Difference tells how two review folders differ.
@@ -35,7 +36,7 @@ type ScoreChange struct {
 	NA, NB       int     // items
 	Paired       int     // items defined in both; 0 if there's nothing to pair
 	Change       float64 // mean of the paired differences B − A, or without pairs of the means
-	Low, High    float64 // 95 % interval of Change, with Paired > 1
+	Low, High    float64 // interval of Change, with Paired > 1
 	Largest      float64 // the largest paired difference
 	Unreproduced bool    // outside the tolerance: the mean, an item, or what is undefined
 }
@@ -206,7 +207,7 @@ func compareScore(a, b *Line, s, t Mean, p, q *ItemLine) ScoreChange {
 	c.Unreproduced = c.Unreproduced || len(r.rows) > 0
 	same := s.Value == t.Value || math.IsNaN(s.Value) && math.IsNaN(t.Value)
 	if c.Paired = len(diffs); c.Paired > 0 {
-		c.Change, c.Low, c.High = interval(diffs)
+		c.Change, c.Low, c.High = interval.Mean(diffs)
 	} else if !same {
 		c.Change = t.Value - s.Value // undefined if one of them is
 	}
@@ -257,40 +258,4 @@ func places(a, b []*Record) (pa, pb map[string]string) {
 		}
 	}
 	return nil, nil
-}
-
-const (
-	resamples  = 2000
-	confidence = 0.95
-)
-
-// interval returns the mean of paired differences and its bootstrap interval (percentiles, Efron 1979). One
-// difference has no interval: low and high are NaN. The random numbers are the same every time.
-func interval(diffs []float64) (mean, low, high float64) {
-	n := len(diffs)
-	for _, d := range diffs {
-		mean += d / float64(n)
-	}
-	if n < 2 {
-		return mean, math.NaN(), math.NaN()
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	means := make([]float64, resamples)
-	for i := range means {
-		sum := 0.0
-		for range n {
-			sum += diffs[rng.IntN(n)]
-		}
-		means[i] = sum / float64(n)
-	}
-	slices.Sort(means)
-	tail := (1 - confidence) / 2
-	return mean, quantile(means, tail), quantile(means, 1-tail)
-}
-
-// quantile interpolates between the two nearest of the sorted values.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := min(int(at), len(sorted)-2)
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }

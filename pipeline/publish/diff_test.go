@@ -3,7 +3,6 @@ package publish
 import (
 	"flag"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,39 +169,6 @@ func TestDiffOfMeans(t *testing.T) {
 	d := diff(t, a, b)
 	if len(d.Scores) == 0 || d.Scores[0].Paired != 0 || !(math.Abs(d.Scores[0].Change-0.5) <= 1e-9) {
 		t.Errorf("%s", d)
-	}
-}
-
-func TestInterval(t *testing.T) {
-	// Two differences give three means: 0, ½ and 1, the outer ones in a quarter of the resamples each.
-	if mean, low, high := interval([]float64{0, 1}); mean != 0.5 || low != 0 || high != 1 {
-		t.Errorf("interval of 0 and 1: %g [%g, %g]", mean, low, high)
-	}
-	if _, low, _ := interval([]float64{3}); !math.IsNaN(low) {
-		t.Errorf("one difference has the interval %g", low)
-	}
-	rng := rand.New(rand.NewPCG(5, 6))
-	covered := 0
-	for range 200 {
-		diffs := make([]float64, 100)
-		sum, squares := 0.0, 0.0
-		for i := range diffs {
-			diffs[i] = 1 + rng.NormFloat64()
-			sum += diffs[i]
-			squares += diffs[i] * diffs[i]
-		}
-		mean, low, high := interval(diffs)
-		sd := math.Sqrt((squares - sum*sum/100) / 100)
-		if half := 1.96 * sd / 10; !(math.Abs((high-low)/2-half) <= 0.15*half) ||
-			!(math.Abs(mean-sum/100) <= 1e-12) {
-			t.Fatalf("interval %g [%g, %g], by the normal distribution ±%g", mean, low, high, half)
-		}
-		if low <= 1 && 1 <= high {
-			covered++
-		}
-	}
-	if covered < 180 {
-		t.Errorf("%d of 200 intervals hold the true mean", covered)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -83,7 +84,7 @@ func (d *Difference) parts() (parts []paragraph) {
 		for _, s := range d.Scores {
 			rows = append(rows, s.row())
 		}
-		add("scores (change with its 95 % interval over paired items; * where it excludes 0)", rows...)
+		add("scores (change with its "+interval.Label+", paired; * where it excludes 0)", rows...)
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
 		is := "are"
