@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
@@ -11,7 +12,7 @@ import (
 
 // commit stores the outcomes of a task, and remembers them.
 func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
-	m := t.member
+	m, began := t.member, time.Now()
 	payloads := payloadsOf(outs)
 	var refs []store.Ref
 	if m.Step.Keep {
@@ -56,6 +57,7 @@ func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
 		m.known[twin[0]] = m.known[twin[1]]
 	}
 	w.items.Add(int64(len(t.calls)))
+	m.meter.add(Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()})
 	return nil
 }
 
@@ -78,6 +80,15 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 		m.listings = append(m.listings, l)
 	}
 	w.items.Add(1)
+	calls := 0
+	for _, p := range m.Stage.Inputs {
+		for _, d := range e.Ports[p.Name] {
+			if p.Type.Items {
+				calls += d.Items.Len()
+			}
+		}
+	}
+	m.meter.add(Speed{Calls: max(calls, 1), Made: made(outs)})
 	return nil
 }
 
@@ -187,6 +198,7 @@ func (w *worker) close(m *member) error {
 	if err := w.store.Record(a, listings); err != nil {
 		return err
 	}
+	w.remember(n)
 	hit, ok := w.store.Lookup(n.key, a.MadeBy)
 	if !ok {
 		return plan.Bug("the store forgot %s at once", n.Cell)

@@ -22,6 +22,7 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			if m.Stage.Relation == stages.Whole {
 				return w.computeWhole(m)
 			}
+			stop := w.clock()
 			t, err := w.todo(m, chunk)
 			if err != nil || len(t.calls) == 0 {
 				return err
@@ -39,6 +40,11 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			if err != nil {
 				return err
 			}
+			nodes := make([]*node, len(tasks))
+			for k, t := range tasks {
+				nodes[k] = t.node
+			}
+			stop(nodes...)
 			if i+len(tasks) == len(j.members) {
 				if apart && !slices.ContainsFunc(j.members, (*member).failed) {
 					j.apart.Store(true) // before the next chunk begins
@@ -348,9 +354,11 @@ func (w *worker) computeWhole(m *member) error {
 	if err != nil {
 		return err
 	}
+	stop := w.clock()
 	if err := w.runStage([]*node{n}, []*stages.Env{e}); err != nil {
 		return err
 	}
+	stop(n)
 	for i := range e.Read {
 		if err := n.sources.unchanged(w.store, i); err != nil {
 			return err

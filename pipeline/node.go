@@ -50,6 +50,8 @@ type node struct {
 	program stages.Digest
 	key     stages.Digest
 
+	meter meter
+
 	batch atomic.Int32 // that fits in memory, once it is known to be less than the engine's
 
 	restoring sync.Mutex // held while the cell is executed again

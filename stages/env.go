@@ -32,6 +32,12 @@ type Slot interface {
 	Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
+// A Meter is a [Slot] that counts passes through models.
+type Meter interface {
+	// Passed counts the forward and backward passes of a batch, a row each.
+	Passed(forward, backward int)
+}
+
 // Data is what one upstream cell passes to an input port.
 type Data struct {
 	Coord []Coord // the cell's coordinates on the collapsed axes, sorted by axis; empty if none is collapsed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -43,8 +44,9 @@ func planVerb(f flags) *verb {
 
 func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\tbytes\t\n")
+	fmt.Fprint(t, "cells\tof\tcached\trun\tdepend\tbroken\titems\tbytes\tpasses\ttime\t\n")
 	var total [4]int
+	var all pipeline.Estimate
 	for _, s := range p.Steps {
 		counts := o.Counts(s)
 		for i, n := range counts {
@@ -54,9 +56,11 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		if s.Implied {
 			name += " (implied)"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", len(s.Cells), s.Possible,
+		e := o.Estimate(s)
+		all.Add(e)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t  %s\n", len(s.Cells), s.Possible,
 			counts[pipeline.IsCached], counts[pipeline.Runs], counts[pipeline.DependsOn],
-			counts[pipeline.Broken], items(s, o), bytesOf(s, o), name)
+			counts[pipeline.Broken], items(s, o), bytesOf(s, o), passesOf(e), timeOf(e), name)
 	}
 	t.Flush()
 	blocked := total[pipeline.Broken]
@@ -74,6 +78,42 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	}
 	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", progress.Cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
+	if total[pipeline.Runs]+total[pipeline.DependsOn] == 0 {
+		return
+	}
+	fmt.Fprintf(w, "estimated: %s, of %s passes, as measured before on this kind of machine\n", timeOf(all),
+		passesOf(all))
+	if all.Unknown > 0 {
+		fmt.Fprintf(w, "nothing is measured of %s: a run with --limit 16 measures\n",
+			progress.Cells(all.Unknown))
+	}
+}
+
+// passesOf tells the passes of a step: forward, and those that go on backward.
+func passesOf(e pipeline.Estimate) string {
+	switch {
+	case e.Unknown > 0 && e.Forward == 0:
+		return "?"
+	case e.Backward > 0:
+		return fmt.Sprintf("%d+%d", e.Forward, e.Backward)
+	}
+	return fmt.Sprint(e.Forward)
+}
+
+// timeOf tells an estimated time, with a + if that of some cells isn't known.
+func timeOf(e pipeline.Estimate) string {
+	d := time.Duration(e.Seconds * float64(time.Second))
+	text := d.Round(100 * time.Millisecond).String()
+	switch {
+	case e.Unknown > 0 && e.Seconds == 0:
+		return "?"
+	case d > time.Minute:
+		text = d.Round(time.Second).String()
+	}
+	if e.Unknown > 0 {
+		text += "+"
+	}
+	return text
 }
 
 // inherited reports whether c can't run because of a cell that it reads.
@@ -102,11 +142,15 @@ func bytesOf(s *plan.Step, o *pipeline.Outlook) string {
 	return size(n)
 }
 
-// items counts the items of a step's cells: the number that all have, or a range.
+// items counts the items of a step's cells: the number that all have, or a range; after ~ as many as the last
+// run lets expect.
 func items(s *plan.Step, o *pipeline.Outlook) string {
-	low, high := -1, -1
+	low, high, about := -1, -1, ""
 	for _, c := range s.Cells {
 		n := o.Items(c)
+		if n < 0 && c.Stage.Outputs[0].Type.Items {
+			n, about = o.Likely(c), "~"
+		}
 		if n < 0 {
 			return "?"
 		}
@@ -119,7 +163,7 @@ func items(s *plan.Step, o *pipeline.Outlook) string {
 	case low < 0:
 		return "0"
 	case low == high:
-		return fmt.Sprint(low)
+		return fmt.Sprint(about, low)
 	}
-	return fmt.Sprintf("%d-%d", low, high)
+	return fmt.Sprintf("%s%d-%d", about, low, high)
 }

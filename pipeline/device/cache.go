@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -40,6 +41,46 @@ type Slot struct {
 
 	nested int // calls of stages that run, one within the other
 	using  map[*entry]bool
+
+	spent   Spent // since [Slot.Take]
+	loading int   // calls of Share, one within the other
+}
+
+// Spent is what a slot spent on models.
+type Spent struct {
+	Forward, Backward int           // passes: rows of batches
+	Loading           time.Duration // that was waited for what the cache holds
+}
+
+// Passed implements [stages.Meter].
+func (s *Slot) Passed(forward, backward int) {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	s.spent.Forward += forward
+	s.spent.Backward += backward
+}
+
+// Take returns what the slot spent since the last Take.
+func (s *Slot) Take() (spent Spent) {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	spent, s.spent = s.spent, spent
+	return spent
+}
+
+// load starts the clock of [Spent.Loading], unless it runs. The result stops it.
+func (s *Slot) load() (end func()) {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	began := time.Now()
+	s.loading++
+	return func() {
+		s.cache.mu.Lock()
+		defer s.cache.mu.Unlock()
+		if s.loading--; s.loading == 0 {
+			s.spent.Loading += time.Since(began)
+		}
+	}
 }
 
 // NewSlot returns one more slot of the cache, on d.
@@ -83,6 +124,7 @@ func (s *Slot) Keep(key string, weight int64, build func() (io.Closer, error)) (
 // Share implements [stages.Slot]. Concurrent callers wait for the first and get its value or error. If it
 // panicked, one of them builds instead.
 func (s *Slot) Share(key string, weight int64, build func() (io.Closer, error)) (io.Closer, error) {
+	defer s.load()()
 	for {
 		e, found := s.take(key, weight)
 		if !found {

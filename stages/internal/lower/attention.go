@@ -76,12 +76,14 @@ func (u *unit) attend() error {
 		if relevances, err = relevance.Backward(g, seeds, at, relevance.TIBAV()); err != nil {
 			return err
 		}
+		u.signature.Backward++
 	}
 	if needsSlopes {
 		seeds := map[string]string{u.Output: slope}
 		if slopes, err = relevance.Backward(g, seeds, at, relevance.Derivative()); err != nil {
 			return err
 		}
+		u.signature.Backward++
 	}
 	f = g.Fragment()
 	add := func(name, v string, shape ...int) {

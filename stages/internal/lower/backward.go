@@ -69,6 +69,7 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 	if err != nil {
 		return err
 	}
+	u.signature.Backward++
 	derivative := results[u.wrt[k]]
 	if derivative == "" {
 		return noLayer(q.Layer, "nothing of the answer depends on it")

@@ -107,6 +107,8 @@ func (r Request) derivatives() bool {
 type Signature struct {
 	Inputs  []IO
 	Outputs []IO // in addition to the model's output
+	// Backward is how many backward passes there are for a forward pass.
+	Backward int
 	// Entries are the accounts that the last output sums up, if the program keeps any.
 	Entries []relevance.Entry
 	// Canonical says that the model's own nodes give the same bits in all canonical programs of a batch.

@@ -151,8 +151,9 @@ type Program struct {
 	reference *Program
 	ready     bool
 
-	rehearsal *Rehearsal // instead of a session
-	act, ran  int        // of the rehearsal when it last ran, and how often in it
+	meter     stages.Meter // the slot, if it counts passes
+	rehearsal *Rehearsal   // instead of a session
+	act, ran  int          // of the rehearsal when it last ran, and how often in it
 }
 
 // cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has
@@ -243,6 +244,7 @@ func (p *Program) on(slot stages.Slot, l *loaded) {
 		p.reference.on(slot, l.reference)
 	}
 	p.rehearsal, _ = slot.(*Rehearsal)
+	p.meter, _ = slot.(stages.Meter)
 	if r := recorderOf(slot); r != nil {
 		r.Record(l.digest)
 	}
@@ -252,6 +254,9 @@ func (p *Program) on(slot stages.Slot, l *loaded) {
 func (p *Program) run(ctx context.Context) error {
 	if p.rehearsal != nil {
 		return p.rehearsal.run(p)
+	}
+	if p.meter != nil {
+		p.meter.Passed(p.batch, p.batch*p.signature.Backward)
 	}
 	in := make([]ort.Value, len(p.inputs))
 	for i, t := range p.inputs {

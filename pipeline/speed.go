@@ -1,0 +1,266 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Speed is what calls of a cell took: those of the last run that executed any. The store remembers it for
+// estimates; no key and no result depends on it.
+type Speed struct {
+	Calls    int     `json:"calls"`    // items; a Whole stage's are all items that it reads, or 1
+	Made     int     `json:"made"`     // items on the first output port
+	Forward  int     `json:"forward"`  // passes
+	Backward int     `json:"backward"` // passes
+	Seconds  float64 `json:"seconds"`  // of one slot, loading apart
+	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
+}
+
+func (s *Speed) passes() int { return s.Forward + s.Backward }
+
+// A meter adds up a cell's speed during a run.
+type meter struct {
+	mu    sync.Mutex
+	speed Speed
+}
+
+func (m *meter) add(s Speed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.speed.Calls += s.Calls
+	m.speed.Made += s.Made
+	m.speed.Forward += s.Forward
+	m.speed.Backward += s.Backward
+	m.speed.Seconds += s.Seconds
+	m.speed.Loading += s.Loading
+}
+
+// clock starts to measure what w does on its slot. The result stops it and divides what was spent among the
+// cells that shared the work.
+func (w *worker) clock() (stop func(nodes ...*node)) {
+	w.slot.Take()
+	began := time.Now()
+	return func(nodes ...*node) {
+		took, spent, n := time.Since(began), w.slot.Take(), len(nodes)
+		for k, node := range nodes {
+			share := func(all int) int { return (all + k) / n } // they add up to all
+			node.meter.add(Speed{
+				Forward: share(spent.Forward), Backward: share(spent.Backward),
+				Seconds: max(took-spent.Loading, 0).Seconds() / float64(n),
+				Loading: spent.Loading.Seconds() / float64(n),
+			})
+		}
+	}
+}
+
+// made counts the items on the first output port.
+func made(outs []callOutput) (items int) {
+	for _, ports := range outs {
+		if len(ports) > 0 {
+			items += len(ports[0])
+		}
+	}
+	return items
+}
+
+// remember stores the speed of a cell that was executed, for [resolver.speedOf].
+func (r *resolver) remember(n *node) {
+	n.meter.mu.Lock()
+	s := n.meter.speed
+	n.meter.speed = Speed{}
+	n.meter.mu.Unlock()
+	if s.Calls == 0 {
+		return
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return
+	}
+	for _, key := range r.speedKeys(n) {
+		_ = r.store.SetMemo(key, b) // without it, the next estimate lacks this cell
+	}
+}
+
+// speedOf returns the speed of a cell as an earlier run measured it: of the same stage, parameters and model,
+// or else of the same stage and model, or else of the same stage and parameters with the seconds that the
+// model takes for as many passes. ok is false where none is known.
+func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
+	keys := r.speedKeys(n)
+	recall := func(key stages.Digest) (s Speed, ok bool) {
+		b, ok := r.store.Memo(key)
+		return s, ok && json.Unmarshal(b, &s) == nil && s.Calls > 0
+	}
+	for _, key := range keys[:min(2, len(keys))] {
+		if s, ok = recall(key); ok {
+			return s, true
+		}
+	}
+	if len(keys) < 4 {
+		return s, false
+	}
+	s, ok = recall(keys[2])
+	model, known := recall(keys[3])
+	if !ok || !known || s.passes() == 0 || model.passes() == 0 {
+		return s, false
+	}
+	s.Seconds = model.Seconds / float64(model.passes()) * float64(s.passes())
+	return s, true
+}
+
+// speedKeys returns the keys of n's speed, from what tells most to what tells least: stage, parameters and
+// model; stage and model; stage and parameters; model. A model is known by its definition, which is known
+// before it is made. Without a model, stage and parameters count in this experiment alone, since time then
+// depends on the items' size.
+func (r *resolver) speedKeys(n *node) []stages.Digest {
+	model := newHasher("model")
+	models := 0
+	for p := range n.Inputs {
+		if n.Stage.Inputs[p].Type.Items {
+			continue
+		}
+		for _, e := range n.Inputs[p].Edges {
+			d, err := r.definition(r.nodes[e.From.Index])
+			if err != nil {
+				return nil
+			}
+			model.digest(d)
+			models++
+		}
+	}
+	net := model.sum()
+	made := r.MadeBy(r.Devices[0].Class)
+	key := func(params, net []byte) stages.Digest {
+		h := newHasher("speed")
+		h.text(made)
+		h.text(string(params))
+		h.text(string(net))
+		return h.sum()
+	}
+	stage := []byte(n.Stage.Name)
+	all := r.params.encode(append(stage, 0), n.Stage, n.Params)
+	if models == 0 || !n.Stage.Device {
+		return []stages.Digest{key(all, []byte(r.plan.Name))}
+	}
+	return []stages.Digest{key(all, net[:]), key(stage, net[:]), key(all, nil), key(nil, net[:])}
+}
+
+// An Estimate is what a run would take, as far as earlier runs measured it.
+type Estimate struct {
+	Seconds           float64
+	Forward, Backward int // passes
+	Unknown           int // cells of which nothing is known
+}
+
+// Add adds another estimate.
+func (e *Estimate) Add(o Estimate) {
+	e.Seconds += o.Seconds
+	e.Forward += o.Forward
+	e.Backward += o.Backward
+	e.Unknown += o.Unknown
+}
+
+// Estimate estimates what the cells of a step take that a run would execute, on this engine's devices. Items
+// that an earlier run left in a cell which isn't finished count too.
+func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
+	cells, longest := 0, 0.0
+	for _, c := range s.Cells {
+		if kind := o.ahead[c.Index].Kind; kind == IsCached || kind == Broken {
+			continue
+		}
+		n := o.r.nodes[c.Index]
+		cells++
+		speed, ok := o.r.speedOf(n)
+		calls := o.calls(n)
+		if !ok || calls < 0 {
+			e.Unknown++
+			continue
+		}
+		scale := float64(calls) / float64(speed.Calls)
+		seconds := speed.Loading + speed.Seconds*scale
+		e.Seconds += seconds
+		e.Forward += int(math.Round(float64(speed.Forward) * scale))
+		e.Backward += int(math.Round(float64(speed.Backward) * scale))
+		longest = max(longest, seconds)
+	}
+	if cells == 0 {
+		return e
+	}
+	workers := runtime.GOMAXPROCS(0)
+	if s.Cells[0].Stage.Device {
+		workers = len(o.r.Devices)
+	}
+	e.Seconds /= float64(workers)
+	if s.Cells[0].Stage.Relation == stages.Whole { // whose work isn't divided
+		e.Seconds = max(e.Seconds, longest)
+	}
+	return e
+}
+
+// calls returns how many calls a cell takes, -1 if nobody knows: see [Speed.Calls].
+func (o *Outlook) calls(n *node) int {
+	if n.Stage.Relation != stages.Whole {
+		if items := o.Items(n.Cell); items >= 0 && n.Stage.Relation == stages.Each {
+			return items
+		}
+		if n.sources != nil && n.Stage.Primary() < 0 {
+			return n.sources.len()
+		}
+		from := before(n)
+		for n.Stage.Relation == stages.Group && from != nil && from.Stage.Relation != stages.Whole {
+			if from.Stage.Relation == stages.Expand { // of whose items each call takes those of one
+				return o.calls(o.r.nodes[from.Index])
+			}
+			from = before(o.r.nodes[from.Index])
+		}
+		if from == nil {
+			return -1
+		}
+		return o.Likely(from)
+	}
+	total := 0
+	for p := range n.Inputs {
+		if !n.Stage.Inputs[p].Type.Items {
+			continue
+		}
+		for _, e := range n.Inputs[p].Edges {
+			items := o.Likely(e.From)
+			if items < 0 {
+				return -1
+			}
+			total += items
+		}
+	}
+	return max(total, 1)
+}
+
+// before returns the cell whose items n is called for, nil where it makes the list of them.
+func before(n *node) *plan.Cell {
+	for _, p := range n.leading() {
+		return n.Inputs[p].Edges[0].From
+	}
+	return nil
+}
+
+// Likely returns how many items a cell has or, while that isn't known, how many it would make of its inputs
+// if it made as many of each as it last did. It is -1 where nobody knows.
+func (o *Outlook) Likely(c *plan.Cell) int {
+	if items := o.Items(c); items >= 0 {
+		return items
+	}
+	n := o.r.nodes[c.Index]
+	calls := o.calls(n)
+	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group || calls < 0 {
+		return calls
+	}
+	speed, ok := o.r.speedOf(n)
+	if !ok {
+		return -1
+	}
+	return int(math.Round(float64(speed.Made) * float64(calls) / float64(speed.Calls)))
+}

@@ -1,0 +1,148 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
+)
+
+// TestEstimate checks estimates from speeds of the same cell, of the same stage on the same model, and of the
+// same stage and parameters on another model.
+func TestEstimate(t *testing.T) {
+	l := newLab(t)
+	for i := range 40 {
+		l.items = append(l.items, fmt.Sprintf("i%d=%d", i, i))
+	}
+	for name, content := range map[string]string{"a": "a net", "b": "another"} {
+		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := func(more string) string {
+		return fmt.Sprintf(`
+name: lab
+axes: {net: {a: {path: %[1]s/a}, b: {path: %[1]s/b}}}
+stages:
+  images: {uses: lab/source}
+  net: {uses: lab/file, matrix: [net], with: {path: "${net.path}"}}
+  maps: {uses: lab/wild, in: {images: images, model: net}%s}
+  maps2: {uses: lab/wild, in: {images: images, model: net}, with: {do: panic}}
+  scores: {uses: lab/add, in: {maps: maps}}
+  text: {uses: lab/sum, in: {scores: scores, maps: maps2}, over: all}
+publish: [text]
+`, l.dir, more)
+	}
+	p := l.parse(text(""))
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := l.engine(p, s)
+	estimate := func(p *plan.Plan, step string, want pipeline.Estimate) {
+		t.Helper()
+		o, err := e.Plan(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Steps {
+			if s.Name != step {
+				continue
+			}
+			got := o.Estimate(s)
+			if got.Seconds = math.Round(1e6*got.Seconds) / 1e6; got != want {
+				t.Errorf("%s: %+v, want %+v", step, got, want)
+			}
+		}
+	}
+	estimate(p, "maps", pipeline.Estimate{Unknown: 2})
+
+	// 4 items took 8 s and 16 passes. 40 take 80, and as long as before to load.
+	pipeline.Remember(t, e, p, "maps[net=a]", pipeline.Speed{Calls: 4, Made: 4, Forward: 12, Backward: 4,
+		Seconds: 8, Loading: 1.5})
+	estimate(p, "maps", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
+	// With other parameters the stage is taken to be as fast.
+	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
+	// A pass takes 3 s in net b.
+	pipeline.Remember(t, e, p, "maps2[net=b]", pipeline.Speed{Calls: 2, Made: 2, Forward: 5, Seconds: 15})
+	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
+	other := l.parse(text(", with: {do: less}"))
+	estimate(other, "maps", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
+
+	// A stage that sees everything reads 40 scores and 40 maps of each net.
+	pipeline.Remember(t, e, p, "text", pipeline.Speed{Calls: 10, Seconds: 1})
+	estimate(p, "text", pipeline.Estimate{Seconds: 16})
+}
+
+// TestEstimateScalesPasses checks that a stage on a model on which it never ran takes the passes that it took
+// on another, at this model's speed.
+func TestEstimateScalesPasses(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2", "z=3"}
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := l.parse(fmt.Sprintf(`
+name: lab
+axes: {net: {a: {path: %[1]s/a}, b: {path: %[1]s/b}}}
+stages:
+  images: {uses: lab/source}
+  net: {uses: lab/file, matrix: [net], with: {path: "${net.path}"}}
+  maps: {uses: lab/wild, in: {images: images, model: net}}
+publish: [maps]
+`, l.dir))
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := l.engine(p, s)
+	// Passes of net b are known from another stage, as the net's own speed.
+	pipeline.Remember(t, e, p, "maps[net=a]", pipeline.Speed{Calls: 1, Made: 1, Forward: 10, Seconds: 1})
+	pipeline.RememberModel(t, e, p, "maps[net=b]", pipeline.Speed{Calls: 7, Forward: 7, Seconds: 14})
+	o, err := e.Plan(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 3 items take 30 passes: 3 s in net a, 60 s in net b.
+	got, want := o.Estimate(p.Steps[len(p.Steps)-1]), pipeline.Estimate{Seconds: 63, Forward: 60}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestMeasured checks what a run remembers of its cells: the next plan knows all of them.
+func TestMeasured(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2"}
+	const text = `
+name: lab
+stages:
+  images: {uses: lab/source}
+  children: {uses: lab/expand, in: {images: images}}
+  scaled: {uses: lab/scale, in: {images: children}}
+  scores: {uses: lab/add, in: {maps: scaled}}
+  text: {uses: lab/sum, in: {scores: scores}}
+publish: [text]
+`
+	l.mustRun(text)
+	l.items = []string{"x=4", "y=5", "z=7", "u=8"}
+	p, o := l.outlook(text)
+	for _, s := range p.Steps {
+		if e := o.Estimate(s); e.Unknown > 0 || e.Seconds < 0 || e.Seconds > 10 {
+			t.Errorf("%s: %+v", s.Name, e)
+		}
+		// Two items had three children.
+		if n := o.Likely(s.Cells[0]); (s.Name == "scaled" || s.Name == "scores") && n != 6 {
+			t.Errorf("%s: %d items are likely, want 6", s.Name, n)
+		}
+	}
+}
