@@ -11,7 +11,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ bench-metrics: deps ## images/s of metrics, of bare passes, and of PyTorch if $P
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	-$(or $(PYTHON),python3) -W ignore stages/perturb/testdata/metrics.py .bench
 	go test -run '^$$' -bench '^BenchmarkMetrics$$' -benchtime 1x -timeout 60m ./stages/perturb
+
+bench-fusion: ## time of Meta-Rank's fusion of 26 cases against the number of methods, as in figure 4 of the paper
+	@echo 'methods  ms'
+	@go test -run '^$$' -bench '^BenchmarkFuse$$' ./stages/internal/stat | \
+	awk -F'[/\t -]+' '/^BenchmarkFuse/ {printf "%7d  %.4f\n", $$2, $$5 / 1e6}'
 
 mutants: deps ## check that a test notices each of some defects of every metric
 	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m

@@ -52,8 +52,6 @@ var glossary = []rewording{
 // legitimate lists, by path, what can't be changed.
 var legitimate = map[string][]string{
 	"cmd/runexp/words_test.go": nil,
-	// A unit and a column of published tables, and the texts of answers.
-	"stages/fuse/": {"duels"},
 }
 
 // TestGlossary checks that comments, messages and identifiers use the terms of the field.

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/runexp/runexp/stages/internal/stat"
@@ -11,43 +12,50 @@ import (
 const mentioned = 5
 
 // answer summarises the tables in words.
-func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string {
-	if len(c.methods) == 1 {
-		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.methods[0], notRanked(c))
+func answer(c *contest, r result) string {
+	switch len(c.methods) {
+	case 0:
+		return "No case compares two methods: there is nothing to rank." + c.remarks() + "\n"
+	case 1:
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.methods[0], c.remarks())
 	}
 	var best []string
-	for _, i := range order {
-		if f.Rank[i] == 1 {
+	for _, i := range r.order {
+		if r.Rank[i] == 1 {
 			best = append(best, "**"+c.methods[i]+"**")
 		}
 	}
-	first := order[0]
-	comparisons := len(c.complete) * (len(c.methods) - 1)
-	where := fmt.Sprintf("in %s, %s", casesText(c), imagesText(c))
+	first := r.order[0]
+	won, all := r.won(first)
+	where := fmt.Sprintf("in %s, %s", c.casesText(), c.imagesText())
 
 	var s []string
 	switch {
 	case len(best) == len(c.methods):
-		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, remarks(c))
+		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, c.remarks())
 	case len(best) > 1:
-		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %d duels (κ = %.2f) %s.",
-			list(best), len(c.methods), wins(f, first), comparisons, f.Kappa[first], where))
+		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %.0f pairwise comparisons "+
+			"(κ = %.2f) %s.", list(best), len(c.methods), half(won), all, r.Kappa[first], where))
 	default:
-		second := order[1]
+		second := r.order[1]
+		wonToo, allToo := r.won(second)
 		s = append(s,
-			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %d duels (κ = %.2f), ahead of **%s** with "+
-				"%s (κ = %.2f), %s.",
-				c.methods[first], len(c.methods), wins(f, first), comparisons, f.Kappa[first],
-				c.methods[second],
-				wins(f, second), f.Kappa[second], where))
-		if won(f, second) > won(f, first) {
-			s = append(s, "Log-odds reward beating one rival every time more than winning more duels.")
+			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %.0f pairwise comparisons (κ = %.2f), ahead "+
+				"of **%s** with %s (κ = %.2f), %s.", c.methods[first], len(c.methods), half(won), all,
+				r.Kappa[first], c.methods[second], ofAll(wonToo, allToo, all), r.Kappa[second], where))
+		if wonToo*all > won*allToo {
+			s = append(s, "Log-odds reward beating one rival every time more than winning more comparisons.")
 		}
 	}
-	if len(c.complete) > 1 && len(best) == 1 {
-		s = append(s, dissent(c, first))
+	if len(best) == 1 {
+		if doubt := c.doubt(r); doubt != "" {
+			s = append(s, doubt)
+		}
+		if len(c.cases) > 1 {
+			s = append(s, c.dissent(first))
+		}
 	}
-	if rho, pairs := stat.Agreement(quality); pairs > 0 {
+	if rho, pairs := stat.Agreement(c.quality); pairs > 0 {
 		// The thresholds are those of Duan et al., figure 3.
 		word := "weakly"
 		if rho > 0.8 {
@@ -63,111 +71,150 @@ func answer(c *contest, f stat.Fusion, order []int, quality [][]float64) string 
 					"of cases).", word, rho, pairs))
 		}
 	}
-	return strings.Join(s, " ") + remarks(c) + "\n"
+	return strings.Join(s, " ") + c.remarks() + "\n"
+}
+
+// doubt says how much the first place depends on the choice of cases.
+func (c *contest) doubt(r result) string {
+	first := r.order[0]
+	if math.IsNaN(r.kappa[first].Low) {
+		return ""
+	}
+	var others []string
+	for _, i := range r.order[1:] {
+		if r.rank[i].Low == 1 {
+			others = append(others, "**"+c.methods[i]+"**")
+		}
+	}
+	s := fmt.Sprintf("Over resamples of the cases κ is %.2f to %.2f (95 %%), and ", r.kappa[first].Low,
+		r.kappa[first].High)
+	switch len(others) {
+	case 0:
+		return s + "no other method comes first."
+	case 1:
+		return s + others[0] + " may come first as well."
+	}
+	return s + list(others) + " may come first as well."
 }
 
 // dissent names the cases in which other methods than the winner have the best mean.
-func dissent(c *contest, winner int) string {
+func (c *contest) dissent(winner int) string {
 	var others []string
-	shared := 0
-	for _, m := range c.complete {
+	shared, in := 0, 0
+	for k, m := range c.cases {
+		if !c.present(k, winner) {
+			continue
+		}
+		in++
 		var best []string
 		for i := range c.methods {
-			if m.rank(i) == 1 {
+			if m.Rank(c.at[i]) == 1 {
 				best = append(best, c.methods[i])
 			}
 		}
 		switch {
-		case m.rank(winner) != 1:
-			others = append(others, m.name()+" ("+strings.Join(best, ", ")+")")
+		case m.Rank(c.at[winner]) != 1:
+			others = append(others, m.name+" ("+strings.Join(best, ", ")+")")
 		case len(best) > 1:
 			shared++
 		}
 	}
 	switch {
 	case len(others) > 0:
-		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), len(c.complete),
-			some(others))
+		return fmt.Sprintf("Another has the best mean in %d of %d cases: %s.", len(others), in, some(others))
 	case shared > 0:
-		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared,
-			len(c.complete))
+		return fmt.Sprintf("No other has a better mean in any case; in %d of %d it ties.", shared, in)
+	case in < len(c.cases):
+		return "It has the best mean in every case that it is in."
 	}
 	return "It has the best mean in every case."
 }
 
 // remarks lists what was excluded.
-func remarks(c *contest) string {
+func (c *contest) remarks() string {
 	var s strings.Builder
-	undefined := 0
-	for _, m := range c.complete {
-		for _, n := range m.undefined {
-			undefined += n
+	undefined, absences := 0, map[string]int{}
+	for i, method := range c.methods {
+		undefined += c.undefined(i)
+		for k := range c.cases {
+			if !c.present(k, i) {
+				absences[method]++
+			}
 		}
 	}
 	switch {
 	case undefined == 1:
-		fmt.Fprintf(&s,
-			" 1 of %d scores is undefined; an image counts in a case only if every method has a score there.",
-			c.scores)
+		fmt.Fprintf(&s, " 1 of %d scores is undefined; an image counts in a case only if every method there "+
+			"has a score.", c.scores)
 	case undefined > 1:
-		fmt.Fprintf(&s,
-			" %d of %d scores are undefined; an image counts in a case only if every method has a score "+
-				"there.", undefined, c.scores)
+		fmt.Fprintf(&s, " %d of %d scores are undefined; an image counts in a case only if every method "+
+			"there has a score.", undefined, c.scores)
 	}
-	if len(c.incomplete) > 0 {
+	if len(absences) > 0 {
 		var names []string
-		for _, m := range c.incomplete {
-			names = append(names, m.name()+" ("+m.reason+")")
+		for _, method := range c.methods {
+			if n := absences[method]; n > 0 {
+				names = append(names, fmt.Sprintf("%s (in %d of %d)", method, n, len(c.cases)))
+			}
 		}
-		fmt.Fprintf(&s, " Left out: %s.", some(names))
+		fmt.Fprintf(&s, " Missing in some cases: %s.", some(names))
 	}
-	return s.String() + notRanked(c)
+	if len(c.leftOut) > 0 {
+		fmt.Fprintf(&s, " Left out: %s.", omitted(c.leftOut, "%s (%s)"))
+	}
+	if len(c.unranked) > 0 {
+		fmt.Fprintf(&s, " Not ranked: %s.", omitted(c.unranked, "**%s** (%s)"))
+	}
+	return s.String()
 }
 
-// notRanked names the methods without a defined score.
-func notRanked(c *contest) string {
-	if len(c.unscored) == 0 {
-		return ""
-	}
+func omitted(what []omission, format string) string {
 	var names []string
-	for _, s := range c.unscored {
-		names = append(names, fmt.Sprintf("**%s** (all %d scores are undefined)", s.method, s.scores))
+	for _, o := range what {
+		names = append(names, fmt.Sprintf(format, o.name, o.reason))
 	}
-	return " Not ranked: " + some(names) + "."
+	return some(names)
 }
 
 // casesText describes the number of cases and their axes.
-func casesText(c *contest) string {
+func (c *contest) casesText() string {
 	switch {
 	case len(c.axes) == 0:
 		return "one case"
-	case len(c.complete) == 1:
-		return "one case (" + c.complete[0].name() + ")"
+	case len(c.cases) == 1:
+		return "one case (" + c.cases[0].name + ")"
 	}
-	return fmt.Sprintf("%d cases (%s)", len(c.complete), strings.Join(c.axes, " × "))
+	return fmt.Sprintf("%d cases (%s)", len(c.cases), strings.Join(c.axes, " × "))
 }
 
 // imagesText describes the number of images per case.
-func imagesText(c *contest) string {
-	low, high := c.complete[0].n, c.complete[0].n
-	for _, m := range c.complete {
-		low, high = min(low, m.n), max(high, m.n)
+func (c *contest) imagesText() string {
+	low, high := c.cases[0].N, c.cases[0].N
+	for _, m := range c.cases {
+		low, high = min(low, m.N), max(high, m.N)
 	}
 	switch {
 	case low != high:
 		return fmt.Sprintf("each over %d to %d images", low, high)
-	case len(c.complete) > 1 && low == 1:
+	case len(c.cases) > 1 && low == 1:
 		return "each over 1 image"
 	case low == 1:
 		return "over 1 image"
-	case len(c.complete) > 1:
+	case len(c.cases) > 1:
 		return fmt.Sprintf("each over %d images", low)
 	}
 	return fmt.Sprintf("over %d images", low)
 }
 
-func wins(f stat.Fusion, p int) string {
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", won(f, p)), ".0")
+// half formats a number of wins, which may be half a win.
+func half(won float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", won), ".0") }
+
+// ofAll formats wins of all comparisons, which are only named if they aren't usual ones.
+func ofAll(won, all, usual float64) string {
+	if all == usual {
+		return half(won)
+	}
+	return fmt.Sprintf("%s of %.0f", half(won), all)
 }
 
 func list(names []string) string {

@@ -23,9 +23,16 @@ func cell(d stages.Direction, scores []float64, coord ...string) stages.Data {
 	return stagetest.At(stagetest.Items(m.Facts(nil), payloads...), coord...)
 }
 
+// params are the defaults without intervals.
+func params() *MetaRankParams {
+	p := &MetaRankParams{Params: defaults()}
+	p.Rank = "method"
+	return p
+}
+
 func run(t *testing.T, cells ...stages.Data) stagetest.Result {
 	t.Helper()
-	return stagetest.Run(t, MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3},
+	return stagetest.Run(t, MetaRank, params(),
 		map[string][]stages.Data{"scores": cells})
 }
 
@@ -73,9 +80,9 @@ func TestMetaRank(t *testing.T) {
 		cell(down, []float64{.6, .5}, "method", "random", "order", "morf"),
 	)
 	// Over both images: lerf, of the first alone, ig > cam > random; morf cam > ig > random.
-	if got, want := text(table(t, r, "ranking")), `cam | 1 2.3023 3.0 4 2 3 1
-ig | 1 2.3023 3.0 4 2 3 0
-random | 3 -4.6045 0.0 4 2 3 0
+	if got, want := text(table(t, r, "ranking")), `cam | 1 2.3023 NaN NaN NaN NaN 3.0 4 2 3 1
+ig | 1 2.3023 NaN NaN NaN NaN 3.0 4 2 3 0
+random | 3 -4.6045 NaN NaN NaN NaN 0.0 4 2 3 0
 `; got != want {
 		t.Errorf("ranking\n%swant\n%s", got, want)
 	}
@@ -88,21 +95,21 @@ morf random | 0.5500 3 2 0
 `; got != want {
 		t.Errorf("cases\n%swant\n%s", got, want)
 	}
-	if got, want := text(table(t, r, "pairs")), `cam ig | 1.0 0.5000 0.0000
-cam random | 2.0 1.0000 6.9068
-ig cam | 1.0 0.5000 0.0000
-ig random | 2.0 1.0000 6.9068
-random cam | 0.0 0.0000 -6.9068
-random ig | 0.0 0.0000 -6.9068
+	if got, want := text(table(t, r, "pairs")), `cam ig | 1.0 2 0.5000 0.0000
+cam random | 2.0 2 1.0000 6.9068
+ig cam | 1.0 2 0.5000 0.0000
+ig random | 2.0 2 1.0000 6.9068
+random cam | 0.0 2 0.0000 -6.9068
+random ig | 0.0 2 0.0000 -6.9068
 `; got != want {
 		t.Errorf("pairs\n%swant\n%s", got, want)
 	}
 	says(t, r,
-		"**cam** and **ig** share the first place of 3: each wins 3 of 4 duels (κ = 2.30) in 2 cases "+
+		"**cam** and **ig** share the first place of 3: each wins 3 of 4 pairwise comparisons (κ = 2.30) in 2 cases "+
 			"(order), each over 1 to 2 images."+
 			" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
-			" 1 of 12 scores is undefined; an image counts in a case only if every method has a score "+
-			"there.\n")
+			" 1 of 12 scores is undefined; an image counts in a case only if every method "+
+			"there has a score.\n")
 	if r.Facts["answer"]["ext"] != "md" {
 		t.Error("the answer isn't markdown")
 	}
@@ -121,10 +128,10 @@ func TestMetaRankLeavesOut(t *testing.T) {
 		cell(stages.Higher, []float64{1, nan}, "method", "b", "model", "resnet"),
 	)
 	says(t, r,
-		"**a** ranks first of 2: it wins 1 of 1 duels (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in "+
+		"**a** ranks first of 2: it wins 1 of 1 pairwise comparisons (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in "+
 			"one case (model=vgg), over 2 images."+
-			" Left out: model=resnet (no image has a score of every method); model=vit (without b).\n")
-	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: without b") {
+			" Left out: model=resnet (no image has a score of every method); model=vit (only a has scores).\n")
+	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: only a") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }
@@ -147,9 +154,9 @@ func TestMetaRankSmall(t *testing.T) {
 		}
 	}
 	says(t, run(t, cells...),
-		"**c** ranks first of 3: it wins 9 of 16 duels (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 "+
+		"**c** ranks first of 3: it wins 9 of 16 pairwise comparisons (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 "+
 			"cases (seed), each over 2 images."+
-			" Log-odds reward beating one rival every time more than winning more duels."+
+			" Log-odds reward beating one rival every time more than winning more comparisons."+
 			" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); "+
 			"seed=4 (a); and 2 more."+
 			" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
@@ -182,21 +189,21 @@ func TestMetaRankRefuses(t *testing.T) {
 		part  string
 	}{
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "model", "x")},
-			`the axis "method" isn't collapsed, only ["model"]`},
-		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `the direction "none"`},
+			`the axis "method" isn't collapsed, only model`},
+		{[]stages.Data{cell(stages.None, []float64{1}, "method", "x")}, `the directions "none" and "none"`},
 		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"),
-			cell(stages.Lower, []float64{1}, "method", "y")}, `y can't be compared`},
-		{[]stages.Data{cell(stages.Higher, []float64{nan}, "method", "x"),
-			cell(stages.Higher, []float64{nan}, "method", "y")}, "no case with every method"},
+			cell(stages.Lower, []float64{1}, "method", "y")}, `"higher" and "lower" can't be compared`},
+		{[]stages.Data{cell(stages.Higher, []float64{1}, "method", "x"),
+			cell(stages.Higher, []float64{1}, "method", "x")}, "1 cells have the ids of others"},
 		{[]stages.Data{cell(stages.Higher, []float64{math.Inf(1)}, "method", "x")}, "isn't finite"},
 	} {
-		_, err := stagetest.Try(MetaRank, &MetaRankParams{Rank: "method", Clip: 1e-3},
+		_, err := stagetest.Try(MetaRank, params(),
 			map[string][]stages.Data{"scores": c.cells})
 		if err == nil || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("error %v, want one with %q", err, c.part)
 		}
 	}
-	if err := (MetaRankParams{}).Validate(); err == nil {
+	if err := (Params{}).Validate(); err == nil {
 		t.Error("an empty axis is accepted")
 	}
 }
@@ -224,8 +231,8 @@ func TestGoldenFusion(t *testing.T) {
 		r := run(t, cells...)
 		kappa := arrays[fmt.Sprintf("kappa%d_eps0.001", set)].Float64s()
 		ranking := table(t, r, "ranking")
-		if len(ranking.Rows) != m || float64(ranking.Rows[0].Numbers[4]) != float64(n) {
-			t.Fatalf("set %d: %d rows over %v cases", set, len(ranking.Rows), ranking.Rows[0].Numbers[4])
+		if len(ranking.Rows) != m || float64(ranking.Rows[0].Numbers[8]) != float64(n) {
+			t.Fatalf("set %d: %d rows over %v cases", set, len(ranking.Rows), ranking.Rows[0].Numbers[8])
 		}
 		for _, row := range ranking.Rows {
 			var p int
@@ -239,7 +246,7 @@ func TestGoldenFusion(t *testing.T) {
 			var p, q int
 			fmt.Sscanf(row.Keys[0], "m%d", &p)
 			fmt.Sscanf(row.Keys[1], "m%d", &q)
-			if got := float64(row.Numbers[1]); !(math.Abs(got-share[p*m+q]) <= 1e-12) {
+			if got := float64(row.Numbers[2]); !(math.Abs(got-share[p*m+q]) <= 1e-12) {
 				t.Errorf("set %d: share of %v is %v, want %v", set, row.Keys, got, share[p*m+q])
 			}
 		}

@@ -13,8 +13,8 @@ import (
 const kappaTolerance = 1e-9
 
 // byRank returns the indices of the methods, best first, ties by name.
-func byRank(f stat.Fusion, methods []string) []int {
-	order := make([]int, len(methods))
+func byRank(f stat.Fusion) []int {
+	order := make([]int, len(f.Rank))
 	for i := range order {
 		order[i] = i
 	}
@@ -22,73 +22,76 @@ func byRank(f stat.Fusion, methods []string) []int {
 	return order
 }
 
-// won returns the number of pairwise comparisons that a method won, over all cases and opponents.
-func won(f stat.Fusion, p int) float64 {
-	sum := 0.0
-	for _, w := range f.Wins[p] {
-		sum += w
-	}
-	return sum
-}
-
-func rankingTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages.Table {
+func rankingTable(p MetaRankParams, c *contest, r result) stages.Table {
+	kappa := stages.Column{Unit: "log-odds", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4}
+	low, high := kappa, kappa
+	kappa.Name, low.Name, high.Name = "kappa", "kappa low", "kappa high"
 	t := stages.Table{
 		Title: "Meta-Rank of " + p.Rank, Ranked: true,
 		Keys: []string{p.Rank},
 		Numbers: []stages.Column{
 			{Name: "rank", Direction: stages.Lower},
-			{Name: "kappa", Unit: "log-odds", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4},
-			{Name: "wins", Unit: "duels", Direction: stages.Higher, Digits: 1},
-			{Name: "duels", Unit: "duels"},
+			kappa, low, high,
+			{Name: "rank low", Direction: stages.Lower},
+			{Name: "rank high", Direction: stages.Lower},
+			{Name: "wins", Unit: "comparisons", Direction: stages.Higher, Digits: 1},
+			{Name: "of", Unit: "comparisons"},
 			{Name: "cases", Unit: "cases"},
 			{Name: "n", Unit: "images"},
 			{Name: "undefined", Unit: "scores"},
 		},
 	}
-	images := 0
-	for _, m := range c.complete {
-		images += m.n
-	}
-	for _, i := range order {
-		undefined := 0
-		for _, m := range c.complete {
-			undefined += m.undefined[i]
-		}
+	for _, i := range r.order {
+		won, all := r.won(i)
+		cases, images := c.images(i)
 		t.Rows = append(t.Rows, stages.Row{
 			Keys: []string{c.methods[i]},
 			Numbers: []stages.Number{
-				stages.Number(f.Rank[i]), stages.Number(f.Kappa[i]), stages.Number(won(f, i)),
-				stages.Number(len(c.complete) * (len(c.methods) - 1)), stages.Number(len(c.complete)),
-				stages.Number(images), stages.Number(undefined),
+				stages.Number(r.Rank[i]), stages.Number(r.Kappa[i]), stages.Number(r.kappa[i].Low),
+				stages.Number(r.kappa[i].High), stages.Number(r.rank[i].Low), stages.Number(r.rank[i].High),
+				stages.Number(won), stages.Number(all), stages.Number(cases), stages.Number(images),
+				stages.Number(c.undefined(i)),
 			},
 		})
 	}
-	for _, s := range c.unscored {
-		none := stages.Number(math.NaN())
-		t.Rows = append(t.Rows,
-			stages.Row{Keys: []string{s.method},
-				Numbers: []stages.Number{none, none, none, 0, 0, 0, stages.Number(s.scores)}})
-	}
+	t.Rows = append(t.Rows, unrankedRows(c, len(t.Numbers), 5)...)
 	return t
 }
 
-func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages.Table {
+// unrankedRows returns the rows of the methods that aren't ranked: undefined numbers, and 0 in the last
+// columns, which are counts, but for the undefined scores in the last.
+func unrankedRows(c *contest, columns, counts int) []stages.Row {
+	var rows []stages.Row
+	for _, o := range c.unranked {
+		row := stages.Row{Keys: []string{o.name}, Numbers: make([]stages.Number, columns)}
+		for i := range columns - counts {
+			row.Numbers[i] = stages.Number(math.NaN())
+		}
+		row.Numbers[columns-1] = stages.Number(o.undefined)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func pairsTable(p MetaRankParams, c *contest, r result) stages.Table {
 	t := stages.Table{
 		Title: "How often one " + p.Rank + " beats another", Ranked: true,
 		Keys: []string{p.Rank, "against"},
 		Numbers: []stages.Column{
 			{Name: "wins", Unit: "cases", Direction: stages.Higher, Digits: 1},
+			{Name: "cases", Unit: "cases"},
 			{Name: "share", Unit: "share", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4},
 			{Name: "logit", Unit: "log-odds", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 4},
 		},
 	}
-	for _, i := range order {
-		for _, k := range order {
+	for _, i := range r.order {
+		for _, k := range r.order {
 			if i != k {
 				t.Rows = append(t.Rows, stages.Row{
 					Keys: []string{c.methods[i], c.methods[k]},
-					Numbers: []stages.Number{stages.Number(f.Wins[i][k]), stages.Number(f.P[i][k]),
-						stages.Number(f.Logit[i][k])},
+					Numbers: []stages.Number{stages.Number(r.Wins[i][k]),
+						stages.Number(r.Wins[i][k] + r.Wins[k][i]), stages.Number(r.P[i][k]),
+						stages.Number(r.Logit[i][k])},
 				})
 			}
 		}
@@ -97,10 +100,11 @@ func pairsTable(p MetaRankParams, c *contest, f stat.Fusion, order []int) stages
 }
 
 func casesTable(p MetaRankParams, c *contest) stages.Table {
-	mean := stages.Column{Name: "mean", Unit: c.complete[0].measure.Unit,
-		Direction: c.complete[0].measure.Direction,
-		Variant:   c.complete[0].measure.Variant, Digits: 4}
-	for _, m := range c.complete {
+	mean := stages.Column{Name: "mean", Digits: 4}
+	for i, m := range c.cases {
+		if i == 0 {
+			mean.Unit, mean.Direction, mean.Variant = m.measure.Unit, m.measure.Direction, m.measure.Variant
+		}
 		mean.Tolerance = math.Max(mean.Tolerance, m.measure.Tolerance)
 		if m.measure.Unit != mean.Unit {
 			mean.Unit = ""
@@ -122,17 +126,18 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 			{Name: "undefined", Unit: "scores"},
 		},
 	}
-	for _, m := range c.complete {
+	for k, m := range c.cases {
 		for i, method := range c.methods {
-			var keys []string
-			for _, co := range m.coord {
-				keys = append(keys, co.ID)
+			if m.Scores[c.at[i]] == 0 {
+				continue
 			}
-			t.Rows = append(t.Rows, stages.Row{
-				Keys: append(keys, method),
-				Numbers: []stages.Number{stages.Number(m.mean[i]), stages.Number(m.rank(i)),
-					stages.Number(m.n), stages.Number(m.undefined[i])},
-			})
+			row := stages.Row{Keys: append(slices.Clone(m.ids), method),
+				Numbers: []stages.Number{stages.Number(m.Mean[c.at[i]]), stages.Number(m.Rank(c.at[i])),
+					stages.Number(m.N), stages.Number(m.Undefined[c.at[i]])}}
+			if !c.present(k, i) {
+				row.Numbers[1], row.Numbers[2] = stages.Number(math.NaN()), 0
+			}
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t

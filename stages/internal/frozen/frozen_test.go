@@ -140,6 +140,7 @@ func newWorld(t *testing.T) *world {
 		"attribute/rise":           {"masks": 20},
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
+		"fuse/rankings":            {"rank": "method"},
 		"stats/friedman":           {"rank": "method"},
 		"stats/wilcoxon":           {"among": "method"},
 		"report/leaderboard":       {"rank": "method"},
@@ -186,7 +187,6 @@ func newWorld(t *testing.T) *world {
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
 	w.ports["score/gae outputs"] = maskings.data("outputs")
-	w.ports["score/gae-curve outputs"] = maskings.data("outputs")
 	picEnds := w.stage(t, "perturb/pic-ends")
 	ends := w.run(t, picEnds, w.in(t, picEnds))
 	w.ports["perturb/pic ends"], w.ports["perturb/pic mask"] = ends.data("ends"), ends.data("mask")

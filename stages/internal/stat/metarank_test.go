@@ -49,7 +49,7 @@ func TestGoldenMetaRank(t *testing.T) {
 		}
 		used += 2
 		for _, clip := range []float64{1e-2, 1e-3, 1e-6} {
-			f := Fuse(quality, clip)
+			f := Fuse(quality, Clip(clip))
 			same := func(key string, got []float64) {
 				t.Helper()
 				want, ok := arrays[key]
@@ -81,40 +81,128 @@ func TestGoldenMetaRank(t *testing.T) {
 	}
 }
 
-// TestFuseIsLeastSquares solves equation 6 by a dense pseudo-inverse, one row a pair, and finds the closed
-// form.
+// solved returns κ of equation 6 by a dense pseudo-inverse: a row for each pair, times the root of the number
+// of its cases.
+func solved(t *testing.T, f Fusion) []float64 {
+	t.Helper()
+	m := len(f.Kappa)
+	a, b := mat.NewDense(m*(m-1)/2, m, nil), mat.NewVecDense(m*(m-1)/2, nil)
+	row := 0
+	for p := range m {
+		for q := p + 1; q < m; q++ {
+			if n := f.Wins[p][q] + f.Wins[q][p]; n > 0 {
+				a.Set(row, p, math.Sqrt(n))
+				a.Set(row, q, -math.Sqrt(n))
+				b.SetVec(row, math.Sqrt(n)*f.Logit[p][q])
+			}
+			row++
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(a, mat.SVDThin) {
+		t.Fatal("no singular value decomposition")
+	}
+	var kappa mat.VecDense
+	// The differences fix κ up to a constant in each part of the methods.
+	svd.SolveVecTo(&kappa, b, m-1-slices.Max(f.Part))
+	return kappa.RawVector().Data
+}
+
+// TestFuseIsLeastSquares compares κ with a dense solution of the smallest norm: of complete cases, of cases
+// that lack methods, and of methods in parts that never met.
 func TestFuseIsLeastSquares(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, size := range []struct{ cases, methods int }{{1, 2}, {3, 3}, {7, 5}, {26, 8}, {10, 16}} {
-		f := Fuse(draw(r, size.cases, size.methods), 1e-3)
-		m := size.methods
-		a := mat.NewDense(m*(m-1)/2, m, nil)
-		b := mat.NewVecDense(m*(m-1)/2, nil)
-		row := 0
-		for p := range m {
-			for q := p + 1; q < m; q++ {
-				a.Set(row, p, 1)
-				a.Set(row, q, -1)
-				b.SetVec(row, f.Logit[p][q])
-				row++
+	split := 0
+	for _, size := range []struct {
+		cases, methods int
+		absent         float64
+	}{{1, 2, 0}, {3, 3, 0}, {7, 5, 0}, {26, 8, 0}, {10, 16, 0}, {7, 5, 0.2}, {26, 8, 0.3}, {10, 16, 0.5},
+		{3, 8, 0.6}, {2, 9, 0.7}, {4, 12, 0.75}} {
+		q := draw(r, size.cases, size.methods)
+		for c := range q {
+			for p := range q[c] {
+				if r.Float64() < size.absent {
+					q[c][p] = math.NaN()
+				}
 			}
 		}
-		var svd mat.SVD
-		if !svd.Factorize(a, mat.SVDThin) {
-			t.Fatal("no singular value decomposition")
-		}
-		var kappa mat.VecDense
-		svd.SolveVecTo(&kappa, b, m-1) // the differences fix κ up to a constant: rank m−1
-		sum := 0.0
-		for p := range m {
-			sum += f.Kappa[p]
-			if d := math.Abs(kappa.AtVec(p) - f.Kappa[p]); !(d <= 1e-9) {
-				t.Errorf("%d methods: κ[%d] = %v by least squares, %v in closed form", m, p, kappa.AtVec(p),
-					f.Kappa[p])
+		f := Fuse(q, Clip(1e-3))
+		split += slices.Max(f.Part)
+		sums := make([]float64, slices.Max(f.Part)+1)
+		for p, want := range solved(t, f) {
+			sums[f.Part[p]] += f.Kappa[p]
+			if d := math.Abs(want - f.Kappa[p]); !(d <= 1e-9) {
+				t.Errorf("%+v: κ[%d] = %v, by dense least squares %v", size, p, f.Kappa[p], want)
 			}
 		}
-		if !(math.Abs(sum) <= 1e-9) {
-			t.Errorf("%d methods: κ sums to %v", m, sum)
+		for part, sum := range sums {
+			if !(math.Abs(sum) <= 1e-9) {
+				t.Errorf("%+v: κ of part %d sums to %v", size, part, sum)
+			}
+		}
+	}
+	if split == 0 {
+		t.Error("no methods fell into parts")
+	}
+}
+
+// TestFuseCountsCommonCases checks that a method's absence leaves a case to the others.
+func TestFuseCountsCommonCases(t *testing.T) {
+	nan := math.NaN()
+	f := Fuse([][]float64{{3, 2, 1}, {3, nan, 1}, {1, 2, nan}, {nan, nan, 5}}, Clip(1e-3))
+	for _, c := range []struct {
+		p, q      int
+		wins, all float64
+	}{{0, 1, 1, 2}, {0, 2, 2, 2}, {1, 2, 1, 1}} {
+		if f.Wins[c.p][c.q] != c.wins || f.Wins[c.p][c.q]+f.Wins[c.q][c.p] != c.all ||
+			f.P[c.p][c.q] != c.wins/c.all {
+			t.Errorf("%d against %d: wins %v of %v, share %v", c.p, c.q, f.Wins[c.p][c.q],
+				f.Wins[c.p][c.q]+f.Wins[c.q][c.p], f.P[c.p][c.q])
+		}
+	}
+}
+
+func TestSmoothing(t *testing.T) {
+	q := [][]float64{{2, 1}, {2, 1}, {2, 1}}
+	if got, want := Fuse(q, Laplace).Logit[0][1], math.Log(4); !(math.Abs(got-want) <= 1e-15) {
+		t.Errorf("3 wins of 3 have the log-odds %v, with one more win and loss %v", got, want)
+	}
+	if got, want := Fuse(q, Clip(0.01)).Logit[0][1], math.Log(99); !(math.Abs(got-want) <= 1e-15) {
+		t.Errorf("3 wins of 3 have the log-odds %v, clipped %v", got, want)
+	}
+}
+
+// TestFuseIntervals checks intervals against all resamples of two cases, and their laws.
+func TestFuseIntervals(t *testing.T) {
+	seeded := func() *rand.Rand { return rand.New(rand.NewPCG(7, 8)) }
+	// Of four equally likely resamples one has a first twice and one b: both ends are reached.
+	kappa, rank := FuseIntervals([][]float64{{2, 1}, {1, 2}}, Clip(1e-3), 400, seeded())
+	end := math.Log(999) / 2
+	for p := range 2 {
+		if !(math.Abs(kappa[p].Low+end) <= 1e-12 && math.Abs(kappa[p].High-end) <= 1e-12) ||
+			rank[p] != (Interval{1, 2}) {
+			t.Errorf("method %d: κ in %v, rank in %v", p, kappa[p], rank[p])
+		}
+	}
+	if kappa, _ := FuseIntervals([][]float64{{2, 1}}, Clip(1e-3), 400, seeded()); !math.IsNaN(kappa[0].Low) {
+		t.Errorf("one case has the interval %v", kappa[0])
+	}
+	// Only the third case connects c: without it, in 8 of 27 resamples, nothing is ranked.
+	nan := math.NaN()
+	kappa, rank = FuseIntervals([][]float64{{2, 1, nan}, {2, 1, nan}, {3, 2, 1}}, Clip(1e-3), 400, seeded())
+	if math.IsNaN(kappa[0].Low) || rank[0] != (Interval{1, 1}) || rank[2] != (Interval{3, 3}) {
+		t.Errorf("κ in %v, rank in %v", kappa, rank)
+	}
+	q := draw(seeded(), 26, 6)
+	kappa, rank = FuseIntervals(q, Laplace, 1000, seeded())
+	again, _ := FuseIntervals(q, Laplace, 1000, seeded())
+	f := Fuse(q, Laplace)
+	for p := range kappa {
+		if kappa[p] != again[p] {
+			t.Errorf("κ in %v and in %v with one seed", kappa[p], again[p])
+		}
+		if !(kappa[p].Low <= f.Kappa[p] && f.Kappa[p] <= kappa[p].High) || !(rank[p].Low <= rank[p].High) {
+			t.Errorf("κ = %v, rank %d; intervals %v and %v", f.Kappa[p], f.Rank[p], kappa[p], rank[p])
 		}
 	}
 }
@@ -123,7 +211,7 @@ func TestFuseLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
 		q := draw(r, 1+r.IntN(9), 2+r.IntN(6))
-		f := Fuse(q, 1e-3)
+		f := Fuse(q, Clip(1e-3))
 
 		// Any increasing function of a case's numbers leaves everything as it is.
 		warped := make([][]float64, len(q))
@@ -132,8 +220,24 @@ func TestFuseLaws(t *testing.T) {
 				warped[c] = append(warped[c], math.Exp(x)+float64(c))
 			}
 		}
-		if g := Fuse(warped, 1e-3); !slices.Equal(f.Kappa, g.Kappa) {
+		if g := Fuse(warped, Clip(1e-3)); !slices.Equal(f.Kappa, g.Kappa) {
 			t.Fatalf("κ = %v, after an increasing map %v", f.Kappa, g.Kappa)
+		}
+
+		// Cases in another order: the same.
+		shuffled := slices.Clone(q)
+		r.Shuffle(len(q), func(a, b int) { shuffled[a], shuffled[b] = shuffled[b], shuffled[a] })
+		if g := Fuse(shuffled, Clip(1e-3)); !slices.Equal(f.Kappa, g.Kappa) {
+			t.Fatalf("κ = %v, with cases in another order %v", f.Kappa, g.Kappa)
+		}
+
+		// A method that is best everywhere is first.
+		for c := range q {
+			copy(warped[c], q[c])
+			warped[c][0] = 2
+		}
+		if g := Fuse(warped, Clip(1e-3)); g.Rank[0] != 1 || slices.Contains(g.Rank[1:], 1) {
+			t.Fatalf("the best everywhere has ranks %v", g.Rank)
 		}
 
 		// Methods in another order: the same numbers in that order, bit for bit.
@@ -143,7 +247,7 @@ func TestFuseLaws(t *testing.T) {
 				warped[c][i] = q[c][p]
 			}
 		}
-		g := Fuse(warped, 1e-3)
+		g := Fuse(warped, Clip(1e-3))
 		for i, p := range perm {
 			if g.Kappa[i] != f.Kappa[p] || g.Rank[i] != f.Rank[p] {
 				t.Fatalf("method %d: κ %v rank %d, permuted κ %v rank %d", p, f.Kappa[p], f.Rank[p],
@@ -157,7 +261,7 @@ func TestFuseLaws(t *testing.T) {
 				warped[c][p] = -x
 			}
 		}
-		g = Fuse(warped, 1e-3)
+		g = Fuse(warped, Clip(1e-3))
 		for p := range f.Kappa {
 			if !(math.Abs(g.Kappa[p]+f.Kappa[p]) <= 1e-12) {
 				t.Fatalf("κ %v, reversed %v", f.Kappa, g.Kappa)
@@ -167,7 +271,7 @@ func TestFuseLaws(t *testing.T) {
 }
 
 func TestFuseTies(t *testing.T) {
-	f := Fuse([][]float64{{1, 1, 0}, {2, 2, 1}}, 0.01)
+	f := Fuse([][]float64{{1, 1, 0}, {2, 2, 1}}, Clip(0.01))
 	if f.Wins[0][1] != 1 || f.P[0][1] != 0.5 || f.Logit[0][1] != 0 {
 		t.Errorf("two ties count %v wins, P %v, logit %v", f.Wins[0][1], f.P[0][1], f.Logit[0][1])
 	}
@@ -197,9 +301,14 @@ func draw(r *rand.Rand, cases, methods int) [][]float64 {
 	return q
 }
 
+// BenchmarkFuse times the fusion of 26 cases of 2 to 64 methods, as figure 4 of the paper does.
 func BenchmarkFuse(b *testing.B) {
-	q := draw(rand.New(rand.NewPCG(5, 6)), 26, 64)
-	for b.Loop() {
-		Fuse(q, 1e-3)
+	for _, methods := range []int{2, 4, 8, 16, 32, 64} {
+		q := draw(rand.New(rand.NewPCG(5, 6)), 26, methods)
+		b.Run(fmt.Sprint(methods), func(b *testing.B) {
+			for b.Loop() {
+				Fuse(q, Clip(1e-3))
+			}
+		})
 	}
 }

@@ -1,5 +1,6 @@
 // Package stat has the statistics that fuse and compare scores: ranks, rank correlation and means with
-// intervals (stat.go), and the fusion of many rankings into one (metarank.go). Sums are taken in the order of
+// intervals (stat.go), and the fusion of many rankings into one: metarank.go, and borda.go, kemeny.go,
+// bradleyterry.go and copeland.go, with which it is compared (kendall.go). Sums are taken in the order of
 // their terms: equal inputs give equal bits.
 package stat
 
@@ -52,6 +53,18 @@ func Spearman(x, y []float64) float64 {
 		return math.NaN()
 	}
 	return stat.Correlation(rx, ry, nil)
+}
+
+// SpearmanOfCommon returns Spearman's ρ over the positions at which neither side is NaN, and how many these
+// are.
+func SpearmanOfCommon(x, y []float64) (rho float64, n int) {
+	var a, b []float64
+	for i := range x {
+		if !math.IsNaN(x[i]) && !math.IsNaN(y[i]) {
+			a, b = append(a, x[i]), append(b, y[i])
+		}
+	}
+	return Spearman(a, b), len(a)
 }
 
 // Mean returns the mean of the values that aren't NaN, and how many those are. It is NaN if there are none.

@@ -1,0 +1,87 @@
+package scores
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Means are the means of a case over the images that have a score of every competitor that is present there: of
+// every one with a defined score.
+type Means struct {
+	N         int       // number of these images
+	Mean      []float64 // by competitor; NaN if it is absent or N is 0
+	Quality   []float64 // the means, negated if small ones are better
+	Scores    []int     // by competitor: number of its scores, defined or not
+	Undefined []int     // by competitor: number of undefined scores
+}
+
+// Means returns the means of the case, or an error if its scores have different directions or none, or if a
+// mean isn't finite.
+func (m *Case) Means() (Means, error) {
+	k := len(m.Cells)
+	c := Means{Mean: make([]float64, k), Quality: make([]float64, k), Scores: make([]int, k),
+		Undefined: make([]int, k)}
+	var present []int
+	var lists []*List
+	for p, cell := range m.Cells {
+		c.Mean[p] = math.NaN()
+		if cell == nil {
+			continue
+		}
+		if d := cell.Measure.Direction; d == stages.None || d != m.Measure.Direction {
+			return c, fmt.Errorf("scores of the directions %q and %q can't be compared", m.Measure.Direction, d)
+		}
+		_, c.Undefined[p] = cell.Defined()
+		if c.Scores[p] = len(cell.Scores.Values); c.Undefined[p] < c.Scores[p] {
+			present, lists = append(present, p), append(lists, cell.Scores)
+		}
+	}
+	if len(lists) > 0 {
+		// All means are sums in the same order: equal scores give equal bits.
+		for i, shared := range Shared(lists) {
+			sum := 0.0
+			for _, x := range shared {
+				sum += x
+			}
+			c.N = len(shared)
+			if c.Mean[present[i]] = sum / float64(c.N); c.N > 0 && math.IsInf(sum, 0) || math.IsNaN(sum) {
+				return c, fmt.Errorf("a mean over %d images isn't finite", c.N)
+			}
+		}
+	}
+	c.Quality = slices.Clone(c.Mean)
+	if m.Measure.Direction == stages.Lower {
+		for p := range c.Quality {
+			c.Quality[p] = -c.Quality[p]
+		}
+	}
+	return c, nil
+}
+
+// Rank returns the rank of a competitor, 1 for the best, shared by ties; 0 if it is absent.
+func (c Means) Rank(competitor int) int {
+	if math.IsNaN(c.Quality[competitor]) {
+		return 0
+	}
+	rank := 1
+	for _, x := range c.Quality {
+		if x > c.Quality[competitor] {
+			rank++
+		}
+	}
+	return rank
+}
+
+// Present returns the competitors that have a mean.
+func (c Means) Present() []int {
+	var present []int
+	for i, x := range c.Mean {
+		if !math.IsNaN(x) {
+			present = append(present, i)
+		}
+	}
+	return present
+}
