@@ -34,14 +34,14 @@ func answer(c *contest, r result) string {
 	case len(best) == len(c.methods):
 		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, c.remarks())
 	case len(best) > 1:
-		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %.0f pairwise comparisons "+
-			"(κ = %.2f) %s.", list(best), len(c.methods), half(won), all, r.Kappa[first], where))
+		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %.0f pairwise "+
+			"comparisons (κ = %.2f) %s.", list(best), len(c.methods), half(won), all, r.Kappa[first], where))
 	default:
 		second := r.order[1]
 		wonToo, allToo := r.won(second)
 		s = append(s,
-			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %.0f pairwise comparisons (κ = %.2f), ahead "+
-				"of **%s** with %s (κ = %.2f), %s.", c.methods[first], len(c.methods), half(won), all,
+			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %.0f pairwise comparisons (κ = %.2f), "+
+				"ahead of **%s** with %s (κ = %.2f), %s.", c.methods[first], len(c.methods), half(won), all,
 				r.Kappa[first], c.methods[second], ofAll(wonToo, allToo, all), r.Kappa[second], where))
 		if wonToo*all > won*allToo {
 			s = append(s, "Log-odds reward beating one rival every time more than winning more comparisons.")

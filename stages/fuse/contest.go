@@ -38,8 +38,8 @@ type omission struct {
 	undefined    int // of a method: number of its scores, all of them undefined, or 0
 }
 
-// newContest chooses the cases and methods that can be ranked: methods that have been compared with each other,
-// directly or through others. If methods fall into several such parts, the largest is ranked.
+// newContest chooses the cases and methods that can be ranked: methods that have been compared with each
+// other, directly or through others. If methods fall into several such parts, the largest is ranked.
 func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest, error) {
 	all, err := scores.NewContest(ctx, nil, cells, "rank", rank)
 	if err != nil {
@@ -80,7 +80,8 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 			wins = append(wins, k.Quality)
 			continue
 		case len(present) == 1:
-			c.leftOut = append(c.leftOut, omission{k.name, "only " + all.Competitors[present[0]] + " has scores", 0})
+			c.leftOut = append(c.leftOut, omission{k.name,
+				fmt.Sprintf("only %s has scores", all.Competitors[present[0]]), 0})
 		case allUndefined(k):
 			c.leftOut = append(c.leftOut, omission{k.name, "no score is defined", 0})
 		default:

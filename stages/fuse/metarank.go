@@ -34,7 +34,8 @@ Duan et al., ECCV 2024.`,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
-			Doc: "the methods, best first: κ and rank with intervals, pairwise comparisons won, cases, images"},
+			Doc: "the methods, best first: κ and rank with intervals, pairwise comparisons won, cases, " +
+				"images"},
 		{Name: "pairs", Type: stages.TableType,
 			Doc: "for every pair of methods, how often one beats the other"},
 		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},

@@ -105,7 +105,8 @@ random ig | 0.0 2 0.0000 -6.9068
 		t.Errorf("pairs\n%swant\n%s", got, want)
 	}
 	says(t, r,
-		"**cam** and **ig** share the first place of 3: each wins 3 of 4 pairwise comparisons (κ = 2.30) in 2 cases "+
+		"**cam** and **ig** share the first place of 3: each wins 3 of 4 pairwise comparisons (κ = "+
+			"2.30) in 2 cases "+
 			"(order), each over 1 to 2 images."+
 			" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
 			" 1 of 12 scores is undefined; an image counts in a case only if every method "+
@@ -128,9 +129,11 @@ func TestMetaRankLeavesOut(t *testing.T) {
 		cell(stages.Higher, []float64{1, nan}, "method", "b", "model", "resnet"),
 	)
 	says(t, r,
-		"**a** ranks first of 2: it wins 1 of 1 pairwise comparisons (κ = 3.45), ahead of **b** with 0 (κ = -3.45), in "+
+		"**a** ranks first of 2: it wins 1 of 1 pairwise comparisons (κ = 3.45), ahead of **b** with 0 "+
+			"(κ = -3.45), in "+
 			"one case (model=vgg), over 2 images."+
-			" Left out: model=resnet (no image has a score of every method); model=vit (only a has scores).\n")
+			" Left out: model=resnet (no image has a score of every method); model=vit (only a has "+
+			"scores).\n")
 	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: only a") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
@@ -154,7 +157,8 @@ func TestMetaRankSmall(t *testing.T) {
 		}
 	}
 	says(t, run(t, cells...),
-		"**c** ranks first of 3: it wins 9 of 16 pairwise comparisons (κ = 1.65), ahead of **a** with 14 (κ = 1.30), in 8 "+
+		"**c** ranks first of 3: it wins 9 of 16 pairwise comparisons (κ = 1.65), ahead of **a** with "+
+			"14 (κ = 1.30), in 8 "+
 			"cases (seed), each over 2 images."+
 			" Log-odds reward beating one rival every time more than winning more comparisons."+
 			" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); "+

@@ -48,10 +48,12 @@ c | 3 -4.6045 NaN NaN NaN NaN 0.0 2 1 2 0
 `; got != want {
 		t.Errorf("ranking\n%swant\n%s", got, want)
 	}
-	says(t, r, "**a** and **b** share the first place of 3: each wins 2 of 3 pairwise comparisons (κ = 2.30) in "+
+	says(t, r, "**a** and **b** share the first place of 3: each wins 2 of 3 pairwise comparisons (κ = "+
+		"2.30) in "+
 		"2 cases (model), each over 2 images. Two cases agree weakly on the order (Spearman ρ = -1.00). "+
 		"Missing in some cases: c (in 1 of 2).\n")
-	undefined := run(t, append(cells, cell(stages.Higher, []float64{nan, nan}, "method", "c", "model", "vit"))...)
+	undefined := run(t, append(cells, cell(stages.Higher, []float64{nan, nan}, "method", "c", "model",
+		"vit"))...)
 	if got, want := text(table(t, undefined, "ranking")),
 		strings.ReplaceAll(text(table(t, r, "ranking")), " 1 2 0\n", " 1 2 2\n"); got != want {
 		t.Errorf("with undefined scores the ranking is\n%swant\n%s", got, want)
@@ -70,7 +72,8 @@ func TestMetaRankParts(t *testing.T) {
 		cell(stages.Higher, []float64{2}, "method", "d", "model", "vit"),
 		cell(stages.Higher, []float64{1}, "method", "e", "model", "vit"),
 	)
-	says(t, r, "**d** ranks first of 3: it wins 2 of 2 pairwise comparisons (κ = 4.60), ahead of **c** with 0.5 "+
+	says(t, r, "**d** ranks first of 3: it wins 2 of 2 pairwise comparisons (κ = 4.60), ahead of **c** "+
+		"with 0.5 "+
 		"(κ = -2.30), in one case (model=vit), over 1 image. Left out: model=vgg (only methods that aren't "+
 		"ranked). Not ranked: **a** (no case compares it with the others); **b** (no case compares it with "+
 		"the others).\n")
@@ -80,7 +83,8 @@ func TestMetaRankParts(t *testing.T) {
 func TestMetaRankNothing(t *testing.T) {
 	r := run(t, cell(stages.Higher, []float64{nan}, "method", "x"),
 		cell(stages.Higher, []float64{nan}, "method", "y"))
-	says(t, r, "No case compares two methods: there is nothing to rank. Left out: (the only one) (no score is "+
+	says(t, r, "No case compares two methods: there is nothing to rank. Left out: (the only one) (no "+
+		"score is "+
 		"defined). Not ranked: **x** (all 1 scores are undefined); **y** (all 1 scores are undefined).\n")
 	if len(table(t, r, "ranking").Rows) != 2 || len(table(t, r, "cases").Rows) != 0 {
 		t.Error("the tables of nothing")
@@ -114,10 +118,12 @@ func TestMetaRankIntervals(t *testing.T) {
 	for _, row := range table(t, r, "ranking").Rows {
 		if n := row.Numbers; !(n[2] <= n[1] && n[1] <= n[3] && n[2] < n[3] && n[4] <= n[0] && n[0] <= n[5]) &&
 			row.Keys[0] != "last" {
-			t.Errorf("%s: rank %v in %v to %v, κ %v in %v to %v", row.Keys[0], n[0], n[4], n[5], n[1], n[2], n[3])
+			t.Errorf("%s: rank %v in %v to %v, κ %v in %v to %v", row.Keys[0], n[0], n[4], n[5], n[1],
+				n[2], n[3])
 		}
 	}
-	if got := string(fuse(1.5).Payloads["answer"][0]); !strings.Contains(got, "and no other method comes first.") {
+	if got := string(fuse(1.5).Payloads["answer"][0]); !strings.Contains(got, "and no other method "+
+		"comes first.") {
 		t.Error(got)
 	}
 }

@@ -17,15 +17,15 @@ type RankingsParams struct{ Params }
 // Rankings compares Meta-Rank with other fusions of rankings.
 var Rankings = stages.New(stages.Def[RankingsParams]{
 	Name: "fuse/rankings",
-	Doc: `Meta-Rank, Borda, Kemeny, Bradley-Terry and Copeland side by side
+	Doc: `several fusions of many rankings side by side
 
-Five ways to combine the rankings of many cases, of the same pairwise comparisons as in
-fuse/meta-rank, and how far they agree (Kendall's τ-b). Borda: the share of comparisons
-won. Kemeny: the order that contradicts the fewest comparisons; exact for up to 14
-methods, a local optimum for more, which the answer tells; places are means over all such
-orders. Bradley-Terry: the strengths that make the comparisons most likely, with half a
-win added on either side of every pair. Copeland: the share of rivals beaten in most
-cases.`,
+Meta-Rank, Borda, Kemeny, Bradley-Terry and Copeland combine the rankings of many cases,
+of the same pairwise comparisons as in fuse/meta-rank; Kendall's τ-b tells how far they
+agree. Borda: the share of comparisons won. Kemeny: the order that contradicts the fewest
+comparisons; exact for up to 14 methods, a local optimum for more, which the answer
+tells; places are means over all such orders. Bradley-Terry: the strengths that make the
+comparisons most likely, with half a win added on either side of every pair. Copeland:
+the share of rivals beaten in most cases.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
@@ -131,7 +131,8 @@ const strengthTolerance = 1e-8
 
 func agreementTable(all []fusion) stages.Table {
 	t := stages.Table{Title: "Agreement of the fusions", Keys: []string{"fusion", "against"},
-		Numbers: []stages.Column{{Name: "tau", Direction: stages.Higher, Tolerance: kappaTolerance, Digits: 2}}}
+		Numbers: []stages.Column{{Name: "tau", Direction: stages.Higher, Tolerance: kappaTolerance,
+			Digits: 2}}}
 	for i, f := range all {
 		for _, g := range all[:i] {
 			t.Rows = append(t.Rows, stages.Row{Keys: []string{g.name, f.name},

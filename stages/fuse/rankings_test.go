@@ -16,7 +16,8 @@ func compared(t *testing.T, cells ...stages.Data) stagetest.Result {
 	return stagetest.Run(t, Rankings, p, map[string][]stages.Data{"scores": cells})
 }
 
-// TestRankings compares five fusions by hand, Bradley and Terry's with another algorithm for it (Hunter's MM).
+// TestRankings compares five fusions by hand, Bradley and Terry's with another algorithm for it (Hunter's
+// MM).
 func TestRankings(t *testing.T) {
 	var cells []stages.Data
 	for k := range 8 {
@@ -49,8 +50,10 @@ bradley-terry copeland | 1.00
 `; got != want {
 		t.Errorf("agreement\n%swant\n%s", got, want)
 	}
-	says(t, r, "**c** is first by Meta-Rank; **a** is first by Borda, Kemeny, Bradley–Terry, Copeland, of 3 methods "+
-		"in 8 cases (seed), each over 2 images. Their orders have a mean Kendall τ of 0.73; Meta-Rank and Borda "+
+	says(t, r, "**c** is first by Meta-Rank; **a** is first by Borda, Kemeny, Bradley–Terry, Copeland, "+
+		"of 3 methods "+
+		"in 8 cases (seed), each over 2 images. Their orders have a mean Kendall τ of 0.73; Meta-Rank "+
+		"and Borda "+
 		"agree least (0.33).\n")
 }
 
@@ -61,7 +64,8 @@ func TestRankingsAgree(t *testing.T) {
 	}
 	cells = append(cells, cell(stages.Lower, []float64{nan}, "method", "zero"))
 	r := compared(t, cells...)
-	says(t, r, "All 5 fusions put **m00** first, of 16 methods in one case, over 1 image. They agree on the whole "+
+	says(t, r, "All 5 fusions put **m00** first, of 16 methods in one case, over 1 image. They agree on "+
+		"the whole "+
 		"order. Kemeny's order isn't exact, but a local optimum: more than 14 methods compete. Not ranked: "+
 		"**zero** (all 1 scores are undefined).\n")
 	if got := text(table(t, r, "ranking")); !strings.HasPrefix(got, "m00 | 1 1 1.0 1 1 ") ||
@@ -69,6 +73,7 @@ func TestRankingsAgree(t *testing.T) {
 		!strings.HasSuffix(got, "\nzero | NaN NaN NaN NaN NaN NaN NaN NaN NaN 0 0 1\n") {
 		t.Error(got)
 	}
-	says(t, compared(t, cells[16]), "No case compares two methods: there is nothing to rank. Left out: (the only "+
+	says(t, compared(t, cells[16]), "No case compares two methods: there is nothing to rank. Left out: "+
+		"(the only "+
 		"one) (no score is defined). Not ranked: **zero** (all 1 scores are undefined).\n")
 }

@@ -115,8 +115,8 @@ var mutants = []mutant{
 		"internal/stat.TestFuseIntervals"},
 	{"internal/stat/kemeny.go", "sum += wins[p][bits.TrailingZeros(uint(s))]",
 		"sum += wins[bits.TrailingZeros(uint(s))][p]", "internal/stat.TestKemenyIsOptimal"},
-	{"internal/stat/bradleyterry.go", "gradient[p] += won(p, q) - n*odds", "gradient[p] += wins[p][q] - n*odds",
-		"internal/stat.TestBradleyTerry"},
+	{"internal/stat/bradleyterry.go", "gradient[p] += won(p, q) - n*odds",
+		"gradient[p] += wins[p][q] - n*odds", "internal/stat.TestBradleyTerry"},
 	{"internal/scores/means.go", "c.Undefined[p] < c.Scores[p] {", "c.Scores[p] > 0 {",
 		"fuse.TestMetaRankMissing"},
 

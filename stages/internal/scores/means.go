@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Means are the means of a case over the images that have a score of every competitor that is present there: of
-// every one with a defined score.
+// Means are the means of a case over the images that have a score of every competitor that is present there:
+// of every one with a defined score.
 type Means struct {
 	N         int       // number of these images
 	Mean      []float64 // by competitor; NaN if it is absent or N is 0
@@ -32,7 +32,8 @@ func (m *Case) Means() (Means, error) {
 			continue
 		}
 		if d := cell.Measure.Direction; d == stages.None || d != m.Measure.Direction {
-			return c, fmt.Errorf("scores of the directions %q and %q can't be compared", m.Measure.Direction, d)
+			return c, fmt.Errorf("scores of the directions %q and %q can't be compared",
+				m.Measure.Direction, d)
 		}
 		_, c.Undefined[p] = cell.Defined()
 		if c.Scores[p] = len(cell.Scores.Values); c.Undefined[p] < c.Scores[p] {

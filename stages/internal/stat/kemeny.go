@@ -10,8 +10,8 @@ import (
 const KemenyExact = 14
 
 // Kemeny returns the places of the methods, 1 for the first, in the orders of them that contradict the fewest
-// comparisons (Kemeny 1959): the mean over all such orders if there are several. wins is that of [Wins]; a tie
-// contradicts either order by half a comparison. For up to [KemenyExact] methods it is exact, by dynamic
+// comparisons (Kemeny 1959): the mean over all such orders if there are several. wins is that of [Wins]; a
+// tie contradicts either order by half a comparison. For up to [KemenyExact] methods it is exact, by dynamic
 // programming over the sets of methods placed first; for more, exact is false and the order is a local
 // optimum: starting from [Borda]'s, no method can move elsewhere to contradict fewer.
 func Kemeny(wins [][]float64) (places []float64, exact bool) {
@@ -20,8 +20,8 @@ func Kemeny(wins [][]float64) (places []float64, exact bool) {
 	}
 	m := len(wins)
 	all := 1<<m - 1
-	// Of every set of methods placed first: the fewest contradictions among its own order, and how many orders
-	// have so few. An added method contradicts the comparisons that it wins against the set.
+	// Of every set of methods placed first: the fewest contradictions among its own order, and how many
+	// orders have so few. An added method contradicts the comparisons that it wins against the set.
 	fewest, orders := make([]float64, all+1), make([]float64, all+1)
 	orders[0] = 1
 	added := func(set, p int) float64 {

@@ -157,7 +157,8 @@ type Interval struct{ Low, High float64 }
 // FuseIntervals returns intervals of κ and rank that hold 95 % of resamples of the cases, drawn with
 // replacement. A resample that doesn't connect all methods by comparisons ranks them not and is passed over.
 // The intervals are undefined with fewer than two cases, and if half of the resamples are passed over.
-func FuseIntervals(quality [][]float64, smoothing Smoothing, resamples int, r *rand.Rand) (kappa, rank []Interval) {
+func FuseIntervals(quality [][]float64, smoothing Smoothing, resamples int,
+	r *rand.Rand) (kappa, rank []Interval) {
 	if len(quality) == 0 {
 		return nil, nil
 	}

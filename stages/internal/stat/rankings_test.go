@@ -141,7 +141,8 @@ func TestBradleyTerry(t *testing.T) {
 		}
 	}
 	// Two methods have a closed form.
-	if got, want := BradleyTerry([][]float64{{0, 3}, {1, 0}})[0], math.Log(3.5/1.5)/2; math.Abs(got-want) > 1e-9 {
+	if got, want := BradleyTerry([][]float64{{0, 3}, {1, 0}})[0],
+		math.Log(3.5/1.5)/2; math.Abs(got-want) > 1e-9 {
 		t.Errorf("θ = %v, want %v", got, want)
 	}
 }
