@@ -100,6 +100,7 @@ func Builtin() *Set {
 		score.External,
 		score.Focus,
 		score.GAE,
+		score.GAECurve,
 		score.GridPointing,
 		score.IoU,
 		score.Lipschitz,

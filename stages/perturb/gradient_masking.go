@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -52,7 +53,7 @@ the images of a step, score/gae the score.
 
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{
@@ -68,6 +69,8 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 		{Name: "outputs", Type: stages.Curves, Doc: "the target's logit at every state of both sequences"},
 		{Name: "impact", Type: stages.Maps,
 			Doc: "impacts of the sequence LeRF minus those of MoRF: positive where the model looks"},
+		{Name: "impact_morf", Type: stages.Maps, Doc: "impacts of the sequence MoRF, with the sum 1"},
+		{Name: "impact_lerf", Type: stages.Maps, Doc: "impacts of the sequence LeRF, with the sum 1"},
 	},
 	Defaults: GradientMaskingParams{States: 10, Variant: evenSchedule},
 	Variants: []stages.Variant{{
@@ -83,11 +86,24 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 			return stages.Facts{"order": order, "states": strconv.Itoa(p.steps() + 1)}
 		}
 		return map[string]stages.Facts{
-			"morf": sequence(morf.name), "lerf": sequence(lerf.name), "outputs": {"responses": "morf,lerf"},
+			"morf": sequence(morf.name), "lerf": sequence(lerf.name), "outputs": p.outputFacts(),
 		}, nil
 	},
 	Run: runGradientMasking,
 })
+
+// outputFacts describes the outputs, with the masked shares where these are the same for both sequences.
+func (p GradientMaskingParams) outputFacts() stages.Facts {
+	f := stages.Facts{"responses": "morf,lerf"}
+	if p.Variant == evenSchedule {
+		var shares []string
+		for k := range p.States {
+			shares = append(shares, strconv.FormatFloat(float64(k)/float64(p.States), 'g', -1, 64))
+		}
+		f["shares"] = strings.Join(shares, ",")
+	}
+	return f
+}
 
 // steps returns the number of masked states.
 func (p GradientMaskingParams) steps() int {
@@ -311,12 +327,15 @@ func putMaskings(e *stages.Env, i int, n *program.Net, most, least *masking) {
 	e.Put("lerf", i, stages.NewTensor(least.removed, shape...).Encode())
 	e.Put("outputs", i, stages.NewTensor(slices.Concat(most.outputs, least.outputs), 2,
 		len(most.outputs)).Encode())
-	impact := make([]float32, len(most.impact))
+	impact, high, low := make([]float32, n.Size()), make([]float32, n.Size()), make([]float32, n.Size())
 	sums := [2]float64{total(most.impact), total(least.impact)}
 	for k := range impact {
-		impact[k] = float32(least.impact[k]/(sums[1]+tiny) - most.impact[k]/(sums[0]+tiny))
+		m, l := most.impact[k]/(sums[0]+tiny), least.impact[k]/(sums[1]+tiny)
+		impact[k], high[k], low[k] = float32(l-m), float32(m), float32(l)
 	}
 	e.Put("impact", i, stages.NewTensor(impact, shape...).Encode())
+	e.Put("impact_morf", i, stages.NewTensor(high, shape...).Encode())
+	e.Put("impact_lerf", i, stages.NewTensor(low, shape...).Encode())
 }
 
 func total(values []float64) float64 {

@@ -51,6 +51,20 @@ func TestOfficialGradientMasking(t *testing.T) {
 					wrong++
 				}
 			}
+			high, low := decode(t, r.Payloads["impact_morf"][i]), decode(t, r.Payloads["impact_lerf"][i])
+			sums := [2]float64{}
+			for k, v := range impact {
+				sums[0] += high[k]
+				sums[1] += low[k]
+				if math.Abs(low[k]-high[k]-v) > 1e-7 {
+					t.Errorf("%s: image %d: element %d has the impact %v, of %v and %v", file, i, k, v,
+						low[k], high[k])
+					break
+				}
+			}
+			if math.Abs(sums[0]-1) > 1e-5 || math.Abs(sums[1]-1) > 1e-5 {
+				t.Errorf("%s: image %d: impacts have the sums %v", file, i, sums)
+			}
 			// A difference of two sums may be as small as their rounding errors.
 			if wrong > n/500 {
 				t.Errorf("%s: image %d: the impact has another sign at %d of %d elements", file, i, wrong, n)
@@ -87,6 +101,12 @@ func checkStates(t *testing.T, name string, model stages.Data, image, removals [
 // impact of an element is its weight, so that elements go in the order of their weights.
 func TestGradientMaskingOfLinearNet(t *testing.T) {
 	const n = 3 * linearN
+	for variant, want := range map[string]string{evenSchedule: "0,0.25,0.5,0.75", headSchedule: ""} {
+		p := GradientMaskingParams{4, variant}
+		if got := p.outputFacts()["shares"]; got != want {
+			t.Errorf("%s: the outputs have the shares %q", variant, got)
+		}
+	}
 	m := linear(t, "unit", func(c, i int) float32 { return float32(1 + c*linearN + i) })
 	in := linearInput(m, slices.Repeat([]float32{1}, n), make([]uint32, linearN))
 	delete(in, "maps")

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
-	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // CurvesParams are the parameters of [Curves].
 type CurvesParams struct {
 	Line     string `yaml:"line" axis:"curves,optional" doc:"the axis whose ids are lines; default: the only axis"`
 	Response string `yaml:"response" doc:"the response to plot"`
-	Band     string `yaml:"band" doc:"the band around a line: the mean's standard error (se), or without the differences between images common to all lines (paired)" choices:"se|paired|none"`
+	Band     string `yaml:"band" doc:"the band around a line: the mean's interval, or that without the differences between images common to all lines (paired)" choices:"interval|paired|none"`
 	Columns  int    `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
 	Title    string `yaml:"title" doc:"a title"`
 }
 
-// Curves plots mean curves with a band, in one panel per combination of the axes that aren't lines, all with
+// Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't lines, all with
 // the same scale. An image whose curve isn't finite is excluded from its line. The band "paired" removes each
 // image's own level, on which comparisons between lines don't depend (Cousineau 2005, with Morey's correction
 // of 2008).
@@ -31,7 +31,7 @@ var Curves = stages.New(stages.Def[CurvesParams]{
 
 One line per id of the axis line, one panel per combination of the other axes, all with
 the same scales. Lines are means over the images; the table points has the numbers.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
@@ -39,7 +39,7 @@ the same scales. Lines are means over the images; the table points has the numbe
 		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
 		{Name: "points", Type: stages.TableType, Doc: "one row per line and point"},
 	},
-	Defaults: CurvesParams{Response: "probability", Band: "se", Columns: 3},
+	Defaults: CurvesParams{Response: "probability", Band: "interval", Columns: 3},
 	Run:      runCurves,
 })
 
@@ -50,10 +50,11 @@ type plotLine struct {
 	curves map[string][]float64 // by item
 	items  []string             // the items included, in order
 
-	centred  map[string][]float64 // by item: the curve minus the mean over all lines, or nil
-	shares   []float64            // by point: how much is replaced; nil without items
-	mean, se []float64            // by point
-	skipped  int                  // number of curves that aren't finite
+	centred map[string][]float64 // by item: the curve minus the mean over all lines, or nil
+	shares  []float64            // by point: how much is replaced; nil without items
+	skipped int                  // number of curves that aren't finite
+
+	mean, low, high []float64 // by point; the interval is NaN where there's none
 }
 
 func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
@@ -177,34 +178,26 @@ func pair(panel []*plotLine) {
 	}
 }
 
-// summarise computes the mean and its standard error at every point, in a panel of the given number of lines.
+// summarise computes the mean and its interval at every point, in a panel of the given number of lines.
 func (s *plotLine) summarise(lines int) {
-	if len(s.items) == 0 {
-		s.mean, s.se = []float64{math.NaN(), math.NaN()}, nil
-		return
+	n := 2
+	if len(s.items) > 0 {
+		n = len(s.curves[s.items[0]])
 	}
-	n := len(s.curves[s.items[0]])
-	s.mean, s.se = make([]float64, n), make([]float64, n)
+	s.mean, s.low, s.high = make([]float64, n), make([]float64, n), make([]float64, n)
 	v, w := make([]float64, len(s.items)), make([]float64, len(s.items))
 	for k := range n {
 		for i, id := range s.items {
 			v[i] = s.curves[id][k]
-			w[i] = v[i]
 			if s.centred != nil {
 				w[i] = s.centred[id][k]
 			}
 		}
-		s.mean[k], _ = stat.Mean(v)
-		level, _ := stat.Mean(w)
-		sum := 0.0
-		for _, x := range w {
-			sum += float64((x - level) * (x - level))
-		}
-		if m := float64(len(w)); m > 1 {
-			s.se[k] = math.Sqrt(sum / (m - 1) / m)
-		}
+		s.mean[k], s.low[k], s.high[k] = interval.Mean(v)
 		if s.centred != nil {
-			s.se[k] *= math.Sqrt(float64(lines) / float64(lines-1))
+			wide := math.Sqrt(float64(lines) / float64(lines-1))
+			mean, low, high := interval.Mean(w)
+			s.low[k], s.high[k] = s.mean[k]+wide*(low-mean), s.mean[k]+wide*(high-mean)
 		}
 	}
 }
@@ -218,7 +211,8 @@ func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Tab
 		Keys:  append(slices.Clone(axes), "share"),
 		Numbers: []stages.Column{
 			{Name: "mean", Unit: p.Response, Tolerance: tolerance, Digits: meanDigits},
-			{Name: "standard error", Unit: p.Response, Tolerance: tolerance, Digits: meanDigits},
+			{Name: "low", Unit: p.Response, Tolerance: 2 * tolerance, Digits: meanDigits},
+			{Name: "high", Unit: p.Response, Tolerance: 2 * tolerance, Digits: meanDigits},
 			{Name: "n", Unit: "images"},
 		},
 	}
@@ -229,14 +223,10 @@ func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Tab
 				if len(s.items) > 0 {
 					share = s.shares[k]
 				}
-				se := math.NaN()
-				if s.se != nil && len(s.items) > 1 {
-					se = s.se[k]
-				}
 				t.Rows = append(t.Rows, stages.Row{
 					Keys: append(pick(s.coord, axes), fmt.Sprintf("%.4f", share)),
-					Numbers: []stages.Number{stages.Number(y), stages.Number(se),
-						stages.Number(len(s.items))},
+					Numbers: []stages.Number{stages.Number(y), stages.Number(s.low[k]),
+						stages.Number(s.high[k]), stages.Number(len(s.items))},
 				})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
 )
@@ -28,11 +29,10 @@ func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line s
 		for _, s := range panel {
 			for k, y := range s.mean {
 				if !math.IsNaN(y) {
-					band := 0.0
-					if p.Band != "none" {
-						band = s.se[k]
+					low, high = min(low, y), max(high, y)
+					if p.Band != "none" && !math.IsNaN(s.low[k]) {
+						low, high = min(low, s.low[k]), max(high, s.high[k])
 					}
-					low, high = min(low, y-band), max(high, y+band)
 				}
 			}
 		}
@@ -70,11 +70,8 @@ func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line s
 			if len(s.items) > 0 {
 				curve.X = s.shares
 			}
-			if p.Band != "none" && s.se != nil {
-				curve.Low, curve.High = make([]float64, len(s.mean)), make([]float64, len(s.mean))
-				for j := range s.mean {
-					curve.Low[j], curve.High[j] = s.mean[j]-s.se[j], s.mean[j]+s.se[j]
-				}
+			if p.Band != "none" && len(s.items) > 1 {
+				curve.Low, curve.High = s.low, s.high
 			}
 			plot.Curves = append(plot.Curves, curve)
 		}
@@ -143,10 +140,10 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine) string {
 		text = p.Title + ": mean " + p.Response + " over " + over
 	}
 	switch p.Band {
-	case "se":
-		text += "; bands are one standard error"
+	case "interval":
+		text += "; bands: " + interval.Label
 	case "paired":
-		text += "; bands are one standard error without the differences between images that all lines share"
+		text += "; bands: " + interval.Label + ", without the differences between images that all lines share"
 	}
 	if skipped > 0 {
 		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))

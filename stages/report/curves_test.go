@@ -3,10 +3,10 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -31,7 +31,7 @@ func TestCurvesFigure(t *testing.T) {
 		curves []stages.Data
 		w, h   int
 	}{
-		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "se", Columns: 2},
+		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "interval", Columns: 2},
 			manyCurves(), 708, 596},
 		"paired": {CurvesParams{Line: "method", Response: "logit", Band: "paired", Columns: 4}, manyCurves(),
 			1388, 326},
@@ -76,28 +76,22 @@ func twoLines() []stages.Data {
 func TestCurvesPoints(t *testing.T) {
 	in := map[string][]stages.Data{"curves": twoLines()}
 	r := stagetest.Run(t, Curves, nil, in)
-	// se of two values is half their distance; of 1, 0.8, 0.9: 0.1/√3.
-	want := "method|share|mean|standard " +
-		"error|n\na|0.0000|0.8|0.2|2\na|1.0000|0.3|0.2|2\nb|0.0000|0.9|0.05774|3\nb|1.0000|0.6333|0.1764|3\n"
+	// Two values are the ends of their own interval.
+	want := "method|share|mean|low|high|n\na|0.0000|0.8|0.6|1|2\na|1.0000|0.3|0.1|0.5|2\n" +
+		"b|0.0000|0.9|0.8|1|3\nb|1.0000|0.6333|0.3|0.9|3\n"
 	if got := text(decodeTable(t, r, "points")); got != want {
 		t.Errorf("got\n%s", got)
 	}
 	if c := r.Facts["figure"]["caption"]; !strings.Contains(c, "2 to 3 images") ||
-		!strings.Contains(c, "1 curve not finite left out") {
+		!strings.Contains(c, "1 curve not finite left out") || !strings.Contains(c, interval.Label) {
 		t.Errorf("the caption is %q", c)
 	}
 	// Paired, over the two images that both have. Minus the image's mean over both lines: a: 0, −0.1 | −0.1,
-	// −0.1. se = 0.05 and 0, times √2 for two lines.
+	// −0.1. The interval is 0.05 and 0 to each side, times √2 for two lines.
 	r = stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: "paired", Columns: 1}, in)
-	want = "method|share|mean|standard " +
-		"error|n\na|0.0000|0.8|0.07071|2\na|1.0000|0.3|0|2\nb|0.0000|0.9|0.07071|2\nb|1.0000|0.5|0|2\n"
-	table := decodeTable(t, r, "points")
-	for i := range table.Rows {
-		if se := &table.Rows[i].Numbers[1]; math.Abs(float64(*se)) < 1e-12 {
-			*se = 0
-		}
-	}
-	if got := text(table); got != want {
+	want = "method|share|mean|low|high|n\na|0.0000|0.8|0.7293|0.8707|2\na|1.0000|0.3|0.3|0.3|2\n" +
+		"b|0.0000|0.9|0.8293|0.9707|2\nb|1.0000|0.5|0.5|0.5|2\n"
+	if got := text(decodeTable(t, r, "points")); got != want {
 		t.Errorf("paired: got\n%s", got)
 	}
 }
@@ -118,11 +112,11 @@ func TestCurvesWithoutValues(t *testing.T) {
 	facts := stages.Facts{"responses": "probability"}
 	gone := stagetest.At(stagetest.Items(facts, stages.NewTensor([]float64{nan, 1}, 1, 2).Encode()), "method",
 		"a")
-	for _, band := range []string{"se", "paired", "none"} {
+	for _, band := range []string{"interval", "paired", "none"} {
 		r := stagetest.Run(t, Curves, &CurvesParams{Response: "probability", Band: band, Columns: 3},
 			map[string][]stages.Data{"curves": {gone}})
 		if got, want := text(decodeTable(t, r,
-			"points")), "method|share|mean|standard error|n\na|0.0000|-|-|0\na|1.0000|-|-|0\n"; got != want {
+			"points")), "method|share|mean|low|high|n\na|0.0000|-|-|-|0\na|1.0000|-|-|-|0\n"; got != want {
 			t.Errorf("%s: got\n%s", band, got)
 		}
 	}
@@ -154,7 +148,7 @@ func TestCurvesAtShares(t *testing.T) {
 		payload := stages.NewTensor([]float64{1, 0.5, 0.25}, 1, 3).Encode()
 		return []stages.Data{stagetest.At(stagetest.Items(facts, payload, payload), "method", "a")}
 	}
-	p := &CurvesParams{Response: "probability", Band: "se", Columns: 3}
+	p := &CurvesParams{Response: "probability", Band: "interval", Columns: 3}
 	figures := map[string]string{}
 	for shares, want := range map[string][]string{
 		"": {"0.0000", "0.5000", "1.0000"}, "0,0.1,0.9": {"0.0000", "0.1000", "0.9000"},

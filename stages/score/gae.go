@@ -72,9 +72,8 @@ perturb/gradient-masking. Vukadin et al., 2024, section 3.2.`,
 		Golden: "gae",
 	}},
 	Facts: func(p GAEParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if r := in["outputs"]["responses"]; r != "morf,lerf" {
-			return nil, fmt.Errorf("the input \"outputs\" needs the outputs of perturb/gradient-masking, "+
-				"not curves of %q", r)
+		if err := checkGAEOutputs(in); err != nil {
+			return nil, err
 		}
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
 			ItemTolerance: orderJump, Variant: tag(p.Variant)}
@@ -95,6 +94,15 @@ perturb/gradient-masking. Vukadin et al., 2024, section 3.2.`,
 		return nil
 	},
 })
+
+// checkGAEOutputs refuses curves other than the outputs of two sequences.
+func checkGAEOutputs(in map[string]stages.Facts) error {
+	if r := in["outputs"]["responses"]; r != "morf,lerf" {
+		return fmt.Errorf("the input \"outputs\" needs the outputs of perturb/gradient-masking, "+
+			"not curves of %q", r)
+	}
+	return nil
+}
 
 // put puts the scores of item i.
 func (p GAEParams) put(e *stages.Env, i int) error {
@@ -117,10 +125,11 @@ func (p GAEParams) put(e *stages.Env, i int) error {
 	if err != nil {
 		return fmt.Errorf("scoring: %w", err)
 	}
-	robustness, err := p.robustness(e, i, original)
+	s, err := p.sequences(e, i, original)
 	if err != nil {
 		return err
 	}
+	robustness := s.robustness(p.epsilon())
 	faithfulness := metric.Worth(original.Float64s(), impact, p.epsilon())
 	consistency := max(0, (robustness+faithfulness)/2)
 	contrast := max(0, metric.Worth(mosaic.Float64s(), scoring, p.epsilon()))
@@ -166,51 +175,61 @@ func sameGrid(a, b []int) bool {
 	return len(a) >= 2 && len(b) >= 2 && slices.Equal(a[len(a)-2:], b[len(b)-2:])
 }
 
-// robustness returns LC_R of item i, folding the maps of its masked images.
-func (p GAEParams) robustness(e *stages.Env, i int, original stages.Tensor) (float64, error) {
+// gaeSequences are the two sequences of masked images of an item, by order.
+type gaeSequences struct {
+	distances map[string][]float64 // of the maps at the masked states from the unmasked image's
+	outputs   map[string][]float64 // at all states
+}
+
+// sequences returns those of item i, folding the maps of its masked images.
+func (p GAEParams) sequences(e *stages.Env, i int, original stages.Tensor) (gaeSequences, error) {
+	s := gaeSequences{map[string][]float64{}, map[string][]float64{}}
 	outputs, err := stages.DecodeTensor(e.In("outputs", i))
 	if err != nil {
-		return 0, fmt.Errorf("outputs: %w", err)
+		return s, fmt.Errorf("outputs: %w", err)
 	}
 	if len(outputs.Shape) != 2 || outputs.Shape[0] != 2 || outputs.Shape[1] < 2 {
-		return 0, fmt.Errorf("outputs of shape %v aren't those of two sequences", outputs.Shape)
+		return s, fmt.Errorf("outputs of shape %v aren't those of two sequences", outputs.Shape)
 	}
 	states := outputs.Shape[1]
-	distances := map[string][]float64{}
-	for _, order := range gaeOrders {
-		distances[order] = slices.Repeat([]float64{math.NaN()}, states-1)
+	for k, order := range gaeOrders {
+		s.outputs[order] = outputs.Float64s()[k*states : (k+1)*states]
+		s.distances[order] = slices.Repeat([]float64{math.NaN()}, states-1)
 	}
 	values, missing := original.Float64s(), 2*(states-1)
 	for m, err := range e.All(i, "masked_maps") {
 		if err != nil {
-			return 0, err
+			return s, err
 		}
 		order, step, err := p.place(m[0].Coord, states)
 		if err != nil {
-			return 0, err
+			return s, err
 		}
 		masked, err := p.peak(m[0].Data)
 		if err != nil {
-			return 0, fmt.Errorf("masked_maps: %w", err)
+			return s, fmt.Errorf("masked_maps: %w", err)
 		}
 		if !slices.Equal(masked.Shape, original.Shape) {
-			return 0, fmt.Errorf("a masked image's map has the shape %v, the image's %v", masked.Shape,
+			return s, fmt.Errorf("a masked image's map has the shape %v, the image's %v", masked.Shape,
 				original.Shape)
 		}
-		distances[order][step-1] = metric.Distance(values, masked.Float64s(), p.epsilon())
+		s.distances[order][step-1] = metric.Distance(values, masked.Float64s(), p.epsilon())
 		missing--
 	}
 	if missing > 0 {
 		e.WarnItem(i, "%d of the %d masked images have no map, so that robustness is undefined", missing,
 			2*(states-1))
 	}
-	all := outputs.Float64s()
-	morf, lerf := all[:states], all[states:]
-	return metric.Robustness(distances["morf"], distances["lerf"], morf[1:], lerf[1:], morf[0],
-		p.epsilon()), nil
+	return s, nil
 }
 
-// gaeOrders are the ids of the axis of orders.
+// robustness returns LC_R.
+func (s gaeSequences) robustness(epsilon float64) float64 {
+	morf, lerf := s.outputs["morf"], s.outputs["lerf"]
+	return metric.Robustness(s.distances["morf"], s.distances["lerf"], morf[1:], lerf[1:], morf[0], epsilon)
+}
+
+// gaeOrders are the ids of the axis of orders, in the order of the outputs.
 var gaeOrders = []string{"morf", "lerf"}
 
 // place returns the order and the step of a masked image, from 1.

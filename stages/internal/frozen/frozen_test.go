@@ -187,6 +187,7 @@ func newWorld(t *testing.T) *world {
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
 	w.ports["score/gae outputs"] = maskings.data("outputs")
+	w.ports["score/gae-curve outputs"] = maskings.data("outputs")
 	picEnds := w.stage(t, "perturb/pic-ends")
 	ends := w.run(t, picEnds, w.in(t, picEnds))
 	w.ports["perturb/pic ends"], w.ports["perturb/pic mask"] = ends.data("ends"), ends.data("mask")
