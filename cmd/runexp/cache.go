@@ -11,12 +11,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+var cacheVerbs = []string{"info", "gc", "verify"}
+
 func cacheVerb(f flags) *verb {
 	var c collection
 	f["--apply"], f["-v"], f["--items"] = &c.apply, &c.each, &c.items
 	engine := f.engine()
 	return &verb{
 		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"},
+		words: func() []string { return cacheVerbs },
 		run: func(ctx context.Context, u *ui, args []string) error {
 			what, files := args[0], args[1:]
 			if what != "gc" && len(files) > 0 {
@@ -34,7 +37,7 @@ func cacheVerb(f flags) *verb {
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
 			}
-			hint := plan.Guess(what, []string{"info", "gc", "verify"})
+			hint := plan.Guess(what, cacheVerbs)
 			return usage(fmt.Errorf("unknown verb %q of cache", what), hint)
 		},
 	}

@@ -23,7 +23,8 @@ func doctorVerb(f flags) *verb {
 			rt, missing := registry.OpenRuntime()
 			if missing != nil {
 				fmt.Fprintf(t, "runtime\t%v\n", missing)
-				fmt.Fprintf(t, "\trun \"make deps\" in a clone of runexp, or install ONNX Runtime\n")
+				fmt.Fprintf(t, "\tinstall the package onnxruntime with pip where runexp is, "+
+					"or run \"make deps\" in a clone\n")
 			} else {
 				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Path, rt.How)
 			}

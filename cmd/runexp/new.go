@@ -22,10 +22,16 @@ func newVerb(f flags) *verb {
 	f["--model"], f["--images"], f["--onnxruntime"] = &model, &images, &runtime
 	look := f.look()
 	return &verb{
-		name: "new", takes: arity{0, 1, "a folder"},
+		name: "new", takes: arity{0, 2, "at most quickstart and a folder"},
+		words: func() []string { return []string{quickstartName} },
 		run: func(ctx context.Context, u *ui, args []string) error {
-			if model == "" || images == "" {
-				return misuse("new needs --model and --images")
+			switch sample := len(args) > 0 && args[0] == quickstartName && model == "" && images == ""; {
+			case sample:
+				return writeQuickstart(u, append(args[1:], ".")[0])
+			case len(args) > 1:
+				return misuse("new takes one argument, a folder, not %d; only quickstart stands before it", 2)
+			case model == "" || images == "":
+				return misuse("new needs --model and --images, or quickstart")
 			}
 			registry.UseRuntime(runtime)
 			return writeStarter(ctx, u, append(args, ".")[0], model, images, look)

@@ -13,6 +13,7 @@ func stagesVerb(f flags) *verb {
 	f["--variants"] = &variants
 	return &verb{
 		name: "stages", takes: arity{0, 1, "a name"},
+		words: func() []string { return registry.Builtin().Names() },
 		run: func(_ context.Context, u *ui, args []string) error {
 			name := append(args, "")[0]
 			set := registry.Builtin()

@@ -18,6 +18,7 @@ type verb struct {
 	name   string
 	takes  arity
 	flags  flags
+	words  func() []string // what arguments may be, for completion; files if nil
 	run    func(ctx context.Context, u *ui, args []string) error
 	drains bool // on a first signal it finishes what runs; others stop
 }
@@ -32,7 +33,7 @@ type arity struct {
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
 		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, graphVerb, stagesVerb, schemaVerb,
-		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, versionVerb, helpVerb,
+		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
 	} {
 		f := flags{}
 		v := declare(f)
@@ -66,7 +67,7 @@ const anyNumber = math.MaxInt
 
 func helpVerb(flags) *verb {
 	return &verb{
-		name: "help", takes: arity{0, 1, "a verb"},
+		name: "help", takes: arity{0, 1, "a verb"}, words: verbNames,
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
 				return helpPages.ExecuteTemplate(u.out, "runexp", nil)
@@ -78,6 +79,13 @@ func helpVerb(flags) *verb {
 			return helpPages.ExecuteTemplate(u.out, v.name, nil)
 		},
 	}
+}
+
+func verbNames() (names []string) {
+	for _, v := range verbs() {
+		names = append(names, v.name)
+	}
+	return names
 }
 
 func findVerb(name string) (*verb, error) {

@@ -17,16 +17,22 @@ func versionVerb(flags) *verb {
 	}
 }
 
-// build returns what the Go tool wrote into the program about its origin.
+// release is the version of CHANGELOG.md's first entry.
+const release = "0.1.0"
+
+// build returns the release, and what the Go tool wrote into the program about its origin.
 func build() string {
-	version := "of unknown version"
+	commit := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-				version = s.Value
+			switch {
+			case s.Key == "vcs.revision":
+				commit = s.Value[:min(len(s.Value), 12)]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				commit += ", changed"
 			}
 		}
 	}
-	return fmt.Sprintf("%s, %s, %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s (commit %s), %s, %s/%s", release, commit, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 }

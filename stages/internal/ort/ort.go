@@ -159,7 +159,8 @@ type Library struct {
 }
 
 // Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib next to the program, in the
-// user's cache folder, and where systems keep theirs. The first two, when given, are the only ones looked at.
+// Python packages of the program's environment, in the user's cache folder, and where systems keep theirs.
+// The first two, when given, are the only ones looked at.
 func Find(path string) (Library, error) {
 	if path != "" {
 		return at(path, "--onnxruntime")
@@ -168,11 +169,27 @@ func Find(path string) (Library, error) {
 		return at(path, "$ONNXRUNTIME_LIB")
 	}
 	var tried []string
-	for _, p := range places() {
-		if file := inFolder(p.Path); file != "" {
-			return Library{file, p.How}, nil
+	look := func(places []Library) (Library, bool) {
+		for _, p := range places {
+			if file := inFolder(p.Path); file != "" {
+				return Library{file, p.How}, true
+			}
+			tried = append(tried, p.Path)
 		}
-		tried = append(tried, p.Path)
+		return Library{}, false
+	}
+	if lib, ok := look(ownPlaces()); ok {
+		return lib, nil
+	}
+	file, environments := inWheels()
+	if file != "" {
+		return Library{file, "Python's package onnxruntime"}, nil
+	}
+	for _, e := range environments {
+		tried = append(tried, "Python's packages in "+e)
+	}
+	if lib, ok := look(commonPlaces()); ok {
+		return lib, nil
 	}
 	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: give --onnxruntime or set "+
 		"ONNXRUNTIME_LIB to the path of %s, version %s or newer (looked in %s)",
@@ -200,8 +217,8 @@ func at(path, how string) (Library, error) {
 	return Library{abs, how}, err
 }
 
-func places() []Library {
-	var out []Library
+// ownPlaces are the folders that come with the program.
+func ownPlaces() (out []Library) {
 	if exe, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(exe); err == nil {
 			exe = real
@@ -210,6 +227,11 @@ func places() []Library {
 		out = append(out, Library{filepath.Join(dir, "lib"), "lib next to the program"},
 			Library{filepath.Join(filepath.Dir(dir), "lib"), "lib next to the program's folder"})
 	}
+	return out
+}
+
+// commonPlaces are the folders that all programs of the user, or of the system, share.
+func commonPlaces() (out []Library) {
 	if dir, err := os.UserCacheDir(); err == nil {
 		out = append(out, Library{filepath.Join(dir, "runexp", "lib"), "the user's cache folder"})
 	}
@@ -246,14 +268,19 @@ func inFolder(dir string) string {
 	if info, err := os.Stat(plain); err == nil && info.Mode().IsRegular() {
 		return plain
 	}
-	stem, ext, _ := strings.Cut(fileName(), ".")
-	found, _ := filepath.Glob(filepath.Join(dir, stem+"*"+ext+"*")) // the pattern is well-formed
-	best := ""
+	return newest(dir)
+}
+
+// newest returns the library of the highest version in a folder, of those whose names have one, or "".
+func newest(dir string) (best string) {
+	found, _ := filepath.Glob(filepath.Join(dir, "libonnxruntime*")) // the pattern is well-formed
 	for _, f := range found {
-		if versionName.MatchString(filepath.Base(f)) && (best == "" ||
-			older(versionName.FindString(filepath.Base(best)), versionName.FindString(filepath.Base(f)))) {
+		if versionedName.MatchString(filepath.Base(f)) && (best == "" || older(numbers(best), numbers(f))) {
 			best = f
 		}
 	}
 	return best
 }
+
+// numbers returns the version in a file's name.
+func numbers(path string) string { return versionName.FindString(filepath.Base(path)) }
