@@ -194,7 +194,9 @@ func hasIDs(p *plan.Plan, stage string, want []string) bool {
 					parts = append(parts, ids[axis])
 				}
 			}
-			got[strings.Join(parts, " ")] = true
+			if len(parts) > 0 { // an input of another kind, as marks or images, may have none of these axes
+				got[strings.Join(parts, " ")] = true
+			}
 		}
 		if slices.Equal(slices.Sorted(maps.Keys(got)), want) {
 			return true
