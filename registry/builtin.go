@@ -116,6 +116,7 @@ func Builtin() *Set {
 		score.SSIM,
 		score.Sensitivity,
 		score.Top1,
+		stats.Consistency,
 		stats.Friedman,
 		stats.Wilcoxon,
 	)

@@ -141,6 +141,7 @@ func newWorld(t *testing.T) *world {
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
 		"fuse/rankings":            {"rank": "method"},
+		"stats/consistency":        {"rank": "method"},
 		"stats/friedman":           {"rank": "method"},
 		"stats/wilcoxon":           {"among": "method"},
 		"report/leaderboard":       {"rank": "method"},

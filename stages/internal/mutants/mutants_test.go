@@ -120,6 +120,11 @@ var mutants = []mutant{
 	{"internal/scores/means.go", "c.Undefined[p] < c.Scores[p] {", "c.Scores[p] > 0 {",
 		"fuse.TestMetaRankMissing"},
 
+	// stats/consistency
+	{"stats/consistency.go", "case p.rho > 0.8:", "case p.rho >= 0.8:", "stats.TestConsistency"},
+	{"internal/scores/means.go", "c.Quality[p] = -c.Quality[p]", "c.Quality[p] = +c.Quality[p]",
+		"stats.TestConsistency"},
+
 	// on masks and boxes
 	{"internal/metric/mass.go", "return within / total", "return 1.01 * within / total",
 		"internal/metric.TestMassAccuracy"},
