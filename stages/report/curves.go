@@ -21,10 +21,10 @@ type CurvesParams struct {
 	Title    string `yaml:"title" doc:"a title"`
 }
 
-// Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't lines, all with
-// the same scale. An image whose curve isn't finite is excluded from its line. The band "paired" removes each
-// image's own level, on which comparisons between lines don't depend (Cousineau 2005, with Morey's correction
-// of 2008).
+// Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't
+// lines, all with the same scale. An image whose curve isn't finite is excluded from its line. The band
+// "paired" removes each image's own level, on which comparisons between lines don't depend (Cousineau 2005,
+// with Morey's correction of 2008).
 var Curves = stages.New(stages.Def[CurvesParams]{
 	Name: "report/curves",
 	Doc: `mean curves of a response as pixels are removed or inserted

@@ -38,9 +38,11 @@ best mean over the images that have a score of every competitor. The p-value is
 two-sided, exact up to 50 images without ties and otherwise that of the normal
 approximation; images with equal scores are dropped. effect is the matched-pairs
 rank-biserial correlation in [-1, 1], positive if the scores are mostly above the
-reference's. needed is how many images would have decided it with a power of 0.8 if
-the mean difference is real: by the paired t-test, over the relative efficiency 3/π;
-with correction holm, at alpha over the number of comparisons. not confirmed is 1 where
+reference's. With correction holm, p is corrected for the number of comparisons in the
+case: of all pairs if the reference is the best, since the scores chose it. needed is
+how many images would have decided it with a power of 0.8 if the mean difference is
+real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
+of comparisons. not confirmed is 1 where
 the corrected p isn't at most alpha.`,
 	Version:  1,
 	Relation: stages.Whole,
@@ -57,22 +59,12 @@ the corrected p isn't at most alpha.`,
 	Run: runWilcoxon,
 })
 
-// A comparison is of one competitor with the reference of its case.
-type comparison struct {
-	competitor       string
-	n                int // images with a score of both
-	mean             float64
-	test             stat.SignedRank
-	corrected        float64 // p-value
-	needed           float64
-	confirmed, equal bool // equal: all scores are
-}
-
 // A testedCase holds the comparisons of one case.
 type testedCase struct {
 	*scores.Case
-	reference   string
-	comparisons []comparison
+	reference   int
+	comparisons []scores.Comparison
+	level       float64 // of a single test
 }
 
 func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
@@ -97,39 +89,15 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 			left = append(left, m.Name())
 			continue
 		}
-		tested = append(tested, p.compare(c, m, reference))
+		t := testedCase{Case: m, reference: reference}
+		tests := 0
+		t.comparisons, tests = m.Compare(reference, p.Reference == best, p.Correction == "holm")
+		t.level = p.Alpha / float64(tests)
+		tested = append(tested, t)
 	}
 	e.Set("table", p.table(c, tested).Encode())
 	e.Set("answer", []byte(p.answer(c, tested, left, unscored)))
 	return nil
-}
-
-// compare tests all competitors of a case against the reference.
-func (p WilcoxonParams) compare(c *scores.Contest, m *scores.Case, reference int) testedCase {
-	t := testedCase{Case: m, reference: c.Competitors[reference]}
-	var ps []float64
-	var effects []float64
-	for i, name := range c.Competitors {
-		if i == reference || m.Cells[i] == nil {
-			continue
-		}
-		d := m.Differences(i, reference)
-		mean, n := stat.Mean(d)
-		test := stat.Wilcoxon(d)
-		t.comparisons = append(t.comparisons,
-			comparison{competitor: name, n: n, mean: mean, test: test, equal: n > 0 && test.N == 0})
-		ps, effects = append(ps, test.P), append(effects, stat.CohenD(d))
-	}
-	corrected, level := ps, p.Alpha
-	if p.Correction == "holm" {
-		corrected, level = stat.Holm(ps), p.Alpha/float64(max(1, len(ps)))
-	}
-	for i := range t.comparisons {
-		k := &t.comparisons[i]
-		k.corrected, k.confirmed = corrected[i], corrected[i] <= p.Alpha
-		k.needed = stat.Needed(effects[i], level, power)
-	}
-	return t
 }
 
 func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Table {
@@ -142,9 +110,9 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 			unit = ""
 		}
 		for _, k := range t.comparisons {
-			images = max(images, k.n)
-			if !math.IsNaN(k.needed) {
-				needed = max(needed, k.needed)
+			images = max(images, k.N)
+			if n := stat.Needed(k.Effect, t.level, power); !math.IsNaN(n) {
+				needed = max(needed, n)
 			}
 		}
 	}
@@ -168,13 +136,14 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 	for _, t := range tested {
 		for _, k := range t.comparisons {
 			open := 1.0
-			if k.confirmed {
+			if k.P <= p.Alpha {
 				open = 0
 			}
 			out.Rows = append(out.Rows, stages.Row{
-				Keys: slices.Concat([]string{k.competitor}, t.IDs, []string{t.reference}),
-				Numbers: numbers(float64(k.n), k.mean, k.test.Effect(), k.test.Statistic(), k.test.P,
-					k.corrected, k.needed, open)})
+				Keys: slices.Concat(c.Competitors[k.Competitor:k.Competitor+1], t.IDs,
+					[]string{c.Competitors[t.reference]}),
+				Numbers: numbers(float64(k.N), k.Mean, k.Test.Effect(), k.Test.Statistic(), k.Test.P, k.P,
+					stat.Needed(k.Effect, t.level, power), open)})
 		}
 	}
 	return out
@@ -186,24 +155,25 @@ const detailed = 6
 // answer summarises the table in words.
 func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, unscored []string) string {
 	var s []string
-	all, confirmed, fewest, comparisons := 0, 0, math.MaxInt, 0
+	all, confirmed, fewest, level := 0, 0, math.MaxInt, p.Alpha
 	for _, t := range tested {
 		var open []string
 		for _, k := range t.comparisons {
 			all++
-			fewest = min(fewest, k.n)
+			fewest = min(fewest, k.N)
+			name := c.Competitors[k.Competitor]
 			switch {
-			case k.confirmed:
+			case k.P <= p.Alpha:
 				confirmed++
-			case k.equal:
-				open = append(open, fmt.Sprintf("%s (equal scores)", k.competitor))
-			case math.IsNaN(k.corrected):
-				open = append(open, fmt.Sprintf("%s (no image with a score of both)", k.competitor))
+			case k.N > 0 && k.Test.N == 0:
+				open = append(open, name+" (equal scores)")
+			case math.IsNaN(k.P):
+				open = append(open, name+" (no image with a score of both)")
 			default:
-				open = append(open, fmt.Sprintf("%s (%s)", k.competitor, pText(k.corrected)))
+				open = append(open, fmt.Sprintf("%s (%s)", name, pText(k.P)))
 			}
 		}
-		comparisons = max(comparisons, len(t.comparisons))
+		level = min(level, t.level)
 		if len(tested) > detailed || len(t.comparisons) == 0 {
 			continue
 		}
@@ -211,10 +181,10 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 		if p.Reference == best {
 			role = "the best mean"
 		}
-		subject := fmt.Sprintf("%s**%s** has %s of %d", in(t.Case), t.reference, role,
+		subject := fmt.Sprintf("%s**%s** has %s of %d", in(t.Case), c.Competitors[t.reference], role,
 			len(t.comparisons)+1)
 		if p.Reference != best {
-			subject = fmt.Sprintf("%s**%s** is %s for %d", in(t.Case), t.reference, role,
+			subject = fmt.Sprintf("%s**%s** is %s for %d", in(t.Case), c.Competitors[t.reference], role,
 				len(t.comparisons))
 		}
 		if len(open) == 0 {
@@ -233,10 +203,6 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed (Wilcoxon signed-rank, α = %g, "+
 			"%s, paired over %s).", confirmed, count(all, "difference"), are(confirmed), p.Alpha, correction,
 			p.images(tested)))
-		level := p.Alpha
-		if p.Correction == "holm" {
-			level /= float64(comparisons)
-		}
 		if least := stat.LeastPairs(level); fewest < least {
 			s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
 				"least %d.", count(fewest, "image"), least))
@@ -257,7 +223,7 @@ func (p WilcoxonParams) images(tested []testedCase) string {
 	low, high := math.MaxInt, 0
 	for _, t := range tested {
 		for _, k := range t.comparisons {
-			low, high = min(low, k.n), max(high, k.n)
+			low, high = min(low, k.N), max(high, k.N)
 		}
 	}
 	if low == high {

@@ -33,11 +33,11 @@ func eight(d stages.Direction, coord ...string) []stages.Data {
 
 func TestWilcoxon(t *testing.T) {
 	table, answer := run(t, Wilcoxon, wilcoxon(nil), eight(stages.Higher)...)
-	// b: all 8 ranks are negative, p = 2/2⁸ and twice that by Holm. c: the ranks 2, 4 and 6 are positive, p
-	// as scipy.stats.wilcoxon has it. needed: statsmodels' TTestPower at 0.025 wants 6 and 123 pairs; times
-	// π/3.
-	same(t, "the table", text(table), `b a | 8 -0.0450 -1.000 0.0 0.0078 0.0156 7 0
-c a | 8 -0.0015 -0.333 12.0 0.4609 0.4609 129 1
+	// b: all 8 ranks are negative, p = 2/2⁸ and three times that by Holm, of all pairs. c: the ranks 2, 4
+	// and 6 are positive, p as scipy.stats.wilcoxon has it. needed: statsmodels' TTestPower at 0.05/3 wants
+	// 7 and 136 pairs; times π/3.
+	same(t, "the table", text(table), `b a | 8 -0.0450 -1.000 0.0 0.0078 0.0234 8 0
+c a | 8 -0.0015 -0.333 12.0 0.4609 0.4609 143 1
 `)
 	same(t, "the answer", answer, "**a** has the best mean of 3; it can't be told apart from c (p = 0.46). "+
 		"1 of 2 differences from the reference is confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by "+
