@@ -60,30 +60,27 @@ class ResNet(nn.Module):
         return self.head(torch.flatten(self.pool(self.blocks(self.stem(x))), 1))
 
 
-TOKENS = 1 + 8 * 8  # the class token and one for each patch
-
-
 class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al., 2017)."""
 
-    def __init__(self, width: int, heads: int):
+    def __init__(self, tokens: int, width: int, heads: int):
         super().__init__()
-        self.width, self.heads, self.scale = width, heads, (width // heads) ** -0.5
+        self.tokens, self.width, self.heads, self.scale = tokens, width, heads, (width // heads) ** -0.5
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
-        qkv = self.qkv(x).reshape(-1, TOKENS, 3, self.heads, self.width // self.heads).permute(2, 0, 3, 1, 4)
+        qkv = self.qkv(x).reshape(-1, self.tokens, 3, self.heads, self.width // self.heads).permute(2, 0, 3, 1, 4)
         q, k, v = qkv[0], qkv[1], qkv[2]
         weights = ((q * self.scale) @ k.transpose(-2, -1)).softmax(-1)
-        return self.out((weights @ v).transpose(1, 2).reshape(-1, TOKENS, self.width))
+        return self.out((weights @ v).transpose(1, 2).reshape(-1, self.tokens, self.width))
 
 
 class Encoder(nn.Module):
     """A pre-norm transformer block with a GELU in its dense part."""
 
-    def __init__(self, width: int, heads: int):
+    def __init__(self, tokens: int, width: int, heads: int):
         super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads)
+        self.norm1, self.attention = nn.LayerNorm(width), Attention(tokens, width, heads)
         self.norm2, self.dense = nn.LayerNorm(width), nn.Sequential(
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
@@ -93,15 +90,16 @@ class Encoder(nn.Module):
 
 
 class ViT(nn.Module):
-    """After Dosovitskiy et al. (2021): 8x8 patches, a class token, learned
+    """After Dosovitskiy et al. (2021): square patches, a class token, learned
     positions, pre-norm blocks."""
 
-    def __init__(self, width: int = 48, depth: int = 5, heads: int = 4):
+    def __init__(self, patch: int = 8, width: int = 48, depth: int = 5, heads: int = 4):
         super().__init__()
-        self.patches = nn.Conv2d(3, width, 8, 8)
+        tokens = 1 + (64 // patch) ** 2  # the class token and one for each patch
+        self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.randn(1, 1, width) * 0.02)
-        self.positions = nn.Parameter(torch.randn(1, TOKENS, width) * 0.02)
-        self.blocks = nn.Sequential(*[Encoder(width, heads) for _ in range(depth)])
+        self.positions = nn.Parameter(torch.randn(1, tokens, width) * 0.02)
+        self.blocks = nn.Sequential(*[Encoder(tokens, width, heads) for _ in range(depth)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 12)
 
     def forward(self, x):
@@ -115,4 +113,5 @@ NETS = {
     "vgg-bn": lambda: vgg(norm=True),
     "resnet": ResNet,
     "vit": ViT,
+    "vit-16": lambda: ViT(patch=16, depth=4),
 }

@@ -2,7 +2,7 @@
 
     python train.py NET DATA OUT.onnx [--epochs N] [--keep 1,2,4,8] [--go-on IN.onnx]
 
-NET is vgg, vgg-bn, resnet or vit. DATA is a folder that `runexp get` wrote, with
+NET is vgg, vgg-bn, resnet, vit or vit-16. DATA is a folder that `runexp get` wrote, with
 images.npy, u8 [N, 3, 64, 64], and labels.npy, i64 [N] or [N, 1]. --keep also
 writes the net as it was after the given epochs, as OUT-e01.onnx and so on; --go-on
 starts from a net that this script wrote rather than from random weights. With the
@@ -30,6 +30,7 @@ RECIPES = {  # epochs, batch, learning rate, weight decay
     "vgg-bn": (4, 96, 4e-3, 1e-2),
     "resnet": (10, 96, 4e-3, 1e-2),
     "vit": (18, 96, 2e-3, 3e-2),
+    "vit-16": (30, 96, 2e-3, 3e-2),
 }
 
 
@@ -64,8 +65,9 @@ def start(net):
     """Sets first weights: He's for what a ReLU follows, small ones in the ViT."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_in" if module.stride == (8, 8) else "fan_out",
-                                    nonlinearity="linear" if module.stride == (8, 8) else "relu")
+            patches = module.stride[0] >= 8
+            nn.init.kaiming_normal_(module.weight, mode="fan_in" if patches else "fan_out",
+                                    nonlinearity="linear" if patches else "relu")
         elif isinstance(module, nn.Linear):
             nn.init.trunc_normal_(module.weight, std=0.5 * math.sqrt(2 / sum(module.weight.shape)) * 1.4)
         if isinstance(module, (nn.Conv2d, nn.Linear)) and module.bias is not None:

@@ -30,12 +30,12 @@ var AggAtt = stages.New(stages.Def[AggAttParams]{
 
 Maps of grids are sorted by their share of positive relevance in the explained cell
 (score/grid-pointing), and by the relevance there. Each tile is the mean map of a bin: the
-best 2 %, up to 5, 50, 95, 98 and 100 %, and at least one map. The tiles of a row share a
+best 2 %, up to 5, 50, 95, 98 and 100 %, and at least one map. The bins of a row share a
 scale, which ends at the 99.5th percentile of their magnitudes: white is 0, green for the
-class, red against it. Behind them stand the maps in the middle of the best and of the
-worst bin, each on its own scale. A row for each combination of the collapsed axes. Rao,
-Böhle and Schiele, CVPR 2022.`,
-	Version:  1,
+class, red against it. On the left stands the map in the middle of the best bin, on the
+right that of the worst, each on its own scale; all ends are printed below. A row for
+each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
+	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -91,6 +91,7 @@ type aggregate struct {
 	ids           []string
 	height, width int
 	mask          []uint8 // of the cell
+	outline       outline
 	order         []ranked
 	undefined     int
 	bins          []int // bounds, in order
@@ -125,7 +126,7 @@ func runAggAtt(ctx context.Context, p AggAttParams, e *stages.Env) error {
 			e.Done(1)
 		}
 	}
-	e.Set("figure", drawAggAtt(rows, p))
+	e.Set("figure", drawAggAtt(rows))
 	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": p.caption(rows)})
 	e.Set("bins", binTable(p, axes, rows).Encode())
 	return nil
@@ -151,6 +152,7 @@ func (p AggAttParams) aggregate(ctx context.Context, e *stages.Env, d stages.Dat
 		return nil, stages.BadField("cell", "cell is %d, and the grids have %d cells", p.Cell,
 			cells.side*cells.side)
 	}
+	a.outline = cells.outline(p.Cell)
 	i := 0
 	for m, err := range d.All(ctx) {
 		if err != nil {
@@ -343,6 +345,13 @@ func (c *explainedCells) mask(cell int) []uint8 {
 		}
 	}
 	return mask
+}
+
+// outline outlines the cells, and one of them twice.
+func (c *explainedCells) outline(cell int) outline {
+	n := float64(c.side)
+	x, y := float64(cell%c.side)/n, float64(cell/c.side)/n
+	return outline{grid: c.side, boxes: [][4]float64{{x, y, x + 1/n, y + 1/n}}}
 }
 
 // caption tells how many maps bins have, and what was left out.

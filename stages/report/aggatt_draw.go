@@ -12,78 +12,109 @@ import (
 // aggColours is the number of steps of the colour map, odd so that white is one of them.
 const aggColours = 65
 
-// drawAggAtt draws a row of tiles for each aggregate: its bins, and the examples with their images.
-func drawAggAtt(rows []*aggregate, p AggAttParams) []byte {
-	heads := binNames[:]
-	photos := rows[0].best.image != nil
-	for _, name := range []string{"best", "worst"} {
+// An aggColumn is a column of tiles: its name, and what it shows of a row.
+type aggColumn struct {
+	name string
+	draw func(p *aggPanel, a *aggregate)
+}
+
+// An aggPanel is where tiles are drawn.
+type aggPanel struct {
+	c    *chart.Canvas
+	w, h int // of a tile
+	x, y int // of the next one
+}
+
+// aggColumns returns the columns: the best example, the bins, the worst example.
+func aggColumns(photos bool) []aggColumn {
+	ends := func(name string, of func(a *aggregate) *example) []aggColumn {
+		list := []aggColumn{{name + " map", func(p *aggPanel, a *aggregate) {
+			e := of(a)
+			p.tile(a, e.values, e.scale, strconv.FormatFloat(e.share, 'f', 3, 64)+" in the cell")
+		}}}
 		if photos {
-			heads = append(heads[:len(heads):len(heads)], name+" grid")
+			grid := aggColumn{name + " grid", func(p *aggPanel, a *aggregate) { p.photo(a, of(a).image) }}
+			list = append([]aggColumn{grid}, list...)
 		}
-		heads = append(heads[:len(heads):len(heads)], name)
+		return list
 	}
-	s := sheet{side: sideFor(len(rows) * len(heads))}
-	step, rowHeight := s.side+tileGap, s.side+scaleHeight+8
-	top, left := headHeight, tileGap+labelWidth
-	c := chart.NewCanvas(max(left+len(heads)*step+tileGap, minWidth), top+len(rows)*rowHeight+34)
-	var grids []*picture.RGB
+	list := ends("best", func(a *aggregate) *example { return &a.best })
+	for k, name := range binNames {
+		list = append(list, aggColumn{name, func(p *aggPanel, a *aggregate) {
+			p.tile(a, a.maps[k], a.scale, count(a.bins[k+1]-a.bins[k], "map"))
+		}})
+	}
+	return append(list, ends("worst", func(a *aggregate) *example { return &a.worst })...)
+}
+
+// drawAggAtt draws a row of tiles for each aggregate: the best example, its bins, the worst example.
+func drawAggAtt(rows []*aggregate) []byte {
+	columns := aggColumns(rows[0].best.image != nil)
+	p := aggPanel{w: leastSide, h: leastSide}
+	if w, h := rows[0].width, rows[0].height; w > h {
+		p.w = min(leastSide*w/h, 2*leastSide)
+	} else {
+		p.h = min(leastSide*h/w, 2*leastSide)
+	}
+	measure, labels := chart.NewCanvas(1, 1), 0
 	for _, a := range rows {
-		for _, x := range []*example{&a.best, &a.worst} {
-			if x.image == nil {
-				continue
-			}
-			if photo, err := s.photo(x.image); err == nil {
-				grids = append(grids, photo)
+		for _, id := range a.ids {
+			for _, line := range measure.Wrap(chart.TextFont, id, labelWidth, labelLines) {
+				labels = max(labels, measure.Width(chart.TextFont, line)+tileGap)
 			}
 		}
 	}
-	var keep []color.RGBA
-	for k := range aggColours {
-		keep = append(keep, aggColour(k))
-	}
-	palette := chart.Palette(grids, min(photoColours, 256-textColours-len(keep)))
-	keep = append(keep, palette...)
-	for i, name := range heads {
-		c.Text(left+i*step+s.side/2, top-8, chart.TitleFont, chart.Ink, chart.Center,
-			c.Fit(chart.TitleFont, name, s.side+tileGap-2))
+	left, step := tileGap+labels, p.w+tileGap
+	rowHeight := p.h + 2*lineHeight + rowGap
+	top := tileGap + lineHeight + headPadding
+	p.c = chart.NewCanvas(max(left+len(columns)*step, 2*leastWidth), top+len(rows)*rowHeight+keyHeight)
+	for i, column := range columns {
+		p.c.Text(left+i*step+p.w/2, top-headPadding, chart.TitleFont, chart.Ink, chart.Center, column.name)
 	}
 	for i, a := range rows {
-		x, y := left, top+i*rowHeight
-		for k, id := range a.ids {
-			c.Text(tileGap, y+14+16*k, chart.TextFont, chart.Ink, chart.Left,
-				c.Fit(chart.TextFont, id, labelWidth-8))
-		}
-		tile := func(v []float64, scale float64, below string) {
-			for i, v := range picture.ResizePlane(v, a.width, a.height, s.side, s.side, picture.Bilinear()) {
-				level := (min(max(v/scale, -1), 1) + 1) / 2
-				c.Image.SetRGBA(x+i%s.side, y+i/s.side, aggColour(stepOf(level, aggColours)))
+		p.y = top + i*rowHeight
+		down := p.y + 12
+		for _, id := range a.ids {
+			for _, line := range p.c.Wrap(chart.TextFont, id, labelWidth, labelLines) {
+				p.c.Text(tileGap, down, chart.TextFont, chart.Ink, chart.Left, line)
+				down += lineHeight + 2
 			}
-			a.frame(c, s.side, x, y)
-			c.Text(x+s.side/2, y+s.side+12, chart.SmallFont, chart.Soft, chart.Center, below)
-			x += step
 		}
-		for k, v := range a.maps {
-			tile(v, a.scale, strconv.Itoa(a.bins[k+1]-a.bins[k]))
-		}
-		for _, e := range []*example{&a.best, &a.worst} {
-			if photos {
-				if photo, err := s.photo(e.image); err == nil {
-					c.Photo(x, y, chart.Dither(photo, palette))
-				}
-				a.frame(c, s.side, x, y)
-				x += step
-			}
-			tile(e.values, e.scale, strconv.FormatFloat(e.share, 'f', 3, 64))
+		for k, column := range columns {
+			p.x = left + k*step
+			column.draw(&p, a)
 		}
 	}
 	y := top + len(rows)*rowHeight + 4
 	for i := range barWidth {
-		c.Fill(image.Rect(left+i, y+8, left+i+1, y+8+barHeight), aggColour(i*aggColours/barWidth))
+		p.c.Fill(image.Rect(left+i, y, left+i+1, y+barHeight), aggColour(i*aggColours/barWidth))
 	}
-	c.Outline(image.Rect(left, y+8, left+barWidth, y+8+barHeight), chart.Rule)
-	c.Text(left+barWidth+8, y+17, chart.SmallFont, chart.Soft, chart.Left,
-		"against to for the class; below, the number of maps, or the share in the cell")
-	return c.PNG(keep)
+	p.c.Outline(image.Rect(left, y, left+barWidth, y+barHeight), chart.Rule)
+	p.c.Text(left+barWidth+8, y+9, chart.SmallFont, chart.Soft, chart.Left, "against and for the class, to "+
+		"± the number: bins of a row share one, the best and the worst map have their own")
+	return p.c.TrueColour()
+}
+
+// tile draws a map, with the end of its scale below it.
+func (p *aggPanel) tile(a *aggregate, values []float64, scale float64, below string) {
+	for i, v := range picture.ResizePlane(values, a.width, a.height, p.w, p.h, picture.Bilinear()) {
+		level := (min(max(v/scale, -1), 1) + 1) / 2
+		p.c.Image.SetRGBA(p.x+i%p.w, p.y+i/p.w, aggColour(stepOf(level, aggColours)))
+	}
+	p.frame(a)
+	for i, text := range []string{below, "±" + short(scale)} {
+		p.c.Text(p.x+p.w/2, p.y+p.h+lineHeight*(i+1), chart.SmallFont, chart.Soft, chart.Center, text)
+	}
+}
+
+// photo draws a grid, whose payload was decoded before.
+func (p *aggPanel) photo(a *aggregate, b []byte) {
+	if m, err := photoOf(b); err == nil {
+		if m, err = photoAt(m, p.w, p.h); err == nil {
+			p.c.Photo(p.x, p.y, m)
+		}
+	}
+	p.frame(a)
 }
 
 // aggColour returns the colour of a step.
@@ -91,16 +122,9 @@ func aggColour(k int) color.RGBA {
 	return chart.RedWhiteGreen().At(2*float64(k)/(aggColours-1) - 1)
 }
 
-// frame outlines a tile, and in it the explained cell.
-func (a *aggregate) frame(c *chart.Canvas, side, x, y int) {
-	c.Outline(image.Rect(x, y, x+side, y+side), chart.Rule)
-	box := image.Rectangle{}
-	for i, m := range a.mask {
-		if m != 0 {
-			px, py := i%a.width, i/a.width
-			box = box.Union(image.Rect(px, py, px+1, py+1))
-		}
-	}
-	c.Outline(image.Rect(x+box.Min.X*side/a.width, y+box.Min.Y*side/a.height, x+box.Max.X*side/a.width,
-		y+box.Max.Y*side/a.height), chart.Ink)
+// frame outlines a tile, and in it the cells and the explained one.
+func (p *aggPanel) frame(a *aggregate) {
+	r := image.Rect(p.x, p.y, p.x+p.w, p.y+p.h)
+	p.c.Outline(r, chart.Rule)
+	a.outline.draw(p.c, r)
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,180 +15,361 @@ import (
 
 // SheetParams are the parameters of [Sheet].
 type SheetParams struct {
-	Items   int    `yaml:"items" doc:"number of images, from the first" min:"1" max:"64"`
-	Columns string `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
-	Overlay bool   `yaml:"overlay" doc:"blend the colours with the image in grey"`
-	Title   string `yaml:"title" doc:"a title"`
+	Items    Selection `yaml:"items" doc:"the images: how many from the first, or a list of their ids"`
+	PerClass int       `yaml:"per_class" doc:"of these at most so many of a class; 0: any number" min:"0" max:"64"`
+	Best     int       `yaml:"best" doc:"instead of items: so many images with the best scores, of all" min:"0" max:"32"`
+	Worst    int       `yaml:"worst" doc:"instead of items: so many images with the worst scores, of all" min:"0" max:"32"`
+	Columns  string    `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
+	Order    string    `yaml:"order" doc:"of the maps of an image: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
+	Scale    string    `yaml:"scale" doc:"whether each map has its own colour scale, or those of a column or of the sheet share one" choices:"map|column|sheet"`
+	Budget   int       `yaml:"budget" doc:"size of the file in kB above which fewer images are shown" min:"20" max:"10000"`
+	Overlay  bool      `yaml:"overlay" doc:"blend the colours with the image in grey"`
+	Title    string    `yaml:"title" doc:"a title"`
+}
+
+// Validate rejects selections of images that exclude each other.
+func (p SheetParams) Validate() error {
+	switch {
+	case p.PerClass > 0 && p.Best+p.Worst > 0:
+		return stages.BadField("per_class", "per_class limits the first images, not the best and the worst")
+	case p.PerClass > 0 && p.Items.IDs != nil:
+		return stages.BadField("per_class", "per_class limits a number of images, not a list of ids")
+	}
+	return nil
 }
 
 // Sheet shows maps in a grid, one row per image (and ids on the other axes), one column per method. If one of
 // a column's maps has negative values, the column is coloured in red and blue around white at 0, and each
-// map's scale ends at the 99.5th percentile of the absolute values shown. Otherwise the scale runs from the
-// 0.5th to the 99.5th percentile of the values. The ends are printed below each map. Channels are summed.
+// scale ends at the 99.5th percentile of the absolute values shown. Otherwise a scale runs from the 0.5th to
+// the 99.5th percentile of the values. The ends are printed below each map. Channels are summed.
+//
+// Tiles have 96 pixels or more: if the file exceeded the budget, fewer images are shown, at least one, and
+// the caption tells how many.
 var Sheet = stages.New(stages.Def[SheetParams]{
 	Name: "report/sheet",
-	Doc: `maps of the first images, next to the images
+	Doc: `maps next to the images that they explain
 
 One row per image and, if more axes than columns are collapsed, per combination of
-these; one column per id of the axis columns. If a map of a column has negative values,
-red is evidence for the class and blue against it, and each map's scale ends at the
-99.5th percentile of the absolute values shown; otherwise it runs from white at the
-0.5th to dark at the 99.5th percentile of the values. The ends are printed below each
-map. Constant maps and maps with undefined values are labelled as such.`,
-	Version:  3,
+these; one column per id of the axis columns. Below an image stand its class and the
+probability: wire targets and probability of model/predict, and labels for the names of
+classes. Below a map stands its score, if scores is wired, and the ends of its colours.
+
+The images are the first (items: 6), the first of each class (items: 12, per_class: 1),
+those named (items: [a, b]), or those with the best and the worst scores of all (best:
+5, worst: 5), by the port by, otherwise scores: by the mean, if an image has several.
+
+With order: score, maps stand from the best to the worst, under their names, and each id
+on axes that only scores has is a row: how each metric ranks the same maps.
+
+If a map of a column has negative values, red is evidence for the class and blue against
+it, and a scale ends at the 99.5th percentile of the absolute values shown; otherwise it
+runs from white at the 0.5th to dark at the 99.5th percentile of the values. Constant
+maps and maps with undefined values are labelled as such. Masks, boxes and the cells of
+a grid are outlined. A tile has 96 pixels or more: if the file would be too large, fewer
+images are shown, and the caption tells how many.`,
+	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Named:    true,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "maps of all columns and rows"},
 		{Name: "images", Type: stages.Images, Doc: "the images they explain"},
-		{Name: "labels", Type: stages.Labels, Doc: "classes, named next to the images", Optional: true},
+		{Name: "labels", Type: stages.Labels, Doc: "labels, and the names of classes", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "the explained classes", Optional: true},
+		{Name: "probability", Type: stages.Scores, Doc: "their probabilities", Optional: true},
+		{Name: "scores", Type: stages.Scores, Doc: "scores of the maps, shown below them", Optional: true},
+		{Name: "by", Type: stages.Scores, Doc: "scores that select the best and worst", Optional: true},
+		{Name: "masks", Type: stages.Masks, Doc: "objects to outline", Optional: true},
+		{Name: "boxes", Type: stages.Boxes, Doc: "boxes to outline", Optional: true},
+		{Name: "cells", Type: stages.Boxes, Doc: "explained cells of grids, to outline", Optional: true},
 	},
-	Outputs:  []stages.Port{{Name: "figure", Type: stages.Figure, Doc: "PNG"}},
-	Defaults: SheetParams{Items: 6, Columns: "method"},
-	Run:      runSheet,
+	Outputs: []stages.Port{{Name: "figure", Type: stages.Figure, Doc: "PNG"}},
+	Defaults: SheetParams{Items: Selection{Count: 6}, Columns: "method", Order: "written",
+		Scale: "map", Budget: 200},
+	Check: func(p SheetParams, wired func(string) bool) error {
+		switch {
+		case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
+			return stages.BadField("best", "best and worst need scores: wire by or scores")
+		case p.PerClass > 0 && !wired("labels") && !wired("targets"):
+			return stages.BadField("per_class", "per_class needs classes: wire labels or targets")
+		case p.Order == "score" && !wired("scores"):
+			return stages.BadField("order", "order: score needs scores: wire scores")
+		case wired("probability") && !wired("targets"):
+			return errors.New("the probability is that of a class: wire targets too")
+		}
+		return nil
+	},
+	Run: runSheet,
 })
 
-// A tile is one map of the sheet, at the size at which it's drawn.
-type tile struct {
-	values    []float64
-	state     string  // "", or a word displayed instead of the map
-	low, high float64 // the ends of the scale if no value is negative
-	scale     float64 // the end of the scale on both sides of 0 otherwise
-}
-
-// level returns a value's position on a colour map, from 0 to 1; 0.5 is 0 if the map is signed.
-func (t *tile) level(v float64, signed bool) float64 {
-	if signed {
-		v = (v/t.scale + 1) / 2
-	} else {
-		v = (v - t.low) / (t.high - t.low)
-	}
-	return min(max(v, 0), 1)
-}
-
-// A sheetRow is an image with its maps by column; nil for a missing map.
+// A sheetRow is an image with its maps.
 type sheetRow struct {
-	labels []string // lines of text next to the image
-	photo  *picture.RGB
-	tiles  []*tile
+	choice  choice
+	ids     []string // on the other axes
+	photo   *picture.RGB
+	notes   []string // paragraphs below the image, the first is prominent
+	tiles   []*tile  // in the order in which they're shown; nil for a missing map
+	outline outline
 }
 
 // A sheet is the content of the figure.
 type sheet struct {
-	side    int // of a tile, in pixels
-	lines   int // number of text lines below a tile
-	columns []string
-	signed  []bool // by column
-	rows    []sheetRow
-	overlay bool
+	boxW, boxH int // of a tile, in pixels
+	columns    []string
+	signed     map[string]bool // by column
+	rows       []*sheetRow
+	choices    []choice // the images of rows
+	words      string   // which images were asked for
+	asked      int      // and how many
+	sorted     bool
+	sharing    string // SheetParams.Scale
+	overlay    bool
 }
 
+// maxTiles bounds the memory of a sheet. One with more maps, but a single image, exceeds the budget in bytes.
+const maxTiles = 512
+
 func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
-	maps, images := e.Ports["maps"], e.Ports["images"]
+	s, err := p.sheet(ctx, e)
+	if err != nil {
+		return err
+	}
+	figure, shown := s.within(1000 * p.Budget)
+	e.Set("figure", figure)
+	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": p.caption(e, s, shown)})
+	return nil
+}
+
+// sheet reads the images and their maps.
+func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
+	maps := e.Ports["maps"]
 	axes := axesOf(maps)
 	column := ""
 	if len(axes) > 0 {
 		var err error
 		if column, err = oneAxis("columns", p.Columns, axes); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	others := without(axes, column)
-	s := &sheet{overlay: p.Overlay}
+	s := &sheet{signed: map[string]bool{}, sharing: p.Scale, sorted: p.Order == "score", overlay: p.Overlay}
 	for _, ids := range places(e.Order, maps, []string{column}) {
 		s.columns = append(s.columns, ids[0])
 	}
-	s.signed = make([]bool, len(s.columns))
-	origins, err := firstOrigins(images, p.Items)
+	spread := slices.Clone(maps) // over the axes of rows
+	if s.sorted {
+		spread = append(spread, e.Ports["scores"]...)
+	}
+	others := without(axesOf(spread), column)
+	groups := places(e.Order, rowsOf(spread, maps, others), others)
+	choices, words, err := p.choose(ctx, e)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	groups := places(e.Order, maps, others)
-	s.side = sideFor(len(origins) * len(groups) * (len(s.columns) + 1))
-	for _, origin := range origins {
+	s.words, s.asked = words, len(choices)
+	choices = fewer(choices, max(maxTiles/(len(groups)*len(s.columns)), 1))
+	for _, c := range choices {
 		for _, ids := range groups {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			row, err := s.row(e, origin, others, ids, column)
-			if err != nil {
-				return err
-			}
-			if row != nil {
-				s.rows = append(s.rows, *row)
-			}
-		}
-	}
-	if len(s.rows) == 0 {
-		return fmt.Errorf("none of the maps is of the first %s", count(len(origins), "image"))
-	}
-	e.Set("figure", s.draw())
-	caption := fmt.Sprintf("Maps of the first %s; the numbers below a map are the ends of its colours, the "+
-		"extreme half percent left out.", count(len(origins), "image"))
-	if p.Title != "" {
-		caption = p.Title + ": " + strings.ToLower(caption[:1]) + caption[1:]
-	}
-	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": caption})
-	return nil
-}
-
-// firstOrigins returns the ids of the first images.
-func firstOrigins(images []stages.Data, n int) ([]string, error) {
-	var ids []string
-	for _, d := range images {
-		for i := 0; i < d.Items.Len() && len(ids) < n; i++ {
-			item, err := d.Items.At(i)
+			row := &sheetRow{choice: c, ids: ids}
+			found, err := s.open(e, row, coordsOf(others, ids))
 			if err != nil {
 				return nil, err
 			}
-			if !slices.Contains(ids, item.ID) {
-				ids = append(ids, item.ID)
+			if found {
+				s.rows = append(s.rows, row)
 			}
 		}
 	}
-	return ids, nil
-}
-
-// sideFor returns the largest side of a tile for which a figure of that many tiles stays small.
-func sideFor(tiles int) int {
-	const budget = 300_000 // pixels of tiles; noise compresses to about 5 bits each
-	for _, side := range []int{112, 104, 96, 88, 80, 72, 64, 56} {
-		if tiles*side*side <= budget {
-			return side
+	s.setBox()
+	for _, row := range s.rows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := s.fill(e, row, coordsOf(others, row.ids), column); err != nil {
+			return nil, err
 		}
 	}
-	return 48
+	s.rows = slices.DeleteFunc(s.rows, func(r *sheetRow) bool {
+		return !slices.ContainsFunc(r.tiles, func(t *tile) bool { return t != nil })
+	})
+	if len(s.rows) == 0 {
+		return nil, fmt.Errorf("none of the maps is of %s", words)
+	}
+	s.choices = slices.DeleteFunc(choices, func(c choice) bool {
+		return !slices.ContainsFunc(s.rows, func(r *sheetRow) bool { return r.choice.id == c.id })
+	})
+	return s, nil
 }
 
-// row returns one image with its maps, or nil if it has none.
-func (s *sheet) row(e *stages.Env, id string, others, ids []string, column string) (*sheetRow, error) {
+// coordsOf returns the coordinates of ids.
+func coordsOf(axes, ids []string) []stages.Coord {
 	var place []stages.Coord
-	for i, a := range others {
-		place = append(place, stages.Coord{Axis: a, ID: ids[i]})
+	for i, a := range axes {
+		if ids[i] != "" {
+			place = append(place, stages.Coord{Axis: a, ID: ids[i]})
+		}
 	}
-	r := &sheetRow{tiles: make([]*tile, len(s.columns))}
-	found := false
+	return place
+}
+
+// rowsOf returns data with coordinates on all axes of rows: each of the maps' with each that agrees with it.
+func rowsOf(spread, maps []stages.Data, axes []string) []stages.Data {
+	var out []stages.Data
+	for _, m := range maps {
+		for _, d := range spread {
+			if !agree(m.Coord, d.Coord) {
+				continue
+			}
+			var both stages.Data
+			complete := true
+			for _, a := range axes {
+				id := idOn(m.Coord, a)
+				if id == "" {
+					id = idOn(d.Coord, a)
+				}
+				complete = complete && id != ""
+				both.Coord = append(both.Coord, stages.Coord{Axis: a, ID: id})
+			}
+			if complete {
+				out = append(out, both)
+			}
+		}
+	}
+	return out
+}
+
+// fewer returns at most n images: it drops the last ones, but of the best and worst those in the middle.
+func fewer(list []choice, n int) []choice {
+	if len(list) <= n {
+		return list
+	}
+	worst := 0
+	for _, c := range list {
+		if c.end == "worst" {
+			worst++
+		}
+	}
+	best := len(list) - worst
+	keep := min(worst, max(n/2, n-best))
+	return slices.Concat(list[:n-keep], list[len(list)-keep:])
+}
+
+// within draws the sheet with as many of the images as the budget allows, at least one.
+func (s *sheet) within(budget int) (figure []byte, shown int) {
+	all := s.rows
+	for n := len(s.choices); ; {
+		kept := fewer(s.choices, n)
+		s.rows = slices.DeleteFunc(slices.Clone(all), func(r *sheetRow) bool {
+			return !slices.ContainsFunc(kept, func(c choice) bool { return c.id == r.choice.id })
+		})
+		s.setScales()
+		figure = s.draw()
+		if len(figure) <= budget || n == 1 {
+			return figure, n
+		}
+		n = min(max(n*budget/len(figure), 1), n-1)
+	}
+}
+
+// open reads the image of a row. found is false if there is none.
+func (s *sheet) open(e *stages.Env, r *sheetRow, place []stages.Coord) (found bool, err error) {
+	id := r.choice.id
+	b, _, err := at(e.Ports["images"], id, place)
+	if err != nil || b == nil {
+		return false, err
+	}
+	if r.photo, err = photoOf(b); err != nil {
+		return false, fmt.Errorf("image %q: %w", id, err)
+	}
+	if r.notes, err = notesOf(e, r.choice, place); err != nil {
+		return false, err
+	}
+	r.outline, err = outlineOf(e, id, place, r.photo)
+	return true, err
+}
+
+// setBox sets the size of tiles by the largest image.
+func (s *sheet) setBox() {
+	w, h := 1, 1
+	for _, r := range s.rows {
+		if r.photo.W*r.photo.H > w*h {
+			w, h = r.photo.W, r.photo.H
+		}
+	}
+	s.boxW, s.boxH = boxFor(w, h)
+}
+
+// fill resizes the image of a row, and reads its maps and their scores.
+func (s *sheet) fill(e *stages.Env, r *sheetRow, place []stages.Coord, column string) error {
+	id := r.choice.id
+	w, h := fit(r.photo.W, r.photo.H, s.boxW, s.boxH)
+	var err error
+	if r.photo, err = photoAt(r.photo, w, h); err != nil {
+		return fmt.Errorf("image %q: %w", id, err)
+	}
+	r.tiles = make([]*tile, len(s.columns))
 	for _, d := range e.Ports["maps"] {
-		if !slices.Equal(pick(d.Coord, others), ids) {
+		if !agree(place, d.Coord) {
 			continue
 		}
 		b, err := payload(d, id)
 		if err != nil || b == nil {
 			if err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
-		k := slices.Index(s.columns, idOn(d.Coord, column))
-		t, negative, err := s.tile(b)
+		name := idOn(d.Coord, column)
+		t, negative, err := tileOf(b, w, h)
 		if err != nil {
-			return nil, fmt.Errorf("map of %q: %w", id, err)
+			return fmt.Errorf("map of %q: %w", id, err)
 		}
-		r.tiles[k], found = t, true
-		s.signed[k] = s.signed[k] || negative
+		t.column = name
+		if t.scores, err = scoresAt(e, id, slices.Concat(place, d.Coord)); err != nil {
+			return err
+		}
+		r.tiles[slices.Index(s.columns, name)] = t
+		s.signed[name] = s.signed[name] || negative
 	}
-	for _, d := range e.Ports["images"] {
+	if s.sorted {
+		direction, err := directionOf(e, "scores")
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(r.tiles, func(a, b *tile) int { return compareTiles(a, b, direction) })
+	}
+	return nil
+}
+
+// compareTiles orders tiles from the best score to the worst, then those without one, then missing ones.
+func compareTiles(a, b *tile, direction stages.Direction) int {
+	value := func(t *tile) (float64, int) {
+		switch {
+		case t == nil:
+			return 0, 2
+		case len(t.scores) == 0 || math.IsNaN(t.scores[0].value):
+			return 0, 1
+		case direction == stages.Lower:
+			return t.scores[0].value, 0
+		}
+		return -t.scores[0].value, 0
+	}
+	x, lacks := value(a)
+	y, lacksB := value(b)
+	switch {
+	case lacks != lacksB:
+		return lacks - lacksB
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// scoresAt returns the scores of an image at a place.
+func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) {
+	var list []scored
+	for _, d := range e.Ports["scores"] {
 		if !agree(place, d.Coord) {
 			continue
 		}
@@ -195,129 +377,116 @@ func (s *sheet) row(e *stages.Env, id string, others, ids []string, column strin
 		if err != nil {
 			return nil, err
 		}
-		if b == nil {
-			continue
+		x := math.NaN()
+		if b != nil {
+			if x, err = stages.ScalarOf(b); err != nil {
+				return nil, fmt.Errorf("score of %q: %w", id, err)
+			}
 		}
-		if r.photo, err = s.photo(b); err != nil {
-			return nil, fmt.Errorf("image %q: %w", id, err)
+		var names []string
+		for _, c := range d.Coord {
+			if idOn(place, c.Axis) == "" {
+				names = append(names, c.ID)
+			}
 		}
-		break
+		list = append(list, scored{strings.Join(names, " "), x})
 	}
-	if !found || r.photo == nil {
-		return nil, nil
-	}
-	r.labels = append(r.labels, id)
+	return list, nil
+}
+
+// notesOf returns what stands below an image: the explained class and its probability, the label if it's
+// another, the score that selected it, and its id.
+func notesOf(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
+	names := ""
 	for _, d := range e.Ports["labels"] {
-		if !agree(place, d.Coord) {
-			continue
-		}
-		b, err := payload(d, id)
+		names = d.Facts["labels"]
+	}
+	label := ""
+	b, _, err := at(e.Ports["labels"], c.id, place)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		classes, err := classesOf(b)
 		if err != nil {
+			return nil, fmt.Errorf("label of %q: %w", c.id, err)
+		}
+		label = className(names, classes[0])
+	}
+	if b, _, err = at(e.Ports["targets"], c.id, place); err != nil {
+		return nil, err
+	}
+	switch {
+	case b != nil:
+		classes, err := classesOf(b)
+		if err != nil {
+			return nil, fmt.Errorf("target of %q: %w", c.id, err)
+		}
+		text := className(names, classes[0])
+		if len(classes) > 1 && classes[1] >= 0 {
+			text += " − " + className(names, classes[1])
+		}
+		differs := label != "" && label != text
+		if b, _, err = at(e.Ports["probability"], c.id, place); err != nil {
 			return nil, err
 		}
 		if b != nil {
 			x, err := stages.ScalarOf(b)
 			if err != nil {
-				return nil, fmt.Errorf("label of %q: %w", id, err)
+				return nil, fmt.Errorf("probability of %q: %w", c.id, err)
 			}
-			r.labels = append(r.labels, className(d.Facts["labels"], int(x)))
-			break
+			notes = append(notes, text)
+			text = "p = " + decimals(x)
 		}
+		notes = append(notes, text)
+		if differs {
+			notes = append(notes, "label: "+label)
+		}
+	case label != "":
+		notes = append(notes, label)
 	}
-	if len(ids) > 0 {
-		r.labels = append(r.labels, strings.Join(ids, " · "))
+	if c.end != "" {
+		notes = append(notes, "score "+decimals(c.score))
 	}
-	return r, nil
+	return append(notes, c.id), nil
 }
 
-func className(names string, i int) string {
-	if list := strings.Split(names, "\n"); i >= 0 && i < len(list) && list[i] != "" {
+// className returns a class's name, or its number if it has none.
+func className(names string, i int64) string {
+	if list := strings.Split(names, "\n"); i >= 0 && i < int64(len(list)) && list[i] != "" {
 		return list[i]
 	}
-	return "class " + strconv.Itoa(i)
+	return "class " + strconv.FormatInt(i, 10)
 }
 
-// payload returns the payload of an image on a port: of the item with that id, otherwise of the first derived
-// from it.
-func payload(d stages.Data, id string) ([]byte, error) {
-	first := -1
-	for i := range d.Items.Len() {
-		item, err := d.Items.At(i)
-		if err != nil {
-			return nil, err
-		}
-		if item.ID == id {
-			return d.Load(i)
-		}
-		if first < 0 && item.Origin == id {
-			first = i
+// caption tells which images are shown, what the numbers are, and what was left out.
+func (p SheetParams) caption(e *stages.Env, s *sheet, shown int) string {
+	text := "Maps of " + s.words
+	if shown < s.asked {
+		text += fmt.Sprintf(", of which %d are shown: the file would exceed %d kB with more", shown,
+			p.Budget)
+		if shown == 1 {
+			text = strings.Replace(text, "1 are shown", "1 is shown", 1)
 		}
 	}
-	if first < 0 {
-		return nil, nil
+	text += "."
+	var below []string
+	if e.Wired("scores") {
+		below = append(below, "its score")
 	}
-	return d.Load(first)
-}
-
-// photo decodes an image and resizes it to a tile.
-func (s *sheet) photo(b []byte) (*picture.RGB, error) {
-	t, err := stages.DecodeTensor(b)
-	if err != nil {
-		return nil, err
+	below = append(below, "the ends of its colours, the extreme half percent left out")
+	text += " Below a map: " + strings.Join(below, "; ") + "."
+	switch p.Scale {
+	case "column":
+		text += " The maps of a column share a scale."
+	case "sheet":
+		text += " All maps share a scale."
 	}
-	if len(t.Shape) != 3 || t.Shape[0] != 3 || t.Len() == 0 {
-		return nil, fmt.Errorf("shape %v isn't that of an image", t.Shape)
+	if p.Order == "score" {
+		text += " Maps stand from the best score to the worst."
 	}
-	h, w := t.Shape[1], t.Shape[2]
-	pixels := t.Raw
-	if t.DType != stages.U8 {
-		pixels = make([]uint8, t.Len())
-		for i, v := range t.Float64s() {
-			if v > 0 { // false for NaN
-				pixels[i] = uint8(math.Round(255 * min(v, 1)))
-			}
-		}
+	if p.Title != "" {
+		text = p.Title + ": " + strings.ToLower(text[:1]) + text[1:]
 	}
-	m := picture.FromPlanes(pixels, w, h)
-	return m.Resize(s.side, s.side, picture.Bicubic())
-}
-
-// tile decodes a map and resizes it to a tile. negative reports whether the map has negative values.
-func (s *sheet) tile(b []byte) (t *tile, negative bool, err error) {
-	m, err := stages.DecodeTensor(b)
-	if err != nil {
-		return nil, false, err
-	}
-	if n := len(m.Shape); n < 2 || n > 3 || m.Len() == 0 {
-		return nil, false, fmt.Errorf("shape %v isn't that of a map", m.Shape)
-	}
-	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
-	sum := make([]float64, h*w)
-	for i, v := range m.Float64s() {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return &tile{state: "undefined"}, false, nil
-		}
-		sum[i%len(sum)] += v
-	}
-	if negative = slices.Min(sum) < 0; slices.Max(sum) == slices.Min(sum) {
-		return &tile{state: "constant", scale: sum[0]}, negative, nil
-	}
-	t = &tile{values: picture.ResizePlane(sum, w, h, s.side, s.side, picture.Bilinear())}
-	v := slices.Sorted(slices.Values(t.values))
-	if t.low, t.high = percentile(v, 0.5), percentile(v, 99.5); t.low == t.high {
-		t.low, t.high = v[0], v[len(v)-1] // fewer than one pixel in 200 differs
-	}
-	for i := range v {
-		v[i] = math.Abs(v[i])
-	}
-	slices.Sort(v)
-	if t.scale = percentile(v, 99.5); t.scale == 0 {
-		t.scale = v[len(v)-1]
-	}
-	return t, negative, nil
-}
-
-// percentile returns the smallest of the sorted values v that p percent of them don't exceed.
-func percentile(v []float64, p float64) float64 {
-	return v[max(int(math.Ceil(p/100*float64(len(v))))-1, 0)]
+	return text
 }

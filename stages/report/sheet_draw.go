@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"image"
 	"image/color"
 	"math"
@@ -8,96 +9,270 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages/internal/chart"
-	"github.com/runexp/runexp/stages/internal/picture"
 )
 
 // Sizes of the sheet in pixels.
 const (
-	labelWidth  = 132 // text next to an image
 	tileGap     = 8
-	scaleHeight = 14 // per line of numbers below a tile
-	headHeight  = 26 // above the first row; each further line of a column's name adds nameHeight
-	nameHeight  = 13
+	lineHeight  = 13 // of text
+	rowGap      = 12
+	fullWidth   = 1120 // at which a line of tiles is broken
+	labelWidth  = 110  // of the ids on other axes, at most
+	blockGap    = 20   // between images next to each other
 	barWidth    = 120
 	barHeight   = 10
-	minWidth    = 600 // fits both colour bars and their texts
-	wideWidth   = 720 // the same, if they start below the images
-)
-
-// A sheet has at most 256 colours, so that it is a small file: a fixed number for each colour map, some for
-// text, and the rest for photographs.
-const (
-	mapColours   = 49
-	overHeat     = 11 // overlay: steps of the map …
-	overGrey     = 8  // … times steps of grey
-	textColours  = 24
-	photoColours = 120 // at most
+	keyHeight   = 22  // of a colour bar with its margin
+	leastWidth  = 440 // fits a colour bar and its text
+	mapColours  = 49  // steps of a colour map; odd, so that white is one of them
+	labelLines  = 4   // of a name, at most
+	headPadding = 6
 )
 
 var blank = color.RGBA{240, 240, 240, 255}
 
-// heads returns the lines of the columns' names, starting with the images', and the top of the first row. A
-// name wider than its column is broken at a hyphen.
-func (s *sheet) heads() (heads [][]string, top int) {
-	c := chart.NewCanvas(1, 1)
-	top = headHeight
-	for _, name := range append([]string{"image"}, s.columns...) {
-		lines := []string{name}
-		if c.Width(chart.TitleFont, name) > s.side+tileGap-2 {
-			if k := strings.LastIndexByte(name, '-'); k > 0 {
-				lines = []string{name[:k+1], name[k+1:]}
-				top = headHeight + nameHeight
+// A layout is where the parts of a sheet go. An image takes a block: ids on the left, the image, and lines of
+// tiles to its right.
+type layout struct {
+	c       *chart.Canvas // to measure
+	labels  int           // width of the ids
+	column  int           // width of a tile with its gap
+	perLine int           // tiles
+	lines   int           // lines of tiles of an image
+	across  int           // images next to each other
+	heads   int           // height of the columns' names
+	named   bool          // names stand above each tile rather than above the columns
+}
+
+func (s *sheet) layout() layout {
+	l := layout{c: chart.NewCanvas(1, 1), column: s.boxW + tileGap, across: 1}
+	for _, r := range s.rows {
+		for _, id := range r.ids {
+			for _, line := range l.c.Wrap(chart.TextFont, id, labelWidth, labelLines) {
+				l.labels = max(l.labels, l.c.Width(chart.TextFont, line)+tileGap)
 			}
 		}
-		heads = append(heads, lines)
 	}
-	return heads, top
+	n := len(s.columns)
+	room := max((fullWidth-2*tileGap-l.labels-l.column)/l.column, 1)
+	l.lines = (n + room - 1) / room
+	l.perLine = (n + l.lines - 1) / l.lines
+	l.named = l.lines > 1 || s.sorted
+	if block := l.blockWidth() + blockGap; l.lines == 1 && !s.several() {
+		room := max((fullWidth-2*tileGap+blockGap)/block, 1)
+		longest := 1
+		for _, section := range s.sections() {
+			longest = max(longest, len(section))
+		}
+		high := (longest + room - 1) / room
+		l.across = min((longest+high-1)/high, room)
+	}
+	for _, name := range s.columns {
+		l.heads = max(l.heads, lineHeight*len(l.name(name)))
+	}
+	return l
+}
+
+// several reports whether an image has several rows.
+func (s *sheet) several() bool {
+	for i := 1; i < len(s.rows); i++ {
+		if s.rows[i].choice.id == s.rows[i-1].choice.id {
+			return true
+		}
+	}
+	return false
+}
+
+// sections returns the rows in parts that begin on a new line: the best and the worst.
+func (s *sheet) sections() [][]*sheetRow {
+	var out [][]*sheetRow
+	for i, r := range s.rows {
+		if i == 0 || r.choice.end != s.rows[i-1].choice.end {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], r)
+	}
+	return out
+}
+
+func (l *layout) blockWidth() int { return l.labels + (1+l.perLine)*l.column }
+
+// name returns the lines of a column's name.
+func (l *layout) name(name string) []string {
+	return l.c.Wrap(chart.TitleFont, name, l.column-2, labelLines)
+}
+
+// A line is a line of text in one of the sheet's fonts.
+type line struct {
+	text string
+	font chart.Font
+	col  color.RGBA
+}
+
+// below returns the lines below a tile.
+func (l *layout) below(t *tile) (lines []line) {
+	if t == nil {
+		return nil
+	}
+	add := func(text string, col color.RGBA) {
+		for _, part := range l.c.Wrap(chart.SmallFont, text, l.column-2, labelLines) {
+			lines = append(lines, line{part, chart.SmallFont, col})
+		}
+	}
+	for _, x := range t.scores {
+		add(strings.TrimSpace(x.name+" "+decimals(x.value)), chart.Ink)
+	}
+	switch {
+	case t.state == "constant":
+		add(short(t.only), chart.Soft)
+	case t.state == "":
+		add(t.scale.ends(), chart.Soft)
+	}
+	return lines
+}
+
+// notes returns the lines below an image.
+func (l *layout) notes(r *sheetRow) (lines []line) {
+	for i, note := range r.notes {
+		font, col := chart.SmallFont, chart.Soft
+		if i == 0 && len(r.notes) > 1 {
+			col = chart.Ink
+		}
+		for _, part := range l.c.Wrap(font, note, l.column-2, labelLines) {
+			lines = append(lines, line{part, font, col})
+		}
+	}
+	return lines
+}
+
+// lineHeights returns the heights of the text below the tiles of each line of a block. The notes of the image
+// may reach down into the next lines.
+func (l *layout) lineHeights(r *sheetRow) []int {
+	heights := make([]int, l.lines)
+	for i, t := range r.tiles {
+		heights[i/l.perLine] = max(heights[i/l.perLine], lineHeight*len(l.below(t)))
+	}
+	return heights
+}
+
+// blockHeight returns the height of an image with its maps.
+func (s *sheet) blockHeight(l *layout, r *sheetRow) int {
+	height := 0
+	for i, h := range l.lineHeights(r) {
+		if height += s.boxH + h; i > 0 {
+			height += headPadding
+		}
+		if l.named {
+			height += l.heads + headPadding
+		}
+	}
+	image := s.boxH + lineHeight*len(l.notes(r))
+	if l.named {
+		image += l.heads + headPadding
+	}
+	return max(height, image) + rowGap
 }
 
 func (s *sheet) draw() []byte {
-	step := s.side + tileGap
-	width := 2*tileGap + labelWidth + (1+len(s.columns))*step
-	s.lines = s.scaleLines()
-	rowHeight := s.rowHeight()
-	heads, top := s.heads()
-	height := top + len(s.rows)*rowHeight + 34
-	c := chart.NewCanvas(max(width, minWidth), height)
-	left := tileGap + labelWidth
-	keyLeft := left
-	if width < wideWidth {
-		keyLeft = tileGap
+	l := s.layout()
+	sections := s.sections()
+	top := tileGap + headPadding
+	if !l.named {
+		top += max(l.heads, lineHeight)
 	}
-
-	var photos []*picture.RGB
-	for _, r := range s.rows {
-		photos = append(photos, r.photo)
-	}
-	keep := append([]color.RGBA{blank}, s.key(c, keyLeft, top+len(s.rows)*rowHeight+4)...)
-	palette := chart.Palette(photos, min(photoColours, 256-textColours-len(keep)))
-	keep = append(keep, palette...)
-	for i, lines := range heads {
-		for k, line := range lines {
-			y := top - 8 - nameHeight*(len(lines)-1-k)
-			c.Text(left+i*step+s.side/2, y, chart.TitleFont, chart.Ink, chart.Center,
-				c.Fit(chart.TitleFont, line, s.side+tileGap-2))
+	height := top
+	for _, section := range sections {
+		if section[0].choice.end != "" {
+			height += lineHeight + rowGap
 		}
-	}
-	for i, r := range s.rows {
-		y := top + i*rowHeight
-		for k, text := range r.labels {
-			font, col := chart.SmallFont, chart.Soft
-			if k == 0 {
-				font, col = chart.TextFont, chart.Ink
+		for i := 0; i < len(section); i += l.across {
+			tallest := 0
+			for _, r := range section[i:min(i+l.across, len(section))] {
+				tallest = max(tallest, s.blockHeight(&l, r))
 			}
-			c.Text(tileGap, y+14+16*k, font, col, chart.Left, c.Fit(font, text, labelWidth-8))
-		}
-		c.Photo(left, y, chart.Dither(r.photo, palette))
-		c.Outline(image.Rect(left, y, left+s.side, y+s.side), chart.Rule)
-		for k, t := range r.tiles {
-			s.drawTile(c, left+(k+1)*step, y, t, s.signed[k], r.photo)
+			height += tallest
 		}
 	}
-	return c.PNG(keep)
+	width := max(2*tileGap+l.across*l.blockWidth()+(l.across-1)*blockGap, leastWidth)
+	c := chart.NewCanvas(width, height+s.key(nil, 0, 0))
+	block := func(k int) int { return tileGap + k*(l.blockWidth()+blockGap) }
+	if !l.named {
+		for k := range l.across {
+			for i, name := range s.columns {
+				l.head(c, block(k)+l.labels+(1+i)*l.column, top-headPadding, s.boxW, name)
+			}
+		}
+	}
+	y := top
+	for _, section := range sections {
+		if end := section[0].choice.end; end != "" {
+			c.Text(tileGap, y+lineHeight, chart.TitleFont, chart.Ink, chart.Left, end)
+			y += lineHeight + rowGap
+		}
+		for i := 0; i < len(section); i += l.across {
+			tallest := 0
+			for k, r := range section[i:min(i+l.across, len(section))] {
+				s.drawBlock(c, &l, block(k), y, r)
+				tallest = max(tallest, s.blockHeight(&l, r))
+			}
+			y += tallest
+		}
+	}
+	s.key(c, tileGap, y+4)
+	return c.TrueColour()
+}
+
+// head writes the name of a column above a tile, with its last line at the base line y.
+func (l *layout) head(c *chart.Canvas, x, y, width int, name string) {
+	lines := l.name(name)
+	for i, text := range lines {
+		c.Text(x+width/2, y-lineHeight*(len(lines)-1-i), chart.TitleFont, chart.Ink, chart.Center, text)
+	}
+}
+
+// drawBlock draws an image with its maps.
+func (s *sheet) drawBlock(c *chart.Canvas, l *layout, x, y int, r *sheetRow) {
+	if l.named {
+		y += l.heads + headPadding
+	}
+	down := y + 12
+	for _, id := range r.ids {
+		for _, text := range l.c.Wrap(chart.TextFont, id, labelWidth, labelLines) {
+			c.Text(x, down, chart.TextFont, chart.Ink, chart.Left, text)
+			down += lineHeight + 2
+		}
+	}
+	x += l.labels
+	frame := image.Rect(0, 0, r.photo.W, r.photo.H).Add(image.Pt(x+(s.boxW-r.photo.W)/2,
+		y+(s.boxH-r.photo.H)/2))
+	c.Photo(frame.Min.X, frame.Min.Y, r.photo)
+	c.Outline(frame, chart.Rule)
+	r.outline.draw(c, frame)
+	write := func(x, y int, lines []line) {
+		for i, line := range lines {
+			c.Text(x+s.boxW/2, y+s.boxH+lineHeight*(i+1), line.font, line.col, chart.Center, line.text)
+		}
+	}
+	write(x, y, l.notes(r))
+	heights := l.lineHeights(r)
+	for i, t := range r.tiles {
+		if i > 0 && i%l.perLine == 0 {
+			y += s.boxH + heights[i/l.perLine-1] + headPadding
+			if l.named {
+				y += l.heads + headPadding
+			}
+		}
+		tx := x + (1+i%l.perLine)*l.column
+		if name := s.columns[i]; l.named {
+			if t != nil {
+				name = t.column
+			}
+			if t != nil || !s.sorted {
+				l.head(c, tx, y-headPadding, s.boxW, name)
+			}
+		}
+		s.drawTile(c, image.Rect(tx, y, tx+s.boxW, y+s.boxH), t, r)
+		write(tx, y, l.below(t))
+	}
 }
 
 func mapOf(signed bool) chart.ColourMap {
@@ -111,35 +286,6 @@ func mapOf(signed bool) chart.ColourMap {
 // them.
 func stepOf(level float64, n int) int { return int(math.Round(level * float64(n-1))) }
 
-func (s *sheet) rowHeight() int { return s.side + s.lines*scaleHeight + 8 }
-
-// scaleLines returns how many lines the numbers below a tile need.
-func (s *sheet) scaleLines() int {
-	c := chart.NewCanvas(1, 1)
-	for _, r := range s.rows {
-		for k, t := range r.tiles {
-			if t != nil &&
-				c.Width(chart.SmallFont, strings.Join(t.ends(s.signed[k]), " … ")) > s.side+tileGap-4 {
-				return 2
-			}
-		}
-	}
-	return 1
-}
-
-// ends formats the ends of a tile's scale, or its only value.
-func (t *tile) ends(signed bool) []string {
-	switch {
-	case t.state == "constant":
-		return []string{short(t.scale)}
-	case t.state != "":
-		return nil
-	case signed:
-		return []string{"±" + short(t.scale)}
-	}
-	return []string{short(t.low), short(t.high)}
-}
-
 // shade returns the colour of a step.
 func shade(k, n int, signed bool) color.RGBA {
 	v := float64(k) / float64(n-1)
@@ -149,102 +295,121 @@ func shade(k, n int, signed bool) color.RGBA {
 	return mapOf(signed).At(v)
 }
 
-func (s *sheet) drawTile(c *chart.Canvas, x, y int, t *tile, signed bool, photo *picture.RGB) {
-	frame := image.Rect(x, y, x+s.side, y+s.side)
-	if t != nil {
-		lines := t.ends(signed)
-		if len(lines) > s.lines {
-			lines = []string{strings.Join(lines, " … ")}
-		} else if len(lines) > 1 {
-			lines[0] += " …"
-		}
-		for i, text := range lines {
-			c.Text(x+s.side/2, y+s.side+12+i*(scaleHeight-2), chart.SmallFont, chart.Soft, chart.Center, text)
+// setScales gives each map its scale: its own, or that of its column or of the sheet.
+func (s *sheet) setScales() {
+	groups := map[string][]*tile{}
+	signed := false // any
+	for i, r := range s.rows {
+		for k, t := range r.tiles {
+			if t == nil || t.state != "" {
+				continue
+			}
+			key := fmt.Sprintf("%d %d", i, k)
+			switch s.sharing {
+			case "column":
+				key = t.column
+			case "sheet":
+				key = ""
+			}
+			groups[key] = append(groups[key], t)
+			signed = signed || s.signed[t.column]
 		}
 	}
+	for _, group := range groups {
+		of := scaleFor(s.signed[group[0].column] || s.sharing == "sheet" && signed, group...)
+		for _, t := range group {
+			t.scale = of
+		}
+	}
+}
+
+// drawTile draws a map in the middle of a box, or a word in its place.
+func (s *sheet) drawTile(c *chart.Canvas, box image.Rectangle, t *tile, r *sheetRow) {
+	frame := image.Rect(0, 0, r.photo.W, r.photo.H).Add(image.Pt(box.Min.X+(box.Dx()-r.photo.W)/2,
+		box.Min.Y+(box.Dy()-r.photo.H)/2))
 	if t == nil || t.state != "" {
 		c.Fill(frame, blank)
 		word := "missing"
 		if t != nil {
 			word = t.state
 		}
-		c.Text(x+s.side/2, y+s.side/2+4, chart.TextFont, chart.Soft, chart.Center, word)
+		c.Text(box.Min.X+box.Dx()/2, box.Min.Y+box.Dy()/2+4, chart.TextFont, chart.Soft, chart.Center, word)
 		return
 	}
+	signed := t.scale.signed
 	for i, v := range t.values {
-		level := t.level(v, signed)
+		level := t.scale.level(v)
 		col := shade(stepOf(level, mapColours), mapColours, signed)
 		if s.overlay {
-			col = over(level, signed, photo, i)
+			col = over(level, signed, r.photo.Pix[3*i:][:3])
 		}
-		c.Image.SetRGBA(x+i%s.side, y+i/s.side, col)
+		c.Image.SetRGBA(frame.Min.X+i%t.w, frame.Min.Y+i/t.w, col)
 	}
 	c.Outline(frame, chart.Rule)
+	r.outline.draw(c, frame)
 }
 
-// over returns the colour of pixel i of a tile blended with the photograph in grey. Greys are dithered in a
-// fixed pattern.
-func over(level float64, signed bool, photo *picture.RGB, i int) color.RGBA {
-	p := photo.Pix[3*i:][:3]
-	luma := (299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000
-	// Bayer's 4×4 matrix, "An optimum method for two-level rendition of continuous-tone pictures", 1973.
-	bayer := [16]int{0, 8, 2, 10, 12, 4, 14, 6, 3, 11, 1, 9, 15, 7, 13, 5}
-	x, y := i%photo.W, i/photo.W
-	grey := min((luma*(overGrey-1)*16+255*bayer[x%4+y%4*4])/(255*16), overGrey-1)
-	return overShade(stepOf(level, overHeat), grey, signed)
-}
-
-// overShade blends a step of a colour map with a step of grey: the larger the value, the more opaque.
-func overShade(heat, grey int, signed bool) color.RGBA {
-	v := float64(heat) / (overHeat - 1)
+// over blends a colour with a pixel of the photograph in grey: the larger the value, the more opaque.
+func over(level float64, signed bool, pixel []uint8) color.RGBA {
+	v := level
 	if signed {
-		v = math.Abs(2*v - 1)
+		v = math.Abs(float64(2*v) - 1)
 	}
+	luma := (299*int(pixel[0]) + 587*int(pixel[1]) + 114*int(pixel[2])) / 1000
 	// The photograph is lightened, so that colours stand out.
-	g := 70 + 170*float64(grey)/(overGrey-1)
+	grey := 70 + float64(170*float64(luma)/255)
 	opaque := 0.85 * math.Sqrt(v)
-	col := shade(heat, overHeat, signed)
+	col := shade(stepOf(level, mapColours), mapColours, signed)
 	mix := func(a uint8) uint8 {
-		return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*g)))
+		return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*grey)))
 	}
 	return color.RGBA{mix(col.R), mix(col.G), mix(col.B), 255}
 }
 
-// key draws the colour bars at the bottom and returns the colours that the palette must contain.
-func (s *sheet) key(c *chart.Canvas, x, y int) []color.RGBA {
-	var keep []color.RGBA
+// key draws the colour bars, one below the other, and returns their height. Without a canvas it only
+// measures.
+func (s *sheet) key(c *chart.Canvas, x, y int) (height int) {
 	for _, signed := range []bool{false, true} {
-		used := false
-		for _, v := range s.signed {
-			used = used || v == signed
+		var first *scale
+		for _, r := range s.rows {
+			for _, t := range r.tiles {
+				if t != nil && t.scale != nil && t.scale.signed == signed && first == nil {
+					first = t.scale
+				}
+			}
 		}
-		if !used {
+		if first == nil {
+			continue
+		}
+		if height += keyHeight; c == nil {
 			continue
 		}
 		for i := range barWidth {
-			k := i * mapColours / barWidth
-			c.Fill(image.Rect(x+i, y+8, x+i+1, y+8+barHeight), shade(k, mapColours, signed))
+			c.Fill(image.Rect(x+i, y, x+i+1, y+barHeight), shade(i*mapColours/barWidth, mapColours, signed))
 		}
-		c.Outline(image.Rect(x, y+8, x+barWidth, y+8+barHeight), chart.Rule)
-		text := "between the numbers below"
-		if signed {
-			text = "− to + the number below a map"
+		c.Outline(image.Rect(x, y, x+barWidth, y+barHeight), chart.Rule)
+		text := "from the lower to the upper number below a map"
+		switch {
+		case s.sharing == "sheet":
+			text = first.ends()
+		case signed:
+			text = "against and for the class, to ± the number"
 		}
-		c.Text(x+barWidth+8, y+17, chart.SmallFont, chart.Soft, chart.Left, text)
-		x += barWidth + 8 + c.Width(chart.SmallFont, text) + 24
-		if s.overlay {
-			for heat := range overHeat {
-				for grey := range overGrey {
-					keep = append(keep, overShade(heat, grey, signed))
-				}
-			}
-			continue
-		}
-		for k := range mapColours {
-			keep = append(keep, shade(k, mapColours, signed))
-		}
+		c.Text(x+barWidth+8, y+9, chart.SmallFont, chart.Soft, chart.Left, text)
+		y += keyHeight
 	}
-	return keep
+	return height
+}
+
+// decimals formats a score or a probability.
+func decimals(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "undefined"
+	case v != 0 && math.Abs(v) < 0.0005 || math.Abs(v) >= 1000:
+		return short(v)
+	}
+	return strings.Replace(strconv.FormatFloat(v, 'f', 3, 64), "-", "−", 1)
 }
 
 // short formats a number in a few characters.

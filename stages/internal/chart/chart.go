@@ -1,19 +1,23 @@
 // Package chart draws figures: a canvas with text, lines and bands (chart.go), panels of curves with legends
-// (panel.go), colour maps (colour.go), quantised photographs (quantise.go), and PNG files with a palette
-// (png.go). Figures are byte-identical on all machines: fonts are embedded, shapes are drawn in a fixed order
-// by plain arithmetic, and colours are rounded.
+// (panel.go), colour maps (colour.go), and PNG files with a palette or in all colours (png.go). Figures are
+// byte-identical on all machines: fonts are embedded, shapes are drawn in a fixed order by plain arithmetic,
+// and colours are rounded.
 package chart
 
 import (
 	"image"
 	"image/color"
 	"math"
+	"strings"
+	"unicode"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
+
+	"github.com/runexp/runexp/stages/internal/picture"
 )
 
 // The greys of all figures.
@@ -120,6 +124,45 @@ func (c *Canvas) Fit(f Font, text string, width int) string {
 		}
 	}
 	return "…"
+}
+
+// Wrap breaks a text into at most n lines of at most width pixels: behind spaces and punctuation, or anywhere
+// in a longer word. What is cut ends in "…". Characters that can't be printed are shown as "\ufffd".
+func (c *Canvas) Wrap(f Font, text string, width, n int) []string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ToValidUTF8(text, "\ufffd"))
+	var lines []string
+	for rest := []rune(text); len(rest) > 0; {
+		if len(lines) == n {
+			last := []rune(lines[n-1])
+			for len(last) > 0 && c.Width(f, string(last)+"…") > width {
+				last = last[:len(last)-1]
+			}
+			lines[n-1] = string(last) + "…"
+			break
+		}
+		end, broken := 0, 0
+		for end < len(rest) && c.Width(f, strings.TrimRight(string(rest[:end+1]), " ")) <= width {
+			end++
+			if strings.ContainsRune(" -_/,:·", rest[end-1]) {
+				broken = end
+			}
+		}
+		switch {
+		case end == len(rest):
+		case broken > 0:
+			end = broken
+		case end == 0:
+			end = 1 // a place narrower than a character
+		}
+		lines = append(lines, strings.TrimSpace(string(rest[:end])))
+		rest = rest[end:]
+	}
+	return lines
 }
 
 // Text writes a text with the base line y.
@@ -249,4 +292,11 @@ func (c *Canvas) Outline(r image.Rectangle, col color.RGBA) {
 	c.Fill(image.Rect(r.Min.X, r.Max.Y-1, r.Max.X, r.Max.Y), col)
 	c.Fill(image.Rect(r.Min.X, r.Min.Y, r.Min.X+1, r.Max.Y), col)
 	c.Fill(image.Rect(r.Max.X-1, r.Min.Y, r.Max.X, r.Max.Y), col)
+}
+
+// Photo draws an image with its top left corner at (x, y).
+func (c *Canvas) Photo(x, y int, m *picture.RGB) {
+	for i := range m.W * m.H {
+		c.Image.SetRGBA(x+i%m.W, y+i/m.W, color.RGBA{m.Pix[3*i], m.Pix[3*i+1], m.Pix[3*i+2], 255})
+	}
 }

@@ -6,12 +6,9 @@ import (
 	"image/color"
 	"image/png"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/runexp/runexp/stages/internal/picture"
 )
 
 func TestTicks(t *testing.T) {
@@ -86,38 +83,45 @@ func TestPNGKeepsColours(t *testing.T) {
 	}
 }
 
-// TestDither checks that dithering preserves the mean colour and uses only the palette.
-func TestDither(t *testing.T) {
-	m := picture.NewRGB(40, 40)
-	for i := range m.Pix {
-		m.Pix[i] = 100
+func TestTrueColour(t *testing.T) {
+	c := NewCanvas(40, 40)
+	for i := range 1600 {
+		c.Image.SetRGBA(i%40, i/40, color.RGBA{uint8(i % 40 * 6), uint8(i / 40 * 6), uint8(i % 7 * 30), 255})
 	}
-	palette := []color.RGBA{{80, 80, 80, 255}, {120, 120, 120, 255}}
-	sum := 0
-	for _, v := range Dither(m, palette).Pix {
-		if v != 80 && v != 120 {
-			t.Fatalf("%d isn't in the palette", v)
+	m, err := png.Decode(bytes.NewReader(c.TrueColour()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1600 {
+		if got := color.RGBAModel.Convert(m.At(i%40, i/40)); got != color.Color(c.Image.At(i%40, i/40)) {
+			t.Fatalf("pixel %d became %v", i, got)
 		}
-		sum += int(v)
-	}
-	if mean := float64(sum) / float64(len(m.Pix)); !(math.Abs(mean-100) <= 1.5) {
-		t.Errorf("the mean is %.2f, want 100", mean)
 	}
 }
 
-func TestPalette(t *testing.T) {
-	m := picture.NewRGB(30, 10)
-	for i := range 300 {
-		copy(m.Pix[3*i:], [][]uint8{{255, 0, 0}, {0, 255, 0}, {0, 0, 255}}[i%3])
-	}
-	got := Palette([]*picture.RGB{m}, 16)
-	for _, want := range []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}} {
-		if !slices.Contains(got, want) || len(got) != 3 {
-			t.Errorf("the palette is %v, without %v", got, want)
+func TestWrap(t *testing.T) {
+	c := NewCanvas(1, 1)
+	for text, want := range map[string][]string{
+		"integrated-gradients":      {"integrated-", "gradients"},
+		"lrp":                       {"lrp"},
+		"":                          nil,
+		"p = 0.500 and more":        {"p = 0.500 and", "more"},
+		"Donaudampfschifffahrtsamt": {"Donaudampfschi", "fffahrtsamt"},
+		"a b\x00c\u202ed\xff":       {"a b\ufffdc\ufffdd\ufffd"},
+		"one-word two-words three-words four-words five": {"one-word two-", "words three-", "words four-…"},
+	} {
+		got := c.Wrap(TitleFont, text, 100, 3)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+		for _, line := range got {
+			if w := c.Width(TitleFont, line); w > 100 {
+				t.Errorf("%q takes %d pixels", line, w)
+			}
 		}
 	}
-	if got := Palette(nil, 16); got != nil {
-		t.Errorf("no photographs have the palette %v", got)
+	if got := c.Wrap(TextFont, "WW", 1, 4); len(got) != 2 {
+		t.Errorf("in a narrow place the lines are %q", got)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -147,7 +148,7 @@ func newWorld(t *testing.T) *world {
 		"report/leaderboard":       {"rank": "method"},
 		"report/table":             {"rows": []string{"method"}},
 		"report/curves":            {"line": "method"},
-		"report/sheet":             {"items": 2},
+		"report/sheet":             {"items": report.Selection{Count: 2}},
 		"perturb/gradient-masking": {"states": 3},
 		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
 			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},

@@ -1,0 +1,285 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// maxImages is the largest number of images that a sheet may be asked for.
+const maxImages = 64
+
+// A Selection is the parameter items of [Sheet]: a number of images, or their ids.
+type Selection struct {
+	Count int
+	IDs   []string // nil for a number
+}
+
+// MarshalText formats s as in an experiment file: "6" or "[a, b]".
+func (s Selection) MarshalText() ([]byte, error) {
+	if s.IDs != nil {
+		return []byte("[" + strings.Join(s.IDs, ", ") + "]"), nil
+	}
+	return strconv.AppendInt(nil, int64(s.Count), 10), nil
+}
+
+// UnmarshalText parses a number, an id that isn't one, or a list of ids, in which numbers are ids.
+func (s *Selection) UnmarshalText(b []byte) error {
+	text := string(b)
+	*s = Selection{}
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		if inner = strings.TrimSuffix(inner, "]"); inner == "" {
+			return fmt.Errorf("the list of images is empty")
+		}
+		s.IDs = strings.Split(inner, ", ")
+	} else if n, err := strconv.Atoi(text); err == nil {
+		s.Count = n
+	} else {
+		s.IDs = []string{text}
+	}
+	if n := max(s.Count, len(s.IDs)); n < 1 || n > maxImages {
+		return fmt.Errorf("%s: a sheet has 1 to %d images", text, maxImages)
+	}
+	return nil
+}
+
+// A choice is an image of the sheet.
+type choice struct {
+	id    string
+	end   string  // best or worst if it was selected by its score
+	score float64 // by which it was selected
+}
+
+// choose returns the images to show, in order, and the words for the caption.
+func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, words string, err error) {
+	all, err := itemsOf(ctx, e.Ports["images"])
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case p.Items.IDs != nil && p.Best+p.Worst == 0:
+		for _, id := range p.Items.IDs {
+			if !slices.ContainsFunc(all, func(ids []string) bool { return slices.Contains(ids, id) }) {
+				return nil, "", stages.BadField("items", "no image has the id %q", id)
+			}
+			list = append(list, choice{id: id})
+		}
+		return list, count(len(list), "chosen image"), nil
+	case p.Best+p.Worst > 0:
+		return p.extremes(ctx, e, all)
+	}
+	for _, ids := range all {
+		taken, shown := map[int64]int{}, 0
+		for _, id := range ids {
+			if shown == p.Items.Count {
+				break
+			}
+			if p.PerClass > 0 {
+				class, ok, err := classOf(e, id, nil)
+				if err != nil {
+					return nil, "", err
+				}
+				if taken[class]++; !ok || taken[class] > p.PerClass {
+					continue
+				}
+			}
+			shown++
+			if !slices.ContainsFunc(list, func(k choice) bool { return k.id == id }) {
+				list = append(list, choice{id: id})
+			}
+		}
+	}
+	words = "the first " + count(len(list), "image")
+	if p.PerClass > 0 {
+		words += fmt.Sprintf(" with at most %d of a class", p.PerClass)
+	}
+	return list, words, nil
+}
+
+// itemsOf returns the ids on a port, each list of them once: whole images and grids have different ones,
+// cells of one data set the same.
+func itemsOf(ctx context.Context, data []stages.Data) (all [][]string, err error) {
+	for _, d := range data {
+		ids := make([]string, d.Items.Len())
+		for i := range ids {
+			if i%1024 == 0 && ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			item, err := d.Items.At(i)
+			if err != nil {
+				return nil, err
+			}
+			ids[i] = item.ID
+		}
+		if !slices.ContainsFunc(all, func(o []string) bool { return slices.Equal(o, ids) }) {
+			all = append(all, ids)
+		}
+	}
+	return all, nil
+}
+
+// extremes returns the images with the best and the worst means of the scores on the port by, or scores, from
+// the best to the worst. Of equal ones the first in order is the better.
+func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string) ([]choice, string, error) {
+	port := "by"
+	if !e.Wired(port) {
+		port = "scores"
+	}
+	direction, err := directionOf(e, port)
+	if err != nil {
+		return nil, "", err
+	}
+	sum, n := map[string]float64{}, map[string]int{}
+	for _, d := range e.Ports[port] {
+		for m, err := range d.All(ctx) {
+			if err != nil {
+				return nil, "", err
+			}
+			x, err := stages.ScalarOf(m.Data)
+			if err != nil {
+				return nil, "", fmt.Errorf("score of %q: %w", m.ID, err)
+			}
+			if !math.IsNaN(x) {
+				sum[m.ID] += x
+				n[m.ID]++
+			}
+		}
+	}
+	var list []choice
+	undefined, seen := 0, map[string]bool{}
+	for _, ids := range all {
+		for _, id := range ids {
+			switch {
+			case seen[id]:
+			case n[id] == 0:
+				undefined++
+			default:
+				list = append(list, choice{id: id, score: sum[id] / float64(n[id])})
+			}
+			seen[id] = true
+		}
+	}
+	slices.SortStableFunc(list, func(a, b choice) int {
+		if direction == stages.Lower {
+			a, b = b, a
+		}
+		return -cmp.Compare(a.score, b.score)
+	})
+	scored := len(list)
+	best := min(p.Best, scored)
+	worst := min(p.Worst, scored-best)
+	list = slices.Concat(list[:best], list[scored-worst:])
+	for i := range list {
+		list[i].end = "best"
+		if i >= best {
+			list[i].end = "worst"
+		}
+	}
+	if len(list) == 0 {
+		return nil, "", fmt.Errorf("none of the images has a score")
+	}
+	var ends []string
+	for _, end := range []struct {
+		n    int
+		name string
+	}{{best, "best"}, {worst, "worst"}} {
+		if end.n > 0 {
+			ends = append(ends, fmt.Sprintf("the %d %s", end.n, end.name))
+		}
+	}
+	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), count(scored, "image"))
+	if undefined > 0 {
+		words += fmt.Sprintf(" (%d without a score left out)", undefined)
+	}
+	return list, words, nil
+}
+
+// directionOf returns how the scores on a port are better. It returns an error if that isn't known, or isn't
+// the same for all.
+func directionOf(e *stages.Env, port string) (stages.Direction, error) {
+	direction := stages.None
+	for i, d := range e.Ports[port] {
+		next := stages.MeasureOf(d.Facts).Direction
+		if i > 0 && next != direction {
+			return "", fmt.Errorf("port %s: some of the scores are better if higher, others if not", port)
+		}
+		direction = next
+	}
+	if direction == stages.None {
+		return "", fmt.Errorf("port %s: its scores have no better end, so nothing is best or worst", port)
+	}
+	return direction, nil
+}
+
+// classOf returns the label of an image, otherwise the class that is explained.
+func classOf(e *stages.Env, id string, place []stages.Coord) (class int64, ok bool, err error) {
+	for _, port := range []string{"labels", "targets"} {
+		b, _, err := at(e.Ports[port], id, place)
+		if err != nil {
+			return 0, false, err
+		}
+		if b != nil {
+			classes, err := classesOf(b)
+			if err != nil {
+				return 0, false, fmt.Errorf("%s of %q: %w", port, id, err)
+			}
+			return classes[0], true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// classesOf decodes a class, or a class and one that is subtracted, -1 for none.
+func classesOf(b []byte) ([]int64, error) {
+	t, err := stages.DecodeTensor(b)
+	if err != nil {
+		return nil, err
+	}
+	if t.DType != stages.I64 || t.Len() < 1 || t.Len() > 3 {
+		return nil, fmt.Errorf("%s of shape %v is no class", t.DType, t.Shape)
+	}
+	return t.Int64s(), nil
+}
+
+// at returns the payload of an image on a port at a place, and that port's data: of the item with that id,
+// otherwise of the first made of it; nil if there is none.
+func at(data []stages.Data, id string, place []stages.Coord) ([]byte, *stages.Data, error) {
+	for k := range data {
+		if !agree(place, data[k].Coord) {
+			continue
+		}
+		b, err := payload(data[k], id)
+		if err != nil || b != nil {
+			return b, &data[k], err
+		}
+	}
+	return nil, nil, nil
+}
+
+// payload returns the payload of an image on a port: of the item with that id, otherwise of the first derived
+// from it.
+func payload(d stages.Data, id string) ([]byte, error) {
+	first := -1
+	for i := range d.Items.Len() {
+		item, err := d.Items.At(i)
+		if err != nil {
+			return nil, err
+		}
+		if item.ID == id {
+			return d.Load(i)
+		}
+		if first < 0 && item.Origin == id {
+			first = i
+		}
+	}
+	if first < 0 {
+		return nil, nil
+	}
+	return d.Load(first)
+}
