@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 		spread = append(spread, e.Ports["scores"]...)
 	}
 	others := without(axesOf(spread), column)
-	groups := places(e.Order, rowsOf(spread, maps, others), others)
+	groups := rowsOf(e.Order, maps, spread, others)
 	choices, words, err := p.choose(ctx, e)
 	if err != nil {
 		return nil, err
@@ -211,30 +212,42 @@ func coordsOf(axes, ids []string) []stages.Coord {
 	return place
 }
 
-// rowsOf returns data with coordinates on all axes of rows: each of the maps' with each that agrees with it.
-func rowsOf(spread, maps []stages.Data, axes []string) []stages.Data {
-	var out []stages.Data
+// rowsOf returns the places of rows: the maps' ids on the axes, with those of scores that agree with them. A
+// place that another one says more about is none: maps have no metric, but their scores have.
+func rowsOf(order stages.Order, maps, spread []stages.Data, axes []string) [][]string {
+	var all []stages.Data
 	for _, m := range maps {
 		for _, d := range spread {
 			if !agree(m.Coord, d.Coord) {
 				continue
 			}
 			var both stages.Data
-			complete := true
 			for _, a := range axes {
 				id := idOn(m.Coord, a)
 				if id == "" {
 					id = idOn(d.Coord, a)
 				}
-				complete = complete && id != ""
 				both.Coord = append(both.Coord, stages.Coord{Axis: a, ID: id})
 			}
-			if complete {
-				out = append(out, both)
-			}
+			all = append(all, both)
 		}
 	}
-	return out
+	rows := places(order, all, axes)
+	return slices.DeleteFunc(slices.Clone(rows), func(p []string) bool {
+		return slices.ContainsFunc(rows, func(q []string) bool { return vaguer(p, q) })
+	})
+}
+
+// vaguer reports whether p lacks ids that q has, and otherwise equals it.
+func vaguer(p, q []string) bool {
+	lacks := false
+	for i := range p {
+		if p[i] != q[i] && p[i] != "" {
+			return false
+		}
+		lacks = lacks || p[i] != q[i]
+	}
+	return lacks
 }
 
 // fewer returns at most n images: it drops the last ones, but of the best and worst those in the middle.
@@ -331,39 +344,32 @@ func (s *sheet) fill(e *stages.Env, r *sheetRow, place []stages.Coord, column st
 		s.signed[name] = s.signed[name] || negative
 	}
 	if s.sorted {
-		direction, err := directionOf(e, "scores")
-		if err != nil {
-			return err
+		for _, t := range r.tiles {
+			if t != nil && len(t.scores) > 0 && t.scores[0].direction == stages.None {
+				return errors.New("port scores: some have no better end, so maps can't be sorted by them")
+			}
 		}
-		slices.SortStableFunc(r.tiles, func(a, b *tile) int { return compareTiles(a, b, direction) })
+		slices.SortStableFunc(r.tiles, compareTiles)
 	}
 	return nil
 }
 
 // compareTiles orders tiles from the best score to the worst, then those without one, then missing ones.
-func compareTiles(a, b *tile, direction stages.Direction) int {
-	value := func(t *tile) (float64, int) {
+func compareTiles(a, b *tile) int {
+	value := func(t *tile) (lacks int, x float64) {
 		switch {
 		case t == nil:
-			return 0, 2
+			return 2, 0
 		case len(t.scores) == 0 || math.IsNaN(t.scores[0].value):
-			return 0, 1
-		case direction == stages.Lower:
-			return t.scores[0].value, 0
+			return 1, 0
+		case t.scores[0].direction == stages.Lower:
+			return 0, t.scores[0].value
 		}
-		return -t.scores[0].value, 0
+		return 0, -t.scores[0].value
 	}
-	x, lacks := value(a)
-	y, lacksB := value(b)
-	switch {
-	case lacks != lacksB:
-		return lacks - lacksB
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	lacksA, x := value(a)
+	lacksB, y := value(b)
+	return cmp.Or(cmp.Compare(lacksA, lacksB), cmp.Compare(x, y))
 }
 
 // scoresAt returns the scores of an image at a place.
@@ -377,11 +383,12 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 		if err != nil {
 			return nil, err
 		}
-		x := math.NaN()
-		if b != nil {
-			if x, err = stages.ScalarOf(b); err != nil {
-				return nil, fmt.Errorf("score of %q: %w", id, err)
-			}
+		if b == nil {
+			continue
+		}
+		x, err := stages.ScalarOf(b)
+		if err != nil {
+			return nil, fmt.Errorf("score of %q: %w", id, err)
 		}
 		var names []string
 		for _, c := range d.Coord {
@@ -389,7 +396,7 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 				names = append(names, c.ID)
 			}
 		}
-		list = append(list, scored{strings.Join(names, " "), x})
+		list = append(list, scored{strings.Join(names, " "), x, stages.MeasureOf(d.Facts).Direction})
 	}
 	return list, nil
 }

@@ -22,8 +22,9 @@ type tile struct {
 
 // A scored is a score of a map, with the ids on the axes that the map doesn't have.
 type scored struct {
-	name  string
-	value float64
+	name      string
+	value     float64
+	direction stages.Direction
 }
 
 // A scale says which values have the colours at the ends.
