@@ -105,6 +105,7 @@ func Builtin() *Set {
 		score.IoU,
 		score.Lipschitz,
 		score.MAS,
+		score.MASCurves,
 		score.MassAccuracy,
 		score.PIC,
 		score.PICCurve,
@@ -118,6 +119,10 @@ func Builtin() *Set {
 		score.Top1,
 		stats.Consistency,
 		stats.Friedman,
+		stats.ICR,
+		stats.IRR,
+		stats.MeanCurve,
+		stats.Sensitivity,
 		stats.Wilcoxon,
 	)
 }

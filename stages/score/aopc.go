@@ -40,7 +40,7 @@ over curves with other steps are other scores. Samek et al., TNNLS 2017, equatio
 	},
 	Run: func(_ context.Context, p AOPCParams, e *stages.Env) error {
 		for i := range e.Len() {
-			curve, err := responseOf(e.Facts("curves"), e.In("curves", i), responses[p.Response])
+			curve, err := metric.Response(e.Facts("curves"), e.In("curves", i), responses[p.Response])
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}

@@ -47,7 +47,7 @@ removed first, large if they are removed last or inserted first.`,
 })
 
 func area(p AUCParams, facts stages.Facts, payload []byte) (float64, error) {
-	curve, err := responseOf(facts, payload, responses[p.Response])
+	curve, err := metric.Response(facts, payload, responses[p.Response])
 	if err != nil || facts["shares"] == "" {
 		return metric.Area(curve), err // of steps of one size
 	}

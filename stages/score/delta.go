@@ -54,7 +54,7 @@ they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
 	},
 	Run: func(_ context.Context, p DeltaParams, e *stages.Env) error {
 		for i := range e.Len() {
-			curve, err := responseOf(e.Facts("curves"), e.In("curves", i), responses[p.Response])
+			curve, err := metric.Response(e.Facts("curves"), e.In("curves", i), responses[p.Response])
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}

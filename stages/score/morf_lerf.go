@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // morfLerf returns the ports of scores that compare the two orders of removal.
@@ -33,10 +34,10 @@ func checkMorfLerf(in map[string]stages.Facts) error {
 
 // bothCurves returns one response of the two curves of item i, which have as many points.
 func bothCurves(e *stages.Env, i int, response string) (morf, lerf []float64, err error) {
-	if morf, err = responseOf(e.Facts("morf"), e.In("morf", i), responses[response]); err != nil {
+	if morf, err = metric.Response(e.Facts("morf"), e.In("morf", i), responses[response]); err != nil {
 		return nil, nil, fmt.Errorf("morf: %w", err)
 	}
-	if lerf, err = responseOf(e.Facts("lerf"), e.In("lerf", i), responses[response]); err != nil {
+	if lerf, err = metric.Response(e.Facts("lerf"), e.In("lerf", i), responses[response]); err != nil {
 		return nil, nil, fmt.Errorf("lerf: %w", err)
 	}
 	if len(morf) != len(lerf) {

@@ -69,14 +69,14 @@ at once, has the area ½. Kapishnikov et al., ICCV 2019.`,
 	},
 	Run: func(_ context.Context, p PICParams, e *stages.Env) error {
 		for i := range e.Len() {
-			lengths, err := responseOf(e.Facts("lengths"), e.In("lengths", i), "bytes")
+			lengths, err := metric.Response(e.Facts("lengths"), e.In("lengths", i), "bytes")
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
 			var both []float64
 			ends := [2]float64{}
 			for k, name := range []string{"probability", "correct"} {
-				response, err := responseOf(e.Facts("curves"), e.In("curves", i), name)
+				response, err := metric.Response(e.Facts("curves"), e.In("curves", i), name)
 				if err == nil && len(response) != len(lengths) {
 					err = fmt.Errorf("a curve of %d points doesn't match %d lengths", len(response),
 						len(lengths))

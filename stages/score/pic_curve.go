@@ -83,7 +83,7 @@ func aggregated(ctx context.Context, cells []stages.Data, images int, name strin
 				if err != nil {
 					return nil, 0, err
 				}
-				one, err := responseOf(in.Facts, item.Data, name)
+				one, err := metric.Response(in.Facts, item.Data, name)
 				if err != nil {
 					return nil, 0, err
 				}

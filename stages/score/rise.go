@@ -58,7 +58,7 @@ Petsiuk et al., BMVC 2018.`,
 			var area [2]float64
 			for _, protocol := range []metric.Protocol{metric.Insertion, metric.Deletion} {
 				port := protocol.String()
-				curve, err := responseOf(e.Facts(port), e.In(port, i), "probability")
+				curve, err := metric.Response(e.Facts(port), e.In(port, i), "probability")
 				if err != nil {
 					return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, port, err)
 				}

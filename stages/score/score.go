@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -65,25 +64,6 @@ func opposite(d stages.Direction) stages.Direction {
 		return stages.Higher
 	}
 	return stages.None
-}
-
-// responseOf returns one response of a curve: a number per point.
-func responseOf(facts stages.Facts, payload []byte, name string) ([]float64, error) {
-	t, err := stages.DecodeTensor(payload)
-	if err != nil {
-		return nil, err
-	}
-	names := strings.Split(facts["responses"], ",")
-	if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 {
-		return nil, fmt.Errorf("curves of shape %v don't match their responses %q", t.Shape,
-			facts["responses"])
-	}
-	for i, n := range names {
-		if n == name {
-			return t.Float64s()[i*t.Shape[1] : (i+1)*t.Shape[1]], nil
-		}
-	}
-	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
 }
 
 // checkRemoval rejects curves that don't begin at the original image.

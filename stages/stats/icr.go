@@ -1,0 +1,125 @@
+package stats
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// ICRParams are the parameters of [ICR].
+type ICRParams struct {
+	Rate      string `yaml:"rate" axis:"scores" doc:"the axis whose ids are rated, usually method"`
+	Between   string `yaml:"between" axis:"scores" doc:"the axis whose ids are compared two by two, such as metrics or baselines"`
+	Reference string `yaml:"reference" doc:"the id of between that every other is compared with; default: every two"`
+	Variant   string `yaml:"variant" doc:"the mean over images of their ρ (paper), or as in the code of MAS over the whole matrix (official)" choices:"paper|official"`
+	NumberedParams
+	ClaimsParams
+}
+
+// ICR is the internal consistency reliability of metrics, after Tomsett, Harborne, Chakraborty, Gurram and
+// Preece, "Sanity Checks for Saliency Metrics", AAAI 2020.
+var ICR = stages.New(stages.Def[ICRParams]{
+	Name: "stats/icr",
+	Doc: `internal consistency: agreement of two metrics on an order
+
+The mean over images of Spearman's ρ between the scores that two metrics, or one metric
+under two baselines, give the methods. Scores are compared by quality: of a metric whose
+scores are better if smaller, the order is reversed. An image without a score of some
+method by either metric is left out, and one that a metric scores equally for all methods
+has no ρ. Tomsett et al., AAAI 2020.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
+	Outputs: []stages.Port{
+		{Name: "table", Type: stages.TableType, Doc: "mean ρ, images, undefined scores"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Defaults: ICRParams{Variant: paper},
+	Variants: []stages.Variant{{
+		Item: "what ρ is the mean of", Default: paper,
+		Differs: "official: the code of MAS averages the correlations between all images, by one metric " +
+			"and by two, each with itself included, of the methods' numbers in the order of their scores",
+		Golden: "irr_icr",
+	}},
+	Facts: func(ICRParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+	},
+	Run: func(ctx context.Context, p ICRParams, e *stages.Env) error {
+		c, err := p.contest(ctx, e.Ports["scores"], p.Rate)
+		if err != nil {
+			return err
+		}
+		between := slices.Index(c.Others, p.Between)
+		if between < 0 {
+			return stages.BadField("between", "the axis %q isn't collapsed, or is the one that is rated",
+				p.Between)
+		}
+		keys := slices.Clone(c.Others)
+		if p.Reference == "" {
+			keys = append(keys, "against")
+		}
+		table := reliabilityTable("Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
+			p.Variant)
+		found, met := results{axes: keys}, p.Reference == ""
+		for i, first := range c.Cases {
+			met = met || first.IDs[between] == p.Reference
+			for _, second := range c.Cases[i+1:] {
+				a, b := first, second
+				if !sameBut(between, a.IDs, b.IDs) {
+					continue
+				}
+				ids := append(slices.Clone(a.IDs), b.IDs[between])
+				if p.Reference != "" {
+					if a.IDs[between] == p.Reference {
+						a, b = b, a
+					}
+					if b.IDs[between] != p.Reference {
+						continue
+					}
+					ids = a.IDs
+				}
+				r := ratingsOf(e, c, ids, [][]*scores.Cell{a.Cells, b.Cells})
+				rho, n := math.NaN(), len(r.images[0])
+				switch {
+				case n == 0:
+				case p.Variant == official:
+					rho = stat.ConsistencyOfficial(r.orders(0), r.orders(1))
+				default:
+					rho, n = stat.Consistency(r.images[0], r.images[1])
+				}
+				found.add(ids, rho)
+				table.Rows = append(table.Rows, stages.Row{Keys: ids,
+					Numbers: numbers(rho, float64(n), float64(r.undefined))})
+			}
+		}
+		switch {
+		case !met:
+			return stages.BadField("reference", "the axis %s has no id %q", p.Between, p.Reference)
+		case len(found.ids) == 0:
+			return stages.BadField("between", "the axis %s has a single id: there is nothing to compare",
+				p.Between)
+		}
+		text, err := found.answer(p.ClaimsParams, "agree", "more on the order of "+c.Axis+"s",
+			"the mean of Spearman's ρ", 3)
+		if err != nil {
+			return err
+		}
+		e.Set("table", table.Encode())
+		e.Set("answer", []byte(text+"\n"))
+		return nil
+	},
+})
+
+// sameBut reports whether two lists of ids differ at one place alone.
+func sameBut(place int, a, b []string) bool {
+	for k := range a {
+		if (a[k] == b[k]) == (k == place) {
+			return false
+		}
+	}
+	return true
+}

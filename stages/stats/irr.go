@@ -1,0 +1,231 @@
+package stats
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// The values of the parameter variant.
+const (
+	paper    = "paper"
+	official = "official"
+)
+
+// IRRParams are the parameters of [IRR].
+type IRRParams struct {
+	Rate    string `yaml:"rate" axis:"scores" doc:"the axis whose ids are rated by every image, usually method"`
+	Level   string `yaml:"level" doc:"paper: the distance of two ranks" choices:"interval|ordinal|nominal"`
+	Variant string `yaml:"variant" doc:"α of the ranks (paper), or as in the code of MAS, of orders and with its denominator (official)" choices:"paper|official"`
+	NumberedParams
+	ClaimsParams
+}
+
+// NumberedParams number what is rated.
+type NumberedParams struct {
+	Numbered []string `yaml:"numbered" doc:"official: the ids of what is rated, in the order of their numbers; others follow in alphabetical order"`
+}
+
+// contest groups the cells, of competitors in the order of their numbers.
+func (p NumberedParams) contest(ctx context.Context, data []stages.Data, rate string) (*scores.Contest,
+	error) {
+	rate, err := scores.OneAxis("rate", rate, scores.Axes(data))
+	if err != nil {
+		return nil, err
+	}
+	return scores.NewContest(ctx, stages.Order{rate: p.Numbered}, data, "rate", rate)
+}
+
+// IRR is the inter-rater reliability of metrics, after Tomsett, Harborne, Chakraborty, Gurram and Preece,
+// "Sanity Checks for Saliency Metrics", AAAI 2020.
+var IRR = stages.New(stages.Def[IRRParams]{
+	Name: "stats/irr",
+	Doc: `inter-rater reliability: agreement of images on an order
+
+Every image ranks the methods by their scores, and Krippendorff's α tells how much the
+ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
+combination of the other collapsed axes, such as metrics, has an α of its own. An image
+without a score of some method is left out, for all methods; a method without any score
+is left out before that. Tomsett et al., AAAI 2020.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
+	Outputs: []stages.Port{
+		{Name: "alpha", Type: stages.Scores, Doc: "α, for report/table: an item for each combination"},
+		{Name: "table", Type: stages.TableType, Doc: "α, images, undefined scores"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Defaults: IRRParams{Level: string(stat.Interval), Variant: paper},
+	Variants: []stages.Variant{{
+		Item: "what α is computed of", Default: paper,
+		Differs: "official: the code of MAS takes the methods' numbers in the order of their scores for " +
+			"ranks, so that with three methods or more α depends on their numbering, and counts a " +
+			"value's distance from itself, which makes α larger",
+		Golden: "irr_icr",
+	}},
+	Facts: func(p IRRParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+		m := stages.Measure{Direction: stages.Higher, Low: math.Inf(-1), High: 1, Tolerance: rankTolerance}
+		if p.Variant != paper {
+			m.Variant = p.Variant
+		}
+		return map[string]stages.Facts{"alpha": m.Facts(nil), "answer": {"ext": "md"}}, nil
+	},
+	Run: func(ctx context.Context, p IRRParams, e *stages.Env) error {
+		c, err := p.contest(ctx, e.Ports["scores"], p.Rate)
+		if err != nil {
+			return err
+		}
+		table := reliabilityTable("Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others,
+			p.Variant)
+		found := results{axes: c.Others}
+		for _, m := range c.Cases {
+			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
+			alpha := math.NaN()
+			if images := r.images[0]; len(images) > 1 {
+				switch p.Variant {
+				case official:
+					alpha = stat.KrippendorffOfficial(columns(r.orders(0)))
+				default:
+					ranks := make([][]float64, len(images))
+					for i := range images {
+						ranks[i] = stat.Ranks(images[i])
+					}
+					alpha = stat.Krippendorff(columns(ranks), stat.Level(p.Level))
+				}
+			}
+			found.add(m.IDs, alpha)
+			table.Rows = append(table.Rows, r.row(m.IDs, alpha))
+			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(alpha))
+		}
+		text, err := found.answer(p.ClaimsParams, "order", c.Axis+"s more consistently over images",
+			"Krippendorff's α", 3)
+		if err != nil {
+			return err
+		}
+		e.Set("table", table.Encode())
+		e.Set("answer", []byte(text+"\n"))
+		return nil
+	},
+})
+
+// rankTolerance is what the mean over images of a rank correlation differs by between machines, where almost
+// equal scores change places.
+const rankTolerance = 0.02
+
+func reliabilityTable(title, number string, keys []string, variant string) stages.Table {
+	if variant == paper {
+		variant = ""
+	}
+	return stages.Table{Title: title, Keys: keys, Numbers: []stages.Column{
+		{Name: number, Direction: stages.Higher, Variant: variant, Tolerance: rankTolerance, Digits: 3},
+		{Name: "n", Unit: "images"},
+		{Name: "undefined", Unit: "scores"},
+	}}
+}
+
+// nameOf names the item of a combination of ids.
+func nameOf(ids []string) string {
+	if len(ids) == 0 {
+		return "all"
+	}
+	return strings.Join(ids, " ")
+}
+
+// A ratings is how good each of the methods that have scores is on each of the images with a score of all of
+// them, in every one of some groups of cells. Larger is better.
+type ratings struct {
+	images    [][][]float64 // by group, image and method
+	lower     []bool        // by group: its scores are better if smaller
+	undefined int           // scores
+}
+
+// ratingsOf reads groups of cells, each by competitor. A competitor without a cell or a score in one of the
+// groups is left out and reported, unless no group has it.
+func ratingsOf(e *stages.Env, c *scores.Contest, ids []string, groups [][]*scores.Cell) (r ratings) {
+	var lists []*scores.List
+	for _, cells := range groups {
+		lower := false
+		for k, cell := range cells {
+			if cell == nil {
+				continue
+			}
+			_, undefined := cell.Defined()
+			r.undefined += undefined
+			if without := missing(groups, k); without != "" {
+				e.Warn("%s: %s %s and is left out", nameOf(ids), c.Competitors[k], without)
+				continue
+			}
+			lists = append(lists, cell.Scores)
+			lower = cell.Measure.Direction == stages.Lower
+		}
+		r.lower = append(r.lower, lower)
+	}
+	r.images = make([][][]float64, len(groups))
+	if len(lists) == 0 {
+		return r
+	}
+	shared := scores.Shared(lists)
+	methods := len(lists) / len(groups)
+	for g := range groups {
+		r.images[g] = make([][]float64, len(shared[0]))
+		for i := range r.images[g] {
+			for k := range methods {
+				x := shared[g*methods+k][i]
+				if r.lower[g] {
+					x = -x
+				}
+				r.images[g][i] = append(r.images[g][i], x)
+			}
+		}
+	}
+	return r
+}
+
+// missing says why a competitor can't be rated, "" if it can.
+func missing(groups [][]*scores.Cell, k int) string {
+	for _, cells := range groups {
+		if cells[k] == nil {
+			return "is missing"
+		}
+		if v, _ := cells[k].Defined(); len(v) == 0 {
+			return "has no score"
+		}
+	}
+	return ""
+}
+
+func (r ratings) row(ids []string, value float64) stages.Row {
+	return stages.Row{Keys: ids, Numbers: numbers(value, float64(len(r.images[0])), float64(r.undefined))}
+}
+
+// orders returns the methods of every image from best to worst, as the official code sorts their scores.
+func (r ratings) orders(group int) [][]float64 {
+	out := make([][]float64, len(r.images[group]))
+	for i, quality := range r.images[group] {
+		if r.lower[group] {
+			scores := make([]float64, len(quality))
+			for k, q := range quality {
+				scores[k] = -q
+			}
+			quality = scores
+		}
+		out[i] = stat.Order(quality, !r.lower[group])
+	}
+	return out
+}
+
+// columns returns the units that images rate: the numbers of all images at each place.
+func columns(images [][]float64) [][]float64 {
+	out := make([][]float64, len(images[0]))
+	for k := range out {
+		out[k] = make([]float64, len(images))
+		for i := range images {
+			out[k][i] = images[i][k]
+		}
+	}
+	return out
+}
