@@ -59,7 +59,7 @@ is left out before that. Tomsett et al., AAAI 2020.`,
 		{Name: "table", Type: stages.TableType, Doc: "α, images, undefined scores"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
-	Defaults: IRRParams{Level: string(stat.Interval), Variant: paper},
+	Defaults: IRRParams{Level: string(stat.IntervalLevel), Variant: paper},
 	Variants: []stages.Variant{{
 		Item: "what α is computed of", Default: paper,
 		Differs: "official: the code of MAS takes the methods' numbers in the order of their scores for " +

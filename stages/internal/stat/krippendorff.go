@@ -9,12 +9,12 @@ import (
 // A Level is a level of measurement: it says which distance of two values Krippendorff's α counts.
 type Level string
 
-// The levels. Interval is the squared difference; ordinal the squared number of values in between, those
+// The levels. IntervalLevel is the squared difference; ordinal the squared number of values in between, those
 // equal to either counting half; nominal is 1 between different values.
 const (
-	Interval Level = "interval"
-	Ordinal  Level = "ordinal"
-	Nominal  Level = "nominal"
+	IntervalLevel Level = "interval"
+	OrdinalLevel  Level = "ordinal"
+	NominalLevel  Level = "nominal"
 )
 
 // Krippendorff returns Krippendorff's α = 1 − Dₒ/Dₑ, how much the values of each unit agree: 1 if they are
@@ -32,7 +32,7 @@ func Krippendorff(units [][]float64, level Level) float64 {
 // Alignment", IJCAI 2024: interval distances, where Dₒ divides by the number of a unit's values, as if each
 // were also paired with itself, which makes α larger. It is 1 where Dₒ or Dₑ is 0.
 func KrippendorffOfficial(units [][]float64) float64 {
-	if a := alpha(pairable(units), Interval, 0); !math.IsNaN(a) {
+	if a := alpha(pairable(units), IntervalLevel, 0); !math.IsNaN(a) {
 		return a
 	}
 	return 1
@@ -53,7 +53,7 @@ func pairable(units [][]float64) [][]float64 {
 // alpha computes α where a unit of m values divides its distances by m − own.
 func alpha(units [][]float64, level Level, own int) float64 {
 	all := slices.Concat(units...)
-	if level == Ordinal {
+	if level == OrdinalLevel {
 		ranks := Ranks(all)
 		for u := range units {
 			units[u], ranks = ranks[:len(units[u])], ranks[len(units[u]):]
@@ -74,7 +74,7 @@ func alpha(units [][]float64, level Level, own int) float64 {
 // distances returns the sum of distances over all ordered pairs of values.
 func distances(values []float64, level Level) float64 {
 	n := float64(len(values))
-	if level == Nominal {
+	if level == NominalLevel {
 		sorted, same := slices.SortedFunc(slices.Values(values), cmp.Compare), 0.0
 		for from := 0; from < len(sorted); {
 			to := from + 1

@@ -31,8 +31,8 @@ func TestGoldenKrippendorff(t *testing.T) {
 		}
 		same("irr_order_a"+set, KrippendorffOfficial(transposed(orders)))
 		same("irr_rank_a"+set, KrippendorffOfficial(transposed(ranks)))
-		same("grrrr_alpha_interval_"+set, Krippendorff(transposed(orders), Interval))
-		same("grrrr_alpha_interval_rank_"+set, Krippendorff(transposed(ranks), Interval))
+		same("grrrr_alpha_interval_"+set, Krippendorff(transposed(orders), IntervalLevel))
+		same("grrrr_alpha_interval_rank_"+set, Krippendorff(transposed(ranks), IntervalLevel))
 		a, b := transposed(rows(arrays["scores_a"+set])), transposed(rows(arrays["scores_b"+set]))
 		same("imr_"+set, Spearman(a[0], b[0]))
 	}
@@ -65,8 +65,8 @@ func TestKrippendorffReference(t *testing.T) {
 			}
 			units = append(units, values)
 		}
-		for level, want := range map[Level]float64{Nominal: c.Nominal, Ordinal: c.Ordinal,
-			Interval: c.Interval} {
+		for level, want := range map[Level]float64{NominalLevel: c.Nominal, OrdinalLevel: c.Ordinal,
+			IntervalLevel: c.Interval} {
 			if got := Krippendorff(units, level); !(math.Abs(got-want) <= 1e-12) {
 				t.Errorf("%s: %s α = %v, want %v", c.Name, level, got, want)
 			}
@@ -84,9 +84,9 @@ func TestKrippendorffLaws(t *testing.T) {
 				units[m] = append(units[m], float64(rank))
 			}
 		}
-		interval := Krippendorff(units, Interval)
+		interval := Krippendorff(units, IntervalLevel)
 		// Every rank is given as often: mean ranks of all values are a linear function of them.
-		if ordinal := Krippendorff(units, Ordinal); !(math.Abs(ordinal-interval) <= 1e-12) {
+		if ordinal := Krippendorff(units, OrdinalLevel); !(math.Abs(ordinal-interval) <= 1e-12) {
 			t.Errorf("ordinal α = %v, interval %v", ordinal, interval)
 		}
 		// The official denominator: 1 − α shrinks by (m−1)/m.
@@ -95,16 +95,16 @@ func TestKrippendorffLaws(t *testing.T) {
 			t.Errorf("official α = %v, want %v", official, want)
 		}
 	}
-	if a := Krippendorff([][]float64{{1, 1}, {1, 1}}, Interval); !math.IsNaN(a) {
+	if a := Krippendorff([][]float64{{1, 1}, {1, 1}}, IntervalLevel); !math.IsNaN(a) {
 		t.Errorf("α = %v of equal values, want NaN", a)
 	}
 	if a := KrippendorffOfficial([][]float64{{1, 1}, {1, 1}}); a != 1 {
 		t.Errorf("official α = %v of equal values, want 1", a)
 	}
-	if a := Krippendorff([][]float64{{1, nan}, {nan, 2}}, Nominal); !math.IsNaN(a) {
+	if a := Krippendorff([][]float64{{1, nan}, {nan, 2}}, NominalLevel); !math.IsNaN(a) {
 		t.Errorf("α = %v without a pair, want NaN", a)
 	}
-	if a := Krippendorff([][]float64{{1, 1}, {2, 2}, {3, 3}}, Ordinal); a != 1 {
+	if a := Krippendorff([][]float64{{1, 1}, {2, 2}, {3, 3}}, OrdinalLevel); a != 1 {
 		t.Errorf("α = %v of perfect agreement, want 1", a)
 	}
 }
