@@ -23,9 +23,10 @@ func TestPapersOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	run := func(name, out string, args ...string) {
 		t.Helper()
+		images := filepath.Join(data, "images", "cifar10_test_png")
 		w.run(0, append([]string{"run", filepath.Join(experiments, name), "--out", w.path(out), "--quiet",
-			"--only", "domain=a", "--set", "axes.domain.a.uses=dataset/folder", "--set",
-			"axes.domain.a.with={path: " + filepath.Join(data, "images", "cifar10_test_png") + "}"}, args...)...)
+			"--only", "domain=a", "--set", "axes.domain.a.uses=dataset/folder",
+			"--set", "axes.domain.a.with={path: " + images + "}"}, args...)...)
 	}
 	net := filepath.Join(data, "models", "cifar10_resnet20")
 	run("abslrp-gae-resnet.yaml", "gae", "--only", "method=constant,random,grad-cam,clrp,abslrp",
