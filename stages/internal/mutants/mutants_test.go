@@ -52,6 +52,27 @@ var mutants = []mutant{
 	{"perturb/points.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
 	{"perturb/order.go", `case "lerf":`, `case "morf":`, "perturb.TestOfficialAblation"},
 
+	// stats/irr, stats/icr, stats/sensitivity, stats/mean-curve
+	{"internal/stat/krippendorff.go", "return 1 - observed/expected", "return 1 - 1.01*observed/expected",
+		"internal/stat.TestGoldenKrippendorff"},
+	{"internal/stat/krippendorff.go", "float64(len(u)-own)", "float64(len(u))",
+		"internal/stat.TestKrippendorffReference"},
+	{"internal/stat/krippendorff.go", "return n*n - same", "return n*n - 1.01*same",
+		"internal/stat.TestKrippendorffReference"},
+	{"internal/stat/krippendorff.go", "ranks := Ranks(all)", "ranks := all",
+		"internal/stat.TestKrippendorffReference"},
+	{"internal/stat/icr.go", "return sum / (n * n)", "return sum / n", "internal/stat.TestGoldenConsistency"},
+	{"internal/stat/icr.go", "if higher {", "if !higher {", "internal/stat.TestOrder"},
+	{"stats/irr.go", "if r.lower[g] {", "if !r.lower[g] {", "stats.TestICR"},
+	{"stats/sensitivity.go", "area = 1 - area", "area = 1.01 - area", "stats.TestOfficialSensitivity"},
+	{"stats/sensitivity.go", "number++", "number--", "stats.TestOfficialSensitivity"},
+	{"stats/sensitivity.go", "sum[k] = (sum[k] - low) / (high - low)", "sum[k] -= low",
+		"stats.TestOfficialSensitivity"},
+	{"stats/sensitivity.go", "case defined[item.ID] == len(cells):", "default:", "stats.TestSensitivity"},
+	{"stats/mean_curve.go", "mean[k] /= float64(cells)", "mean[k] /= 1", "stats.TestMeanCurve"},
+	{"score/mas.go", "difference[k] = insertion[k] - deletion[k]", "difference[k] = insertion[k] + deletion[k]",
+		"score.TestMASCurvesAreThose"},
+
 	// score/aopc, score/abpc, score/road, score/delta
 	{"internal/metric/removal.go", "sum += curve[0] - y", "sum += 1.01 * (curve[0] - y)", "score.TestAOPC"},
 	{"internal/metric/removal.go", "return sum / float64(len(curve))", "return sum", "score.TestAOPC"},
