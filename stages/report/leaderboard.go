@@ -5,8 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
@@ -18,22 +18,26 @@ type LeaderboardParams struct {
 	Title string `yaml:"title" doc:"a title"`
 }
 
-// confidence is the level of all intervals.
-const confidence = 0.95
+// level is that of the tests whose results leaderboards tell.
+const level = 0.05
 
-// Leaderboard ranks the ids of one axis. Every combination of the other axes is a case with its own ranks, by
-// the mean over the images whose score is defined for every competitor; the mean rank over the cases orders
-// the table. Intervals are Student's, at 95 %; those of differences are paired by image.
+// Leaderboard ranks the ids of one axis. Every combination of the other axes is a case with its own ranks,
+// by the mean over the images whose score is defined for every competitor; the mean rank over the cases
+// orders the table. Intervals are those of package interval; those of differences are paired by image.
 var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
 	Name: "report/leaderboard",
 	Doc: `ranking of methods, in every case and over all cases
 
 A case is a combination of the other axes. Competitors are ranked by their mean over
 the images that have a score of every competitor (1 is best, ties share a rank); cases
-without a direction or with a missing competitor are shown but not ranked. details has,
-for every case and competitor, the mean over all its defined scores with a 95 %
-interval, and its distance to the best, paired by image.`,
-	Version:  3,
+without a direction or with a missing competitor are shown but not ranked. Who can't be
+told apart from the best of a case is marked there: by Wilcoxon's signed-rank test of
+the images that both have, at 0.05, corrected by Holm for all pairs in the case. details
+has, for every case and competitor, the mean over all its defined scores with its
+interval, the mean over the common images, and the distance to the best, paired by
+image. Intervals are bootstrap intervals at 95 % over images (BCa).
+` + interval.Small,
+	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
@@ -48,17 +52,14 @@ interval, and its distance to the best, paired by image.`,
 	Run:      runLeaderboard,
 })
 
-// A scoreCase is one case with the scores of all competitors.
+// A scoreCase is one case with its ranks.
 type scoreCase struct {
-	ids     []string
-	cells   []*cell // by competitor; nil if missing
-	measure stages.Measure
-	ranked  bool
-	shared  [][]float64 // by competitor: scores of the images that all have
-	rank    []float64   // by competitor; NaN if not ranked
+	*scores.Case
+	ranked bool
+	shared [][]float64 // by competitor: scores of the images that all have
+	rank   []float64   // by competitor; NaN if not ranked
+	p      [][]float64 // of every two competitors, corrected; nil if not ranked
 }
-
-func (m *scoreCase) name() string { return strings.Join(m.ids, " ") }
 
 // A board holds everything that the outputs show.
 type board struct {
@@ -73,26 +74,13 @@ type board struct {
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
-	data := e.Ports["scores"]
-	axis, err := oneAxis("rank", p.Rank, axesOf(data))
+	c, err := scores.NewContest(ctx, e.Order, e.Ports["scores"], "rank", p.Rank)
 	if err != nil {
 		return err
 	}
-	cells, err := load(ctx, data)
-	if err != nil {
-		return err
-	}
-	b := &board{axis: axis, others: without(axesOf(data), axis)}
-	for _, ids := range places(e.Order, data, []string{axis}) {
-		b.competitors = append(b.competitors, ids[0])
-	}
-	for _, ids := range places(e.Order, data, b.others) {
-		m := scoreCase{ids: ids, cells: make([]*cell, len(b.competitors))}
-		for i := range cells {
-			if slices.Equal(pick(cells[i].Coord, b.others), ids) {
-				m.cells[slices.Index(b.competitors, idOn(cells[i].Coord, axis))] = &cells[i]
-			}
-		}
+	b := &board{axis: c.Axis, others: c.Others, competitors: c.Competitors}
+	for i := range c.Cases {
+		m := scoreCase{Case: &c.Cases[i]}
 		m.rankCompetitors()
 		b.cases = append(b.cases, m)
 	}
@@ -104,46 +92,36 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	return nil
 }
 
-// rankCompetitors ranks the competitors of one case.
+// rankCompetitors ranks the competitors of one case, and tests which can be told apart.
 func (m *scoreCase) rankCompetitors() {
-	m.rank = make([]float64, len(m.cells))
-	for i := range m.rank {
-		m.rank[i] = math.NaN()
-	}
-	m.ranked = true
-	for _, c := range m.cells {
-		if c == nil {
-			m.ranked = false
-			continue
-		}
-		if m.measure == (stages.Measure{}) {
-			m.measure = c.Measure
-		}
-		if c.Measure.Direction != m.measure.Direction || c.Measure.Direction == stages.None ||
-			len(m.cells) < 2 {
-			m.ranked = false
-		}
-	}
-	if !m.ranked {
+	m.shared = m.Shared()
+	if m.ranked = m.Comparable && len(m.Cells) > 1 && len(m.shared[0]) > 0; !m.ranked {
+		m.rank = slices.Repeat([]float64{math.NaN()}, len(m.Cells))
 		return
 	}
-	lists := make([]*scores.List, len(m.cells))
-	for i, c := range m.cells {
-		lists[i] = c.Scores
-	}
-	m.shared = scores.Shared(lists)
-	if len(m.shared[0]) == 0 {
-		m.ranked = false
-		return
-	}
-	quality := make([]float64, len(m.cells))
+	quality := make([]float64, len(m.Cells))
 	for i, v := range m.shared {
 		quality[i], _ = stat.Mean(v)
-		if m.measure.Direction == stages.Higher {
+		if m.Measure.Direction == stages.Higher {
 			quality[i] = -quality[i]
 		}
 	}
 	m.rank = stat.Ranks(quality)
+	m.p, _ = m.Pairwise()
+}
+
+// alike reports whether two competitors of a ranked case can't be told apart.
+func (m *scoreCase) alike(a, b int) bool { return !(m.p[a][b] <= level) }
+
+// mark returns 1 for competitors that can't be told apart from the best, and for the best if there is one.
+func (m *scoreCase) mark(p int) float64 {
+	first, _ := m.best()
+	for other := range m.p {
+		if other != first && (p == other || p == first) && m.alike(first, other) {
+			return 1
+		}
+	}
+	return 0
 }
 
 // best returns the competitor that ranks first, ties in the experiment's order, and the second.
@@ -161,11 +139,11 @@ func (m *scoreCase) lead(a, b int) (mean, low, high float64) {
 	d := make([]float64, len(m.shared[a]))
 	for i := range d {
 		d[i] = m.shared[a][i] - m.shared[b][i]
-		if m.measure.Direction == stages.Lower {
+		if m.Measure.Direction == stages.Lower {
 			d[i] = -d[i]
 		}
 	}
-	return stat.MeanInterval(d, confidence)
+	return interval.Mean(d)
 }
 
 func (b *board) meanRanks() {
@@ -200,19 +178,28 @@ func (b *board) table(title string) stages.Table {
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
 		{Name: "first", Unit: "cases", Direction: stages.Higher},
 	}}
+	alone := len(b.cases) == 1
 	for i := range b.cases {
 		m := &b.cases[i]
-		name := m.name()
+		name := m.Name()
 		if name == "" {
 			name = "mean"
 		}
 		var cells []cell
-		for _, c := range m.cells {
+		for _, c := range m.Cells {
 			if c != nil {
 				cells = append(cells, *c)
 			}
 		}
-		t.Numbers = append(t.Numbers, columnOf(name, cells, func(*cell) bool { return true }))
+		col := columnOf(name, cells, func(*cell) bool { return true })
+		t.Numbers = append(t.Numbers, col)
+		if m.ranked {
+			t.Numbers = append(t.Numbers, stages.Column{Name: name + " not confirmed", Marks: name,
+				Unit: "the best, and those that can't be told apart from it"})
+		}
+		if alone {
+			t.Numbers = append(t.Numbers, endsOf(col, true)...)
+		}
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
@@ -221,14 +208,26 @@ func (b *board) table(title string) stages.Table {
 			Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
 		least, undefined := -1, 0
 		for i := range b.cases {
-			c := b.cases[i].cells[p]
-			if c == nil {
-				row.Numbers = append(row.Numbers, stages.Number(math.NaN()))
+			m := &b.cases[i]
+			x := []float64{math.NaN()}
+			v, missing := []float64(nil), 0
+			if m.Cells[p] != nil {
+				v, missing = m.Cells[p].Defined()
+			}
+			mean, low, high := interval.Mean(v)
+			x[0] = mean
+			if m.ranked {
+				x = append(x, m.mark(p))
+			}
+			if alone {
+				x = append(x, low, high)
+			}
+			for _, x := range x {
+				row.Numbers = append(row.Numbers, stages.Number(x))
+			}
+			if m.Cells[p] == nil {
 				continue
 			}
-			v, missing := c.Defined()
-			mean, _ := stat.Mean(v)
-			row.Numbers = append(row.Numbers, stages.Number(mean))
 			undefined += missing
 			if least < 0 || len(v) < least {
 				least = len(v)
@@ -244,10 +243,14 @@ func (b *board) table(title string) stages.Table {
 func (b *board) details() stages.Table {
 	tolerance := 0.0
 	for i := range b.cases {
-		tolerance = max(tolerance, b.cases[i].measure.Tolerance)
+		tolerance = max(tolerance, b.cases[i].Measure.Tolerance)
 	}
 	// The ends of an interval also depend on the scores' spread.
 	wide := 4 * tolerance
+	pTolerance := 0.0
+	if tolerance > 0 { // another machine may swap the ranks of almost equal differences
+		pTolerance = 0.02
+	}
 	t := stages.Table{Title: "All cases", Keys: append(slices.Clone(b.others), b.axis),
 		Numbers: []stages.Column{
 			{Name: "mean", Tolerance: tolerance, Digits: meanDigits},
@@ -259,28 +262,33 @@ func (b *board) details() stages.Table {
 			{Name: "behind", Direction: stages.Lower, Tolerance: 2 * tolerance, Digits: meanDigits},
 			{Name: "behind low", Tolerance: wide, Digits: meanDigits},
 			{Name: "behind high", Tolerance: wide, Digits: meanDigits},
-			{Name: "paired n", Unit: "images"},
+			{Name: "common mean", Tolerance: tolerance, Digits: meanDigits},
+			{Name: "common n", Unit: "images"},
+			{Name: "p", Tolerance: pTolerance, Digits: meanDigits},
+			{Name: "p n", Unit: "images"},
 		}}
 	for i := range b.cases {
 		m := &b.cases[i]
-		for p, c := range m.cells {
+		for p, c := range m.Cells {
 			if c == nil {
 				continue
 			}
 			v, undefined := c.Defined()
-			mean, low, high := stat.MeanInterval(v, confidence)
-			behind, from, to, n := math.NaN(), math.NaN(), math.NaN(), 0
+			mean, low, high := interval.Mean(v)
+			behind, from, to, common, n := math.NaN(), math.NaN(), math.NaN(), math.NaN(), 0
+			against, pairs := math.NaN(), 0
 			if m.ranked {
-				n = len(m.shared[p])
+				common, n = stat.Mean(m.shared[p])
 				if first, _ := m.best(); first == p {
 					behind, from, to = 0, 0, 0
 				} else {
 					behind, from, to = m.lead(first, p)
+					against, pairs = m.p[p][first], len(m.Differences(p, first))
 				}
 			}
-			row := stages.Row{Keys: append(slices.Clone(m.ids), b.competitors[p])}
+			row := stages.Row{Keys: append(slices.Clone(m.IDs), b.competitors[p])}
 			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p],
-				behind, from, to, float64(n)} {
+				behind, from, to, common, float64(n), against, float64(pairs)} {
 				row.Numbers = append(row.Numbers, stages.Number(x))
 			}
 			t.Rows = append(t.Rows, row)

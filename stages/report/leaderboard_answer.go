@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/runexp/runexp/interval"
+	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // answer summarises the tables in words.
@@ -16,7 +19,19 @@ func (b *board) answer() string {
 		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
 			"direction for the same images.\n", count(len(b.cases), "case"), len(b.competitors))
 	}
-	var s []string
+	s := []string{b.ranking() + "."}
+	if slices.Max(b.mean) > b.mean[b.order[0]] {
+		s[0] = b.ranking() + b.neighbours() + "."
+	}
+	s = append(s, b.leads()...)
+	if rest := b.remarks(); rest != "" {
+		s = append(s, rest)
+	}
+	return strings.Join(s, " ") + "\n"
+}
+
+// ranking names the first.
+func (b *board) ranking() string {
 	first, second := b.order[0], b.order[1]
 	where := "in the one case"
 	if b.ranked > 1 {
@@ -24,28 +39,60 @@ func (b *board) answer() string {
 	}
 	switch {
 	case slices.Max(b.mean) == b.mean[first]:
-		s = append(s, fmt.Sprintf("All %d come out equal %s.", len(b.competitors), where))
+		return fmt.Sprintf("All %d come out equal %s", len(b.competitors), where)
 	case b.mean[second] == b.mean[first] && b.ranked == 1:
-		s = append(s, fmt.Sprintf("%s tie first of %d.", b.tied(b.mean), len(b.competitors)))
+		return fmt.Sprintf("%s tie first of %d", b.tied(b.mean), len(b.competitors))
 	case b.mean[second] == b.mean[first]:
-		s = append(s,
-			fmt.Sprintf("%s share the best mean rank of %d, %.2f %s.", b.tied(b.mean), len(b.competitors),
-				b.mean[first], where))
+		return fmt.Sprintf("%s share the best mean rank of %d, %.2f %s", b.tied(b.mean), len(b.competitors),
+			b.mean[first], where)
 	case b.ranked == 1:
-		s = append(s,
-			fmt.Sprintf("**%s** is best of %d, ahead of **%s**.", b.competitors[first], len(b.competitors),
-				b.competitors[second]))
-	default:
-		s = append(s,
-			fmt.Sprintf("**%s** has the best mean rank of %d, %.2f %s, ahead of **%s** with %.2f.",
-				b.competitors[first], len(b.competitors), b.mean[first], where, b.competitors[second],
-				b.mean[second]))
+		return fmt.Sprintf("**%s** ranks first of %d, ahead of **%s**", b.competitors[first],
+			len(b.competitors), b.competitors[second])
 	}
-	s = append(s, b.leads()...)
-	if rest := b.remarks(); rest != "" {
-		s = append(s, rest)
+	return fmt.Sprintf("**%s** ranks first in %d of %d cases (%s), with the best mean rank of %d, %.2f",
+		b.competitors[first], b.first[first], b.ranked, strings.Join(b.others, " × "), len(b.competitors),
+		b.mean[first])
+}
+
+// named is the number of pairs that the first sentence names.
+const named = 3
+
+// neighbours names those that follow each other in the ranking and that no case tells apart. The p-value is
+// the smallest of the cases', times their number.
+func (b *board) neighbours() string {
+	var pairs []string
+	more := 0
+	for k := range len(b.order) - 1 {
+		x, y := b.order[k], b.order[k+1]
+		p := math.NaN()
+		for i := range b.cases {
+			if m := &b.cases[i]; m.ranked && !(m.p[x][y]*float64(b.ranked) >= p) {
+				p = min(1, m.p[x][y]*float64(b.ranked))
+			}
+		}
+		switch {
+		case p <= level:
+		case len(pairs) == named:
+			more++
+		default:
+			pairs = append(pairs, fmt.Sprintf("**%s** and **%s**", b.competitors[x], b.competitors[y]))
+			if !math.IsNaN(p) {
+				pairs[len(pairs)-1] += fmt.Sprintf(" (p = %.2g)", p)
+			}
+		}
 	}
-	return strings.Join(s, " ") + "\n"
+	if more > 0 {
+		pairs = append(pairs, count(more, "further pair"))
+	}
+	switch {
+	case len(pairs) == 0 && len(b.order) == 2:
+		return "; they can be told apart"
+	case len(pairs) == 0:
+		return "; all that follow each other can be told apart"
+	case len(pairs) == len(b.order)-1 && len(pairs) > 1:
+		return "; none can be told apart from the next"
+	}
+	return "; " + strings.Join(pairs, ", ") + " can't be told apart"
 }
 
 // tied names the competitors with the best rank.
@@ -62,10 +109,10 @@ func (b *board) tied(rank []float64) string {
 // detailed is the number of cases up to which the answer describes each.
 const detailed = 3
 
-// leads describes by how much the best of each case leads, and whether chance explains it.
+// leads describes by how much the best of each case leads, and whether that is confirmed.
 func (b *board) leads() []string {
 	var s []string
-	clear, cases := 0, 0
+	clear, cases, fewest := 0, 0, math.MaxInt
 	for i := range b.cases {
 		m := &b.cases[i]
 		if !m.ranked {
@@ -73,42 +120,52 @@ func (b *board) leads() []string {
 		}
 		cases++
 		first, second := m.best()
-		lead, low, high := m.lead(first, second)
-		if low > 0 {
+		n := len(m.Differences(first, second))
+		fewest = min(fewest, n)
+		if !m.alike(first, second) {
 			clear++
 		}
 		if b.ranked > detailed {
 			continue
 		}
 		in := "It"
-		if m.name() != "" {
-			in = "In " + m.name() + ", **" + b.competitors[first] + "**"
+		if m.Name() != "" {
+			in = "In " + m.Name() + ", **" + b.competitors[first] + "**"
 		}
 		if m.rank[first] == m.rank[second] {
 			if b.ranked > 1 { // the only case was described above
-				s = append(s, fmt.Sprintf("In %s, %s tie first.", m.name(), b.tied(m.rank)))
+				s = append(s, fmt.Sprintf("In %s, %s tie first.", m.Name(), b.tied(m.rank)))
 			}
 			continue
 		}
-		verdict := "which chance alone may explain"
-		if low > 0 {
-			verdict = "more than chance explains"
-		}
+		lead, low, high := m.lead(first, second)
 		if math.IsNaN(low) {
 			s = append(s,
 				fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.competitors[second], lead))
 			continue
 		}
-		s = append(s,
-			fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g], %s (95 %% interval, paired over %s).",
-				in, b.competitors[second], lead, low, high, verdict, count(len(m.shared[first]), "image")))
+		verdict := "not confirmed"
+		if !m.alike(first, second) {
+			verdict = "confirmed"
+		}
+		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g] over %s, %s (p = %.2g, n = %d).",
+			in, b.competitors[second], lead, low, high, count(len(m.shared[first]), "image"), verdict,
+			m.p[first][second], n))
 	}
 	if b.ranked > detailed {
-		s = append(s,
-			fmt.Sprintf("The lead of the best over the second is more than chance explains in %d of %d "+
-				"cases (95 %% intervals, paired by image).", clear, cases))
+		s = append(s, fmt.Sprintf("The lead of the best over the second is confirmed in %d of %d cases.",
+			clear, cases))
 	}
-	return s
+	pairs := len(b.competitors) * (len(b.competitors) - 1) / 2
+	if least := stat.LeastPairs(level / float64(pairs)); fewest < least {
+		s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
+			"%d.", count(fewest, "image"), least))
+	}
+	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
+		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))
+	}
+	return append(s, fmt.Sprintf("p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in a "+
+		"case; at most %g confirms.", level))
 }
 
 // remarks lists what was excluded.
@@ -119,9 +176,9 @@ func (b *board) remarks() string {
 	for i := range b.cases {
 		m := &b.cases[i]
 		if !m.ranked {
-			left = append(left, m.name())
+			left = append(left, m.Name())
 		}
-		for _, c := range m.cells {
+		for _, c := range m.Cells {
 			if c != nil {
 				_, missing := c.Defined()
 				undefined += missing

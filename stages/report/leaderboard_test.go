@@ -28,37 +28,38 @@ func contest() []stages.Data {
 
 func TestLeaderboard(t *testing.T) {
 	r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": contest()})
-	// Insertion is ranked over three images: ig 0.6, rise 0.6, random 0.2.
-	want := `method|mean rank|first|deletion|insertion|time|n|undefined
-rise|1.25|2|0.15|0.5|9|1|0
-ig|1.75|1|0.4|0.6|3|1|1
-random|3|0|0.7|0.375|-|4|0
+	// Insertion is ranked over three images: ig 0.6, rise 0.6, random 0.2. Insertion is ranked over three
+	// images: ig 0.6, rise 0.6, random 0.2. Nothing is confirmed with so few.
+	want := `method|mean rank|first|deletion|deletion not confirmed|insertion|insertion not confirmed|time|n|undefined
+rise|1.25|2|0.15|1|0.5|1|9|1|0
+ig|1.75|1|0.4|1|0.6|1|3|1|1
+random|3|0|0.7|1|0.375|1|-|4|0
 `
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "leaderboard"))); diff != "" {
 		t.Error(diff)
 	}
 	// behind of random in insertion: 0.4 on each of three images, so no spread. deletion, ig − rise: 0.4,
-	// 0.2, 0.2, 0.2: mean 0.25, deviation 0.1, t(0.975, 3) = 3.1824, half width 0.15912.
-	want = `metric|method|mean|low|high|n|undefined|rank|behind|behind low|behind high|paired n
-deletion|ig|0.4|0.2701|0.5299|4|0|2|0.25|0.09088|0.4091|4
-deletion|random|0.7|0.5701|0.8299|4|0|3|0.55|0.3909|0.7091|4
-deletion|rise|0.15|0.05813|0.2419|4|0|1|0|0|0|4
-insertion|ig|0.6|0.3516|0.8484|3|1|1.5|0|0|0|3
-insertion|random|0.375|-0.1969|0.9469|4|0|3|0.4|0.4|0.4|3
-insertion|rise|0.5|0.1563|0.8437|4|0|1.5|0|0|0|3
-time|ig|3|-|-|1|0|-|-|-|-|0
-time|rise|9|-|-|1|0|-|-|-|-|0
+	// 0.2, 0.2, 0.2: their signs are equal in 2 of 16 cases, times three pairs.
+	want = `metric|method|mean|low|high|n|undefined|rank|behind|behind low|behind high|common mean|common n|p|p n
+deletion|ig|0.4|0.3|0.5|4|0|2|0.25|0.2|0.4|0.4|4|0.375|4
+deletion|random|0.7|0.6|0.8|4|0|3|0.55|0.5|0.7|0.7|4|0.375|4
+deletion|rise|0.15|0.1|0.2|4|0|1|0|0|0|0.15|4|-|0
+insertion|ig|0.6|0.5|0.7|3|1|1.5|0|0|0|0.6|3|-|0
+insertion|random|0.375|0.1|0.9|4|0|3|0.4|0.4|0.4|0.2|3|0.75|3
+insertion|rise|0.5|0.2|0.7|4|0|1.5|0|0|0|0.6|3|1|3
+time|ig|3|-|-|1|0|-|-|-|-|-|0|-|0
+time|rise|9|-|-|1|0|-|-|-|-|-|0|-|0
 `
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "details"))); diff != "" {
 		t.Error(diff)
 	}
-	wantAnswer := "**rise** has the best mean rank of 3, 1.25 over 2 cases (metric), ahead of **ig** with " +
-		"1.75. " +
-		"In deletion, **rise** leads **ig** by 0.25 [0.0909, 0.409], more than chance explains (95 % " +
-		"interval, paired over 4 images). " +
-		"In insertion, **ig** and **rise** tie first. " +
-		"1 of 26 scores is undefined; ranks use the images that have a score of every competitor. Not " +
-		"ranked: time.\n"
+	wantAnswer := "**rise** ranks first in 2 of 2 cases (metric), with the best mean rank of 3, 1.25; none " +
+		"can be told apart from the next. In deletion, **rise** leads **ig** by 0.25 [0.2, 0.4] over 4 " +
+		"images, not confirmed (p = 0.38, n = 4). In insertion, **ig** and **rise** tie first. With 3 " +
+		"images no difference can be confirmed, however large: it takes at least 7. Brackets are the 95 % interval " +
+		"over images (BCa) of the paired difference. p is of Wilcoxon's signed-rank test, corrected by " +
+		"Holm for all pairs in a case; at most 0.05 confirms. 1 of 26 scores is undefined; ranks use the " +
+		"images that have a score of every competitor. Not ranked: time.\n"
 	if diff := cmp.Diff(wantAnswer, string(r.Payloads["answer"][0])); diff != "" {
 		t.Error(diff)
 	}
@@ -92,12 +93,17 @@ func TestLeaderboardAnswers(t *testing.T) {
 	}{
 		"one": {[]stages.Data{at("ig", 1, 2)}, "Only **ig** competes"},
 		"two": {[]stages.Data{at("a", 1, 2, 1, 2), at("b", 2, 3.1, 2, 3)},
-			"**b** is best of 2, ahead of **a**. It leads **a** by 1.02 ["},
-		"chance":    {[]stages.Data{at("a", 1, 9), at("b", 2, 9)}, "which chance alone may explain"},
+			"**b** ranks first of 2, ahead of **a**; **b** and **a** (p = 0.12) can't be told apart. It " +
+				"leads **a** by 1.02 [1, 1.1] over 4 images, not confirmed (p = 0.12, n = 4)."},
+		"confirmed": {[]stages.Data{at("a", 1, 2, 1, 2, 1, 2), at("b", 2, 3, 2, 3, 2, 3.1)},
+			"; they can be told apart. It leads **a** by 1.02 [1, 1.08] over 6 images, confirmed (p = " +
+				"0.031, n = 6)."},
+		"chance": {[]stages.Data{at("a", 1, 9), at("b", 2, 9)},
+			"[0, 1] over 2 images, not confirmed (p = 1, n = 2)"},
 		"equal":     {[]stages.Data{at("a", 1, 2), at("b", 2, 1)}, "All 2 come out equal in the one case."},
 		"one image": {[]stages.Data{at("a", 1), at("b", 2)}, "It leads **a** by 1, on one image."},
 		"two leaders": {[]stages.Data{at("a", 1), at("b", 2), at("c", 2)},
-			"**b** and **c** tie first of 3.\n"},
+			"**b** and **c** tie first of 3; none can be told apart from the next."},
 		"undefined": {[]stages.Data{at("a", nan), at("b", 2)}, "Nothing can be ranked: in none of 1 case"},
 	} {
 		r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": tc.cells})
@@ -108,17 +114,26 @@ func TestLeaderboardAnswers(t *testing.T) {
 	var many []stages.Data
 	for _, c := range []string{"p", "q", "r", "s"} {
 		for _, m := range []string{"a", "b"} {
-			v := []float64{1, 2, 3}
+			v := []float64{1, 2, 3, 4, 5, 6, 7, 8}
 			if m == "b" && c != "s" {
-				v = []float64{2, 3.1, 4}
+				v = []float64{2, 3.1, 4, 5, 6, 7, 8.3, 9.4}
 			}
 			many = append(many, scoresOf(up, []string{"case", c, "method", m}, v...))
 		}
 	}
 	r := stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": many})
 	if got := string(r.Payloads["answer"][0]); !strings.Contains(got,
-		"more than chance explains in 3 of 4 cases") {
+		"**b** ranks first in 4 of 4 cases (case), with the best mean rank of 2, 1.12; they can "+
+			"be told apart. The lead of the best over the second is confirmed in 3 of 4 cases.") {
 		t.Errorf("got %q", got)
+	}
+	// The only case shows its intervals.
+	r = stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": {at("a", 1, 2, 3, 4),
+		at("e", 1, 2.5, 3, 4)}})
+	if got := text(decodeTable(t, r, "leaderboard")); !strings.HasPrefix(got,
+		"method|mean rank|first|mean|mean not confirmed|low|high|n|undefined\n"+
+			"e|1|1|2.625|1|1|4|4|0\n") {
+		t.Error(got)
 	}
 	refuses(t, Leaderboard, &LeaderboardParams{Rank: "model"}, map[string][]stages.Data{"scores": contest()},
 		`the axis "model" isn't collapsed, only method, metric`)

@@ -43,9 +43,9 @@ func TestShownAsWritten(t *testing.T) {
 		return text(got)
 	}
 	values := map[string][]stages.Data{"values": grid()}
-	if got, want := table(shownIn(t, order, Table, nil, values,
-		"table")), "method|model|mean|n|undefined\nrise|vgg|-|0|3\nig|vit|0.5|2|1\nig|vgg|0.5|3|0\n"; got !=
-		want {
+	const want = "method|model|mean|low|high|n|undefined\nrise|vgg|-|-|-|0|3\nig|vit|0.5|0|1|2|1\n" +
+		"ig|vgg|0.5|0.1|0.9|3|0\n"
+	if got := table(shownIn(t, order, Table, nil, values, "table")); got != want {
 		t.Errorf("rows:\n%swant\n%s", got, want)
 	}
 	across := &TableParams{Statistic: "mean", Columns: []string{"model"}}
@@ -56,7 +56,8 @@ func TestShownAsWritten(t *testing.T) {
 
 	scores := map[string][]stages.Data{"scores": contest()}
 	if got := table(shownIn(t, order, Leaderboard, nil, scores, "leaderboard")); !strings.HasPrefix(got,
-		"method|mean rank|first|insertion|deletion|time|n|undefined\nrise|1.25|") {
+		"method|mean rank|first|insertion|insertion not confirmed|deletion|deletion not confirmed|time|n|"+
+			"undefined\nrise|1.25|") {
 		t.Errorf("cases:\n%s", got)
 	}
 	answer := regexp.MustCompile(`In insertion, \*\*rise\*\* [^.]*\*\*ig\*\*[^.]*\. In deletion,`)

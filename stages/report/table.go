@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -16,23 +17,26 @@ type TableParams struct {
 	Columns   []string `yaml:"columns" axis:"values" doc:"axes whose ids are columns; default: if rows is set, all other axes"`
 	Statistic string   `yaml:"statistic" doc:"statistic over the images of a cell" choices:"mean|median"`
 	Mark      string   `yaml:"mark" doc:"the column that is marked, or an id of those that are; default: all"`
+	Intervals bool     `yaml:"intervals" doc:"also show the interval of every mean; a table of one column always does"`
 	Title     string   `yaml:"title" doc:"a title"`
 }
 
-// Table arranges scores: one number per cell, the mean or median over its defined scores. The column n is the
-// smallest number of such scores in a row; undefined is the number of the others.
+// Table arranges scores: one number per cell, the mean or median over its defined scores. The column n is
+// the smallest number of such scores in a row; undefined is the number of the others.
 var Table = stages.New(stages.Def[TableParams]{
 	Name: "report/table",
 	Doc: `a table of scores, with axes as rows and columns
 
 Every cell shows the mean or the median of its defined scores. n is the smallest
-number of images of a cell in the row; undefined counts the undefined scores. With marks
-an asterisk stands at the best and at all others whose difference from it isn't
-confirmed, nowhere if every difference is:
+number of images of a cell in the row; undefined counts the undefined scores. low and
+high are the ends of the mean's 95 % interval over images (BCa).
+` + interval.Small + `
+With marks an asterisk stands at the best and at all others whose difference from it
+isn't confirmed, nowhere if every difference is:
 
   pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
   table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -46,6 +50,10 @@ confirmed, nowhere if every difference is:
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
 			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
+		}
+		if p.Intervals && p.Statistic != "mean" {
+			return stages.BadField("intervals", "intervals are those of means, and statistic is %s",
+				p.Statistic)
 		}
 		all := slices.Concat(p.Rows, p.Columns)
 		for i, a := range all {
@@ -85,6 +93,12 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		t.Numbers = append(t.Numbers,
 			columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) }))
 	}
+	intervals := p.Statistic == "mean" && (p.Intervals || len(across) == 1)
+	if intervals {
+		for _, c := range t.Numbers[:len(across)] {
+			t.Numbers = append(t.Numbers, endsOf(c, len(across) == 1)...)
+		}
+	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
@@ -101,8 +115,9 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	for _, ids := range places(e.Order, data, rows) {
 		row := stages.Row{Keys: ids}
 		least, undefined := -1, 0
+		var ends []stages.Number
 		for _, col := range across {
-			x := math.NaN()
+			x, low, high := math.NaN(), math.NaN(), math.NaN()
 			for i := range cells {
 				c := &cells[i]
 				if !slices.Equal(pick(c.Coord, rows), ids) || !slices.Equal(pick(c.Coord, columns), col) {
@@ -110,14 +125,21 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 				}
 				v, missing := c.Defined()
 				x = summary(p.Statistic, v)
+				if intervals {
+					_, low, high = interval.Mean(v)
+				}
 				undefined += missing
 				if least < 0 || len(v) < least {
 					least = len(v)
 				}
 			}
 			row.Numbers = append(row.Numbers, stages.Number(x))
+			if intervals {
+				ends = append(ends, stages.Number(low), stages.Number(high))
+			}
 		}
-		row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
+		row.Numbers = append(append(row.Numbers, ends...), stages.Number(max(least, 0)),
+			stages.Number(undefined))
 		for _, k := range marked {
 			row.Numbers = append(row.Numbers,
 				marks.at(placeOf(rows, ids), placeOf(columns, across[k])))
@@ -126,6 +148,18 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	}
 	e.Set("table", t.Encode())
 	return nil
+}
+
+// endsOf describes the ends of the intervals of a column, which is the only one or not.
+func endsOf(c stages.Column, alone bool) []stages.Column {
+	// They also depend on the scores' spread.
+	low := stages.Column{Name: c.Name + " low", Unit: c.Unit, Tolerance: 4 * c.Tolerance, Digits: meanDigits}
+	high := low
+	high.Name = c.Name + " high"
+	if alone {
+		low.Name, high.Name = "low", "high"
+	}
+	return []stages.Column{low, high}
 }
 
 // layout assigns the axes to rows and columns.

@@ -29,7 +29,11 @@ func TestTable(t *testing.T) {
 		want string
 	}{
 		"all rows": {TableParams{Statistic: "mean"},
-			"method|model|mean|n|undefined\nig|vgg|0.5|3|0\nig|vit|0.5|2|1\nrise|vgg|-|0|3\n"},
+			"method|model|mean|low|high|n|undefined\nig|vgg|0.5|0.1|0.9|3|0\nig|vit|0.5|0|1|2|1\n" +
+				"rise|vgg|-|-|-|0|3\n"},
+		"intervals": {TableParams{Statistic: "mean", Columns: []string{"model"}, Intervals: true},
+			"method|vgg|vit|vgg low|vgg high|vit low|vit high|n|undefined\n" +
+				"ig|0.5|0.5|0.1|0.9|0|1|2|1\nrise|-|-|-|-|-|-|0|3\n"},
 		"columns": {TableParams{Statistic: "median", Columns: []string{"model"}},
 			"method|vgg|vit|n|undefined\nig|0.5|0.5|2|1\nrise|-|-|0|3\n"},
 		"rows": {TableParams{Statistic: "mean", Rows: []string{"model"}},
@@ -43,7 +47,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, p := range []TableParams{{Mark: "x"}, {Rows: []string{"a"}, Columns: []string{"a"}},
-		{Rows: []string{"a", "a"}}} {
+		{Rows: []string{"a", "a"}}, {Statistic: "median", Intervals: true}} {
 		if err := Table.Check(&p, func(string) bool { return false }); err == nil {
 			t.Errorf("%+v is accepted", p)
 		}

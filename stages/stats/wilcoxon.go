@@ -35,8 +35,8 @@ var Wilcoxon = stages.New(stages.Def[WilcoxonParams]{
 In every combination of the other collapsed axes, every id of among is compared with
 the reference over the images that have a score of both. The best is the one with the
 best mean over the images that have a score of every competitor. The p-value is
-two-sided, exact up to 50 images without ties and otherwise that of the normal
-approximation; images with equal scores are dropped. effect is the matched-pairs
+two-sided, exact up to 50 images without ties (13 with them) and otherwise that of the
+normal approximation; images with equal scores are dropped. effect is the matched-pairs
 rank-biserial correlation in [-1, 1], positive if the scores are mostly above the
 reference's. With correction holm, p is corrected for the number of comparisons in the
 case: of all pairs if the reference is the best, since the scores chose it. needed is
@@ -44,7 +44,7 @@ how many images would have decided it with a power of 0.8 if the mean difference
 real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
 of comparisons. not confirmed is 1 where
 the corrected p isn't at most alpha.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},

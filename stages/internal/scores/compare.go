@@ -1,7 +1,7 @@
 package scores
 
 import (
-	"slices"
+	"math"
 
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -33,19 +33,44 @@ func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, test
 		all = append(all, Comparison{i, n, mean, stat.CohenD(d), test, test.P})
 		p = append(p, test.P)
 	}
-	if !holm {
-		return all, 1
+	switch {
+	case holm && chosen:
+		pairs, n := m.Pairwise()
+		for k := range all {
+			all[k].P = pairs[all[k].Competitor][reference]
+		}
+		return all, n
+	case holm:
+		for k, p := range stat.Holm(p) {
+			all[k].P = p
+		}
+		return all, max(1, len(all))
 	}
-	for a := range m.Cells {
+	return all, 1
+}
+
+// Pairwise tests every two competitors and returns the p-values, corrected by Holm, with the number of
+// tests. They are NaN for a competitor and itself, for one without a cell, and where no image has a score
+// of both.
+func (m *Case) Pairwise() (p [][]float64, tests int) {
+	p = make([][]float64, len(m.Cells))
+	var all []float64
+	for a := range p {
+		p[a] = make([]float64, len(m.Cells))
 		for b := range a {
-			if chosen && a != reference && b != reference && m.Cells[a] != nil && m.Cells[b] != nil {
-				p = append(p, stat.Wilcoxon(m.Differences(a, b)).P)
+			all = append(all, stat.Wilcoxon(m.Differences(a, b)).P)
+			if !math.IsNaN(all[len(all)-1]) {
+				tests++
 			}
 		}
 	}
-	corrected := stat.Holm(p)
-	for k := range all {
-		all[k].P = corrected[k]
+	all = stat.Holm(all)
+	for a := range p {
+		p[a][a] = math.NaN()
+		for b := range a {
+			p[a][b], p[b][a] = all[0], all[0]
+			all = all[1:]
+		}
 	}
-	return all, max(1, len(slices.DeleteFunc(p, func(x float64) bool { return x != x })))
+	return p, max(1, tests)
 }

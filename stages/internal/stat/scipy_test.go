@@ -104,7 +104,7 @@ func TestScipy(t *testing.T) {
 	for i, c := range want.Needed {
 		same("needed", i, Needed(c.Effect, c.Alpha, 0.8), float64(c.N))
 	}
-	if compared != 125 {
+	if compared != 131 {
 		t.Errorf("compared %d numbers", compared)
 	}
 }

@@ -1,7 +1,8 @@
-// Package stat has the statistics that fuse and compare scores: ranks, rank correlation and means with
-// intervals (stat.go), and the fusion of many rankings into one: metarank.go, and borda.go, kemeny.go,
-// bradleyterry.go and copeland.go, with which it is compared (kendall.go). Sums are taken in the order of
-// their terms: equal inputs give equal bits.
+// Package stat has the statistics that fuse and compare scores: ranks, Spearman's correlation and means
+// (stat.go); tests of paired scores with their effect size and power, wilcoxon.go, holm.go, effect.go and
+// power.go, and of many rankings, friedman.go and nemenyi.go; the fusion of many rankings into one,
+// metarank.go, and borda.go, kemeny.go, bradleyterry.go and copeland.go, with which it is compared
+// (kendall.go). Sums are taken in the order of their terms: equal inputs give equal bits.
 package stat
 
 import (
@@ -9,7 +10,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Ranks returns the rank of each value, 1 for the smallest; equal values share the mean of their ranks. It
@@ -77,24 +77,4 @@ func Mean(x []float64) (mean float64, n int) {
 		}
 	}
 	return sum / float64(n), n
-}
-
-// MeanInterval returns the mean of the values that aren't NaN with Student's interval that covers it with the
-// given confidence, such as 0.95. The ends are NaN for fewer than two values.
-func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
-	defined := make([]float64, 0, len(x))
-	for _, v := range x {
-		if !math.IsNaN(v) {
-			defined = append(defined, v)
-		}
-	}
-	n := float64(len(defined))
-	if n < 2 {
-		mean, _ = Mean(defined)
-		return mean, math.NaN(), math.NaN()
-	}
-	mean, deviation := stat.MeanStdDev(defined, nil)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1 + confidence) / 2)
-	half := t * deviation / math.Sqrt(n)
-	return mean, mean - half, mean + half
 }

@@ -6,8 +6,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// exactPairs is the number of differences up to which [Wilcoxon] uses the exact distribution.
-const exactPairs = 50
+// exactPairs is the number of differences up to which [Wilcoxon] uses the exact distribution, exactTies
+// that where some are tied or 0.
+const (
+	exactPairs = 50
+	exactTies  = 13
+)
 
 // A SignedRank is the result of [Wilcoxon].
 type SignedRank struct {
@@ -24,10 +28,10 @@ func (s SignedRank) Statistic() float64 { return min(s.Plus, s.Minus) }
 // positive if differences mostly are (Kerby 2014). It is NaN without a difference other than 0.
 func (s SignedRank) Effect() float64 { return (s.Plus - s.Minus) / (s.Plus + s.Minus) }
 
-// Wilcoxon tests whether paired differences are symmetric about 0 (Wilcoxon 1945). Zeros are dropped. Up to
-// 50 differences without ties, P is exact; otherwise it is that of the normal approximation with the
-// variance corrected for ties, without correction for continuity. If all differences are 0, P is 1; if one
-// is NaN or there are none, it is NaN.
+// Wilcoxon tests whether paired differences are symmetric about 0 (Wilcoxon 1945). Zeros are dropped. P is
+// exact up to 50 differences without ties or zeros and up to 13 with them, given their ranks; otherwise it
+// is that of the normal approximation with the variance corrected for ties, without correction for
+// continuity: as in scipy. If all differences are 0, P is 1; if one is NaN or there are none, it is NaN.
 func Wilcoxon(differences []float64) SignedRank {
 	var s SignedRank
 	var size []float64
@@ -56,8 +60,8 @@ func Wilcoxon(differences []float64) SignedRank {
 	switch {
 	case s.N == 0:
 		s.P = 1
-	case s.N <= exactPairs && s.Zeros == 0 && ties == 0:
-		s.P = min(1, 2*signedRankTail(s.N, int(s.Statistic())))
+	case len(differences) <= exactTies, s.N <= exactPairs && s.Zeros == 0 && ties == 0:
+		s.P = min(1, 2*signedRankTail(ranks, s.Statistic()))
 	default:
 		variance := (n*(n+1)*(2*n+1) - ties/2) / 24
 		z := (s.Statistic() - n*(n+1)/4) / math.Sqrt(variance)
@@ -77,18 +81,22 @@ func tieSum(x []float64) float64 {
 }
 
 // signedRankTail returns the probability that the sum of the ranks of positive differences is at most t, if
-// each of the ranks 1…n is positive with probability 1/2. The 2ⁿ subsets are counted without rounding.
-func signedRankTail(n, t int) float64 {
-	count := make([]float64, n*(n+1)/2+1) // subsets of the first ranks by their sum
+// each rank is positive with probability 1/2. The 2ⁿ subsets are counted without rounding; ranks, and t,
+// are halves of integers.
+func signedRankTail(ranks []float64, t float64) float64 {
+	n := len(ranks)
+	count := make([]float64, n*(n+1)+1) // subsets of the first ranks by twice their sum
 	count[0] = 1
-	for rank, most := 1, 0; rank <= n; rank++ {
-		most += rank
-		for sum := most; sum >= rank; sum-- {
-			count[sum] += count[sum-rank]
+	most := 0
+	for _, r := range ranks {
+		twice := int(2 * r)
+		most += twice
+		for sum := most; sum >= twice; sum-- {
+			count[sum] += count[sum-twice]
 		}
 	}
 	tail := 0.0
-	for _, c := range count[:t+1] {
+	for _, c := range count[:int(2*t)+1] {
 		tail += c
 	}
 	return math.Ldexp(tail, -n)
