@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -198,6 +199,44 @@ func TestSensitivityRefuses(t *testing.T) {
 			Response: "share", Variant: paper}, map[string][]stages.Data{"curves": cells})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+// TestPublishedOffsets computes the constant-offset half of Table 1 from the authors' mean curves of MAS, of
+// test_results/R101/ImageNet_constant_sensitivity_1000_images.csv in chasewalker26/Magnitude-Aligned-Scoring, in
+// thousandths: five of insertion, five of deletion. The curves of RISE and PIC don't move.
+func TestPublishedOffsets(t *testing.T) {
+	printed := map[string]map[string]float64{
+		"R101_ImageNet": {"MAS_ins": 20.41, "MAS_del": 23.39, "MAS_diff": 22.02},
+	}
+	for name, want := range printed {
+		b, err := os.ReadFile("testdata/" + name + "_constant.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := published{}
+		for i, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+			var curve []float64
+			for _, field := range strings.Fields(line) {
+				n, err := strconv.Atoi(field)
+				if err != nil {
+					t.Fatal(err)
+				}
+				curve = append(curve, float64(n)/1000)
+			}
+			if len(curve) != 225 {
+				t.Fatalf("%s: curve %d has %d points", name, i, len(curve))
+			}
+			metric := []string{"MAS_ins", "MAS_del"}[i/5]
+			p[metric] = append(p[metric], curve)
+		}
+		p.check(t, want, 5e-3) // as printed
+		p.check(t, notebook(t, name+"_constant"), 2e-3)
+	}
+	for name, percent := range notebook(t, "R101_ImageNet_constant") {
+		if !strings.HasPrefix(name, "MAS") && !(percent < 0.005+1e-3) {
+			t.Errorf("%s moves by %v percent", name, percent)
 		}
 	}
 }
