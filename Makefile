@@ -1,17 +1,18 @@
 # The entry point for CI and developers: .ci/run calls only these targets.
-# Only deps and the Go tool (for the modules of go.mod) use the network.
+# Only deps, the packages' targets and the Go tool (for the modules of go.mod) use the network.
 
 export CGO_ENABLED := 1
 export ONNXRUNTIME_LIB ?= $(CURDIR)/lib/libonnxruntime.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
 
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
-PACKAGES    := ./... ./.ci/deps
+PACKAGES    := ./... ./.ci/deps ./.ci/pack
+ZIG         := $(CURDIR)/.zig/ziglang
 TESTFLAGS   ?=
 FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build portable wheel dist test-wheel fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +30,25 @@ lint: ## gofmt, vet, staticcheck
 
 build: ## bin/runexp
 	go build -trimpath -o bin/runexp ./cmd/runexp
+
+$(ZIG)/zig:
+	$(or $(PYTHON),python3) -m pip install --quiet --disable-pip-version-check --target .zig --upgrade ziglang==0.17.1
+
+portable: $(ZIG)/zig ## dist/bin/runexp, for Linux x86-64 with glibc 2.28 or newer
+	CC="$(ZIG)/zig cc -target x86_64-linux-gnu.2.28" GOOS=linux GOARCH=amd64 GOAMD64=v1 \
+		go build -trimpath -ldflags "-s -w" -o dist/bin/runexp ./cmd/runexp
+
+wheel: portable ## dist/runexp_xai-….whl: the command and its Python module, without ONNX Runtime
+	rm -f dist/*.whl
+	ZIG_FOLDER="$(ZIG)" go run ./.ci/pack wheel dist/bin/runexp dist
+
+dist: portable ## dist/runexp_xai-….tar.gz: the command with ONNX Runtime next to it, for machines without network
+	go run ./.ci/deps dist/lib
+	rm -f dist/*.tar.gz
+	ZIG_FOLDER="$(ZIG)" go run ./.ci/pack archive dist/bin/runexp dist/lib dist
+
+test-wheel: wheel dist ## install the wheel into a clean environment, unpack the archive, and run the quickstart
+	RUNEXP_PACKAGES="$(CURDIR)/dist" go test ./.ci/pack -run '^TestPackages$$' -count 1 -timeout 10m -v
 
 fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)
@@ -77,4 +97,4 @@ deps: ## install ONNX Runtime into lib/ with pip or npm, if missing
 	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB isn't a file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
 
 clean: ## remove built and installed files, but not the store in .runexp
-	rm -rf bin lib
+	rm -rf bin lib dist .zig

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -84,20 +85,32 @@ func extractZip(archive, to string) error {
 		return err
 	}
 	defer z.Close()
+	found := false
 	for _, f := range z.File {
+		path := filepath.Join(filepath.Dir(to), strings.TrimPrefix(f.Name, "onnxruntime/"))
+		switch {
 		// libonnxruntime.so.1.32.0 or libonnxruntime.1.32.0.dylib
-		if !strings.HasPrefix(f.Name, "onnxruntime/capi/libonnxruntime.") {
+		case strings.HasPrefix(f.Name, "onnxruntime/capi/libonnxruntime."):
+			path, found = to, true
+		case !slices.Contains(notices, strings.TrimPrefix(f.Name, "onnxruntime/")):
 			continue
 		}
 		r, err := f.Open()
+		if err == nil {
+			err = errors.Join(write(path, r), r.Close())
+		}
 		if err != nil {
 			return err
 		}
-		defer r.Close()
-		return write(to, r)
 	}
-	return fmt.Errorf("no library in %s", filepath.Base(archive))
+	if !found {
+		return fmt.Errorf("no library in %s", filepath.Base(archive))
+	}
+	return nil
 }
+
+// notices are the files that who hands the library on must hand on too. The npm package lacks them.
+var notices = []string{"LICENSE", "ThirdPartyNotices.txt"}
 
 func extractTar(archive, to, suffix string) error {
 	f, err := os.Open(archive)

@@ -138,5 +138,11 @@ func fetch(ctx context.Context, f fetcher, dir, target string, p platform) error
 	if err := check(lib, p); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
+	for _, n := range notices {
+		err := os.Rename(filepath.Join(tmp, n), filepath.Join(dir, n))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return os.Rename(lib, target)
 }

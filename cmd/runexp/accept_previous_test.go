@@ -168,4 +168,8 @@ func TestPreviousBinary(t *testing.T) {
 	if !reproduced.MatchString(e.stdout) {
 		t.Errorf("computed anew, the folder isn't reproduced: %s", e.stdout)
 	}
+	w.keepsFormats("previous.yaml", w.path("previous"))
+	// The previous build finds its way in a store of this one.
+	w.variation(w.path("previous"), 0,
+		append([]string{"run", "previous.yaml", "--store", "empty", "--out", "older"}, few...)...)
 }

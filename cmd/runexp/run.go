@@ -129,6 +129,9 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	for _, w := range verdict.Warnings {
 		u.warn(w)
 	}
+	if f.json {
+		progress.Published(u.out, dir)
+	}
 	where := p.short(dir)
 	if current {
 		fmt.Fprintf(out, "%s: up to date\n", where)

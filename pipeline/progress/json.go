@@ -19,6 +19,7 @@ type record struct {
 	Reason  string  `json:"reason,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
+	Folder  string  `json:"folder,omitempty"`
 }
 
 type stream struct {
@@ -27,10 +28,17 @@ type stream struct {
 }
 
 // JSON returns a display that writes every event as a line of JSON.
-func JSON(w io.Writer) Display {
+func JSON(w io.Writer) Display { return newStream(w) }
+
+func newStream(w io.Writer) *stream {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return &stream{w: e}
+}
+
+// Published writes the last line of JSON: the review folder that the results are in.
+func Published(w io.Writer, folder string) {
+	_ = newStream(w).w.Encode(record{Event: "published", Folder: folder})
 }
 
 func (s *stream) Show(e pipeline.Event) {
