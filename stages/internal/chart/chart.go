@@ -1,7 +1,9 @@
-// Package chart draws figures: a canvas with text, lines and bands (chart.go), panels of curves with legends
-// (panel.go), colour maps (colour.go), and PNG files with a palette or in all colours (png.go). Figures are
-// byte-identical on all machines: fonts are embedded, shapes are drawn in a fixed order by plain arithmetic,
-// and colours are rounded.
+// Package chart draws figures. Plots have axes, boxes, error bars and legends of gonum.org/v1/plot: figure.go
+// has their files and arrangement, svg.go the SVG, and heatmap.go, boxes.go, intervals.go and ranks.go a kind
+// each. Photographs and maps are drawn on a canvas of pixels (chart.go), curves there too (panel.go), with
+// colour maps (colour.go) and PNG files with a palette or in all colours (png.go). Figures are byte-identical
+// on all machines of an architecture: fonts are embedded, shapes are drawn in a fixed order, and colours and
+// coordinates are rounded.
 package chart
 
 import (

@@ -61,3 +61,12 @@ func (m ColourMap) At(v float64) color.RGBA {
 func mix(a, b uint8, t float64) uint8 {
 	return uint8(math.Round(float64(a) + float64(t*(float64(b)-float64(a)))))
 }
+
+// Blues returns a colour of heat maps, from pale at 0 to dark blue at 1, and darker throughout, so that order
+// shows in print and with any colour vision.
+func Blues(v float64) color.RGBA {
+	return ColourMap{stops: []color.RGBA{
+		{236, 242, 248, 255}, {178, 208, 230, 255}, {102, 164, 208, 255},
+		{32, 102, 168, 255}, {8, 52, 108, 255},
+	}}.At(v)
+}

@@ -34,11 +34,7 @@ func (c *Canvas) PNG(keep []color.RGBA) []byte {
 		return p
 	}
 	r := c.Image.Rect
-	for y := range r.Dy() {
-		for x := range r.Dx() {
-			count[round(c.Image.RGBAAt(x, y))]++
-		}
-	}
+	runs(c.Image, func(p color.RGBA, _, n int) { count[round(p)] += n })
 	var all []color.RGBA
 	for p := range count {
 		all = append(all, p)
@@ -63,16 +59,32 @@ func (c *Canvas) PNG(keep []color.RGBA) []byte {
 		}
 	}
 	out := image.NewPaletted(r, palette)
-	for y := range r.Dy() {
-		for x := range r.Dx() {
-			out.Pix[y*out.Stride+x] = index[round(c.Image.RGBAAt(x, y))]
+	runs(c.Image, func(p color.RGBA, at, n int) {
+		i := index[round(p)]
+		for k := range n {
+			out.Pix[at+k] = i
 		}
-	}
+	})
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, out); err != nil {
 		panic(err) // a buffer never fails
 	}
 	return b.Bytes()
+}
+
+// runs calls f for the runs of pixels of the same colour in every row, with the index of the first.
+func runs(m *image.RGBA, f func(p color.RGBA, at, n int)) {
+	w := m.Rect.Dx()
+	for y := range m.Rect.Dy() {
+		for x := 0; x < w; {
+			p, n := m.RGBAAt(x, y), 1
+			for x+n < w && m.RGBAAt(x+n, y) == p {
+				n++
+			}
+			f(p, y*w+x, n)
+			x += n
+		}
+	}
 }
 
 func value(p color.RGBA) int { return int(p.R)<<16 | int(p.G)<<8 | int(p.B) }

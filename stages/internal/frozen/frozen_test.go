@@ -148,6 +148,9 @@ func newWorld(t *testing.T) *world {
 		"report/leaderboard":       {"rank": "method"},
 		"report/table":             {"rows": []string{"method"}},
 		"report/curves":            {"line": "method"},
+		"report/boxplot":           {"x": "method"},
+		"report/heatmap":           {"rows": []string{"method"}},
+		"report/intervals":         {"value": "mean rank", "low": "p", "high": "chi2"},
 		"report/sheet":             {"items": report.Selection{Count: 2}},
 		"perturb/gradient-masking": {"states": 3},
 		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
@@ -201,6 +204,11 @@ func newWorld(t *testing.T) *world {
 	w.ports["score/pic-curve curves"] = w.run(t, areas, w.in(t, areas)).data("curves")
 	auc := w.stage(t, "score/auc")
 	w.given[stages.Scores] = w.run(t, auc, w.in(t, auc)).data("scores")
+	friedman := w.stage(t, "stats/friedman")
+	for _, port := range []string{"report/heatmap table", "report/intervals table",
+		"report/critical-difference table"} {
+		w.ports[port] = w.run(t, friedman, w.in(t, friedman)).data("table")
+	}
 	grid := w.stage(t, "mosaic/grid")
 	grids := w.run(t, grid, w.in(t, grid))
 	w.given[stages.Boxes] = grids.data("cells")

@@ -1,0 +1,157 @@
+package chart
+
+import (
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Boxes are panels of box plots, by Tukey: the box from the first to the third quartile with the median,
+// whiskers to the farthest values within 1.5 times the box's height from it, and the values beyond. All
+// panels share the scale.
+type Boxes struct {
+	Title, YLabel string
+	Groups        []string // of the boxes at a place, by colour; one "" for a plot without groups
+	Panels        []BoxPanel
+	Columns       int // panels per row, fewer where they are wide
+}
+
+// A BoxPanel has boxes at named places.
+type BoxPanel struct {
+	Title  string
+	Places []string
+	Values [][][]float64 // by place and group; without values there's no box
+}
+
+// Box has the numbers of a box, all NaN without values.
+type Box struct {
+	Low, Quartile1, Median, Quartile3, High float64 // Low and High are the ends of the whiskers
+	Outside                                 int     // number of values beyond the whiskers
+}
+
+// Collapsed reports whether the middle half of the values is a single one, so that the box is a line.
+func (b Box) Collapsed() bool { return b.Quartile1 == b.Quartile3 }
+
+// BoxOf returns the numbers of a box of finite values.
+func BoxOf(v []float64) Box {
+	if len(v) == 0 {
+		n := math.NaN()
+		return Box{n, n, n, n, n, 0}
+	}
+	b, err := plotter.NewBoxPlot(1, 0, plotter.Values(v))
+	if err != nil {
+		panic(err) // its only errors are of empty or infinite values
+	}
+	return Box{b.AdjLow, b.Quartile1, b.Median, b.Quartile3, b.AdjHigh, len(b.Outside)}
+}
+
+// Figure draws the boxes. A diamond marks a box that is only a line.
+func (b *Boxes) Figure() Figure {
+	low, high, most := math.Inf(1), math.Inf(-1), 0
+	for _, panel := range b.Panels {
+		most = max(most, len(panel.Places))
+		for _, place := range panel.Values {
+			for _, v := range place {
+				for _, y := range v {
+					low, high = min(low, y), max(high, y)
+				}
+			}
+		}
+	}
+	if low > high {
+		low, high = 0, 1
+	}
+	scale := Ticks(low, high, 5)
+	one := vg.Length(10)
+	place := max(one*vg.Length(len(b.Groups))+7, 20)
+	w := max(vg.Length(most)*place, 150)
+	colours := Lines()
+	const widest = 900
+	columns := max(min(b.Columns, int(widest/w)), 1)
+	l := layout{title: b.Title, columns: columns, w: w, h: 170}
+	for i, panel := range b.Panels {
+		p := newPlot(panel.Title)
+		name(p, &p.X, panel.Places, w/vg.Length(max(most, 1)))
+		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
+		if i%columns == 0 {
+			p.Y.Label.Text = oneLine(b.YLabel)
+		}
+		p.Add(gridLines(false))
+		for j, groups := range panel.Values {
+			for k, v := range groups {
+				if len(v) == 0 {
+					continue
+				}
+				box, err := plotter.NewBoxPlot(one-3, float64(j), plotter.Values(v))
+				if err != nil {
+					panic(err) // its only errors are of empty or infinite values
+				}
+				col := colours[k%len(colours)]
+				box.Offset = one * (vg.Length(k) - vg.Length(len(b.Groups)-1)/2)
+				box.FillColor = tint(col, shades[k/len(colours)%len(shades)])
+				box.BoxStyle = draw.LineStyle{Color: col, Width: 1}
+				box.MedianStyle = draw.LineStyle{Color: Ink, Width: lineWidth}
+				box.WhiskerStyle = draw.LineStyle{Color: col, Width: 1}
+				box.GlyphStyle = draw.GlyphStyle{Color: col, Radius: 1.5, Shape: small{}}
+				p.Add(box)
+				if BoxOf(v).Collapsed() {
+					p.Add(collapsed{float64(j), box.Median, box.Offset, col})
+				}
+			}
+		}
+		l.plots = append(l.plots, p)
+	}
+	if len(b.Groups) > 1 {
+		l.legend = newLegend()
+		for k, name := range b.Groups {
+			col := colours[k%len(colours)]
+			l.legend.Add(oneLine(name), swatch{tint(col, shades[k/len(colours)%len(shades)]), col})
+		}
+	}
+	return l.figure()
+}
+
+// shades are the opacities of fills, when the colours of lines are used up.
+var shades = []float64{0.45, 0.05, 0.85}
+
+// tint mixes a colour with white.
+func tint(c color.RGBA, share float64) color.RGBA {
+	return color.RGBA{mix(255, c.R, share), mix(255, c.G, share), mix(255, c.B, share), 255}
+}
+
+// swatch is a legend's sample of a filled box.
+type swatch struct{ fill, edge color.RGBA }
+
+func (s swatch) Thumbnail(c *draw.Canvas) {
+	x0, x1, y0, y1 := c.Min.X+4, c.Max.X-4, c.Min.Y+1, c.Max.Y-1
+	box := []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}}
+	c.FillPolygon(s.fill, box)
+	c.StrokeLines(draw.LineStyle{Color: s.edge, Width: 1}, append(box, box[0]))
+}
+
+// collapsed marks a box whose quartiles are equal.
+type collapsed struct {
+	x, y   float64
+	offset vg.Length
+	colour color.RGBA
+}
+
+func (m collapsed) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	diamond(c, x(m.x)+m.offset, y(m.y), 4, m.colour)
+}
+
+func diamond(c draw.Canvas, x, y, r vg.Length, col color.Color) {
+	c.FillPolygon(col, []vg.Point{{X: x - r, Y: y}, {X: x, Y: y + r}, {X: x + r, Y: y}, {X: x, Y: y - r}})
+}
+
+// small is a glyph of few bytes, for many values: a diamond.
+type small struct{}
+
+func (small) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	diamond(*c, at.X, at.Y, s.Radius, s.Color)
+}

@@ -1,0 +1,262 @@
+package chart
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html"
+	"image"
+	"image/color"
+	"math"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+)
+
+// An svg is a canvas of gonum's plots that writes an SVG file. Other than gonum's own it states the width of
+// every text, so that names fit whatever font the reader has, and rounds coordinates to 1/10 point, so that
+// machines that differ in the last bits of a number write the same file.
+type svg struct {
+	w, h  vg.Length
+	body  bytes.Buffer
+	open  string // the attributes of a path that isn't closed yet: later ones with the same join it
+	state pen
+	stack []pen
+}
+
+type pen struct {
+	matrix [6]float64 // x' = m0 x + m2 y + m4, y' = m1 x + m3 y + m5
+	colour color.Color
+	width  vg.Length
+	dash   []vg.Length
+}
+
+func newSVG(w, h vg.Length) *svg {
+	c := &svg{w: w, h: h}
+	c.state.matrix = [6]float64{1, 0, 0, -1, 0, float64(h)} // SVG counts y from the top
+	vg.Initialize(c)
+	return c
+}
+
+func (c *svg) bytes() []byte {
+	c.end()
+	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" `+
+		`viewBox="0 0 %[1]s %[2]s" font-family="Liberation Sans, Arial, Helvetica, sans-serif" `+
+		`font-size="9" fill="`+inkHex+`" xml:space="preserve">`+"\n"+
+		`<rect width="%[1]s" height="%[2]s" fill="#fff"/>`+"\n", decimal(float64(c.w)), decimal(float64(c.h)))
+	return append(append([]byte(head), c.body.Bytes()...), "</svg>\n"...)
+}
+
+func (c *svg) SetLineWidth(w vg.Length)               { c.state.width = w }
+func (c *svg) SetLineDash(d []vg.Length, _ vg.Length) { c.state.dash = d }
+func (c *svg) Push()                                  { c.stack = append(c.stack, c.state) }
+func (c *svg) Translate(p vg.Point)                   { c.transform(1, 0, 0, 1, float64(p.X), float64(p.Y)) }
+func (c *svg) Scale(x, y float64)                     { c.transform(x, 0, 0, y, 0, 0) }
+func (c *svg) DrawImage(vg.Rectangle, image.Image)    { panic("chart: figures of plots have no images") }
+
+func (c *svg) SetColor(col color.Color) {
+	c.state.colour = cmp.Or(col, color.Color(color.Black))
+}
+
+func (c *svg) Rotate(rad float64) {
+	sin, cos := math.Sincos(rad)
+	c.transform(cos, sin, -sin, cos, 0, 0)
+}
+
+func (c *svg) Pop() {
+	c.state, c.stack = c.stack[len(c.stack)-1], c.stack[:len(c.stack)-1]
+}
+
+func (c *svg) transform(a, b, d, e, f, g float64) {
+	m := c.state.matrix
+	c.state.matrix = [6]float64{m[0]*a + m[2]*b, m[1]*a + m[3]*b, m[0]*d + m[2]*e, m[1]*d + m[3]*e,
+		m[0]*f + m[2]*g + m[4], m[1]*f + m[3]*g + m[5]}
+}
+
+func (c *svg) at(p vg.Point) (x, y float64) {
+	m := c.state.matrix
+	return m[0]*float64(p.X) + m[2]*float64(p.Y) + m[4], m[1]*float64(p.X) + m[3]*float64(p.Y) + m[5]
+}
+
+func (c *svg) Stroke(p vg.Path) {
+	if _, _, _, a := c.state.colour.RGBA(); c.state.width <= 0 || a == 0 {
+		return
+	}
+	paint, opacity := paint(c.state.colour)
+	dash := ""
+	if len(c.state.dash) > 0 {
+		var d []string
+		for _, l := range c.state.dash {
+			d = append(d, decimal(float64(l)))
+		}
+		dash = ` stroke-dasharray="` + strings.Join(d, " ") + `"`
+	}
+	c.add(p, fmt.Sprintf(`fill="none" stroke="%s"%s stroke-width="%s"%s`, paint,
+		strings.Replace(opacity, "fill", "stroke", 1), decimal(float64(c.state.width)), dash), opacity == "")
+}
+
+func (c *svg) Fill(p vg.Path) {
+	paint, opacity := paint(c.state.colour)
+	c.add(p, fmt.Sprintf(`fill="%s"%s`, paint, opacity), opacity == "")
+}
+
+// add draws a path. Paths that let others shine through aren't joined.
+func (c *svg) add(p vg.Path, attributes string, opaque bool) {
+	if c.open != attributes || !opaque {
+		c.end()
+		c.body.WriteString("<path " + attributes + ` d="`)
+		c.open = attributes
+	}
+	c.body.WriteString(c.path(p))
+}
+
+func (c *svg) end() {
+	if c.open != "" {
+		c.body.WriteString("\"/>\n")
+		c.open = ""
+	}
+}
+
+// paint returns a colour without its opacity, and the attribute of the opacity of a filled area.
+func paint(col color.Color) (rgb, opacity string) {
+	n := color.NRGBAModel.Convert(col).(color.NRGBA)
+	if n.A < 255 {
+		opacity = fmt.Sprintf(` fill-opacity="%s"`, decimal(float64(n.A)/255))
+	}
+	return fmt.Sprintf("#%02x%02x%02x", n.R, n.G, n.B), opacity
+}
+
+// path returns the data of a path, relative to its last point in tenths, so that rounding doesn't add up.
+func (c *svg) path(p vg.Path) string {
+	var b strings.Builder
+	var x0, y0, startX, startY int
+	last := ""
+	numbers := func(ns ...int) {
+		for i, n := range ns {
+			if s := tenths(n); i+len(last) > 0 && s[0] != '-' {
+				b.WriteString(" " + s)
+			} else {
+				b.WriteString(s)
+			}
+			last = "+"
+		}
+	}
+	command := func(s string) {
+		b.WriteString(s)
+		last = ""
+	}
+	lines := false
+	to := func(p vg.Point) (dx, dy int) {
+		fx, fy := c.at(p)
+		x, y := tenth(fx), tenth(fy)
+		return x - x0, y - y0
+	}
+	line := func(p vg.Point, move bool) {
+		dx, dy := to(p)
+		x0, y0 = x0+dx, y0+dy
+		switch {
+		case move:
+			command("M")
+			numbers(x0, y0)
+			startX, startY, lines = x0, y0, false
+			return
+		case dx == 0 && dy != 0:
+			command("v")
+			numbers(dy)
+			lines = false
+			return
+		case dy == 0:
+			command("h")
+			numbers(dx)
+			lines = false
+			return
+		case !lines:
+			command("l")
+		}
+		numbers(dx, dy)
+		lines = true
+	}
+	on := func(s vg.PathComp, angle float64) vg.Point {
+		sin, cos := math.Sincos(angle)
+		return vg.Point{X: s.Pos.X + s.Radius*vg.Length(cos), Y: s.Pos.Y + s.Radius*vg.Length(sin)}
+	}
+	for i, s := range p {
+		switch s.Type {
+		case vg.MoveComp:
+			line(s.Pos, true)
+		case vg.LineComp:
+			line(s.Pos, false)
+		case vg.CurveComp:
+			command([]string{"q", "c"}[len(s.Control)-1])
+			for _, k := range s.Control {
+				numbers(pair(to(k))...)
+			}
+			dx, dy := to(s.Pos)
+			numbers(dx, dy)
+			x0, y0, lines = x0+dx, y0+dy, false
+		case vg.ArcComp:
+			line(on(s, s.Start), i == 0)
+			// In halves, since an arc can't end where it begins. SVG's y points down.
+			for _, part := range []float64{0.5, 1} {
+				dx, dy := to(on(s, s.Start+part*s.Angle))
+				command("a")
+				r, sweep := tenth(float64(s.Radius)), 0
+				if s.Angle < 0 {
+					sweep = 10
+				}
+				numbers(r, r, 0, 0, sweep, dx, dy)
+				x0, y0, lines = x0+dx, y0+dy, false
+			}
+		case vg.CloseComp:
+			command("z")
+			x0, y0, lines = startX, startY, false
+		}
+	}
+	return b.String()
+}
+
+func pair(a, b int) []int { return []int{a, b} }
+
+func (c *svg) FillString(f font.Face, p vg.Point, txt string) {
+	if txt == "" || f.Font.Size <= 0 {
+		return
+	}
+	c.end()
+	x, y := c.at(p)
+	paint, opacity := paint(c.state.colour)
+	if size := decimal(float64(f.Font.Size)); size != decimal(labelSize) {
+		opacity += ` font-size="` + size + `"`
+	}
+	if f.Font.Weight == boldWeight {
+		opacity += ` font-weight="bold"`
+	}
+	if m := c.state.matrix; math.Abs(m[1]) > 1e-9 {
+		opacity += fmt.Sprintf(` transform="rotate(%s %s %s)"`, decimal(math.Atan2(m[1], m[0])*180/math.Pi),
+			decimal(x), decimal(y))
+	}
+	if paint == inkHex {
+		paint = ""
+	} else {
+		paint = ` fill="` + paint + `"`
+	}
+	fmt.Fprintf(&c.body, `<text x="%s" y="%s" textLength="%s"%s%s>%s</text>`+"\n", decimal(x), decimal(y),
+		decimal(float64(f.Width(txt))), paint, opacity, html.EscapeString(txt))
+}
+
+// inkHex is the colour of text unless it has another.
+const inkHex = "#262626"
+
+// tenth returns a coordinate in tenths.
+func tenth(x float64) int {
+	if math.IsNaN(x) || math.Abs(x) > 1e6 {
+		return 0
+	}
+	return int(math.Round(10 * x))
+}
+
+func tenths(n int) string { return strconv.FormatFloat(float64(n)/10, 'f', -1, 64) }
+
+// decimal formats a number with at most two decimals.
+func decimal(x float64) string { return strconv.FormatFloat(math.Round(100*x)/100+0, 'f', -1, 64) }
