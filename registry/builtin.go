@@ -126,6 +126,7 @@ func Builtin() *Set {
 		stats.ICR,
 		stats.IRR,
 		stats.MeanCurve,
+		stats.RankCorrelation,
 		stats.Sensitivity,
 		stats.Wilcoxon,
 	)

@@ -58,6 +58,8 @@ type Stage struct {
 	// means that the stage has none.
 	Check   func(params any, wired func(port string) bool) error
 	Lacks   func(params any, port string, wired func(port string) bool) error
+	Most    func(params any, in map[string]Amount) int
+	Few     func(params any, in map[string]Amount) error
 	Sources func(params any, ids []string) ([]Source, error)
 	Facts   func(params any, in map[string]Facts) (map[string]Facts, error)
 	Program func(ctx context.Context, params any, e *Env) (Digest, error)
@@ -107,6 +109,14 @@ type Def[P any] struct {
 	// that has. An edge from a port without items is an error before the experiment is run.
 	Lacks func(p P, port string, wired func(port string) bool) error
 
+	// Most returns the most items that an Expand or Whole stage makes on its first output port, −1 if that
+	// isn't known. Without it, it isn't.
+	Most func(p P, in map[string]Amount) int
+
+	// Few returns what so many items are too few for, and how many it takes; nil if they suffice. It warns
+	// before the experiment is run, and is asked only where the number of items on every wired port is known.
+	Few func(p P, in map[string]Amount) error
+
 	// Sources lists what the stage reads from outside the experiment. A Whole stage gets nil ids and may use
 	// the sources as it likes. A stage without item inputs gets nil ids too, and makes one item (Each) or
 	// several (Expand) of each source. An itemwise stage with item inputs gets the ids of its first item port
@@ -130,6 +140,12 @@ type Def[P any] struct {
 	// [ErrOutOfMemory] the engine retries with half of Env.Batch, and later chunks of the cell start with
 	// that batch.
 	Run func(ctx context.Context, p P, e *Env) error
+}
+
+// An Amount is what is known of an input port of items before the experiment is run.
+type Amount struct {
+	Items int            // the most that there can be, in the cell with the fewest
+	IDs   map[string]int // of each collapsed axis
 }
 
 // A SharedRun is the work that several stages have in common, such as the forward pass of a model. The stages
@@ -171,6 +187,12 @@ func New[P any](d Def[P]) Stage {
 		s.Lacks = func(params any, port string, wired func(string) bool) error {
 			return d.Lacks(*params.(*P), port, wired)
 		}
+	}
+	if d.Most != nil {
+		s.Most = func(params any, in map[string]Amount) int { return d.Most(*params.(*P), in) }
+	}
+	if d.Few != nil {
+		s.Few = func(params any, in map[string]Amount) error { return d.Few(*params.(*P), in) }
 	}
 	if d.Sources != nil {
 		s.Sources = func(params any, ids []string) ([]Source, error) { return d.Sources(*params.(*P), ids) }

@@ -15,7 +15,8 @@ func checkVerb(f flags) *verb {
 	var o plan.Overrides
 	var asJSON bool
 	var runtime string
-	f["--set"], f["--only"], f["--json"], f["--onnxruntime"] = &o.Set, &o.Only, &asJSON, &runtime
+	f["--set"], f["--only"], f["--limit"], f["--json"] = &o.Set, &o.Only, &o.Limit, &asJSON
+	f["--onnxruntime"] = &runtime
 	return &verb{
 		name: "check", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
@@ -48,6 +49,7 @@ func checkVerb(f flags) *verb {
 					continue
 				}
 				report("warning", p.Warnings...)
+				report("warning", p.TooFew()...)
 				implied := func(s *plan.Step) bool { return s.Implied }
 				n := len(slices.DeleteFunc(slices.Clone(p.Steps), implied))
 				if asJSON {

@@ -79,6 +79,12 @@ many images each criterion loses; if none is left, that's an error.
 		}
 		return out, nil
 	},
+	Most: func(p SelectParams, in map[string]stages.Amount) int {
+		if n := in["images"].Items; p.Count == 0 || n < p.Count {
+			return n
+		}
+		return p.Count
+	},
 	Run: runSelect,
 })
 

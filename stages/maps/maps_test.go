@@ -125,6 +125,40 @@ func TestSmoothRefuses(t *testing.T) {
 	}
 }
 
+// TestSmoothShare checks that shares of the paper's 448 pixels are its kernels, and that a share smooths as
+// the kernel of that side does.
+func TestSmoothShare(t *testing.T) {
+	for share, want := range map[float64][2]int{
+		0.0201: {9, 3}, 0.038: {17, 5}, 0.288: {129, 37}, 0.574: {257, 73}, 0.5: {225, 65}, 1: {449, 129},
+	} {
+		p := SmoothParams{Kernel: 4, Share: share}
+		if err := p.Validate(); err != nil {
+			t.Error(err)
+		}
+		if got := [2]int{p.side(448, 500), p.side(200, 128)}; got != want {
+			t.Errorf("share %g: kernels of %v, want %v", share, got, want)
+		}
+	}
+	if got := (SmoothParams{Kernel: 5}).side(448, 448); got != 5 {
+		t.Errorf("without a share the kernel is %d", got)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	v := make([]float64, 12*9)
+	for i := range v {
+		v[i] = r.NormFloat64()
+	}
+	m := stages.NewTensor(v, 12, 9)
+	got := changed(t, Smooth, &SmoothParams{Kernel: 1, Share: 0.6, Padding: "reflect"}, m)
+	want := changed(t, Smooth, &SmoothParams{Kernel: 5, Padding: "reflect"}, m)
+	if d := cmp.Diff(want.Float64s(), got.Float64s()); d != "" {
+		t.Error(d)
+	}
+	got = changed(t, Smooth, &SmoothParams{Kernel: 1, Padding: "zero"}, m)
+	if d := cmp.Diff(v, got.Float64s()); d != "" {
+		t.Errorf("a kernel of one pixel changes maps: %s", d)
+	}
+}
+
 func TestReduce(t *testing.T) {
 	m := stages.NewTensor([]float32{1, -2, -3, -4}, 2, 1, 2)
 	for how, want := range map[metric.Reduction][]float32{

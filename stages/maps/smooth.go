@@ -10,13 +10,14 @@ import (
 // SmoothParams are the parameters of [Smooth].
 type SmoothParams struct {
 	Kernel  int     `yaml:"kernel" doc:"the side K of the kernel in pixels, an odd number" min:"1" max:"65535"`
+	Share   float64 `yaml:"share" doc:"the side of the kernel as a share of the map's shorter side, instead of kernel: K is the odd number next to the product; 0: K is kernel" min:"0" max:"1" key:"added"`
 	Sigma   float64 `yaml:"sigma" doc:"the standard deviation in pixels; 0 for a quarter of the kernel's side" min:"0" max:"65536"`
 	Padding string  `yaml:"padding" doc:"what lies beyond the border: the map, reflected without its outermost pixels, or zeros" choices:"reflect|zero"`
 }
 
 // Validate refuses kernels of even size, which have no middle.
 func (p SmoothParams) Validate() error {
-	if p.Kernel%2 == 0 {
+	if p.Kernel%2 == 0 && p.Share == 0 {
 		return stages.BadField("kernel", "kernel %d has no pixel in the middle: choose an odd number",
 			p.Kernel)
 	}
@@ -34,7 +35,9 @@ attribute/integrated-gradients or attribute/input-x-gradient it makes the smooth
 attributions S-IntGrad and S-IxG of Rao, Böhle and Schiele, "Towards Better Understanding
 Attribution Methods", CVPR 2022, section 5.2: σ = K/4, and K = 129
 at the input, 17 at the middle and 9 at the final layer, in places of the layer: inner
-layers' maps come with size: layer, and maps/upsample enlarges what is smoothed.`,
+layers' maps come with size: layer, and maps/upsample enlarges what is smoothed. For
+images of another size than the paper's 448 pixels give the share: 0.288 is K = 129
+there, and about as much of the layer is 17 and 9.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   input(),
@@ -48,6 +51,11 @@ layers' maps come with size: layer, and maps/upsample enlarges what is smoothed.
 	Run: func(ctx context.Context, p SmoothParams, e *stages.Env) error {
 		kernel := p.weights()
 		return each(ctx, e, 0, func(_ int, f field) (field, error) {
+			if side := p.side(f.height, f.width); side != len(kernel) {
+				q := p
+				q.Kernel = side
+				kernel = q.weights()
+			}
 			for c := range f.channels {
 				p.smooth(f.channel(c), f.height, f.width, kernel)
 			}
@@ -55,6 +63,14 @@ layers' maps come with size: layer, and maps/upsample enlarges what is smoothed.
 		})
 	},
 })
+
+// side returns the side of the kernel for maps of a size.
+func (p SmoothParams) side(height, width int) int {
+	if p.Share == 0 {
+		return p.Kernel
+	}
+	return 2*int(p.Share*float64(min(height, width))/2) + 1
+}
 
 // weights returns the kernel along one axis.
 func (p SmoothParams) weights() []float64 {

@@ -59,6 +59,19 @@ with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 	},
 	Defaults: GridParams{N: 2, Classes: "distinct", Explain: "every"},
 	Check:    func(_ GridParams, wired func(string) bool) error { return classesAreKnown(wired) },
+	Most: func(p GridParams, in map[string]stages.Amount) int {
+		grids := in["images"].Items / (p.N * p.N)
+		if p.Count > 0 {
+			grids = min(grids, p.Count)
+		}
+		return grids * p.explained()
+	},
+	Few: func(p GridParams, in map[string]stages.Amount) error {
+		if n := in["images"].Items; n < p.N*p.N {
+			return fmt.Errorf("%d images are too few for a grid: it takes %d", n, p.N*p.N)
+		}
+		return nil
+	},
 	Facts: func(p GridParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		height, errH := strconv.Atoi(in["images"]["height"])
 		width, errW := strconv.Atoi(in["images"]["width"])
@@ -69,6 +82,17 @@ with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 	},
 	Run: runGrid,
 })
+
+// explained returns how many cells of a grid are.
+func (p GridParams) explained() int {
+	switch p.Explain {
+	case "first":
+		return 1
+	case "corners":
+		return 2
+	}
+	return p.N * p.N
+}
 
 // facts returns the facts of grids of images of the given size.
 func (p GridParams) facts(height, width int) map[string]stages.Facts {

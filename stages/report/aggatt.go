@@ -55,7 +55,15 @@ each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
 		Golden: "aggatt",
 	}},
 	Defaults: AggAttParams{Values: metric.Positive, Variant: "paper"},
-	Run:      runAggAtt,
+	Few: func(_ AggAttParams, in map[string]stages.Amount) error {
+		least := int(math.Ceil(1 / binEnds[0]))
+		if n := in["maps"].Items; n < least {
+			return fmt.Errorf("bins of %g %% take %d maps that explain the cell, there are at most %d",
+				100*binEnds[0], least, n)
+		}
+		return nil
+	},
+	Run: runAggAtt,
 })
 
 // binEnds are the shares of the maps that bins end at, from the best.

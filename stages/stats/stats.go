@@ -20,6 +20,16 @@ func numbers(x ...float64) []stages.Number {
 	return out
 }
 
+// competitors returns the number of ids on the axis that a parameter names, or on the only one.
+func competitors(a stages.Amount, axis string) (n int) {
+	if axis != "" || len(a.IDs) != 1 {
+		return a.IDs[axis]
+	}
+	for _, n = range a.IDs {
+	}
+	return n
+}
+
 // count formats a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {

@@ -56,6 +56,17 @@ the corrected p isn't at most alpha.`,
 	Facts: func(WilcoxonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
+	Few: func(p WilcoxonParams, in map[string]stages.Amount) error {
+		level, others := p.Alpha, competitors(in["scores"], p.Among)-1
+		if p.Correction == "holm" && others > 1 {
+			level /= float64(others)
+		}
+		if n, least := in["scores"].Items, stat.LeastPairs(level); n < least {
+			return fmt.Errorf("with %s no difference can be confirmed at α = %g, however large: it takes %d",
+				count(n, "image"), p.Alpha, least)
+		}
+		return nil
+	},
 	Run: runWilcoxon,
 })
 

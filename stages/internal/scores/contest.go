@@ -72,17 +72,24 @@ func (m *Case) Shared() [][]float64 {
 	return Shared(lists)
 }
 
+// Both returns the scores of a and b for the images that have a defined score of both, in the order of the
+// items. A missing cell leaves none.
+func (m *Case) Both(a, b int) (x, y []float64) {
+	if m.Cells[a] == nil || m.Cells[b] == nil {
+		return nil, nil
+	}
+	pair := Shared([]*List{m.Cells[a].Scores, m.Cells[b].Scores})
+	return pair[0], pair[1]
+}
+
 // Differences returns a's score minus b's for the images that have a defined score of both. A missing cell
 // leaves none.
 func (m *Case) Differences(a, b int) []float64 {
-	if m.Cells[a] == nil || m.Cells[b] == nil {
-		return nil
+	x, y := m.Both(a, b)
+	for i := range x {
+		x[i] -= y[i]
 	}
-	pair := Shared([]*List{m.Cells[a].Scores, m.Cells[b].Scores})
-	for i, y := range pair[1] {
-		pair[0][i] -= y
-	}
-	return pair[0]
+	return x
 }
 
 // Best returns the competitor with the best mean of shared scores, the first one on ties, or −1 if the case

@@ -1,0 +1,98 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// RankCorrelationParams are the parameters of [RankCorrelation].
+type RankCorrelationParams struct {
+	Among     string `yaml:"among" axis:"scores" doc:"the axis to compare"`
+	Reference string `yaml:"reference" doc:"the id whose scores the others' are compared with; default: the first by name"`
+}
+
+// RankCorrelation tells which competitors do well on the same images: Spearman's correlation of the scores
+// over images, as between Grad-CAM and smoothed integrated gradients in Rao, Böhle and Schiele, "Towards
+// Better Understanding Attribution Methods", CVPR 2022, section 5.3.
+var RankCorrelation = stages.New(stages.Def[RankCorrelationParams]{
+	Name: "stats/rank-correlation",
+	Doc: `do methods score well on the same images?
+
+Spearman's ρ over images of the scores of every id of among and those of the reference,
+in every combination of the other collapsed axes, over the images that have a score of
+both. Ties share their ranks. It is undefined for fewer than two images, and where one
+has the same score everywhere.`,
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+		Doc: "scores of all competitors in all cases"}},
+	Outputs: []stages.Port{
+		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
+		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+	},
+	Facts: func(RankCorrelationParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+	},
+	Run: runRankCorrelation,
+})
+
+func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.Env) error {
+	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "among", p.Among)
+	if err != nil {
+		return err
+	}
+	p.Reference = cmp.Or(p.Reference, c.Competitors[0])
+	reference := slices.Index(c.Competitors, p.Reference)
+	if reference < 0 {
+		return stages.BadName("reference", p.Reference, c.Competitors, "the axis %q has no id %q", c.Axis,
+			p.Reference)
+	}
+	t := stages.Table{
+		Title: "Spearman's ρ over images with the scores of " + p.Reference,
+		Keys:  slices.Concat([]string{c.Axis}, c.Others),
+		Numbers: []stages.Column{{Name: "n", Unit: "images"},
+			{Name: "ρ", Direction: stages.Higher, Tolerance: pTolerance(c.Cases), Digits: 3}},
+	}
+	var answers, left []string
+	for _, m := range c.Cases {
+		if m.Cells[reference] == nil {
+			left = append(left, m.Name())
+			continue
+		}
+		best, name := math.Inf(-1), ""
+		for i, competitor := range c.Competitors {
+			if i == reference || m.Cells[i] == nil {
+				continue
+			}
+			x, y := m.Both(i, reference)
+			rho := stat.Spearman(x, y)
+			t.Rows = append(t.Rows, stages.Row{Keys: slices.Concat([]string{competitor}, m.IDs),
+				Numbers: numbers(float64(len(x)), rho)})
+			if rho > best {
+				best, name = rho, competitor
+			}
+		}
+		if name != "" {
+			answers = append(answers, fmt.Sprintf("%s**%s** agrees best with %s on which images are "+
+				"scored high: ρ = %.2f.", in(&m), name, p.Reference, best))
+		}
+	}
+	if len(answers) == 0 {
+		answers = append(answers, "No correlation is defined: it takes two images with different scores.")
+	}
+	if len(left) > 0 {
+		answers = append(answers,
+			fmt.Sprintf("Without scores of %s: %s.", p.Reference, strings.Join(left, "; ")))
+	}
+	e.Set("table", t.Encode())
+	e.Set("answer", []byte(strings.Join(answers, " ")+"\n"))
+	return nil
+}
