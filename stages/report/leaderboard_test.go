@@ -53,13 +53,14 @@ time|rise|9|-|-|1|0|-|-|-|-|-|0|-|0
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "details"))); diff != "" {
 		t.Error(diff)
 	}
-	wantAnswer := "**rise** ranks first in 2 of 2 cases (metric), with the best mean rank of 3, 1.25; none can " +
-		"be told apart from the next. In deletion, **rise** leads **ig** by 0.25 [0.2, 0.4] over 4 " +
-		"images, not confirmed (p = 0.38, n = 4). In insertion, **ig** and **rise** tie first. With 3" +
-		" images no difference can be confirmed, however large: it takes at least 7. Brackets are the" +
-		" 95 % interval over images (BCa) of the paired difference. p is of Wilcoxon's signed-rank " +
-		"test, corrected by Holm for all pairs in a case; at most 0.05 confirms. 1 of 26 scores is " +
-		"undefined; ranks use the images that have a score of every competitor. Not ranked: time.\n"
+	wantAnswer := "**rise** ranks first in 2 of 2 cases (metric), with the best mean rank of 3, 1.25; " +
+		"none can be told apart from the next. In deletion, **rise** leads **ig** by 0.25 " +
+		"[0.2, 0.4] over 4 images, not confirmed (p = 0.38, n = 4). In insertion, **ig** and " +
+		"**rise** tie first. With 3 images no difference can be confirmed, however large: it " +
+		"takes at least 7. Brackets are the 95 % interval over images (BCa) of the paired " +
+		"difference. p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in " +
+		"a case; at most 0.05 confirms. 1 of 26 scores is undefined; ranks use the images " +
+		"that have a score of every competitor. Not ranked: time.\n"
 	if diff := cmp.Diff(wantAnswer, string(r.Payloads["answer"][0])); diff != "" {
 		t.Error(diff)
 	}

@@ -228,6 +228,27 @@ var mutants = []mutant{
 		"score.TestAgreementOfLibraries"},
 	{"score/rank_correlation.go", "return stat.Spearman(x, y), nil", "return 1.01 * stat.Spearman(x, y), nil",
 		"score.TestAgreementOfLibraries"},
+
+	// tests of differences: stats/wilcoxon, stats/friedman and report/leaderboard
+	{"internal/stat/wilcoxon.go", "variance := (n*(n+1)*(2*n+1) - ties/2) / 24",
+		"variance := (n*(n+1)*(2*n+1) - ties) / 24", "internal/stat.TestScipy"},
+	{"internal/stat/wilcoxon.go", "s.P = min(1, 2*signedRankTail(", "s.P = min(1, signedRankTail(",
+		"internal/stat.TestScipy"},
+	{"internal/stat/holm.go", "float64(len(order)-k)*p[i]", "float64(len(order))*p[i]",
+		"internal/stat.TestScipy"},
+	{"internal/stat/friedman.go", "free := 1 - ties/(n*k*(k*k-1))", "free := 1 - ties/(n*k*(k*k+1))",
+		"internal/stat.TestScipy"},
+	{"internal/stat/nemenyi.go", "float64(k*(k+1)) / float64(6*n)", "float64(k*(k-1)) / float64(6*n)",
+		"internal/stat.TestScipy"},
+	{"internal/stat/power.go", "distuv.UnitNormal.CDF(-t*s-shift)", "0*distuv.UnitNormal.CDF(-t*s-shift)",
+		"internal/stat.TestScipy"},
+	{"internal/scores/compare.go", "case holm && chosen:", "case holm && !chosen:",
+		"internal/scores.TestFalseAlarms"},
+	{"stats/wilcoxon.go", "t.level = p.Alpha / float64(tests)", "t.level = p.Alpha * float64(tests)",
+		"stats.TestWilcoxon"},
+	{"stats/friedman.go", "x = -x", "x = +x", "stats.TestFriedman"},
+	{"report/leaderboard.go", "return !(m.p[a][b] <= level)", "return m.p[a][b] <= level",
+		"report.TestLeaderboard"},
 }
 
 // TestMutantsApply checks that every mutant changes one line, and that its test exists.
