@@ -20,6 +20,7 @@ func TestToyNets(t *testing.T) {
 		ones := []float32{1, 1, 1, 1, 1, 1}
 		alphaBeta := LRPAlphaBeta.NewParams().(*LRPAlphaBetaParams)
 		alphaBeta.Alpha, alphaBeta.Beta, alphaBeta.Start, alphaBeta.Reduce = 1, 0, "one-hot", "none"
+		alphaBeta.Stabiliser = 0
 		for _, tt := range []struct {
 			stage  stages.Stage
 			params any
