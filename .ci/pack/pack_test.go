@@ -210,7 +210,8 @@ func testContents(t *testing.T, wheel, runexp string) {
 			t.Errorf("the notices lack %s %s", d.Path, d.Version)
 		}
 	}
-	for _, text := range []string{"The Go standard library", "libwebp", "GNU C library: lib/libc/glibc/LICENSES", "zig"} {
+	for _, text := range []string{"The Go standard library", "libwebp", "zig",
+		"GNU C library: lib/libc/glibc/LICENSES"} {
 		if !strings.Contains(legal["THIRD_PARTY.txt"], text) {
 			t.Errorf("the notices lack %s", text)
 		}
