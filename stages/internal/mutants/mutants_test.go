@@ -234,7 +234,7 @@ var mutants = []mutant{
 		"variance := (n*(n+1)*(2*n+1) - ties) / 24", "internal/stat.TestScipy"},
 	{"internal/stat/wilcoxon.go", "s.P = min(1, 2*signedRankTail(", "s.P = min(1, signedRankTail(",
 		"internal/stat.TestScipy"},
-	{"internal/stat/holm.go", "float64(len(order)-k)*p[i]", "float64(len(order))*p[i]",
+	{"internal/stat/holm.go", "float64(len(order)-k)*p[i]", "float64(len(order)-0*k)*p[i]",
 		"internal/stat.TestScipy"},
 	{"internal/stat/friedman.go", "free := 1 - ties/(n*k*(k*k-1))", "free := 1 - ties/(n*k*(k*k+1))",
 		"internal/stat.TestScipy"},
