@@ -30,7 +30,7 @@ equal on the axes outside between are compared, over the ids that both have: ρ 
 is called strong, 0.6 to 0.8 moderate, below weak. moved counts the ids with another
 rank. The answer also counts the pairs that differ in one axis only.
 Duan et al., ECCV 2024, figure 3.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all ids in all cases"}},
 	Outputs: []stages.Port{
@@ -163,7 +163,7 @@ func consistencyAnswer(c *scores.Contest, between []string, pairs []pairOfCases)
 	if len(pairs) == 0 {
 		return "No two cases differ in " + list(between) + " alone: there is nothing to compare.\n"
 	}
-	text := fmt.Sprintf("The rankings of %d ids of %s agree %s.", len(c.Competitors), c.Axis,
+	text := fmt.Sprintf("The rankings of %s agree %s.", count(len(c.Competitors), c.Axis),
 		strengths(pairs, "of cases "))
 	if len(between) > 1 {
 		for _, axis := range between {

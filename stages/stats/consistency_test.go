@@ -58,7 +58,7 @@ func TestConsistency(t *testing.T) {
 			t.Errorf("%v: %v, want %v", r.Keys, r.Numbers, w)
 		}
 	}
-	if want := "The rankings of 5 ids of method agree strongly (ρ > 0.8) in 3 of 6 pairs of cases, " +
+	if want := "The rankings of 5 methods agree strongly (ρ > 0.8) in 3 of 6 pairs of cases, " +
 		"moderately " +
 		"(0.6 to 0.8) in 3 and weakly in 0; the mean ρ is 0.80. Where only net differs, they agree " +
 		"strongly " +

@@ -70,8 +70,8 @@ var mutants = []mutant{
 		"stats.TestOfficialSensitivity"},
 	{"stats/sensitivity.go", "case defined[item.ID] == len(cells):", "default:", "stats.TestSensitivity"},
 	{"stats/mean_curve.go", "mean[k] /= float64(cells)", "mean[k] /= 1", "stats.TestMeanCurve"},
-	{"score/mas.go", "difference[k] = insertion[k] - deletion[k]", "difference[k] = insertion[k] + deletion[k]",
-		"score.TestMASCurvesAreThose"},
+	{"score/mas.go", "difference[k] = insertion[k] - deletion[k]",
+		"difference[k] = insertion[k] + deletion[k]", "score.TestMASCurvesAreThose"},
 
 	// score/aopc, score/abpc, score/road, score/delta
 	{"internal/metric/removal.go", "sum += curve[0] - y", "sum += 1.01 * (curve[0] - y)", "score.TestAOPC"},
