@@ -13,6 +13,7 @@ import (
 // MeanCurveParams are the parameters of [MeanCurve].
 type MeanCurveParams struct {
 	Response string `yaml:"response" doc:"the response; default: the curves' only one"`
+	Points   int    `yaml:"points" doc:"how many points at equal distances are kept, interpolated linearly; 0: all" min:"0" max:"100000"`
 }
 
 // MeanCurve pools the curves of several cells, such as those of methods.
@@ -35,6 +36,9 @@ stand in one figure.`,
 			return nil, err
 		}
 		out := stages.Facts{"responses": "share", "response": name}
+		if p.Points > 0 && in["curves"]["shares"] != "" {
+			return nil, stages.BadField("points", "the points of the curves lie at unequal distances")
+		}
 		for _, name := range []string{"order", "direction", "shares", "unit", "variant"} {
 			if v := in["curves"][name]; v != "" {
 				out[name] = v
@@ -72,12 +76,35 @@ stand in one figure.`,
 			for k := range mean {
 				mean[k] /= float64(cells)
 			}
+			if mean, err = p.thinned(mean); err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
 			e.Put("curves", i, stages.NewTensor(mean, 1, len(mean)).Encode())
 			e.Done(1)
 		}
 		return nil
 	},
 })
+
+// thinned keeps as many points of a curve as parameters say.
+func (p MeanCurveParams) thinned(curve []float64) ([]float64, error) {
+	switch {
+	case p.Points == 0:
+		return curve, nil
+	case p.Points == 1 || p.Points > len(curve):
+		return nil, stages.BadField("points", "points is %d, of curves of %d points", p.Points, len(curve))
+	}
+	out := make([]float64, p.Points)
+	for k := range out {
+		at := k * (len(curve) - 1)
+		i, rest := at/(p.Points-1), float64(at%(p.Points-1))/float64(p.Points-1)
+		out[k] = curve[i]
+		if rest > 0 {
+			out[k] += float64(rest * (curve[i+1] - curve[i]))
+		}
+	}
+	return out, nil
+}
 
 // response returns the name of the response.
 func (p MeanCurveParams) response(facts stages.Facts) (string, error) {

@@ -39,6 +39,11 @@ func TestMeanCurve(t *testing.T) {
 	if f := r.Facts["curves"]; f["response"] != "sic" || f["order"] != "information" {
 		t.Errorf("facts %v", f)
 	}
+	r = stagetest.Run(t, MeanCurve, &MeanCurveParams{Points: 3}, map[string][]stages.Data{"curves": {
+		curves(nil, nil, []float64{0, .2, .4, 1}, []float64{0, .5, .5, nan})}})
+	if y := share(0); !slices.Equal(y, []float64{0, .3, 1}) && !(math.Abs(y[1]-.3) <= 1e-15) {
+		t.Errorf("three points of four: %v", y)
+	}
 	for want, p := range map[string]MeanCurveParams{"several responses: name one of sic, aic": {},
 		`no response "logit"`: {Response: "logit"}} {
 		if _, err := stagetest.Try(MeanCurve, &p, in); err == nil || !strings.Contains(err.Error(), want) {

@@ -46,7 +46,6 @@ modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
 		Doc: "curves of all modifications, with points at equal distances"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "sensitivity, area, images, undefined curves"},
-		{Name: "points", Type: stages.TableType, Doc: "the mean curves, one row per point"},
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: SensitivityParams{Response: "share", Variant: paper},
@@ -84,8 +83,6 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		{Name: "n", Unit: "images"},
 		{Name: "undefined", Unit: "curves"},
 	}}
-	points := stages.Table{Title: "Mean curves by " + of, Keys: append(slices.Clone(others), of, "share"),
-		Numbers: []stages.Column{{Name: "mean", Unit: p.Response, Tolerance: 5e-3, Digits: 4}}}
 	found := results{axes: others}
 	for _, ids := range scores.Places(nil, data, others) {
 		var cells []stages.Data
@@ -116,21 +113,12 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		found.add(ids, sensitivity)
 		table.Rows = append(table.Rows, stages.Row{Keys: ids, Numbers: numbers(sensitivity, area,
 			float64(m.images), float64(m.undefined))})
-		for i, curve := range m.curves {
-			for k, y := range curve {
-				points.Rows = append(points.Rows, stages.Row{
-					Keys: append(slices.Clone(ids), scores.IDOn(cells[i].Coord, of),
-						fmt.Sprintf("%.4f", float64(k)/float64(len(curve)-1))),
-					Numbers: numbers(y)})
-			}
-		}
 	}
 	text, err := found.answer(p.ClaimsParams, "react", "more to modified maps", "the distance in percent", 2)
 	if err != nil {
 		return err
 	}
 	e.Set("table", table.Encode())
-	e.Set("points", points.Encode())
 	e.Set("answer", []byte(text+"\n"))
 	return nil
 }
