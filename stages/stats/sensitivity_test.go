@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"math"
 	"os"
@@ -234,5 +235,34 @@ func TestPublishedOffsets(t *testing.T) {
 		if !strings.HasPrefix(name, "MAS") && !(percent < 0.005+1e-3) {
 			t.Errorf("%s moves by %v percent", name, percent)
 		}
+	}
+}
+
+// TestOffsetsOfTheExperiment: in the published table of mas-sensitivity a constant offset moves MAS's curves and
+// no other's.
+func TestOffsetsOfTheExperiment(t *testing.T) {
+	f, err := os.Open("../../artifacts/mas-sensitivity/tables/sensitivity.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := 0
+	for _, row := range rows[1:] {
+		if row[0] != "offset" { // kind, metric, net, sensitivity
+			continue
+		}
+		tests++
+		percent, err := strconv.ParseFloat(row[3], 64)
+		if moves := strings.HasPrefix(row[1], "mas"); err != nil || moves && !(percent > 10) ||
+			!moves && !(percent < 0.01) {
+			t.Errorf("%s of %s moves by %s percent: %v", row[1], row[2], row[3], err)
+		}
+	}
+	if tests != 32 {
+		t.Errorf("%d rows, want 8 metrics of 4 nets", tests)
 	}
 }
