@@ -704,3 +704,24 @@ func TestNewItems(t *testing.T) {
 		t.Errorf("%v changed", again.Changed)
 	}
 }
+
+// TestFigureAsPNGToo checks that a figure with both kinds of files is shown once, with a link to the other.
+func TestFigureAsPNGToo(t *testing.T) {
+	w := newWorld()
+	r := w.review()
+	cell := &r.Cells[len(r.Cells)-1]
+	cell.Figures = []Figure{{"figure", "svg", "All", []byte("<svg></svg>")},
+		{"png", "png", "All", w.picture()}}
+	_, got := fresh(t, r)
+	readme := got["README.md"]
+	for name := range got {
+		if stem, ok := strings.CutSuffix(name, ".svg"); ok && strings.Contains(readme, "]("+stem+".svg)\n") {
+			if got[stem+".png"] == "" || strings.Contains(readme, "!["+"All]("+stem+".png)") ||
+				!strings.Contains(readme, "*All* ([PNG]("+stem+".png))") {
+				t.Errorf("%s isn't linked once:\n%s", stem, readme)
+			}
+			return
+		}
+	}
+	t.Errorf("no SVG is shown:\n%s", readme)
+}

@@ -106,6 +106,9 @@ func (r readme) Sections() []*section {
 		s.Tables = append(s.Tables, t)
 	}
 	for _, p := range r.Pictures {
+		if r.twin(p, ".png", ".svg") != "" {
+			continue
+		}
 		if s := of(p.Stage); len(s.Pictures) < mainFigures {
 			s.Pictures = append(s.Pictures, p)
 		} else {
@@ -116,6 +119,18 @@ func (r readme) Sections() []*section {
 		return cmp.Or(cmp.Compare(r.rank(a.Stage), r.rank(b.Stage)), cmp.Compare(a.Stage, b.Stage))
 	})
 	return out
+}
+
+// PNG returns the file of a figure as PNG that is shown as SVG, "" for none.
+func (r readme) PNG(p *Picture) string { return r.twin(p, ".svg", ".png") }
+
+// twin returns the file of the same figure with another ending, "" for none.
+func (r readme) twin(p *Picture, ext, other string) string {
+	stem, ok := strings.CutSuffix(p.File, ext)
+	if ok && slices.ContainsFunc(r.Pictures, func(q *Picture) bool { return q.File == stem+other }) {
+		return stem + other
+	}
+	return ""
 }
 
 // table returns the first rows of a table.

@@ -84,6 +84,14 @@ type output struct {
 	parts       []part
 }
 
+// file tells an output from others of the same name: a figure as PNG is called like the one as SVG.
+func (o *output) file() string {
+	if o.port == "png" {
+		return o.name + ".png"
+	}
+	return o.name
+}
+
 // A part is what one cell has at an output: one of the three.
 type part struct {
 	cell   *Cell
@@ -106,7 +114,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 			if o == nil {
 				o = &output{stage: c.Stage, port: port, name: folder + "/" + baseNames(c.Stage, port)[0]}
 				index[key], outputs[folder] = o, append(outputs[folder], o)
-				users[o.name]++
+				users[o.file()]++
 			}
 			if p.cell = c; c.State == Done {
 				o.parts = append(o.parts, p)
@@ -123,7 +131,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 		}
 	}
 	for key, o := range index {
-		if users[o.name] > 1 {
+		if users[o.file()] > 1 {
 			o.name = key[0] + "/" + baseNames(o.stage, o.port)[1]
 		}
 	}
@@ -135,7 +143,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 func baseNames(stage, port string) [2]string {
 	full := escape(stage) + "." + escape(port)
 	switch port {
-	case stage, "score", "scores", "table", "figure":
+	case stage, "score", "scores", "table", "figure", "png":
 		return [2]string{escape(stage), full}
 	}
 	return [2]string{full, full}

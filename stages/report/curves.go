@@ -19,6 +19,8 @@ type CurvesParams struct {
 	Band     string `yaml:"band" doc:"the band around a line: the mean's interval, or that without the differences between images common to all lines (paired)" choices:"interval|paired|none"`
 	Columns  int    `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
 	Title    string `yaml:"title" doc:"a title"`
+
+	Reference string `yaml:"reference" doc:"a dashed line in each panel at the mean of the lines' first points, as the accuracy before removal (start)" choices:"start|none"`
 }
 
 // Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't
@@ -30,16 +32,17 @@ var Curves = stages.New(stages.Def[CurvesParams]{
 	Doc: `mean curves of a response as pixels are removed or inserted
 
 One line per id of the axis line, one panel per combination of the other axes, all with
-the same scales. Lines are means over the images; the table points has the numbers.`,
-	Version:  3,
+the same scales. Lines are means over the images; the table points has the numbers. Of
+more than eight lines the three best and the three worst have colours and their names at
+their ends, by the area under the mean curves: a small one is good, and a large one with
+order insertion or lerf. The others are grey.`,
+	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
-	Outputs: []stages.Port{
-		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
-		{Name: "points", Type: stages.TableType, Doc: "one row per line and point"},
-	},
-	Defaults: CurvesParams{Response: "probability", Band: "interval", Columns: 3},
+	Outputs: figurePorts(stages.Port{Name: "points", Type: stages.TableType,
+		Doc: "one row per line and point"}),
+	Defaults: CurvesParams{Response: "probability", Band: "interval", Columns: 3, Reference: "none"},
 	Run:      runCurves,
 })
 
@@ -96,8 +99,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		}
 		panels = append(panels, panel)
 	}
-	e.Set("figure", drawCurves(p, panels, e.Order, line, facets))
-	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": curvesCaption(p, panels)})
+	grey := len(lineNames(panels, e.Order, line)) > most
+	setFigure(e, drawCurves(p, panels, e.Order, line, facets), curvesCaption(p, panels, grey))
 	e.Set("points", curvesTable(p, panels, axes).Encode())
 	return nil
 }

@@ -1,9 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"image"
-	"image/color"
 	"math"
 	"slices"
 	"strings"
@@ -13,82 +12,59 @@ import (
 	"github.com/runexp/runexp/stages/internal/chart"
 )
 
-// Sizes of the figure in pixels.
+// most is the number of lines that are told apart by their colours; of more, the best and the worst are, half
+// of each.
 const (
-	panelWidth  = 340
-	panelHeight = 270
-	margin      = 14
-	captionGap  = 10
+	most = 8
+	half = 3
 )
 
+// drawCurves returns the figure of panels whose lines are the ids on an axis.
 func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line string,
-	facets []string) []byte {
-	keys := legend(panels, order, line)
-	low, high := math.Inf(1), math.Inf(-1)
+	facets []string) chart.Figure {
+	k := &chart.Curves{YLabel: p.Response, Columns: p.Columns, Low: math.Inf(1), High: math.Inf(-1)}
+	k.Names = lineNames(panels, order, line)
+	if len(k.Names) > most {
+		k.Shown = extremes(panels, k.Names, line)
+	}
 	for _, panel := range panels {
+		plot := chart.CurvePanel{Title: strings.Join(pick(panel[0].coord, facets), " · "),
+			XLabel: share(panel[0].facts["order"]), Level: math.NaN()}
+		first, lines := 0.0, 0.0
 		for _, s := range panel {
-			for k, y := range s.mean {
-				if !math.IsNaN(y) {
-					low, high = min(low, y), max(high, y)
-					if p.Band != "none" && !math.IsNaN(s.low[k]) {
-						low, high = min(low, s.low[k]), max(high, s.high[k])
-					}
+			if len(s.items) == 0 {
+				continue
+			}
+			drawn := chart.Line{Name: idOn(s.coord, line), X: s.shares, Y: s.mean}
+			if p.Band != "none" {
+				drawn.Low, drawn.High = s.low, s.high
+			}
+			for i, y := range s.mean {
+				k.Low, k.High = min(k.Low, y), max(k.High, y)
+				if p.Band != "none" && !math.IsNaN(s.low[i]) {
+					k.Low, k.High = min(k.Low, s.low[i]), max(k.High, s.high[i])
 				}
 			}
+			first, lines = first+s.mean[0], lines+1
+			plot.Lines = append(plot.Lines, drawn)
 		}
+		if p.Reference == "start" && lines > 0 {
+			plot.Level, k.Level = first/lines, p.Response+" at the start"
+		}
+		k.Panels = append(k.Panels, plot)
 	}
-	if math.IsInf(low, 0) {
-		low, high = 0, 1
+	if k.Low > k.High {
+		k.Low, k.High = 0, 1
 	}
 	if bounded(p.Response) {
-		low, high = max(low, 0), min(high, 1)
+		k.Low, k.High = max(k.Low, 0), min(k.High, 1)
 	}
-	ticks := chart.Ticks(low, high, 5)
-	columns := min(p.Columns, len(panels))
-	rows := (len(panels) + columns - 1) / columns
-	width := 2*margin + columns*panelWidth
-	measure := chart.NewCanvas(1, 1)
-	legendHeight := 0
-	if line != "" {
-		legendHeight = captionGap + chart.Legend(measure, nil, 0, 0, width-4*margin, keys)
-	}
-	c := chart.NewCanvas(width, 2*margin+rows*panelHeight+legendHeight)
-	for i, panel := range panels {
-		x, y := margin+i%columns*panelWidth, margin+i/columns*panelHeight
-		plot := chart.Panel{Low: ticks[0], High: ticks[len(ticks)-1], Ticks: ticks,
-			XLabel: share(panel[0].facts["order"])}
-		plot.Title = strings.Join(pick(panel[0].coord, facets), " · ")
-		if plot.Title == "" {
-			plot.Title = p.Title
-		}
-		if i%columns == 0 {
-			plot.YLabel = p.Response
-		}
-		for _, s := range panel {
-			k := keys[slices.IndexFunc(keys, func(k chart.Key) bool { return k.Name == idOn(s.coord, line) })]
-			curve := chart.Curve{Y: s.mean, Colour: k.Colour, Dash: k.Dash}
-			if len(s.items) > 0 {
-				curve.X = s.shares
-			}
-			if p.Band != "none" && len(s.items) > 1 {
-				curve.Low, curve.High = s.low, s.high
-			}
-			plot.Curves = append(plot.Curves, curve)
-		}
-		plot.Draw(c, image.Rect(x, y, x+panelWidth, y+panelHeight))
-	}
-	if line != "" {
-		chart.Legend(measure, c, 2*margin, margin+rows*panelHeight+captionGap, width-4*margin, keys)
-	}
-	var keep []color.RGBA
-	for _, k := range keys {
-		keep = append(keep, k.Colour)
-	}
-	return c.PNG(keep)
+	k.Title = p.Title
+	return k.Figure()
 }
 
-// legend assigns a colour to every id of the line axis, and dashes when colours are used up.
-func legend(panels [][]*plotLine, order stages.Order, line string) []chart.Key {
+// lineNames returns the ids on the line axis, in the experiment's order.
+func lineNames(panels [][]*plotLine, order stages.Order, line string) []string {
 	var names []string
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -96,15 +72,44 @@ func legend(panels [][]*plotLine, order stages.Order, line string) []chart.Key {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return order.Compare(line, a, b) })
-	names = slices.Compact(names)
-	colours := chart.Lines()
-	dashes := [][]float64{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}
-	keys := make([]chart.Key, len(names))
-	for i, n := range names {
-		keys[i] = chart.Key{Name: n, Colour: colours[i%len(colours)],
-			Dash: dashes[i/len(colours)%len(dashes)]}
+	return slices.Compact(names)
+}
+
+// extremes returns the best and the worst lines by their mean rank over the panels, best first. Ranks are
+// those of the areas under the mean curves; a smaller area is better as long as the most relevant pixels go
+// first.
+func extremes(panels [][]*plotLine, names []string, line string) []string {
+	rank, n := map[string]float64{}, map[string]float64{}
+	for _, panel := range panels {
+		area := func(s *plotLine) float64 {
+			sum := 0.0
+			for i := 1; i < len(s.mean) && len(s.items) > 0; i++ {
+				sum += (s.shares[i] - s.shares[i-1]) * (s.mean[i] + s.mean[i-1]) / 2
+			}
+			if o := s.facts["order"]; o == "insertion" || o == "lerf" {
+				return -sum
+			}
+			return sum
+		}
+		for _, s := range panel {
+			better := 0.0
+			for _, o := range panel {
+				if len(o.items) > 0 && area(o) < area(s) {
+					better++
+				}
+			}
+			if len(s.items) > 0 {
+				id := idOn(s.coord, line)
+				rank[id], n[id] = rank[id]+better, n[id]+1
+			}
+		}
 	}
-	return keys
+	names = slices.DeleteFunc(slices.Clone(names), func(id string) bool { return n[id] == 0 })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank[a]/n[a], rank[b]/n[b]) })
+	if len(names) > 2*half {
+		names = append(names[:half:half], names[len(names)-half:]...)
+	}
+	return names
 }
 
 func bounded(response string) bool { return response == "probability" || response == "correct" }
@@ -124,7 +129,7 @@ func share(order string) string {
 	return "share of pixels"
 }
 
-func curvesCaption(p CurvesParams, panels [][]*plotLine) string {
+func curvesCaption(p CurvesParams, panels [][]*plotLine, grey bool) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -144,6 +149,12 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine) string {
 		text += "; bands: " + interval.Label
 	case "paired":
 		text += "; bands: " + interval.Label + ", without the differences between images that all lines share"
+	}
+	if p.Reference == "start" {
+		text += "; the dashed line is the mean over the lines of the first point"
+	}
+	if grey {
+		text += fmt.Sprintf("; colours for the best %d and the worst %d lines by area", half, half)
 	}
 	if skipped > 0 {
 		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,30 +28,63 @@ func TestCurvesFigure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		p      CurvesParams
 		curves []stages.Data
-		w, h   int
+		want   []string // texts of the figure
 	}{
 		"facets": {CurvesParams{Line: "method", Response: "probability", Band: "interval", Columns: 2},
-			manyCurves(), 708, 596},
+			manyCurves(), []string{">random<", ">rise<"}},
 		"paired": {CurvesParams{Line: "method", Response: "logit", Band: "paired", Columns: 4}, manyCurves(),
-			1388, 326},
-		"alone": {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay"},
-			[]stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, 368, 298},
+			[]string{">logit<", ">occlusion<"}},
+		"alone": {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay",
+			Reference: "start"},
+			[]stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, []string{">Decay<", ">correct at the start<"}},
 	} {
 		in := map[string][]stages.Data{"curves": tc.curves}
 		r := stagetest.Run(t, Curves, &tc.p, in)
-		b := r.Payloads["figure"][0]
-		if m := look(t, "curves-"+name, b); m.Bounds().Dx() != tc.w || m.Bounds().Dy() != tc.h {
-			t.Errorf("%s: the figure has %v pixels, want %d×%d", name, m.Bounds().Max, tc.w, tc.h)
+		svg, caption := drawn(t, "curves-"+name, r)
+		shows(t, name, svg, tc.want...)
+		if n := len(r.Payloads["png"][0]); n > 60<<10 || len(svg) > 80<<10 {
+			t.Errorf("%s: the figure has %d bytes, %d as PNG", name, len(svg), n)
 		}
-		if len(b) > figureBudget {
-			t.Errorf("%s: the figure has %d bytes", name, len(b))
+		if strings.Contains(caption, "\n") {
+			t.Errorf("%s: the caption is %q", name, caption)
 		}
-		if again := stagetest.Run(t, Curves, &tc.p, in).Payloads["figure"][0]; !bytes.Equal(b, again) {
-			t.Errorf("%s: drawn twice, the figure differs", name)
+	}
+}
+
+// TestCurvesOfManyLines checks that of 20 lines the three best and worst are named, in the right order for
+// both kinds of areas, and that all others are grey.
+func TestCurvesOfManyLines(t *testing.T) {
+	for _, order := range []string{"morf", "insertion"} {
+		var curves []stages.Data
+		for i := range 20 { // the later, the faster the response changes: the better
+			name := fmt.Sprintf("a-method-with-a-rather-long-name-%02d", i)
+			curves = append(curves, curvesOf(10, 16, order, 1+float64(i)/4, 0.02, "method", name))
 		}
-		if f := r.Facts["figure"]; f["ext"] != "png" || strings.Contains(f["caption"], "\n") ||
-			f["caption"] == "" {
-			t.Errorf("%s: facts %v", name, f)
+		p := &CurvesParams{Line: "method", Response: "probability", Band: "interval", Columns: 3}
+		r := stagetest.Run(t, Curves, p, map[string][]stages.Data{"curves": curves})
+		svg, caption := drawn(t, "curves-many-"+order, r)
+		for i := range 20 {
+			name := fmt.Sprintf(">a-method-with-a-rather-long-name-%02d<", i)
+			if got, want := strings.Contains(svg, name), i < 3 || i > 16; got != want {
+				t.Errorf("%s: %s is shown: %t, want %t", order, name, got, want)
+			}
+		}
+		shows(t, "the caption", caption, "colours for the best 3 and the worst 3 lines")
+		if n := len(decodeTable(t, r, "points").Rows); n != 20*17 {
+			t.Errorf("%s: %d points, want those of all lines", order, n)
+		}
+		panel := make([]*plotLine, 2)
+		for k, i := range []int{0, 19} {
+			s, err := readLine(t.Context(), curves[i], "probability")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.summarise(1)
+			panel[k] = s
+		}
+		names := lineNames([][]*plotLine{panel}, nil, "method")
+		if best := extremes([][]*plotLine{panel}, names, "method")[0]; best != names[1] {
+			t.Errorf("%s: the best is %s", order, best)
 		}
 	}
 }
@@ -119,25 +151,6 @@ func TestCurvesWithoutValues(t *testing.T) {
 			"points")), "method|share|mean|low|high|n\na|0.0000|-|-|-|0\na|1.0000|-|-|-|0\n"; got != want {
 			t.Errorf("%s: got\n%s", band, got)
 		}
-	}
-}
-
-// TestCurvesLegend checks that all lines of a crowded figure look different.
-func TestCurvesLegend(t *testing.T) {
-	var panel []*plotLine
-	for i := range 30 {
-		panel = append(panel, &plotLine{coord: []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", i)}}})
-	}
-	looks := map[string]string{}
-	for _, k := range legend([][]*plotLine{panel, panel[:3]}, nil, "method") {
-		look := fmt.Sprint(k.Colour, k.Dash)
-		if other := looks[look]; other != "" {
-			t.Errorf("%s looks like %s", k.Name, other)
-		}
-		looks[look] = k.Name
-	}
-	if len(looks) != 30 {
-		t.Errorf("%d lines of 30", len(looks))
 	}
 }
 

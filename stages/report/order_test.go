@@ -69,10 +69,7 @@ func TestShownAsWritten(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		panel = append(panel, &plotLine{coord: []stages.Coord{{Axis: "method", ID: id}}})
 	}
-	var names []string
-	for _, k := range legend([][]*plotLine{panel}, stages.Order{"method": {"c", "a"}}, "method") {
-		names = append(names, k.Name)
-	}
+	names := lineNames([][]*plotLine{panel}, stages.Order{"method": {"c", "a"}}, "method")
 	if want := []string{"c", "a", "b"}; !slices.Equal(names, want) {
 		t.Errorf("the legend has %v, want %v", names, want)
 	}

@@ -1,9 +1,9 @@
 // Package chart draws figures. Plots have axes, boxes, error bars and legends of gonum.org/v1/plot: figure.go
-// has their files and arrangement, svg.go the SVG, and heatmap.go, boxes.go, intervals.go and ranks.go a kind
-// each. Photographs and maps are drawn on a canvas of pixels (chart.go), curves there too (panel.go), with
-// colour maps (colour.go) and PNG files with a palette or in all colours (png.go). Figures are byte-identical
-// on all machines of an architecture: fonts are embedded, shapes are drawn in a fixed order, and colours and
-// coordinates are rounded.
+// has their files and arrangement, svg.go the SVG, ticks.go round numbers, and curves.go, heatmap.go,
+// boxes.go, intervals.go and ranks.go a kind each. Photographs and maps are drawn on a canvas of pixels
+// (chart.go), with colour maps (colour.go) and PNG files with a palette or in all colours (png.go). Figures
+// are byte-identical on all machines of an architecture: fonts are embedded, shapes are drawn in a fixed
+// order, and colours and coordinates are rounded.
 package chart
 
 import (
@@ -58,17 +58,12 @@ func (c *Canvas) Fill(r image.Rectangle, col color.RGBA) {
 	}
 }
 
-// blend paints a pixel with an opacity in [0,1].
-func (c *Canvas) blend(x, y int, col color.RGBA, alpha float64) {
-	if alpha <= 0 || !(image.Point{X: x, Y: y}.In(c.Image.Rect)) {
-		return
-	}
-	a := int(math.Round(255 * min(alpha, 1)))
-	p := c.Image.Pix[c.Image.PixOffset(x, y):][:3]
-	for i, v := range [3]uint8{col.R, col.G, col.B} {
-		p[i] = uint8((int(p[i])*(255-a) + int(v)*a + 127) / 255)
-	}
-}
+// The fonts of figures.
+var (
+	TextFont  = Font{Size: 12}
+	TitleFont = Font{Size: 12, Bold: true}
+	SmallFont = Font{Size: 11}
+)
 
 // Align is the horizontal alignment of a text to its position.
 type Align int
@@ -179,113 +174,11 @@ func (c *Canvas) Text(x, y int, f Font, col color.RGBA, a Align, text string) {
 	d.DrawString(text)
 }
 
-// TextUp writes a vertical text, upwards, centred on y, with the base line x.
-func (c *Canvas) TextUp(x, y int, f Font, col color.RGBA, text string) {
-	w, h := c.Width(f, text), 2*f.Size
-	t := NewCanvas(w, h)
-	t.faces = c.faces
-	base := h - f.Size/2
-	t.Text(0, base, f, color.RGBA{A: 255}, Left, text)
-	for j := range h {
-		for i := range w {
-			if v := t.Image.RGBAAt(i, j).R; v < 255 {
-				c.blend(x+j-base, y+w/2-i, col, float64(255-int(v))/255)
-			}
-		}
-	}
-}
-
 // A Point is a position on the canvas; the centre of pixel (i, j) is (i+½, j+½).
 type Point struct{ X, Y float64 }
 
-// Line draws a polyline of the given width. dash alternates the lengths of strokes and gaps, nil for a solid
-// line. Points that aren't finite interrupt the line.
-func (c *Canvas) Line(points []Point, width float64, col color.RGBA, dash []float64) {
-	// The opacity of a pixel is the maximum over the segments, so that joints don't show.
-	cover := map[image.Point]float64{}
-	var order []image.Point
-	along := 0.0
-	for i := 1; i < len(points); i++ {
-		p, q := points[i-1], points[i]
-		if !finite(p) || !finite(q) {
-			continue
-		}
-		dx, dy := q.X-p.X, q.Y-p.Y
-		length := math.Hypot(dx, dy)
-		reach := width/2 + 1
-		for y := int(math.Floor(min(p.Y, q.Y) - reach)); y <= int(max(p.Y, q.Y)+reach); y++ {
-			for x := int(math.Floor(min(p.X, q.X) - reach)); x <= int(max(p.X, q.X)+reach); x++ {
-				px, py := float64(x)+0.5-p.X, float64(y)+0.5-p.Y
-				t := 0.0
-				if length > 0 {
-					t = min(max((float64(px*dx)+float64(py*dy))/float64(length*length), 0), 1)
-				}
-				far := math.Hypot(px-float64(t*dx), py-float64(t*dy))
-				a := min(max(width/2+0.5-far, 0), 1)
-				if a > 0 && drawn(along+float64(t*length), dash) {
-					at := image.Point{X: x, Y: y}
-					if old, ok := cover[at]; !ok {
-						order = append(order, at)
-						cover[at] = a
-					} else if a > old {
-						cover[at] = a
-					}
-				}
-			}
-		}
-		along += length
-	}
-	for _, at := range order {
-		c.blend(at.X, at.Y, col, cover[at])
-	}
-}
-
-func drawn(at float64, dash []float64) bool {
-	period := 0.0
-	for _, d := range dash {
-		period += d
-	}
-	if period == 0 {
-		return true
-	}
-	at = math.Mod(at, period)
-	for i, d := range dash {
-		if at < d {
-			return i%2 == 0
-		}
-		at -= d
-	}
-	return true
-}
-
 func finite(p Point) bool {
 	return !math.IsNaN(p.X) && !math.IsNaN(p.Y) && !math.IsInf(p.X, 0) && !math.IsInf(p.Y, 0)
-}
-
-// Band fills the area between two lines with equal, ascending X.
-func (c *Canvas) Band(low, high []Point, col color.RGBA, alpha float64) {
-	if len(low) == 0 {
-		return
-	}
-	i := 1
-	for x := int(math.Ceil(low[0].X - 0.5)); float64(x)+0.5 <= low[len(low)-1].X; x++ {
-		mid := float64(x) + 0.5
-		for i < len(low)-1 && low[i].X < mid {
-			i++
-		}
-		if i >= len(low) || !finite(low[i]) || !finite(low[i-1]) || !finite(high[i]) || !finite(high[i-1]) {
-			continue
-		}
-		t := 0.0
-		if d := low[i].X - low[i-1].X; d > 0 {
-			t = (mid - low[i-1].X) / d
-		}
-		bottom := low[i-1].Y + float64(t*(low[i].Y-low[i-1].Y))
-		top := high[i-1].Y + float64(t*(high[i].Y-high[i-1].Y))
-		for y := int(math.Floor(top)); y <= int(bottom); y++ {
-			c.blend(x, y, col, alpha*max(0, min(float64(y)+1, bottom)-max(float64(y), top)))
-		}
-	}
 }
 
 // Outline draws the border of a rectangle, inside it.
