@@ -238,7 +238,7 @@ func TestPublishedOffsets(t *testing.T) {
 	}
 }
 
-// TestOffsetsOfTheExperiment: in the published table of mas-sensitivity a constant offset moves MAS's curves and
+// TestOffsetsOfTheExperiment: in the published table of mas-sensitivity an offset moves the curves of MAS and
 // no other's.
 func TestOffsetsOfTheExperiment(t *testing.T) {
 	f, err := os.Open("../../artifacts/mas-sensitivity/tables/sensitivity.csv")
