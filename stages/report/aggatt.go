@@ -35,7 +35,7 @@ scale, which ends at the 99.5th percentile of their magnitudes: white is 0, gree
 class, red against it. On the left stands the map in the middle of the best bin, on the
 right that of the worst, each on its own scale; all ends are printed below. A row for
 each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -68,7 +69,7 @@ runs from white at the 0.5th to dark at the 99.5th percentile of the values. Con
 maps and maps with undefined values are labelled as such. Masks, boxes and the cells of
 a grid are outlined. A tile has 96 pixels or more: if the file would be too large, fewer
 images are shown, and the caption tells how many.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Named:    true,
@@ -108,6 +109,7 @@ type sheetRow struct {
 	choice  choice
 	ids     []string // on the other axes
 	photo   *picture.RGB
+	again   bool     // it's the image of the row above, with the same text
 	notes   []string // paragraphs below the image, the first is prominent
 	tiles   []*tile  // in the order in which they're shown; nil for a missing map
 	outline outline
@@ -275,11 +277,23 @@ func (s *sheet) within(budget int) (figure []byte, shown int) {
 			return !slices.ContainsFunc(kept, func(c choice) bool { return c.id == r.choice.id })
 		})
 		s.setScales()
+		s.setAgain()
 		figure = s.draw()
 		if len(figure) <= budget || n == 1 {
 			return figure, n
 		}
 		n = min(max(n*budget/len(figure), 1), n-1)
+	}
+}
+
+// setAgain finds the rows whose image stands above them.
+func (s *sheet) setAgain() {
+	for i, r := range s.rows {
+		if r.again = false; i > 0 {
+			above := s.rows[i-1]
+			r.again = slices.Equal(r.notes, above.notes) && r.photo.W == above.photo.W &&
+				bytes.Equal(r.photo.Pix, above.photo.Pix)
+		}
 	}
 }
 

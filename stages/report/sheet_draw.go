@@ -16,7 +16,7 @@ const (
 	tileGap     = 8
 	lineHeight  = 13 // of text
 	rowGap      = 12
-	fullWidth   = 1120 // at which a line of tiles is broken
+	fullWidth   = 1320 // at which a line of tiles is broken
 	labelWidth  = 110  // of the ids on other axes, at most
 	blockGap    = 20   // between images next to each other
 	barWidth    = 120
@@ -132,6 +132,9 @@ func (l *layout) below(t *tile) (lines []line) {
 
 // notes returns the lines below an image.
 func (l *layout) notes(r *sheetRow) (lines []line) {
+	if r.again {
+		return nil
+	}
 	for i, note := range r.notes {
 		font, col := chart.SmallFont, chart.Soft
 		if i == 0 && len(r.notes) > 1 {
@@ -242,11 +245,12 @@ func (s *sheet) drawBlock(c *chart.Canvas, l *layout, x, y int, r *sheetRow) {
 		}
 	}
 	x += l.labels
-	frame := image.Rect(0, 0, r.photo.W, r.photo.H).Add(image.Pt(x+(s.boxW-r.photo.W)/2,
-		y+(s.boxH-r.photo.H)/2))
-	c.Photo(frame.Min.X, frame.Min.Y, r.photo)
-	c.Outline(frame, chart.Rule)
-	r.outline.draw(c, frame)
+	if !r.again {
+		frame := s.frame(r, image.Pt(x, y))
+		c.Photo(frame.Min.X, frame.Min.Y, r.photo)
+		c.Outline(frame, chart.Rule)
+		r.outline.draw(c, frame)
+	}
 	write := func(x, y int, lines []line) {
 		for i, line := range lines {
 			c.Text(x+s.boxW/2, y+s.boxH+lineHeight*(i+1), line.font, line.col, chart.Center, line.text)
@@ -273,6 +277,12 @@ func (s *sheet) drawBlock(c *chart.Canvas, l *layout, x, y int, r *sheetRow) {
 		s.drawTile(c, image.Rect(tx, y, tx+s.boxW, y+s.boxH), t, r)
 		write(tx, y, l.below(t))
 	}
+}
+
+// frame returns where the image or a map of a row is drawn in a box at p.
+func (s *sheet) frame(r *sheetRow, p image.Point) image.Rectangle {
+	centre := image.Pt((s.boxW-r.photo.W)/2, (s.boxH-r.photo.H)/2)
+	return image.Rect(0, 0, r.photo.W, r.photo.H).Add(p).Add(centre)
 }
 
 func mapOf(signed bool) chart.ColourMap {
@@ -325,8 +335,7 @@ func (s *sheet) setScales() {
 
 // drawTile draws a map in the middle of a box, or a word in its place.
 func (s *sheet) drawTile(c *chart.Canvas, box image.Rectangle, t *tile, r *sheetRow) {
-	frame := image.Rect(0, 0, r.photo.W, r.photo.H).Add(image.Pt(box.Min.X+(box.Dx()-r.photo.W)/2,
-		box.Min.Y+(box.Dy()-r.photo.H)/2))
+	frame := s.frame(r, box.Min)
 	if t == nil || t.state != "" {
 		c.Fill(frame, blank)
 		word := "missing"

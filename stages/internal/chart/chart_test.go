@@ -83,18 +83,29 @@ func TestPNGKeepsColours(t *testing.T) {
 	}
 }
 
+// TestTrueColour checks that all colours stay, whichever filter makes the smaller file.
 func TestTrueColour(t *testing.T) {
-	c := NewCanvas(40, 40)
-	for i := range 1600 {
-		c.Image.SetRGBA(i%40, i/40, color.RGBA{uint8(i % 40 * 6), uint8(i / 40 * 6), uint8(i % 7 * 30), 255})
-	}
-	m, err := png.Decode(bytes.NewReader(c.TrueColour()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1600 {
-		if got := color.RGBAModel.Convert(m.At(i%40, i/40)); got != color.Color(c.Image.At(i%40, i/40)) {
-			t.Fatalf("pixel %d became %v", i, got)
+	for _, smooth := range []bool{false, true} {
+		c := NewCanvas(40, 40)
+		for i := range 1600 {
+			v := uint8(i % 40 * 6)
+			if !smooth {
+				v = uint8(i * i % 251)
+			}
+			c.Image.SetRGBA(i%40, i/40, color.RGBA{v, uint8(i / 40 * 6), 255 - v, 255})
+		}
+		b := c.TrueColour()
+		m, err := png.Decode(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1600 {
+			if got := color.RGBAModel.Convert(m.At(i%40, i/40)); got != c.Image.At(i%40, i/40) {
+				t.Fatalf("smooth %v: pixel %d became %v", smooth, i, got)
+			}
+		}
+		if smooth && len(b) > 300 {
+			t.Errorf("a gradient takes %d bytes", len(b))
 		}
 	}
 }
