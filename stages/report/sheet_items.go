@@ -59,7 +59,8 @@ type choice struct {
 // choose returns the images to show, in order, and the words for the caption.
 func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, words string, err error) {
 	all, err := itemsOf(ctx, slices.DeleteFunc(slices.Clone(e.Ports["images"]), func(d stages.Data) bool {
-		return !slices.ContainsFunc(e.Ports["maps"], func(m stages.Data) bool { return agree(m.Coord, d.Coord) })
+		explained := func(m stages.Data) bool { return agree(m.Coord, d.Coord) }
+		return !slices.ContainsFunc(e.Ports["maps"], explained)
 	}))
 	if err != nil {
 		return nil, "", err
