@@ -13,7 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/runexp/runexp/interval"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // A Difference tells how two review folders differ.

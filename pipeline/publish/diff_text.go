@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 var trailing = regexp.MustCompile("(?m) +$")

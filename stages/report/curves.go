@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // CurvesParams are the parameters of [Curves].

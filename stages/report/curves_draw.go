@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // most is the number of lines that are told apart by their colours; of more, the best and the worst are, half

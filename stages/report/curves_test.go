@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/interval"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 

@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // LeaderboardParams are the parameters of [Leaderboard].

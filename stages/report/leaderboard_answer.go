@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // answer summarises the tables in words.

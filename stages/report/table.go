@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/interval"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // TableParams are the parameters of [Table].
