@@ -22,7 +22,7 @@ type ConsistencyParams struct {
 // Consistency of Attribution-based Explanations", ECCV 2024.
 var Consistency = stages.New(stages.Def[ConsistencyParams]{
 	Name: "stats/consistency",
-	Doc: `Spearman's ρ between the rankings of cases
+	Doc: `agreement of cases on the ranking: Spearman's ρ
 
 A case is a combination of the collapsed axes but rank; its ranking is by the mean over
 the images for which all ids present in the case have a score. Every two cases that are

@@ -144,6 +144,10 @@ func newWorld(t *testing.T) *world {
 		"fuse/rankings":            {"rank": "method"},
 		"stats/consistency":        {"rank": "method"},
 		"stats/friedman":           {"rank": "method"},
+		"stats/icr":                {"rate": "method", "between": "metric"},
+		"stats/irr":                {"rate": "method"},
+		"stats/mean-curve":         {"response": "probability"},
+		"stats/sensitivity":        {"of": "method", "reference": "a", "response": "probability"},
 		"stats/wilcoxon":           {"among": "method"},
 		"report/leaderboard":       {"rank": "method"},
 		"report/table":             {"rows": []string{"method"}},
@@ -175,7 +179,9 @@ func newWorld(t *testing.T) *world {
 		s := w.stage(t, "perturb/"+port)
 		curves := w.run(t, s, w.in(t, s)).data("curves")
 		w.given[stages.Curves] = curves
-		w.ports["score/rise "+port], w.ports["score/mas "+port] = curves, curves
+		for _, score := range []string{"rise", "mas", "mas-curves"} {
+			w.ports["score/"+score+" "+port] = curves
+		}
 	}
 	for _, order := range []string{"morf", "lerf"} {
 		ablation := w.stage(t, "perturb/ablation")
@@ -278,9 +284,14 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 					stagetest.At(turned(d, k), "order", order, "step", strconv.Itoa(1+k%2)))
 			}
 		case i == 0 && compares(s):
-			for _, method := range []string{"a", "b", "c"} {
-				in[port.Name] = append(in[port.Name],
-					stagetest.At(turned(d, len(in[port.Name])), "method", method))
+			for k, method := range []string{"a", "b", "c", "a", "b", "c"} {
+				coord := []string{"method", method}
+				if w.params[s.Name]["between"] != nil {
+					coord = append(coord, "metric", strconv.Itoa(k/3))
+				} else if k >= 3 {
+					break
+				}
+				in[port.Name] = append(in[port.Name], stagetest.At(turned(d, k), coord...))
 			}
 		default:
 			in[port.Name] = []stages.Data{d}
