@@ -37,7 +37,7 @@ has, for every case and competitor, the mean over all its defined scores with it
 interval, the mean over the common images, and the distance to the best, paired by
 image. Intervals are bootstrap intervals at 95 % over images (BCa).
 ` + interval.Small,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,

@@ -84,11 +84,15 @@ func (b *board) neighbours() string {
 	if more > 0 {
 		pairs = append(pairs, count(more, "further pair"))
 	}
+	where := ""
+	if b.ranked > 1 {
+		where = " in some case"
+	}
 	switch {
 	case len(pairs) == 0 && len(b.order) == 2:
-		return "; they can be told apart"
+		return "; they can be told apart" + where
 	case len(pairs) == 0:
-		return "; all that follow each other can be told apart"
+		return "; each can be told apart from the next" + where
 	case len(pairs) == len(b.order)-1 && len(pairs) > 1:
 		return "; none can be told apart from the next"
 	}
