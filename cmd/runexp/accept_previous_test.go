@@ -26,7 +26,7 @@ import (
 //	runexp run previous.yaml --store store --out folder
 //	rm -r store/running and the two objects of the models (the largest ones: the test has the nets)
 //	tar -c store folder | gzip -9n > made.tar.gz
-const previousBuild = "2c7a6c3a564abc4a43aef7b3f68ef884e7af4d77"
+const previousBuild = "bc2a5bca2ddbfe9dc528d22691ebb0dee2da3f21"
 
 // previousRuntime is the ONNX Runtime that previousBuild had for the fixture. Programs are part of the
 // keys, and another version may simplify models otherwise.
