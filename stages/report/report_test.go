@@ -168,9 +168,6 @@ func look(t testing.TB, name string, b []byte) image.Image {
 	return m
 }
 
-// figureBudget is the maximum size of a figure in bytes.
-const figureBudget = 200_000
-
 func refuses(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, want string) {
 	t.Helper()
 	if _, err := stagetest.Try(s, params, in); err == nil || !strings.Contains(err.Error(), want) {
