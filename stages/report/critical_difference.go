@@ -31,6 +31,7 @@ difference, whose length stands above the axis.
   diagram: {uses: report/critical-difference, in: {table: ranks.table}}`,
 	Version:  1,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   tablePort("a table of stats/friedman"),
 	Outputs:  figurePorts(),
 	Run:      runCriticalDifference,
