@@ -41,6 +41,7 @@ func TestCompletion(t *testing.T) {
 		"runexp pl":              "plan",
 		"runexp r":               "run",
 		"runexp help che":        "check",
+		"runexp help met":        "methods metrics",
 		"runexp cache g":         "gc",
 		"runexp completion z":    "zsh",
 		"runexp new q":           "quickstart",

@@ -5,7 +5,9 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -67,12 +69,15 @@ const anyNumber = math.MaxInt
 
 func helpVerb(flags) *verb {
 	return &verb{
-		name: "help", takes: arity{0, 1, "a verb"}, words: verbNames,
+		name: "help", takes: arity{0, 1, "a verb or a topic"}, words: helpWords,
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
 				return helpPages.ExecuteTemplate(u.out, "runexp", nil)
 			}
-			v, err := findVerb(args[0])
+			if write := topics[args[0]]; write != nil {
+				return write(u.out)
+			}
+			v, err := findVerb(args[0], slices.Collect(maps.Keys(topics))...)
 			if err != nil {
 				return err
 			}
@@ -88,8 +93,9 @@ func verbNames() (names []string) {
 	return names
 }
 
-func findVerb(name string) (*verb, error) {
-	known := []string{"--help", "--version"}
+// findVerb returns a verb by its name. others may stand in its place, for the suggestion.
+func findVerb(name string, others ...string) (*verb, error) {
+	known := append([]string{"--help", "--version"}, others...)
 	for _, v := range verbs() {
 		if v.name == strings.TrimPrefix(name, "--") && (v.name == name || v.name == "version") {
 			return v, nil
