@@ -24,7 +24,7 @@ func TestQuickstartNets(t *testing.T) {
 			&dataset.ShapesParams{Count: 2000, Size: 64, Seed: 1000000, Domain: domain}, nil)
 	}
 	for name, domain := range map[string]string{"vgg": "a", "vgg-bn": "a", "resnet": "a", "vit": "a",
-		"vgg-b": "b", "resnet-b": "b"} {
+		"vgg-b": "b", "resnet-b": "b", "vit-b": "b"} {
 		t.Run(name, func(t *testing.T) {
 			p := model.ONNX.NewParams().(*model.ONNXParams)
 			p.Path, p.Preset = filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half"

@@ -27,6 +27,8 @@ var parts = map[string]map[string]int{
 	"resnet-e07": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
 	"vit": {"Conv": 1, "LayerNormalization": 11, "Softmax": 5, "Erf": 5, "MatMul": 30,
 		"BatchNormalization": 0},
+	"vit-b": {"Conv": 1, "LayerNormalization": 11, "Softmax": 5, "Erf": 5, "MatMul": 30,
+		"BatchNormalization": 0},
 	"vit-16": {"Conv": 1, "LayerNormalization": 9, "Softmax": 4, "Erf": 4, "MatMul": 24},
 }
 

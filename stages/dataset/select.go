@@ -21,10 +21,12 @@ type SelectParams struct {
 
 // Select keeps the images of a data set on which models are right and sure, as Rao, Böhle and Schiele,
 // "Towards Better Understanding Attribution Methods", CVPR 2022, choose those of their grids. Where over
-// collapses axes on targets and probability, every cell has to agree.
+// collapses axes on targets and probability, every cell has to agree. Where maps are wired, an image is lost
+// if one of its maps is zero everywhere: the code of Walker, Simon, Chen and Ewetz, "Attribution Quality
+// Metrics with Magnitude Alignment", IJCAI 2024, leaves such an image out for all methods.
 //
-// The criteria apply in the order correct, at_least, per_class, count. What is kept has the id and the bytes
-// that it had.
+// The criteria apply in the order correct, at_least, maps, per_class, count. What is kept has the id and the
+// bytes that it had.
 var Select = stages.New(stages.Def[SelectParams]{
 	Name: "dataset/select",
 	Doc: `images on which models are right and sure
@@ -33,6 +35,9 @@ Keeps images that the model predicts correctly, with at least a given probabilit
 of these the first of each class. With over: [model], every model has to agree. Labels,
 masks and boxes of the kept images are passed on with them, unchanged. counts tells how
 many images each criterion loses; if none is left, that's an error.
+
+With maps, an image is dropped for all methods if one of its maps is zero everywhere, as
+by the authors' code of MAS; another of its class takes its place.
 
   photos: {uses: dataset/folder, with: {path: imagenet-val, resize: 256, crop: 224}}
   sure:
@@ -54,6 +59,8 @@ many images each criterion loses; if none is left, that's an error.
 			Else: "model/predict"},
 		{Name: "probability", Type: stages.Scores, Doc: "their probabilities", Optional: true,
 			Else: "model/predict"},
+		{Name: "maps", Type: stages.Maps, Doc: "an image of which one is zero everywhere is dropped",
+			Optional: true, Added: true},
 	},
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "the kept images"},
@@ -107,8 +114,10 @@ func checkSelect(p SelectParams, wired func(string) bool) error {
 
 // A criterion counts the images that it loses.
 type criterion struct {
-	name string
-	lost int
+	name   string
+	why    string // what the images are that it loses
+	absent bool   // no row of the table tells of it
+	lost   int
 }
 
 func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
@@ -139,7 +148,13 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 			return err
 		}
 	}
-	criteria := []criterion{{name: "correct"}, {name: "at_least"}, {name: "per_class"}, {name: "count"}}
+	criteria := []criterion{
+		{name: "correct", why: "misclassified"},
+		{name: "at_least", why: "below the probability " + strconv.FormatFloat(p.AtLeast, 'g', -1, 64)},
+		{name: "maps", why: "explained by a map of zeros", absent: !e.Wired("maps")},
+		{name: "per_class", why: fmt.Sprintf("beyond %d a class", p.PerClass)},
+		{name: "count", why: fmt.Sprintf("beyond %d", p.Count)},
+	}
 	drop := func(i, k int) {
 		if keep[i] {
 			keep[i] = false
@@ -182,6 +197,18 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 			}
 		}
 	}
+	for _, d := range e.Ports["maps"] {
+		err := eachAt(ctx, d, at, func(i int, payload []byte) error {
+			t, err := stages.DecodeTensor(payload)
+			if err == nil && !slices.ContainsFunc(t.Float64s(), func(v float64) bool { return v != 0 }) {
+				drop(i, 2)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	if labels == nil {
 		labels = predicted
 	}
@@ -192,16 +219,16 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 		}
 		if p.PerClass > 0 {
 			if taken[labels[i]]++; taken[labels[i]] > p.PerClass {
-				drop(i, 2)
+				drop(i, 3)
 				continue
 			}
 		}
 		if kept++; p.Count > 0 && kept > p.Count {
-			drop(i, 3)
+			drop(i, 4)
 			kept--
 		}
 	}
-	counts := describeLoss(p, criteria, len(keep), kept)
+	counts := describeLoss(criteria, len(keep), kept)
 	if kept == 0 {
 		return fmt.Errorf("no image is left: %s", counts)
 	}
@@ -267,13 +294,11 @@ func numbersOf(ctx context.Context, d stages.Data, port string, at map[string]in
 }
 
 // describeLoss tells how many images are kept, and what became of the others.
-func describeLoss(p SelectParams, criteria []criterion, all, kept int) string {
-	why := []string{"misclassified", "below the probability " + strconv.FormatFloat(p.AtLeast, 'g', -1, 64),
-		fmt.Sprintf("beyond %d a class", p.PerClass), fmt.Sprintf("beyond %d", p.Count)}
+func describeLoss(criteria []criterion, all, kept int) string {
 	text := fmt.Sprintf("%d of %d images are kept", kept, all)
-	for k, c := range criteria {
+	for _, c := range criteria {
 		if c.lost > 0 {
-			text += fmt.Sprintf(", %d are %s", c.lost, why[k])
+			text += fmt.Sprintf(", %d are %s", c.lost, c.why)
 		}
 	}
 	return text
@@ -289,8 +314,10 @@ func lossTable(criteria []criterion, all int) stages.Table {
 	}
 	row("all images", 0, all)
 	for _, c := range criteria {
-		all -= c.lost
-		row(c.name, c.lost, all)
+		if !c.absent {
+			all -= c.lost
+			row(c.name, c.lost, all)
+		}
 	}
 	return t
 }

@@ -93,6 +93,51 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectMaps checks that an image goes if one of its maps is zero everywhere, that the next of its class
+// takes its place, and that the table has a row of it only if maps are wired.
+func TestSelectMaps(t *testing.T) {
+	one := func(v ...float64) []byte { return stages.NewTensor(v, 1, len(v)).Encode() }
+	some, zero, odd := one(0, -1), one(0, 0), one(math.NaN(), 0)
+	half := stages.NewTensor([]float32{0, 0, 0, 1e-30}, 2, 1, 2).Encode()
+	grad := stagetest.At(stagetest.Items(nil, some, zero, odd, some, half), "method", "grad")
+	lig := stagetest.At(stagetest.Items(nil, some, some, some, zero, some), "method", "lig")
+	in := map[string][]stages.Data{"images": {numbers(0, 1, 2, 3, 4)}, "labels": {numbers(0, 0, 0, 1, 1)}}
+	for _, c := range []struct {
+		wired              bool
+		kept, counts, rows string
+	}{
+		{false, "0 1 3 4", "4 of 5 images are kept, 1 are beyond 2 a class",
+			"all images correct at_least per_class count"},
+		{true, "0 2 4", "3 of 5 images are kept, 2 are explained by a map of zeros",
+			"all images correct at_least maps per_class count"},
+	} {
+		if c.wired {
+			in["maps"] = []stages.Data{grad, lig}
+		}
+		r := stagetest.Run(t, Select, &SelectParams{PerClass: 2}, in)
+		var kept, rows []string
+		for _, b := range r.Payloads["images"] {
+			kept = append(kept, fmt.Sprint(decoded(t, b).Int64s()[0]))
+		}
+		counts, err := stages.DecodeTable(r.Payloads["counts"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range counts.Rows {
+			rows = append(rows, row.Keys[0])
+		}
+		if got := strings.Join(kept, " "); got != c.kept {
+			t.Errorf("maps %v: %s are kept, want %s", c.wired, got, c.kept)
+		}
+		if got := strings.Join(r.Warnings, "|"); got != c.counts {
+			t.Errorf("maps %v: %q, want %q", c.wired, got, c.counts)
+		}
+		if got := strings.Join(rows, " "); got != c.rows {
+			t.Errorf("maps %v: the rows %s, want %s", c.wired, got, c.rows)
+		}
+	}
+}
+
 // TestSelectLacks checks which ports have items.
 func TestSelectLacks(t *testing.T) {
 	wired := func(port string) bool { return port == "images" || port == "masks" }
