@@ -12,11 +12,13 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 )
 
 // A Relation defines how output items depend on input items. Each, Expand and Group stages are incremental:
@@ -50,6 +52,7 @@ type Stage struct {
 	Inputs   []Port
 	Outputs  []Port
 	Variants []Variant
+	Passes   Passes
 
 	// NewParams returns a pointer to a fresh copy of the default parameters.
 	NewParams func() any
@@ -102,6 +105,9 @@ type Def[P any] struct {
 	// doesn't affect results.
 	Variants []Variant
 
+	// Passes are what an item costs, for the reference.
+	Passes Passes
+
 	// Check validates parameters against the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
 
@@ -142,6 +148,33 @@ type Def[P any] struct {
 	Run func(ctx context.Context, p P, e *Env) error
 }
 
+// Passes are the forward and backward passes through the model that a stage computes for an item, "" for
+// none: formulas of parameters, numbers, +, −, × and parentheses, such as "2 × steps + 1", or bounds such as
+// "≤ steps". [PassQuantities] has what parameters don't determine. Batches that aren't full add rows; cells
+// that share a forward pass, or points of their curves, need less. No result depends on Passes.
+type Passes struct{ Forward, Backward string }
+
+// String tells the passes in words: "steps + 2 forward, steps backward", or "none".
+func (p Passes) String() string {
+	var parts []string
+	if p.Forward != "" {
+		parts = append(parts, p.Forward+" forward")
+	}
+	if p.Backward != "" {
+		parts = append(parts, p.Backward+" backward")
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// PassQuantities are what the formulas of [Passes] mention that isn't a parameter.
+var PassQuantities = map[string]string{
+	"channels":   "channels of the layer",
+	"points":     "points of the curve, by default steps + 1",
+	"rivals":     "false classes that paths lead to",
+	"thresholds": "thresholds of the curve, less those that choose the same pixels",
+	"windows":    "windows that cover the image",
+}
+
 // An Amount is what is known of an input port of items before the experiment is run.
 type Amount struct {
 	Items int            // the most that there can be, in the cell with the fewest
@@ -171,7 +204,7 @@ func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
 		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Shared: d.Shared,
-		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants,
+		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants, Passes: d.Passes,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {
 			if d.Shared != nil {

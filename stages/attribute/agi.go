@@ -30,6 +30,7 @@ the false classes; there is no baseline. By default it explains the probability.
 Li and Zhu, "Explaining Deep Neural Network Models with Adversarial Gradient
 Integration", IJCAI 2021.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "≤ 2 × rivals × steps", Backward: "≤ 2 × rivals × steps"},
 	Variants: []stages.Variant{{
 		Item: "where steps begin, and false classes", Default: "paper",
 		Differs: "official begins every step at the image itself, so that only derivatives are taken " +

@@ -29,6 +29,7 @@ classes. Where the output is read from several tokens it is the mean of their ro
 
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, section 3.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "1"},
 	Variants: []stages.Variant{{
 		Item: "rows and order", Default: "normalise: true, order: last-first",
 		Differs: "equation 6 of the absLRP paper has neither the division (normalise: false) nor this " +

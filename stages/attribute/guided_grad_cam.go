@@ -57,6 +57,7 @@ positive part of attribute/grad-cam at the layer. Selvaraju et al., "Grad-CAM: V
 Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, section
 3.2.`,
 	Version: 2,
+	Passes:  stages.Passes{Forward: "1", Backward: "2"},
 	Variants: []stages.Variant{{
 		Item: "enlarging", Default: "nearest",
 		Differs: "the paper enlarges bilinearly, captum repeats the nearest value by default",

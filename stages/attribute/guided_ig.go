@@ -31,6 +31,7 @@ derivatives, so that maps of other runtimes differ visibly. Kapishnikov et al., 
 Integrated Gradients: An Adaptive Path Method for Removing Noise", CVPR 2021,
 algorithm 1.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "steps", Backward: "steps"},
 	Variants: []stages.Variant{{
 		Item: "precision and steps", Default: "paper",
 		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which " +

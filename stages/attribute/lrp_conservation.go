@@ -28,6 +28,7 @@ what its biases and other constants take, each the mean over the images. The res
 what stabilisers take, and outputs none of whose inputs count. Where branches part and
 meet, relevance is in all of them.`,
 	Version:  2,
+	Passes:   stages.Passes{Forward: "1", Backward: "1"},
 	Relation: stages.Whole,
 	Device:   true,
 	Inputs:   inputs(),

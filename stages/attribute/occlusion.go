@@ -46,6 +46,7 @@ border are cut off. At an inner layer the window hides places of its value. Zeil
 and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
 4.2.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "windows + 1"},
 	Variants: []stages.Variant{{
 		Item: "weight and place of the windows", Default: "paper",
 		Differs: "official sums each fall divided by the window's pixels, and lets windows begin before " +

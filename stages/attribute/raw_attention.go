@@ -25,6 +25,7 @@ the image, and is refused.
 The baseline of Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention
 Visualization", CVPR 2021, section 4.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "1"},
 	Defaults: RawAttentionParams{Common: common()},
 })
 

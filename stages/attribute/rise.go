@@ -27,6 +27,7 @@ is the sum of masks times responses, divided by the number of masks and by p:
 its value. Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling for Explanation of
 Black-box Models", BMVC 2018, section 3.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "masks"},
 	Seeded:   true,
 	Defaults: RISEParams{Tapped: probable(), Masks: 4000, Cells: 7, P: 0.5},
 })

@@ -27,6 +27,7 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks", CVPR
 2020 workshops, algorithm 1.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "channels + 1"},
 	Variants: []stages.Variant{{
 		Item: "weights and enlarging", Default: "paper",
 		Differs: "official-gildenblat enlarges channels so that corners stay in the corners (that code " +

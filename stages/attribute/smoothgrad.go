@@ -34,6 +34,7 @@ The derivatives are added up inside the model's graph, so memory doesn't grow wi
 samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
 workshop.`,
 	Version: 2,
+	Passes:  stages.Passes{Forward: "samples", Backward: "samples"},
 	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",

@@ -29,6 +29,7 @@ several tokens it is the mean of what each gives.
 Yuan, Li, Xiong, Cao and Dou, "Explaining Information Flow Inside Vision Transformers
 Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "steps + 1", Backward: "steps"},
 	Variants: []stages.Variant{{
 		Item: "first block", Default: "start: 0, steps: 20",
 		Differs: "what the MAS paper takes; the authors' code begins with block 4 of 12 by default " +

@@ -23,6 +23,7 @@ Noise is added as attribute/smoothgrad adds it; the map has the mean of the squa
 derivatives minus the square of their mean. Adebayo et al., "Local Explanation Methods
 for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 workshop.`,
 	Version: 1,
+	Passes:  stages.Passes{Forward: "samples", Backward: "samples"},
 	Seeded:  true,
 	Variants: []stages.Variant{{
 		Item: "noise", Default: "samples: 25, noise: 0.15, scale: range",

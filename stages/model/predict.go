@@ -35,6 +35,7 @@ logits in double precision. This stage also selects the class that a method expl
 by the method's parameter target. A difference of two classes is two numbers on the
 port targets.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "1"},
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{

@@ -54,6 +54,7 @@ the images of a step, score/gae the score.
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
 	Version:  2,
+	Passes:   stages.Passes{Forward: "2 × states", Backward: "2 × states"},
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{

@@ -41,6 +41,7 @@ lossless WebP form, by libwebp at quality 100: other releases make other sizes. 
 go from the random pixels alone to the image.
 Kapishnikov et al., ICCV 2019.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "thresholds"},
 	Relation: stages.Each,
 	Seeded:   true,
 	Device:   true,

@@ -26,6 +26,7 @@ The response to the image, and to the image of which a few random pixels are sho
 the others interpolated, with the sizes of both: once an image, whatever the number of
 maps. The engine inserts this stage in front of perturb/pic.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "2"},
 	Relation: stages.Each,
 	Seeded:   true,
 	Device:   true,

@@ -49,6 +49,7 @@ or not, plus a little noise, so that it shows nothing of the shape of what was r
 The noise of a pixel depends on the experiment's seed and the image alone. Rong et al.,
 "A Consistent and Efficient Evaluation Strategy for Attribution Methods", ICML 2022.`,
 	Version:  1,
+	Passes:   stages.Passes{Forward: "points"},
 	Relation: stages.Each,
 	Seeded:   true,
 	Device:   true,

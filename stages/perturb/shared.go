@@ -19,7 +19,7 @@ type preset interface {
 func blending[P preset](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Seeded, d.Device = stages.Each, true, true
 	d.Inputs, d.Outputs = blendInputs(), outputs()
-	d.Shared = &sharedCurves
+	d.Shared, d.Passes = &sharedCurves, stages.Passes{Forward: "points"}
 	d.Check = func(p P, wired func(string) bool) error {
 		common, _ := p.curve()
 		return common.check(wired)

@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// guides are the pages of docs that explain stages one by one, and the families of each: docs/metrics.md and
+// docs/methods.md.
+var guides = map[string][]string{
+	"metrics": {"score", "perturb", "mosaic", "stats", "fuse"},
+	"methods": {"attribute"},
+}
+
+// A Line is a stage in a few words: its name, its title, and the passes that an item costs, such as
+// "1 forward, 1 backward", or "none".
+type Line struct{ Name, Title, Cost string }
+
+// Guide returns a line for each stage that the page "metrics" or "methods" explains, in the order of the
+// page; none for other names.
+func (s *Set) Guide(page string) (lines []Line) {
+	for _, st := range s.guide(page) {
+		title, _, _ := strings.Cut(st.Doc, "\n")
+		lines = append(lines, Line{st.Name, title, st.Passes.String()})
+	}
+	return lines
+}
+
+func (s *Set) guide(page string) (list []*stages.Stage) {
+	for _, family := range guides[page] {
+		list = append(list, s.Family(family)...)
+	}
+	return list
+}
