@@ -18,6 +18,9 @@ func TestDocsLanguage(t *testing.T) {
 	runtimeOrSkip(t)
 	p := openPage(t, "language.md")
 	defer p.close()
+	for _, net := range []string{"vgg", "resnet"} {
+		p.write("quickstart/"+net+".onnx", []byte(page(t, "experiments/quickstart/"+net+".onnx")))
+	}
 	var reported, file string // of the last example
 	examples := 0
 	for _, f := range fencesOf(p.text) {
