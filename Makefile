@@ -12,7 +12,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build portable wheel dist test-wheel fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build portable wheel dist test-wheel test-latex fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ dist: portable ## dist/runexp_xai-….tar.gz: the command with ONNX Runtime next
 
 test-wheel: wheel dist ## install the wheel into a clean environment, unpack the archive, and run the quickstart
 	RUNEXP_PACKAGES="$(CURDIR)/dist" go test ./.ci/pack -run '^TestPackages$$' -count 1 -timeout 10m -v
+
+test-latex: ## compile tables in LaTeX; needs pdflatex with booktabs, such as Debian's texlive-latex-recommended
+	RUNEXP_LATEX=1 go test ./pipeline/publish -run LaTeX -count 1
 
 fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)

@@ -139,18 +139,9 @@ func exportTable(to *os.Root, file string, b []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := slices.Clone(t.Keys)
-	for _, n := range t.Numbers {
-		head = append(head, n.Name)
-	}
-	return []string{file}, writeCSV(to, file, head, len(t.Rows), func(i int) (row []string, _ error) {
-		for _, key := range t.Rows[i].Keys {
-			row = append(row, publish.Field(key))
-		}
-		for _, n := range t.Rows[i].Numbers {
-			row = append(row, numeral(float64(n)))
-		}
-		return row, nil
+	return []string{file}, writeFile(to, file, func(w io.Writer) error {
+		_, err := io.WriteString(w, tableCSV(t))
+		return err
 	})
 }
 

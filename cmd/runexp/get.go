@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
 func getVerb(f flags) *verb {
 	var out string
 	f["-o"] = &out
-	narrow, engine := f.narrow(), f.engine()
+	table, narrow, engine := f.printedTable(), f.narrow(), f.engine()
 	return &verb{
 		name: "get", takes: arity{2, 2, "an experiment file and a cell"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			if out == "" {
-				return misuse("get needs a folder: -o DIR")
+			if err := table.misused(out); err != nil {
+				return err
 			}
 			p, fitting, err := loadCells(args, narrow)
 			if err != nil {
@@ -23,22 +24,37 @@ func getVerb(f flags) *verb {
 			if len(fitting) > 1 {
 				return misuse("%q fits %d cells: name one, such as %q", args[1], len(fitting), fitting[0])
 			}
+			part := p.UpTo(fitting[0])
+			cell := part.Cells[len(part.Cells)-1]
+			port := 0
+			if table.as != "" {
+				if port, err = table.portOf(cell); err != nil {
+					return err
+				}
+			}
 			s, err := engine.open(u, false)
 			if err != nil {
 				return err
 			}
-			to, err := openOut(s.place, out) // before anything is computed
-			if err != nil {
-				return err
+			var to *os.Root
+			if out != "" { // before anything is computed
+				if to, err = openOut(s.place, out); err != nil {
+					return err
+				}
+				defer to.Close()
 			}
-			defer to.Close()
-			part := p.UpTo(fitting[0])
 			result, err := s.complete(ctx, u, part)
 			if err != nil {
 				return err
 			}
 			defer result.Close()
-			cell := part.Cells[len(part.Cells)-1]
+			if to == nil {
+				d, err := result.Data(ctx, cell, port)
+				if err != nil {
+					return err
+				}
+				return table.print(u.out, d)
+			}
 			for i := range cell.Stage.Outputs {
 				port := &cell.Stage.Outputs[i]
 				d, err := result.Data(ctx, cell, i)

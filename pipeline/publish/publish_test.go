@@ -635,7 +635,8 @@ y,"a,""b""
 	names := slices.Sorted(maps.Keys(got))
 	if want := []string{"./", ".gitattributes", "README.md", "cells/", "cells/t.jsonl", "experiment.yaml",
 		"figures/", "figures/t.model=x.svg", "figures/t.model=y.svg", "items/", "items/t.p.csv",
-		"items/t.q.csv", "tables/", "tables/t.csv", "tables/t.more.csv"}; !slices.Equal(names, want) {
+		"items/t.q.csv", "tables/", "tables/t.csv", "tables/t.more.csv", "tables/t.more.tex",
+		"tables/t.tex"}; !slices.Equal(names, want) {
 		t.Errorf("files: %v", names)
 	}
 	line := `{"cell":"t[model=x]","definition":"` + r.Cells[0].Definition.Short() +

@@ -29,6 +29,7 @@ var renderers = []renderer{
 	experimentRenderer,
 	figuresRenderer,
 	itemsRenderer,
+	latexRenderer,
 	readmeRenderer,
 	tablesRenderer,
 }

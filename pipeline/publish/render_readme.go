@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
-
-	"github.com/runexp/runexp/stages"
 )
 
 // readmeRenderer writes README.md: the answer in words, tables, figures and means, and how to reproduce them.
@@ -82,6 +80,7 @@ type section struct {
 // A shownTable is a table of Markdown, as much of it as README.md shows.
 type shownTable struct {
 	Title, File, Text string
+	TeX               string // the file of LaTeX, "" for none
 	Open              bool
 	Len, More         int    // rows, and those that aren't shown
 	Legend            string // what an asterisk means
@@ -135,68 +134,11 @@ func (r readme) twin(p *Picture, ext, other string) string {
 
 // table returns the first rows of a table.
 func (r readme) table(s *Sheet) shownTable {
-	t := shownTable{Title: path.Base(strings.TrimSuffix(s.File, ".csv")), File: s.File, Len: len(s.Records)}
-	if len(s.Titles) == 1 {
-		t.Title = s.Titles[0]
-	}
-	columns := s.Columns()
-	numbers, marks := map[string]stages.Column{}, map[string]string{}
-	for _, n := range s.Numbers {
-		numbers[n.Name] = n
-		if n.Marks != "" {
-			marks[n.Marks], t.Legend = n.Name, n.Unit
-			columns = slices.DeleteFunc(columns, func(c string) bool { return c == n.Name })
-		}
-	}
-	var head, rule []string
-	for _, c := range columns {
-		text, align := inline(c), ":--"
-		if n, ok := numbers[c]; ok {
-			align = "--:"
-			if n.Variant != "" {
-				text += " (" + inline(n.Variant) + ")"
-			}
-			if n.Unit != "" {
-				text += ", " + inline(n.Unit)
-			}
-			text += arrows[n.Direction]
-		}
-		head, rule = append(head, text), append(rule, align)
-	}
-	t.More = max(t.Len-tableRows, 0)
-	var rows [][]string
-	for _, record := range r.Shown(s)[:t.Len-t.More] {
-		var fields []string
-		for _, c := range columns {
-			text := record.get(c)
-			if n, ok := numbers[c]; ok {
-				text = decimals(text, n.Digits)
-				if x, ok := record.number(marks[c]); ok && x == 1 {
-					text += "*"
-				}
-			}
-			fields = append(fields, text)
-		}
-		rows = append(rows, fields)
-	}
-	t.Text = markdownTable(head, rule, rows)
+	t := shownTable{Title: s.title(), File: s.File, TeX: s.latexFile(), Len: len(s.Records)}
+	g := r.gridOf(s, tableRows)
+	t.More, t.Text, t.Legend = max(t.Len-tableRows, 0), g.markdown(), g.legend
 	return t
 }
-
-// markdownTable returns a table, in which fields aren't Markdown, without its last newline.
-func markdownTable(head, rule []string, rows [][]string) string {
-	lines := []string{"| " + strings.Join(head, " | ") + " |", "| " + strings.Join(rule, " | ") + " |"}
-	for _, row := range rows {
-		line := "|"
-		for _, field := range row {
-			line += " " + inline(field) + " |"
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-var arrows = map[stages.Direction]string{stages.Higher: " ↑", stages.Lower: " ↓"}
 
 // Scores returns the table of the mean scores of the cells, nil without any.
 func (r readme) Scores() *shownTable {

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -162,6 +163,14 @@ func (m *merge) sheet(o *output) *Sheet {
 		s.Axes = append(s.Axes, axis)
 	}
 	return s
+}
+
+// title is the table's title, or the name of its file if its cells have different ones.
+func (s *Sheet) title() string {
+	if len(s.Titles) == 1 {
+		return s.Titles[0]
+	}
+	return path.Base(strings.TrimSuffix(s.File, ".csv"))
 }
 
 // owner returns the name of the cell that a record belongs to, "" if it has no column for an axis.
