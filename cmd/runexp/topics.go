@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"text/tabwriter"
 
 	"github.com/runexp/runexp/docs"
 	"github.com/runexp/runexp/registry"
@@ -15,22 +17,24 @@ var topics = map[string]func(w io.Writer) error{
 		_, err := io.WriteString(w, docs.Example())
 		return err
 	},
-	"methods": listFamilies("attribute"),
-	"metrics": listFamilies("score", "stats"),
+	"methods": func(w io.Writer) error { return listStages(w, "methods") },
+	"metrics": func(w io.Writer) error { return listStages(w, "metrics") },
 }
 
-// listFamilies returns a function that writes a line for each stage of some families.
-func listFamilies(families ...string) func(w io.Writer) error {
-	return func(w io.Writer) error {
-		for _, f := range families {
-			if err := registry.List(w, registry.Builtin().Family(f)); err != nil {
-				return err
-			}
-		}
-		const more = "\n\"runexp stages NAME\" has the formula, the ports and the parameters of one.\n"
-		_, err := io.WriteString(w, more)
+// listStages writes a line for each stage that a page of docs/ explains: its name, what it tells, and what it
+// costs.
+func listStages(w io.Writer, page string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range registry.Builtin().Guide(page) {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", l.Name, l.Title, l.Cost)
+	}
+	const more = "\nThe last column: passes through the model for an item; names are parameters.\n" +
+		"\"runexp stages NAME\" has the formula, the ports and the parameters of one.\n"
+	if err := t.Flush(); err != nil {
 		return err
 	}
+	_, err := io.WriteString(w, more)
+	return err
 }
 
 // helpWords are what help takes: verbs and topics.
