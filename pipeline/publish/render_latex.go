@@ -57,7 +57,9 @@ func (g *grid) latex(title string) string {
 	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].directed() }) {
 		comment("Bold: the best of a column. Underlined: the second.")
 	}
+	end := `\\`
 	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].ends != nil }) {
+		end = `\\[2pt]` // intervals are as high as the line
 		comment("Superscript and subscript: from the number to the ends of its 95 % interval over images.")
 	}
 	if g.legend != "" {
@@ -88,7 +90,7 @@ func (g *grid) latex(title string) string {
 				b.WriteString(g.latexNumber(i, k, best[[2]int{i, k}]))
 			}
 		}
-		b.WriteString(" \\\\\n")
+		b.WriteString(" " + end + "\n")
 	}
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
 	return b.String()
@@ -166,22 +168,25 @@ func (g *grid) latexNumber(row, column int, style string) string {
 	if c.ends != nil {
 		low, high := g.at(row, c.ends[0]), g.at(row, c.ends[1])
 		if !math.IsNaN(low) && !math.IsNaN(high) {
-			text += "^{" + c.signed(high-x) + "}_{" + c.signed(low-x) + "}"
+			text += "^{" + c.signed("+", high-x) + "}_{" + c.signed("-", low-x) + "}"
 		}
 	}
 	text = "$" + text + "$"
 	if g.marked[row][column] {
-		text += "\\textsuperscript{*}"
+		text += "\\rlap{\\textsuperscript{*}}" // so that numbers below each other stay so
 	}
 	return text
 }
 
-// signed writes the distance to an end of an interval with its sign, 0 too.
-func (c gridColumn) signed(x float64) string {
-	if text := c.latexDecimals(x); x < 0 || strings.HasPrefix(text, "-") {
-		return "-" + strings.TrimPrefix(text, "-")
+// signed writes the distance to an end of an interval, 0 with the sign of that end.
+func (c gridColumn) signed(end string, x float64) string {
+	text := c.latexDecimals(x)
+	if strings.HasPrefix(text, "-") {
+		return text
+	} else if strings.Trim(text, "0.") == "" {
+		return end + text
 	}
-	return "+" + c.latexDecimals(x)
+	return "+" + text
 }
 
 func (c gridColumn) latexDecimals(x float64) string {

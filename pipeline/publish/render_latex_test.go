@@ -48,13 +48,13 @@ const paperLaTeX = `% Made by runexp. Needs \usepackage{booktabs}.
 \cmidrule(lr){3-4}
 domain & method & vgg $\uparrow$ & vit (official) $\downarrow$ & mean\_rank $\downarrow$ & n \\
 \midrule
-a & ig & $\mathbf{0.712}^{+0.038}_{-0.012}$\textsuperscript{*} & $\underline{3.00}$ & $\mathbf{1.00}$ & $24$ \\
-a & {[}lrp] & $\underline{0.500}^{+0.100}_{-0.100}$ & $\mathbf{2.00}$ & $\underline{2.00}$ & $24$ \\
-a & 50\% \& more\_\$1 & -- & $+\infty$ & $\underline{2.00}$ & $0$ \\
+a & ig & $\mathbf{0.712}^{+0.038}_{-0.012}$\rlap{\textsuperscript{*}} & $\underline{3.00}$ & $\mathbf{1.00}$ & $24$ \\[2pt]
+a & {[}lrp] & $\underline{0.500}^{+0.100}_{-0.100}$ & $\mathbf{2.00}$ & $\underline{2.00}$ & $24$ \\[2pt]
+a & 50\% \& more\_\$1 & -- & $+\infty$ & $\underline{2.00}$ & $0$ \\[2pt]
 \addlinespace
-b & ig & $\mathbf{-0.250}^{+0.000}_{-0.050}$\textsuperscript{*} & $\mathbf{1.00}$ & $\mathbf{1.00}$ & $24$ \\
-b & {[}lrp] & $\mathbf{-0.250}^{+0.050}_{-0.050}$\textsuperscript{*} & $\mathbf{1.00}$ & $\mathbf{1.00}$ & $24$ \\
-b & {*}x \{y\} \textbackslash{}z & $-0.400^{+0.100}_{-0.100}$ & $4.00$ & $1.50$ & $24$ \\
+b & ig & $\mathbf{-0.250}^{+0.000}_{-0.050}$\rlap{\textsuperscript{*}} & $\mathbf{1.00}$ & $\mathbf{1.00}$ & $24$ \\[2pt]
+b & {[}lrp] & $\mathbf{-0.250}^{+0.050}_{-0.050}$\rlap{\textsuperscript{*}} & $\mathbf{1.00}$ & $\mathbf{1.00}$ & $24$ \\[2pt]
+b & {*}x \{y\} \textbackslash{}z & $-0.400^{+0.100}_{-0.100}$ & $4.00$ & $1.50$ & $24$ \\[2pt]
 \bottomrule
 \end{tabular}
 `
@@ -104,7 +104,7 @@ func checkLaTeX(t *testing.T, text string) {
 	t.Helper()
 	columns := -1
 	known := " begin end toprule midrule bottomrule addlinespace multicolumn cmidrule mathbf underline " +
-		"textsuperscript infty uparrow downarrow to times pm le ge cdot dots textbackslash textasciitilde " +
+		"textsuperscript rlap infty uparrow downarrow to times pm le ge cdot dots textbackslash textasciitilde " +
 		"textasciicircum textless textgreater textbar textquotedbl textasciigrave textquotesingle " +
 		"alpha beta gamma delta varepsilon kappa lambda mu rho sigma tau chi \\ { } $ & # % _ "
 	for line := range strings.Lines(text) {
@@ -141,7 +141,7 @@ func checkLaTeX(t *testing.T, text string) {
 		}
 		if rest, ok := strings.CutPrefix(line, `\begin{tabular}{`); ok {
 			columns = len(rest) - 1
-		} else if strings.HasSuffix(line, `\\`) && !strings.Contains(line, `\multicolumn`) &&
+		} else if strings.HasSuffix(strings.TrimSuffix(line, "[2pt]"), `\\`) && !strings.Contains(line, `\multicolumn`) &&
 			fields != columns {
 			t.Errorf("%d fields of %d columns: %s", fields, columns, line)
 		}
