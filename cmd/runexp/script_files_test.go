@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +19,15 @@ func makePipe(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		ts.Check(syscall.Mkfifo(ts.MkAbs(name), 0o600))
 	}
+}
+
+// packFolder packs a folder as a zip file.
+func packFolder(ts *testscript.TestScript, _ bool, args []string) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	ts.Check(w.AddFS(os.DirFS(ts.MkAbs(args[1]))))
+	ts.Check(w.Close())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o666))
 }
 
 // remembered holds, by a script's folder, what rememberFolders saw.

@@ -34,8 +34,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pipe": makePipe,
-			"remember": rememberFolders, "untouched": untouchedFolders},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pack": packFolder,
+			"pipe": makePipe, "remember": rememberFolders, "untouched": untouchedFolders},
 		Condition: func(name string) (bool, error) {
 			if name == "mount" {
 				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() ==

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"syscall"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -53,7 +54,7 @@ func (p *Plan) Missing() Diags {
 	var ds diagnostics
 	for _, path := range slices.Sorted(maps.Keys(p.files)) {
 		_, err := os.Stat(path)
-		if err == nil {
+		if err == nil || errors.Is(err, inFile) {
 			continue
 		}
 		d, folder := p.files[path], filepath.Dir(path)
@@ -74,9 +75,13 @@ func (p *Plan) Missing() Diags {
 	return ds.sorted()
 }
 
+// inFile is the error of a path that goes on behind a file, as one into an archive does. What it leads to is
+// for the stage to tell.
+const inFile = syscall.ENOTDIR
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
-	return err == nil
+	return err == nil || errors.Is(err, inFile)
 }
 
 // similarFile suggests a file of the same folder with a similar name.

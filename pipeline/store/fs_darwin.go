@@ -7,5 +7,3 @@ func syncAll(string) error {
 	syscall.Sync()
 	return nil
 }
-
-func ctime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }

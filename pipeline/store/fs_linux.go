@@ -2,7 +2,6 @@ package store
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,5 +15,3 @@ func syncAll(dir string) error {
 	defer f.Close()
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(f.Fd())))
 }
-
-func ctime(st *syscall.Stat_t) int64 { return st.Ctim.Nano() }

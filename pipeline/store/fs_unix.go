@@ -2,10 +2,7 @@
 
 package store
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // noFollow makes opening a link an error.
 const noFollow = syscall.O_NOFOLLOW
@@ -18,12 +15,4 @@ func logLimit() int {
 		return 16
 	}
 	return int(min(max(limit.Cur/4, 4), 2*buckets))
-}
-
-// changeTime returns when a file's inode last changed, in Unix nanoseconds, and its number.
-func changeTime(info os.FileInfo) (nanoseconds int64, inode uint64, ok bool) {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return ctime(st), st.Ino, true
-	}
-	return 0, 0, false
 }

@@ -187,7 +187,7 @@ func FuzzStatIndex(f *testing.F) {
 		checkScan(t, b, statFrame)
 		s, err := decodeState(b)
 		ok := err == nil
-		if ok && (!bytes.Equal(s.encode(), b) || s.size < 0) {
+		if ok && (!bytes.Equal(s.encode(), b) || s.Size < 0) {
 			t.Fatalf("%+v", s)
 		}
 		if len(b) == stateLen && int64(binary.LittleEndian.Uint64(b)) >= 0 && !ok {

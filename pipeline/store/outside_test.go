@@ -24,7 +24,7 @@ func outside(t *testing.T, text string) string {
 // set, so a file that was just made isn't remembered otherwise.
 func remember(t *testing.T, s *Store, path, text string) {
 	t.Helper()
-	st, _, err := stampOf(path)
+	st, _, err := stages.StampOf(path)
 	if err != nil {
 		t.Fatal(err)
 	}

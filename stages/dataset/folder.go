@@ -15,7 +15,7 @@ import (
 
 // FolderParams are the parameters of [Folder].
 type FolderParams struct {
-	Path        string       `yaml:"path" doc:"the folder of the images" file:"read"`
+	Path        string       `yaml:"path" doc:"the folder of the images, or an archive" file:"read"`
 	List        string       `yaml:"list" doc:"a CSV file with the columns file and label; default: labels.csv in the folder, if it exists" file:"read"`
 	Names       string       `yaml:"names" doc:"a text file with one class name per line; line i, from 0, names class i" file:"read"`
 	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the aspect ratio; 0: no resizing" min:"0" max:"16384"`
@@ -36,6 +36,10 @@ type FolderParams struct {
 
 func (p FolderParams) framing() framing {
 	return framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter}
+}
+
+func (p *FolderParams) files() []*string {
+	return []*string{&p.Path, &p.List, &p.Names, &p.IDs, &p.Masks, &p.Boxes}
 }
 
 // Validate rejects a missing path, and parameters that exclude each other.
@@ -65,7 +69,10 @@ var Folder = stages.New(stages.Def[FolderParams]{
 Classes are defined by a CSV list with the columns file and label (a number, or a
 name; names are numbered in sorted order), or by one folder per class, numbered in
 sorted order or, if names is given, by the line that starts with the folder's name.
-Images in the folder itself are unlabelled. Reads JPEG, PNG, WebP and BMP, detected
+Images in the folder itself are unlabelled. An archive counts as a folder, in every
+parameter that names one, and a path may go on inside it: photos.zip/val. If all is in
+one folder, paths may leave that out. Archives are unpacked once, into the user's cache;
+images have the same keys as in a folder. Reads JPEG, PNG, WebP and BMP, detected
 by content; grey images become RGB, the alpha channel is dropped, and the EXIF
 orientation is applied before resizing.
 
@@ -102,23 +109,31 @@ orientation, resizing and crop, masks without interpolation:
 		}
 		return nil
 	},
-	Sources: func(p FolderParams, _ []string) ([]stages.Source, error) {
-		l, err := listFolder(p)
-		if err != nil {
-			return nil, err
-		}
-		sources, err := p.Choice.of(l.sources)
-		if err != nil {
-			return nil, err
-		}
-		return sources, annotate(p, sources, l.classes)
-	},
-	Facts: folderFacts,
-	Run:   runFolder,
+	Sources: folderSources,
+	Facts:   folderFacts,
+	Run:     runFolder,
 })
 
+func folderSources(p FolderParams, _ []string) (sources []stages.Source, err error) {
+	err = unpacked(p.files(), func() error {
+		l, err := listFolder(p)
+		if err != nil {
+			return err
+		}
+		if sources, err = p.Choice.of(l.sources); err != nil {
+			return err
+		}
+		return annotate(p, sources, l.classes)
+	})
+	return sources, err
+}
+
 func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
-	l, err := listFolder(p)
+	var l *listing
+	err := unpacked(p.files(), func() (err error) {
+		l, err = listFolder(p)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +151,24 @@ func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.F
 const named = 10
 
 func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
-	a, err := openAnnotations(e.Slot, p)
-	if err != nil {
-		return err
-	}
-	return readAll(ctx, e, p.Corrupt, func(s stages.Source) ([]photograph, error) {
-		label, err := noteLabel(s)
+	return unpacked(p.files(), func() error {
+		a, err := openAnnotations(e.Slot, p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		regions, err := a.regions(s)
-		if err != nil {
-			return nil, err
-		}
-		photo, err := readImage(p.framing(), s.File, regions...)
-		photo.label = label
-		return []photograph{photo}, err
+		return readAll(ctx, e, p.Corrupt, func(s stages.Source) ([]photograph, error) {
+			label, err := noteLabel(s)
+			if err != nil {
+				return nil, err
+			}
+			regions, err := a.regions(s)
+			if err != nil {
+				return nil, err
+			}
+			photo, err := readImage(p.framing(), s.File, regions...)
+			photo.label = label
+			return []photograph{photo}, err
+		})
 	})
 }
 

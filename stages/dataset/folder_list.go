@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/archive"
 )
 
 // A listing is the content of a folder.
@@ -33,7 +34,8 @@ func listFolder(p FolderParams) (*listing, error) {
 		return nil, fmt.Errorf("folder %q: %w", p.Path, plain(err))
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%q isn't a folder", p.Path)
+		return nil, fmt.Errorf("%q is neither a folder nor an archive, whose name ends with %s", p.Path,
+			strings.Join(archive.Extensions, ", "))
 	}
 	if p.List == "" {
 		p.findList()

@@ -225,7 +225,7 @@ func TestFolderErrors(t *testing.T) {
 		want   string
 	}{
 		"no such folder": {func(p *FolderParams) { p.Path += "x" }, "no such file"},
-		"not a folder":   {func(p *FolderParams) { p.Path += "/a.png" }, "isn't a folder"},
+		"not a folder":   {func(p *FolderParams) { p.Path += "/a.png" }, "neither a folder nor an archive"},
 		"a label past names": {func(p *FolderParams) { p.Names = dir + "/names" },
 			"labels.csv:2: label 5 has no name: there are 2 names"},
 		"a nameless class": {func(p *FolderParams) { p.Names = dir + "/gap" },

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/archive"
 )
 
 // walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
@@ -92,7 +93,7 @@ type node struct {
 
 func (n node) at(label int) found { return found{n.id, n.file, label} }
 
-// entries returns the sorted entries of a folder, without hidden files.
+// entries returns the sorted entries of a folder, without hidden ones.
 func (w *walker) entries(folder string) ([]node, error) {
 	list, err := os.ReadDir(folder)
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *walker) entries(folder string) ([]node, error) {
 	}
 	var out []node
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".") || w.skip(e.Name()) {
+		if archive.Hidden(e.Name()) || w.skip(e.Name()) {
 			continue
 		}
 		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}

@@ -17,7 +17,7 @@ import (
 
 // VOCParams are the parameters of [VOC].
 type VOCParams struct {
-	Path        string       `yaml:"path" doc:"the folder with JPEGImages, Annotations and ImageSets" file:"read"`
+	Path        string       `yaml:"path" doc:"the folder with JPEGImages, Annotations and ImageSets, or an archive and the path inside it, as in VOCtrainval.tar/VOC2012" file:"read"`
 	Set         string       `yaml:"set" doc:"the images: a list in ImageSets/Main, or in another folder of ImageSets, as Segmentation/val" key:"-"`
 	Label       string       `yaml:"label" doc:"the class that counts, of an image with several: that of the largest box, that of the first object of the file, or each in turn, an item a class" choices:"largest|first|each"`
 	Difficult   bool         `yaml:"difficult" doc:"whether objects count that are marked as difficult"`
@@ -131,7 +131,16 @@ type vocCount struct {
 	Value int              `json:"value"`
 }
 
-func vocSources(p VOCParams, _ []string) ([]stages.Source, error) {
+func vocSources(p VOCParams, _ []string) (sources []stages.Source, err error) {
+	err = unpacked([]*string{&p.Path}, func() error {
+		sources, err = p.list()
+		return err
+	})
+	return sources, err
+}
+
+// list returns the images of the set that have an object that counts.
+func (p VOCParams) list() ([]stages.Source, error) {
 	set := filepath.FromSlash(p.Set)
 	if filepath.Base(set) == set {
 		set = filepath.Join("Main", set)

@@ -1,0 +1,66 @@
+package archive
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// readZip calls add for the members of a zip file.
+func readZip(f io.ReaderAt, size int64, l limits, add func(member) error) error {
+	// A member has at least 46 bytes of the directory, less than 128 with a usual path, and takes about 300
+	// bytes of memory: the limit on the directory's bytes bounds the memory before members can be counted.
+	b := &bounded{f, int64(l.members) * 128}
+	z, err := zip.NewReader(b, size)
+	switch {
+	case errors.Is(err, errDirectory):
+		return fmt.Errorf("its directory has more than %d members, or too long names", l.members)
+	case errors.Is(err, zip.ErrFormat), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("it isn't a zip file, or isn't complete: its end can't be read")
+	case err != nil:
+		return err
+	}
+	if n := len(z.File); n > l.members {
+		return fmt.Errorf("it has %d members, more than %d", n, l.members)
+	}
+	b.left = math.MaxInt64
+	for _, m := range z.File {
+		err := add(member{m.Name, m.Mode(), func() (io.Reader, error) { return openZipped(m) }})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bits of a member's flags, of which either says that it is encrypted.
+const encrypted = 1<<0 | 1<<6
+
+func openZipped(m *zip.File) (io.Reader, error) {
+	if m.Flags&encrypted != 0 {
+		return nil, errors.New("is encrypted: unpack the archive, and name the folder")
+	}
+	r, err := m.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil, fmt.Errorf("is compressed by zip's method %d: only 0 (store) and 8 (deflate) are read",
+			m.Method)
+	}
+	return r, err
+}
+
+// A bounded reader fails once more bytes were read than it has left.
+type bounded struct {
+	io.ReaderAt
+	left int64
+}
+
+var errDirectory = errors.New("too many bytes")
+
+func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errDirectory
+	}
+	return b.ReaderAt.ReadAt(p, off)
+}
