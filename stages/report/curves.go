@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,12 +35,20 @@ var Curves = stages.New(stages.Def[CurvesParams]{
 One line per id of the axis line, one panel per combination of the other axes, all with
 the same scales. Lines are means over the images; the table points has the numbers. Of
 more than eight lines the three best and the three worst have colours and their names at
-their ends, by the area under the mean curves: a small one is good, and a large one with
-order insertion or lerf. The others are grey.`,
+their ends; the others are grey. Best and worst are by the mean of scores, which know
+whether a high one is good; without scores by the area under the mean curves, where a
+small one is good, and a large one with order insertion or lerf:
+
+  auc:  {uses: score/auc, in: {curves: curves}}
+  plot: {uses: report/curves, in: {curves: curves, scores: auc}, over: all, with: {line: method}}`,
 	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"}},
+	Inputs: []stages.Port{
+		{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"},
+		{Name: "scores", Type: stages.Scores, Optional: true, Added: true,
+			Doc: "by which lines are best and worst; default: the area under the curve"},
+	},
 	Outputs: figurePorts(stages.Port{Name: "points", Type: stages.TableType,
 		Doc: "one row per line and point"}),
 	Defaults: CurvesParams{Response: "probability", Band: "interval", Columns: 3, Reference: "none"},
@@ -58,6 +67,8 @@ type plotLine struct {
 	skipped int                  // number of curves that aren't finite
 
 	mean, low, high []float64 // by point; the interval is NaN where there's none
+
+	cost float64 // by which lines are best and worst: a low one is good; NaN if there's none
 }
 
 func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
@@ -78,6 +89,10 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		}
 		strands[i] = s
 	}
+	scores, err := load(ctx, e.Ports["scores"])
+	if err != nil {
+		return err
+	}
 	facets := without(axes, line)
 	var panels [][]*plotLine
 	for _, ids := range places(e.Order, data, facets) {
@@ -96,11 +111,23 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		}
 		for _, s := range panel {
 			s.summarise(len(panel))
+			if s.cost = s.area(); e.Wired("scores") {
+				if s.cost, err = costOf(scores, s.coord); err != nil {
+					return err
+				}
+			}
 		}
 		panels = append(panels, panel)
 	}
-	grey := len(lineNames(panels, e.Order, line)) > most
-	setFigure(e, drawCurves(p, panels, e.Order, line, facets), curvesCaption(p, panels, grey))
+	by := ""
+	switch {
+	case len(lineNames(panels, e.Order, line)) <= most:
+	case e.Wired("scores"):
+		by = "score"
+	default:
+		by = "area"
+	}
+	setFigure(e, drawCurves(p, panels, e.Order, line, facets), curvesCaption(p, panels, by))
 	e.Set("points", curvesTable(p, panels, axes).Encode())
 	return nil
 }
@@ -203,6 +230,45 @@ func (s *plotLine) summarise(lines int) {
 			s.low[k], s.high[k] = s.mean[k]+wide*(low-mean), s.mean[k]+wide*(high-mean)
 		}
 	}
+}
+
+// area returns the area under the mean curve, negative where a large one is good: a smaller area is better as
+// long as the most relevant pixels go first.
+func (s *plotLine) area() float64 {
+	if len(s.items) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for i := 1; i < len(s.mean); i++ {
+		sum += (s.shares[i] - s.shares[i-1]) * (s.mean[i] + s.mean[i-1]) / 2
+	}
+	if o := s.facts["order"]; o == "insertion" || o == "lerf" {
+		return -sum
+	}
+	return sum
+}
+
+// costOf returns the mean of the defined scores of the cells that agree with a line, negative where a high one
+// is good, or NaN if there's none.
+func costOf(cells []cell, line []stages.Coord) (float64, error) {
+	sum, n := 0.0, 0.0
+	for _, c := range cells {
+		if !agree(c.Coord, line) {
+			continue
+		}
+		sign := 1.0
+		switch c.Measure.Direction {
+		case stages.None:
+			return 0, errors.New("port scores: its scores have no better end, so no line is best or worst")
+		case stages.Higher:
+			sign = -1
+		}
+		v, _ := c.Defined()
+		for _, x := range v {
+			sum, n = sum+sign*x, n+1
+		}
+	}
+	return sum / n, nil
 }
 
 func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Table {

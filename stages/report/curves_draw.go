@@ -75,30 +75,18 @@ func lineNames(panels [][]*plotLine, order stages.Order, line string) []string {
 	return slices.Compact(names)
 }
 
-// extremes returns the best and the worst lines by their mean rank over the panels, best first. Ranks are
-// those of the areas under the mean curves; a smaller area is better as long as the most relevant pixels go
-// first.
+// extremes returns the best and the worst lines by the mean rank of their costs over the panels, best first.
 func extremes(panels [][]*plotLine, names []string, line string) []string {
 	rank, n := map[string]float64{}, map[string]float64{}
 	for _, panel := range panels {
-		area := func(s *plotLine) float64 {
-			sum := 0.0
-			for i := 1; i < len(s.mean) && len(s.items) > 0; i++ {
-				sum += (s.shares[i] - s.shares[i-1]) * (s.mean[i] + s.mean[i-1]) / 2
-			}
-			if o := s.facts["order"]; o == "insertion" || o == "lerf" {
-				return -sum
-			}
-			return sum
-		}
 		for _, s := range panel {
 			better := 0.0
 			for _, o := range panel {
-				if len(o.items) > 0 && area(o) < area(s) {
+				if o.cost < s.cost {
 					better++
 				}
 			}
-			if len(s.items) > 0 {
+			if !math.IsNaN(s.cost) {
 				id := idOn(s.coord, line)
 				rank[id], n[id] = rank[id]+better, n[id]+1
 			}
@@ -129,7 +117,8 @@ func share(order string) string {
 	return "share of pixels"
 }
 
-func curvesCaption(p CurvesParams, panels [][]*plotLine, grey bool) string {
+// curvesCaption describes the figure, and by what lines are best and worst where not all have a colour.
+func curvesCaption(p CurvesParams, panels [][]*plotLine, by string) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -153,8 +142,8 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, grey bool) string {
 	if p.Reference == "start" {
 		text += "; the dashed line is the mean over the lines of the first point"
 	}
-	if grey {
-		text += fmt.Sprintf("; colours for the best %d and the worst %d lines by area", half, half)
+	if by != "" {
+		text += fmt.Sprintf("; colours for the best %d and the worst %d lines by %s", half, half, by)
 	}
 	if skipped > 0 {
 		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))

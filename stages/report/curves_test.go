@@ -80,11 +80,47 @@ func TestCurvesOfManyLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.summarise(1)
+			s.cost = s.area()
 			panel[k] = s
 		}
 		names := lineNames([][]*plotLine{panel}, nil, "method")
 		if best := extremes([][]*plotLine{panel}, names, "method")[0]; best != names[1] {
 			t.Errorf("%s: the best is %s", order, best)
+		}
+	}
+}
+
+// TestCurvesScores checks that of nine lines those named are the best and the worst by score, whichever of its
+// ends is good, and not by area; and that a line without a score is neither.
+func TestCurvesScores(t *testing.T) {
+	line := func(i int) string { return fmt.Sprintf("line-%d", i) }
+	var curves []stages.Data
+	for i := range 9 {
+		curves = append(curves, curvesOf(4, 8, "morf", 1+float64(i)/4, 0, "method", line(i)))
+	}
+	// By score: 4, 0, 8, 2, 6, 1, 5, 3, and 7 has none.
+	place := []float64{1, 5, 3, 7, 0, 6, 4, nan, 2}
+	for _, direction := range []stages.Direction{stages.Lower, stages.Higher, stages.None} {
+		var scores []stages.Data
+		for i, x := range place {
+			if direction == stages.Higher {
+				x = -x
+			}
+			scores = append(scores, stagetest.At(stagetest.Items(stages.Measure{Direction: direction}.Facts(nil),
+				stages.Scalar(x-1), stages.Scalar(nan), stages.Scalar(x+1)), "method", line(i)))
+		}
+		in := map[string][]stages.Data{"curves": curves, "scores": scores}
+		p := &CurvesParams{Line: "method", Response: "probability", Band: "none", Columns: 1}
+		if direction == stages.None {
+			refuses(t, Curves, p, in, "its scores have no better end")
+			continue
+		}
+		svg, caption := drawn(t, "curves-scores", stagetest.Run(t, Curves, p, in))
+		shows(t, "the caption", caption, "the best 3 and the worst 3 lines by score")
+		for i, x := range place {
+			if got, want := strings.Contains(svg, ">"+line(i)+"<"), x < 3 || x > 4; got != want {
+				t.Errorf("%s: %s is named: %t, want %t", direction, line(i), got, want)
+			}
 		}
 	}
 }
