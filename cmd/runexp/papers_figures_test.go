@@ -23,14 +23,11 @@ func TestFiguresHaveNumbers(t *testing.T) {
 			p := loadPaper(t, file, plan.Overrides{})
 			for _, step := range p.Publish {
 				c := step.Cells[0]
-				has := func(is stages.Type) bool {
-					return slices.ContainsFunc(c.Stage.Outputs, func(o stages.Port) bool { return o.Type == is })
-				}
-				if !has(stages.Figure) || c.Stage.Name == "report/sheet" {
+				if !makes(c, stages.Figure) || c.Stage.Name == "report/sheet" {
 					continue
 				}
 				figures++
-				if !has(stages.TableType) && !drawsPublished(p, c) {
+				if !makes(c, stages.TableType) && !drawsPublished(p, c) {
 					t.Errorf("%s: the figure %s has no table, and what it draws isn't published", file, step.Name)
 				}
 			}
@@ -39,6 +36,10 @@ func TestFiguresHaveNumbers(t *testing.T) {
 	if figures < 20 {
 		t.Errorf("%d figures", figures)
 	}
+}
+
+func makes(c *plan.Cell, is stages.Type) bool {
+	return slices.ContainsFunc(c.Stage.Outputs, func(o stages.Port) bool { return o.Type == is })
 }
 
 // drawsPublished reports whether a cell reads tables, all of them of published stages.

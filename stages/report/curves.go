@@ -232,8 +232,8 @@ func (s *plotLine) summarise(lines int) {
 	}
 }
 
-// area returns the area under the mean curve, negative where a large one is good: a smaller area is better as
-// long as the most relevant pixels go first.
+// area returns the area under the mean curve, negative where a large one is good: a smaller area is better
+// as long as the most relevant pixels go first.
 func (s *plotLine) area() float64 {
 	if len(s.items) == 0 {
 		return math.NaN()
@@ -248,8 +248,8 @@ func (s *plotLine) area() float64 {
 	return sum
 }
 
-// costOf returns the mean of the defined scores of the cells that agree with a line, negative where a high one
-// is good, or NaN if there's none.
+// costOf returns the mean of the defined scores of the cells that agree with a line, negative where a high
+// one is good, or NaN if there's none.
 func costOf(cells []cell, line []stages.Coord) (float64, error) {
 	sum, n := 0.0, 0.0
 	for _, c := range cells {
