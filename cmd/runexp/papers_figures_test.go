@@ -9,9 +9,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestFiguresHaveNumbers checks that the numbers of each figure that an experiment publishes are in its review
-// folder: in a table of the figure's own, or in the table that it draws, which is published too. A sheet
-// shows maps; its numbers are scores, which all folders have under items.
+// TestFiguresHaveNumbers checks that the numbers of each figure that an experiment publishes are in its
+// review folder: in a table of the figure's own, or in the table that it draws, which is published too. A
+// sheet shows maps; its numbers are scores, which all folders have under items.
 func TestFiguresHaveNumbers(t *testing.T) {
 	figures := 0
 	for _, pattern := range []string{"*.yaml", "metrics/*.yaml", "papers/*.yaml"} {
@@ -28,7 +28,8 @@ func TestFiguresHaveNumbers(t *testing.T) {
 				}
 				figures++
 				if !makes(c, stages.TableType) && !drawsPublished(p, c) {
-					t.Errorf("%s: the figure %s has no table, and what it draws isn't published", file, step.Name)
+					t.Errorf("%s: the figure %s has no table, and what it draws isn't published", file,
+						step.Name)
 				}
 			}
 		}

@@ -90,8 +90,8 @@ func TestCurvesOfManyLines(t *testing.T) {
 	}
 }
 
-// TestCurvesScores checks that of nine lines those named are the best and the worst by score, whichever of its
-// ends is good, and not by area; and that a line without a score is neither.
+// TestCurvesScores checks that of nine lines those named are the best and the worst by score, whichever of
+// its ends is good, and not by area; and that a line without a score is neither.
 func TestCurvesScores(t *testing.T) {
 	line := func(i int) string { return fmt.Sprintf("line-%d", i) }
 	var curves []stages.Data
@@ -106,8 +106,9 @@ func TestCurvesScores(t *testing.T) {
 			if direction == stages.Higher {
 				x = -x
 			}
-			scores = append(scores, stagetest.At(stagetest.Items(stages.Measure{Direction: direction}.Facts(nil),
-				stages.Scalar(x-1), stages.Scalar(nan), stages.Scalar(x+1)), "method", line(i)))
+			items := stagetest.Items(stages.Measure{Direction: direction}.Facts(nil), stages.Scalar(x-1),
+				stages.Scalar(nan), stages.Scalar(x+1))
+			scores = append(scores, stagetest.At(items, "method", line(i)))
 		}
 		in := map[string][]stages.Data{"curves": curves, "scores": scores}
 		p := &CurvesParams{Line: "method", Response: "probability", Band: "none", Columns: 1}
