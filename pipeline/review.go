@@ -38,6 +38,9 @@ func (r *Result) Publish(
 	if v, err = publish.Write(dir, review, o); err != nil {
 		return v, false, err
 	}
+	if err := r.rememberPictures(dir); err != nil {
+		return v, false, err
+	}
 	if !v.OK() || r.Summary.Failed+r.Summary.Blocked > 0 {
 		return v, false, nil
 	}

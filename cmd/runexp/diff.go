@@ -40,17 +40,11 @@ func printDiff(u *ui, d *publish.Difference, md bool) {
 
 // diffOf compares two review folders. What isn't a folder is a git revision of the other one.
 func diffOf(ctx context.Context, a, b string) (*publish.Difference, error) {
-	read := func(name, other string) (*publish.Version, error) {
-		if isFolder(name) || !isFolder(other) {
-			return publish.ReadVersion(name)
-		}
-		return publish.ReadRevision(ctx, name, other)
-	}
-	x, err := read(a, b)
+	x, err := versionOf(ctx, a, b)
 	if err != nil {
 		return nil, err
 	}
-	y, err := read(b, a)
+	y, err := versionOf(ctx, b, a)
 	if err != nil {
 		return nil, err
 	}

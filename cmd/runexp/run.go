@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 func runVerb(f flags) *verb {
 	r := runFlags{}
 	f["--accept"], f["--fail-fast"], f["--force"] = &r.accept, &r.failFast, &r.force
-	f["--json"], f["--quiet"], f["--out"] = &r.json, &r.quiet, &r.out
+	f["--json"], f["--quiet"], f["--out"], f["--html"] = &r.json, &r.quiet, &r.out, &r.html
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,
@@ -29,6 +30,7 @@ type runFlags struct {
 	narrow                        *plan.Overrides
 	engine                        *engineFlags
 	accept, failFast, json, quiet bool
+	html                          bool
 	force                         []string
 	out                           string
 }
@@ -80,7 +82,19 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	case err != nil:
 		return err
 	}
-	return f.publish(ctx, u, s.place, result, dir)
+	err = f.publish(ctx, u, s.place, result, dir)
+	if f.html {
+		out := io.Writer(u.out)
+		if f.json {
+			out = u.err
+		}
+		file, failed := (&reviewFlags{}).write(ctx, s.place, s.store, dir)
+		if failed == nil {
+			fmt.Fprintln(out, file)
+		}
+		err = cmp.Or(err, failed)
+	}
+	return err
 }
 
 // folder returns where the run publishes, or an error, before anything is computed, if it mustn't.

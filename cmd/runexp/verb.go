@@ -35,7 +35,8 @@ type arity struct {
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
 		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, graphVerb, stagesVerb, schemaVerb,
-		getVerb, diffVerb, verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
+		getVerb, diffVerb, reviewVerb, verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb,
+		helpVerb,
 	} {
 		f := flags{}
 		v := declare(f)

@@ -17,6 +17,7 @@ import (
 // A Version of a review folder is its files, from the disk or from a git revision.
 type Version struct {
 	Name  string // for people
+	dir   string
 	files map[string][]byte
 }
 
@@ -26,7 +27,7 @@ func ReadVersion(dir string) (*Version, error) {
 		return nil, err
 	}
 	files, err := readFolder(dir)
-	return &Version{dir, files}, err
+	return &Version{dir, dir, files}, err
 }
 
 // ReadRevision reads the review folder dir as a git revision has it. Only what git stores is read: none of
@@ -58,7 +59,7 @@ func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{fmt.Sprintf("%s at %s", dir, revision), map[string][]byte{}}
+	v := &Version{fmt.Sprintf("%s at %s", dir, revision), dir, map[string][]byte{}}
 	for _, name := range names {
 		head, rest, _ := bytes.Cut(blobs, []byte("\n")) // <object> blob <size>
 		f := strings.Fields(string(head))

@@ -1,0 +1,215 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Pictured is a cell with maps, as the store has it: where the maps, their images and the explained classes
+// are. It is what a page shows that a review folder has no room for.
+type Pictured struct {
+	Cell  string
+	Coord []stages.Coord
+	Maps  *Payloads
+
+	Images      *Payloads // nil where they aren't known, as the next
+	Targets     *Payloads
+	Probability *Payloads
+	Labels      string // names of the classes, a line each
+}
+
+// Payloads are the items of one port of a cell.
+type Payloads struct {
+	At  string   // tells ports apart
+	IDs []string // of the items
+
+	store   *store.Store
+	listing *store.Listing
+}
+
+// Digest returns that of item i.
+func (p *Payloads) Digest(i int) stages.Digest { return p.listing.PayloadDigest(i) }
+
+// Load returns item i. The error is a [*store.Miss] where the store has it no more.
+func (p *Payloads) Load(i int) ([]byte, error) { return p.store.Load(p.listing.At(i).Ref) }
+
+// A pictureIndex is remembered in the store for a published folder, by the folder's claims: actions have no
+// ids of items, and a page is made without the experiment.
+type pictureIndex struct {
+	Lists [][]string // of ids
+	Ports []picturePort
+	Cells []pictureCell
+}
+
+type picturePort struct {
+	Key    stages.Digest
+	MadeBy string
+	Port   int
+	List   int // of Lists
+}
+
+// A pictureCell has positions in Ports; −1 for none.
+type pictureCell struct {
+	Cell                               string
+	Coord                              []stages.Coord
+	Maps, Images, Targets, Probability int
+	Labels                             string
+}
+
+// rememberPictures notes in the store where the pictures of a published folder are.
+func (r *Result) rememberPictures(dir string) error {
+	v, err := publish.ReadVersion(dir)
+	if err != nil {
+		return err
+	}
+	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}}
+	for _, c := range r.Plan.Cells {
+		if err := x.add(c); lost(err) == nil && err != nil { // what is lost isn't shown
+			return err
+		}
+	}
+	if len(x.Cells) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(x.pictureIndex)
+	if err != nil {
+		return err
+	}
+	return r.run.store.SetMemo(picturesKey(v), b)
+}
+
+func picturesKey(v *publish.Version) stages.Digest {
+	h := newHasher("pictures")
+	h.digest(v.Claims())
+	return h.sum()
+}
+
+type pictureIndexer struct {
+	pictureIndex
+	r     *Result
+	lists map[*idList]int
+	ports map[portOf]int
+}
+
+// add adds a cell if it has maps that people see.
+func (x *pictureIndexer) add(c *plan.Cell) error {
+	port := slices.IndexFunc(c.Stage.Outputs, isType(stages.Maps))
+	if port < 0 || c.Step.Implied || !x.r.run.nodes[c.Index].state.ok() {
+		return nil
+	}
+	p := pictureCell{Cell: c.String(), Coord: c.Coord, Images: -1, Targets: -1, Probability: -1}
+	var err error
+	if p.Maps, err = x.port(c, port); err != nil {
+		return err
+	}
+	if e, ok := upstream(c, stages.Images); ok {
+		if p.Images, err = x.port(e.From, e.Port); err != nil {
+			return err
+		}
+		if k := slices.IndexFunc(e.From.Stage.Outputs, isType(stages.Labels)); k >= 0 {
+			l, err := x.r.run.listing(x.r.run.nodes[e.From.Index], k)
+			if err != nil {
+				return err
+			}
+			p.Labels = l.Facts["labels"]
+		}
+	}
+	if e, ok := upstream(c, stages.Targets); ok {
+		if p.Targets, err = x.port(e.From, e.Port); err != nil {
+			return err
+		}
+		probability := func(p stages.Port) bool { return p.Name == "probability" }
+		if k := slices.IndexFunc(e.From.Stage.Outputs, probability); k >= 0 {
+			if p.Probability, err = x.port(e.From, k); err != nil {
+				return err
+			}
+		}
+	}
+	x.Cells = append(x.Cells, p)
+	return nil
+}
+
+func isType(t stages.Type) func(stages.Port) bool {
+	return func(p stages.Port) bool { return p.Type == t }
+}
+
+// upstream returns the edge by which the items of a type reach a cell, or the cells that its maps come from.
+func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
+	for _, of := range []stages.Type{t, stages.Maps} {
+		for i, port := range c.Stage.Inputs {
+			if port.Type != of || len(c.Inputs[i].Edges) == 0 {
+				continue
+			}
+			e := c.Inputs[i].Edges[0]
+			if of != t {
+				return upstream(e.From, t)
+			}
+			return e, e.Port >= 0
+		}
+	}
+	return plan.Edge{}, false
+}
+
+// port returns the position of a cell's output port among the ports.
+func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
+	n := x.r.run.nodes[c.Index]
+	if i, ok := x.ports[portOf{n, port}]; ok {
+		return i, nil
+	}
+	if !n.state.ok() {
+		return -1, nil
+	}
+	ids, err := x.r.run.idsOf(n, port)
+	if err != nil {
+		return -1, err
+	}
+	list, ok := x.lists[ids]
+	if !ok {
+		list, x.lists[ids], x.Lists = len(x.Lists), len(x.Lists), append(x.Lists, ids.ids)
+	}
+	at := len(x.Ports)
+	x.ports[portOf{n, port}] = at
+	x.Ports = append(x.Ports, picturePort{Key: n.key, MadeBy: n.stored().MadeBy(), Port: port, List: list})
+	return at, nil
+}
+
+// Pictures finds the maps behind a version of a review folder, as far as the store has them: those that a run
+// published as that version. known is false where no run on this store did.
+func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool) {
+	b, known := s.Memo(picturesKey(v))
+	var x pictureIndex
+	if !known || json.Unmarshal(b, &x) != nil {
+		return nil, false
+	}
+	ports := make([]*Payloads, len(x.Ports))
+	for i, p := range x.Ports {
+		hit, ok := s.Lookup(p.Key, p.MadeBy)
+		if !ok || p.List < 0 || p.List >= len(x.Lists) {
+			continue
+		}
+		l, err := s.Listing(hit, p.Port)
+		if err != nil || l.Len() != len(x.Lists[p.List]) {
+			continue
+		}
+		at := newHasher("port")
+		at.digest(p.Key)
+		at.num(p.Port)
+		ports[i] = &Payloads{At: at.sum().Short(), IDs: x.Lists[p.List], store: s, listing: l}
+	}
+	of := func(i int) *Payloads {
+		if i < 0 || i >= len(ports) {
+			return nil
+		}
+		return ports[i]
+	}
+	for _, c := range x.Cells {
+		list = append(list, &Pictured{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
+			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels})
+	}
+	return list, true
+}

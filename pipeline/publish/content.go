@@ -1,0 +1,236 @@
+package publish
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"html"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Claims digests the cells of a version with their definitions, in whatever order: two versions with the same
+// digest claim to be of the same computations.
+func (v *Version) Claims() stages.Digest {
+	var claims []string
+	for _, lines := range readFiles(v.files).lines {
+		for _, l := range lines {
+			claims = append(claims, l.Cell+" "+l.Definition+"\n")
+		}
+	}
+	slices.Sort(claims)
+	return sha256.Sum256([]byte(strings.Join(slices.Compact(claims), "")))
+}
+
+// Folder returns what a version holds, for those that show it. What its files don't tell is left out: of
+// tables the tolerances, of cells that failed their names.
+func (v *Version) Folder() (*Folder, error) {
+	p, err := v.open()
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Name: filepath.Base(v.dir), Order: stages.Order{}, place: map[string]int{}}
+	f.Experiment = v.files["experiment.yaml"]
+	steps := f.readExperiment()
+	step := func(cell string) int { return slices.Index(steps, stageOf(cell)) }
+	for _, lines := range p.lines {
+		f.Lines = append(f.Lines, lines...)
+	}
+	slices.SortStableFunc(f.Lines, func(a, b *Line) int {
+		return cmp.Or(cmp.Compare(step(a.Cell), step(b.Cell)), f.compareCoords(a.Cell, b.Cell),
+			cmp.Compare(a.Cell, b.Cell))
+	})
+	for i, l := range f.Lines {
+		f.place[l.Cell] = i
+	}
+	for _, output := range slices.Sorted(maps.Keys(p.items)) {
+		f.Items = append(f.Items, &ItemFile{Name: output + ".csv", Lines: p.items[output]})
+	}
+	readme := strings.Split(string(v.files["README.md"]), "\n")
+	if i := slices.Index(readme, "## How to reproduce"); i >= 0 && i+2 < len(readme) {
+		f.Command = strings.TrimSpace(readme[i+2])
+	}
+	for _, file := range slices.Sorted(maps.Keys(p.tables)) {
+		if rows := p.tables[file]; len(rows) > 0 {
+			s := sheetOf(file, rows)
+			s.readHead(readme)
+			s.Stage = p.stageOfFile(file)
+			f.Sheets = append(f.Sheets, s)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(p.pictures)) {
+		for _, picture := range p.pictures[file] {
+			picture.Stage = p.stageOfFile(file)
+			f.Pictures = append(f.Pictures, picture)
+		}
+	}
+	f.Passages = p.passages
+	return f, nil
+}
+
+// Readable reports whether the file of a picture can be decoded, and has the mark of runexp.
+func (p *Picture) Readable() bool { return p.readable }
+
+// Values returns what stands in the columns of a row, "" for what it lacks.
+func (r *Record) Values(columns []string) []string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = r.get(c)
+	}
+	return out
+}
+
+// readExperiment takes the names, axes and published stages from the experiment, and returns the names of its
+// stages in their order.
+func (f *Folder) readExperiment() (steps []string) {
+	var e struct {
+		Name, Title  string
+		Axes, Stages yaml.Node
+		Publish      []string
+	}
+	if yaml.Unmarshal(f.Experiment, &e) != nil {
+		return nil
+	}
+	f.Name, f.Title, f.Publish = cmp.Or(e.Name, f.Name), e.Title, e.Publish
+	each := func(n *yaml.Node, do func(key string, value *yaml.Node)) {
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			do(n.Content[i].Value, n.Content[i+1])
+		}
+	}
+	each(&e.Axes, func(axis string, ids *yaml.Node) {
+		each(ids, func(id string, _ *yaml.Node) { f.Order[axis] = append(f.Order[axis], id) })
+		if ids.Kind == yaml.SequenceNode {
+			for _, id := range ids.Content {
+				f.Order[axis] = append(f.Order[axis], id.Value)
+			}
+		}
+	})
+	each(&e.Stages, func(name string, _ *yaml.Node) { steps = append(steps, name) })
+	return steps
+}
+
+// CoordOf returns the place in the name of a cell.
+func CoordOf(cell string) (coord []stages.Coord) {
+	_, place, _ := strings.Cut(strings.TrimSuffix(cell, "]"), "[")
+	for part := range strings.SplitSeq(place, ",") {
+		if axis, id, ok := strings.Cut(part, "="); ok {
+			coord = append(coord, stages.Coord{Axis: axis, ID: id})
+		}
+	}
+	return coord
+}
+
+// StageOf returns the stage in the name of a cell.
+func StageOf(cell string) string { return stageOf(cell) }
+
+// compareCoords orders cells of one stage by the experiment's order of ids.
+func (f *Folder) compareCoords(a, b string) int {
+	x, y := CoordOf(a), CoordOf(b)
+	for i := range min(len(x), len(y)) {
+		if c := f.Order.Compare(x[i].Axis, x[i].ID, y[i].ID); x[i].Axis == y[i].Axis && c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// stageOfFile returns the stage whose file is called so: the longest of those that its name begins with.
+func (f *publishedFolder) stageOfFile(file string) (stage string) {
+	base := path.Base(file)
+	for cell := range f.cells {
+		name := stageOf(cell)
+		if strings.HasPrefix(base, escape(name)+".") && len(name) > len(stage) {
+			stage = name
+		}
+	}
+	return stage
+}
+
+// unconfirmedColumn ends the names of columns that mark others.
+const unconfirmedColumn = " not confirmed"
+
+// sheetOf makes a table of rows. Which columns are numbers isn't in the file: those behind the last one with
+// a text.
+func sheetOf(file string, rows []*Record) *Sheet {
+	s := &Sheet{File: file, Titles: []string{path.Base(strings.TrimSuffix(file, ".csv"))}, Records: rows}
+	columns := rows[0].columns
+	first := len(columns)
+	for first > 0 && !slices.ContainsFunc(rows, func(r *Record) bool {
+		_, ok := r.number(columns[first-1])
+		return !ok
+	}) {
+		first--
+	}
+	s.Keys = columns[:first]
+	for _, name := range columns[first:] {
+		n := stages.Column{Name: name, Digits: 4}
+		if of, ok := strings.CutSuffix(name, unconfirmedColumn); ok && slices.Contains(columns, of) {
+			n.Marks = of
+		}
+		s.Numbers = append(s.Numbers, n)
+	}
+	return s
+}
+
+var headTitle = regexp.MustCompile(`^(?:<details><summary>)?(.*?) \((?:\[CSV\]\(.*|\d+ rows?.*)$`)
+
+// readHead takes a table's title, and the directions of its numbers, from where README.md shows it.
+func (s *Sheet) readHead(readme []string) {
+	var columns []string
+	for _, c := range s.Columns() {
+		marks := func(n stages.Column) bool { return n.Name == c && n.Marks != "" }
+		if !slices.ContainsFunc(s.Numbers, marks) {
+			columns = append(columns, c)
+		}
+	}
+	for i, text := range readme {
+		fields := strings.Split(strings.Trim(text, "| "), " | ")
+		if !strings.HasPrefix(text, "| ") || len(fields) != len(columns) {
+			continue
+		}
+		directions := map[string]stages.Direction{}
+		fits := true
+		for k, field := range fields {
+			rest, ok := strings.CutPrefix(field, inline(columns[k]))
+			fits = fits && ok && (rest == "" || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ","))
+			for d, arrow := range arrows {
+				if strings.HasSuffix(field, arrow) {
+					directions[columns[k]] = d
+				}
+			}
+		}
+		if !fits {
+			continue
+		}
+		for k := range s.Numbers {
+			s.Numbers[k].Direction = directions[s.Numbers[k].Name]
+		}
+		for k := i - 1; k >= max(i-4, 0); k-- {
+			if m := headTitle.FindStringSubmatch(readme[k]); m != nil {
+				s.Titles[0] = plainText(html.UnescapeString(m[1]))
+				break
+			}
+		}
+		return
+	}
+}
+
+// ScoreName names the score at a port of a stage for people.
+func ScoreName(stage, port string) string { return scoreName(stage, port) }
+
+// ItemFiles returns the files that may have the scores of items at a port of a stage, but for those of cells
+// with other items, which [Version.Folder] lists under the same name.
+func ItemFiles(stage, port string) []string {
+	names := baseNames(stage, port)
+	return []string{"items/" + names[0] + ".csv", "items/" + names[1] + ".csv"}
+}

@@ -1,0 +1,75 @@
+package review
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
+)
+
+// changes are what differs from the version before.
+type changes struct {
+	Before    string         `json:"before"`
+	Answers   [2]string      `json:"answers"`
+	Added     []string       `json:"added"`
+	Removed   []string       `json:"removed"`
+	Redefined map[string]int `json:"redefined"`
+	Params    [][]string     `json:"params"`
+	Scores    []scoreChange  `json:"scores"`
+	Compared  int            `json:"compared"`
+	Ranks     [][]string     `json:"ranks"`
+	Figures   []figure       `json:"figures"`
+	Missing   string         `json:"missing,omitempty"` // why there are no maps of before
+}
+
+// A scoreChange is a mean that changed, with the interval of the paired differences.
+type scoreChange struct {
+	Cell      string           `json:"cell"`
+	Name      string           `json:"name"`
+	Direction stages.Direction `json:"direction,omitempty"`
+	Was       number           `json:"was"`
+	Is        number           `json:"is"`
+	Change    number           `json:"change"`
+	Low       number           `json:"low"`
+	High      number           `json:"high"`
+	Paired    int              `json:"paired"`
+	Within    bool             `json:"within"` // the tolerance
+}
+
+// compare compares the folder with the version before, as diff does.
+func (m *model) compare(now, before Source, f *publish.Folder) (*changes, error) {
+	d, err := publish.Diff(before.Version, now.Version)
+	if err != nil {
+		return nil, err
+	}
+	c := &changes{Before: before.Version.Name, Answers: d.Answers, Added: d.Added, Removed: d.Removed,
+		Redefined: d.Redefined, Params: d.Params, Compared: d.Compared, Ranks: d.Ranks,
+		Missing: before.Missing}
+	for _, s := range d.Scores {
+		one := scoreChange{Cell: s.Cell, Direction: s.B.Direction, Was: number(s.A.Value),
+			Name: publish.ScoreName(publish.StageOf(s.Cell), s.B.Port), Is: number(s.B.Value),
+			Change: number(s.Change), Low: number(s.Low), High: number(s.High), Paired: s.Paired,
+			Within: !s.Unreproduced}
+		if s.Paired < 2 {
+			one.Low, one.High = one.Change, one.Change
+		}
+		c.Scores = append(c.Scores, one)
+	}
+	old, err := before.Version.Folder()
+	if err != nil {
+		return nil, err
+	}
+	was := map[string]*publish.Picture{}
+	for _, p := range old.Pictures {
+		was[p.File] = p
+	}
+	for _, p := range m.Figures {
+		i := slices.IndexFunc(f.Pictures, func(q *publish.Picture) bool { return q.File == p.File })
+		q := was[p.File]
+		if q != nil && q.Readable() && !slices.Equal(q.Data, f.Pictures[i].Data) {
+			p.Before = dataURL(p.File, q.Data)
+			c.Figures = append(c.Figures, p)
+		}
+	}
+	return c, nil
+}

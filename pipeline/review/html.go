@@ -1,0 +1,79 @@
+package review
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+)
+
+//go:embed page
+var page embed.FS
+
+// scripts are the parts of the page's script, in their order.
+var scripts = []string{"dom", "state", "scores", "maps", "compare", "curves", "tables", "changes", "main"}
+
+// head begins the page: its policy runs only the script whose digest it names, and loads nothing but images
+// within the page.
+const head = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; ` +
+	`script-src 'sha256-%s'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>%s</title>
+<style>%s</style>
+</head>
+<body>
+<noscript>This page shows its data with a script, which is switched off.</noscript>
+<main id="page"></main>
+`
+
+// writeHTML writes the page. Its data stands in elements that no browser runs.
+func writeHTML(w io.Writer, m *model) error {
+	var script strings.Builder
+	script.WriteString("\"use strict\";\n(() => {\n")
+	for _, name := range scripts {
+		b, err := page.ReadFile("page/" + name + ".js")
+		if err != nil {
+			return err
+		}
+		script.Write(b)
+	}
+	script.WriteString("})();\n")
+	style, err := page.ReadFile("page/page.css")
+	if err != nil {
+		return err
+	}
+	title := m.Title
+	if title == "" {
+		title = m.Name
+	}
+	fmt.Fprintf(w, head, digest(script.String()), digest(string(style)), html.EscapeString(title), style)
+	data, err := json.Marshal(m) // escapes <, > and &, so that no text in it ends its element
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "<script type=\"application/json\" id=\"model\">%s</script>\n", data)
+	for i, b := range m.blobs {
+		const blob = "<script type=\"text/plain\" id=\"blob%d\">%s</script>\n"
+		if _, err := fmt.Fprintf(w, blob, i, base64.StdEncoding.EncodeToString(b)); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, "<script>%s</script>\n</body>\n</html>\n", script.String())
+	return err
+}
+
+// digest returns the hash by which a policy names a script or style.
+func digest(text string) string {
+	d := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(d[:])
+}

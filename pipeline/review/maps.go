@@ -1,0 +1,281 @@
+package review
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
+)
+
+// A mapStage is the maps of all cells of one stage.
+type mapStage struct {
+	Stage string    `json:"stage"`
+	Axes  []string  `json:"axes"`
+	Cells []mapCell `json:"cells"`
+}
+
+// A mapCell is the maps of one cell. The bytes of all of them, one map after another, are a part of the page
+// of their own.
+type mapCell struct {
+	IDs     []string    `json:"ids"` // on the axes of the stage
+	Cell    string      `json:"cell"`
+	Items   int         `json:"items"` // the list of the items' ids
+	Blob    int         `json:"blob"`
+	Sizes   [][2]int    `json:"sizes"` // width and height: one for all, or one an item
+	Signed  bool        `json:"signed,omitempty"`
+	Ends    [][2]number `json:"ends"` // the values of the levels 1 and 255, by item
+	States  []string    `json:"states,omitempty"`
+	Images  int         `json:"images"` // −1 for none, as the next
+	Classes int         `json:"classes"`
+}
+
+// An imageList is the images of one port, by item.
+type imageList struct {
+	Items   int      `json:"items"`
+	Sources []string `json:"src"` // data:, "" for a missing one
+}
+
+// A classList is the explained classes, and their probabilities if they are known.
+type classList struct {
+	Items       int      `json:"items"`
+	Names       []string `json:"names"`
+	Probability []number `json:"p,omitempty"`
+}
+
+// versionAxis tells maps of the version before from those of now.
+const versionAxis = "version"
+
+// versions returns the maps of before that now has others of, marked by versionAxis, which those of now get
+// too.
+func versions(now, before []*pipeline.Pictured) (changed []*pipeline.Pictured) {
+	index := map[string]*pipeline.Pictured{}
+	for _, p := range now {
+		index[p.Cell] = p
+	}
+	mark := func(p *pipeline.Pictured, id string) *pipeline.Pictured {
+		q := *p
+		q.Coord = append(slices.Clone(p.Coord), stages.Coord{Axis: versionAxis, ID: id})
+		return &q
+	}
+	for _, p := range before {
+		q := index[p.Cell]
+		if q == nil || p.Maps == nil || q.Maps == nil || sameMaps(p.Maps, q.Maps) {
+			continue
+		}
+		changed = append(changed, mark(p, "before"))
+	}
+	return changed
+}
+
+func sameMaps(a, b *pipeline.Payloads) bool {
+	if !slices.Equal(a.IDs, b.IDs) {
+		return false
+	}
+	for i := range a.IDs {
+		if a.Digest(i) != b.Digest(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// addMaps adds the maps with their images and classes.
+func (m *model) addMaps(pictures []*pipeline.Pictured) error {
+	side, most, total := m.sizeOf(pictures)
+	if most < total {
+		m.Left = append(m.Left, fmt.Sprintf("Maps of the first %d of %d images are shown: the page would be "+
+			"too large.", most, total))
+	}
+	index := map[string]*mapStage{}
+	images, classes := map[string]int{}, map[string]int{}
+	missing := 0
+	for _, p := range pictures {
+		if p.Maps == nil {
+			missing++
+			continue
+		}
+		c, err := m.mapCell(p, side, most)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Cell, err)
+		}
+		if c == nil {
+			missing++
+			continue
+		}
+		if c.Images, err = m.imageList(p, most, images); err != nil {
+			return fmt.Errorf("images of %s: %w", p.Cell, err)
+		}
+		if c.Classes, err = m.classList(p, most, classes); err != nil {
+			return fmt.Errorf("classes of %s: %w", p.Cell, err)
+		}
+		stage := publish.StageOf(p.Cell)
+		s := index[stage]
+		if s == nil {
+			s = &mapStage{Stage: stage, Axes: []string{}}
+			for _, at := range p.Coord {
+				s.Axes = append(s.Axes, at.Axis)
+			}
+			index[stage], m.Maps = s, append(m.Maps, s)
+		}
+		if n := len(c.IDs); n == len(s.Axes)+1 && p.Coord[n-1].Axis == versionAxis {
+			s.Axes = append(s.Axes, versionAxis)
+		}
+		s.Cells = append(s.Cells, *c)
+	}
+	for _, s := range m.Maps { // what no other version has is of now
+		for i := range s.Cells {
+			if c := &s.Cells[i]; len(c.IDs) < len(s.Axes) {
+				c.IDs = append(c.IDs, "now")
+			}
+		}
+	}
+	if missing > 0 {
+		const text = "The store has the maps of %d of %d cells no more, or never kept them (store: none)."
+		m.Left = append(m.Left, fmt.Sprintf(text, missing, len(pictures)))
+	}
+	return nil
+}
+
+// sizeOf returns the side of maps at which all fit into the page, and how many images' maps do.
+func (m *model) sizeOf(pictures []*pipeline.Pictured) (side, most, total int) {
+	maps := 0
+	for _, p := range pictures {
+		if p.Maps != nil {
+			maps += len(p.Maps.IDs)
+			total = max(total, len(p.Maps.IDs))
+		}
+	}
+	room := min(max(maps*perMap, fewMapBytes), mostMapBytes)
+	for _, side = range mapSides {
+		if maps*side*side <= room {
+			return side, total, total
+		}
+	}
+	return side, max(total*room/(maps*side*side), 1), total
+}
+
+// mapCell reads the maps of a cell, nil if the store hasn't got all of them.
+func (m *model) mapCell(p *pipeline.Pictured, side, most int) (*mapCell, error) {
+	ids := p.Maps.IDs[:min(len(p.Maps.IDs), most)]
+	c := &mapCell{Cell: p.Cell, Items: m.list(ids), IDs: []string{}}
+	for _, at := range p.Coord {
+		c.IDs = append(c.IDs, at.ID)
+	}
+	heats, planes := make([]heat, len(ids)), make([][]float64, len(ids))
+	for i := range ids {
+		b, err := p.Maps.Load(i)
+		if err != nil {
+			return nil, nil
+		}
+		plane, w, h, err := planeOf(b)
+		if err != nil {
+			return nil, err
+		}
+		negative := false
+		heats[i], planes[i], negative = smaller(plane, w, h, side)
+		c.Signed = c.Signed || negative
+	}
+	var bytes []byte
+	states := false
+	for i := range heats {
+		t := &heats[i]
+		t.colour(planes[i], c.Signed)
+		bytes = append(bytes, t.levels...)
+		c.Sizes = append(c.Sizes, [2]int{t.w, t.h})
+		c.Ends = append(c.Ends, [2]number{number(t.low), number(t.high)})
+		c.States = append(c.States, t.state)
+		states = states || t.state != ""
+	}
+	if !states {
+		c.States = nil
+	}
+	if len(slices.Compact(slices.Clone(c.Sizes))) == 1 {
+		c.Sizes = c.Sizes[:1]
+	}
+	packed, err := pack(bytes)
+	c.Blob, m.blobs = len(m.blobs), append(m.blobs, packed)
+	return c, err
+}
+
+// imageList returns the position of a cell's images.
+func (m *model) imageList(p *pipeline.Pictured, most int, known map[string]int) (int, error) {
+	if p.Images == nil {
+		return -1, nil
+	}
+	if i, ok := known[p.Images.At]; ok {
+		return i, nil
+	}
+	ids := p.Images.IDs[:min(len(p.Images.IDs), most)]
+	list := imageList{Items: m.list(ids)}
+	for i := range ids {
+		source := ""
+		if b, err := p.Images.Load(i); err == nil {
+			data, media, err := photo(b)
+			if err != nil {
+				return 0, err
+			}
+			source = "data:" + media + ";base64," + base64.StdEncoding.EncodeToString(data)
+		}
+		list.Sources = append(list.Sources, source)
+	}
+	known[p.Images.At] = len(m.Images)
+	m.Images = append(m.Images, list)
+	return len(m.Images) - 1, nil
+}
+
+// classList returns the position of the classes that a cell's maps explain.
+func (m *model) classList(p *pipeline.Pictured, most int, known map[string]int) (int, error) {
+	if p.Targets == nil {
+		return -1, nil
+	}
+	if i, ok := known[p.Targets.At]; ok {
+		return i, nil
+	}
+	ids := p.Targets.IDs[:min(len(p.Targets.IDs), most)]
+	list := classList{Items: m.list(ids)}
+	for i := range ids {
+		name := ""
+		if b, err := p.Targets.Load(i); err == nil {
+			t, err := stages.DecodeTensor(b)
+			if err != nil {
+				return 0, err
+			}
+			if v := t.Int64s(); len(v) > 0 {
+				name = className(p.Labels, v[0])
+				if len(v) > 1 && v[1] >= 0 {
+					name += " − " + className(p.Labels, v[1])
+				}
+			}
+		}
+		list.Names = append(list.Names, name)
+		if p.Probability == nil || !slices.Equal(p.Probability.IDs, p.Targets.IDs) {
+			continue
+		}
+		if b, err := p.Probability.Load(i); err == nil {
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				return 0, err
+			}
+			list.Probability = append(list.Probability, number(x))
+		}
+	}
+	if len(list.Probability) < len(ids) {
+		list.Probability = nil
+	}
+	known[p.Targets.At] = len(m.Classes)
+	m.Classes = append(m.Classes, list)
+	return len(m.Classes) - 1, nil
+}
+
+// className returns a class's name, or its number if it has none.
+func className(names string, i int64) string {
+	if list := strings.Split(names, "\n"); i >= 0 && i < int64(len(list)) && list[i] != "" {
+		return list[i]
+	}
+	return "class " + strconv.FormatInt(i, 10)
+}

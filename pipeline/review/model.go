@@ -1,0 +1,262 @@
+package review
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/interval"
+)
+
+// How much a page shows of a folder. Whatever is more is counted, and named by its file.
+const (
+	mostRows    = 1000  // of a table
+	mostLines   = 10000 // cells with scores
+	mostValues  = 3 << 20
+	mostFigures = 16 << 20 // bytes
+)
+
+// A model is what the page shows. Its JSON has no text that isn't data.
+type model struct {
+	Name     string   `json:"name"`
+	Title    string   `json:"title,omitempty"`
+	Command  string   `json:"command,omitempty"`
+	Answers  []text   `json:"answers"`
+	MadeBy   []string `json:"madeBy"`
+	Interval string   `json:"interval"`
+	Rank     string   `json:"rank"`   // the axis whose ids compete
+	Ranked   []string `json:"ranked"` // the scores by which they do
+	Left     []string `json:"left"`   // what was left out, in words
+
+	Axes    []axis     `json:"axes"`
+	Items   [][]string `json:"items"` // lists of ids
+	Scores  []*score   `json:"scores"`
+	Tables  []table    `json:"tables"`
+	Figures []figure   `json:"figures"`
+
+	Maps    []*mapStage `json:"maps"`
+	Images  []imageList `json:"images"`
+	Classes []classList `json:"classes"`
+	Changes *changes    `json:"changes,omitempty"`
+
+	blobs [][]byte // what Maps refer to, compressed
+	itemN map[string]int
+}
+
+type text struct {
+	Cell string `json:"cell"`
+	Text string `json:"text"`
+}
+
+type axis struct {
+	Name string   `json:"name"`
+	IDs  []string `json:"ids"`
+}
+
+type table struct {
+	File    string     `json:"file"`
+	Title   string     `json:"title"`
+	Stage   string     `json:"stage"`
+	Columns []column   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	Len     int        `json:"len"`
+}
+
+type column struct {
+	Name      string           `json:"name"`
+	Number    bool             `json:"number,omitempty"`
+	Direction stages.Direction `json:"direction,omitempty"`
+	Marks     string           `json:"marks,omitempty"`
+}
+
+type figure struct {
+	File    string `json:"file"`
+	Stage   string `json:"stage"`
+	Caption string `json:"caption"`
+	Source  string `json:"src"`              // data:
+	Before  string `json:"before,omitempty"` // of the version before, where it differs
+}
+
+// A number is written with six digits, and null where it's undefined.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if x := float64(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
+		return strconv.AppendFloat(nil, x, 'g', 6, 64), nil
+	}
+	return []byte("null"), nil
+}
+
+func newModel(now Source, before *Source) (*model, error) {
+	f, err := now.Version.Folder()
+	if err != nil {
+		return nil, err
+	}
+	m := &model{
+		Name: f.Name, Title: f.Title, Command: f.Command, Interval: interval.Label,
+		MadeBy: makers(f), Answers: []text{}, itemN: map[string]int{},
+	}
+	for _, p := range f.Answers() {
+		m.Answers = append(m.Answers, text{p.Cell, p.Body})
+	}
+	if now.Missing != "" {
+		m.Left = append(m.Left, now.Missing)
+	}
+	m.setAxes(f)
+	m.Rank, m.Ranked = contest(f)
+	m.addScores(f)
+	m.addTables(f)
+	m.addFigures(f)
+	pictures := now.Pictures
+	if before != nil {
+		if m.Changes, err = m.compare(now, *before, f); err != nil {
+			return nil, err
+		}
+		pictures = slices.Concat(pictures, versions(now.Pictures, before.Pictures))
+	}
+	if err := m.addMaps(pictures); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// makers names what made the cells.
+func makers(f *publish.Folder) []string {
+	names := map[string]bool{}
+	for _, l := range f.Lines {
+		if l.MadeBy != "" {
+			names[l.MadeBy] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// setAxes lists the axes on which the folder's cells are, with their ids in the experiment's order.
+func (m *model) setAxes(f *publish.Folder) {
+	ids := map[string]map[string]bool{}
+	for _, l := range f.Lines {
+		for _, at := range publish.CoordOf(l.Cell) {
+			if ids[at.Axis] == nil {
+				ids[at.Axis] = map[string]bool{}
+			}
+			ids[at.Axis][at.ID] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		list := slices.Collect(maps.Keys(ids[name]))
+		slices.SortFunc(list, func(a, b string) int { return f.Order.Compare(name, a, b) })
+		m.Axes = append(m.Axes, axis{name, list})
+	}
+}
+
+// contest returns the axis whose ids compete and the scores by which they do: those of the first published
+// stage that ranks an axis. Without one they compete on the axis that is usually called so, by all scores.
+func contest(f *publish.Folder) (axis string, scores []string) {
+	for _, stage := range f.Publish {
+		for _, l := range f.Lines {
+			var p struct{ Rank string }
+			if publish.StageOf(l.Cell) == stage && json.Unmarshal(l.Params, &p) == nil && p.Rank != "" {
+				return p.Rank, inputsOf(f.Experiment, stage)
+			}
+		}
+	}
+	return "method", []string{}
+}
+
+// inputsOf lists what is wired to the inputs of a stage.
+func inputsOf(experiment []byte, stage string) []string {
+	var e struct {
+		Stages map[string]struct{ In yaml.Node }
+	}
+	names := []string{}
+	if yaml.Unmarshal(experiment, &e) != nil {
+		return names
+	}
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			names = append(names, n.Value)
+		}
+		for _, child := range n.Content { // keys of mappings do no harm among the names
+			walk(child)
+		}
+	}
+	in := e.Stages[stage].In
+	walk(&in)
+	return names
+}
+
+// list returns the position of a list of ids.
+func (m *model) list(ids []string) int {
+	key := strings.Join(ids, "\x00")
+	i, ok := m.itemN[key]
+	if !ok {
+		i = len(m.Items)
+		m.itemN[key], m.Items = i, append(m.Items, ids)
+	}
+	return i
+}
+
+func (m *model) addTables(f *publish.Folder) {
+	rank := func(s *publish.Sheet) int {
+		if i := slices.Index(f.Publish, s.Stage); i >= 0 {
+			return i
+		}
+		return len(f.Publish)
+	}
+	slices.SortStableFunc(f.Sheets, func(a, b *publish.Sheet) int { return rank(a) - rank(b) })
+	for _, s := range f.Sheets {
+		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Records)}
+		columns := s.Columns()
+		for _, name := range s.Keys {
+			t.Columns = append(t.Columns, column{Name: name})
+		}
+		for _, n := range s.Numbers {
+			t.Columns = append(t.Columns, column{n.Name, true, n.Direction, n.Marks})
+		}
+		for _, r := range s.Records[:min(t.Len, mostRows)] {
+			t.Rows = append(t.Rows, r.Values(columns))
+		}
+		m.Tables = append(m.Tables, t)
+	}
+}
+
+var mediaTypes = map[string]string{".png": "image/png", ".svg": "image/svg+xml"}
+
+func dataURL(file string, b []byte) string {
+	return "data:" + mediaTypes[path.Ext(file)] + ";base64," + base64.StdEncoding.EncodeToString(b)
+}
+
+// addFigures adds the figures, those that exist as PNG and as SVG once.
+func (m *model) addFigures(f *publish.Folder) {
+	names := map[string]bool{}
+	for _, p := range f.Pictures {
+		names[p.File] = true
+	}
+	size := 0
+	for _, p := range f.Pictures {
+		stem, isPNG := strings.CutSuffix(p.File, ".png")
+		if isPNG && names[stem+".svg"] {
+			continue
+		}
+		if !p.Readable() {
+			m.Left = append(m.Left, p.File+" can't be read: it is no picture that runexp wrote.")
+			continue
+		}
+		if size += len(p.Data); size > mostFigures {
+			m.Left = append(m.Left, p.File+" isn't shown: the page's figures would be too large.")
+			continue
+		}
+		m.Figures = append(m.Figures, figure{File: p.File, Stage: p.Stage, Caption: p.Caption,
+			Source: dataURL(p.File, p.Data)})
+	}
+}

@@ -1,0 +1,196 @@
+// Two pictures: side by side, under a slider, or blinking.
+
+// A viewer of two pictures. draw(a, b) draws them on two canvases, or sets the sources of two images.
+function viewer(label) {
+  const state = {mode: "side", blinking: false, shown: 0, timer: 0};
+  const a = h("figure", {class: "picture"});
+  const b = h("figure", {class: "picture"});
+  const stage = h("div", {class: "stage side"}, a, b);
+  const slider = range("slider", {min: 0, max: 100, value: 50, step: 1}, (v) =>
+    stage.style.setProperty("--cut", v + "%"),
+  );
+  stage.style.setProperty("--cut", "50%");
+  const flip = h(
+    "button",
+    {type: "button", "aria-keyshortcuts": "b", onclick: () => e.blink()},
+    "flip (b)",
+  );
+  const auto = h(
+    "button",
+    {type: "button", "aria-pressed": "false", onclick: () => setAuto(!state.blinking)},
+    "blink by itself",
+  );
+  const name = h("p", {class: "shown", "aria-live": "off"});
+  function apply() {
+    stage.className = "stage " + state.mode;
+    stage.classList.toggle("second", state.mode === "blink" && state.shown === 1);
+    slider.hidden = state.mode !== "slider";
+    flip.hidden = auto.hidden = state.mode !== "blink";
+    name.textContent = state.mode === "blink" ? "shown: " + (state.shown ? b : a).dataset.name : "";
+  }
+  function setAuto(on) {
+    state.blinking = on;
+    auto.setAttribute("aria-pressed", String(on));
+    clearInterval(state.timer);
+    if (on)
+      state.timer = setInterval(() => {
+        state.shown = 1 - state.shown;
+        apply();
+      }, 700);
+  }
+  const choose = modes(
+    label,
+    [
+      ["side", "side by side"],
+      ["slider", "slider"],
+      ["blink", "blink"],
+    ],
+    "side",
+    (v) => {
+      state.mode = v;
+      if (v !== "blink") setAuto(false);
+      apply();
+    },
+  );
+  const e = h(
+    "div",
+    {class: "viewer"},
+    h("div", {class: "controls"}, choose, slider, flip, auto),
+    name,
+    stage,
+  );
+  e.blink = () => {
+    if (state.mode !== "blink") {
+      choose.querySelector("[data-value=blink]").click();
+    } else {
+      state.shown = 1 - state.shown;
+      apply();
+      say("shown: " + (state.shown ? b : a).dataset.name);
+    }
+  };
+  e.set = (one, two) => {
+    [
+      [a, one],
+      [b, two],
+    ].forEach(([place, [title, picture, note]]) => {
+      place.dataset.name = title;
+      fill(
+        place,
+        h("figcaption", {}, h("strong", {}, title), note ? h("span", {class: "score"}, note) : ""),
+        picture,
+      );
+    });
+    apply();
+  };
+  apply();
+  return e;
+}
+
+const compared = {a: null, b: null, item: "", next: "a"};
+const comparePlace = h("div", {class: "compare"});
+let mapViewer = null;
+
+const blink = () => {
+  if (mapViewer) mapViewer.blink();
+};
+
+show.map = (cell, item) => {
+  compared[compared.next] = cell;
+  compared.item = view.item = item;
+  say(`${placeOf(view.stage.axes, cell.ids)} is map ${compared.next.toUpperCase()} of the comparison`);
+  compared.next = compared.next === "a" ? "b" : "a";
+  drawControls();
+  drawCompare();
+};
+
+function drawCompare() {
+  const stage = view.stage;
+  const cells = stage.cells;
+  const at = stage.axes.indexOf(view.across);
+  const beside = present(cells, stage.axes, view.across)
+    .map((id) => cells.find((c) => c.ids[at] === id && fits(c, view.across)))
+    .filter(Boolean);
+  if (!cells.includes(compared.a)) compared.a = beside[0] || cells[0];
+  if (!cells.includes(compared.b)) {
+    const version = stage.axes.indexOf("version");
+    const before = version >= 0 && cells.find((c) => c.ids[version] === "before");
+    if (before) {
+      compared.a = before;
+      compared.b = cells.find((c) =>
+        c.ids.every((id, i) => (i === version ? id === "now" : id === before.ids[i])),
+      );
+    }
+    compared.b =
+      compared.b && cells.includes(compared.b)
+        ? compared.b
+        : beside[beside.length - 1] || cells[cells.length - 1];
+  }
+  compared.item = view.item;
+  if (!mapViewer) mapViewer = viewer("how to compare two maps");
+  const pick = (which) =>
+    h(
+      "span",
+      {class: "control pick"},
+      h("strong", {}, which.toUpperCase()),
+      stage.axes.map((axis, i) => {
+        const ids = present(cells, stage.axes, axis);
+        if (ids.length < 2) return null;
+        return choice(
+          `${axis} of ${which.toUpperCase()}`,
+          ids.map((id) => [id, id]),
+          compared[which].ids[i],
+          (v) => {
+            const was = compared[which].ids;
+            const distance = (c) => c.ids.filter((id, k) => id !== (k === i ? v : was[k])).length;
+            compared[which] = cells
+              .filter((c) => c.ids[i] === v)
+              .sort((x, y) => distance(x) - distance(y))[0];
+            drawCompare();
+          },
+        );
+      }),
+    );
+  const item = compared.item;
+  const pair = [compared.a, compared.b];
+  const common =
+    view.scale === "common" ? commonScale(pair.map((c) => [c, positionOf(c.items, item)])) : null;
+  const pictures = pair.map((cell) => {
+    const i = positionOf(cell.items, item);
+    const title = placeOf(stage.axes, cell.ids) || cell.cell;
+    if (i < 0) return [title, h("p", {}, `no map of ${item}`), ""];
+    const state = stateOf(cell, i);
+    const scale = common || ownScale(cell, i);
+    const canvas = h("canvas", {
+      class: "map",
+      width: 1,
+      height: 1,
+      role: "img",
+      "aria-label": `map of ${item}, ${title}`,
+    });
+    const score = scoreOf(stage, cell, item);
+    const ends = state === "constant" ? `constant ${brief(cell.ends[i][0], 3)}` : state || scaleText(scale);
+    const named = [score && `${view.score} ${score}`, classOf(cell, item), ends]
+      .filter(Boolean)
+      .join(" · ");
+    drawMap(canvas, cell, item, common, view.strength, 384);
+    return [title, canvas, named];
+  });
+  mapViewer.set(...pictures);
+  const focused = comparePlace.contains(document.activeElement) ? document.activeElement : null;
+  const label = focused && focused.labels && focused.labels[0] && focused.labels[0].textContent;
+  if (!comparePlace.firstChild) {
+    comparePlace.append(h("h3", {}, "Two maps"), h("div", {class: "controls picks"}), mapViewer);
+  }
+  fill(
+    comparePlace.querySelector(".picks"),
+    pick("a"),
+    pick("b"),
+    h("span", {class: "note"}, `of image ${item}; a click on a map above chooses it`),
+  );
+  if (label) {
+    const again = [...comparePlace.querySelectorAll("select")].find(
+      (s) => s.labels[0].textContent === label,
+    );
+    if (again) again.focus({preventScroll: true});
+  }
+}

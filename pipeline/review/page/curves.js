@@ -1,0 +1,223 @@
+// Curves: tables with a mean and its interval at each point, drawn; the values stand under the pointer.
+
+const lineColours = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#56b4e9",
+  "#e69f00",
+  "#7a4fb5",
+  "#8a7a00",
+  "#9c3b3b",
+  "#4d4d4d",
+  "#2f8f8f",
+  "#b0004d",
+  "#5b7f00",
+  "#a0522d",
+  "#666fd0",
+];
+
+const curveTables = () =>
+  model.tables.filter((t) => {
+    const names = t.columns.map((c) => c.name);
+    const at = names.indexOf("mean");
+    return (
+      at > 0 &&
+      names[at + 1] === "low" &&
+      names[at + 2] === "high" &&
+      t.columns[at - 1].number &&
+      t.columns.some((c) => !c.number) &&
+      ["share", "step", "x", "point", "threshold"].includes(names[at - 1])
+    );
+  });
+
+function curves() {
+  const tables = curveTables();
+  if (!tables.length) return null;
+  return section("curves", "Curves", tables.map(curveChart));
+}
+
+function curveChart(t) {
+  const names = t.columns.map((c) => c.name);
+  const mean = names.indexOf("mean");
+  const keys = t.columns.map((c, i) => i).filter((i) => !t.columns[i].number);
+  const ids = (k) => {
+    const found = new Set(t.rows.map((r) => r[k]));
+    const known = idsOf(names[k]).filter((id) => found.has(id));
+    return known.concat([...found].filter((id) => !known.includes(id)));
+  };
+  const state = {
+    line: keys.find((k) => names[k] === model.rank) ?? keys[keys.length - 1],
+    fixed: {},
+    at: -1,
+    near: "",
+  };
+  for (const k of keys) state.fixed[k] = ids(k)[0];
+  const controls = h("div", {class: "controls"});
+  const place = h("div", {});
+  function draw() {
+    fill(
+      controls,
+      keys.length > 1 &&
+        choice(
+          "lines",
+          keys.map((k) => [k, names[k]]),
+          state.line,
+          (v) => {
+            state.line = Number(v);
+            draw();
+          },
+        ),
+      keys
+        .filter((k) => k !== state.line && ids(k).length > 1)
+        .map((k) =>
+          choice(
+            names[k],
+            ids(k).map((id) => [id, id]),
+            state.fixed[k],
+            (v) => {
+              state.fixed[k] = v;
+              drawChart();
+            },
+          ),
+        ),
+    );
+    drawChart();
+  }
+  function drawChart() {
+    const rows = t.rows.filter((r) => keys.every((k) => k === state.line || r[k] === state.fixed[k]));
+    const lines = ids(state.line)
+      .map((id, i) => ({
+        id,
+        colour: lineColours[i % lineColours.length],
+        dashed: i >= lineColours.length,
+        points: rows
+          .filter((r) => r[state.line] === id && r[mean] !== "")
+          .map((r) => ({
+            x: Number(r[mean - 1]),
+            y: Number(r[mean]),
+            low: r[mean + 1] === "" ? null : Number(r[mean + 1]),
+            high: r[mean + 2] === "" ? null : Number(r[mean + 2]),
+          })),
+      }))
+      .filter((l) => l.points.length);
+    const xs = [...new Set(lines.flatMap((l) => l.points.map((p) => p.x)))].sort((a, b) => a - b);
+    const ys = lines.flatMap((l) => l.points.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]));
+    const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys, 0), Math.max(...ys)];
+    const X = (x) => 48 + (560 * (x - x0)) / (x1 - x0 || 1);
+    const Y = (y) => 290 - (276 * (y - y0)) / (y1 - y0 || 1);
+    const chart = svg("svg", {
+      viewBox: "0 0 620 330",
+      class: "chart",
+      tabindex: "0",
+      role: "application",
+      "aria-label": `${t.title}: ${lines.length} curves; the arrow keys read the values at a point`,
+    });
+    for (let i = 0; i <= 4; i++) {
+      const [x, y] = [x0 + ((x1 - x0) * i) / 4, y0 + ((y1 - y0) * i) / 4];
+      chart.append(
+        svg("line", {x1: 48, x2: 608, y1: Y(y), y2: Y(y), class: "grid"}),
+        svg("text", {x: 42, y: Y(y) + 4, "text-anchor": "end"}, brief(y, 3)),
+        svg("text", {x: X(x), y: 308, "text-anchor": "middle"}, brief(x, 3)),
+      );
+    }
+    chart.append(svg("text", {x: 328, y: 326, "text-anchor": "middle"}, names[mean - 1]));
+    for (const l of lines) {
+      const band = l.points.filter((p) => p.low !== null && p.high !== null);
+      const outline = band
+        .map((p) => `${X(p.x)},${Y(p.high)}`)
+        .concat(
+          band
+            .slice()
+            .reverse()
+            .map((p) => `${X(p.x)},${Y(p.low)}`),
+        );
+      l.band = svg("polygon", {points: outline.join(" "), fill: l.colour, class: "band"});
+      l.path = svg("polyline", {
+        points: l.points.map((p) => `${X(p.x)},${Y(p.y)}`).join(" "),
+        stroke: l.colour,
+        class: "curve",
+        "stroke-dasharray": l.dashed && "5 3",
+      });
+      chart.append(l.band, l.path);
+    }
+    const cursor = svg("line", {y1: 14, y2: 290, class: "cursor"});
+    chart.append(cursor);
+    const read = h("div", {class: "read"});
+    function at(i, y) {
+      state.at = Math.min(Math.max(i, 0), xs.length - 1);
+      const x = xs[state.at];
+      cursor.setAttribute("x1", X(x));
+      cursor.setAttribute("x2", X(x));
+      const values = lines
+        .map((l) => ({l, p: l.points.find((p) => p.x === x)}))
+        .filter(({p}) => p)
+        .sort((a, b) => b.p.y - a.p.y);
+      const near =
+        y === undefined
+          ? null
+          : values.slice().sort((a, b) => Math.abs(Y(a.p.y) - y) - Math.abs(Y(b.p.y) - y))[0];
+      for (const {l} of values)
+        for (const e of [l.band, l.path]) e.classList.toggle("near", Boolean(near) && near.l === l);
+      fill(
+        read,
+        h("p", {}, `${names[mean - 1]} ${brief(x, 3)}`),
+        h(
+          "ul",
+          {class: "legend"},
+          values.map(({l, p}) =>
+            h(
+              "li",
+              {class: near && near.l === l ? "near" : ""},
+              swatch(l),
+              `${l.id} `,
+              h(
+                "span",
+                {class: "value"},
+                brief(p.y),
+                p.low === null ? "" : ` (${brief(p.low)} to ${brief(p.high)})`,
+              ),
+            ),
+          ),
+        ),
+      );
+    }
+    const swatch = (l) =>
+      svg(
+        "svg",
+        {viewBox: "0 0 18 8", class: "swatch", "aria-hidden": "true"},
+        svg("line", {
+          x1: 0,
+          x2: 18,
+          y1: 4,
+          y2: 4,
+          stroke: l.colour,
+          "stroke-width": 3,
+          "stroke-dasharray": l.dashed && "5 3",
+        }),
+      );
+    chart.addEventListener("pointermove", (event) => {
+      const box = chart.getBoundingClientRect();
+      const [x, y] = [
+        ((event.clientX - box.left) * 620) / box.width,
+        ((event.clientY - box.top) * 330) / box.height,
+      ];
+      at(
+        xs.reduce((best, v, i) => (Math.abs(X(v) - x) < Math.abs(X(xs[best]) - x) ? i : best), 0),
+        y,
+      );
+    });
+    chart.addEventListener("keydown", (event) => {
+      const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+      if (!by) return;
+      event.preventDefault();
+      at(state.at + by);
+      say(read.textContent);
+    });
+    at(state.at < 0 ? xs.length - 1 : state.at);
+    fill(place, h("div", {class: "curves"}, chart, read));
+  }
+  draw();
+  return h("div", {}, h("h3", {}, t.title), controls, place);
+}

@@ -1,0 +1,551 @@
+// Maps: one image beside all maps of it, or one map over all images.
+
+const stops = {
+  sequential: [
+    [255, 255, 255],
+    [255, 228, 145],
+    [250, 164, 58],
+    [222, 76, 38],
+    [150, 18, 40],
+    [62, 6, 34],
+  ],
+  diverging: [
+    [8, 42, 104],
+    [33, 102, 172],
+    [103, 166, 207],
+    [194, 220, 236],
+    [255, 255, 255],
+    [250, 210, 190],
+    [234, 140, 112],
+    [190, 40, 52],
+    [104, 4, 32],
+  ],
+};
+
+function colourAt(list, t) {
+  const at = Math.min(Math.max(t, 0), 1) * (list.length - 1);
+  const i = Math.min(Math.floor(at), list.length - 2);
+  return list[i].map((a, k) => Math.round(a + (at - i) * (list[i + 1][k] - a)));
+}
+
+// The levels of all maps of a cell, unpacked once.
+const unpacked = new Map();
+function levelsOf(cell) {
+  if (!unpacked.has(cell.blob)) {
+    const bytes = Uint8Array.from(atob(document.getElementById("blob" + cell.blob).textContent), (c) =>
+      c.charCodeAt(0),
+    );
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    unpacked.set(
+      cell.blob,
+      new Response(stream).arrayBuffer().then((b) => new Uint8Array(b)),
+    );
+  }
+  return unpacked.get(cell.blob);
+}
+
+const sizeOf = (cell, i) => cell.sizes[cell.sizes.length === 1 ? 0 : i];
+
+function offsetOf(cell, i) {
+  if (cell.sizes.length === 1) return i * cell.sizes[0][0] * cell.sizes[0][1];
+  let at = 0;
+  for (let k = 0; k < i; k++) at += cell.sizes[k][0] * cell.sizes[k][1];
+  return at;
+}
+
+const photos = new Map();
+function photoOf(cell, item) {
+  const list = model.images[cell.images];
+  const at = list ? positionOf(list.items, item) : -1;
+  if (at < 0 || !list.src[at]) return Promise.resolve(null);
+  if (!photos.has(list.src[at])) {
+    const image = new Image();
+    image.src = list.src[at];
+    photos.set(
+      list.src[at],
+      image.decode().then(
+        () => image,
+        () => null,
+      ),
+    );
+  }
+  return photos.get(list.src[at]);
+}
+
+const isNow = (stage, cell) => {
+  const at = stage.axes.indexOf("version");
+  return at < 0 || cell.ids[at] === "now";
+};
+
+const stateOf = (cell, i) => (cell.states ? cell.states[i] : "");
+
+// The scale that some maps share, or null for that of each.
+function commonScale(list) {
+  const seen = list.filter(([cell, i]) => cell && i >= 0 && !stateOf(cell, i));
+  if (!seen.length) return null;
+  const isSigned = seen.some(([cell]) => cell.signed);
+  const ends = seen.map(([cell, i]) => cell.ends[i]);
+  const high = Math.max(
+    ...ends.map((e) => e[1]),
+    isSigned ? Math.max(...ends.map((e) => -e[0])) : -Infinity,
+  );
+  return {signed: isSigned, low: isSigned ? -high : Math.min(...ends.map((e) => e[0])), high};
+}
+
+const ownScale = (cell, i) => ({signed: Boolean(cell.signed), low: cell.ends[i][0], high: cell.ends[i][1]});
+const scaleText = (s) => (s.signed ? "±" + brief(s.high, 3) : brief(s.low, 3) + " … " + brief(s.high, 3));
+
+// Draws a map over its image.
+async function drawMap(canvas, cell, item, scale, strength, side = 192) {
+  const i = positionOf(cell.items, item);
+  const [levels, photo] = await Promise.all([levelsOf(cell), photoOf(cell, item)]);
+  const [w, hgt] = sizeOf(cell, i);
+  const k = Math.max(1, Math.round(side / Math.max(w, hgt)));
+  canvas.width = w * k;
+  canvas.height = hgt * k;
+  const g = canvas.getContext("2d");
+  g.fillStyle = "#fff";
+  g.fillRect(0, 0, canvas.width, canvas.height);
+  g.imageSmoothingEnabled = Boolean(photo) && photo.width >= 96;
+  if (photo) g.drawImage(photo, 0, 0, canvas.width, canvas.height);
+  const state = stateOf(cell, i);
+  if (state) {
+    g.fillStyle = `rgba(240, 240, 240, ${strength})`;
+    g.fillRect(0, 0, canvas.width, canvas.height);
+    return;
+  }
+  const own = ownScale(cell, i);
+  const s = scale || own;
+  const list = s.signed ? stops.diverging : stops.sequential;
+  const table = new Uint32Array(256);
+  for (let q = 0; q < 256; q++) {
+    const v = own.low + ((q - 1) / 254) * (own.high - own.low);
+    const [r, gr, b] = colourAt(list, s.high === s.low ? 0.5 : (v - s.low) / (s.high - s.low));
+    table[q] = ((255 << 24) | (b << 16) | (gr << 8) | r) >>> 0;
+  }
+  const small = document.createElement("canvas");
+  small.width = w;
+  small.height = hgt;
+  const pixels = new ImageData(w, hgt);
+  const out = new Uint32Array(pixels.data.buffer);
+  const at = offsetOf(cell, i);
+  for (let p = 0; p < out.length; p++) out[p] = table[levels[at + p]];
+  small.getContext("2d").putImageData(pixels, 0, 0);
+  g.globalAlpha = strength;
+  g.imageSmoothingEnabled = false;
+  g.drawImage(small, 0, 0, canvas.width, canvas.height);
+  g.globalAlpha = 1;
+}
+
+async function drawPhoto(canvas, cell, item, side = 192) {
+  const photo = await photoOf(cell, item);
+  if (!photo) return;
+  const k = Math.max(1, Math.round(side / Math.max(photo.width, photo.height)));
+  canvas.width = photo.width * k;
+  canvas.height = photo.height * k;
+  const g = canvas.getContext("2d");
+  g.imageSmoothingEnabled = photo.width >= 96;
+  g.drawImage(photo, 0, 0, canvas.width, canvas.height);
+}
+
+// Calls do once when an element comes into view.
+function whenSeen(e, draw) {
+  const seen = new IntersectionObserver(
+    (entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) {
+        seen.disconnect();
+        draw();
+      }
+    },
+    {rootMargin: "300px"},
+  );
+  seen.observe(e);
+  waiting.add(() => {
+    seen.disconnect();
+    return draw();
+  });
+}
+const waiting = new Set(); // what a print has to draw
+
+function drawPair(place, {cell}, item) {
+  const a = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
+  const b = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
+  fill(place, a, b);
+  drawPhoto(a, cell, item, 96);
+  return drawMap(b, cell, item, null, 1, 96);
+}
+
+const view = {
+  stage: null,
+  fixed: {},
+  across: "",
+  mode: "maps",
+  item: "",
+  one: "",
+  score: "",
+  strength: 1,
+  scale: "own",
+};
+
+const tilesPlace = h("div", {class: "tiles"});
+const mapControls = h("div", {class: "controls"});
+const imageNote = h("div", {class: "image-note"});
+const scaleNote = h("p", {class: "note"});
+
+const itemsShown = () => {
+  const cell = view.stage.cells.find((c) => fits(c, view.across));
+  return cell ? model.items[cell.items] : [];
+};
+
+const fits = (cell, without) =>
+  view.stage.axes.every(
+    (axis, i) => axis === without || !(axis in view.fixed) || view.fixed[axis] === cell.ids[i],
+  );
+
+function setStage(name) {
+  view.stage = model.maps.find((s) => s.stage === name);
+  const axes = view.stage.axes;
+  view.across = axes.includes(model.rank) ? model.rank : axes.find((a) => a !== "version") || "";
+  view.fixed = {};
+  for (const axis of axes) {
+    const ids = present(view.stage.cells, axes, axis);
+    view.fixed[axis] = axis === "version" ? "now" : ids[0];
+  }
+  const ids = itemsShown();
+  if (!ids.includes(view.item)) view.item = ids[0] || "";
+  const usual = scoresHere().map((s) => s.name);
+  if (!usual.includes(view.score))
+    view.score = usual.find((s) => model.ranked.includes(s)) || usual[0] || "";
+}
+
+const scoresHere = () =>
+  model.scores.filter(
+    (s) =>
+      s.cells.some((c) => c.items >= 0) &&
+      view.stage.axes.some((a) => s.axes.includes(a)) &&
+      s.cells.some((c) =>
+        view.stage.cells.some(
+          (m) =>
+            agree(s.axes, c.ids, view.stage.axes, m.ids) &&
+            c.items >= 0 &&
+            positionOf(c.items, model.items[m.items][0]) >= 0,
+        ),
+      ),
+  );
+
+// The score of a map, with the ids that the map doesn't have.
+function scoreOf(stage, cell, item) {
+  const score = model.scores.find((s) => s.name === view.score);
+  if (!score || !isNow(stage, cell)) return "";
+  const found = score.cells.filter(
+    (c) => agree(score.axes, c.ids, stage.axes, cell.ids) && c.items >= 0 && positionOf(c.items, item) >= 0,
+  );
+  return found
+    .slice(0, 4)
+    .map((c) => {
+      const rest = score.axes
+        .map((a, i) => (stage.axes.includes(a) ? "" : c.ids[i]))
+        .filter(Boolean)
+        .join(" ");
+      const x = c.values[positionOf(c.items, item)];
+      return (rest ? rest + " " : "") + (x === null ? "undefined" : brief(x));
+    })
+    .join(", ");
+}
+
+function classOf(cell, item) {
+  const list = model.classes[cell.classes];
+  const at = list ? positionOf(list.items, item) : -1;
+  if (at < 0 || !list.names[at]) return "";
+  return list.names[at] + (list.p ? `, p = ${brief(list.p[at], 3)}` : "");
+}
+
+function tile(cell, item, name, scale) {
+  const i = positionOf(cell.items, item);
+  if (i < 0) return null;
+  const state = stateOf(cell, i);
+  const score = scoreOf(view.stage, cell, item);
+  const s = scale || ownScale(cell, i);
+  const ends = state === "constant" ? `constant ${brief(cell.ends[i][0], 3)}` : state || scaleText(s);
+  const canvas = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
+  const named = `map of ${item} by ${placeOf(view.stage.axes, cell.ids)}`;
+  const label = `${named}, ${score ? "score " + score + ", " : ""}${ends}; choose it to compare`;
+  const e = h(
+    "figure",
+    {class: "tile-figure"},
+    h(
+      "button",
+      {type: "button", class: "tile", "aria-label": label, onclick: () => show.map(cell, item)},
+      canvas,
+    ),
+    h(
+      "figcaption",
+      {},
+      h("strong", {}, name),
+      score ? h("span", {class: "score"}, score) : "",
+      h("span", {class: "ends"}, ends),
+    ),
+  );
+  whenSeen(e, () => drawMap(canvas, cell, item, scale, view.strength));
+  return e;
+}
+
+function drawTiles() {
+  waiting.clear();
+  const stage = view.stage;
+  const at = stage.axes.indexOf(view.across);
+  const ids = itemsShown();
+  if (!ids.includes(view.item)) view.item = ids[0] || "";
+  let list;
+  if (view.mode === "maps") {
+    list = present(stage.cells, stage.axes, view.across).map((id) => [
+      stage.cells.find((c) => c.ids[at] === id && fits(c, view.across)),
+      view.item,
+      id,
+    ]);
+    if (!list.length) list = stage.cells.map((c) => [c, view.item, c.cell]);
+  } else {
+    const cell = stage.cells.find((c) => fits(c, null));
+    list = cell ? model.items[cell.items].map((id) => [cell, id, id]) : [];
+  }
+  list = list.filter(([cell]) => cell);
+  const scale =
+    view.scale === "common"
+      ? commonScale(list.map(([cell, item]) => [cell, positionOf(cell.items, item)]))
+      : null;
+  const tiles = list.map(([cell, item, name]) => tile(cell, item, name, scale));
+  if (view.mode === "maps" && list.length) {
+    const [cell] = list[0];
+    const canvas = h("canvas", {
+      class: "map",
+      width: 1,
+      height: 1,
+      role: "img",
+      "aria-label": `image ${view.item}`,
+    });
+    tiles.unshift(
+      h(
+        "figure",
+        {class: "tile-figure"},
+        h("div", {class: "tile"}, canvas),
+        h(
+          "figcaption",
+          {},
+          h("strong", {}, view.item),
+          h("span", {class: "score"}, classOf(cell, view.item)),
+        ),
+      ),
+    );
+    drawPhoto(canvas, cell, view.item);
+  }
+  const n = ids.indexOf(view.item) + 1;
+  fill(
+    imageNote,
+    view.mode === "maps" ? h("p", {}, `image ${n} of ${ids.length}: `, h("strong", {}, view.item)) : "",
+  );
+  fill(tilesPlace, ...tiles);
+  drawScaleNote(scale, list);
+  drawCompare();
+}
+
+function drawScaleNote(scale, list) {
+  const isSigned = scale ? scale.signed : list.some(([cell]) => cell.signed);
+  const meaning = isSigned ? "red is evidence for the class, blue against it" : "dark is much";
+  const bar = (colours) => {
+    const canvas = h("canvas", {class: "bar", width: 120, height: 10, "aria-hidden": "true"});
+    const g = canvas.getContext("2d");
+    for (let x = 0; x < 120; x++) {
+      g.fillStyle = `rgb(${colourAt(colours, x / 119).join(",")})`;
+      g.fillRect(x, 0, 1, 10);
+    }
+    return canvas;
+  };
+  fill(
+    scaleNote,
+    bar(isSigned ? stops.diverging : stops.sequential),
+    " ",
+    scale
+      ? `all maps: ${scaleText(scale)}; `
+      : "each map has its own ends, printed below it, the extreme half percent left out; ",
+    meaning,
+    ".",
+  );
+}
+
+function step(by) {
+  const ids = itemsShown();
+  const at = ids.indexOf(view.item);
+  view.item = ids[(at + by + ids.length) % ids.length];
+  drawControls();
+  drawTiles();
+  say(`image ${view.item}`);
+}
+
+function drawControls() {
+  const stage = view.stage;
+  const focused = mapControls.contains(document.activeElement) && document.activeElement.dataset.key;
+  const redraw = () => {
+    drawControls();
+    drawTiles();
+  };
+  const parts = [];
+  if (model.maps.length > 1) {
+    parts.push(
+      choice(
+        "maps",
+        model.maps.map((s) => [s.stage, s.stage]),
+        stage.stage,
+        (v) => {
+          setStage(v);
+          redraw();
+        },
+      ),
+    );
+  }
+  parts.push(
+    modes(
+      "what to show",
+      [
+        ["maps", `one image, every ${view.across || "map"}`],
+        ["images", `one ${view.across || "map"}, every image`],
+      ],
+      view.mode,
+      (v) => {
+        view.mode = v;
+        redraw();
+      },
+    ),
+  );
+  for (const axis of stage.axes) {
+    const ids = present(stage.cells, stage.axes, axis);
+    if ((axis === view.across && view.mode === "maps") || ids.length < 2) continue;
+    parts.push(
+      choice(
+        axis,
+        ids.map((id) => [id, id]),
+        view.fixed[axis],
+        (v) => {
+          view.fixed[axis] = v;
+          redraw();
+        },
+      ),
+    );
+  }
+  const turns = stage.axes.filter((a) => a !== "version" && present(stage.cells, stage.axes, a).length > 1);
+  if (turns.length > 1) {
+    parts.push(
+      choice(
+        "beside each other",
+        turns.map((a) => [a, a]),
+        view.across,
+        (v) => {
+          view.across = v;
+          redraw();
+        },
+      ),
+    );
+  }
+  if (view.mode === "maps") {
+    parts.push(
+      choice(
+        "image",
+        itemsShown().map((id) => [id, id]),
+        view.item,
+        (v) => {
+          view.item = v;
+          drawTiles();
+        },
+      ),
+    );
+    parts.push(
+      h(
+        "span",
+        {class: "control"},
+        h("button", {type: "button", "aria-keyshortcuts": "p", onclick: () => step(-1)}, "previous (p)"),
+        h("button", {type: "button", "aria-keyshortcuts": "n", onclick: () => step(1)}, "next (n)"),
+      ),
+    );
+  }
+  const scores = scoresHere();
+  if (scores.length)
+    parts.push(
+      choice(
+        "score",
+        scores.map((s) => [s.name, s.name + (arrows[s.direction] || "")]),
+        view.score,
+        (v) => {
+          view.score = v;
+          drawTiles();
+        },
+      ),
+    );
+  parts.push(
+    range("map over image", {min: 0, max: 1, step: 0.05, value: view.strength}, (v) => {
+      view.strength = v;
+      drawTiles();
+    }),
+  );
+  parts.push(
+    modes(
+      "colour scale",
+      [
+        ["own", "own scale"],
+        ["common", "common scale"],
+      ],
+      view.scale,
+      (v) => {
+        view.scale = v;
+        drawTiles();
+      },
+    ),
+  );
+  parts.forEach((p, i) =>
+    p.querySelectorAll("button, select, input").forEach((e, k) => {
+      e.dataset.key = i + "." + k;
+    }),
+  );
+  fill(mapControls, ...parts);
+  if (focused) {
+    const again = mapControls.querySelector(`[data-key="${focused}"]`);
+    if (again) again.focus({preventScroll: true});
+  }
+}
+
+show.image = ({stage, cell}, item) => {
+  view.stage = stage;
+  setStage(stage.stage);
+  stage.axes.forEach((axis, i) => {
+    view.fixed[axis] = cell.ids[i];
+  });
+  view.item = item;
+  view.mode = "maps";
+  drawControls();
+  drawTiles();
+  const title = document.getElementById("maps-title");
+  title.tabIndex = -1;
+  title.scrollIntoView();
+  title.focus({preventScroll: true});
+};
+
+function mapsSection() {
+  if (!model.maps.length) {
+    return section(
+      "maps",
+      "Maps",
+      h("p", {}, (model.left || []).find((t) => t.includes("maps")) || "The folder has no maps."),
+    );
+  }
+  setStage((model.maps.find((s) => s.axes.includes(model.rank)) || model.maps[0]).stage);
+  const e = section("maps", "Maps", mapControls, imageNote, tilesPlace, scaleNote, comparePlace);
+  drawControls();
+  drawTiles();
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    if (event.key === "n" && view.mode === "maps") step(1);
+    else if (event.key === "p" && view.mode === "maps") step(-1);
+    else if (event.key === "b") blink();
+    else return;
+    event.preventDefault();
+  });
+  return e;
+}

@@ -1,0 +1,66 @@
+// The folder, and what several parts of the page have to know of it.
+
+const model = JSON.parse(document.getElementById("model").textContent);
+const arrows = {higher: " ↑", lower: " ↓"};
+const better = {higher: "higher is better", lower: "lower is better"};
+
+// What other parts of the page call; each part sets its own.
+const show = {image: null, map: null};
+
+function brief(x, digits = 4) {
+  if (x === null || x === undefined) return "–";
+  if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5))
+    return x.toExponential(digits - 2).replace("-", "−");
+  const text = x.toFixed(Math.max(0, digits - Math.max(1, Math.ceil(Math.log10(Math.abs(x) + 1e-12)))));
+  return text.replace("-", "−");
+}
+
+const signed = (x) => (x > 0 ? "+" : "") + brief(x, 3);
+
+const idsOf = (axis) => (model.axes.find((a) => a.name === axis) || {ids: []}).ids;
+
+// The ids that cells have on one of their axes, in the experiment's order.
+function present(cells, axes, axis) {
+  const at = axes.indexOf(axis);
+  const found = new Set(cells.map((c) => c.ids[at]));
+  const known = idsOf(axis).filter((id) => found.has(id));
+  return known.concat([...found].filter((id) => !known.includes(id)));
+}
+
+// Whether two places agree on the axes that both have.
+function agree(axesA, a, axesB, b) {
+  return axesA.every((axis, i) => {
+    const k = axesB.indexOf(axis);
+    return k < 0 || a[i] === b[k];
+  });
+}
+
+const placeOf = (axes, ids, without) =>
+  axes
+    .map((axis, i) => (axis === without ? null : ids[i]))
+    .filter((id) => id !== null)
+    .join(" ");
+
+const positions = new Map(); // of ids, by list
+function positionOf(list, id) {
+  if (!positions.has(list)) positions.set(list, new Map(model.items[list].map((x, i) => [x, i])));
+  const at = positions.get(list).get(id);
+  return at === undefined ? -1 : at;
+}
+
+const live = h("p", {class: "status", role: "status"});
+const say = (text) => {
+  live.textContent = text;
+};
+
+const sections = [];
+function section(id, title, ...children) {
+  const e = h(
+    "section",
+    {id, "aria-labelledby": id + "-title"},
+    h("h2", {id: id + "-title"}, title),
+    ...children,
+  );
+  sections.push([id, title, e]);
+  return e;
+}

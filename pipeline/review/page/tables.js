@@ -1,0 +1,165 @@
+// The published tables, sorted by any column, and the figures.
+
+const openRows = 15;
+const shownRows = 200;
+
+function publishedTable(t) {
+  const marks = new Map(t.columns.map((c, i) => [c.marks, i]).filter(([of]) => of));
+  const columns = t.columns.map((c, i) => ({...c, i})).filter((c) => !c.marks);
+  const whole = new Set(
+    columns.filter((c) => t.rows.every((row) => /^-?\d*$/.test(row[c.i]))).map((c) => c.i),
+  );
+  const state = {sort: -1, sense: 1, most: shownRows};
+  const place = h("div", {});
+  function draw() {
+    let rows = t.rows;
+    if (state.sort >= 0) {
+      const c = t.columns[state.sort];
+      const value = (r) => (r[state.sort] === "" ? null : Number(r[state.sort]));
+      rows = rows.slice().sort((a, b) => {
+        if (!c.number) return state.sense * a[state.sort].localeCompare(b[state.sort]);
+        const [x, y] = [value(a), value(b)];
+        return (x === null) - (y === null) || state.sense * (c.direction === "higher" ? y - x : x - y);
+      });
+    }
+    const head = (c) => {
+      const sorted = state.sort === c.i;
+      const falling = (c.direction === "higher") === state.sense > 0;
+      return h(
+        "th",
+        {
+          scope: "col",
+          class: c.number ? "number" : "",
+          "aria-sort": sorted ? (falling ? "descending" : "ascending") : "none",
+        },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "sort",
+            onclick: () => {
+              state.sense = sorted ? -state.sense : 1;
+              state.sort = c.i;
+              draw();
+              place.querySelectorAll("th button")[columns.indexOf(c)].focus({preventScroll: true});
+              say(`${t.title}: sorted by ${c.name}`);
+            },
+          },
+          c.name,
+          arrows[c.direction] || "",
+          h(
+            "span",
+            {class: "sorted", "aria-hidden": "true"},
+            sorted ? (state.sense > 0 ? " ▾" : " ▴") : "",
+          ),
+        ),
+      );
+    };
+    const field = (r, c) => {
+      if (!c.number) return h("td", {}, r[c.i]);
+      const x = r[c.i] === "" ? null : Number(r[c.i]);
+      const marked = marks.has(c.name) && r[marks.get(c.name)] === "1";
+      return h(
+        "td",
+        {class: "number"},
+        whole.has(c.i) && x !== null ? String(x).replace("-", "−") : brief(x),
+        marked ? "*" : "",
+      );
+    };
+    const shown = rows.slice(0, state.most);
+    const more =
+      rows.length > state.most &&
+      h(
+        "p",
+        {},
+        h(
+          "button",
+          {
+            type: "button",
+            onclick: () => {
+              state.most = Infinity;
+              draw();
+            },
+          },
+          `show ${rows.length - state.most} more rows`,
+        ),
+      );
+    const left =
+      t.len > t.rows.length &&
+      h("p", {class: "note"}, `${t.len - t.rows.length} further rows are in ${t.file} only.`);
+    fill(
+      place,
+      scrolling(
+        t.title,
+        h(
+          "table",
+          {},
+          h("caption", {}, `${t.title} (${t.len} rows)`),
+          h("thead", {}, h("tr", {}, columns.map(head))),
+          h(
+            "tbody",
+            {},
+            shown.map((r) =>
+              h(
+                "tr",
+                {},
+                columns.map((c) => field(r, c)),
+              ),
+            ),
+          ),
+        ),
+      ),
+      marks.size ? h("p", {class: "note"}, "* can't be told apart from the best of its column.") : "",
+      more,
+      left,
+    );
+  }
+  draw();
+  return place;
+}
+
+function tables() {
+  const list = model.tables.filter((t) => !curveTables().includes(t));
+  if (!list.length) return null;
+  const seen = new Set();
+  return section(
+    "tables",
+    "Tables",
+    list.map((t) => {
+      const first = !seen.has(t.stage);
+      seen.add(t.stage);
+      const place = h("div", {});
+      const details = h(
+        "details",
+        {
+          ontoggle: () => {
+            if (details.open && !place.firstChild) place.append(publishedTable(t));
+          },
+        },
+        h("summary", {}, `${t.title} (${t.len} rows)`),
+        place,
+      );
+      if (first && t.len <= openRows) {
+        details.open = true;
+        place.append(publishedTable(t));
+      }
+      return details;
+    }),
+  );
+}
+
+function figures() {
+  if (!model.figures.length) return null;
+  return section(
+    "figures",
+    "Figures",
+    model.figures.map((f) =>
+      h(
+        "figure",
+        {class: "wide"},
+        h("img", {src: f.src, alt: f.caption || f.file, loading: "lazy", decoding: "async"}),
+        h("figcaption", {}, f.caption, " ", h("span", {class: "id"}, f.file)),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,126 @@
+package review
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/interval"
+)
+
+// A score is what the cells of a stage have at one port.
+type score struct {
+	Name      string           `json:"name"`
+	Direction stages.Direction `json:"direction,omitempty"`
+	Axes      []string         `json:"axes"`
+	Cells     []*scored        `json:"cells"`
+}
+
+// A scored is one cell with its mean.
+type scored struct {
+	IDs       []string `json:"ids"` // on the axes of the score
+	Cell      string   `json:"cell"`
+	Mean      number   `json:"mean"`
+	Low       number   `json:"low"`
+	High      number   `json:"high"`
+	N         int      `json:"n"`
+	Undefined int      `json:"undefined,omitempty"`
+	Alike     bool     `json:"alike,omitempty"` // can't be told apart from the best of its case
+	Items     int      `json:"items"`           // the list of the items' ids, −1 where the folder has no values
+	Values    []number `json:"values,omitempty"`
+
+	values []float64
+}
+
+// addScores adds the means of the cells, in the folder's order, with their intervals and items.
+func (m *model) addScores(f *publish.Folder) {
+	items := map[[2]string]*publish.ItemLine{}
+	for _, file := range f.Items {
+		for _, l := range file.Lines {
+			items[[2]string{file.Name, l.Cell}] = l
+		}
+	}
+	index := map[string]*score{}
+	lines, values := 0, 0
+	for _, l := range f.Lines {
+		stage := publish.StageOf(l.Cell)
+		for _, mean := range l.Means {
+			if lines++; lines > mostLines {
+				continue
+			}
+			name := publish.ScoreName(stage, mean.Port)
+			s := index[name]
+			if s == nil {
+				s = &score{Name: name, Direction: mean.Direction, Axes: []string{}}
+				for _, at := range publish.CoordOf(l.Cell) {
+					s.Axes = append(s.Axes, at.Axis)
+				}
+				index[name], m.Scores = s, append(m.Scores, s)
+			}
+			c := &scored{Cell: l.Cell, Mean: number(mean.Value), N: l.N, Undefined: mean.Undefined, Items: -1,
+				Low: number(math.NaN()), High: number(math.NaN()), IDs: []string{}}
+			for _, at := range publish.CoordOf(l.Cell) {
+				c.IDs = append(c.IDs, at.ID)
+			}
+			if len(c.IDs) != len(s.Axes) {
+				continue
+			}
+			for _, file := range publish.ItemFiles(stage, mean.Port) {
+				if line := items[[2]string{file, l.Cell}]; line != nil && c.Items < 0 && values < mostValues {
+					values += len(line.Values)
+					c.Items, c.values = m.list(line.IDs), line.Values
+					for _, v := range line.Values {
+						c.Values = append(c.Values, number(v))
+					}
+					_, low, high := interval.Mean(line.Values)
+					c.Low, c.High = number(low), number(high)
+				}
+			}
+			s.Cells = append(s.Cells, c)
+		}
+	}
+	if lines > mostLines {
+		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", lines-mostLines))
+	}
+	for _, s := range m.Scores {
+		s.mark(m.Rank)
+	}
+}
+
+// mark finds the cells that can't be told apart from the best one of their case: the interval of the paired
+// differences contains 0.
+func (s *score) mark(rank string) {
+	at := slices.Index(s.Axes, rank)
+	if at < 0 || s.Direction != stages.Higher && s.Direction != stages.Lower {
+		return
+	}
+	best := map[string]*scored{}
+	of := func(c *scored) string {
+		return strings.Join(slices.Concat(c.IDs[:at], c.IDs[at+1:]), "\x00")
+	}
+	sign := number(1)
+	if s.Direction == stages.Lower {
+		sign = -1
+	}
+	for _, c := range s.Cells {
+		b := best[of(c)]
+		if !math.IsNaN(float64(c.Mean)) && (b == nil || sign*c.Mean > sign*b.Mean) {
+			best[of(c)] = c
+		}
+	}
+	for _, c := range s.Cells {
+		b := best[of(c)]
+		if b == nil || c == b || c.Items < 0 || c.Items != b.Items {
+			continue
+		}
+		differences := make([]float64, len(c.values))
+		for i, v := range c.values {
+			differences[i] = b.values[i] - v
+		}
+		_, low, high := interval.Mean(differences)
+		c.Alike = low <= 0 && high >= 0
+	}
+}
