@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	imageSide = 96 // of an image's longer side, in pixels
+	imageSide = 96  // of an image's longer side, in pixels
 	extreme   = 0.5 // percent of the values that lie beyond an end of a map's colours, as in sheets
 )
 
