@@ -107,3 +107,29 @@ func TestLanguageIsComplete(t *testing.T) {
 		t.Errorf("%d keys", keys)
 	}
 }
+
+// TestReadmeExample checks the experiment in README.md, and that its answer is the quickstart's.
+func TestReadmeExample(t *testing.T) {
+	text, examples := page(t, "README.md"), 0
+	for _, f := range fencesOf(text) {
+		if f.info != "yaml" {
+			continue
+		}
+		examples++
+		x, err := plan.Parse("README.md", []byte(f.body), "../../experiments", registry.Builtin(),
+			plan.Overrides{})
+		if err != nil {
+			t.Errorf("README.md:%d: %v", f.line, err)
+		} else if missing := x.Missing(); len(x.Warnings)+len(missing) > 0 {
+			t.Errorf("README.md:%d: %v %v", f.line, x.Warnings, missing)
+		}
+	}
+	quote := regexp.MustCompile(`(?s)> (\*\*.*?\.)\n`).FindStringSubmatch(text)
+	if examples != 1 || quote == nil {
+		t.Fatalf("README.md has %d experiments, and the answer %q", examples, quote)
+	}
+	answer := strings.ReplaceAll(quote[1], "\n> ", " ")
+	if !strings.Contains(page(t, "artifacts/quickstart/README.md"), answer) {
+		t.Errorf("README.md has %q, which isn't the quickstart's answer", answer)
+	}
+}

@@ -31,6 +31,7 @@ func TestDocsTutorial(t *testing.T) {
 		case "console":
 			commands += strings.Count("\n"+f.body, "\n$ ")
 			p.console(f)
+		case "python": // needs PyTorch
 		default:
 			t.Errorf("%s:%d: what is %q?", p.file, f.line, f.info)
 		}
