@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestDocsExtending adds the files and lines of docs/extending.md to the program, as an overlay, and runs the
@@ -63,8 +65,11 @@ func TestDocsExtending(t *testing.T) {
 	}
 	const tests = "^(TestGini|TestBuiltinIsWellFormed|TestAdjoint|TestMutants)$/" +
 		"^(score|attribute|Atan)$"
-	cmd := exec.Command("go", "test", "-vet=off", "-v", "-overlay", file, "-run", tests, "./stages/score",
-		"./stages/internal/relevance", "./registry")
+	args := []string{"test", "-vet=off", "-v", "-overlay", file, "-run", tests}
+	if stagetest.Race() { // whose packages are compiled already
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./stages/score", "./stages/internal/relevance", "./registry")...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
