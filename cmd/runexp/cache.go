@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,18 +12,21 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-var cacheVerbs = []string{"info", "gc", "verify"}
+var cacheVerbs = []string{"info", "gc", "verify", "merge"}
 
 func cacheVerb(f flags) *verb {
 	var c collection
 	f["--apply"], f["-v"], f["--items"] = &c.apply, &c.each, &c.items
 	engine := f.engine()
 	return &verb{
-		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc or verify"},
+		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc, verify or merge"},
 		words: func() []string { return cacheVerbs },
 		run: func(ctx context.Context, u *ui, args []string) error {
 			what, files := args[0], args[1:]
-			if what != "gc" && len(files) > 0 {
+			switch {
+			case what == "merge" && len(files) == 0:
+				return misuse("cache merge needs the folders of other stores")
+			case (what == "info" || what == "verify") && len(files) > 0:
 				return misuse("cache %s takes no argument: %q", what, files[0])
 			}
 			s, err := engine.open(u, what == "info" || what == "gc" && !c.apply)
@@ -36,6 +40,8 @@ func cacheVerb(f flags) *verb {
 				return s.collect(ctx, u, files, c)
 			case "verify":
 				return cacheVerify(ctx, u, s.store)
+			case "merge":
+				return cacheMerge(ctx, u, s.store, files)
 			}
 			hint := plan.Guess(what, cacheVerbs)
 			return usage(fmt.Errorf("unknown verb %q of cache", what), hint)
@@ -122,6 +128,32 @@ func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
 		fmt.Fprintln(u.out, "every object has the digest that its name is")
 	}
 	return differs(len(problems) > 0)
+}
+
+// cacheMerge adds what other stores hold.
+func cacheMerge(ctx context.Context, u *ui, s *store.Store, dirs []string) error {
+	refused := 0
+	for _, dir := range dirs {
+		if !isFolder(dir) {
+			return environment(fmt.Errorf("%q is no folder of a store", dir))
+		}
+		other, err := store.Open(dir, store.Options{ReadOnly: true, Warn: u.warn})
+		if err != nil {
+			return environment(err)
+		}
+		m, err := s.Merge(ctx, other)
+		if err = cmp.Or(err, other.Close()); err != nil {
+			return err
+		}
+		for _, reason := range m.Refused {
+			u.warn(fmt.Sprintf("%s: refused: %s", dir, reason))
+		}
+		const report = "%s: added %d results, %d records of items and %s; %d were there already; refused %d\n"
+		fmt.Fprintf(u.out, report, dir, m.Actions, m.Items, size(m.Bytes), m.ActionsKnown+m.ItemsKnown,
+			len(m.Refused))
+		refused += len(m.Refused)
+	}
+	return differs(refused > 0)
 }
 
 // size writes a size with a unit that people read.

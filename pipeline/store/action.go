@@ -77,13 +77,18 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	if err != nil {
 		return err
 	}
+	return s.recordAction(&a, payload)
+}
+
+// recordAction appends the record of an action, and adds it to the index.
+func (s *Store) recordAction(a *Action, payload []byte) error {
 	off, n, err := s.record(actionFrame, a.Key, payload)
 	if err != nil {
 		return err
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	return s.appendIndex(s.index.record(&a, off, n))
+	return s.appendIndex(s.index.record(a, off, n))
 }
 
 // putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o

@@ -220,6 +220,22 @@ func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) error 
 
 // replaceFile is writeFile in a store that may not be set up.
 func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
+	return s.replaceBy(path, mode, func(write func([]byte) error) error {
+		for _, b := range parts {
+			if len(b) == 0 {
+				continue
+			}
+			if err := write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// replaceBy is replaceFile for bytes that come one after another. An error of from leaves what was there.
+func (s *Store) replaceBy(path string, mode fs.FileMode,
+	from func(write func([]byte) error) error) (err error) {
 	s.written.Store(true)
 	temp := s.tempName(path)
 	f, err := s.open(temp, os.O_WRONLY|os.O_EXCL, mode)
@@ -232,13 +248,8 @@ func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err
 			os.Remove(temp)
 		}
 	}()
-	for _, b := range parts {
-		if len(b) == 0 {
-			continue
-		}
-		if err := s.write(f, b); err != nil {
-			return err
-		}
+	if err := from(func(b []byte) error { return s.write(f, b) }); err != nil {
+		return err
 	}
 	if err := f.Close(); err != nil {
 		return s.writeErr(err)

@@ -12,6 +12,7 @@
 //	sweep.go      logs are read, and written again without some of their records:
 //	verify.go     what is damaged is dropped
 //	gc.go         what nobody needs is dropped; info.go counts the rest
+//	merge.go      what another store holds is added
 //
 // Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
 // records), frame.go (records in a log), log.go (logs as files) and file.go (files that appear whole, and
