@@ -105,7 +105,8 @@ func checkLaTeX(t *testing.T, text string) {
 	columns := -1
 	known := " begin end toprule midrule bottomrule addlinespace multicolumn cmidrule mathbf underline " +
 		"textsuperscript rlap infty uparrow downarrow to times pm le ge cdot dots textbackslash " +
-		"textasciitilde textasciicircum textless textgreater textbar textquotedbl textasciigrave textquotesingle " +
+		"textasciitilde textasciicircum textless textgreater textbar textquotedbl textasciigrave " +
+		"textquotesingle " +
 		"alpha beta gamma delta varepsilon kappa lambda mu rho sigma tau chi \\ { } $ & # % _ "
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
