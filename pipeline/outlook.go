@@ -81,6 +81,11 @@ func (o *Outlook) judge(n *node) Ahead {
 			return Ahead{Broken, o.ahead[by.Index].rootOf(by)}
 		}
 	}
+	for _, m := range o.r.plan.RemotesOf(n.Cell) {
+		if !m.Fetched() {
+			return Ahead{Runs, "not fetched yet: " + m.Address}
+		}
+	}
 	if n.state == waiting && n.err == nil {
 		n.err = o.r.resolve(n)
 	}

@@ -138,7 +138,7 @@ func (p parameter) kind() string {
 		one = strings.Join(p.Choices, " | ")
 		several = one
 	case p.File:
-		one, several = "path", "paths"
+		one, several = "path or address", "paths or addresses"
 	case p.Axis != "":
 		one, several = "axis", "axes"
 	case p.IsText():

@@ -13,7 +13,8 @@ import (
 //
 // Tags: yaml, the parameter's name in an experiment (required); doc, one line (required); choices:"a|b", the
 // only strings allowed; min and max, the closed range of a number; file:"read", a path relative to the
-// experiment file, whose file's digest enters the key instead of the path; key:"-", a parameter that only
+// experiment file, whose file's digest enters the key instead of the path, or an address, in place of which
+// the stage gets the path of the file that was fetched; key:"-", a parameter that only
 // selects items and is therefore not part of a key; key:"added", a parameter that is part of it unless it has
 // the default, so that results made before the parameter was added keep their keys; axis:"scores", the name
 // of an axis, or a list of them, that over collapses on the input scores: if empty, it defaults to the only

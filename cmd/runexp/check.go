@@ -34,7 +34,7 @@ func checkVerb(f flags) *verb {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				p, err := plan.Load(file, registry.Builtin(), o)
+				p, err := plan.Load(file, registry.Builtin(), withRemotes(o))
 				var diags plan.Diags
 				if err != nil && !errors.As(err, &diags) {
 					return environment(err)
@@ -50,6 +50,8 @@ func checkVerb(f flags) *verb {
 				}
 				report("warning", p.Warnings...)
 				report("warning", p.TooFew()...)
+				report("warning", unseen(p)...)
+				report("warning", unpinned(p)...)
 				implied := func(s *plan.Step) bool { return s.Implied }
 				n := len(slices.DeleteFunc(slices.Clone(p.Steps), implied))
 				if asJSON {

@@ -25,9 +25,16 @@ func inspectVerb(f flags) *verb {
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			registry.UseRuntime(runtime)
-			x, err := inspected(ctx, args[0], look)
+			file, address, err := u.local(ctx, args[0], false)
 			if err != nil {
 				return err
+			}
+			x, err := inspected(ctx, file, look)
+			if err != nil {
+				return err
+			}
+			if x.File = address; isAddress(address) && x.Stanza != "" {
+				x.Stanza = x.StanzaAt(*look, address)
 			}
 			if asJSON {
 				e := u.json()

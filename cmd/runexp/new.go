@@ -54,6 +54,14 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if _, err := registry.OpenRuntime(); err != nil {
 		return err
 	}
+	model, modelAs, err := u.local(ctx, model, true)
+	if err != nil {
+		return err
+	}
+	images, imagesAs, err := u.local(ctx, images, true)
+	if err != nil {
+		return err
+	}
 	x, err := inspected(ctx, model, look)
 	if err != nil {
 		return err
@@ -77,8 +85,8 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 			u.warn(fmt.Sprintf("presets can't be measured on these images: %v", err))
 		}
 	}
-	if model, err = seenFrom(dir, model); err == nil {
-		images, err = seenFrom(dir, images)
+	if model, err = seenFrom(dir, modelAs); err == nil {
+		images, err = seenFrom(dir, imagesAs)
 	}
 	if err != nil {
 		return environment(err)
@@ -149,9 +157,9 @@ func (s *starter) Step() int { return (s.Model.Feed.Height*s.Model.Feed.Width + 
 // div divides, and returns at least 1.
 func div(a, b int) int { return max(1, a/b) }
 
-// seenFrom returns path relative to dir, or as it is where it's absolute.
+// seenFrom returns path relative to dir, or as it is where it's absolute or an address.
 func seenFrom(dir, path string) (string, error) {
-	if filepath.IsAbs(path) {
+	if filepath.IsAbs(path) || isAddress(path) {
 		return path, nil
 	}
 	from, err := filepath.Abs(dir)

@@ -73,6 +73,11 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	if blocked > 0 {
 		fmt.Fprintf(w, "%s more can't run, because of that\n", progress.Cells(blocked))
 	}
+	for _, r := range p.Remotes() {
+		if !r.Fetched() {
+			fmt.Fprintf(w, "not fetched yet: %s\n", r.Address)
+		}
+	}
 	for _, n := range p.Narrowed {
 		fmt.Fprintf(w, "narrowed: %s\n", n)
 	}

@@ -40,7 +40,10 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(p.Warnings, p.Missing()) {
+	if err := u.fetch(ctx, p, f.quiet); err != nil {
+		return err
+	}
+	for _, d := range slices.Concat(p.Warnings, p.Missing(), unpinned(p)) {
 		u.warn(d.String())
 	}
 	dir, err := f.folder(s.place, p)

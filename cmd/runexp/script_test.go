@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/runexp/runexp/pipeline/fetch/fetchtest"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -28,14 +29,15 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			e.Values[hubKey{}] = new(*fetchtest.Hub)
 			e.Setenv("ONNXRUNTIME_LIB", os.Getenv("ONNXRUNTIME_LIB"))
 			root, err := filepath.Abs("../..")
 			e.Setenv("NETS", filepath.Join(root, "experiments", "quickstart"))
 			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"pack": packFolder,
-			"pipe": makePipe, "remember": rememberFolders, "untouched": untouchedFolders},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"hub": hubCommand(t),
+			"pack": packFolder, "pipe": makePipe, "remember": rememberFolders, "untouched": untouchedFolders},
 		Condition: func(name string) (bool, error) {
 			if name == "mount" {
 				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() ==

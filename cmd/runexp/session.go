@@ -18,7 +18,7 @@ import (
 
 // load loads an experiment.
 func load(file string, o *plan.Overrides) (*plan.Plan, error) {
-	p, err := plan.Load(file, registry.Builtin(), *o)
+	p, err := plan.Load(file, registry.Builtin(), withRemotes(*o))
 	if err != nil && !errors.As(err, new(plan.Diags)) {
 		return nil, usage(err, "give the path of an experiment file")
 	}
@@ -142,6 +142,9 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 
 // complete executes what is missing of a plan, and reports only what went wrong. A failed cell is an error.
 func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Result, error) {
+	if err := u.fetch(ctx, p, false); err != nil {
+		return nil, err
+	}
 	display := progress.Quiet(u.err)
 	result, err := s.run(ctx, p, display.Show)
 	display.Close()

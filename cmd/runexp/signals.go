@@ -45,6 +45,14 @@ func draining(ctx context.Context) <-chan struct{} {
 	return ctx.Value(drainKey{}).(context.Context).Done()
 }
 
+// untilSignal returns a context for what a first signal ends, whether the command drains or not.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	drained := ctx.Value(drainKey{}).(context.Context)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(drained, func() { cancel(context.Cause(drained)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
 // stoppedBy returns the error for a command that a signal drained, nil if there was none.
 func stoppedBy(ctx context.Context) error {
 	return context.Cause(ctx.Value(drainKey{}).(context.Context))

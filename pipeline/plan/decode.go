@@ -166,6 +166,13 @@ func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {
 	case d.Choices != nil && !slices.Contains(d.Choices, text):
 		return d.refuse(n, didYouMean(text,
 			"one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
+	case d.File && isAddress(text) && d.o.Remote != nil:
+		file, err := d.o.Remote(text)
+		if err != nil {
+			return d.refuse(n, "", "%v", err)
+		}
+		d.noteRemote(n, file)
+		text = file
 	case d.File && text != "":
 		text = resolvePath(n.src, text)
 	}

@@ -49,12 +49,12 @@ func textsOf(v reflect.Value) []string {
 }
 
 // Missing looks for the files and folders that parameters name, and returns a diagnostic for each that can't
-// be read. Nothing else of a plan looks at them.
+// be read, but for those that are to be fetched. Nothing else of a plan looks at them.
 func (p *Plan) Missing() Diags {
 	var ds diagnostics
 	for _, path := range slices.Sorted(maps.Keys(p.files)) {
 		_, err := os.Stat(path)
-		if err == nil || errors.Is(err, inFile) {
+		if err == nil || errors.Is(err, inFile) || p.remotes[path] != nil {
 			continue
 		}
 		d, folder := p.files[path], filepath.Dir(path)

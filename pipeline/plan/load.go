@@ -24,6 +24,9 @@ type Overrides struct {
 	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of
 	// a parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
+	// Remote, if set, returns the local file that an address, https://… or hf://…, is fetched to, by the
+	// address alone: whether the file exists is seen later.
+	Remote func(address string) (file string, err error)
 }
 
 // Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags],
@@ -53,10 +56,12 @@ type loader struct {
 	limit   int // of cells
 	exp     *experimentDecl
 	sets    map[string]*yamlNode // by stage: the parameters that --set gives it
+	remotes map[string]*Remote   // by local file
 }
 
 func newLoader(cat Catalog, o Overrides) *loader {
-	return &loader{catalog: cat, o: o, limit: maxCells, sets: map[string]*yamlNode{}}
+	return &loader{catalog: cat, o: o, limit: maxCells, sets: map[string]*yamlNode{},
+		remotes: map[string]*Remote{}}
 }
 
 func (l *loader) load(src *sourceText) (*Plan, error) {
@@ -72,7 +77,7 @@ func (l *loader) load(src *sourceText) (*Plan, error) {
 	}
 	l.narrow()
 	p := l.expand()
-	p.File = src.name
+	p.File, p.remotes = src.name, l.remotes
 	if len(l.all) > 0 {
 		return p, l.sorted()
 	}

@@ -109,8 +109,19 @@ func firstName(path string) string {
 	return name
 }
 
-// absolute matches the folder of each absolute path in a value.
-var absolute = regexp.MustCompile(`(^|[\s\[{,:"'])/(?:[^/\s,\]}"']+/)*`)
+// absolute matches each address in a value, and the folder of each absolute path.
+var absolute = regexp.MustCompile(`\w+://[^\s,\]}"']+|(?:^|[\s\[{,:"'])/(?:[^/\s,\]}"']+/)*`)
+
+// withoutFolders leaves the last element of absolute paths: folders are of this machine alone.
+func withoutFolders(value string) string {
+	return absolute.ReplaceAllStringFunc(value, func(found string) string {
+		if isAddress(found) {
+			return found
+		}
+		before, _, _ := strings.Cut(found, "/")
+		return before + "…/"
+	})
+}
 
 // narrow applies --only, and lists in words what the flags changed.
 func (l *loader) narrow() {
@@ -119,7 +130,7 @@ func (l *loader) narrow() {
 	}
 	for _, text := range l.o.Set {
 		path, value, _ := strings.Cut(text, "=")
-		narrowed("%s set to %s", path, absolute.ReplaceAllString(value, "$1…/"))
+		narrowed("%s set to %s", path, withoutFolders(value))
 	}
 	chosen := map[*axisDecl][]bool{}
 	for _, text := range l.o.Only {

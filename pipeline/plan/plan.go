@@ -16,8 +16,9 @@ type Plan struct {
 	Narrowed    []string     // what --only, --limit and --set changed, in words
 	Warnings    Diags        // what isn't wrong and is probably not meant
 
-	decl  *experimentDecl
-	files map[string]Diag // that parameters name: where each stands, without a message
+	decl    *experimentDecl
+	files   map[string]Diag    // that parameters name: where each stands, without a message
+	remotes map[string]*Remote // of these, by their paths, what is fetched from an address
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.

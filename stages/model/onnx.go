@@ -61,6 +61,12 @@ var ONNX = stages.New(stages.Def[ONNXParams]{
 	Doc: `an image classifier from an ONNX file
 
 The model takes a batch of images with 1 or 3 channels and returns a number per class.
+The file may be named by an address: https://HOST/FILE#sha256=DIGEST, or
+hf://ORGANISATION/REPOSITORY@REVISION/FILE of the Hugging Face Hub. It is fetched once,
+into the user's cache folder, with what it keeps its weights in if that is called like
+the file and ends in .data or _data; "runexp pin" writes digest and revision. Of a .gz
+file, the file inside is read, and the digest is that of it.
+
 Its preprocessing is part of it: layout, channel order, range, mean and standard
 deviation. It is run once, to determine its classes and whether it takes more than one
 image at a time. Attributions are with respect to the normalised input.

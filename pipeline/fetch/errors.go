@@ -1,0 +1,140 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// An Error is that of an address. No token is in it, nor where a redirect led.
+type Error struct {
+	Address string
+	Err     error
+	Hint    string // what to do, "" if unknown
+	// Absent is set where there is no network, or it mustn't be used: on another machine, the address may
+	// well be fetched.
+	Absent bool
+}
+
+func (e *Error) Error() string { return e.Address + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+var (
+	errOffline  = errors.New("not fetched yet")
+	errNotFound = errors.New("not found")
+)
+
+// explain returns the error of an address, with what to do about it.
+func (c *Cache) explain(a Address, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := &Error{Address: a.String(), Err: err}
+	var status *statusErr
+	var changed *changedError
+	switch {
+	case errors.Is(err, errOffline):
+		e.Err, e.Absent = fmt.Errorf("%w, and %s", errOffline, c.Offline), true
+	case errors.As(err, new(*unreachableError)):
+		e.Absent = true
+	case errors.As(err, &changed) && a.Pinned():
+		e.Hint = "without #sha256=…, \"runexp pin\" takes the file as it is now"
+	case errors.As(err, &status):
+		e.Hint = status.hint(c.Hub)
+	}
+	if e.Absent && a.onHub() {
+		e.Hint = "what \"hf download\" has fetched is found, too: hf download " + a.command()
+	}
+	return e
+}
+
+// command returns the arguments by which the hub's own tool downloads an address.
+func (a Address) command() string {
+	text := a.repo + " " + a.path
+	if a.kind != "" {
+		text += " --repo-type " + strings.TrimSuffix(a.kind, "s/")
+	}
+	if a.revision != "" {
+		text += " --revision " + a.revision
+	}
+	return text
+}
+
+// A statusErr is that of a server which refuses.
+type statusErr struct {
+	status        int
+	host          string
+	code, message string // of the hub
+	address       Address
+	token         bool // one was sent
+}
+
+// statusError returns the error of an answer without a file.
+func statusError(r *answer) error {
+	e := &statusErr{status: r.StatusCode, host: r.Request.URL.Host, address: r.address, token: r.token}
+	if r.address.onHub() {
+		e.code, e.message = r.Header.Get("X-Error-Code"), plainText(r.Header.Get("X-Error-Message"))
+	}
+	switch s := r.StatusCode; {
+	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
+		seconds, _ := strconv.Atoi(r.Header.Get("Retry-After"))
+		return &transientError{e, time.Duration(max(0, min(seconds, 3600))) * time.Second}
+	}
+	return e
+}
+
+func (e *statusErr) Is(target error) bool {
+	return target == errNotFound && e.status == http.StatusNotFound
+}
+
+func (e *statusErr) Error() string {
+	onHub, repo := e.address.onHub(), e.address.kind+e.address.repo
+	switch {
+	case e.code == "GatedRepo":
+		return fmt.Sprintf("access to %s is granted on request (%s)", repo, e.message)
+	case e.code == "RevisionNotFound":
+		return fmt.Sprintf("%s has no revision %q", repo, e.address.revision)
+	case e.code == "EntryNotFound":
+		return fmt.Sprintf("%s has no file %q", repo, e.address.path)
+	case e.code == "RepoNotFound", onHub && e.status == http.StatusUnauthorized:
+		return fmt.Sprintf("%s has no repository %s, or doesn't show it to everybody", e.host, repo)
+	case e.status == http.StatusNotFound:
+		return fmt.Sprintf("%s has no such file (404)", e.host)
+	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden:
+		return fmt.Sprintf("%s doesn't give it to everybody (%d)", e.host, e.status)
+	}
+	return fmt.Sprintf("%s answers %d %s", e.host, e.status, http.StatusText(e.status))
+}
+
+func (e *statusErr) hint(h Hub) string {
+	onHub := e.address.onHub()
+	switch refused := e.status == http.StatusUnauthorized || e.status == http.StatusForbidden; {
+	case e.code == "GatedRepo":
+		return fmt.Sprintf("ask for access at %s/%s%s, then set HF_TOKEN, or \"hf auth login\"", h.Endpoint,
+			e.address.kind, e.address.repo)
+	case onHub && refused && h.Token == "":
+		return "set HF_TOKEN, or \"hf auth login\", if it is private"
+	case onHub && refused:
+		return "the token that was sent doesn't give access to it"
+	case refused:
+		return "download it by hand, and name the file"
+	}
+	return ""
+}
+
+// plainText returns a text of a server's as a message may show it.
+func plainText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+	letters := []rune(s)
+	return string(letters[:min(len(letters), 160)])
+}

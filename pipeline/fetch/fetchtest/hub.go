@@ -1,0 +1,213 @@
+// Package fetchtest has a server for tests that speaks the protocol of the Hugging Face Hub, with a second
+// one that has the bytes of large files, and that can misbehave as networks do.
+package fetchtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Commit is that of every repository's branch main.
+const Commit = "0123456789abcdef0123456789abcdef01234567"
+
+// A Hub has files by their paths org/repo/file. Those of at least Large bytes are on the CDN; those of a
+// repository called gated need the token. Any file is also at /web/org/repo/file, as on a plain server.
+type Hub struct {
+	URL, CDN string
+	Token    string
+
+	mu       sync.Mutex
+	files    map[string][]byte
+	requests []string
+	mishaps  []Mishap
+}
+
+// Large is from how many bytes on a file is on the CDN.
+const Large = 1000
+
+// A Mishap changes one answer that has bytes.
+type Mishap struct {
+	Status     int    // this one instead of the bytes
+	RetryAfter string // with it
+	Cut        int    // the connection ends behind so many bytes, but for 0
+	Whole      bool   // the range that was asked for is ignored
+	Wrong      bool   // another range is sent than was asked for
+	NoETag     bool   // the version isn't told
+	Stall      time.Duration
+}
+
+// New starts both servers, for the time of a test.
+func New(t testing.TB) *Hub {
+	h := &Hub{files: map[string][]byte{}}
+	hub := httptest.NewServer(http.HandlerFunc(h.serveHub))
+	cdn := httptest.NewServer(http.HandlerFunc(h.serveCDN))
+	t.Cleanup(hub.Close)
+	t.Cleanup(cdn.Close)
+	h.URL, h.CDN = hub.URL, cdn.URL
+	return h
+}
+
+// Put gives a file its bytes.
+func (h *Hub) Put(file string, b []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.files[file] = b
+}
+
+// Mishaps are those of the next answers that have bytes, one each.
+func (h *Hub) Mishaps(list ...Mishap) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mishaps = list
+}
+
+// Requests returns what was asked for since the last call: server, method, path, range and who asks.
+func (h *Hub) Requests() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.requests
+	h.requests = nil
+	return list
+}
+
+func (h *Hub) note(server string, r *http.Request) {
+	line := server + " " + r.Method + " " + r.URL.Path
+	for _, name := range []string{"Range", "If-Range", "If-None-Match", "Authorization"} {
+		if v := r.Header.Get(name); v != "" {
+			line += " " + name + ": " + v
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests = append(h.requests, line)
+}
+
+var resolve = regexp.MustCompile(`^/((?:datasets/)?[^/]+/[^/]+)/resolve/([^/]+)/(.+)$`)
+
+func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
+	h.note("hub", r)
+	if file, ok := strings.CutPrefix(r.URL.Path, "/web/"); ok {
+		h.serve(w, r, file)
+		return
+	}
+	refuse := func(status int, code, message string) {
+		w.Header().Set("X-Error-Code", code)
+		w.Header().Set("X-Error-Message", message)
+		w.WriteHeader(status)
+	}
+	m := resolve.FindStringSubmatch(r.URL.Path)
+	switch {
+	case m == nil:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case strings.HasSuffix(m[1], "/gated") && r.Header.Get("Authorization") != "Bearer "+h.Token:
+		refuse(http.StatusUnauthorized, "GatedRepo", "Access to it is restricted.")
+		return
+	case m[2] != "main" && m[2] != Commit:
+		refuse(http.StatusNotFound, "RevisionNotFound", "Invalid rev id")
+		return
+	}
+	h.mu.Lock()
+	b, ok := h.files[m[1]+"/"+m[3]]
+	known := slices.ContainsFunc(keys(h.files), func(f string) bool { return strings.HasPrefix(f, m[1]+"/") })
+	h.mu.Unlock()
+	switch {
+	case !known:
+		refuse(http.StatusUnauthorized, "RepoNotFound", "Repository not found")
+		return
+	case !ok:
+		refuse(http.StatusNotFound, "EntryNotFound", "Entry not found")
+		return
+	}
+	w.Header().Set("X-Repo-Commit", Commit)
+	if len(b) < Large {
+		h.serve(w, r, m[1]+"/"+m[3])
+		return
+	}
+	w.Header().Set("X-Linked-Etag", `"`+Digest(b)+`"`)
+	w.Header().Set("X-Linked-Size", fmt.Sprint(len(b)))
+	http.Redirect(w, r, h.CDN+"/"+m[1]+"/"+m[3]+"?X-Signature=secret", http.StatusFound)
+}
+
+func keys(m map[string][]byte) (list []string) {
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}
+
+func (h *Hub) serveCDN(w http.ResponseWriter, r *http.Request) {
+	h.note("cdn", r)
+	h.serve(w, r, strings.TrimPrefix(r.URL.Path, "/"))
+}
+
+// serve sends a file's bytes, or what goes wrong with that.
+func (h *Hub) serve(w http.ResponseWriter, r *http.Request, file string) {
+	h.mu.Lock()
+	b, ok := h.files[file]
+	var m Mishap
+	if r.Method == http.MethodGet && len(h.mishaps) > 0 && ok {
+		m, h.mishaps = h.mishaps[0], h.mishaps[1:]
+	}
+	h.mu.Unlock()
+	switch {
+	case !ok:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case m.Status != 0:
+		w.Header().Set("Retry-After", m.RetryAfter)
+		w.WriteHeader(m.Status)
+		return
+	case m.Whole:
+		r.Header.Del("Range")
+	case m.Wrong:
+		r.Header.Set("Range", "bytes=1-")
+		r.Header.Del("If-Range")
+	}
+	if !m.NoETag {
+		w.Header().Set("ETag", `"`+Digest(b)[:20]+`"`)
+	}
+	if m.Cut > 0 || m.Stall > 0 {
+		w = &cutWriter{w, m.Cut, m.Stall, r}
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
+}
+
+// A cutWriter ends the connection, or falls silent, behind some bytes.
+type cutWriter struct {
+	http.ResponseWriter
+	left  int
+	stall time.Duration
+	r     *http.Request
+}
+
+func (w *cutWriter) Write(b []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(b[:min(len(b), w.left)])
+	if w.left -= n; w.left == 0 {
+		w.ResponseWriter.(http.Flusher).Flush()
+		if w.stall > 0 {
+			select {
+			case <-time.After(w.stall):
+			case <-w.r.Context().Done():
+			}
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+// Digest returns the SHA-256 of bytes, as addresses write it.
+func Digest(b []byte) string {
+	d := sha256.Sum256(b)
+	return hex.EncodeToString(d[:])
+}
