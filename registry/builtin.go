@@ -65,6 +65,7 @@ func Builtin() *Set {
 		maps.Offset,
 		maps.Rank,
 		maps.Reduce,
+		maps.Sign,
 		maps.Smooth,
 		maps.Upsample,
 		model.DiFull,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,15 @@ func TestOfficialVariations(t *testing.T) {
 		i := -1
 		noisy := NoiseParams{Amount: amount, Of: "max-abs-sum"}.add(f, func() float64 { i++; return unit[i] })
 		close(t, fmt.Sprintf("noise %v", amount), noisy.reduced("abs-sum").values, of("uniform", k+1), 1e-12)
+	}
+}
+
+// TestSign checks that each value of each channel keeps its sign, and an undefined one is undefined.
+func TestSign(t *testing.T) {
+	got := changed(t, Sign, nil, stages.NewTensor([]float32{-3, 0, 1e-30, float32(math.NaN())}, 2, 1, 2))
+	v := got.Float64s()
+	if v[0] != -1 || v[1] != 0 || v[2] != 1 || !math.IsNaN(v[3]) || !slices.Equal(got.Shape, []int{2, 1, 2}) {
+		t.Errorf("%v of shape %v", v, got.Shape)
 	}
 }
 
