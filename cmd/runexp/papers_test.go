@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,18 +114,26 @@ func headCommand(t *testing.T, text []byte, title, name string) (o plan.Override
 	return o
 }
 
-// comparePaper compares the ids of a plan with the rows and columns of a paper's tables. A list names a
-// table's stage, and its rows and columns as the paper has them. A line "- id: why" lists one that the
-// experiment lacks, "+ id: why" one that it adds.
+// comparePaper compares the ids of a plan with the rows and columns of a paper's tables, in both directions.
+// A list names a table's stage, and its rows and columns as the paper has them. A line "- id: why" lists one
+// that the experiment lacks, "+ id: why" one that it adds, "axis name: why" an axis of the stage along which
+// the paper has neither rows nor columns. All that is published is listed, by "other stage: why" where the
+// paper has no such table.
 func comparePaper(t *testing.T, p *plan.Plan, lists string) {
 	t.Helper()
 	var stage, what string
 	var want map[string]bool
-	tables := 0
+	told := map[string]map[string]bool{} // the axes that are listed, by stage
 	compare := func() {
-		if what != "" && !hasIDs(p, stage, slices.Sorted(maps.Keys(want))) {
-			t.Errorf("%s: no axis, or axes, that it collapses has the %s %q", stage, what,
-				slices.Sorted(maps.Keys(want)))
+		if what != "" {
+			axes := axesWith(p, stage, slices.Sorted(maps.Keys(want)))
+			if axes == nil {
+				t.Errorf("%s: no axis, or axes, that it has or collapses has the %s %q", stage, what,
+					slices.Sorted(maps.Keys(want)))
+			}
+			for _, axis := range axes {
+				told[stage][axis] = true
+			}
 		}
 		what = ""
 	}
@@ -136,7 +145,15 @@ func comparePaper(t *testing.T, p *plan.Plan, lists string) {
 		case strings.HasPrefix(line, "table "):
 			compare()
 			stage = strings.TrimSpace(strings.TrimPrefix(line, "table "))
-			tables++
+			if told[stage] == nil {
+				told[stage] = map[string]bool{}
+			}
+		case colon && strings.HasPrefix(head, "other ") && strings.TrimSpace(rest) != "":
+			compare()
+			told[strings.TrimSpace(head[6:])] = nil
+		case colon && stage != "" && strings.HasPrefix(head, "axis ") && strings.TrimSpace(rest) != "":
+			compare()
+			told[stage][strings.TrimSpace(head[5:])] = true
 		case colon && (head == "rows" || head == "columns"):
 			compare()
 			what, want = head, map[string]bool{}
@@ -155,15 +172,37 @@ func comparePaper(t *testing.T, p *plan.Plan, lists string) {
 			t.Errorf("line %d is neither a table, nor rows, columns or a reason: %s", i+1, line)
 		}
 	}
-	if compare(); tables == 0 {
-		t.Error("there is no table")
+	compare()
+	for _, step := range p.Publish {
+		axes, listed := told[step.Name]
+		if !listed {
+			t.Errorf("%s is published and isn't listed", step.Name)
+		}
+		if axes == nil {
+			continue
+		}
+		_, all := coordsOf(p, step.Name)
+		for _, axis := range slices.Sorted(maps.Keys(all)) {
+			if len(all[axis]) > 1 && !axes[axis] {
+				t.Errorf("%s has the axis %s, which isn't listed", step.Name, axis)
+			}
+			delete(axes, axis)
+		}
+		for axis := range axes {
+			t.Errorf("%s has no axis %s", step.Name, axis)
+		}
+		delete(told, step.Name)
+	}
+	for stage, axes := range told {
+		if axes != nil {
+			t.Errorf("%s is listed and isn't published", stage)
+		}
 	}
 }
 
-// hasIDs reports whether ids, or combinations of ids joined by blanks, are those of the inputs of a stage on
-// some of the axes that it collapses or has.
-func hasIDs(p *plan.Plan, stage string, want []string) bool {
-	coords := map[string][]map[string]string{} // by cell
+// coordsOf returns the coordinates of a stage's inputs, and the ids on their axes.
+func coordsOf(p *plan.Plan, stage string) (coords []map[string]string, axes map[string]map[string]bool) {
+	axes = map[string]map[string]bool{}
 	for _, c := range p.Cells {
 		if c.Step.Name != stage {
 			continue
@@ -173,34 +212,52 @@ func hasIDs(p *plan.Plan, stage string, want []string) bool {
 				ids := map[string]string{}
 				for _, co := range slices.Concat(c.Coord, e.Coord) {
 					ids[co.Axis] = co.ID
+					if axes[co.Axis] == nil {
+						axes[co.Axis] = map[string]bool{}
+					}
+					axes[co.Axis][co.ID] = true
 				}
-				coords[stage] = append(coords[stage], ids)
+				coords = append(coords, ids)
 			}
 		}
 	}
-	axes := map[string]bool{}
-	for _, ids := range coords[stage] {
-		for axis := range ids {
-			axes[axis] = true
-		}
-	}
+	return coords, axes
+}
+
+// axesWith returns the fewest axes on which the inputs of a stage have certain ids and no others, or
+// combinations of ids joined by blanks; nil if there are none.
+func axesWith(p *plan.Plan, stage string, want []string) []string {
+	coords, axes := coordsOf(p, stage)
 	names := slices.Sorted(maps.Keys(axes))
+	var subsets []int
 	for subset := 1; subset < 1<<len(names); subset++ {
+		subsets = append(subsets, subset)
+	}
+	slices.SortStableFunc(subsets, func(a, b int) int {
+		return bits.OnesCount(uint(a)) - bits.OnesCount(uint(b))
+	})
+	for _, subset := range subsets {
+		var used []string
+		for k, axis := range names {
+			if subset>>k&1 == 1 {
+				used = append(used, axis)
+			}
+		}
 		got := map[string]bool{}
-		for _, ids := range coords[stage] {
+		for _, ids := range coords {
 			var parts []string
-			for k, axis := range names {
-				if subset>>k&1 == 1 && ids[axis] != "" {
+			for _, axis := range used {
+				if ids[axis] != "" {
 					parts = append(parts, ids[axis])
 				}
 			}
-			if len(parts) > 0 { // an input of another kind, as marks or images, may have none of these axes
+			if len(parts) == len(used) { // an input of another kind, as marks or images, may lack some axes
 				got[strings.Join(parts, " ")] = true
 			}
 		}
 		if slices.Equal(slices.Sorted(maps.Keys(got)), want) {
-			return true
+			return used
 		}
 	}
-	return false
+	return nil
 }
