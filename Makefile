@@ -12,7 +12,7 @@ FUZZTIME    ?= 60
 ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build portable wheel dist test-wheel test-latex fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build portable wheel dist test-wheel test-latex test-review fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-wheel: wheel dist ## install the wheel into a clean environment, unpack the
 
 test-latex: ## compile tables in LaTeX; needs pdflatex with booktabs, such as Debian's texlive-latex-recommended
 	RUNEXP_LATEX=1 go test ./pipeline/publish -run LaTeX -count 1
+
+test-review: deps build ## the page of a review folder, in Chromium
+	.ci/browser/run
 
 fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)

@@ -25,18 +25,11 @@ type Pictured struct {
 
 // Payloads are the items of one port of a cell.
 type Payloads struct {
-	At  string   // tells ports apart
-	IDs []string // of the items
-
-	store   *store.Store
-	listing *store.Listing
+	At     string   // tells ports apart
+	IDs    []string // of the items
+	Digest func(i int) stages.Digest
+	Load   func(i int) ([]byte, error) // the error is a [*store.Miss] where the store has it no more
 }
-
-// Digest returns that of item i.
-func (p *Payloads) Digest(i int) stages.Digest { return p.listing.PayloadDigest(i) }
-
-// Load returns item i. The error is a [*store.Miss] where the store has it no more.
-func (p *Payloads) Load(i int) ([]byte, error) { return p.store.Load(p.listing.At(i).Ref) }
 
 // A pictureIndex is remembered in the store for a published folder, by the folder's claims: actions have no
 // ids of items, and a page is made without the experiment.
@@ -199,7 +192,8 @@ func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool)
 		at := newHasher("port")
 		at.digest(p.Key)
 		at.num(p.Port)
-		ports[i] = &Payloads{At: at.sum().Short(), IDs: x.Lists[p.List], store: s, listing: l}
+		ports[i] = &Payloads{At: at.sum().Short(), IDs: x.Lists[p.List], Digest: l.PayloadDigest,
+			Load: func(i int) ([]byte, error) { return s.Load(l.At(i).Ref) }}
 	}
 	of := func(i int) *Payloads {
 		if i < 0 || i >= len(ports) {

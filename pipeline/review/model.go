@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -19,7 +20,7 @@ import (
 
 // How much a page shows of a folder. Whatever is more is counted, and named by its file.
 const (
-	mostRows    = 1000  // of a table
+	mostRows    = 20000 // of a table
 	mostLines   = 10000 // cells with scores
 	mostValues  = 3 << 20
 	mostFigures = 16 << 20 // bytes
@@ -213,7 +214,10 @@ func (m *model) addTables(f *publish.Folder) {
 		}
 		return len(f.Publish)
 	}
-	slices.SortStableFunc(f.Sheets, func(a, b *publish.Sheet) int { return rank(a) - rank(b) })
+	parts := func(s *publish.Sheet) int { return strings.Count(s.File, ".") } // the main table has no port
+	slices.SortStableFunc(f.Sheets, func(a, b *publish.Sheet) int {
+		return cmp.Or(rank(a)-rank(b), parts(a)-parts(b))
+	})
 	for _, s := range f.Sheets {
 		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Records)}
 		columns := s.Columns()
@@ -240,7 +244,7 @@ func dataURL(file string, b []byte) string {
 func (m *model) addFigures(f *publish.Folder) {
 	names := map[string]bool{}
 	for _, p := range f.Pictures {
-		names[p.File] = true
+		names[p.File] = p.Readable()
 	}
 	size := 0
 	for _, p := range f.Pictures {

@@ -110,7 +110,12 @@ function drawCompare() {
   const beside = present(cells, stage.axes, view.across)
     .map((id) => cells.find((c) => c.ids[at] === id && fits(c, view.across)))
     .filter(Boolean);
-  if (!cells.includes(compared.a)) compared.a = beside[0] || cells[0];
+  const best = bestOf(
+    view.across,
+    beside.map((c) => c.ids[at]),
+  );
+  const [first, second] = best.map((id) => beside.find((c) => c.ids[at] === id));
+  if (!cells.includes(compared.a)) compared.a = first || cells[0];
   if (!cells.includes(compared.b)) {
     const version = stage.axes.indexOf("version");
     const before = version >= 0 && cells.find((c) => c.ids[version] === "before");
@@ -120,10 +125,7 @@ function drawCompare() {
         c.ids.every((id, i) => (i === version ? id === "now" : id === before.ids[i])),
       );
     }
-    compared.b =
-      compared.b && cells.includes(compared.b)
-        ? compared.b
-        : beside[beside.length - 1] || cells[cells.length - 1];
+    compared.b = compared.b && cells.includes(compared.b) ? compared.b : second || cells[cells.length - 1];
   }
   compared.item = view.item;
   if (!mapViewer) mapViewer = viewer("how to compare two maps");

@@ -105,7 +105,7 @@ function curveChart(t) {
     const xs = [...new Set(lines.flatMap((l) => l.points.map((p) => p.x)))].sort((a, b) => a - b);
     const ys = lines.flatMap((l) => l.points.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]));
     const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys, 0), Math.max(...ys)];
-    const X = (x) => 48 + (560 * (x - x0)) / (x1 - x0 || 1);
+    const X = (x) => 48 + (536 * (x - x0)) / (x1 - x0 || 1);
     const Y = (y) => 290 - (276 * (y - y0)) / (y1 - y0 || 1);
     const chart = svg("svg", {
       viewBox: "0 0 620 330",
@@ -117,7 +117,7 @@ function curveChart(t) {
     for (let i = 0; i <= 4; i++) {
       const [x, y] = [x0 + ((x1 - x0) * i) / 4, y0 + ((y1 - y0) * i) / 4];
       chart.append(
-        svg("line", {x1: 48, x2: 608, y1: Y(y), y2: Y(y), class: "grid"}),
+        svg("line", {x1: 48, x2: 584, y1: Y(y), y2: Y(y), class: "grid"}),
         svg("text", {x: 42, y: Y(y) + 4, "text-anchor": "end"}, brief(y, 3)),
         svg("text", {x: X(x), y: 308, "text-anchor": "middle"}, brief(x, 3)),
       );
@@ -215,7 +215,7 @@ function curveChart(t) {
       at(state.at + by);
       say(read.textContent);
     });
-    at(state.at < 0 ? xs.length - 1 : state.at);
+    at(state.at < 0 ? Math.floor(xs.length / 4) : state.at);
     fill(place, h("div", {class: "curves"}, chart, read));
   }
   draw();

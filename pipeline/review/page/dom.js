@@ -63,7 +63,11 @@ function range(label, attributes, change) {
 
 // A part of the page that scrolls sideways, by keyboard too.
 const scrolling = (label, ...children) =>
-  h("div", {class: "scroll", role: "region", "aria-label": label, tabindex: "0"}, ...children);
+  h(
+    "div",
+    {class: "scroll", role: "region", "aria-label": label + ", as a table", tabindex: "0"},
+    ...children,
+  );
 
 // Shows what is not known until it is asked for.
 function fill(e, ...children) {

@@ -202,6 +202,12 @@ const fits = (cell, without) =>
     (axis, i) => axis === without || !(axis in view.fixed) || view.fixed[axis] === cell.ids[i],
   );
 
+// The ids of an axis, of that which competes the best first.
+const bestOf = (axis, ids) =>
+  axis === board.axis && board.best.some((id) => ids.includes(id))
+    ? board.best.filter((id) => ids.includes(id))
+    : ids;
+
 function setStage(name) {
   view.stage = model.maps.find((s) => s.stage === name);
   const axes = view.stage.axes;
@@ -209,7 +215,7 @@ function setStage(name) {
   view.fixed = {};
   for (const axis of axes) {
     const ids = present(view.stage.cells, axes, axis);
-    view.fixed[axis] = axis === "version" ? "now" : ids[0];
+    view.fixed[axis] = axis === "version" ? "now" : bestOf(axis, ids)[0];
   }
   const ids = itemsShown();
   if (!ids.includes(view.item)) view.item = ids[0] || "";
@@ -315,7 +321,7 @@ function drawTiles() {
       : null;
   const tiles = list.map(([cell, item, name]) => tile(cell, item, name, scale));
   if (view.mode === "maps" && list.length) {
-    const [cell] = list[0];
+    const [cell] = list.find(([c]) => classOf(c, view.item)) || list[0];
     const canvas = h("canvas", {
       class: "map",
       width: 1,
@@ -432,7 +438,7 @@ function drawControls() {
     );
   }
   const turns = stage.axes.filter((a) => a !== "version" && present(stage.cells, stage.axes, a).length > 1);
-  if (turns.length > 1) {
+  if (turns.length > 1 && view.mode === "maps") {
     parts.push(
       choice(
         "beside each other",

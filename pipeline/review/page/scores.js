@@ -6,6 +6,7 @@ const board = {
   scores: new Set(),
   open: new Set(),
   sort: ["overall", 1],
+  best: [], // ids of the axis, at first
 };
 
 const directed = (s) => s.direction === "higher" || s.direction === "lower";
@@ -142,6 +143,7 @@ function drawBoard() {
   } else if (key === "name") {
     rows = rows.slice().sort((a, b) => sense * a.localeCompare(b));
   }
+  if (!board.best.length) board.best = rows;
   const head = (c) =>
     h(
       "th",

@@ -56,7 +56,7 @@ function publishedTable(t) {
       );
     };
     const field = (r, c) => {
-      if (!c.number) return h("td", {}, r[c.i]);
+      if (!c.number) return h("td", {class: r[c.i].length > 32 ? "" : "key"}, r[c.i]);
       const x = r[c.i] === "" ? null : Number(r[c.i]);
       const marked = marks.has(c.name) && r[marks.get(c.name)] === "1";
       return h(
@@ -94,7 +94,7 @@ function publishedTable(t) {
         h(
           "table",
           {},
-          h("caption", {}, `${t.title} (${t.len} rows)`),
+          h("caption", {class: "unseen"}, `${t.title} (${t.len} rows)`),
           h("thead", {}, h("tr", {}, columns.map(head))),
           h(
             "tbody",

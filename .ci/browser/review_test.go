@@ -1,0 +1,481 @@
+// Package browser tests the page of a review folder in a browser: it needs Chromium, which make test-review
+// installs where it can. It is a module of its own: what drives the browser is no part of the command.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// root is the folder of the repository.
+const root = "../.."
+
+// command returns the command, or ends the test as it says how to build it.
+func command(t *testing.T) string {
+	t.Helper()
+	bin, err := filepath.Abs(filepath.Join(root, "bin", "runexp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(bin); err != nil {
+		t.Fatalf("%v: make build makes it", err)
+	}
+	return bin
+}
+
+// runexp runs the command in a folder.
+func runexp(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(command(t), args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("runexp %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// A tab is a page in a browser, with what went wrong there.
+type tab struct {
+	*testing.T
+	ctx      context.Context
+	mu       sync.Mutex
+	problems []string // errors on the console, requests to anywhere
+	took     time.Duration
+}
+
+// open opens a file in a browser.
+func open(t *testing.T, file string, width, height int64, media ...*emulation.MediaFeature) *tab {
+	t.Helper()
+	chromium := ""
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && chromium == "" {
+			chromium = path
+		}
+	}
+	if chromium == "" {
+		t.Skip("there is no Chromium: make test-review installs it on Debian; $CHROMIUM names another one")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium),
+		chromedp.NoSandbox, chromedp.WindowSize(int(width), int(height)))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(cancel)
+	p := &tab{T: t, ctx: ctx}
+	file, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chromedp.ListenTarget(ctx, func(event any) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch e := event.(type) {
+		case *runtime.EventConsoleAPICalled:
+			text := "console: " + string(e.Type)
+			for _, a := range e.Args {
+				text += " " + string(a.Value) + a.Description
+			}
+			p.problems = append(p.problems, text)
+		case *runtime.EventExceptionThrown:
+			p.problems = append(p.problems, "exception: "+e.ExceptionDetails.Error())
+		case *log.EventEntryAdded:
+			p.problems = append(p.problems, "log: "+e.Entry.Text+" "+e.Entry.URL)
+		case *network.EventRequestWillBeSent:
+			url := e.Request.URL
+			if url != "file://"+file && !strings.HasPrefix(url, "data:") {
+				p.problems = append(p.problems, "request: "+url)
+			}
+		}
+	})
+	p.run(network.Enable(), log.Enable(), runtime.Enable(),
+		emulation.SetDeviceMetricsOverride(width, height, 1, width < 500),
+		emulation.SetEmulatedMedia().WithFeatures(media))
+	start := time.Now()
+	p.run(chromedp.Navigate("file://"+file), chromedp.WaitVisible(`html[data-ready="yes"]`))
+	p.took = time.Since(start)
+	return p
+}
+
+func (p *tab) run(actions ...chromedp.Action) {
+	p.Helper()
+	if err := chromedp.Run(p.ctx, actions...); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.Fatalf("%v; %s", err, p.problems)
+	}
+}
+
+// js evaluates an expression.
+func js[T any](p *tab, expression string) (out T) {
+	p.Helper()
+	p.run(chromedp.Evaluate(expression, &out, func(e *runtime.EvaluateParams) *runtime.EvaluateParams {
+		return e.WithAwaitPromise(true)
+	}))
+	return out
+}
+
+// until waits for an expression to be true.
+func (p *tab) until(expression string) {
+	p.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if js[bool](p, expression) {
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("never: %s", expression)
+		}
+	}
+}
+
+// clean fails if something was reported on the console, or asked for from anywhere.
+func (p *tab) clean() {
+	p.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, problem := range p.problems {
+		p.Error(problem)
+	}
+}
+
+// shot writes a picture of an element, or of the whole page, to $REVIEW_SHOTS.
+func (p *tab) shot(name, selector string) {
+	p.Helper()
+	dir := os.Getenv("REVIEW_SHOTS")
+	if dir == "" {
+		return
+	}
+	js[string](p, `document.querySelector("nav").style.position = "static"`)
+	var b []byte
+	time.Sleep(300 * time.Millisecond)
+	if selector == "" {
+		p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			b, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).Do(ctx)
+			return err
+		}))
+	} else {
+		p.run(chromedp.Screenshot(selector, &b, chromedp.ByQuery))
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), b, 0o666); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// click clicks the first button with a text.
+func (p *tab) click(within, text string) {
+	p.Helper()
+	found := js[bool](p, fmt.Sprintf(`(() => {
+		const b = [...document.querySelectorAll(%q)].find((e) => e.textContent.trim().startsWith(%q));
+		if (b) b.click();
+		return Boolean(b);
+	})()`, within+" button", text))
+	if !found {
+		p.Fatalf("%s has no button %q", within, text)
+	}
+}
+
+// choose chooses in the first list with a label.
+func (p *tab) choose(within, label, value string) {
+	p.Helper()
+	found := js[bool](p, fmt.Sprintf(`(() => {
+		const s = [...document.querySelectorAll(%q)].find((e) => e.labels[0].textContent === %q);
+		if (!s) return false;
+		s.value = %q;
+		s.dispatchEvent(new Event("change"));
+		return s.value === %q;
+	})()`, within+" select", label, value, value))
+	if !found {
+		p.Fatalf("%s has no list %q with %q", within, label, value)
+	}
+}
+
+func dark() *emulation.MediaFeature {
+	return &emulation.MediaFeature{Name: "prefers-color-scheme", Value: "dark"}
+}
+
+// quickstart writes the page of the quickstart and returns its file.
+func quickstart(t *testing.T, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "review.html")
+	runexp(t, root, append([]string{"review", "artifacts/quickstart", "-o", file}, args...)...)
+	return file
+}
+
+const (
+	firstRows = `[...document.querySelectorAll("#board tbody tr")].slice(0, 3)
+		.map((r) => r.cells[0].textContent).join()`
+	drawn     = `[...document.querySelectorAll("#maps .compare canvas")].every((c) => c.width > 1)`
+)
+
+// TestLeaderboard sorts, unfolds, filters, and goes from a number to its images.
+func TestLeaderboard(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	if info, err := os.Stat(quickstart(t)); err != nil || info.Size() > 5e6 {
+		t.Errorf("the page has %d bytes, more than 5 MB: %v", info.Size(), err)
+	}
+	if got, want := js[string](p, firstRows), "lrp,guided-backprop,abslrp"; got != want {
+		t.Errorf("the first are %s, not %s", got, want)
+	}
+	if got := js[string](p, `document.querySelector("#board tbody tr").cells[1].textContent`); got != "2.17" {
+		t.Errorf("lrp's mean rank is %s; that published is 2.17", got)
+	}
+	p.click("#board", "mean rank")
+	if got, want := js[string](p, firstRows), "constant,random,rise"; got != want {
+		t.Errorf("the last are %s, not %s", got, want)
+	}
+	p.click("#board", "mean rank")
+	p.click("#leaderboard", "unfold cases")
+	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 12 {
+		t.Errorf("%d columns, not 12 cases", n)
+	}
+	p.shot("leaderboard", "#leaderboard")
+	p.choose("#leaderboard", "model", "vgg")
+	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 3 {
+		t.Errorf("%d columns for one model, not 3", n)
+	}
+	p.click("#board", "vgg ↑")
+	if got := js[string](p, firstRows); !strings.HasPrefix(got, "guided-backprop,") {
+		t.Errorf("by the first score %s come first", got)
+	}
+	p.run(chromedp.Click(`#board tbody tr:first-child .value`, chromedp.ByQuery))
+	if n := js[int](p, `document.querySelectorAll("#items li").length`); n != 24 {
+		t.Errorf("%d images behind a number, not 24", n)
+	}
+	falling := `[...document.querySelectorAll("#items li strong")].every((e, i, a) =>
+		!i || Number(a[i - 1].textContent) >= Number(e.textContent))`
+	if !js[bool](p, falling) {
+		t.Error("the images aren't from best to worst")
+	}
+	p.shot("items", "#items")
+	p.clean()
+}
+
+// TestMaps flips through images, and compares two maps under a slider and blinking, by keyboard alone.
+func TestMaps(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	p.until(drawn)
+	if n := js[int](p, `document.querySelectorAll(".tiles figure").length`); n != 16 {
+		t.Errorf("%d tiles, not the image and 15 maps", n)
+	}
+	image := `document.querySelector(".image-note strong").textContent`
+	first := js[string](p, image)
+	p.run(chromedp.KeyEvent("n"))
+	if second := js[string](p, image); second == first {
+		t.Errorf("n shows no other image than %s", first)
+	}
+	p.run(chromedp.KeyEvent("p"))
+	if got := js[string](p, image); got != first {
+		t.Errorf("p shows %s, not %s again", got, first)
+	}
+	note := js[string](p, `document.querySelector(".tiles figcaption").textContent`)
+	if !strings.Contains(note, "p = ") {
+		t.Errorf("below the image stands %q: no probability", note)
+	}
+	p.run(chromedp.ScrollIntoView("#maps", chromedp.ByQuery))
+	p.until(`[...document.querySelectorAll("#maps .tiles canvas")].every((c) => c.width > 1)`)
+	p.shot("maps", "#maps")
+	p.click("#maps .controls", "common scale")
+	p.until(`document.querySelector("#maps > .note").textContent.includes("all maps")`)
+	p.click("#maps .controls", "one method, every image")
+	if n := js[int](p, `document.querySelectorAll(".tiles figure").length`); n != 24 {
+		t.Errorf("%d tiles, not 24 images", n)
+	}
+	p.shot("images", "#maps")
+	p.click("#maps .controls", "one image")
+	p.click("#maps .controls", "own scale")
+	p.choose("#maps .compare", "method of B", "lrp")
+	p.until(drawn)
+	p.click(".compare", "slider")
+	p.shot("slider", ".compare")
+	p.run(chromedp.KeyEvent("b"))
+	second := `document.querySelector(".compare .stage").classList.contains("second")`
+	was := js[bool](p, second)
+	p.run(chromedp.KeyEvent("b"))
+	if js[bool](p, second) == was {
+		t.Error("b doesn't blink")
+	}
+	p.clean()
+}
+
+// TestKeyboard reaches everything by the tab key: no part of the page needs a pointer.
+func TestKeyboard(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	for range 60 {
+		p.run(chromedp.KeyEvent(kb.Tab))
+		if js[bool](p, `document.activeElement.textContent.startsWith("unfold cases")`) {
+			p.run(chromedp.KeyEvent(kb.Enter))
+			p.until(`document.querySelectorAll("#board .value").length > 100`)
+		}
+		if js[bool](p, `document.activeElement.classList.contains("value")`) {
+			p.run(chromedp.KeyEvent(kb.Enter))
+			p.until(`document.querySelectorAll("#items li").length === 24`)
+			p.until(`document.activeElement.tagName === "H3"`)
+			break
+		}
+	}
+	for range 4 {
+		p.run(chromedp.KeyEvent(kb.Tab))
+	}
+	p.run(chromedp.KeyEvent(kb.Enter)) // an image opens its maps
+	p.until(`document.activeElement.id === "maps-title"`)
+	p.clean()
+}
+
+// TestAgainst compares two versions of a folder, and two revisions.
+func TestAgainst(t *testing.T) {
+	dir := t.TempDir()
+	was := filepath.Join(dir, "was")
+	if err := os.CopyFS(was, os.DirFS(filepath.Join(root, "artifacts", "quickstart"))); err != nil {
+		t.Fatal(err)
+	}
+	for file, change := range map[string][2]string{
+		"items/mass.csv":     {`,0.7`, `,0.6`},
+		"cells/mass.jsonl":   {`"mean":0.7`, `"mean":0.6`},
+		"cells/maps.jsonl":   {`"steps":32`, `"steps":16`},
+		"experiment.yaml":    {"seed: 7", "seed: 8"},
+		"tables/ranking.csv": {"lrp,1,", "lrp,3,"},
+	} {
+		path := filepath.Join(was, file)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = []byte(strings.ReplaceAll(string(b), change[0], change[1]))
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := open(t, quickstart(t, "--against", was), 1280, 900)
+	text := js[string](p, `document.querySelector("#changes").textContent`)
+	for _, part := range []string{"maps.steps", "Scores", "Ranks", "interval", "seed"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the changes don't tell of %s", part)
+		}
+	}
+	n := js[int](p, `document.querySelectorAll("#changed tbody tr").length`)
+	p.click("#changes", "those whose interval")
+	if m := js[int](p, `document.querySelectorAll("#changed tbody tr").length`); m == 0 || m > n {
+		t.Errorf("%d of %d changes exclude 0", m, n)
+	}
+	p.shot("changes", "#changes")
+	p.clean()
+	p = open(t, quickstart(t, "--against", "HEAD"), 1280, 900)
+	if js[string](p, `document.querySelector("#changes").textContent`) == "" {
+		t.Error("a revision isn't compared")
+	}
+	p.clean()
+}
+
+// TestAccessible runs axe on the page, light and dark, narrow and wide.
+func TestAccessible(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join("node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("there is no axe-core: make test-review fetches it")
+	}
+	file := quickstart(t)
+	for _, media := range [][]*emulation.MediaFeature{nil, {dark()}} {
+		for _, width := range []int64{1280, 390} {
+			p := open(t, file, width, 900, media...)
+			p.click("#leaderboard", "unfold cases")
+			p.run(chromedp.Evaluate(string(axe), nil), chromedp.Sleep(300*time.Millisecond))
+			found := js[string](p, `axe.run().then((r) => JSON.stringify(r.violations.map((v) =>
+				[v.id, v.help, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary])))`)
+			var violations [][]any
+			if err := json.Unmarshal([]byte(found), &violations); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range violations {
+				t.Errorf("%d px wide, dark %v: %v", width, media != nil, v)
+			}
+			p.clean()
+		}
+	}
+}
+
+// looks takes pictures of all parts, and checks that nothing is wider than the page.
+func (p *tab) looks(name string) {
+	p.Helper()
+	if over := js[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+		p.Errorf("%s: the page is %d px too wide", name, over)
+	}
+	js[bool](p, `dispatchEvent(new Event("beforeprint"))`)
+	p.until(`[...document.querySelectorAll("#maps .tiles canvas")].every((c) => c.width > 1)`)
+	for _, part := range js[[]string](p, `[...document.querySelectorAll("section[id]")].map((e) => e.id)`) {
+		p.shot(name+"-"+part, "#"+part)
+	}
+	p.clean()
+}
+
+// TestLooks takes pictures of all parts, and checks that nothing is wider than the page.
+func TestLooks(t *testing.T) {
+	file := quickstart(t)
+	for name, media := range map[string][]*emulation.MediaFeature{"light": nil, "dark": {dark()}} {
+		for _, width := range []int64{1280, 390} {
+			open(t, file, width, 900, media...).looks(fmt.Sprintf("%s-%d", name, width))
+		}
+	}
+	p := open(t, file, 1280, 900)
+	var pdf []byte
+	p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		pdf, _, err = page.PrintToPDF().WithPrintBackground(true).WithLandscape(true).Do(ctx)
+		return err
+	}))
+	if dir := os.Getenv("REVIEW_SHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, "print.pdf"), pdf, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if http.DetectContentType(pdf) != "application/pdf" {
+		t.Error("the page doesn't print")
+	}
+}
+
+// TestPapers takes pictures of the pages of folders in $REVIEW_FOLDERS, separated by colons, with what the
+// store has of them.
+func TestPapers(t *testing.T) {
+	for _, dir := range filepath.SplitList(os.Getenv("REVIEW_FOLDERS")) {
+		file := filepath.Join(t.TempDir(), "review.html")
+		runexp(t, root, "review", dir, "-o", file)
+		for name, media := range map[string][]*emulation.MediaFeature{"light": nil, "dark": {dark()}} {
+			for _, width := range []int64{1280, 390} {
+				p := open(t, file, width, 900, media...)
+				p.looks(fmt.Sprintf("%s-%s-%d", filepath.Base(dir), name, width))
+			}
+		}
+	}
+}
+
+// TestLarge opens the page of 200 images, 20 methods and 5 nets within two seconds, as a person waits for it.
+func TestLarge(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "review.html")
+	cmd := exec.Command("go", "test", "-count", "1", "-run", "^TestLarge$", "./pipeline/review")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "REVIEW_LARGE="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := open(t, file, 1280, 900)
+	p.until(`[...document.querySelectorAll("#maps .compare canvas")].every((c) => c.width > 1)`)
+	ready := js[float64](p, `performance.getEntriesByType("navigation")[0].domComplete`)
+	t.Logf("ready after %.0f ms", ready)
+	if ready > 2000 {
+		t.Errorf("the page is ready after %.0f ms, more than 2 s", ready)
+	}
+	p.clean()
+}
