@@ -152,16 +152,26 @@ func guess(x model.Inspection) string {
 // Quote writes a text as YAML.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// measured is how many photographs presets are measured on: enough to tell them apart, and few enough for
-// seconds.
-const measured = 12
+// How many photographs presets are measured on: the least, the most, and for those between the multiply-adds
+// that all presets may take, a few seconds.
+const (
+	leastMeasured = 12
+	mostMeasured  = 100
+	measuring     = 200e9
+)
+
+// measured returns the number of photographs to measure presets on.
+func (x *Inspection) measured() int {
+	each := float64(max(x.MultiplyAdds, 1)) * float64(max(len(x.Presets), 1))
+	return int(min(max(measuring/each, leastMeasured), mostMeasured))
+}
 
 // Measure measures every preset of a model on labelled photographs of a folder. Best is the preset to
 // take, "" where none makes the model right more than twice as often as guessing.
-func Measure(ctx context.Context, file string, l Look, x *Inspection, folder string) (
+func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder) (
 	all []Accuracy, best string, err error,
 ) {
-	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, measured)
+	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, x.measured())
 	if err != nil || len(images) == 0 || x.Feed.Classes < 2 {
 		return nil, "", err
 	}

@@ -18,9 +18,9 @@ import (
 
 func inspectVerb(f flags) *verb {
 	look := f.look()
-	var asJSON bool
+	var asJSON, layers bool
 	var runtime string
-	f["--json"], f["--onnxruntime"] = &asJSON, &runtime
+	f["--json"], f["--layers"], f["--onnxruntime"] = &asJSON, &layers, &runtime
 	return &verb{
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
@@ -43,6 +43,9 @@ func inspectVerb(f flags) *verb {
 			}
 			t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
 			defer t.Flush()
+			if layers {
+				return layersPage.Execute(t, &x)
+			}
 			return inspectionPage.Execute(t, &x)
 		},
 	}
@@ -66,8 +69,24 @@ var inspectionText string
 // inspectionPage fills the page about a model, whose columns are divided by tabs.
 var inspectionPage = template.Must(template.New("inspection").Funcs(template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
-	"list": func(words []string) string { return strings.Join(words, ", ") },
+	"list":  func(words []string) string { return strings.Join(words, ", ") },
+	"count": countOf,
 }).Parse(inspectionText))
+
+// countOf rounds a large number to three digits.
+func countOf(n int64) string {
+	if n >= 1e9 {
+		return fmt.Sprintf("%.3g billion", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.3g million", float64(n)/1e6)
+}
+
+// layersPage lists the layers that methods can take by name.
+var layersPage = template.Must(template.New("layers").Parse(
+	`{{if .Problem}}not run	{{.Problem}}
+{{end}}{{range .Layers}}{{.}}
+	{{- if eq .Name $.Middle.Name}}	middle{{end}}{{if eq .Name $.Final.Name}}	final{{end}}
+{{end}}`))
 
 // lines keeps the lines of a text in the second column.
 func lines(text string) string { return strings.ReplaceAll(text, "\n", "\n\t") }

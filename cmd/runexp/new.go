@@ -45,14 +45,26 @@ var starterText string
 // A starter is what the template is filled with.
 type starter struct {
 	File, Name, Stanza, Images string
-	Model                      registry.Inspection
-	Folder                     registry.Folder
-	Accuracies                 []registry.Accuracy // measured, by preset
+
+	Model      registry.Inspection
+	Folder     registry.Folder
+	Accuracies []registry.Accuracy // measured, by preset
+
+	Methods, Others []string // lines of the methods to compare, and of those to leave out, with the reason
+	Count           int      // of images
+	Steps, Coarse   int      // of the curves; by what settings of methods are divided
+	seconds         float64  // that the run takes, about
 }
 
 func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
 	if _, err := registry.OpenRuntime(); err != nil {
 		return err
+	}
+	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
+	s := starter{Name: cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment")}
+	s.File = filepath.Join(dir, s.Name+".yaml")
+	if _, err := os.Lstat(s.File); err == nil {
+		return s.exists()
 	}
 	model, modelAs, err := u.local(ctx, model, true)
 	if err != nil {
@@ -62,6 +74,10 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err != nil {
 		return err
 	}
+	folder, err := registry.LookInto(images)
+	if err != nil {
+		return environment(err)
+	}
 	x, err := inspected(ctx, model, look)
 	if err != nil {
 		return err
@@ -69,30 +85,28 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if x.Problem != "" {
 		return fmt.Errorf("%s: %s", model, x.Problem)
 	}
-	folder, err := registry.LookInto(images)
-	if err != nil {
-		return environment(err)
+	for _, text := range folder.Incomplete {
+		u.warn("not used: " + text)
 	}
-	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
-	name := cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment")
-	s := starter{Name: name, Folder: folder}
-	s.File = filepath.Join(dir, s.Name+".yaml")
 	if folder.Labelled > 0 {
-		if s.Accuracies, x.Preset, err = registry.Measure(ctx, model, *look, &x, images); err != nil {
+		if s.Accuracies, x.Preset, err = registry.Measure(ctx, model, *look, &x, folder); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
 			u.warn(fmt.Sprintf("presets can't be measured on these images: %v", err))
 		}
 	}
-	if model, err = seenFrom(dir, modelAs); err == nil {
-		images, err = seenFrom(dir, imagesAs)
+	given := modelAs
+	for _, path := range []*string{&modelAs, &imagesAs, &folder.Masks, &folder.Boxes} {
+		if *path, err = seenFrom(dir, *path); err != nil {
+			return environment(err)
+		}
 	}
-	if err != nil {
-		return environment(err)
-	}
-	s.Model, s.Images, s.Stanza = x, registry.Quote(images), indent(x.StanzaAt(*look, model), "  ")
-	t := template.New("starter").Funcs(template.FuncMap{"method": s.method, "right": s.right, "div": div})
+	x.File = given
+	s.Model, s.Folder, s.Images = x, folder, imagesAs
+	s.Stanza = indent(x.StanzaAt(*look, modelAs), "  ")
+	s.budget()
+	t := template.New("starter").Funcs(template.FuncMap{"right": s.right, "quote": registry.Quote})
 	var b bytes.Buffer
 	if err := template.Must(t.Parse(starterText)).Execute(&b, &s); err != nil {
 		return err
@@ -100,15 +114,50 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err := s.create(dir, b.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintln(u.out, s.File)
-	next := fmt.Sprintf("runexp run %s --limit 4", quote(s.File))
-	if x.Preset != "" {
-		const text = "with preset %s the model is right on %s; next: %s"
-		u.hint(fmt.Sprintf(text, x.Preset, s.right(x.Preset), next))
-	} else {
-		u.hint("choose the model's preset in it, then: " + next)
-	}
+	s.report(u)
 	return nil
+}
+
+// report tells what was written, and on what grounds.
+func (s *starter) report(u *ui) {
+	fmt.Fprintln(u.out, s.File)
+	next := "next: runexp run " + quote(s.File)
+	switch preset := s.Model.Preset; {
+	case preset != "":
+		others := slices.Clone(s.Accuracies)
+		slices.SortStableFunc(others, func(a, b registry.Accuracy) int { return b.Correct - a.Correct })
+		fmt.Fprintf(u.out, "preset %s: the model is right on %s", preset, s.right(preset))
+		if s.Tied() != nil {
+			fmt.Fprint(u.out, ", a guess among equals")
+		}
+		for _, a := range others {
+			if a.Preset != preset && a.Correct > 0 {
+				fmt.Fprintf(u.out, ", with %s on %d", a.Preset, a.Correct)
+			}
+		}
+		fmt.Fprintln(u.out)
+	case s.Accuracies != nil:
+		fmt.Fprintln(u.out, "preset: a guess; with none the model is clearly better than guessing")
+	default:
+		fmt.Fprintln(u.out, "preset: a guess; no image has a class")
+	}
+	if s.Model.Preset == "" {
+		next = "choose the model's preset in it; " + next
+	}
+	const text = "%d methods on %d of %d images: about %s on two cores\n"
+	fmt.Fprintf(u.out, text, len(s.Methods), s.Count, s.Folder.Images, s.Time())
+	u.hint(next)
+}
+
+// Tied returns the presets with which the model is right as often as with the chosen one.
+func (s *starter) Tied() (names []string) {
+	i := slices.IndexFunc(s.Accuracies, func(a registry.Accuracy) bool { return a.Preset == s.Model.Preset })
+	for k, a := range s.Accuracies {
+		if k != i && a.Correct == s.Accuracies[i].Correct {
+			names = append(names, a.Preset)
+		}
+	}
+	return names
 }
 
 // create writes the experiment, unless its file exists.
@@ -125,23 +174,15 @@ func (s *starter) create(dir string, b []byte) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return usage(fmt.Errorf("%s exists", s.File), "move it away, or name another folder")
+		return s.exists()
 	case err != nil:
 		return environment(err)
 	}
 	return nil
 }
 
-// method returns the line of an attribution method with parameters, if it fits the model.
-func (s *starter) method(id, with string) string {
-	name := "attribute/" + id
-	if !slices.Contains(s.Model.Methods, registry.Fit{Method: name, Fits: true}) {
-		return ""
-	}
-	if with != "" {
-		with = ", with: {" + with + "}"
-	}
-	return fmt.Sprintf("\n    %-21s {uses: %s%s}", id+":", name, with)
+func (s *starter) exists() error {
+	return usage(fmt.Errorf("%s exists", s.File), "move it away, or name another folder")
 }
 
 // right tells how often the model is right when a preset feeds it.
@@ -150,16 +191,12 @@ func (s *starter) right(preset string) string {
 	return fmt.Sprintf("%d of %d images", s.Accuracies[i].Correct, s.Accuracies[i].Images)
 }
 
-// Side is the length of the shorter side of the model's images, and Step a 32nd of their pixels.
-func (s *starter) Side() int { return min(s.Model.Feed.Height, s.Model.Feed.Width) }
-func (s *starter) Step() int { return (s.Model.Feed.Height*s.Model.Feed.Width + 31) / 32 }
+// Step is the number of pixels that come or go at once.
+func (s *starter) Step() int { return (s.Model.Feed.Height*s.Model.Feed.Width + s.Steps - 1) / s.Steps }
 
-// div divides, and returns at least 1.
-func div(a, b int) int { return max(1, a/b) }
-
-// seenFrom returns path relative to dir, or as it is where it's absolute or an address.
+// seenFrom returns path relative to dir, or as it is where it's absolute, an address or empty.
 func seenFrom(dir, path string) (string, error) {
-	if filepath.IsAbs(path) || isAddress(path) {
+	if path == "" || filepath.IsAbs(path) || isAddress(path) {
 		return path, nil
 	}
 	from, err := filepath.Abs(dir)

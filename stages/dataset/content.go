@@ -1,24 +1,77 @@
 package dataset
 
-// A Content counts the images in a folder.
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Content tells what is in a folder of images.
 type Content struct {
-	Images   int // files with an image's extension
-	Labelled int // images with a class
+	Path     string
+	Images   int    // files with an image's extension
+	Labelled int    // images with a class
+	Masks    string // the folder with a mask for each image, "" without one
+	Boxes    string // the folder with a file of boxes for each image, "" without one
+
+	// Incomplete tells which image a folder of masks or boxes lacks, so that it can't be used.
+	Incomplete []string
 }
 
-// Inspect counts the images that [Folder] would read, without decoding any.
+// Inspect counts the images that [Folder] would read, without decoding any. It finds masks and boxes in a
+// folder masks, boxes or annotations in that of the images or next to it.
 func Inspect(folder string) (Content, error) {
-	p := Folder.NewParams().(*FolderParams)
+	p := *Folder.NewParams().(*FolderParams)
 	p.Path = folder
-	sources, err := Folder.Sources(p, nil)
+	c := Content{Path: folder}
+	sources, err := Folder.Sources(&p, nil)
+	for _, kind := range []struct {
+		at          string
+		param, uses *string
+	}{
+		{folderNamed(folder, "masks"), &p.Masks, &c.Masks},
+		{folderNamed(folder, "boxes", "annotations"), &p.Boxes, &c.Boxes},
+	} {
+		if kind.at == "" {
+			continue
+		}
+		*kind.param = kind.at
+		some, failed := Folder.Sources(&p, nil)
+		if failed == nil {
+			sources, err, *kind.uses = some, nil, kind.at
+			continue
+		}
+		*kind.param = ""
+		if err != nil {
+			return Content{}, failed // what the folder holds depends on them
+		}
+		c.Incomplete = append(c.Incomplete, failed.Error())
+	}
 	if err != nil {
 		return Content{}, err
 	}
-	c := Content{Images: len(sources)}
+	c.Images = len(sources)
 	for _, s := range sources {
 		if label, err := noteLabel(s); err == nil && label >= 0 {
 			c.Labelled++
 		}
 	}
 	return c, nil
+}
+
+// folderNamed returns the folder with one of the names, whatever their case, in that of the images or next to
+// it; "" if there is none.
+func folderNamed(folder string, names ...string) string {
+	for _, parent := range []string{folder, filepath.Dir(filepath.Clean(folder))} {
+		list, _ := os.ReadDir(parent) // a folder that can't be read is reported by Sources
+		for _, e := range list {
+			at := filepath.Join(parent, e.Name())
+			named := slices.Contains(names, strings.ToLower(e.Name()))
+			if e.IsDir() && named && at != filepath.Clean(folder) {
+				return at
+			}
+		}
+	}
+	return ""
 }

@@ -76,7 +76,7 @@ func numbered(p FolderParams, entries []entry) ([]entry, error) {
 			"order of the networks' classes: ids names a file with their names, such as map_clsloc.txt; "+
 			"first: 1 takes the numbers as they are", p.List)
 	}
-	w := walker{skip: p.isMask}
+	w := walker{skip: p.annotates}
 	nodes, err := w.entries(p.Path)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 // walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
 func walkFolder(p FolderParams, names []string) (*listing, error) {
-	w, folder := walker{skip: p.isMask}, p.Path
+	w, folder := walker{skip: p.annotates}, p.Path
 	top, err := w.entries(folder)
 	if err != nil {
 		return nil, err
@@ -72,15 +72,16 @@ type found struct {
 	label    int
 }
 
-// isMask reports whether a file is a mask that lies next to its image.
-func (p FolderParams) isMask(name string) bool {
-	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(name,
-		p.MaskSuffix)
+// annotates reports whether a file is a mask that lies next to its image, or the folder of masks or boxes.
+func (p FolderParams) annotates(file string) bool {
+	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(file,
+		p.MaskSuffix) || p.Masks != "" && file == filepath.Clean(p.Masks) ||
+		p.Boxes != "" && file == filepath.Clean(p.Boxes)
 }
 
 // A walker lists folders recursively, following links.
 type walker struct {
-	skip   func(name string) bool
+	skip   func(file string) bool
 	others int      // number of files that aren't images
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
@@ -101,10 +102,10 @@ func (w *walker) entries(folder string) ([]node, error) {
 	}
 	var out []node
 	for _, e := range list {
-		if archive.Hidden(e.Name()) || w.skip(e.Name()) {
+		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}
+		if archive.Hidden(n.name) || w.skip(n.file) {
 			continue
 		}
-		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}
 		if e.Type()&fs.ModeSymlink != 0 {
 			info, err := os.Stat(n.file)
 			if err != nil {

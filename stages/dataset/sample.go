@@ -4,9 +4,9 @@ import "github.com/runexp/runexp/stages/internal/picture"
 
 // Sample returns up to n labelled photographs of a folder and their labels, evenly spaced in its list so that
 // they cover many classes. Unreadable files are left out.
-func Sample(folder string, height, width, n int) (images [][]byte, labels []int64, err error) {
+func Sample(c Content, height, width, n int) (images [][]byte, labels []int64, err error) {
 	p := *Folder.NewParams().(*FolderParams)
-	p.Path = folder
+	p.Path, p.Masks, p.Boxes = c.Path, c.Masks, c.Boxes
 	if height == width {
 		p.Resize, p.Crop = height, picture.Size{H: height, W: width}
 	} else {

@@ -46,7 +46,11 @@ type Inspection struct {
 	Rectifiers int            `json:"rectifiers"`
 	Middle     *Value         `json:"middle,omitempty"`
 	Final      *Value         `json:"final,omitempty"`
+	Layers     []Value        `json:"layers,omitempty"`      // candidates, middle and final among them
 	Gradient   string         `json:"no_gradient,omitempty"` // why there is no gradient
+
+	// MultiplyAdds are those of an image's forward pass, of convolutions and matrix products.
+	MultiplyAdds int64 `json:"multiply_adds,omitempty"`
 
 	Trial *Trial `json:"-"` // for checking which methods fit; nil if the model can't be run
 }
@@ -178,8 +182,12 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	}
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
+	x.MultiplyAdds = multiplyAdds(g) / int64(t.batch())
 	middle, final := relevance.Layers(g)
 	x.Middle, x.Final = layer(g, middle), layer(g, final)
+	for _, name := range relevance.Cuts(g) {
+		x.Layers = append(x.Layers, *layer(g, name))
+	}
 	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output},
 		[]string{out.Spec.Input}, relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()

@@ -92,9 +92,12 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	return r.Remark(g), nil
 }
 
+// batch returns the batch that the shapes of [Trial.graph] are of.
+func (t *Trial) batch() int { return t.net.Fit(2, 2) }
+
 // graph returns the model's graph, which the caller may modify.
 func (t *Trial) graph(ctx context.Context) (*onnx.Graph, error) {
-	return t.net.Graph(ctx, &t.slot, t.net.Fit(2, 2))
+	return t.net.Graph(ctx, &t.slot, t.batch())
 }
 
 // Close releases the model.

@@ -24,6 +24,15 @@ import (
 // are computed from a class token, the patches after the last block's attention have no influence, and the
 // list ends before that block.
 func Layers(g *onnx.Graph) (middle, final Value) {
+	list := Cuts(g)
+	if len(list) == 0 {
+		return "", ""
+	}
+	return list[len(list)/2], list[len(list)-1]
+}
+
+// Cuts returns the values that [Layers] chooses from, in the order of the nodes.
+func Cuts(g *onnx.Graph) []Value {
 	p := newPath(g)
 	var list []int // indices of nodes
 	grids := p.grids()
@@ -38,12 +47,12 @@ func Layers(g *onnx.Graph) (middle, final Value) {
 			list = before
 		}
 	}
-	if len(list) == 0 {
-		return "", ""
+	var out []Value
+	for _, i := range list {
+		v, _ := p.cut(i)
+		out = append(out, v)
 	}
-	middle, _ = p.cut(list[len(list)/2])
-	final, _ = p.cut(list[len(list)-1])
-	return middle, final
+	return out
 }
 
 // A path is the part of a model between its input and its output: the nodes that depend on the input and on

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	firstRun    = 300.0 // seconds on two cores that a starter may take
+	mostImages  = 50    // more tell little in a first look
+	enough      = 12    // images that no costly method displaces
+	leastImages = 4     // however large the model is
+)
+
+// What a pass takes of one core, about: measured on a processor with AVX-512.
+const (
+	perMultiplyAdd = 1 / 50e9
+	perValue       = 20e-9 // of an image, for what is done to pixels between passes
+)
+
+// budget chooses methods, their settings and the number of images for a run of a few minutes: first it leaves
+// out the costliest methods, then it coarsens the others. The choice depends on the model and the folder
+// alone, so that everyone gets the same experiment of them.
+func (s *starter) budget() {
+	f := s.Model.Feed
+	pass := float64(s.Model.MultiplyAdds)*perMultiplyAdd + float64(f.Channels*f.Height*f.Width)*perValue
+	pass /= 2 // cores
+	for _, level := range []struct{ costly, coarse, images int }{
+		{512, 1, enough}, {400, 1, enough}, {200, 1, enough}, {100, 2, leastImages},
+	} {
+		s.Coarse, s.Steps = level.coarse, 16/level.coarse
+		image := pass * float64(s.choose(level.costly)+len(s.Methods)*2*(s.Steps+1))
+		s.Count = min(s.Folder.Images, mostImages, max(level.images, int(firstRun/image)))
+		if s.seconds = image * float64(s.Count); s.seconds <= firstRun {
+			return
+		}
+	}
+}
+
+// Time tells how long the run takes, about.
+func (s *starter) Time() string {
+	if m := math.Round(s.seconds / 60); m > 1 {
+		return fmt.Sprintf("%.0f minutes", m)
+	}
+	return "a minute"
+}
