@@ -21,7 +21,7 @@ func TestSamplesAreDocumented(t *testing.T) {
 		return string(b)
 	}
 	sums, page := text("samples/SHA256SUMS"), text("samples/README.md")
-	nets := 0
+	nets, fetched := 0, 0
 	for _, name := range []string{"cifar10-sample.yaml", "imagenet-sample.yaml"} {
 		experiment := text(name)
 		for _, m := range regexp.MustCompile(`file: ([\w.]+),`).FindAllStringSubmatch(experiment, -1) {
@@ -42,6 +42,14 @@ func TestSamplesAreDocumented(t *testing.T) {
 				}
 			}
 		}
+		for _, m := range regexp.MustCompile(`path: https://\S+/(\w+)\.onnx\S*#sha256=(\w+)\n`).
+			FindAllStringSubmatch(experiment, -1) {
+			fetched++
+			line := regexp.MustCompile(m[2] + `  models/cifar10_vnncomp_(vit_)?` + m[1] + `\.onnx`)
+			if !line.MatchString(sums) {
+				t.Errorf("%s: %s has another digest than in SHA256SUMS", name, m[1])
+			}
+		}
 		for _, path := range regexp.MustCompile(`path: (\S+)\}`).FindAllStringSubmatch(experiment, -1) {
 			if !strings.HasPrefix(path[1], `"$`) && path[1] != "samples" {
 				t.Errorf("%s reads %s, which others don't have", name, path[1])
@@ -52,8 +60,8 @@ func TestSamplesAreDocumented(t *testing.T) {
 			t.Errorf("%s doesn't say where its nets and photographs are from", name)
 		}
 	}
-	if nets != 8 {
-		t.Errorf("%d nets", nets)
+	if nets != 8 || fetched != 2 {
+		t.Errorf("%d nets, %d by address", nets, fetched)
 	}
 }
 
