@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"text/tabwriter"
 
+	"github.com/runexp/runexp/pipeline/fetch"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -45,6 +46,11 @@ func doctorVerb(f flags) *verb {
 				text = "not usable: " + err.Error()
 			}
 			fmt.Fprintf(t, "store\t%s, %s\n", dir, text)
+			if files, err := fetch.Open(); err != nil {
+				fmt.Fprintf(t, "fetched\tnot usable: %v\n", err)
+			} else {
+				fmt.Fprintf(t, "fetched\t%s, from https:// and %s\n", files.Dir, files.Hub.Endpoint)
+			}
 			if missing != nil || err != nil {
 				return &exitError{code: exitEnvironment}
 			}
