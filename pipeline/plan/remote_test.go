@@ -31,8 +31,8 @@ publish: [model, photos]
 		t.Fatal(err)
 	}
 	list := p.Remotes()
-	if len(list) != 2 || list[0].Address != "https://h/a.onnx" || list[0].File != filepath.Join(dir, "a.onnx") ||
-		list[1].Address != "https://h/p.zip" {
+	if len(list) != 2 || list[0].Address != "https://h/a.onnx" ||
+		list[0].File != filepath.Join(dir, "a.onnx") || list[1].Address != "https://h/p.zip" {
 		t.Fatalf("%+v", list)
 	}
 	places := list[0].Places
@@ -45,8 +45,9 @@ publish: [model, photos]
 	if got := p.Narrowed[0]; got != "photos.with.path set to https://h/p.zip" {
 		t.Error(got)
 	}
-	if text := string(p.Resolved()); !strings.Contains(text, "https://h/a.onnx") || strings.Contains(text, dir) {
-		t.Error(text)
+	out := string(p.Resolved())
+	if !strings.Contains(out, "https://h/a.onnx") || strings.Contains(out, dir) {
+		t.Error(out)
 	}
 	// What isn't fetched isn't missing, which b.onnx is.
 	if ds := p.Missing(); len(ds) != 1 || !strings.Contains(ds[0].Msg, "b.onnx") || list[0].Fetched() {
