@@ -38,7 +38,7 @@ func TestPapersAgainstTheRegistry(t *testing.T) {
 // what is published of them reads back as the same experiment.
 func TestExperimentsAreWellFormed(t *testing.T) {
 	var files []string
-	for _, folder := range []string{"", "metrics"} {
+	for _, folder := range []string{"", "metrics", "misleads"} {
 		some, err := filepath.Glob(filepath.Join("../../experiments", folder, "*.yaml"))
 		if err != nil || len(some) == 0 {
 			t.Fatalf("no experiments in %q: %v", folder, err)
