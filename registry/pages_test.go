@@ -1,0 +1,242 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// Each page of docs that explains stages one by one has a frame for each stage, made of its declaration, between
+// the two lines below, and the prose that follows it, written by hand.
+const frameEnd = "<!-- end -->\n"
+
+var frameBegin = regexp.MustCompile(`(?m)^<!-- made by make generate: (\S+) -->\n`)
+
+// contents is the name of the frame that lists a page's stages.
+const contents = "contents"
+
+// prose cuts a page into its head and what follows the frame of each name.
+func prose(t *testing.T, page string) (head string, after map[string]string) {
+	t.Helper()
+	after = map[string]string{}
+	begins := frameBegin.FindAllStringSubmatchIndex(page, -1)
+	for i, b := range begins {
+		if i == 0 {
+			head = page[:b[0]]
+		}
+		to := len(page)
+		if i+1 < len(begins) {
+			to = begins[i+1][0]
+		}
+		name := page[b[2]:b[3]]
+		_, rest, ok := strings.Cut(page[b[1]:to], frameEnd)
+		if _, twice := after[name]; twice || !ok {
+			t.Fatalf("the frame %s is there twice, or doesn't end", name)
+		}
+		after[name] = rest
+	}
+	return head, after
+}
+
+// made returns a page with frames as declarations are now, and the prose that it has.
+func made(t *testing.T, page, old string) string {
+	t.Helper()
+	head, after := prose(t, old)
+	set := Builtin()
+	var b strings.Builder
+	b.WriteString(head)
+	write := func(name, frame string) {
+		rest, ok := after[name]
+		if !ok { // a new stage, whose prose is to be written
+			rest = "\n"
+		}
+		fmt.Fprintf(&b, "<!-- made by make generate: %s -->\n%s%s%s", name, frame, frameEnd, rest)
+	}
+	table := "| stage | what it is | passes for an item |\n|---|---|---|\n"
+	for _, l := range set.Guide(page) {
+		table += fmt.Sprintf("| [%s](#%s) | %s | %s |\n", l.Name, strings.ReplaceAll(l.Name, "/", ""), l.Title,
+			l.Cost)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stages.PassQuantities)) {
+		word := regexp.MustCompile(`\b` + name + `\b`)
+		uses := func(s *stages.Stage) bool { return word.MatchString(s.Passes.String()) }
+		if list := set.guide(page); slices.ContainsFunc(list, uses) {
+			table += fmt.Sprintf("\n%s: %s\n", name, stages.PassQuantities[name])
+		}
+	}
+	write(contents, table)
+	for _, s := range set.guide(page) {
+		write(s.Name, frameOf(t, s))
+	}
+	return b.String()
+}
+
+// frameOf tells what a declaration knows of a stage.
+func frameOf(t *testing.T, s *stages.Stage) string {
+	t.Helper()
+	title, doc, _ := strings.Cut(s.Doc, "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n*%s*\n\n%s\n\n", s.Name, title, fenced(strings.TrimSpace(doc)))
+	list := func(what string, items []string) {
+		if len(items) > 0 {
+			fmt.Fprintf(&b, "- %s: %s\n", what, strings.Join(items, "; "))
+		}
+	}
+	var in, optional, out []string
+	for _, p := range s.Inputs {
+		if p.Optional {
+			optional = append(optional, p.Name)
+		} else {
+			in = append(in, p.Name)
+		}
+	}
+	measures := measuresOf(s)
+	for _, p := range s.Outputs {
+		text := p.Name
+		if m := measures[p.Name]; m != "" {
+			text += ", " + m
+		}
+		out = append(out, text)
+	}
+	list("inputs", in)
+	list("optional inputs", optional)
+	list("outputs", out)
+	if s.Seeded {
+		list("random", []string{"by the experiment's seed"})
+	}
+	list("passes for an item", []string{s.Passes.String()})
+	list("source", []string{fmt.Sprintf("[%[1]s](../%[1]s)", sourceOf(t, s.Name))})
+	return b.String()
+}
+
+// fenced puts the indented lines of a doc into fences.
+func fenced(doc string) string {
+	var paragraphs []string
+	for _, p := range strings.Split(doc, "\n\n") {
+		if strings.HasPrefix(p, "  ") {
+			p = "```yaml\n" + strings.TrimPrefix(strings.ReplaceAll("\n"+p, "\n  ", "\n"), "\n") + "\n```"
+		}
+		paragraphs = append(paragraphs, p)
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// measuresOf tells which scores are better on the ports of a stage, and the range of scores, under its defaults
+// and with curves as their ports' names say.
+func measuresOf(s *stages.Stage) map[string]string {
+	if s.Facts == nil {
+		return nil
+	}
+	in := map[string]stages.Facts{}
+	for _, p := range s.Inputs {
+		f := stages.Facts{"responses": "probability,logit,correct", "order": "morf", "direction": "lower",
+			"height": "64", "width": "64", "grid": "2", "step_pixels": "64", "imputation": "noisy-linear"}
+		switch p.Name {
+		case "insertion":
+			f["order"], f["direction"] = "insertion", "higher"
+		case "deletion":
+			f["order"] = "deletion"
+		case "lerf":
+			f["order"], f["direction"] = "lerf", "higher"
+		case "outputs":
+			f["responses"] = "morf,lerf"
+		}
+		in[p.Name] = f
+	}
+	facts, err := s.Facts(s.NewParams(), in)
+	for _, responses := range []string{"bytes", "sic,aic"} { // of perturb/pic, and of score/pic
+		if err != nil {
+			in["curves"] = stages.Facts{"order": "information", "responses": responses}
+			facts, err = s.Facts(s.NewParams(), in)
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	texts := map[string]string{}
+	for port, f := range facts {
+		if _, ok := f["low"]; !ok {
+			continue
+		}
+		m := stages.MeasureOf(f)
+		text := map[stages.Direction]string{stages.Higher: "higher is better", stages.Lower: "lower is better",
+			stages.None: "no direction"}[m.Direction]
+		number := func(x float64) string {
+			return strings.NewReplacer("+Inf", "∞", "-Inf", "−∞", "-", "−").Replace(
+				strconv.FormatFloat(x, 'g', -1, 64))
+		}
+		texts[port] = fmt.Sprintf("%s, %s … %s", text, number(m.Low), number(m.High))
+	}
+	return texts
+}
+
+// sourceOf returns the file that declares a stage.
+func sourceOf(t *testing.T, name string) string {
+	t.Helper()
+	family, _, _ := strings.Cut(name, "/")
+	files, err := filepath.Glob("../stages/" + family + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\bName:\s+"` + name + `"`)
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil && named.Match(b) && !strings.HasSuffix(file, "_test.go") {
+			return strings.TrimPrefix(filepath.ToSlash(file), "../")
+		}
+	}
+	t.Fatalf("no file declares %s", name)
+	return ""
+}
+
+// TestGeneratedPages checks the frames of docs/metrics.md and docs/methods.md.
+func TestGeneratedPages(t *testing.T) {
+	for page := range guides {
+		current(t, "../docs/"+page+".md", func(old string) string { return made(t, page, old) })
+	}
+}
+
+// TestPagesHaveProse checks that each stage has its paragraphs, that no frame is of a stage which isn't there,
+// and that the experiment that shows where it misleads exists.
+func TestPagesHaveProse(t *testing.T) {
+	experiment := regexp.MustCompile(`\]\(\.\./(experiments/\S+\.yaml)\)`)
+	for page := range guides {
+		b, err := os.ReadFile("../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after := prose(t, string(b))
+		names := []string{contents}
+		for _, s := range Builtin().guide(page) {
+			names = append(names, s.Name)
+			text := after[s.Name]
+			for _, paragraph := range []string{"Formula", "Tells", "Misleads"} {
+				if !strings.Contains(text, "\n**"+paragraph+".** ") {
+					t.Errorf("docs/%s.md: %s lacks the paragraph **%s.**", page, s.Name, paragraph)
+				}
+			}
+			_, misleads, _ := strings.Cut(text, "**Misleads.**")
+			links := experiment.FindAllStringSubmatch(misleads, -1)
+			if len(links) == 0 {
+				t.Errorf("docs/%s.md: no experiment shows where %s misleads", page, s.Name)
+			}
+			for _, m := range links {
+				if _, err := os.Stat("../" + m[1]); err != nil {
+					t.Errorf("docs/%s.md: %s refers to %s, which isn't there", page, s.Name, m[1])
+				}
+			}
+		}
+		for name := range after {
+			if !slices.Contains(names, name) {
+				t.Errorf("docs/%s.md has a frame %s, which isn't a stage of it", page, name)
+			}
+		}
+	}
+}
