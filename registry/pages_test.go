@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Each page of docs that explains stages one by one has a frame for each stage, made of its declaration, between
-// the two lines below, and the prose that follows it, written by hand.
+// Each page of docs that explains stages one by one has a frame for each stage, made of its declaration,
+// between the two lines below, and the prose that follows it, written by hand.
 const frameEnd = "<!-- end -->\n"
 
 var frameBegin = regexp.MustCompile(`(?m)^<!-- made by make generate: (\S+) -->\n`)
@@ -60,10 +60,10 @@ func made(t *testing.T, page, old string) string {
 		}
 		fmt.Fprintf(&b, "<!-- made by make generate: %s -->\n%s%s%s", name, frame, frameEnd, rest)
 	}
-	table := "| stage | what it is | passes for an item |\n|---|---|---|\n"
+	table := "| stage | title | passes for an item |\n|---|---|---|\n"
 	for _, l := range set.Guide(page) {
-		table += fmt.Sprintf("| [%s](#%s) | %s | %s |\n", l.Name, strings.ReplaceAll(l.Name, "/", ""), l.Title,
-			l.Cost)
+		anchor := strings.ReplaceAll(l.Name, "/", "")
+		table += fmt.Sprintf("| [%s](#%s) | %s | %s |\n", l.Name, anchor, l.Title, l.Cost)
 	}
 	for _, name := range slices.Sorted(maps.Keys(stages.PassQuantities)) {
 		word := regexp.MustCompile(`\b` + name + `\b`)
@@ -129,8 +129,8 @@ func fenced(doc string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// measuresOf tells which scores are better on the ports of a stage, and the range of scores, under its defaults
-// and with curves as their ports' names say.
+// measuresOf tells which scores are better on the ports of a stage, and the range of scores, under its
+// defaults and with curves as their ports' names say.
 func measuresOf(s *stages.Stage) map[string]string {
 	if s.Facts == nil {
 		return nil
@@ -167,8 +167,10 @@ func measuresOf(s *stages.Stage) map[string]string {
 			continue
 		}
 		m := stages.MeasureOf(f)
-		text := map[stages.Direction]string{stages.Higher: "higher is better", stages.Lower: "lower is better",
-			stages.None: "no direction"}[m.Direction]
+		text := "no direction"
+		if m.Direction != stages.None {
+			text = string(m.Direction) + " is better"
+		}
 		number := func(x float64) string {
 			return strings.NewReplacer("+Inf", "∞", "-Inf", "−∞", "-", "−").Replace(
 				strconv.FormatFloat(x, 'g', -1, 64))
@@ -203,8 +205,8 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-// TestPagesHaveProse checks that each stage has its paragraphs, that no frame is of a stage which isn't there,
-// and that the experiment that shows where it misleads exists.
+// TestPagesHaveProse checks that each stage has its paragraphs, that no frame is of a stage which isn't
+// there, and that the experiment that shows where it misleads exists.
 func TestPagesHaveProse(t *testing.T) {
 	experiment := regexp.MustCompile(`\]\(\.\./(experiments/\S+\.yaml)\)`)
 	for page := range guides {
