@@ -89,6 +89,7 @@ type run struct {
 	failed   bool                    // some cell did
 
 	resolved func() []byte // the plan as text
+	forecast forecast
 
 	forced          []Forced
 	items, restored atomic.Int64 // executed items, and cells computed again

@@ -17,6 +17,7 @@ type Event struct {
 	Reason string        // CellDone: why it ran; CellBlocked: by what; Warning: the sentence
 	Err    error         // CellFailed
 	Took   time.Duration // CellDone, CellFailed, Finished
+	Left   time.Duration // until the run is expected to end; 0 while nobody knows
 }
 
 // eventOf returns an event about a cell.

@@ -51,6 +51,7 @@ type node struct {
 	key     stages.Digest
 
 	meter meter
+	total atomic.Int32 // calls of the job that executes it, 0 while unknown
 
 	batch atomic.Int32 // that fits in memory, once it is known to be less than the engine's
 

@@ -51,6 +51,9 @@ func (w *worker) open(j *job) {
 	for _, c := range j.chunks {
 		j.total += len(c)
 	}
+	for _, m := range j.members {
+		m.total.Store(int32(j.total))
+	}
 	j.left.Store(int32(len(j.chunks)))
 }
 

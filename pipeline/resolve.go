@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -26,7 +28,8 @@ type resolver struct {
 	programs  programs
 	compiling *device.Cache // where programs are compiled
 
-	telling sync.Mutex // one event at a time
+	telling sync.Mutex   // one event at a time
+	end     atomic.Int64 // when the run is expected to end, in Unix nanoseconds; 0 while nobody knows
 }
 
 func (e *Engine) newResolver(p *plan.Plan) *resolver {
@@ -56,6 +59,9 @@ func (r *resolver) emit(e Event) {
 	}
 	r.telling.Lock()
 	defer r.telling.Unlock()
+	if end := r.end.Load(); end > 0 && e.Kind != Finished {
+		e.Left = max(time.Until(time.Unix(0, end)), time.Second)
+	}
 	r.OnEvent(e)
 }
 

@@ -21,7 +21,7 @@ func (r *run) schedule(drain <-chan struct{}) {
 		}
 	}
 	r.emit(planned)
-	for {
+	for began := time.Now(); ; r.foresee(began) {
 		r.stopped = r.stopped || r.ctx.Err() != nil
 		r.settleDue()
 		for !r.stopped && r.startOne() {

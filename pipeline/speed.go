@@ -22,23 +22,37 @@ type Speed struct {
 	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
 }
 
+func (s *Speed) add(o Speed) {
+	s.Calls += o.Calls
+	s.Made += o.Made
+	s.Forward += o.Forward
+	s.Backward += o.Backward
+	s.Seconds += o.Seconds
+	s.Loading += o.Loading
+}
+
 func (s *Speed) passes() int { return s.Forward + s.Backward }
 
 // A meter adds up a cell's speed during a run.
 type meter struct {
 	mu    sync.Mutex
 	speed Speed
+	kept  Speed // what was remembered
+}
+
+// spent returns all that was spent on the cell in this run.
+func (m *meter) spent() Speed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.kept
+	s.add(m.speed)
+	return s
 }
 
 func (m *meter) add(s Speed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.speed.Calls += s.Calls
-	m.speed.Made += s.Made
-	m.speed.Forward += s.Forward
-	m.speed.Backward += s.Backward
-	m.speed.Seconds += s.Seconds
-	m.speed.Loading += s.Loading
+	m.speed.add(s)
 }
 
 // clock starts to measure what w does on its slot. The result stops it and divides what was spent among the
@@ -73,6 +87,7 @@ func made(outs []callOutput) (items int) {
 func (r *resolver) remember(n *node) {
 	n.meter.mu.Lock()
 	s := n.meter.speed
+	n.meter.kept.add(s)
 	n.meter.speed = Speed{}
 	n.meter.mu.Unlock()
 	if s.Calls == 0 {

@@ -147,7 +147,7 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		u.warn(w)
 	}
 	if f.json {
-		progress.Published(u.out, dir)
+		progress.Published(u.out, dir, verdict.Answer)
 	}
 	where := p.short(dir)
 	if current {

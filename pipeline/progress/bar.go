@@ -23,6 +23,7 @@ type bar struct {
 	width func() int
 	bar   *progressbar.ProgressBar // nil while nothing runs
 	drawn time.Time
+	share int // of steps; a later end doesn't move the bar back
 }
 
 // show follows an event that t has counted.
@@ -43,7 +44,9 @@ func (b *bar) show(t *tally, k pipeline.EventKind) {
 	if now := t.now(); b.bar != nil && now.Sub(b.drawn) >= redraw {
 		b.drawn = now
 		b.bar.Describe(cut(status(t), b.width()-frame))
-		b.bar.Set(min(int(t.share()*steps), steps-1)) // a full bar would be taken for a finished one
+		// A full bar would be taken for a finished one.
+		b.share = max(b.share, min(int(t.share()*steps), steps-1))
+		b.bar.Set(b.share)
 	}
 }
 
@@ -68,6 +71,9 @@ func status(t *tally) string {
 		return compiling(t)
 	}
 	parts := []string{fmt.Sprintf("%d/%d cells", t.done, t.total)}
+	if n := t.cached + t.spared; n > 0 {
+		parts[0] += fmt.Sprintf(" (%d cached)", n)
+	}
 	if r := t.rate(); r > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g items/s", r))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 )
@@ -19,7 +20,9 @@ type record struct {
 	Reason  string  `json:"reason,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
+	Left    float64 `json:"left,omitempty"` // seconds until the run is expected to end
 	Folder  string  `json:"folder,omitempty"`
+	Answer  string  `json:"answer,omitempty"`
 }
 
 type stream struct {
@@ -36,15 +39,16 @@ func newStream(w io.Writer) *stream {
 	return &stream{w: e}
 }
 
-// Published writes the last line of JSON: the review folder that the results are in.
-func Published(w io.Writer, folder string) {
-	_ = newStream(w).w.Encode(record{Event: "published", Folder: folder})
+// Published writes the last line of JSON: the review folder that the results are in, and the answer that its
+// README begins with.
+func Published(w io.Writer, folder, answer string) {
+	_ = newStream(w).w.Encode(record{Event: "published", Folder: folder, Answer: answer})
 }
 
 func (s *stream) Show(e pipeline.Event) {
 	r := record{
 		Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device, Reason: e.Reason,
-		Seconds: e.Took.Seconds(),
+		Seconds: e.Took.Seconds(), Left: e.Left.Round(time.Second).Seconds(),
 	}
 	if e.Kind == pipeline.Planned || e.Kind == pipeline.Items || e.Kind == pipeline.Finished {
 		r.Done, r.Total = &e.Done, &e.Total

@@ -29,7 +29,8 @@ func story() []moment {
 		{0, pipeline.Event{Kind: pipeline.CellStarted, Cell: slow, Step: "maps", Device: "cpu:0"}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 10, Total: 100, Device: "cpu:0"}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 20, Total: 100, Device: "cpu:0"}},
-		{25 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 70, Total: 100, Device: "cpu:0"}},
+		{25 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 70, Total: 100, Device: "cpu:0",
+			Left: 215 * s}},
 		{5 * s, pipeline.Event{Kind: pipeline.Items, Cell: slow, Done: 90, Total: 100, Device: "cpu:0"}},
 		{5 * s,
 			pipeline.Event{Kind: pipeline.CellDone, Cell: slow, Took: 45 * s,
@@ -116,7 +117,7 @@ func TestBar(t *testing.T) {
 	tell(func(now Clock) Display { return Bar(&b, func() int { return 110 }, now) })
 	out := b.String()
 	for _, want := range []string{
-		"1/6 cells, 2 items/s",
+		"1/6 cells (1 cached), 2 items/s",
 		"3m35s left, cpu:0, maps[method=rise]",
 		"2/6 cells",
 		"curves: failed in 1.2s: no such output\n",
@@ -174,47 +175,54 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// The time left doesn't jump when cheap cells finish in a burst, or a long one holds the others up, and still
-// gets to the end of the run.
+// The time left doesn't jump where guesses do: a burst of cheap cells after slow ones, a long one at the end.
 func TestTimeLeftIsSmooth(t *testing.T) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	tally := newTally(func() time.Time { return now })
 	tally.add(pipeline.Event{Kind: pipeline.Planned, Total: 200})
-	finish := func(n int) {
-		for range n {
-			tally.add(pipeline.Event{Kind: pipeline.CellDone, Cell: "c"})
-		}
-	}
-	var before, raw, rawBefore time.Duration
-	jumps := 0
-	for second := 1; second <= 400; second++ {
+	const end = 400
+	var before time.Duration
+	for second := 1; second < end; second++ {
 		now = now.Add(time.Second)
+		guess := end - second
 		switch {
 		case second <= 100:
-			finish(second % 2) // 50 slow cells
-		case second == 101:
-			finish(80) // cheap ones
-		case second > 300 && second < 370:
-			finish(1) // after a long one
+			guess = 3 * second // as if half of the cells took all the time
+		case second%7 == 0:
+			guess = guess * 3 / 2
+		case second%7 == 1:
+			guess = guess * 2 / 3
 		}
+		tally.add(pipeline.Event{Kind: pipeline.Items, Left: time.Duration(guess) * time.Second})
 		left, ok := tally.left()
-		if !ok {
-			continue
-		}
-		share := tally.share()
-		raw = time.Duration(float64(now.Sub(tally.begin)) * (1 - share) / share)
-		if rawBefore > 0 && (raw > rawBefore*3/2 || raw < rawBefore*2/3) {
-			jumps++
+		if ok != (second >= 3) {
+			t.Fatalf("second %d: %v", second, ok)
 		}
 		if d := left - before; before > 0 && d.Abs() > before/10+2*time.Second {
 			t.Errorf("second %d: %s left, before it was %s", second, left, before)
 		}
-		before, rawBefore = left, raw
+		want := time.Duration(end-second) * time.Second
+		if second > 200 && (left-want).Abs() > want/5+3*time.Second {
+			t.Errorf("second %d: %s left, not about %s", second, left, want)
+		}
+		if ok {
+			before = left
+		}
 	}
-	if jumps == 0 {
-		t.Error("the story has no jumps to smooth")
+}
+
+// Until something is known of its time, a run is as far as its cells are.
+func TestShare(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	tally := newTally(func() time.Time { return now })
+	tally.add(pipeline.Event{Kind: pipeline.Planned, Done: 2, Total: 10})
+	tally.add(pipeline.Event{Kind: pipeline.CellDone, Cell: "c"})
+	if got := tally.share(); got != 0.125 {
+		t.Errorf("one of eight cells: %v", got)
 	}
-	if before > 15*time.Second {
-		t.Errorf("%s left of the last cell", before)
+	now = now.Add(10 * time.Second)
+	tally.add(pipeline.Event{Kind: pipeline.CellDone, Cell: "d", Left: 30 * time.Second})
+	if got := tally.share(); got != 0.25 {
+		t.Errorf("10 of 40 seconds: %v", got)
 	}
 }

@@ -29,7 +29,6 @@ type tally struct {
 
 type cellTally struct {
 	done   int
-	share  float64
 	device string    // of the last items
 	spoke  time.Time // when a line about it was last written
 }
@@ -48,6 +47,9 @@ func newTally(now Clock) tally {
 
 func (t *tally) add(e pipeline.Event) {
 	at := t.now()
+	if e.Left > 0 {
+		t.guess(at, at.Add(e.Left))
+	}
 	switch e.Kind {
 	case pipeline.Planned:
 		t.begin, t.planned, t.cached, t.done, t.total = at, true, e.Done, e.Done, e.Total
@@ -63,7 +65,7 @@ func (t *tally) add(e pipeline.Event) {
 			c.spoke = at
 		}
 		t.items += e.Done - c.done
-		c.done, c.share, c.device = e.Done, float64(e.Done)/float64(max(e.Total, 1)), e.Device
+		c.done, c.device = e.Done, e.Device
 		t.cells[e.Cell] = c
 		t.last, t.device = e.Cell, e.Device
 		t.samples = append(t.samples, sample{at, t.items})
@@ -97,41 +99,43 @@ func (t *tally) rate() float64 {
 	return float64(last.items-first.items) / took
 }
 
-// share returns how much of the run's own work is done: every cell counts alike, cells under way count by
-// their items.
+// share returns how much of the run's time is over or, while its end isn't known, how many of its cells are.
 func (t *tally) share() float64 {
+	if left, ok := t.left(); ok {
+		spent := t.now().Sub(t.begin)
+		return spent.Seconds() / (spent + left).Seconds()
+	}
 	if t.total == t.cached {
 		return 1
 	}
-	done := float64(t.done - t.cached)
-	for _, c := range t.cells {
-		done += c.share
-	}
-	return done / float64(t.total-t.cached)
+	return float64(t.done-t.cached) / float64(t.total-t.cached)
 }
 
-// The expected end follows a new guess in about this share of the time left, and never faster than in
-// smoothing: cells count alike and take unlike times, so that a single guess is worth little.
+// The expected end follows new guesses over a share of the time spent or, near the end, left: what a guess is
+// worth grows with what is known, and a burst of cheap cells says little of the others.
 const (
-	smoothing      = 15 * time.Second
+	smoothing      = 2 * time.Second // at least
 	smoothingShare = 0.25
 )
 
-// left estimates how long the rest takes; it's false before an estimate makes sense.
-func (t *tally) left() (time.Duration, bool) {
-	now, share := t.now(), t.share()
+// guess moves the expected end towards a new guess.
+func (t *tally) guess(now, end time.Time) {
 	spent := now.Sub(t.begin)
-	if spent < 3*time.Second || share < 0.01 || share >= 1 {
-		return 0, false
-	}
-	guess := now.Add(time.Duration(float64(spent) * (1 - share) / share))
 	if t.end.IsZero() {
-		t.end = guess
+		t.end = end
 	} else {
-		slow := max(smoothing.Seconds(), smoothingShare*t.end.Sub(now).Seconds())
+		slow := max(smoothing.Seconds(), smoothingShare*min(spent, t.end.Sub(now)).Seconds())
 		follow := 1 - math.Exp(-now.Sub(t.guessed).Seconds()/slow)
-		t.end = t.end.Add(time.Duration(follow * float64(guess.Sub(t.end))))
+		t.end = t.end.Add(time.Duration(follow * float64(end.Sub(t.end))))
 	}
 	t.guessed = now
+}
+
+// left tells how long the rest is expected to take; it's false before an estimate makes sense.
+func (t *tally) left() (time.Duration, bool) {
+	now := t.now()
+	if t.end.IsZero() || now.Sub(t.begin) < 3*time.Second {
+		return 0, false
+	}
 	return max(t.end.Sub(now), time.Second), true
 }

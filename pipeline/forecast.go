@@ -1,0 +1,125 @@
+package pipeline
+
+import "time"
+
+// A forecast estimates when a run ends, from what its cells took so far and what they took in earlier runs.
+type forecast struct {
+	cells []ahead // by index in the plan
+	due   time.Time
+}
+
+// ahead is what a forecast knows of a cell.
+type ahead struct {
+	step    string
+	calls   int   // as in Speed, −1 while nobody knows
+	spent   Speed // in this run
+	earlier Speed // without calls if nothing is known
+	asked   bool  // for earlier
+	over    bool  // nothing is left
+}
+
+// forecasts are this far apart: one asks every cell.
+const forecasts = time.Second
+
+// foresee updates the forecast, which the next events have. Only the scheduling goroutine calls it.
+func (r *run) foresee(began time.Time) {
+	f, now := &r.forecast, time.Now()
+	if now.Before(f.due) {
+		return
+	}
+	if f.cells == nil {
+		f.cells = make([]ahead, len(r.nodes))
+	}
+	o := &Outlook{r: r.resolver}
+	for i, n := range r.nodes {
+		c := &f.cells[i]
+		if c.over {
+			continue
+		}
+		c.step, c.spent, c.over = n.Step.Name, n.meter.spent(), n.state.finished()
+		if c.over {
+			continue
+		}
+		if !c.asked {
+			c.earlier, _ = r.speedOf(n)
+			c.asked, c.calls = true, -1
+		}
+		if total := int(n.total.Load()); total > 0 {
+			c.calls = total
+		} else if c.calls < 0 {
+			c.calls = o.calls(n)
+		}
+	}
+	if left, ok := timeLeft(f.cells, now.Sub(began), len(r.Devices)); ok {
+		r.end.Store(now.Add(left).UnixNano())
+	}
+	f.due = time.Now().Add(forecasts)
+}
+
+// timeLeft estimates how long the cells take that aren't over, by slots that have been as busy since the run
+// began. ok is false while nothing is known.
+//
+// A call takes what the cell's calls have taken, or else what they took in an earlier run, times the ratio of
+// both where both are known, or else what those of other cells of the same stage in the experiment take. A
+// cell of which nothing is known counts as one of the others.
+func timeLeft(cells []ahead, elapsed time.Duration, slots int) (left time.Duration, ok bool) {
+	type sum struct{ seconds, calls float64 }
+	steps := map[string]*sum{}
+	var busy, took, expected float64
+	for i := range cells {
+		c := &cells[i]
+		busy += c.spent.Seconds + c.spent.Loading
+		if c.spent.Calls == 0 {
+			continue
+		}
+		s := steps[c.step]
+		if s == nil {
+			s = &sum{}
+			steps[c.step] = s
+		}
+		s.seconds, s.calls = s.seconds+c.spent.Seconds, s.calls+float64(c.spent.Calls)
+		if c.earlier.Calls > 0 {
+			took += c.spent.Seconds
+			expected += c.earlier.Seconds / float64(c.earlier.Calls) * float64(c.spent.Calls)
+		}
+	}
+	ratio := 1.0
+	if took > 0 && expected > 0 {
+		ratio = took / expected
+	}
+	var known, unknown int
+	var all, rest float64 // of the cells that are known
+	for i := range cells {
+		c := &cells[i]
+		spent, calls := c.spent.Seconds+c.spent.Loading, float64(max(c.calls-c.spent.Calls, 0))
+		more := 0.0
+		switch s := steps[c.step]; {
+		case c.over:
+			if c.spent.Calls == 0 {
+				continue // it was cached
+			}
+		case c.calls < 0:
+			unknown++
+			continue
+		case c.spent.Calls > 0:
+			more = c.spent.Seconds / float64(c.spent.Calls) * calls
+		case c.earlier.Calls > 0:
+			more = ratio*c.earlier.Seconds/float64(c.earlier.Calls)*calls + c.earlier.Loading
+		case s != nil:
+			more = s.seconds / s.calls * calls
+		default:
+			unknown++
+			continue
+		}
+		known++
+		all, rest = all+spent+more, rest+more
+	}
+	if known == 0 {
+		return 0, false
+	}
+	rest += all / float64(known) * float64(unknown)
+	// What slots have begun counts once it is finished: at first they count as busy.
+	const first = 2 // seconds
+	parallel := (busy + first*float64(slots)) / (elapsed.Seconds() + first)
+	return time.Duration(rest / parallel * float64(time.Second)), true
+}
