@@ -11,7 +11,7 @@ import (
 // Common are the parameters of all attribution methods, so that an experiment can set them for a whole axis
 // of methods.
 type Common struct {
-	Target string           `yaml:"target" doc:"the explained class: predicted (or that on the port targets), predicted:2 for the second best, label, a class's number, or a difference such as 7-3, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
+	Target string           `yaml:"target" doc:"the explained class: predicted (or that on the port targets), predicted:2 for the second best, label, a class's number or name, or a difference such as 7-3, tench - goldfish, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 	Layer  string           `yaml:"layer" doc:"the layer of the map: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines support input alone"`
 	Output string           `yaml:"output" doc:"the explained output" choices:"logit|probability"`
 	Reduce metric.Reduction `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
@@ -55,10 +55,13 @@ func (c Common) check(wired func(string) bool) error {
 // targets: model/predict has the same parameter target and resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
 	x, err := program.ParseExpression(c.Target)
-	if err != nil {
-		return program.Target{}, fmt.Errorf("target: %w", err)
+	if err == nil {
+		x, err = x.Resolve(e.Facts("model")["labels"], e.Facts("labels")["labels"])
 	}
-	if err := x.Fits(n.Classes); err != nil {
+	if err == nil {
+		err = x.Fits(n.Classes)
+	}
+	if err != nil {
 		return program.Target{}, stages.BadField("target", "target: %w", err)
 	}
 	fail := func(err error) (program.Target, error) {

@@ -249,7 +249,7 @@ func TestTappedRefuses(t *testing.T) {
 	none.Reduce = "none"
 	nowhere := tappedAt("")
 	target := tappedAt("final")
-	target.Target = "best"
+	target.Target = "predicted:best"
 	small := tappedAt("final")
 	small.Size = "layer"
 	for want, p := range map[string]interface{ Validate() error }{

@@ -203,7 +203,7 @@ func TestReduce(t *testing.T) {
 }
 
 func TestCommonRefuses(t *testing.T) {
-	for _, target := range []string{"", "best", "-1", "1.5", "predicted:0"} {
+	for _, target := range []string{"", "predicted:best", "-1", "1.5", "predicted:0"} {
 		if (Common{Target: target}).Validate() == nil {
 			t.Errorf("target %q was accepted", target)
 		}

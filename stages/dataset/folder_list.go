@@ -16,6 +16,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/archive"
+	"github.com/runexp/runexp/stages/internal/classname"
 )
 
 // A listing is the content of a folder.
@@ -216,21 +217,12 @@ func classesOf(entries []entry) (classes []string, number bool) {
 	return slices.Compact(classes), false
 }
 
-// classNamed finds a class by its name, or else by what isNamed takes for it.
+// classNamed finds a class by its name, or else by what [classname.Is] takes for it.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(classes, func(c string) bool { return isNamed(c, name) })
-}
-
-// isNamed reports whether a name is that of a class: the class's name, its first word, since lists of class
-// names often start each line with the name of the class's folder, or the name as a folder's, apple_pie for
-// Apple pie.
-func isNamed(class, name string) bool {
-	word, _, _ := strings.Cut(class, " ")
-	spaced := func(s string) string { return strings.ReplaceAll(s, "_", " ") }
-	return class == name || word == name || strings.EqualFold(spaced(class), spaced(name))
+	return slices.IndexFunc(classes, func(c string) bool { return classname.Is(c, name) })
 }
 
 func readCSV(file string, b []byte) ([]entry, error) {

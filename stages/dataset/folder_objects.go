@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/annotation"
+	"github.com/runexp/runexp/stages/internal/classname"
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
@@ -118,7 +119,7 @@ func imageIn(c *annotation.COCO, file, id, class string) (*annotation.Image, err
 	if class == "" {
 		return m, nil
 	}
-	return m.Of(func(category string) bool { return isNamed(class, category) }), nil
+	return m.Of(func(category string) bool { return classname.Is(class, category) }), nil
 }
 
 // annotations are the open files of COCO's annotations, by path.
@@ -169,7 +170,7 @@ func (a *annotations) regions(s stages.Source) (list []region, err error) {
 		}
 		r := region{w: v.W, h: v.H, boxed: true}
 		for _, o := range v.Objects {
-			if class == "" || isNamed(class, o.Class) {
+			if class == "" || classname.Is(class, o.Class) {
 				r.boxes = append(r.boxes, o.Box)
 			}
 		}

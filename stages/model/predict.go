@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -13,7 +12,7 @@ import (
 
 // PredictParams are the parameters of [Predict].
 type PredictParams struct {
-	Target string `yaml:"target" doc:"the class: predicted, predicted:2 for the second best, label, a class number, or a difference such as 7-3, predicted-predicted:2 or, if all images are misclassified, predicted-label"`
+	Target string `yaml:"target" doc:"the class: predicted, predicted:2 for the second best, label, a class's number or name, or a difference such as 7-3, tench - goldfish, predicted-predicted:2 or, if all images are misclassified, predicted-label"`
 }
 
 // Validate rejects a target that doesn't parse.
@@ -56,7 +55,7 @@ port targets.`,
 	},
 	Facts: func(p PredictParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Direction: stages.None, Low: 0, High: 1, Tolerance: 1e-4}
-		if strings.Contains(p.Target, "-") {
+		if x, err := program.ParseExpression(p.Target); err == nil && x.Compares() {
 			m.Low = -1
 		}
 		return map[string]stages.Facts{"probability": m.Facts(nil)}, nil
@@ -66,8 +65,11 @@ port targets.`,
 
 func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 	x, err := program.ParseExpression(p.Target)
+	if err == nil {
+		x, err = x.Resolve(e.Facts("model")["labels"], e.Facts("labels")["labels"])
+	}
 	if err != nil {
-		return fmt.Errorf("target: %w", err)
+		return stages.BadField("target", "target: %w", err)
 	}
 	return eachAnswer(ctx, e, func(n *program.Net, i int, row []float32) error {
 		if err := x.Fits(n.Classes); err != nil {

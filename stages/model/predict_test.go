@@ -62,8 +62,8 @@ func TestPredictTargets(t *testing.T) {
 }
 
 func TestPredictRefuses(t *testing.T) {
-	if (model.PredictParams{Target: "best"}).Validate() == nil {
-		t.Error(`the target "best" was accepted`)
+	if (model.PredictParams{Target: "predicted:best"}).Validate() == nil {
+		t.Error(`the target "predicted:best" was accepted`)
 	}
 	nothing := func(string) bool { return false }
 	if err := model.Predict.Check(&model.PredictParams{Target: "label"}, nothing); err == nil {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/classname"
 )
 
 // An Expression is the class that is explained: one operand, or two with a minus sign between them, whose
@@ -18,14 +20,17 @@ import (
 //	predicted:K   the class with the K-th largest answer, 1 being the largest
 //	label         the labelled class
 //	N             class number N
+//	a name        the class of that name, which [Expression.Resolve] looks up
 //
-// So "predicted-predicted:2" is the margin of the decision, "7-3" a contrast of two fixed classes.
+// So "predicted-predicted:2" is the margin of the decision, "7-3" a contrast of two fixed classes. Names may
+// contain hyphens, so a minus sign next to a name has blanks around it: "tench - goldfish".
 type Expression struct{ operands []operand }
 
 type operand struct {
 	rank  int // of the prediction, from 1; 0 if it is none
 	label bool
 	class int
+	name  string // of the class, "" once it is known
 }
 
 // PredictedClass is the expression of the class with the largest answer.
@@ -34,15 +39,21 @@ const PredictedClass = "predicted"
 // ParseExpression reads an Expression. The error says what an operand may be.
 func ParseExpression(text string) (Expression, error) {
 	var e Expression
-	parts := strings.Split(text, "-")
+	parts := strings.Split(text, " - ")
+	if len(parts) == 1 && (isOperand(strings.Split(text, "-")...) || !isName(text)) {
+		parts = strings.Split(text, "-")
+	}
 	if len(parts) > 2 {
 		return e, fmt.Errorf("%q subtracts more than one class", text)
 	}
 	for _, part := range parts {
 		o, ok := parseOperand(part)
+		if !ok && isName(part) {
+			o, ok = operand{name: part}, true
+		}
 		if !ok {
-			return e, fmt.Errorf("%q is neither predicted nor predicted:K nor label nor the number of a "+
-				"class, nor a difference of two of these", text)
+			return e, fmt.Errorf("%q is neither predicted nor predicted:K nor label nor the number or name "+
+				"of a class, nor a difference of two of these", text)
 		}
 		e.operands = append(e.operands, o)
 	}
@@ -50,6 +61,66 @@ func ParseExpression(text string) (Expression, error) {
 		return e, fmt.Errorf("%q is the difference of a class and itself", text)
 	}
 	return e, nil
+}
+
+// isOperand reports whether all texts are operands, none of them a name.
+func isOperand(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		_, ok := parseOperand(text)
+		return !ok
+	})
+}
+
+// isName reports whether a text may be the name of a class: it has a letter, and isn't nearly an operand.
+func isName(text string) bool {
+	word, _, ranked := strings.Cut(text, ":")
+	like := stages.Nearest(word, []string{PredictedClass})
+	return strings.ContainsFunc(text, unicode.IsLetter) && strings.Trim(text, " -") == text && like == "" &&
+		!(ranked && word == "label")
+}
+
+// Resolve returns the expression with names replaced by the numbers that they have in lists of class names,
+// which separate names by line breaks: in the first list that has the name. A list may be empty.
+func (e Expression) Resolve(lists ...string) (Expression, error) {
+	e.operands = slices.Clone(e.operands)
+	for i := range e.operands {
+		o := &e.operands[i]
+		if o.name == "" {
+			continue
+		}
+		var err error
+		if o.class, err = classNamed(o.name, lists); err != nil {
+			return e, err
+		}
+		o.name = ""
+	}
+	return e, nil
+}
+
+func classNamed(name string, lists []string) (int, error) {
+	var all []string
+	for _, list := range lists {
+		if list == "" {
+			continue
+		}
+		names := strings.Split(list, "\n")
+		switch found := classname.Find(names, name); {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return 0, fmt.Errorf("several classes are called %q, such as %d and %d: give a number", name,
+				found[0], found[1])
+		}
+		all = append(all, names...)
+	}
+	if all == nil {
+		return 0, fmt.Errorf("no names of classes are known, to find %q: model/onnx reads them from a file, "+
+			"labels, and data sets have them on the port labels", name)
+	}
+	if near := stages.Nearest(name, classname.Words(all)); near != "" {
+		return 0, fmt.Errorf("no class is called %q: did you mean %q?", name, near)
+	}
+	return 0, fmt.Errorf("no class is called %q, of %d such as %q", name, len(all), all[0])
 }
 
 func parseOperand(text string) (o operand, ok bool) {

@@ -45,7 +45,8 @@ func TestExpression(t *testing.T) {
 
 func TestExpressionRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "best", "-1", "1-", "+1", "1.5", "1-2-3", "predicted:0", "predicted:", "predicted:+2",
+		"", "predcited", "predicte", "predicted:x", "label-", "-1", "1-", "+1", "1.5", "1-2-3",
+		"predicted:0", "predicted:", "predicted:+2",
 		"predicted:-1",
 		"label:2", "7-7", "predicted-predicted:1", "99999999999999999999",
 	} {
@@ -83,5 +84,52 @@ func TestExpressionFits(t *testing.T) {
 		if err := e.Fits(10); (err == nil) != fits {
 			t.Errorf("%s of 10 classes: %v", text, err)
 		}
+	}
+}
+
+func TestExpressionNames(t *testing.T) {
+	const synsets = "n01440764 tench, Tinca tinca\nn01443537 goldfish, Carassius auratus\nn02012849 crane\n" +
+		"n02106662 German shepherd, German shepherd dog\nn03126707 crane\nlabel-maker"
+	const folders = "apple_pie\nsushi"
+	row, label := []float32{0, 4, 1, 3, 2, 0}, stages.NewTensor([]int64{2}, 1).Encode()
+	for text, want := range map[string]Target{
+		"tench": {0, -1}, "Tinca tinca": {0, -1}, "n01443537": {1, -1}, "goldfish": {1, -1},
+		"german_shepherd": {3, -1}, "German shepherd, German shepherd dog": {3, -1}, "n03126707": {4, -1},
+		"label-maker": {5, -1}, "tench - goldfish": {0, 1}, "predicted - tench": {1, 0},
+		"label - goldfish": {2, 1},
+		"4 - tench":        {4, 0}, "sushi": {1, -1}, "Apple pie": {0, -1}, "predicted - 3": {1, 3},
+	} {
+		e, err := ParseExpression(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if e, err = e.Resolve("", synsets, folders); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := e.Target(row, label, len(row)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"tensh":        `no class is called "tensh": did you mean "tench"?`,
+		"crane":        `several classes are called "crane", such as 2 and 4: give a number`,
+		"steam engine": `no class is called "steam engine", of 8 such as "n01440764 tench, Tinca tinca"`,
+	} {
+		e, err := ParseExpression(text)
+		if err == nil {
+			_, err = e.Resolve(synsets, folders)
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	e, err := ParseExpression("tench")
+	if err == nil {
+		_, err = e.Resolve("", "")
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "no names of classes are known") {
+		t.Error(err)
 	}
 }
