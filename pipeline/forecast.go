@@ -29,6 +29,7 @@ func (r *run) foresee(began time.Time) {
 	}
 	if f.cells == nil {
 		f.cells = make([]ahead, len(r.nodes))
+		defer r.undefine()
 	}
 	o := &Outlook{r: r.resolver}
 	for i, n := range r.nodes {
@@ -54,6 +55,18 @@ func (r *run) foresee(began time.Time) {
 		r.end.Store(now.Add(left).UnixNano())
 	}
 	f.due = time.Now().Add(forecasts)
+}
+
+// undefine forgets the definitions of cells that haven't finished, which speedOf has asked for: they lack the
+// sources that cells list once their inputs are there, and have inputs that may be dropped.
+func (r *run) undefine() {
+	for _, n := range r.nodes {
+		if !n.state.finished() {
+			n.mu.Lock()
+			n.def = nil
+			n.mu.Unlock()
+		}
+	}
 }
 
 // timeLeft estimates how long the cells take that aren't over, by slots that have been as busy since the run
