@@ -221,7 +221,7 @@ func quickstart(t *testing.T, args ...string) string {
 const (
 	firstRows = `[...document.querySelectorAll("#board tbody tr")].slice(0, 3)
 		.map((r) => r.cells[0].textContent).join()`
-	drawn     = `[...document.querySelectorAll("#maps .compare canvas")].every((c) => c.width > 1)`
+	drawn = `[...document.querySelectorAll("#maps .compare canvas")].every((c) => c.width > 1)`
 )
 
 // TestLeaderboard sorts, unfolds, filters, and goes from a number to its images.
@@ -338,43 +338,47 @@ func TestKeyboard(t *testing.T) {
 	p.clean()
 }
 
-// TestAgainst compares two versions of a folder, and two revisions.
+// TestAgainst compares two runs with another parameter of a method, and two revisions.
 func TestAgainst(t *testing.T) {
 	dir := t.TempDir()
-	was := filepath.Join(dir, "was")
-	if err := os.CopyFS(was, os.DirFS(filepath.Join(root, "artifacts", "quickstart"))); err != nil {
-		t.Fatal(err)
-	}
-	for file, change := range map[string][2]string{
-		"items/mass.csv":     {`,0.7`, `,0.6`},
-		"cells/mass.jsonl":   {`"mean":0.7`, `"mean":0.6`},
-		"cells/maps.jsonl":   {`"steps":32`, `"steps":16`},
-		"experiment.yaml":    {"seed: 7", "seed: 8"},
-		"tables/ranking.csv": {"lrp,1,", "lrp,3,"},
-	} {
-		path := filepath.Join(was, file)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = []byte(strings.ReplaceAll(string(b), change[0], change[1]))
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := open(t, quickstart(t, "--against", was), 1280, 900)
+	was, is := filepath.Join(dir, "was"), filepath.Join(dir, "is")
+	part := []string{"run", "experiments/quickstart.yaml", "--only", "method=saliency,lrp,grad-cam",
+		"--only", "model=vgg,resnet", "--limit", "6", "--quiet", "--out"}
+	runexp(t, root, append(part, was)...)
+	runexp(t, root, append(part, is, "--set", "axes.method.lrp.with.epsilon=0.5")...)
+	file := filepath.Join(dir, "review.html")
+	runexp(t, root, "review", is, "--against", was, "-o", file)
+	p := open(t, file, 1280, 900)
 	text := js[string](p, `document.querySelector("#changes").textContent`)
-	for _, part := range []string{"maps.steps", "Scores", "Ranks", "interval", "seed"} {
+	for _, part := range []string{"maps.epsilon0.250.5", "Scores", "interval, paired", "Figures", "Maps"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the changes don't tell of %s", part)
 		}
 	}
 	n := js[int](p, `document.querySelectorAll("#changed tbody tr").length`)
 	p.click("#changes", "those whose interval")
-	if m := js[int](p, `document.querySelectorAll("#changed tbody tr").length`); m == 0 || m > n {
+	if m := js[int](p, `document.querySelectorAll("#changed tbody tr").length`); n == 0 || m > n {
 		t.Errorf("%d of %d changes exclude 0", m, n)
 	}
+	p.click("#changes", "all")
+	js[bool](p, `[...document.querySelectorAll("#changes details")].every((d) => d.open = true)`)
+	p.click("#changes .viewer", "slider")
 	p.shot("changes", "#changes")
+	p.click("#changes", "maps[method=lrp,model=vgg]")
+	p.until(drawn)
+	names := js[string](p, `[...document.querySelectorAll("#maps .compare figure")]
+		.map((f) => f.dataset.name).join()`)
+	if want := "lrp vgg before,lrp vgg now"; names != want {
+		t.Errorf("the maps compared are %s, not %s", names, want)
+	}
+	same := `(() => {
+		const [a, b] = document.querySelectorAll("#maps .compare canvas");
+		return a.toDataURL() === b.toDataURL();
+	})()`
+	if js[bool](p, same) {
+		t.Error("the map before is the one of now")
+	}
+	p.shot("before", "#maps .compare")
 	p.clean()
 	p = open(t, quickstart(t, "--against", "HEAD"), 1280, 900)
 	if js[string](p, `document.querySelector("#changes").textContent`) == "" {

@@ -16,30 +16,33 @@ import (
 // TestLarge: the page of 200 images, 20 methods and 5 nets has at most 40 MB, though all maps are noise,
 // which nothing compresses. It is written to $REVIEW_LARGE, where the test in the browser opens it.
 func TestLarge(t *testing.T) {
-	const images, methods, nets, side = 200, 20, 5, 224
+	const images, methods, nets, side = 200, 20, 5, 64
 	r := rand.New(rand.NewPCG(1, 2))
 	var ids []string
 	for i := range images {
 		ids = append(ids, fmt.Sprintf("image-%03d", i))
 	}
-	noise := make([]float32, side*side)
+	noise := make([]float32, 40*side*side)
 	for i := range noise {
 		noise[i] = r.Float32() - 0.5
 	}
-	heat := stages.NewTensor(noise, side, side).Encode()
+	heat := func(int) ([]byte, error) { // another one each time
+		at := r.IntN(len(noise) - side*side)
+		return stages.NewTensor(noise[at:at+side*side], side, side).Encode(), nil
+	}
 	pixels := make([]uint8, 3*side*side)
 	for i := range pixels {
 		pixels[i] = uint8(r.IntN(256))
 	}
 	photo := stages.NewTensor(pixels, 3, side, side).Encode()
-	payloads := func(at string, b []byte) *pipeline.Payloads {
-		return &pipeline.Payloads{At: at, IDs: ids, Load: func(int) ([]byte, error) { return b, nil }}
+	payloads := func(at string, load func(int) ([]byte, error)) *pipeline.Payloads {
+		return &pipeline.Payloads{At: at, IDs: ids, Load: load}
 	}
 	files := map[string]string{"experiment.yaml": "name: large\ntitle: A large folder\n"}
 	var cells, items strings.Builder
 	items.WriteString("cell/item," + strings.Join(ids, ",") + "\n")
 	var pictures []*pipeline.Pictured
-	photos := payloads("images", photo)
+	photos := payloads("images", func(int) ([]byte, error) { return photo, nil })
 	for n := range nets {
 		for m := range methods {
 			coord := []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", m)},

@@ -104,7 +104,11 @@ func newModel(now Source, before *Source) (*model, error) {
 	}
 	m := &model{
 		Name: f.Name, Title: f.Title, Command: f.Command, Interval: interval.Label,
-		MadeBy: makers(f), Answers: []text{}, itemN: map[string]int{},
+		MadeBy: makers(f), itemN: map[string]int{},
+		// An empty list is one in JSON, too.
+		Answers: []text{}, Left: []string{}, Axes: []axis{}, Items: [][]string{}, Scores: []*score{},
+		Tables: []table{}, Figures: []figure{}, Maps: []*mapStage{}, Images: []imageList{},
+		Classes: []classList{},
 	}
 	for _, p := range f.Answers() {
 		m.Answers = append(m.Answers, text{p.Cell, p.Body})
@@ -138,7 +142,7 @@ func makers(f *publish.Folder) []string {
 			names[l.MadeBy] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
 // setAxes lists the axes on which the folder's cells are, with their ids in the experiment's order.
@@ -219,7 +223,8 @@ func (m *model) addTables(f *publish.Folder) {
 		return cmp.Or(rank(a)-rank(b), parts(a)-parts(b))
 	})
 	for _, s := range f.Sheets {
-		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Records)}
+		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Records),
+			Columns: []column{}, Rows: [][]string{}}
 		columns := s.Columns()
 		for _, name := range s.Keys {
 			t.Columns = append(t.Columns, column{Name: name})

@@ -59,6 +59,11 @@ func pageOf(t *testing.T, dir string) (string, model) {
 	if err := json.Unmarshal([]byte(found[1]), &loose); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range loose {
+		if string(text) == "null" {
+			t.Errorf("%s is null, which the page's script doesn't expect", name)
+		}
+	}
 	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables,
 		"figures": &m.Figures, "left": &m.Left} {
 		if text, ok := loose[name]; ok {
