@@ -105,7 +105,7 @@ function curveChart(t) {
     const xs = [...new Set(lines.flatMap((l) => l.points.map((p) => p.x)))].sort((a, b) => a - b);
     const ys = lines.flatMap((l) => l.points.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]));
     const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys, 0), Math.max(...ys)];
-    const X = (x) => 48 + (536 * (x - x0)) / (x1 - x0 || 1);
+    const X = (x) => 64 + (520 * (x - x0)) / (x1 - x0 || 1);
     const Y = (y) => 290 - (276 * (y - y0)) / (y1 - y0 || 1);
     const chart = svg("svg", {
       viewBox: "0 0 620 330",
@@ -117,9 +117,9 @@ function curveChart(t) {
     for (let i = 0; i <= 4; i++) {
       const [x, y] = [x0 + ((x1 - x0) * i) / 4, y0 + ((y1 - y0) * i) / 4];
       chart.append(
-        svg("line", {x1: 48, x2: 584, y1: Y(y), y2: Y(y), class: "grid"}),
-        svg("text", {x: 42, y: Y(y) + 4, "text-anchor": "end"}, brief(y, 3)),
-        svg("text", {x: X(x), y: 308, "text-anchor": "middle"}, brief(x, 3)),
+        svg("line", {x1: 64, x2: 584, y1: Y(y), y2: Y(y), class: "grid"}),
+        svg("text", {x: 58, y: Y(y) + 4, "text-anchor": "end"}, brief(y, 3)),
+        svg("text", {x: X(x), y: 311, "text-anchor": "middle"}, brief(x, 3)),
       );
     }
     chart.append(svg("text", {x: 328, y: 326, "text-anchor": "middle"}, names[mean - 1]));
