@@ -41,7 +41,7 @@ func TestDocsTutorial(t *testing.T) {
 	}
 }
 
-// writePhotos writes an image of each of the quickstart's classes, into a folder per class.
+// writePhotos writes an image of each of the first six of the quickstart's classes, into a folder per class.
 func writePhotos(w *world) {
 	w.Helper()
 	s := dataset.Shapes
@@ -69,6 +69,9 @@ func writePhotos(w *world) {
 			w.Fatal(err)
 		}
 		class := int(label.Float64s()[0])
+		if class >= 6 { // the others suffice
+			continue
+		}
 		folder := strings.ReplaceAll(names[class], " ", "-")
 		w.write(fmt.Sprintf("photos/%02d-%s/%02d.png", class, folder, i), b.Bytes())
 	}
