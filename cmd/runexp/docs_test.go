@@ -204,14 +204,15 @@ func TestDocs(t *testing.T) {
 	for _, file := range pages {
 		name := "docs/" + filepath.Base(file)
 		text := page(t, name)
-		info := "" // of the fence
+		info, generated := "", false // of the fence; of the part
 		for i, line := range strings.Split(text, "\n") {
 			if after, ok := strings.CutPrefix(line, "```"); ok {
 				info, _, _ = strings.Cut(after, " ")
 				continue
 			}
+			generated = (generated || strings.HasPrefix(line, "<!-- made by")) && line != "<!-- end -->"
 			// Rows of tables and what is quoted or generated can't be broken.
-			row := strings.HasPrefix(line, "|") || info == "text" || info == "csv" || info == "mermaid"
+			row := generated || strings.HasPrefix(line, "|") || info == "text" || info == "csv"
 			if n := utf8.RuneCountInString(line); n > maxColumns && !row {
 				t.Errorf("%s:%d: %d columns, more than %d", name, i+1, n, maxColumns)
 			}
