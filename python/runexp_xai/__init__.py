@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 
@@ -29,12 +30,29 @@ def command():
 def run(path, *flags):
     """Runs an experiment, such as run("x.yaml", "--limit", "4"), and returns its Review.
 
+    In a notebook or a terminal it counts the cells on stderr, and then writes the command's warnings and the answer.
     Raises subprocess.CalledProcessError, with the command's messages in stderr, unless the run succeeds. A published
     folder that holds other numbers is such an error too: "--accept" rewrites it.
     """
-    lines = _call("run", path, *flags, "--json").splitlines()
-    folder = json.loads(lines[-1])["folder"]
-    return Review(folder, path, _narrowing(flags))
+    args = [command(), "run", os.fspath(path), *map(os.fspath, flags), "--json"]
+    lines, cells = [], _Cells()
+    with tempfile.TemporaryFile("w+") as messages:
+        with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=messages, text=True) as process:
+            try:
+                for line in process.stdout:
+                    lines.append(line)
+                    cells.count(json.loads(line))
+            except BaseException:  # the command's first signal lets it finish what it computes, and keep it
+                process.terminate()
+                raise
+            finally:
+                cells.end()
+        messages.seek(0)
+        done = subprocess.CompletedProcess(args, process.returncode, "".join(lines), messages.read())
+    if done.returncode:
+        raise _Failed(done)
+    sys.stderr.write(done.stderr)
+    return Review(json.loads(lines[-1])["folder"], path, _narrowing(flags))
 
 
 def read(folder, experiment=None):
@@ -127,6 +145,28 @@ def _call(*args):
     if done.returncode:
         raise _Failed(done)
     return done.stdout
+
+
+class _Cells:
+    """Counts a run's cells in one line of stderr, where someone is looking."""
+
+    def __init__(self):
+        self.done = self.total = 0
+        self.shown = sys.stderr.isatty() or "ipykernel" in sys.modules
+
+    def count(self, event):
+        if event["event"] == "planned":
+            self.done, self.total = event["done"], event["total"]
+        elif event["event"] in ("done", "cached") and self.total:
+            self.done += 1
+        else:
+            return
+        if self.shown:
+            print("\r%d of %d cells" % (self.done, self.total), end="", file=sys.stderr, flush=True)
+
+    def end(self):
+        if self.shown and self.total:
+            print(file=sys.stderr)
 
 
 class _Failed(subprocess.CalledProcessError):

@@ -191,8 +191,9 @@ func Find(path string) (Library, error) {
 	if lib, ok := look(commonPlaces()); ok {
 		return lib, nil
 	}
-	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: give --onnxruntime or set "+
-		"ONNXRUNTIME_LIB to the path of %s, version %s or newer (looked in %s)",
+	return Library{}, &ErrNoRuntime{fmt.Sprintf("no ONNX Runtime found: install Python's package "+
+		"onnxruntime next to runexp, give --onnxruntime, or set ONNXRUNTIME_LIB to the path of %s, version "+
+		"%s or newer (looked in %s)",
 		fileName(), Version, strings.Join(tried, ", "))}
 }
 
