@@ -65,6 +65,7 @@ function changes() {
       h("h3", {}, "Figures"),
       c.figures.map((f) => {
         const v = viewer(`how to compare ${f.file}`);
+        v.classList.add("wide"); // sheets have text in them
         const picture = (src, alt) => h("img", {src, alt, decoding: "async"});
         v.set(
           ["before", picture(f.before, `${f.file} before`), ""],
