@@ -1,0 +1,241 @@
+"""Scores of our maps by Quantus, captum.metrics, pytorch-grad-cam's ROAD and PAIR's PIC."""
+
+import copy
+
+import numpy as np
+import torch
+
+CELLS = [(n, m) for n in ("vgg", "resnet") for m in ("saliency", "integrated-gradients", "grad-cam")]
+
+
+def ours(w, stage, port=None, pick=lambda v: v):
+    """The values of a stage for every net and map, each with its cell."""
+    found = [w.ours(stage, port, method=m, model=n) for n, m in CELLS]
+    return [(cell, pick(values)) for cell, values in found]
+
+
+def theirs(w, f):
+    """f(net, x, targets, maps) for every net and map; maps is [N, 1, H, W]."""
+    return [np.asarray(f(w.nets[n], w.x.numpy(), w.targets[n].numpy(), scored(w, n, m))) for n, m in CELLS]
+
+
+def scored(w, n, m, stage="scored"):
+    return w.ours(stage, "maps", method=m, model=n)[1][:, None].astype(np.float64)
+
+
+def explainer(method):
+    """The method as a function of x and targets, with the channels of its map summed."""
+    from captum import attr
+
+    from peers_attribution import final
+
+    def f(model, inputs, targets, **_):
+        name = "resnet" if hasattr(model, "blocks") else "vgg"
+        x, t = torch.as_tensor(np.asarray(inputs), dtype=torch.float32), torch.as_tensor(np.asarray(targets))
+        if method == "grad-cam":
+            a = attr.LayerGradCam(model, final(name, model)).attribute(x, target=t)
+            a = torch.nn.functional.interpolate(a.relu(), (64, 64), mode="bilinear")
+        else:
+            a = {"saliency": attr.Saliency, "integrated-gradients": attr.IntegratedGradients}[method](model)
+            a = a.attribute(x, target=t).sum(1, keepdim=True)
+        return a.detach().numpy().astype(np.float64)
+    return f
+
+
+class Draws:
+    """A perturbation that hands out our draws, one after the other."""
+
+    def __init__(self, w):
+        self.x = [w.ours("noisy", "images", draw=d)[1] for d in "abcd"]
+        self.next = 0
+
+    def __call__(self, arr, **_):
+        x = (self.x[self.next % 4].astype(np.float64) - 0.5) / 0.5
+        self.next += 1
+        return x.reshape(arr.shape)
+
+
+def quantus(w):
+    import quantus as q
+
+    np.trapz = np.trapezoid  # which newer NumPys have no longer, and Quantus calls
+
+    def call(metric, **more):
+        def f(net, x, t, a):
+            return metric(model=net, x_batch=x, y_batch=t, a_batch=a.astype(np.float64), channel_first=True,
+                          device="cpu", **{k: v(w) for k, v in more.items()})
+        return f
+
+    def add(name, mine, metric, reason="", how="", same=None, within=1e-5, **more):
+        w.c.add("score", "quantus", name, mine, theirs(w, call(metric, **more)), reason, how, same, within)
+
+    quiet = dict(disable_warnings=True, display_progressbar=False)
+    masks = dict(s_batch=lambda w: w.ours("images", "masks")[1][:, None].astype(bool))
+
+    # Quantus replaces values, of which a pixel has three; the number in a step must divide that of pixels.
+    options = dict(features_in_step=256, perturb_baseline=0.0, **quiet)
+    curves = theirs(w, call(q.PixelFlipping(**options)))
+    flipping = "PixelFlipping(features_in_step=256, perturb_baseline=0.0)"
+    w.c.add("score", "quantus", flipping + ", each third point", ours(w, "flipping", pick=after),
+            [c[:, 2::3] for c in curves])
+    start = [v[:, :1] for _, v in ours(w, "flipping", pick=probabilities)]
+    add(flipping + ", its area", ours(w, "flipping-auc"), q.PixelFlipping(return_auc_per_sample=True, **options),
+        "Quantus leaves the image itself out, has 3 values a pixel, and doesn't divide by the number of steps",
+        "theirs of the image and each third point, divided by 16",
+        (ours(w, "flipping-auc"), [area_under(np.concatenate([s, c[:, 2::3]], 1)) for s, c in zip(start, curves)]))
+
+    whole = dict(patch_size=8, perturb_baseline=0.0, **quiet)
+    add("Selectivity(patch_size=8, perturb_baseline=0.0)", ours(w, "regions", pick=after), q.Selectivity(**whole))
+    region = q.RegionPerturbation(regions_evaluation=64, **whole)
+    fall = ours(w, "regions", pick=lambda v: probabilities(v)[:, :1] - after(v))
+    add("RegionPerturbation(patch_size=8, regions_evaluation=64), curve", fall, region)
+    falls = theirs(w, call(region))
+    w.c.add("score", "quantus", "RegionPerturbation, its mean", ours(w, "aopc"), [f.mean(1) for f in falls],
+            "the paper's mean counts the image itself, whose fall is 0",
+            "theirs times L/(L+1)", (ours(w, "aopc"), [f.mean(1) * 64 / 65 for f in falls]))
+
+    positive = lambda net, x, t, a: call(q.RelevanceMassAccuracy(**quiet), **masks)(net, x, t, a.clip(0))  # noqa: E731
+    add("RelevanceMassAccuracy", ours(w, "mass"), q.RelevanceMassAccuracy(**quiet),
+        "Quantus divides signed sums, so that a score may be negative or above 1; we count positive relevance",
+        "theirs for the positive part of the map", (ours(w, "mass"), theirs(w, positive)), **masks)
+    add("RelevanceMassAccuracy(abs=True)", ours(w, "mass-magnitude"), q.RelevanceMassAccuracy(abs=True, **quiet),
+        **masks)
+    add("AttributionLocalisation", ours(w, "mass-magnitude"), q.AttributionLocalisation(**quiet), **masks)
+    add("RelevanceRankAccuracy", ours(w, "rank", "scores"), q.RelevanceRankAccuracy(**quiet), **masks)
+    add("PointingGame", ours(w, "pointing", "scores"), q.PointingGame(**quiet), **masks)
+
+    def focus(stage):
+        def f(net, name, method):
+            a = scored(w, name, method, "mosaic-scored")
+            m = w.ours("mosaics", "masks")[1][:, [0, 0, -1, -1], [0, -1, 0, -1]]
+            return q.Focus(**quiet)(model=net, x_batch=w.ours("mosaics", "images")[1].astype(np.float32),
+                                    y_batch=w.ours("mosaics", "targets")[1].ravel().astype(int), a_batch=a,
+                                    custom_batch=[tuple(r) for r in m], channel_first=True, device="cpu")
+        return [np.asarray(f(w.nets[n], n, m)) for n, m in CELLS]
+    w.c.add("score", "quantus", "Focus", ours(w, "focus"), focus(None))
+
+    # The draws are ours. Distances are of the model's inputs, which are twice those of pixel values.
+    def robust(metric, batch=64):
+        def f(net, x, t, a):
+            m = metric(Draws(w))
+            method = next(k for n, k in CELLS if w.nets[n] is net and np.array_equal(scored(w, n, k), a))
+            return m(model=net, x_batch=x.astype(np.float64), y_batch=t, a_batch=a, channel_first=True, device="cpu",
+                     batch_size=batch, explain_func=explainer(method))
+        return theirs(w, f)
+
+    largest = lambda d: q.MaxSensitivity(nr_samples=4, perturb_func=d, **quiet)  # noqa: E731
+    w.c.add("score", "quantus", "MaxSensitivity, on our draws", ours(w, "sensitivity", "max"), robust(largest),
+            within=1e-4)
+    mean = lambda d: q.AvgSensitivity(nr_samples=4, perturb_func=d, **quiet)  # noqa: E731
+    w.c.add("score", "quantus", "AvgSensitivity, on our draws", ours(w, "sensitivity", "average"), robust(mean),
+            within=1e-4)
+    lipschitz = lambda d: q.LocalLipschitzEstimate(nr_samples=4, perturb_func=d, **quiet)  # noqa: E731
+    batches = robust(lipschitz)
+
+    def alone(d):
+        return q.LocalLipschitzEstimate(nr_samples=4, perturb_func=d, normalise_func=each_by_max, **quiet)
+    w.c.add("score", "quantus", "LocalLipschitzEstimate, on our draws", ours(w, "lipschitz"), batches,
+            "Quantus divides by the largest magnitude of the batch, and measures the model's inputs, not pixel values",
+            "theirs with a `normalise_func` for each map, divided by the preset's deviation, 0.5",
+            (ours(w, "lipschitz"), [v / 0.5 for v in robust(alone)]), within=1e-3)
+
+    def similar(f):
+        return [np.array([f(a.ravel(), b.ravel()) for a, b in zip(scored(w, n, m), scored(w, n, m, "others-scored"))])
+                for n, m in CELLS]
+    w.c.add("score", "quantus", "MPRT's correlation_spearman, of two maps", ours(w, "rho"),
+            similar(q.similarity_func.correlation_spearman))
+
+    def square(a, b):
+        from skimage.metrics import structural_similarity
+        a, b = (v.reshape(64, 64) / np.abs(v).max() for v in (a, b))
+        return structural_similarity(a, b, data_range=1 if min(a.min(), b.min()) >= 0 else 2)
+    w.c.add("score", "quantus", "RandomLogit's ssim, of two maps", ours(w, "ssim"), similar(q.similarity_func.ssim),
+            "Quantus flattens maps, so that windows are 7 pixels of a row, and takes the range of both",
+            "scikit-image's `structural_similarity`, which it calls, of the maps in two dimensions",
+            (ours(w, "ssim"), similar(square)))
+
+
+def probabilities(curves):
+    """The first response of curves [N, 3, points]."""
+    return curves[:, 0]
+
+
+def after(curves):
+    """The probabilities after each step, without the image itself."""
+    return probabilities(curves)[:, 1:]
+
+
+def area_under(curves):
+    return np.trapezoid(curves, axis=1) / (curves.shape[1] - 1)
+
+
+def each_by_max(a, **_):
+    """Quantus' normalise_by_max, map by map."""
+    largest = np.abs(a).reshape(len(a), -1).max(1)
+    return a / largest.reshape(-1, *[1] * (a.ndim - 1))
+
+
+def captum(w):
+    from captum.metrics import sensitivity_max
+
+    def f(net, x, t, a):
+        method = next(k for n, k in CELLS if w.nets[n] is net and np.array_equal(scored(w, n, k), a))
+        explain = explainer(method)
+        draws = Draws(w)
+
+        def perturb(inputs):
+            return torch.from_numpy(draws(x)).float()
+        worst = None
+        for _ in range(4):
+            s = sensitivity_max(lambda i, target: torch.from_numpy(explain(net, i.detach().numpy(), target)).float(),
+                                torch.from_numpy(x), perturb_func=perturb, n_perturb_samples=1,
+                                target=torch.from_numpy(t)).numpy()
+            worst = s if worst is None else np.maximum(worst, s)
+        return worst
+    w.c.add("score", "captum", "metrics.sensitivity_max, on our draws", ours(w, "sensitivity", "max"), theirs(w, f),
+            within=1e-4)
+
+
+def road(w):
+    from pytorch_grad_cam.metrics import road as r
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
+
+    def f(noise):
+        def g(net, x, t, a):
+            old = r.NoisyLinearImputer.__init__.__defaults__
+            r.NoisyLinearImputer.__init__.__defaults__ = (noise,) + old[1:]
+            torch.manual_seed(0)
+            try:
+                return r.ROADCombined(percentiles=[10, 50, 90])(
+                    torch.from_numpy(x), a[:, 0], [ClassifierOutputSoftmaxTarget(int(k)) for k in t], net)
+            finally:
+                r.NoisyLinearImputer.__init__.__defaults__ = old
+        return theirs(w, g)
+    w.c.add("score", "grad-cam", "ROADCombined(percentiles=[10, 50, 90])", ours(w, "road", "combined"), f(0.01),
+            "its noise of 0.01 has no seed; pixels that tie with the percentile all go",
+            "theirs with `NoisyLinearImputer(noise=0)`", (ours(w, "road", "combined"), f(0.0)), within=1e-5)
+
+
+def pic(w):
+    from saliency.metrics import pic as p
+    thresholds = [.005, .01, .02, .03, .04, .05, .07, .10, .13, .21, .34, .5, .75]
+    mask = w.ours("pic-ends", "mask", model="vgg")[1]
+
+    def area(length):
+        def f(net, x, t, a):
+            scores = []
+            for i in range(len(x)):
+                def predict(images):
+                    z = (torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5
+                    with torch.no_grad():
+                        return net(z).softmax(1)[:, int(t[i])].numpy()
+                try:
+                    scores.append(p.compute_pic_metric(
+                        w.pixels[i].transpose(1, 2, 0), np.abs(a[i, 0]), mask.reshape(-1, 64, 64)[0] > 0, predict,
+                        thresholds).auc)
+                except p.ComputePicMetricError:
+                    scores.append(np.nan)
+            return scores
+        return theirs(w, f)
+    w.c.add("score", "saliency", "pic.compute_pic_metric, softmax", ours(w, "pic", "sic"), area(None),
+            "lengths depend on the release of libwebp, and neighbours on which triangles share points on a circle")
