@@ -89,7 +89,7 @@ class Comparison:
             for i, (a, b) in enumerate(zip(mine, other)):
                 scale = (np.abs(b).max() or 1) if kind == "map" else 1
                 d = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(a - b))
-                worst = max(worst, float(np.max(np.where(np.isnan(d), np.inf, d))) / scale)
+                worst = max(worst, float(np.max(np.where(np.isnan(d), np.inf, d)) / scale))
                 if bound and (kind == "score" or i == 0):
                     values = blocks(b) if kind == "map" else np.ravel(b)
                     self.peers.append([kind, cell, i, "%.0e" % bound] + ["%.6g" % v for v in values])
@@ -103,12 +103,12 @@ class Comparison:
         last = same or (None if reason else (ours, theirs))
         rounding = None
         if rounded:
-            rounding = self.difference(kind, list(zip([c for c, _ in last[0]], rounded)), last[1])
+            rounding = self.difference(kind, [("", v) for v in rounded], (last or (ours, theirs))[1])
             within = max(within, 10 ** math.ceil(math.log10(5 * rounding)) if rounding else 0)
         equal = None
         if last:
             then = self.difference(kind, *last, within)
-            equal = then <= within
+            equal = bool(then <= within)
         print("%-9s %-60s %7.0e %7s %7s %s%s" % (
             package, call, first, *("" if v is None else "%.0e" % v for v in (then, rounding)), how,
             " !" if equal is False else ""), flush=True)
@@ -163,6 +163,23 @@ def main():
     unequal = [r["library"] + " " + r["theirs"] for r in rows if r["equal"] is False]
     if unequal:
         sys.exit("not equal: " + "; ".join(unequal))
+    if untranslated():
+        sys.exit("docs/coming-from.md lacks " + ", ".join(untranslated()))
+
+
+def untranslated():
+    """Returns the libraries' public names that docs/coming-from.md doesn't have."""
+    import captum.attr
+    import pytorch_grad_cam as pgc
+    import quantus
+
+    bases = {"Attribution", "GradientAttribution", "PerturbationAttribution", "NeuronAttribution", "LayerAttribution"}
+    names = {n for n in captum.attr.__all__ if n not in bases and isinstance(getattr(captum.attr, n), type)
+             and issubclass(getattr(captum.attr, n), captum.attr.Attribution)}
+    names |= {n for n, v in vars(pgc).items() if isinstance(v, type) and issubclass(v, pgc.base_cam.BaseCAM)}
+    names |= {n for n, v in vars(quantus).items() if isinstance(v, type) and issubclass(v, quantus.Metric)} - {"Metric"}
+    page = (HERE.parent / "coming-from.md").read_text()
+    return sorted(n for n in names if "`%s`" % n not in page)
 
 
 def write(rows, peers):

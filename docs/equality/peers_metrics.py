@@ -74,15 +74,18 @@ def quantus(w):
 
     # Quantus replaces values, of which a pixel has three; the number in a step must divide that of pixels.
     options = dict(features_in_step=256, perturb_baseline=0.0, **quiet)
-    curves = theirs(w, call(q.PixelFlipping(**options)))
+    curves = theirs(w, lambda net, x, t, a: call(q.PixelFlipping(**options))(net, x, t, ordered(a)))
     flipping = "PixelFlipping(features_in_step=256, perturb_baseline=0.0)"
+    thirds = [c[:, 2::3] for c in curves]
     w.c.add("score", "quantus", flipping + ", each third point", ours(w, "flipping", pick=after),
-            [c[:, 2::3] for c in curves])
+            [c[:, 2::3] for c in theirs(w, call(q.PixelFlipping(**options)))],
+            "the order of equal pixels, such as Grad-CAM's zeros, is open with `argsort`; ours is `ties: index`",
+            "theirs for maps of the pixels' ranks", (ours(w, "flipping", pick=after), thirds))
     start = [v[:, :1] for _, v in ours(w, "flipping", pick=probabilities)]
     add(flipping + ", its area", ours(w, "flipping-auc"), q.PixelFlipping(return_auc_per_sample=True, **options),
         "Quantus leaves the image itself out, has 3 values a pixel, and doesn't divide by the number of steps",
-        "theirs of the image and each third point, divided by 16",
-        (ours(w, "flipping-auc"), [area_under(np.concatenate([s, c[:, 2::3]], 1)) for s, c in zip(start, curves)]))
+        "theirs of ranks, of the image and each third point, divided by 16",
+        (ours(w, "flipping-auc"), [area_under(np.concatenate([s, c], 1)) for s, c in zip(start, thirds)]))
 
     whole = dict(patch_size=8, perturb_baseline=0.0, **quiet)
     add("Selectivity(patch_size=8, perturb_baseline=0.0)", ours(w, "regions", pick=after), q.Selectivity(**whole))
@@ -148,10 +151,10 @@ def quantus(w):
     def square(a, b):
         from skimage.metrics import structural_similarity
         a, b = (v.reshape(64, 64) / np.abs(v).max() for v in (a, b))
-        return structural_similarity(a, b, data_range=1 if min(a.min(), b.min()) >= 0 else 2)
+        return structural_similarity(a, b, data_range=2)
     w.c.add("score", "quantus", "RandomLogit's ssim, of two maps", ours(w, "ssim"), similar(q.similarity_func.ssim),
             "Quantus flattens maps, so that windows are 7 pixels of a row, and takes the range of both",
-            "scikit-image's `structural_similarity`, which it calls, of the maps in two dimensions",
+            "scikit-image's `structural_similarity`, which it calls, of both maps in two dimensions, `data_range=2`",
             (ours(w, "ssim"), similar(square)))
 
 
@@ -169,6 +172,14 @@ def area_under(curves):
     return np.trapezoid(curves, axis=1) / (curves.shape[1] - 1)
 
 
+def ordered(a):
+    """Maps with the same order of pixels in which no two are equal: of these the first is larger."""
+    flat = a.reshape(len(a), -1)
+    ranks = np.empty_like(flat)
+    np.put_along_axis(ranks, np.argsort(-flat, axis=1, kind="stable"), np.arange(flat.shape[1], 0, -1.0)[None], 1)
+    return ranks.reshape(a.shape)
+
+
 def each_by_max(a, **_):
     """Quantus' normalise_by_max, map by map."""
     largest = np.abs(a).reshape(len(a), -1).max(1)
@@ -183,15 +194,12 @@ def captum(w):
         explain = explainer(method)
         draws = Draws(w)
 
-        def perturb(inputs):
-            return torch.from_numpy(draws(x)).float()
-        worst = None
-        for _ in range(4):
-            s = sensitivity_max(lambda i, target: torch.from_numpy(explain(net, i.detach().numpy(), target)).float(),
-                                torch.from_numpy(x), perturb_func=perturb, n_perturb_samples=1,
-                                target=torch.from_numpy(t)).numpy()
-            worst = s if worst is None else np.maximum(worst, s)
-        return worst
+        def explained(inputs, target):
+            x = inputs[0] if isinstance(inputs, tuple) else inputs
+            return torch.from_numpy(explain(net, x.detach().numpy(), target)).float()
+        each = [sensitivity_max(explained, torch.from_numpy(x), perturb_func=lambda _: torch.from_numpy(draws(x)).float(),
+                                n_perturb_samples=1, target=torch.from_numpy(t)).numpy() for _ in range(4)]
+        return np.max(each, axis=0)
     w.c.add("score", "captum", "metrics.sensitivity_max, on our draws", ours(w, "sensitivity", "max"), theirs(w, f),
             within=1e-4)
 
@@ -200,42 +208,62 @@ def road(w):
     from pytorch_grad_cam.metrics import road as r
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
 
-    def f(noise):
-        def g(net, x, t, a):
+    def combined(noise, maps):
+        def f(net, x, t, a):
             old = r.NoisyLinearImputer.__init__.__defaults__
             r.NoisyLinearImputer.__init__.__defaults__ = (noise,) + old[1:]
             torch.manual_seed(0)
             try:
                 return r.ROADCombined(percentiles=[10, 50, 90])(
-                    torch.from_numpy(x), a[:, 0], [ClassifierOutputSoftmaxTarget(int(k)) for k in t], net)
+                    torch.from_numpy(x), maps(a)[:, 0], [ClassifierOutputSoftmaxTarget(int(k)) for k in t], net)
             finally:
                 r.NoisyLinearImputer.__init__.__defaults__ = old
-        return theirs(w, g)
-    w.c.add("score", "grad-cam", "ROADCombined(percentiles=[10, 50, 90])", ours(w, "road", "combined"), f(0.01),
-            "its noise of 0.01 has no seed; pixels that tie with the percentile all go",
-            "theirs with `NoisyLinearImputer(noise=0)`", (ours(w, "road", "combined"), f(0.0)), within=1e-5)
+        return theirs(w, f)
+
+    w.c.add("score", "grad-cam", "ROADCombined(percentiles=[10, 50, 90])", ours(w, "road", "combined"),
+            combined(0.01, lambda a: a), "its noise of 0.01 has no seed; pixels equal to the percentile all go",
+            "theirs with `NoisyLinearImputer(noise=0)` for maps of the pixels' ranks",
+            (ours(w, "road", "combined"), combined(0.0, ordered)))
 
 
 def pic(w):
     from saliency.metrics import pic as p
-    thresholds = [.005, .01, .02, .03, .04, .05, .07, .10, .13, .21, .34, .5, .75]
-    mask = w.ours("pic-ends", "mask", model="vgg")[1]
 
-    def area(length):
-        def f(net, x, t, a):
-            scores = []
-            for i in range(len(x)):
-                def predict(images):
-                    z = (torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5
-                    with torch.no_grad():
-                        return net(z).softmax(1)[:, int(t[i])].numpy()
-                try:
-                    scores.append(p.compute_pic_metric(
-                        w.pixels[i].transpose(1, 2, 0), np.abs(a[i, 0]), mask.reshape(-1, 64, 64)[0] > 0, predict,
-                        thresholds).auc)
-                except p.ComputePicMetricError:
-                    scores.append(np.nan)
-            return scores
-        return theirs(w, f)
-    w.c.add("score", "saliency", "pic.compute_pic_metric, softmax", ours(w, "pic", "sic"), area(None),
-            "lengths depend on the release of libwebp, and neighbours on which triangles share points on a circle")
+    np.trapz = np.trapezoid
+    thresholds = [.005, .01, .02, .03, .04, .05, .07, .10, .13, .21, .34, .5, .75]
+    mask = w.ours("pic-ends", "mask", model="vgg")[1].reshape(-1, 64, 64)[0] > 0
+
+    def area(net, x, t, a, lengths=None, responses=None):
+        """SIC of each image; with lengths and responses, at the start, the thresholds and the end, those are taken."""
+        scores = []
+        for i in range(len(x)):
+            def predict(images):
+                if responses is not None:
+                    return [next(given)]
+                z = (torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5
+                with torch.no_grad():
+                    return net(z).softmax(1)[:, int(t[i])].numpy()
+
+            measure = p.estimate_image_entropy
+            if responses is not None:  # in the order in which they are asked for
+                order = [14, 0] + list(range(1, 14))
+                given, sizes = iter(responses[i][order]), iter(lengths[i][order])
+                p.estimate_image_entropy = lambda image: next(sizes)
+            try:
+                scores.append(p.compute_pic_metric(w.pixels[i].transpose(1, 2, 0), np.abs(a[i, 0]), mask, predict,
+                                                   thresholds).auc)
+            except p.ComputePicMetricError:
+                scores.append(np.nan)
+            finally:
+                p.estimate_image_entropy = measure
+        return scores
+
+    def fed(net, x, t, a):
+        n, m = next((n, m) for n, m in CELLS if w.nets[n] is net and np.array_equal(scored(w, n, m), a))
+        curves = w.ours("pic-curves", "curves", model=n, method=m)[1]
+        lengths = w.ours("pic-curves", "lengths", model=n, method=m)[1]
+        return area(net, x, t, a, lengths.reshape(len(x), -1)[:, :15], probabilities(curves))
+
+    w.c.add("score", "saliency", "pic.compute_pic_metric, softmax", ours(w, "pic", "sic"), theirs(w, area),
+            "lengths depend on the release of libwebp, colours on how points on a circle are triangulated",
+            "theirs with the lengths and responses of our images", (ours(w, "pic", "sic"), theirs(w, fed)))

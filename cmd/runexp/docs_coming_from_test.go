@@ -1,0 +1,91 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+)
+
+var (
+	spans      = regexp.MustCompile("`([^`]+)`")
+	stageName  = regexp.MustCompile(`^[a-z]+/[a-z0-9-]+$`)
+	assignment = regexp.MustCompile(`^[a-z_]+: *(.*)$`)
+)
+
+// TestDocsComingFrom checks that every stage, parameter and choice that docs/coming-from.md names exists, and
+// its experiments. A row's parameters are those of a stage that the row names, or of any where it names none.
+func TestDocsComingFrom(t *testing.T) {
+	p := openPage(t, "coming-from.md")
+	if n := strings.Count(p.text, "\n"); n > 250 {
+		t.Errorf("%d lines", n)
+	}
+	set, named, assigned := registry.Builtin(), 0, 0
+	for i, line := range strings.Split(fences.ReplaceAllString(p.text, ""), "\n") {
+		var of []*stages.Stage
+		var given []string
+		cells := strings.Split(line, "|")
+		for _, m := range spans.FindAllStringSubmatch(strings.Join(cells[min(2, len(cells)-1):], "|"), -1) {
+			if stageName.MatchString(m[1]) {
+				s, ok := set.Lookup(m[1])
+				if !ok {
+					t.Errorf("%s has no stage %s", p.file, m[1])
+					continue
+				}
+				of, named = append(of, s), named+1
+			} else if assignment.MatchString(m[1]) {
+				given = append(given, strings.Split(m[1], ", ")...)
+			}
+		}
+		if len(of) == 0 {
+			for _, name := range set.Names() {
+				s, _ := set.Lookup(name)
+				of = append(of, s)
+			}
+		}
+		for _, a := range given {
+			assigned++
+			name, value, _ := strings.Cut(a, ":")
+			value = strings.TrimSpace(value)
+			if !slices.ContainsFunc(of, func(s *stages.Stage) bool { return takes(s, name, value) }) {
+				t.Errorf("%s, row %d: no stage of the row takes %q", p.file, i+1, a)
+			}
+		}
+	}
+	if named < 60 || assigned < 40 {
+		t.Errorf("%d stages and %d parameters are named", named, assigned)
+	}
+	experiments := 0
+	p.write("net.onnx", []byte(page(t, "experiments/quickstart/resnet.onnx")))
+	p.write("photos/a/1.png", []byte(page(t, "stages/internal/picture/testdata/420.jpg.rgb.png")))
+	for _, f := range fencesOf(p.text) {
+		if f.info != "yaml" {
+			continue
+		}
+		experiments++
+		p.write("x.yaml", []byte(f.body))
+		x, err := plan.Load(p.path("x.yaml"), registry.Builtin(), plan.Overrides{})
+		if err != nil {
+			t.Errorf("%s:%d: %v", p.file, f.line, err)
+		} else if len(x.Warnings) > 0 {
+			t.Errorf("%s:%d: %v", p.file, f.line, x.Warnings)
+		}
+	}
+	if experiments != 3 {
+		t.Errorf("%d experiments", experiments)
+	}
+}
+
+// takes reports whether a stage has a parameter, and, where it is a choice, whether value is one.
+func takes(s *stages.Stage, name, value string) bool {
+	for _, f := range stages.Fields(s.NewParams()) {
+		if f.Name == name {
+			return value == "" || len(f.Choices) == 0 || slices.Contains(f.Choices, value)
+		}
+	}
+	return false
+}
