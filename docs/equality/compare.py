@@ -18,6 +18,7 @@ import importlib.metadata
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -182,10 +183,23 @@ def untranslated():
     return sorted(n for n in names if "`%s`" % n not in page)
 
 
+def stage(cell):
+    """Returns the stage of a cell and its parameters, as equality.yaml has them."""
+    text = (HERE / "equality.yaml").read_text()
+    name = re.search(r"^maps\[method=([\w-]+)", cell)
+    name = name[1] if name else re.match(r"[\w-]+", cell)[0]
+    block = re.search(r"^( +)%s:.*\n(?:\1 .*\n)*" % name, text, re.M)[0]
+    options = re.search(r"with: \{(.*?)\}", block)
+    options = (options[1] if options else "").replace("reduce: none, ", "").replace("reduce: none", "")
+    port = cell.partition("].")[2]
+    uses = re.search(r"uses: ([\w/-]+)", block)[1] + ("." + port if port and port != "maps" else "")
+    return "`%s`" % uses + (" `%s`" % options if options else "")
+
+
 def write(rows, peers):
     head = ["library", "theirs", "ours", "difference", "reason", "same definition", "then", "their rounding"]
     number = lambda v: "" if v is None else "0" if v == 0 else "%.0e" % v  # noqa: E731
-    lines = [[r["library"] + " " + importlib.metadata.version(r["library"]), "`%s`" % r["theirs"], "`%s`" % r["ours"],
+    lines = [[r["library"] + " " + importlib.metadata.version(r["library"]), "`%s`" % r["theirs"], stage(r["ours"]),
               number(r["difference"]), r["reason"], r["same"], number(r["then"]) if r["reason"] else "",
               number(r["rounding"])] for r in rows]
     table(HERE.parent / "equality.csv", [head] + lines)
