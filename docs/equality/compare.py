@@ -149,7 +149,7 @@ def main():
 
     every = {"captum": peers_attribution.captum, "grad-cam": peers_attribution.grad_cam,
              "saliency": peers_attribution.pair, "zennit": peers_attribution.zennit,
-             "captum.metrics": peers_metrics.captum, "quantus": peers_metrics.quantus,
+             "quantus": peers_metrics.quantus,
              "road": peers_metrics.road, "pic": peers_metrics.pic}
     for name in args.only.split(",") if args.only else every:
         c.rows, c.peers = [], []

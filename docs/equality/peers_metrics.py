@@ -1,6 +1,4 @@
-"""Scores of our maps by Quantus, captum.metrics, pytorch-grad-cam's ROAD and PAIR's PIC."""
-
-import copy
+"""Scores of our maps by Quantus, pytorch-grad-cam's ROAD and PAIR's PIC."""
 
 import numpy as np
 import torch
@@ -184,24 +182,6 @@ def each_by_max(a, **_):
     """Quantus' normalise_by_max, map by map."""
     largest = np.abs(a).reshape(len(a), -1).max(1)
     return a / largest.reshape(-1, *[1] * (a.ndim - 1))
-
-
-def captum(w):
-    from captum.metrics import sensitivity_max
-
-    def f(net, x, t, a):
-        method = next(k for n, k in CELLS if w.nets[n] is net and np.array_equal(scored(w, n, k), a))
-        explain = explainer(method)
-        draws = Draws(w)
-
-        def explained(inputs, target):
-            x = inputs[0] if isinstance(inputs, tuple) else inputs
-            return torch.from_numpy(explain(net, x.detach().numpy(), target)).float()
-        each = [sensitivity_max(explained, torch.from_numpy(x), perturb_func=lambda _: torch.from_numpy(draws(x)).float(),
-                                n_perturb_samples=1, target=torch.from_numpy(t)).numpy() for _ in range(4)]
-        return np.max(each, axis=0)
-    w.c.add("score", "captum", "metrics.sensitivity_max, on our draws", ours(w, "sensitivity", "max"), theirs(w, f),
-            within=1e-4)
 
 
 def road(w):
