@@ -26,7 +26,7 @@ import (
 //	runexp run previous.yaml --store store --out folder
 //	rm -r store/running and the two objects of the models (the largest ones: the test has the nets)
 //	tar -c store folder | gzip -9n > made.tar.gz
-const previousBuild = "bc2a5bca2ddbfe9dc528d22691ebb0dee2da3f21"
+const previousBuild = "0cf2ad81d2bdd897a96566f371d1e2ab1b7caf22"
 
 // previousRuntime is the ONNX Runtime that previousBuild had for the fixture. Programs are part of the
 // keys, and another version may simplify models otherwise.
