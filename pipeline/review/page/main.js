@@ -56,7 +56,6 @@ function main() {
         d.open = true;
     }
     for (const draw of waiting) draw();
-    waiting.clear();
   });
   document.documentElement.dataset.ready = "yes";
 }

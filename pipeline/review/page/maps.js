@@ -148,24 +148,38 @@ async function drawPhoto(canvas, cell, item, side = 192) {
   g.drawImage(photo, 0, 0, canvas.width, canvas.height);
 }
 
-// Calls do once when an element comes into view.
+// Draws once: when an element comes into view, or before, while there is nothing else to do. A print can't
+// wait for what isn't drawn.
 function whenSeen(e, draw) {
+  const once = () => {
+    waiting.delete(once);
+    seen.disconnect();
+    return draw();
+  };
   const seen = new IntersectionObserver(
     (entries) => {
-      if (entries.some((entry) => entry.isIntersecting)) {
-        seen.disconnect();
-        draw();
-      }
+      if (entries.some((entry) => entry.isIntersecting)) once();
     },
     {rootMargin: "300px"},
   );
   seen.observe(e);
-  waiting.add(() => {
-    seen.disconnect();
-    return draw();
+  waiting.add(once);
+  drawAhead();
+}
+const waiting = new Set(); // what isn't drawn yet
+const idle = window.requestIdleCallback || ((f) => setTimeout(f, 50));
+let drawing = false;
+
+function drawAhead() {
+  if (drawing) return;
+  drawing = true;
+  idle(async () => {
+    const [draw] = waiting;
+    if (draw) await draw();
+    drawing = false;
+    if (waiting.size) drawAhead();
   });
 }
-const waiting = new Set(); // what a print has to draw
 
 function drawPair(place, {cell}, item) {
   const a = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
