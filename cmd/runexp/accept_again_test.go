@@ -119,7 +119,8 @@ func TestSecondRun(t *testing.T) {
 	w.write(two, []byte(strings.Join(lines, "")))
 	wantCells(t, "an axis in another order", w.run(0, "run", two, "--json").executed(t), "table")
 	if got := strings.Fields(w.git("diff", "--name-only", "--", "artifacts")); strings.Join(got, " ") !=
-		"artifacts/two/README.md artifacts/two/cells/table.jsonl artifacts/two/experiment.yaml" {
+		"artifacts/two/README.md artifacts/two/cells/table.jsonl artifacts/two/experiment.yaml "+
+			"artifacts/two/tables/table.tex" {
 		t.Errorf("another order changes %v", got)
 	}
 	if s := w.read("artifacts/two/README.md"); strings.Index(s, "| random |") >

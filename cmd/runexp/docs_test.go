@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // A fence is a block of code in a page of docs/.
@@ -76,10 +78,23 @@ func (p *docPage) close() {
 // stderr, with the lines that follow them.
 func (p *docPage) console(f fence) {
 	p.Helper()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		p.Fatal(err)
+	}
+	var path []string
+	if stagetest.Race() {
+		dir, err := undetected()
+		if err != nil {
+			p.Fatal(err)
+		}
+		path = []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
+	}
 	var now strings.Builder
 	for _, part := range strings.Split("\n"+f.body, "\n$ ")[1:] {
 		command, want, _ := strings.Cut(strings.TrimSuffix(part, "\n")+"\n", "\n")
-		cmd := p.prepare("sh", "-c", command)
+		cmd := p.prepare(shell, "-c", command)
+		cmd.Env = append(cmd.Env, path...)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
 			p.Fatal(err)
