@@ -74,11 +74,11 @@ outputs
   images  images  the blurred ones
 
 parameters
-  sigma   number, 0.1 … 20  2       standard deviation in pixels
-  border  mirror | zero     mirror  what lies beyond the edge
-  files   list of paths     []      kernels to read
-  passes  int, ≥ 1          1       how often
-  exact   true | false      false   no shortcuts
+  sigma   number, 0.1 … 20            2       standard deviation in pixels
+  border  mirror | zero               mirror  what lies beyond the edge
+  files   list of paths or addresses  []      kernels to read
+  passes  int, ≥ 1                    1       how often
+  exact   true | false                false   no shortcuts
 
 where paper and code differ
   border  default paper  official repeats the edge
