@@ -21,7 +21,8 @@ type ahead struct {
 // forecasts are this far apart: one asks every cell.
 const forecasts = time.Second
 
-// foresee updates the forecast, which the next events have. Only the scheduling goroutine calls it.
+// foresee updates the forecast, which the next events have. Only the scheduling goroutine calls it, for the
+// first time before anything runs.
 func (r *run) foresee(began time.Time) {
 	f, now := &r.forecast, time.Now()
 	if now.Before(f.due) {

@@ -21,7 +21,9 @@ func (r *run) schedule(drain <-chan struct{}) {
 		}
 	}
 	r.emit(planned)
-	for began := time.Now(); ; r.foresee(began) {
+	began := time.Now()
+	r.foresee(began) // while nothing runs: it asks for definitions that aren't final yet
+	for ; ; r.foresee(began) {
 		r.stopped = r.stopped || r.ctx.Err() != nil
 		r.settleDue()
 		for !r.stopped && r.startOne() {
