@@ -188,20 +188,10 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 		if kind := o.ahead[c.Index].Kind; kind == IsCached || kind == Broken {
 			continue
 		}
-		n := o.r.nodes[c.Index]
 		cells++
-		speed, ok := o.r.speedOf(n)
-		calls := o.calls(n)
-		if !ok || calls < 0 {
-			e.Unknown++
-			continue
-		}
-		scale := float64(calls) / float64(speed.Calls)
-		seconds := speed.Loading + speed.Seconds*scale
-		e.Seconds += seconds
-		e.Forward += int(math.Round(float64(speed.Forward) * scale))
-		e.Backward += int(math.Round(float64(speed.Backward) * scale))
-		longest = max(longest, seconds)
+		one := o.cost(o.r.nodes[c.Index], 0)
+		e.Add(one)
+		longest = max(longest, one.Seconds)
 	}
 	if cells == 0 {
 		return e
@@ -215,6 +205,21 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 		e.Seconds = max(e.Seconds, longest)
 	}
 	return e
+}
+
+// cost estimates what a cell takes on one slot, of whose calls that many are done.
+func (o *Outlook) cost(n *node, done int) Estimate {
+	speed, ok := o.r.speedOf(n)
+	calls := o.calls(n)
+	if !ok || calls < 0 {
+		return Estimate{Unknown: 1}
+	}
+	scale := float64(max(calls-done, 0)) / float64(speed.Calls)
+	return Estimate{
+		Seconds:  speed.Loading + speed.Seconds*scale,
+		Forward:  int(math.Round(float64(speed.Forward) * scale)),
+		Backward: int(math.Round(float64(speed.Backward) * scale)),
+	}
 }
 
 // calls returns how many calls a cell takes, -1 if nobody knows: see [Speed.Calls].

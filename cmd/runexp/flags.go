@@ -49,6 +49,20 @@ func (f flags) narrow() *plan.Overrides {
 	return o
 }
 
+// narrowing returns the flags that narrow sets from o.
+func narrowing(o *plan.Overrides) (args []string) {
+	for _, s := range o.Set {
+		args = append(args, "--set", s)
+	}
+	for _, s := range o.Only {
+		args = append(args, "--only", s)
+	}
+	if o.Limit > 0 {
+		args = append(args, "--limit", strconv.Itoa(o.Limit))
+	}
+	return args
+}
+
 // look declares the flags that choose a model's input, output and size.
 func (f flags) look() *registry.Look {
 	l := &registry.Look{}

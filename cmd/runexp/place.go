@@ -84,6 +84,15 @@ func quote(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
+// quoted writes arguments as a line that a shell takes.
+func quoted(args []string) string {
+	var line []string
+	for _, arg := range args {
+		line = append(line, quote(arg))
+	}
+	return strings.Join(line, " ")
+}
+
 // prepare makes the folder .runexp, and keeps it out of the user's commits.
 func (p place) prepare() error {
 	dir := filepath.Join(p.root, ".runexp")

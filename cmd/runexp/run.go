@@ -171,15 +171,5 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 
 // command is how a reader repeats the run, the same from whatever folder it was started.
 func (f *runFlags) command(p place, x *plan.Plan) string {
-	text := "runexp run " + quote(p.within(x.File))
-	for _, s := range f.narrow.Set {
-		text += " --set " + quote(s)
-	}
-	for _, s := range f.narrow.Only {
-		text += " --only " + quote(s)
-	}
-	if f.narrow.Limit > 0 {
-		text += fmt.Sprintf(" --limit %d", f.narrow.Limit)
-	}
-	return text
+	return quoted(append([]string{"runexp", "run", p.within(x.File)}, narrowing(f.narrow)...))
 }

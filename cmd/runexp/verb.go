@@ -34,8 +34,8 @@ type arity struct {
 // verbs lists what the command can do, in the order of the help text.
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
-		newVerb, inspectVerb, runVerb, planVerb, whyVerb, checkVerb, fetchVerb, pinVerb, graphVerb,
-		stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, verifyVerb, cacheVerb, doctorVerb,
+		newVerb, inspectVerb, runVerb, submitVerb, planVerb, whyVerb, checkVerb, fetchVerb, pinVerb,
+		graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, verifyVerb, cacheVerb, doctorVerb,
 		completionVerb, versionVerb, helpVerb,
 	} {
 		f := flags{}

@@ -1,9 +1,12 @@
 package plan
 
-// UpTo returns the part of p that the given cell needs, itself included. Keys and names stay what they are in
-// p; nothing is published.
-func (p *Plan) UpTo(cell *Cell) *Plan {
-	needed := map[*Cell]bool{cell: true}
+// UpTo returns the part of p that the given cells need, themselves included. Keys and names stay what they
+// are in p; nothing is published.
+func (p *Plan) UpTo(cells ...*Cell) *Plan {
+	needed := map[*Cell]bool{}
+	for _, c := range cells {
+		needed[c] = true
+	}
 	for i := len(p.Cells) - 1; i >= 0; i-- { // consumers come after what they read
 		if needed[p.Cells[i]] {
 			for _, in := range p.Cells[i].Inputs {

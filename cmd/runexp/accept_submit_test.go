@@ -1,0 +1,297 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// twoWaves needs no runtime. What mixes reads the means, which need all images: that is a second wave.
+const twoWaves = `name: waves
+stages:
+  images: {uses: dataset/shapes, with: {count: 12, size: 16}}
+  noisy:  {uses: perturb/noise, in: {images: images}}
+  means:  {uses: dataset/mean, in: {images: noisy}}
+  mixed:  {uses: perturb/noise, in: {images: means}}
+publish: [images, mixed]
+`
+
+// The fakes of Slurm's commands. Each writes a line of $CALLS. sbatch keeps the scripts that it is given, and
+// refuses to take more than $REFUSE; with $EXECUTE it executes them at once, an array's one after the other.
+const (
+	fakeBatch = `#!/bin/bash
+n=$(($(grep -c '^sbatch' "$CALLS" 2>/dev/null) + 1))
+echo "sbatch $*" >>"$CALLS"
+if [ "$n" -gt "${REFUSE:-1000}" ]; then
+	echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy" >&2
+	exit 1
+fi
+cat >"$CALLS.$n"
+job=$((100 + n))
+if [ -n "$EXECUTE" ]; then
+	last=0
+	for arg in "$@"; do
+		case $arg in --array=0-*) last=${arg#--array=0-} last=${last%%%*} array=yes ;; esac
+	done
+	for ((task = 0; task <= last; task++)); do
+		[ -z "$array" ] || export SLURM_ARRAY_JOB_ID=$job SLURM_ARRAY_TASK_ID=$task
+		(cd / && SLURM_JOB_ID=$job bash "$CALLS.$n") >>"$CALLS.out" 2>&1 ||
+			echo "job $job: $?" >>"$CALLS.failed"
+	done
+fi
+echo "$job;here"
+`
+	fakeQueue   = "#!/bin/bash\necho \"squeue $*\" >>\"$CALLS\"\ncat \"$CALLS.queue\" 2>/dev/null\nexit 0\n"
+	fakeControl = "#!/bin/bash\necho \"scontrol $*\" >>\"$CALLS\"\necho 'MaxArraySize            = 9'\n"
+)
+
+// newCluster returns a world, in a folder whose name needs quotes, with Slurm's commands in PATH.
+func newCluster(t testing.TB, files map[string]string) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	bin := w.path("bin")
+	fakes := map[string]string{"sbatch": fakeBatch, "squeue": fakeQueue, "scontrol": fakeControl}
+	for name, text := range fakes {
+		w.write("bin/"+name, []byte(text))
+		if err := os.Chmod(filepath.Join(bin, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := bin + string(os.PathListSeparator) + os.Getenv("PATH")
+	w.env = append(w.env, "PATH="+path, "CALLS="+w.path("calls"))
+	w.dir = w.path("it's here")
+	for name, text := range files {
+		w.write(name, []byte(text))
+	}
+	return w
+}
+
+// calls returns the calls of the fakes since the last time.
+func (w *world) calls() (lines []string) {
+	w.Helper()
+	file := filepath.Join(filepath.Dir(w.dir), "calls")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	if err := os.Remove(file); err != nil {
+		w.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+func TestSubmit(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	e := w.run(0, "submit", "x.yaml", "--slurm", "--devices", "2", "--shares", "5", "--", "-p", "gpu",
+		"-t", "4")
+	const want = "wave 1, 5 shares: job 101\nclose wave 1: job 102\n" +
+		"wave 2, 5 shares: job 103\nclose wave 2: job 104\n"
+	if e.stdout != want {
+		t.Errorf("it prints\n%swant\n%s", e.stdout, want)
+	}
+	calls := w.calls()
+	if len(calls) != 6 {
+		t.Fatalf("%d calls for two waves: %q", len(calls), calls)
+	}
+	for i, pattern := range []string{
+		`^scontrol show config$`,
+		`^squeue --noheader --name=(runexp-waves-[0-9a-f]{8})-1,(.*)-1-close,(.*)-2,(.*)-2-close ` +
+			`--format=%F %j$`,
+		`^sbatch --array=0-4%2 --parsable --job-name=\S+-1 --requeue --open-mode=append ` +
+			`--output=/.*/it's here/.runexp/slurm/%x-%A_%a.out --signal=B:TERM@60 -p gpu -t 4$`,
+		`^sbatch --dependency=afterany:101,singleton --parsable --job-name=\S+-1-close .* -p gpu -t 4$`,
+		`^sbatch --dependency=afterany:102 --array=0-4%2 --parsable --job-name=\S+-2 `,
+		`^sbatch --dependency=afterany:103,singleton --parsable --job-name=\S+-2-close `,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(calls[i]) {
+			t.Errorf("call %d is %q, want %s", i, calls[i], pattern)
+		}
+	}
+}
+
+// An array is as long as the cluster allows, and no longer than there are images.
+func TestSharesAreLimited(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	for count, want := range map[string]string{"6": "wave 1, 6 shares", "100": "wave 1, 9 shares"} {
+		e := w.run(0, "submit", "x.yaml", "--slurm", "--devices", "20", "--set", "images.with.count="+count)
+		if !strings.HasPrefix(e.stdout, want) {
+			t.Errorf("%s images: %swant %s", count, e.stdout, want)
+		}
+	}
+}
+
+// After a refusal the same command submits the rest, behind what is queued; what is queued isn't submitted
+// again.
+func TestSubmitAgain(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	env := w.env
+	w.env = append(w.env, "REFUSE=1")
+	e := w.run(exitEnvironment, "submit", "x.yaml", "--slurm")
+	if e.stdout != "wave 1, 1 shares: job 101\n" || !strings.Contains(e.stderr,
+		"runexp: sbatch: error: Batch job submission failed: Job violates accounting/QOS policy; "+
+			"1 of 4 jobs are queued\n") ||
+		!strings.Contains(e.stderr, "hint: the same command submits the rest") {
+		t.Errorf("it prints\n%s%s", e.stdout, e.stderr)
+	}
+	w.env = env
+	var names []string
+	for _, c := range w.calls() {
+		if _, after, ok := strings.Cut(c, "--job-name="); ok {
+			name, _, _ := strings.Cut(after, " ")
+			names = append(names, name)
+		}
+	}
+	first, closer := names[0], names[0]+"-close"
+	queue := func(lines ...string) {
+		w.write("../calls.queue", []byte(strings.Join(lines, "\n")+"\n"))
+	}
+	queue("55 "+first, "55 "+first)
+	e = w.run(0, "submit", "x.yaml", "--slurm")
+	const want = "wave 1, 1 shares: queued already, job 55\nclose wave 1: job 101\n"
+	if !strings.HasPrefix(e.stdout, want) {
+		t.Errorf("it prints\n%swant\n%s", e.stdout, want)
+	}
+	if calls := w.calls(); len(calls) != 5 || !strings.Contains(calls[2], "=afterany:55,singleton") {
+		t.Errorf("calls: %q", calls)
+	}
+	queue("56 "+closer, "57 "+strings.TrimSuffix(first, "1")+"2-close")
+	e = w.run(0, "submit", "x.yaml", "--slurm")
+	if calls := w.calls(); len(calls) != 2 || !strings.Contains(e.stderr, "nothing was submitted") {
+		t.Errorf("%s%scalls: %q", e.stdout, e.stderr, calls)
+	}
+}
+
+// A dry run needs no Slurm and writes nothing. Its script submits what submit would.
+func TestSubmitDry(t *testing.T) {
+	w := newCluster(t, map[string]string{"an x.yaml": twoWaves})
+	env := w.env
+	args := []string{"submit", "an x.yaml", "--slurm", "--dry-run", "--devices", "2", "--shares", "5",
+		"--set", "title=it's \"$HOME\"\nRUNEXP\n`false`", "--store", "the store", "--", "-p", "gpu",
+		"--comment", "a b"}
+	self, err := exec.LookPath("runexp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "PATH="+filepath.Dir(self)) // the last one counts
+	e := w.run(exitEnvironment, "submit", "an x.yaml", "--slurm")
+	if !strings.Contains(e.stderr, "no sbatch in PATH") ||
+		!strings.Contains(e.stderr, "hint: submit where Slurm's commands are") {
+		t.Errorf("without sbatch: %s", e.stderr)
+	}
+	before := w.listing()
+	e = w.run(0, args...)
+	if after := w.listing(); after != before {
+		t.Errorf("a dry run wrote\n%s\nbefore\n%s", after, before)
+	}
+	w.env = env
+	w.write("jobs.sh", []byte(e.stdout))
+	if out := w.command("bash", "-n", "jobs.sh"); out.code != 0 {
+		t.Errorf("bash -n: %s", out.stderr)
+	}
+	if out := w.command("bash", "jobs.sh"); out.stdout != "101\n102\n103\n104\n" {
+		t.Errorf("the script prints %q, %s", out.stdout, out.stderr)
+	}
+	dry := w.calls()
+	for n := 1; n <= 4; n++ {
+		if out := w.command("bash", "-n", fmt.Sprintf("../calls.%d", n)); out.code != 0 {
+			t.Errorf("bash -n: %s", out.stderr)
+		}
+	}
+	w.run(0, append(args[:3:3], args[4:]...)...)
+	if wet := w.calls(); strings.Join(wet[2:], "\n") != strings.Join(dry, "\n") {
+		t.Errorf("a dry run's script calls\n%s\nsubmit\n%s", strings.Join(dry, "\n"),
+			strings.Join(wet[2:], "\n"))
+	}
+}
+
+func TestSubmitMisuse(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	for want, args := range map[string][]string{
+		"submit needs an experiment file":                       {"--slurm"},
+		"submit needs the name of the scheduler: --slurm":       {"x.yaml"},
+		`options of sbatch behind --: "y.yaml"`:                 {"x.yaml", "y.yaml", "--slurm"},
+		"--array of sbatch can't be given":                      {"x.yaml", "--slurm", "--", "--array=0-3"},
+		"the experiment file comes before --, and options":      {"--slurm", "--", "-p", "gpu"},
+		"nowhere.yaml: no such file or directory":               {"nowhere.yaml", "--slurm"},
+		"unknown flag --slrum\nhint: did you mean \"--slurm\"?": {"x.yaml", "--slrum"},
+	} {
+		if e := w.run(exitUsage, append([]string{"submit"}, args...)...); !strings.Contains(e.stderr, want) {
+			t.Errorf("%q: %swant %s", args, e.stderr, want)
+		}
+	}
+	w.run(0, "run", "x.yaml", "--quiet")
+	e := w.run(0, "submit", "x.yaml", "--slurm")
+	if e.stdout != "4 cells, all cached: \"runexp run x.yaml\" publishes\n" {
+		t.Errorf("it prints %q", e.stdout)
+	}
+	if calls := w.calls(); calls != nil {
+		t.Errorf("calls: %q", calls)
+	}
+}
+
+// A job hands SIGTERM on, waits for the program, and is queued again if that was drained.
+func TestJobDrains(t *testing.T) {
+	for _, c := range []struct {
+		ends, env, want string
+		code            int
+	}{
+		{"exit 75", "SLURM_JOB_ID=7", "scontrol requeue 7", 75},
+		{"exit 75", "SLURM_JOB_ID=9 SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3", "scontrol requeue 7_3", 75},
+		{"exit 75", "SLURM_JOB_ID=7 SLURM_RESTART_COUNT=100", "", 75},
+		{"exit 75", "", "", 75},
+		{"exit 1", "SLURM_JOB_ID=7", "", 1},
+		{"exit 143", "SLURM_JOB_ID=7", "", 143},
+	} {
+		w := newCluster(t, nil)
+		w.write("program", []byte("trap 'sleep 0.1; "+c.ends+"' TERM\necho > ready\n"+
+			"while :; do sleep 0.05; done\n"))
+		job := (&slurm{}).job("name", "what", "bash program", "log")
+		_, text, _ := strings.Cut(job.script, "|| exit 3\n")
+		w.write("job.sh", []byte(text))
+		cmd := w.prepare("bash", "job.sh")
+		cmd.Env = append(cmd.Env, strings.Fields(c.env)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(w.path("ready")); err == nil {
+				break
+			}
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != c.code {
+			t.Errorf("%+v: exit code %d", c, code)
+		}
+		if calls := strings.Join(w.calls(), "\n"); calls != c.want {
+			t.Errorf("%+v: calls %q", c, calls)
+		}
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"90": 90 * time.Minute, "10:30": 10*time.Minute + 30*time.Second, "2:00:00": 2 * time.Hour,
+		"1-12": 36 * time.Hour, "1-0:30": 24*time.Hour + 30*time.Minute, "0-0:0:20": 20 * time.Second,
+	} {
+		for _, options := range [][]string{{"-t", text}, {"-t" + text}, {"--time", text},
+			{"-p", "x", "--time=" + text}} {
+			if d, ok := (&slurm{options: options}).timeLimit(); !ok || d != want {
+				t.Errorf("%q: %v, %v, want %v", options, d, ok, want)
+			}
+		}
+	}
+	for _, options := range [][]string{nil, {"-t"}, {"-t", "INFINITE"}, {"--time-min=3"}, {"-t", "0"}} {
+		if d, ok := (&slurm{options: options}).timeLimit(); ok {
+			t.Errorf("%q: %v", options, d)
+		}
+	}
+}

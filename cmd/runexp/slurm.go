@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+)
+
+// slurm is a cluster's scheduler, and what the jobs of an experiment there have in common.
+type slurm struct {
+	options []string // of sbatch, that the user gave
+	name    string   // that those of the jobs begin with
+	logs    string   // the folder of what jobs print
+}
+
+// A slurmJob is what one sbatch submits: the shares of a wave, or what closes it.
+type slurmJob struct {
+	name, what string
+	closes     bool
+	args       []string // of sbatch, without the dependency
+	script     string
+	id         string // once it is queued
+}
+
+// closing ends the names of jobs that close a wave.
+const closing = "-close"
+
+// reserved are the options of sbatch that aren't the user's to choose.
+var reserved = []string{"-a", "--array", "-d", "--dependency", "-J", "--job-name", "--parsable", "--wrap",
+	"-W", "--wait", "--no-requeue", "-h", "--help", "--usage", "-V", "--version", "--test-only"}
+
+// check returns an error for a reserved option.
+func (c *slurm) check() error {
+	for _, name := range reserved {
+		if _, given := c.option(name); given {
+			return misuse("%s of sbatch can't be given: submit chooses it itself", name)
+		}
+	}
+	return nil
+}
+
+// option returns the value of an option of sbatch, the last if there are several; short ones have one letter.
+func (c *slurm) option(names ...string) (value string, given bool) {
+	for i, arg := range c.options {
+		for _, name := range names {
+			rest, found := strings.CutPrefix(arg, name)
+			switch {
+			case !found || rest != "" && strings.HasPrefix(name, "--") && rest[0] != '=':
+				continue
+			case rest == "" && i+1 < len(c.options):
+				rest = c.options[i+1]
+			}
+			value, given = strings.TrimPrefix(rest, "="), true
+		}
+	}
+	return value, given
+}
+
+// gpus reports whether the user asks for GPUs.
+func (c *slurm) gpus() bool {
+	gres, _ := c.option("--gres")
+	_, given := c.option("-G", "--gpus", "--gpus-per-node", "--gpus-per-task")
+	return given || strings.Contains(gres, "gpu")
+}
+
+// slots returns how many items a job computes at once, as far as the options tell: on processors one a core.
+func (c *slurm) slots() int {
+	if cores, _ := c.option("-c", "--cpus-per-task"); !c.gpus() {
+		if n, err := strconv.Atoi(cores); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 1
+}
+
+var limits = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$`)
+
+// timeLimit returns the time limit of a job: minutes, minutes:seconds, hours:minutes:seconds, days-hours,
+// days-hours:minutes or days-hours:minutes:seconds.
+func (c *slurm) timeLimit() (d time.Duration, ok bool) {
+	text, _ := c.option("-t", "--time")
+	m := limits.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	units := []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second}
+	if m[1] == "" && m[4] == "" { // no days, and not three numbers
+		units = []time.Duration{0, time.Minute, time.Second, 0}
+	}
+	for i, unit := range units {
+		n, _ := strconv.Atoi(m[i+1]) // 0 for what is left out
+		d += time.Duration(n) * unit
+	}
+	return d, d > 0
+}
+
+// warning is how many seconds before the time limit a job is told to store what it has, and to be queued
+// again.
+func (c *slurm) warning() int {
+	const usual = 2 * time.Minute
+	if limit, ok := c.timeLimit(); ok {
+		return int(min(usual, limit/4).Seconds())
+	}
+	return int(usual.Seconds())
+}
+
+// jobs returns those of all waves that aren't complete, in order.
+func (c *slurm) jobs(o *pipeline.Outlook, run []string, shares func(*pipeline.Wave) int, most int) (
+	jobs []*slurmJob,
+) {
+	if c.gpus() {
+		run = append(run[:len(run):len(run)], "--devices", "cuda")
+	}
+	waves := o.Waves()
+	for i := range waves {
+		w := &waves[i]
+		if w.Complete() {
+			continue
+		}
+		name := fmt.Sprintf("%s-%d", c.name, w.Number+1)
+		if len(w.Cells) > 0 {
+			n := shares(w)
+			array := fmt.Sprintf("--array=0-%d", n-1)
+			if most > 0 {
+				array += fmt.Sprintf("%%%d", most)
+			}
+			what := fmt.Sprintf("wave %d, %d shares", w.Number+1, n)
+			share := fmt.Sprintf(`--share "$SLURM_ARRAY_TASK_ID"/%d`, n)
+			jobs = append(jobs, c.job(name, what, quoted(run)+" "+share, "%x-%A_%a.out", array))
+		}
+		what := fmt.Sprintf("close wave %d", w.Number+1)
+		closer := c.job(name+closing, what, quoted(run)+" --share close", "%x-%j.out")
+		closer.closes = true
+		jobs = append(jobs, closer)
+	}
+	return jobs
+}
+
+func (c *slurm) job(name, what, command, log string, args ...string) *slurmJob {
+	dir, _ := os.Getwd() // which the place was found in
+	log = filepath.Join(strings.ReplaceAll(c.logs, "%", "%%"), log)
+	args = append(args, "--parsable", "--job-name="+name, "--requeue", "--open-mode=append", "--output="+log,
+		fmt.Sprintf("--signal=B:TERM@%d", c.warning()))
+	var script strings.Builder
+	_ = jobTemplate.Execute(&script, struct {
+		What, Dir, Command string
+		Env                []string
+	}{what, quote(dir), command, environ()})
+	return &slurmJob{name: name, what: what, args: append(args, c.options...), script: script.String()}
+}
+
+//go:embed job.sh.tmpl
+var jobText string
+
+var jobTemplate = template.Must(template.New("job").Parse(jobText))
+
+// environ returns, quoted, the variables that jobs need also where sbatch hands none over.
+func environ() (list []string) {
+	for _, name := range []string{"ONNXRUNTIME_LIB", "RUNEXP_MODEL_TIME", "RUNEXP_MODEL_MEMORY",
+		"XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE"} {
+		value := os.Getenv(name)
+		if value == "" {
+			continue
+		}
+		if _, err := os.Stat(value); err == nil {
+			if abs, err := filepath.Abs(value); err == nil {
+				value = abs
+			}
+		}
+		list = append(list, name+"="+quote(value))
+	}
+	return list
+}
+
+// print writes a shell script that submits jobs.
+func (c *slurm) print(w io.Writer, jobs []*slurmJob) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "#!/bin/bash\n# Submits what is missing. The jobs' scripts stand between the marks.\n"+
+		"set -eu\nmkdir -p %s\nsubmit() { id=$(sbatch \"$@\"); id=${id%%%%;*}; echo \"$id\"; }\n",
+		quote(c.logs))
+	for i, j := range jobs {
+		mark := "RUNEXP"
+		for strings.Contains(j.script, "\n"+mark+"\n") {
+			mark += "_"
+		}
+		last := ""
+		if i > 0 {
+			last = "$id"
+		}
+		var after string
+		for _, option := range j.dependency(last) {
+			after = ` "` + option + `"`
+		}
+		fmt.Fprintf(&b, "\n# %s\nsubmit%s %s <<'%s'\n%s%s\n", j.what, after, quoted(j.args), mark, j.script,
+			mark)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// submit submits the jobs that aren't queued, each to begin when the one before it has ended, and writes a
+// line for each. A wave whose closing is queued is in hand.
+func (c *slurm) submit(ctx context.Context, u *ui, jobs []*slurmJob) error {
+	queued, err := c.queued(ctx, jobs)
+	if err != nil {
+		u.warn(fmt.Sprintf("%v: whether jobs are queued already isn't known", err))
+	}
+	last, made := "", 0
+	for i, j := range jobs {
+		if err := stoppedBy(ctx); err != nil {
+			return err
+		}
+		j.id = queued[j.name]
+		if !j.closes && queued[j.name+closing] != "" {
+			j.id = queued[j.name+closing]
+		}
+		if j.id != "" {
+			fmt.Fprintf(u.out, "%s: queued already, job %s\n", j.what, j.id)
+			last = j.id
+			continue
+		}
+		out, err := call(ctx, j.script, "sbatch", append(j.dependency(last), j.args...)...)
+		if err != nil {
+			const text = "%w; %d of %d jobs are queued"
+			const hint = "the same command submits the rest; scancel --name=%s… takes back what is queued"
+			return &exitError{exitEnvironment, fmt.Errorf(text, err, i, len(jobs)), fmt.Sprintf(hint, c.name)}
+		}
+		j.id, _, _ = strings.Cut(strings.TrimSpace(out), ";")
+		fmt.Fprintf(u.out, "%s: job %s\n", j.what, j.id)
+		last = j.id
+		made++
+	}
+	if made == 0 {
+		u.say("everything that is missing is queued: nothing was submitted")
+	}
+	return nil
+}
+
+// dependency returns the options that have a job wait: for the job before it, and one that closes a wave for
+// others of its name, so that no two of them run at once.
+func (j *slurmJob) dependency(last string) []string {
+	var all []string
+	if last != "" {
+		all = append(all, "afterany:"+last)
+	}
+	if j.closes {
+		all = append(all, "singleton")
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return []string{"--dependency=" + strings.Join(all, ",")}
+}
+
+// queued returns the ids of those jobs that are queued or run, by their names.
+func (c *slurm) queued(ctx context.Context, jobs []*slurmJob) (map[string]string, error) {
+	var names []string
+	for _, j := range jobs {
+		names = append(names, j.name)
+	}
+	out, err := call(ctx, "", "squeue", "--noheader", "--name="+strings.Join(names, ","), "--format=%F %j")
+	ids := map[string]string{}
+	for line := range strings.Lines(out) {
+		if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			ids[name] = id
+		}
+	}
+	return ids, err
+}
+
+// call runs one of Slurm's commands. Its error has what the command printed.
+func call(ctx context.Context, input, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(errs.String()), "\n")
+		if line != "" && errors.As(err, new(*exec.ExitError)) {
+			return "", fmt.Errorf("%s: %s", name, strings.TrimPrefix(line, name+": "))
+		}
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return string(out), nil
+}
+
+// largestArray returns how many tasks an array may have.
+func (c *slurm) largestArray(ctx context.Context) int {
+	config, err := call(ctx, "", "scontrol", "show", "config")
+	m := regexp.MustCompile(`(?m)^MaxArraySize\s*=\s*(\d+)`).FindStringSubmatch(config)
+	if err != nil || m == nil {
+		return defaultArray
+	}
+	if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
+		return n
+	}
+	return defaultArray
+}

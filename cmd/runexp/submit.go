@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
+	"github.com/runexp/runexp/stages"
+)
+
+func submitVerb(f flags) *verb {
+	s := submitFlags{narrow: f.narrow(), engine: f.engine()}
+	f["--slurm"], f["--devices"], f["--shares"] = &s.slurm, &s.devices, &s.shares
+	f["--dry-run"] = &s.dry
+	return &verb{
+		name: "submit", takes: arity{1, anyNumber, "an experiment file"}, drains: true,
+		run: s.submit,
+	}
+}
+
+type submitFlags struct {
+	narrow          *plan.Overrides
+	engine          *engineFlags
+	slurm, dry      bool
+	devices, shares int
+}
+
+func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
+	file, options := args[0], args[1:]
+	switch {
+	case strings.HasPrefix(file, "-"):
+		return misuse("the experiment file comes before --, and options of sbatch behind it")
+	case len(options) > 0 && !strings.HasPrefix(options[0], "-"):
+		return misuse("submit takes one argument, an experiment file, and options of sbatch behind --: %q",
+			options[0])
+	case !f.slurm:
+		return misuse("submit needs the name of the scheduler: --slurm")
+	}
+	c := &slurm{options: options}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath("sbatch"); err != nil && !f.dry {
+		const hint = "submit where Slurm's commands are, such as a login node; --dry-run prints the scripts"
+		return &exitError{exitEnvironment, errors.New("there is no sbatch in PATH"), hint}
+	}
+	p, s, err := f.engine.loadAndOpen(u, file, f.narrow, f.dry)
+	if err != nil {
+		return err
+	}
+	o, err := f.prepare(ctx, u, s, p)
+	if err != nil {
+		return err
+	}
+	if o.Complete() {
+		fmt.Fprintf(u.out, "%s, all cached: %q publishes\n", progress.Cells(len(p.Cells)), f.command(file))
+		return nil
+	}
+	run, err := f.program(file)
+	if err != nil {
+		return err
+	}
+	if c.logs = filepath.Join(s.place.root, ".runexp", "slurm"); !f.dry {
+		if err := f.makeLogs(s.place, c.logs); err != nil {
+			return err
+		}
+	}
+	folder, err := f.engine.folder(s.place)
+	if err != nil {
+		return err
+	}
+	if c.name, err = jobName(p, f.narrow, folder); err != nil {
+		return err
+	}
+	largest := defaultArray
+	if !f.dry {
+		largest = c.largestArray(ctx)
+	}
+	jobs := c.jobs(o, run, func(w *pipeline.Wave) int { return f.sharesOf(w, o.Origins(), largest, c) },
+		f.devices)
+	if f.dry {
+		return c.print(u.out, jobs)
+	}
+	return c.submit(ctx, u, jobs)
+}
+
+// command is what the user calls to submit the rest.
+func (f *submitFlags) command(file string) string {
+	return quoted(append([]string{"runexp", "run", file}, narrowing(f.narrow)...))
+}
+
+// program returns the command line of a job, but for its share: this program, and what the user asked for.
+func (f *submitFlags) program(file string) ([]string, error) {
+	self, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		self, err = filepath.Abs(self)
+	}
+	if err != nil {
+		return nil, environment(err)
+	}
+	if strings.HasPrefix(file, "-") {
+		file = "./" + file
+	}
+	run := append([]string{self, "run", file}, narrowing(f.narrow)...)
+	for _, given := range []struct{ flag, path string }{
+		{"--store", f.engine.store}, {"--onnxruntime", f.engine.runtime},
+	} {
+		if given.path == "" {
+			continue
+		}
+		path, err := filepath.Abs(given.path)
+		if err != nil {
+			return nil, environment(err)
+		}
+		run = append(run, given.flag, path)
+	}
+	for _, given := range []struct {
+		flag  string
+		value int
+	}{{"--batch", f.engine.batch}, {"--chunk", f.engine.chunk}} {
+		if given.value > 0 {
+			run = append(run, given.flag, fmt.Sprint(given.value))
+		}
+	}
+	if f.engine.same {
+		run = append(run, "--same-device")
+	}
+	return run, nil
+}
+
+// makeLogs makes the folder of what jobs print: Slurm doesn't.
+func (f *submitFlags) makeLogs(p place, dir string) error {
+	if err := cmp.Or(p.prepare(), p.real(dir)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return environment(err)
+	}
+	return nil
+}
+
+// What is measured before anything is submitted: cells on few items, for a limited time.
+const (
+	probeItems = 4
+	probeTime  = time.Minute
+)
+
+// prepare makes what shares need and none of them should make alone: the files that the experiment names by
+// address, the models, and the speed of stages of which none is known. A dry run looks only.
+func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Plan) (
+	*pipeline.Outlook, error,
+) {
+	for _, d := range slices.Concat(p.Warnings, p.Missing(), unpinned(p)) {
+		u.warn(d.String())
+	}
+	o, err := s.outlook(ctx, u, p)
+	if err != nil || f.dry || o.Complete() {
+		return o, err
+	}
+	if err := u.fetch(ctx, p, false); err != nil {
+		return nil, err
+	}
+	if cells := o.Values(); len(cells) > 0 {
+		if err := s.partly(ctx, u, p.UpTo(cells...), draining(ctx)); err != nil {
+			return nil, err
+		}
+		if o, err = s.outlook(ctx, u, p); err != nil {
+			return nil, err
+		}
+	}
+	cells := o.Unmeasured()
+	if len(cells) == 0 || f.shares > 0 {
+		return o, nil
+	}
+	part := p.UpTo(cells...)
+	part.Limit = probeItems
+	if p.Limit > 0 {
+		part.Limit = min(p.Limit, probeItems)
+	}
+	u.say("measuring the time of %s on %d items", progress.Cells(len(cells)), part.Limit)
+	limited, stop := untilSignal(ctx)
+	defer stop()
+	limited, cancel := context.WithTimeout(limited, probeTime)
+	defer cancel()
+	if err := s.partly(ctx, u, part, limited.Done()); err != nil {
+		return nil, err
+	}
+	return s.outlook(ctx, u, p)
+}
+
+// partly executes what is missing of a part of a plan until stop is closed. That a cell fails isn't an error
+// here: it will fail in its share.
+func (s *session) partly(ctx context.Context, u *ui, part *plan.Plan, stop <-chan struct{}) error {
+	s.engine.OnEvent = nil
+	result, err := s.engine.Run(ctx, part, stop)
+	if result != nil {
+		result.Close()
+	}
+	if errors.Is(err, pipeline.ErrDrained) {
+		return stoppedBy(ctx)
+	}
+	return err
+}
+
+// What a share should take: long enough that its start doesn't count, short enough that little is lost with
+// it. Slurm's arrays have at most defaultArray tasks unless its configuration tells.
+const (
+	shareTime    = 8 * time.Minute
+	defaultArray = 1001
+)
+
+// sharesOf returns how many shares a wave is cut into.
+func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm) int {
+	most := largest
+	if origins > 0 {
+		most = min(most, origins)
+	}
+	if f.shares > 0 {
+		return min(f.shares, largest)
+	}
+	least := max(f.devices, 1)
+	measured := len(w.Cells) - w.Missing.Unknown
+	if measured == 0 {
+		return min(max(8*least, 64), most)
+	}
+	// A cell of which nothing is known counts as one of the others.
+	seconds := w.Missing.Seconds * float64(len(w.Cells)) / float64(measured) / float64(c.slots())
+	each := shareTime
+	if limit, ok := c.timeLimit(); ok {
+		each = min(each, limit*3/4)
+	}
+	return min(max(int(math.Ceil(seconds/each.Seconds())), least), most)
+}
+
+// jobName names the jobs of an experiment on this store, so that squeue finds them.
+func jobName(p *plan.Plan, o *plan.Overrides, folder string) (string, error) {
+	file, err := filepath.Abs(p.File)
+	if err != nil {
+		return "", environment(err)
+	}
+	text := strings.Join([]string{resolved(file), resolved(folder), settings(o)}, "\x00")
+	id := stages.Sum([]byte(text))
+	return fmt.Sprintf("runexp-%s-%.4x", withoutOthers(p.Name, "._-"), id[:]), nil
+}

@@ -1,0 +1,247 @@
+package pipeline
+
+import (
+	"math"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Wave is the itemwise work that machines can divide among them by the items' origins, since none of it
+// waits for a Whole stage that reads items of this wave. When it is complete, these stages are executed: that
+// closes the wave, and the next one reads what they made.
+type Wave struct {
+	Number  int          // from 0; it depends on the plan alone
+	Cells   []*plan.Cell // itemwise, whose results are missing
+	Closing []*plan.Cell // Whole, whose results are missing
+	Calls   int          // of all itemwise cells of the wave, as far as they are known
+	Known   int          // calls whose outcomes are stored
+	Missing Estimate     // of the others, in seconds of one slot
+}
+
+// Complete reports whether nothing of the wave is missing.
+func (w *Wave) Complete() bool { return len(w.Cells)+len(w.Closing) == 0 }
+
+// Waves divides the plan into waves, the complete ones included. Whole cells that no item leads to, such as
+// models, are in none: see [Outlook.Values].
+func (o *Outlook) Waves() (waves []Wave) {
+	done := o.itemsDone()
+	perCall := o.means()
+	numbers := o.waveNumbers()
+	for _, n := range o.r.nodes {
+		number := numbers[n.Index]
+		if number < 0 {
+			continue
+		}
+		for len(waves) <= number {
+			waves = append(waves, Wave{Number: len(waves)})
+		}
+		w, isCached := &waves[number], o.ahead[n.Index].Kind == IsCached
+		if n.Stage.Relation == stages.Whole {
+			if !isCached {
+				w.Closing = append(w.Closing, n.Cell)
+			}
+			continue
+		}
+		calls := o.calls(n)
+		w.Calls += max(calls, 0)
+		if isCached {
+			w.Known += max(calls, 0)
+			continue
+		}
+		w.Cells = append(w.Cells, n.Cell)
+		w.Known += done[n.Index]
+		e := o.cost(n, done[n.Index])
+		if mean, ok := perCall[n.Step]; e.Unknown > 0 && ok && calls >= 0 {
+			e = Estimate{Seconds: mean * float64(calls-done[n.Index])}
+		}
+		w.Missing.Add(e)
+	}
+	return waves
+}
+
+// waveNumbers returns the wave of each cell, -1 for one that no item leads to. An itemwise cell is in the
+// wave of the itemwise cells that it reads, or in the one after that of the Whole cells that it reads; a
+// Whole cell is in that of its last input.
+func (o *Outlook) waveNumbers() []int {
+	numbers := make([]int, len(o.r.nodes))
+	for _, n := range o.r.nodes {
+		whole := n.Stage.Relation == stages.Whole
+		number := -1
+		if !whole {
+			number = 0
+		}
+		for _, from := range o.r.edges(n) {
+			at := numbers[from.Index]
+			if at >= 0 && !whole && from.Stage.Relation == stages.Whole {
+				at++
+			}
+			number = max(number, at)
+		}
+		numbers[n.Index] = number
+	}
+	return numbers
+}
+
+// Values returns the Whole cells that no item leads to and whose results are missing.
+func (o *Outlook) Values() (cells []*plan.Cell) {
+	for i, number := range o.waveNumbers() {
+		if number < 0 && o.ahead[i].Kind != IsCached {
+			cells = append(cells, o.r.nodes[i].Cell)
+		}
+	}
+	return cells
+}
+
+// Unmeasured returns cells of the first wave to execute on a few items, so that the time of the others can be
+// estimated: of those of which no speed is known, one for each stage of each step, and one for each model.
+func (o *Outlook) Unmeasured() (cells []*plan.Cell) {
+	type kind struct {
+		step  *plan.Step
+		stage *stages.Stage
+	}
+	kinds, models := map[kind]bool{}, map[stages.Digest]bool{}
+	for i, number := range o.waveNumbers() {
+		n := o.r.nodes[i]
+		ahead := o.ahead[i].Kind
+		if number != 0 || n.Stage.Relation == stages.Whole || ahead == IsCached || ahead == Broken {
+			continue
+		}
+		if _, ok := o.r.speedOf(n); ok {
+			continue
+		}
+		id, keys := kind{n.Step, n.Stage}, o.r.speedKeys(n)
+		fresh := !kinds[id]
+		kinds[id] = true
+		if len(keys) == 4 {
+			fresh = fresh || !models[keys[3]]
+			models[keys[3]] = true
+		}
+		if fresh {
+			cells = append(cells, n.Cell)
+		}
+	}
+	return cells
+}
+
+// Origins returns how many items the plan's others are made from: what its itemwise cells read from outside,
+// and what its Whole cells make, as far as that is known.
+func (o *Outlook) Origins() (count int) {
+	ids := map[string]bool{}
+	for _, n := range o.r.nodes {
+		switch {
+		case n.Stage.Relation == stages.Whole:
+			if len(n.Stage.Outputs) > 0 && n.Stage.Outputs[0].Type.Items {
+				count += max(o.Likely(n.Cell), 0)
+			}
+		case n.Stage.Primary() < 0 && n.sources != nil:
+			for i := range n.sources.list {
+				ids[n.sources.list[i].ID] = true
+			}
+		}
+	}
+	return count + len(ids)
+}
+
+// means returns the seconds of a call, over the cells of a step whose speed is known.
+func (o *Outlook) means() map[*plan.Step]float64 {
+	sums, means := map[*plan.Step]Speed{}, map[*plan.Step]float64{}
+	for _, n := range o.r.nodes {
+		if s, ok := o.r.speedOf(n); ok && n.Stage.Relation != stages.Whole {
+			sum := sums[n.Step]
+			sum.add(s)
+			sums[n.Step] = sum
+			means[n.Step] = sum.Seconds / float64(sum.Calls)
+		}
+	}
+	return means
+}
+
+// itemsDone returns, for each itemwise cell that isn't complete, of how many calls the outcome is stored, by
+// the number of records of its group: a cell that is executed looks for them one by one, once its inputs are
+// there. Where cells of other items share a group, each has its part of them.
+func (o *Outlook) itemsDone() []int {
+	groups, calls := o.groups(), map[stages.Digest]int{}
+	type list struct {
+		group stages.Digest
+		of    portOf
+	}
+	counted := map[list]bool{}
+	for i, g := range groups {
+		n := o.r.nodes[i]
+		if id := (list{g, n.calls}); g != (stages.Digest{}) && !counted[id] {
+			counted[id] = true
+			calls[g] += max(o.calls(n), 0)
+		}
+	}
+	counts := o.r.store.CountItems(func(group stages.Digest) bool { return calls[group] > 0 })
+	known := make([]int, len(groups))
+	for i, g := range groups {
+		if all := calls[g]; all > 0 {
+			part := float64(min(counts[g], all)) / float64(all)
+			known[i] = int(math.Floor(part * float64(max(o.calls(o.r.nodes[i]), 0))))
+		}
+	}
+	return known
+}
+
+// groups returns the keys that the item records of each itemwise cell which isn't complete lie under, zero
+// where that isn't known yet: see [resolver.groupKey].
+func (o *Outlook) groups() []stages.Digest {
+	groups, facts := make([]stages.Digest, len(o.r.nodes)), make([]map[string]stages.Facts, len(o.r.nodes))
+	for _, n := range o.r.nodes {
+		if n.Stage.Relation == stages.Whole || o.ahead[n.Index].Kind == IsCached ||
+			n.lacksProgram() && !o.compiled(n) {
+			continue
+		}
+		ports, ok := o.portsOf(n, facts)
+		if !ok {
+			continue
+		}
+		if f, err := factsOf(n, ports); err == nil {
+			facts[n.Index] = f
+			groups[n.Index] = o.r.groupKey(&member{node: n, ports: ports})
+		}
+	}
+	return groups
+}
+
+// compiled reports whether the program of n is known without compiling it.
+func (o *Outlook) compiled(n *node) bool {
+	for e, from := range o.r.edges(n) {
+		if from.state != cached && !from.Stage.Outputs[e.Port].Type.Items {
+			return false
+		}
+	}
+	return o.r.recall(n) == nil
+}
+
+// portsOf returns what n reads on its ports, without items, given the facts of the cells that aren't
+// complete.
+func (o *Outlook) portsOf(n *node, facts []map[string]stages.Facts) (
+	ports map[string][]stages.Data, ok bool,
+) {
+	ports = map[string][]stages.Data{}
+	for p := range n.Inputs {
+		port := &n.Stage.Inputs[p]
+		for _, e := range n.Inputs[p].Edges {
+			d, from := stages.Data{Coord: e.Coord}, o.r.nodes[e.From.Index]
+			switch {
+			case from.state == cached:
+				l, err := o.r.listing(from, e.Port)
+				if err != nil {
+					return nil, false
+				}
+				if d.Facts = l.Facts; !port.Type.Items {
+					d.Items = stages.ItemSlice{{Digest: l.PayloadDigest(0)}}
+				}
+			case !port.Type.Items || facts[from.Index] == nil:
+				return nil, false
+			default:
+				d.Facts = facts[from.Index][from.Stage.Outputs[e.Port].Name]
+			}
+			ports[port.Name] = append(ports[port.Name], d)
+		}
+	}
+	return ports, true
+}
