@@ -73,7 +73,7 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 		if err != nil {
 			return err
 		}
-		l := w.store.NewListing(m.facts[m.Stage.Outputs[p].Name], store.IDs|store.Origins)
+		l := w.store.NewListing(m.facts[m.Stage.Outputs[p].Name], partsOf(m.node))
 		for i, o := range list {
 			l.Append(store.Entry{Ref: refs[i], ID: o.ID, Origin: cmp.Or(o.Origin, o.ID)})
 		}
@@ -90,6 +90,17 @@ func (w *worker) commitWhole(m *member, e *stages.Env) error {
 	}
 	m.meter.add(Speed{Calls: max(calls, 1), Made: made(outs)})
 	return nil
+}
+
+// partsOf returns what the listings of n's ports hold of their items.
+func partsOf(n *node) store.Parts {
+	switch n.Stage.Relation {
+	case stages.Whole:
+		return store.IDs | store.Origins
+	case stages.Expand:
+		return store.Parents | store.IDs
+	}
+	return 0
 }
 
 // refsOf stores the outputs of a port of a Whole stage. An item that is passed on stays where it lies; it is
@@ -161,12 +172,8 @@ func (w *worker) close(m *member) error {
 	n := m.node
 	listings := m.listings
 	if n.Stage.Relation != stages.Whole {
-		var parts store.Parts
-		if n.Stage.Relation == stages.Expand {
-			parts = store.Parents | store.IDs
-		}
 		for port := range n.Stage.Outputs {
-			listings = append(listings, w.store.NewListing(m.facts[n.Stage.Outputs[port].Name], parts))
+			listings = append(listings, w.store.NewListing(m.facts[n.Stage.Outputs[port].Name], partsOf(n)))
 		}
 		for call := range m.calls.len() {
 			o, ok := m.outcome(call)
@@ -206,6 +213,9 @@ func (w *worker) close(m *member) error {
 	n.mu.Lock()
 	n.hit = hit
 	n.listings = listings
+	if n.entire = n.entire && n.Stage.Relation == stages.Whole; n.entire {
+		n.listings = nil // a share reads its own items of them
+	}
 	n.mu.Unlock()
 	return nil
 }

@@ -7,6 +7,7 @@
 //   - hash, key, join: every key and what goes into it, in clear where somebody wants to see it.
 //   - settle, schedule: the one goroutine that knows how far all cells are, and starts work on slots.
 //   - fuse: the cells that one job executes together.
+//   - share: what one of many machines executes of it, and what is left to the run that closes its wave.
 //   - job, open, compute, commit: a job's phases open, compute, commit and close; inflight has the bytes that
 //     live only in a job.
 //   - restore: what the store lost is computed again.
@@ -50,6 +51,11 @@ type Engine struct {
 	Force func(*plan.Cell) bool
 	// OnEvent, if set, is called by one goroutine at a time.
 	OnEvent func(Event)
+	// Share, if set, has a run execute that share of the items alone.
+	Share *Share
+	// Closing has a run execute no items: it makes the results of cells all of whose items are known, executes
+	// Whole stages, and postpones the rest.
+	Closing bool
 	// DeviceBytes bounds the sessions kept on one device, a processor's slots together; 0 for 4 GiB.
 	DeviceBytes int64
 }
@@ -59,6 +65,7 @@ type Summary struct {
 	Cells, Cached, Executed, Failed, Blocked int
 	Items                                    int // executed; a Whole stage counts one
 	Restored                                 int // cells computed again because the store lost bytes
+	Postponed                                int // cells that aren't this run's to execute: see [Share]
 	Took                                     time.Duration
 }
 
@@ -111,7 +118,11 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	}
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
-	r.lookAhead(ctx, drain)
+	if r.Share != nil {
+		r.takeShare(ctx, drain)
+	} else {
+		r.lookAhead(ctx, drain)
+	}
 	go func() { // publishing needs it first; made during the run it costs no time
 		defer func() { _ = recover() }() // the panic resurfaces on the next call
 		r.resolved()
@@ -122,13 +133,13 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		}
 	}
 	r.schedule(drain)
-	var count [blocked + 1]int // by state
+	var count [postponed + 1]int // by state
 	for _, n := range r.nodes {
 		count[n.state]++
 	}
 	s := Summary{
 		Cells: len(r.nodes), Cached: count[cached], Executed: count[done],
-		Failed: count[failed], Blocked: count[blocked],
+		Failed: count[failed], Blocked: count[blocked], Postponed: count[postponed],
 		Items: int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
 	}
 	r.emit(Event{Kind: Finished, Done: s.Cached + s.Executed, Total: len(r.nodes), Took: s.Took})

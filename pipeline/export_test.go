@@ -17,9 +17,10 @@ const (
 	Executed
 	Failed
 	Blocked
+	Postponed
 )
 
-var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked}
+var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked, postponed: Postponed}
 
 // Fate returns how c ended, and why if it has no results.
 func (r *Result) Fate(c *plan.Cell) (Fate, error) {

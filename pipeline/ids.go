@@ -75,6 +75,13 @@ func (r *resolver) idsOf(n *node, port int) (*idList, error) {
 }
 
 func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
+	if n.entire && n.Stage.Relation != stages.Whole {
+		all, err := r.all.idsOf(r.all.nodes[n.Index], port)
+		if err != nil {
+			return nil, err
+		}
+		return all.ownedBy(r.Share), nil
+	}
 	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group {
 		return r.ownIDs(n)
 	}

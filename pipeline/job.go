@@ -188,11 +188,11 @@ type blockedError struct{ by *plan.Cell }
 
 func (e *blockedError) Error() string { return fmt.Sprintf("it needs %s, which failed", e.by) }
 
-// blockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble
-// began.
+// blockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble,
+// or the wait, began.
 func blockedBy(c *plan.Cell, err error) error {
-	if b, ok := errors.AsType[*blockedError](err); ok {
-		return b
+	if errors.As(err, new(*blockedError)) || errors.As(err, new(*postponedError)) {
+		return err
 	}
 	return &blockedError{c}
 }

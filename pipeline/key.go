@@ -24,6 +24,9 @@ func (l *ingredients) add(name, value string) {
 // results.
 func (r *resolver) cellKey(n *node) (stages.Digest, error) {
 	h := newHasher("cell")
+	if r.all != nil {
+		h.text(r.Share.String())
+	}
 	err := r.writeCell(h, n, nil)
 	return h.sum(), err
 }

@@ -20,10 +20,11 @@ const (
 	waiting state = iota // for its inputs
 	missing              // its key is known and nothing is stored under it
 	running
-	cached  // done, by an earlier run
-	done    // done, by this run
-	failed  // its own work failed
-	blocked // something it needs failed
+	cached    // done, by an earlier run
+	done      // done, by this run
+	failed    // its own work failed
+	blocked   // something it needs failed
+	postponed // not this run's to execute
 )
 
 func (s state) finished() bool { return s >= cached }
@@ -59,6 +60,7 @@ type node struct {
 
 	mu       sync.Mutex // guards what follows
 	hit      store.Hit  // once the state is ok
+	entire   bool       // hit is of all items, though the run is a share's
 	restored int        // how often it was executed again
 	def      *stages.Digest
 	listings []*store.Listing
@@ -159,6 +161,11 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 		l, err := r.store.Listing(n.hit, port)
 		if err != nil {
 			return nil, &lostError{n, n.restored, err}
+		}
+		if n.entire {
+			if l, err = r.ofItems(n, port, l); err != nil {
+				return nil, &lostError{n, n.restored, err}
+			}
 		}
 		n.listings[port] = l
 	}

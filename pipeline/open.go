@@ -43,9 +43,12 @@ func (w *worker) open(j *job) {
 		return
 	}
 	w.lifetimes(j)
-	if lead.Stage.Relation == stages.Whole {
+	switch {
+	case lead.Stage.Relation == stages.Whole:
 		j.chunks = [][]int32{nil}
-	} else {
+	case w.Closing && !j.restores:
+		w.leaveOut(j)
+	default:
 		j.chunks = w.chunks(j, lead)
 	}
 	for _, c := range j.chunks {

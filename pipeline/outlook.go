@@ -131,7 +131,7 @@ func (o *Outlook) Items(c *plan.Cell) int {
 		if at.n.sources != nil && at.n.Stage.Relation == stages.Each {
 			return at.n.sources.len()
 		}
-		if at.n.state == cached && len(at.n.Stage.Outputs) > 0 {
+		if at.n.state == cached && len(at.n.Stage.Outputs) > 0 && !at.n.entire {
 			_, items, _ := at.n.stored().Output(at.port)
 			return items
 		}

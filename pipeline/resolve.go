@@ -23,7 +23,8 @@ type resolver struct {
 	store  *store.Store
 	nodes  []*node
 	params *paramCoder
-	class  string // of the devices in use, recorded with results; "" while nobody asked
+	all    *resolver // in a run of a share: what the store has of all items
+	class  string    // of the devices in use, recorded with results; "" while nobody asked
 
 	programs  programs
 	compiling *device.Cache // where programs are compiled

@@ -18,6 +18,11 @@ func (r *run) settleDue() {
 // settle decides what becomes of a cell whose inputs have all finished.
 func (r *run) settle(n *node) {
 	n.settled = true
+	if err := r.postponement(n); err != nil {
+		n.err = err
+		r.finish(n, postponed)
+		return
+	}
 	if by := r.blocker(n); by != nil {
 		n.err = blockedBy(by.Cell, by.err)
 		r.finish(n, blocked)
@@ -63,7 +68,7 @@ func (r *run) finish(n *node, s state) {
 	case blocked:
 		e.Kind, e.Reason = CellBlocked, n.err.(*blockedError).by.String()
 	}
-	if s != done { // which was told
+	if s != done && s != postponed { // which was told, and which isn't the run's
 		r.emit(e)
 	}
 	for _, d := range n.dependents {
@@ -103,6 +108,7 @@ func (r *run) finishJob(j *job, err error) {
 		}
 		e := m.failure()
 		b, isBlocked := errors.AsType[*blockedError](e)
+		later, isPostponed := errors.AsType[*postponedError](e)
 		switch {
 		case r.ctx.Err() != nil && e != nil:
 			m.state = missing // stopped in the middle, not failed
@@ -119,6 +125,9 @@ func (r *run) finishJob(j *job, err error) {
 			e.Total, e.Reason, e.Took = j.total, m.reason, time.Since(j.start)
 			r.emit(e)
 			r.finish(m.node, done)
+		case isPostponed:
+			m.node.err = later
+			r.finish(m.node, postponed)
 		case isBlocked:
 			m.node.err = b
 			r.finish(m.node, blocked)

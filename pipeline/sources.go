@@ -70,6 +70,7 @@ func (r *resolver) sourcesOf(n *node) error {
 			}
 			seen[sources[i].ID] = true
 		}
+		sources = r.ofShare(sources)
 	}
 	l := &sourceList{list: sources}
 	for i := range sources {
@@ -80,7 +81,7 @@ func (r *resolver) sourcesOf(n *node) error {
 			if l.with == nil {
 				l.with = make([][2]stages.Digest, len(sources))
 			}
-			if l.with[i][k], err = r.store.FileDigest(path); err != nil {
+			if l.with[i][k], err = r.fileDigest(path); err != nil {
 				return fmt.Errorf("%s: %w", sources[i].ID, err)
 			}
 		}
@@ -90,7 +91,7 @@ func (r *resolver) sourcesOf(n *node) error {
 		if l.files == nil {
 			l.files = make([]stages.Digest, len(sources))
 		}
-		if l.files[i], err = r.store.FileDigest(sources[i].File); err != nil {
+		if l.files[i], err = r.fileDigest(sources[i].File); err != nil {
 			return fmt.Errorf("%s: %w", sources[i].ID, err)
 		}
 	}

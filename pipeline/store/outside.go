@@ -53,6 +53,17 @@ func (s *Store) FileDigest(path string) (none stages.Digest, err error) {
 	return none, fmt.Errorf("%q changes while it's read", path)
 }
 
+// KnowsFile reports whether a digest was remembered of an outside file, be it of the bytes that are there now
+// or not. It doesn't look at the file.
+func (s *Store) KnowsFile(path string) bool {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	_, ok := s.files.get(stages.Sum([]byte(abs)))
+	return ok
+}
+
 // FileUnchanged returns an error unless the file still has the digest that FileDigest returned. What was made
 // from a file that changed meanwhile is worth nothing.
 func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
