@@ -53,8 +53,8 @@ type Engine struct {
 	OnEvent func(Event)
 	// Share, if set, has a run execute that share of the items alone.
 	Share *Share
-	// Closing has a run execute no items: it makes the results of cells all of whose items are known, executes
-	// Whole stages, and postpones the rest.
+	// Closing has a run execute no items: it makes the results of cells all of whose items are known,
+	// executes Whole stages, and postpones the rest.
 	Closing bool
 	// DeviceBytes bounds the sessions kept on one device, a processor's slots together; 0 for 4 GiB.
 	DeviceBytes int64

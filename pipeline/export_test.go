@@ -20,7 +20,8 @@ const (
 	Postponed
 )
 
-var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked, postponed: Postponed}
+var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked,
+	postponed: Postponed}
 
 // Fate returns how c ended, and why if it has no results.
 func (r *Result) Fate(c *plan.Cell) (Fate, error) {

@@ -18,7 +18,7 @@ import (
 // A run of a share executes what is missing of its items in every cell, and what needs no items: models. A
 // Whole stage that reads items needs those of all shares, so it and what reads it are postponed to a run that
 // has all parts, see [Engine.Closing]. What the share's run finds of items lies under the same keys as what a
-// run of all of them finds. Keys of cells are the share's own: no other run takes its listings for whole ones.
+// run of all of them finds. Keys of cells are the share's own: no other run takes its listings for whole.
 type Share struct{ K, Of int } // K from 0
 
 // Owns reports whether what was made from an origin is the share's.

@@ -19,6 +19,7 @@ const (
 	exitOutdated    = 5   // plan --check: something would run
 	exitDiffers     = 6   // verify, diff, or a run that doesn't reproduce what is published
 	exitBug         = 70  // a bug in runexp
+	exitAgain       = 75  // a share was stopped by a signal, and goes on with the same command
 	exitSignal      = 128 // plus the number of the signal
 )
 

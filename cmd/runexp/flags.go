@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 )
@@ -75,6 +76,7 @@ type engineFlags struct {
 	store, devices, runtime string
 	batch, chunk            int
 	same                    bool
+	share                   *pipeline.Share // of the items; all if nil
 }
 
 func (f flags) engine() *engineFlags {

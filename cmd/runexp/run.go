@@ -19,6 +19,7 @@ func runVerb(f flags) *verb {
 	r := runFlags{}
 	f["--accept"], f["--fail-fast"], f["--force"] = &r.accept, &r.failFast, &r.force
 	f["--json"], f["--quiet"], f["--out"], f["--html"] = &r.json, &r.quiet, &r.out, &r.html
+	f["--share"] = &r.share
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,
@@ -32,10 +33,14 @@ type runFlags struct {
 	accept, failFast, json, quiet bool
 	html                          bool
 	force                         []string
-	out                           string
+	out, share                    string
+	closing                       bool // a wave: --share close
 }
 
 func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
+	if err := f.takeShare(); err != nil {
+		return err
+	}
 	p, s, err := f.engine.loadAndOpen(u, args[0], f.narrow, false)
 	if err != nil {
 		return err
@@ -50,7 +55,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	if err != nil {
 		return err
 	}
-	s.engine.FailFast = f.failFast
+	s.engine.FailFast, s.engine.Share, s.engine.Closing = f.failFast, f.engine.share, f.closing
 	if len(f.force) > 0 {
 		if s.engine.Force, err = p.Selector(f.force); err != nil {
 			return usage(err, "")
@@ -63,7 +68,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	case f.quiet:
 		display = progress.Quiet(u.err)
 	}
-	log := runLog{place: s.place, plan: p}
+	log := runLog{place: s.place, plan: p, share: f.engine.share}
 	result, err := s.run(ctx, p, func(e pipeline.Event) {
 		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
 			u.working()
@@ -81,9 +86,18 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 		sum := result.Summary
 		const text = "stopped with %d of %s done; the same command goes on from here"
 		u.say(text, sum.Cached+sum.Executed, progress.Cells(sum.Cells))
+		if f.share != "" {
+			return drainedShare(ctx)
+		}
 		return stoppedBy(ctx)
 	case err != nil:
 		return err
+	case f.engine.share != nil:
+		return f.endShare(u, result)
+	case f.closing:
+		if done, err := f.endClosing(u, result); !done {
+			return err
+		}
 	}
 	err = f.publish(ctx, u, s.place, result, dir)
 	if f.html {

@@ -18,6 +18,7 @@ import (
 type runLog struct {
 	place   place
 	plan    *plan.Plan
+	share   *pipeline.Share // nil in a run of all
 	planned pipeline.Event
 
 	// All nil before the first cell starts.
@@ -47,18 +48,23 @@ func (l *runLog) begin() {
 	if l.place.real(dir) != nil || os.MkdirAll(dir, 0o777) != nil {
 		return
 	}
-	name := fmt.Sprintf("%s-%d.jsonl", now.UTC().Format("20060102T150405.000"), os.Getpid())
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	name := fmt.Sprintf("%s-%d", now.UTC().Format("20060102T150405.000"), os.Getpid())
+	if l.share != nil { // which many machines may begin at once
+		name += fmt.Sprintf("-%dof%d", l.share.K, l.share.Of)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name+".jsonl"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return
 	}
 	l.file, l.buffer = f, bufio.NewWriter(f)
 	l.display = progress.JSON(l.buffer)
 	host, _ := os.Hostname()
-	_ = json.NewEncoder(l.buffer).Encode(map[string]any{
+	record := map[string]any{
 		"event": "run", "experiment": l.plan.Name, "file": l.plan.File, "args": os.Args[1:],
 		"began": now.Format(time.RFC3339), "host": host, "build": build(),
-	})
+	}
+	whereRan(record, l.share)
+	_ = json.NewEncoder(l.buffer).Encode(record)
 	l.display.Show(l.planned)
 }
 

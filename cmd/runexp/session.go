@@ -76,7 +76,11 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 				return nil, err
 			}
 		}
-		registry.Watch(filepath.Join(dir, "running"), build)
+		running := filepath.Join(dir, "running")
+		if e.share != nil {
+			running = runningHere()
+		}
+		registry.Watch(running, build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same,
