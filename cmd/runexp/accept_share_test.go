@@ -140,7 +140,8 @@ func TestShareIsNamed(t *testing.T) {
 		}
 	}
 	w.env = []string{"SLURM_ARRAY_TASK_ID=7"}
-	if e := w.run(2, "run", "x.yaml", "--share", "/7"); !strings.Contains(e.stderr, "$SLURM_ARRAY_TASK_ID is 7") {
+	e := w.run(2, "run", "x.yaml", "--share", "/7")
+	if !strings.Contains(e.stderr, "$SLURM_ARRAY_TASK_ID is 7") {
 		t.Errorf("an array of other places: %s", e.stderr)
 	}
 }

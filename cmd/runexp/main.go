@@ -3,9 +3,9 @@
 // The way of the data. A command line goes from main.go, which finds its verb (verb.go), its flags (flags.go)
 // and a context that signals end (signals.go), to the file of that verb. A verb that needs an experiment and
 // results opens a session (session.go): a place (place.go), a store, an engine that knows this build
-// (build.go), and a plan. A run keeps its events (runlog.go), get writes results to files (export.go). What
-// is to report goes through ui.go, and ends as one of the exit codes of exit.go. garbage.go has the collector
-// wait.
+// (build.go), and a plan. A run may be of a share (share.go); it keeps its events (runlog.go), get writes
+// results to files (export.go). What is to report goes through ui.go, and ends as one of the exit codes of
+// exit.go. garbage.go has the collector wait.
 package main
 
 import (
