@@ -295,3 +295,65 @@ func TestTimeLimit(t *testing.T) {
 		}
 	}
 }
+
+// Jobs make the folder that one machine makes, to the byte, and leave nothing to submit.
+func TestSubmittedJobs(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	w.env = append(w.env, "EXECUTE=yes")
+	e := w.run(0, "submit", "x.yaml", "--slurm", "--devices", "3", "--set", "seed=4")
+	if !strings.Contains(e.stdout, "wave 2, 9 shares: job 103\n") {
+		t.Errorf("it prints %s", e.stdout)
+	}
+	if b, err := os.ReadFile(w.path("../calls.failed")); err == nil {
+		t.Fatalf("%s%s", b, w.read("../calls.out"))
+	}
+	w.run(0, "run", "x.yaml", "--quiet", "--set", "seed=4", "--store", "another", "--out", "whole")
+	same(t, w.path("whole"), w.path(".runexp/out/waves/seed=4"))
+	e = w.run(0, "submit", "x.yaml", "--slurm", "--set", "seed=4")
+	if !strings.Contains(e.stdout, "all cached") {
+		t.Errorf("it prints %s", e.stdout)
+	}
+}
+
+// TestSubmitMany submits 100,000 cells of 50,000 photographs, before and after the store has seen them, in at
+// most 60 s and 2 GB.
+// Links to one file make as many photographs as any. The time is that of processors, since other tests run.
+func TestSubmitMany(t *testing.T) {
+	const (
+		photos = 50_000
+		most   = 60 * time.Second
+		memory = 2000.0 // MiB
+	)
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	w := newCluster(t, map[string]string{"x.yaml": fmt.Sprintf(`name: many
+axes:
+  a: [%s]
+  b: [%s]
+stages:
+  images: {uses: dataset/folder, with: {path: photos}}
+  noisy:  {uses: perturb/noise, matrix: [a, b], in: {images: images}, with: {draw: "${a}", scale: "${b}"}}
+publish: [noisy]
+`, strings.Join(ids, ", "), strings.Join(ids[1:101], ", "))})
+	w.picture("photos/00000.bmp", 1)
+	for i := range photos {
+		name := w.path(fmt.Sprintf("photos/%05d.bmp", i))
+		if err := os.Link(w.path("photos/00000.bmp"), name); err != nil && i > 0 {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []string{"cold", "warm"} {
+		began := time.Now()
+		e, mib := w.peak("submit", "x.yaml", "--slurm", "--devices", "8")
+		took := time.Duration(e.usage.Utime.Nano() + e.usage.Stime.Nano())
+		t.Logf("%s: %v, %v of processors, %.0f MiB", state, time.Since(began), took, mib)
+		if took > most || mib > memory {
+			t.Errorf("%s: %v and %.0f MiB, want at most %v and %.0f MiB", state, took, mib, most, memory)
+		}
+		if calls := w.calls(); len(calls) != 4 || !strings.Contains(e.stdout, "wave 1, 9 shares") {
+			t.Errorf("%d calls of Slurm: %q\n%s", len(calls), calls, e.stdout)
+		}
+	}
+}

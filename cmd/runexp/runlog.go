@@ -66,6 +66,9 @@ func (l *runLog) begin() {
 	whereRan(record, l.share)
 	_ = json.NewEncoder(l.buffer).Encode(record)
 	l.display.Show(l.planned)
+	if l.share != nil {
+		l.buffer.Flush() // so that a share that is lost is known to have begun
+	}
 }
 
 func (l *runLog) close() {

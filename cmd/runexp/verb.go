@@ -34,9 +34,9 @@ type arity struct {
 // verbs lists what the command can do, in the order of the help text.
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
-		newVerb, inspectVerb, runVerb, submitVerb, planVerb, whyVerb, checkVerb, fetchVerb, pinVerb,
-		graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, verifyVerb, cacheVerb, doctorVerb,
-		completionVerb, versionVerb, helpVerb,
+		newVerb, inspectVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb, checkVerb, fetchVerb,
+		pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, verifyVerb, cacheVerb,
+		doctorVerb, completionVerb, versionVerb, helpVerb,
 	} {
 		f := flags{}
 		v := declare(f)

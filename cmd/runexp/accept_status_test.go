@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Status tells what is done, by the store, and what became of shares, whether Slurm is there or not.
+func TestStatus(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	want := func(lines ...string) {
+		t.Helper()
+		if e := w.run(0, "status", "x.yaml"); e.stdout != strings.Join(lines, "\n")+"\n" {
+			t.Errorf("it prints\n%swant\n%s", e.stdout, strings.Join(lines, "\n"))
+		}
+	}
+	want("waves: 0 of 4 cells complete, 0 of 24 items done",
+		"wave 1  0 of 24 items, 0 %; 2 cells to complete, 1 to close",
+		"wave 2  0 of 0 items, 100 %; 1 cells to complete, 0 to close",
+		"jobs    0 running, 0 pending")
+	w.calls()
+	done := map[string]bool{}
+	for _, share := range []string{"0/4", "1/4"} {
+		w.run(0, "run", "x.yaml", "--quiet", "--share", share)
+		var st status
+		if err := json.Unmarshal([]byte(w.run(0, "status", "x.yaml", "--json").stdout), &st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Done <= len(done) || st.Done >= st.Items || st.Waves[0].Done != st.Done {
+			t.Errorf("after share %s: %+v", share, st)
+		}
+		for _, s := range st.Shares {
+			if done[s.Share] = true; s.State != shareEnded || s.Node == "" {
+				t.Errorf("after share %s: %+v", share, s)
+			}
+		}
+	}
+	if len(done) != 2 {
+		t.Errorf("shares: %v", done)
+	}
+	if calls := w.calls(); len(calls) != 2 {
+		t.Errorf("two calls of status ask Slurm %d times: %q", len(calls), calls)
+	}
+	head := `{"event":"run","experiment":"waves","share":"2/4","host":"h","node":"n7","job":"41"}` + "\n"
+	w.write(".runexp/runs/29990101T000000.000-1-2of4.jsonl", []byte(head))
+	w.write("../calls.queue", []byte("41 RUNNING\n42 PENDING\n"))
+	if e := w.run(0, "status", "x.yaml"); !strings.Contains(e.stdout, "\nshares  1 running, 2 finished\n") ||
+		!strings.Contains(e.stdout, "\njobs    1 running, 1 pending\n") {
+		t.Errorf("while one runs: %s", e.stdout)
+	}
+	w.write("../calls.queue", nil)
+	if e := w.run(0, "status", "x.yaml"); !strings.HasSuffix(e.stdout, "\nshare 2/4 on n7: lost\n") {
+		t.Errorf("when one is lost: %s", e.stdout)
+	}
+	w.write(".runexp/runs/29990102T000000.000-1-2of4.jsonl", []byte(head+
+		`{"event":"failed","cell":"noisy","error":"no\nmore"}`+"\n"+`{"event":"finished"}`+"\n"))
+	if e := w.run(0, "status", "x.yaml"); !strings.HasSuffix(e.stdout,
+		"\nshare 2/4 on n7: failed: noisy: no\n") {
+		t.Errorf("when one failed: %s", e.stdout)
+	}
+	w.run(0, "run", "x.yaml", "--quiet")
+	want("waves: all of 4 cells complete")
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A shareState tells how far a share came when it last ran, as its log has it.
+type shareState struct {
+	Share string `json:"share"` // k/M
+	Node  string `json:"node,omitempty"`
+	Job   string `json:"job,omitempty"` // of Slurm
+	State string `json:"state"`         // running, finished, stopped by a signal, failed or lost
+	Error string `json:"error,omitempty"`
+	Cell  string `json:"cell,omitempty"` // that failed first
+}
+
+const (
+	shareRuns    = "running"
+	shareEnded   = "finished"
+	shareStopped = "stopped"
+	shareFailed  = "failed"
+	shareLost    = "lost"
+)
+
+// shareStates reads the newest logs of the shares of an experiment, of the same M as the newest one. A share
+// without an end is called running.
+func shareStates(dir, experiment string) (states []shareState) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*of*.jsonl")) // an invalid pattern finds nothing
+	slices.Sort(files)                                          // names begin with the time
+	slices.Reverse(files)
+	seen, count := map[string]bool{}, ""
+	for _, file := range files {
+		_, share, _ := cutLast(strings.TrimSuffix(filepath.Base(file), ".jsonl"), "-")
+		_, of, ok := strings.Cut(share, "of")
+		if !ok || seen[share] || count != "" && of != count {
+			continue
+		}
+		if s, ok := readShareLog(file, experiment); ok {
+			seen[share], count = true, of
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+// cutLast cuts s around the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}
+
+// readShareLog reads a log, of which the last line may be torn.
+func readShareLog(file, experiment string) (s shareState, ok bool) {
+	f, err := os.Open(file)
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	s.State = shareRuns
+	lines := bufio.NewReader(f)
+	for first := true; ; first = false {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return s, !first
+		}
+		var e struct{ Event, Experiment, Share, Host, Node, Job, Cell, Error string }
+		if json.Unmarshal(line, &e) != nil {
+			return s, !first
+		}
+		if first && (e.Experiment != experiment || e.Share == "") {
+			return s, false
+		}
+		switch e.Event {
+		case "run":
+			s.Share, s.Node, s.Job = e.Share, e.Host, e.Job
+			if e.Node != "" {
+				s.Node = e.Node
+			}
+		case "failed":
+			if s.Error == "" {
+				s.Error, _, _ = strings.Cut(e.Error, "\n")
+				s.Cell = e.Cell
+			}
+		case "draining":
+			s.State = shareStopped
+		case "finished":
+			switch {
+			case s.Error != "":
+				s.State = shareFailed
+			case s.State == shareRuns:
+				s.State = shareEnded
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/progress"
+)
+
+func statusVerb(f flags) *verb {
+	var asJSON bool
+	f["--json"] = &asJSON
+	narrow, engine := f.narrow(), f.engine()
+	return &verb{
+		name: "status", takes: arity{1, 1, "an experiment file"},
+		run: func(ctx context.Context, u *ui, args []string) error {
+			p, s, err := engine.loadAndOpen(u, args[0], narrow, true)
+			if err != nil {
+				return err
+			}
+			o, err := s.outlook(ctx, u, p)
+			if err != nil {
+				return err
+			}
+			folder, err := engine.folder(s.place)
+			if err != nil {
+				return err
+			}
+			st, err := newStatus(ctx, s, p, o, narrow, folder)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return u.json().Encode(st)
+			}
+			st.write(u.out)
+			return nil
+		},
+	}
+}
+
+// A status is how far an experiment is, on whatever machines it runs.
+type status struct {
+	Experiment string       `json:"experiment"`
+	Cells      int          `json:"cells"`
+	Complete   int          `json:"complete"` // cells
+	Items      int          `json:"items"`    // of all cells, as far as they are known
+	Done       int          `json:"done"`     // items
+	Seconds    float64      `json:"seconds"`  // of one device, for the others
+	Unknown    int          `json:"unknown"`  // cells of which no time is known
+	Waves      []waveStatus `json:"waves"`
+	Jobs       *jobCount    `json:"jobs,omitempty"` // absent where there is no squeue
+	Shares     []shareState `json:"shares"`
+}
+
+type waveStatus struct {
+	Wave   int `json:"wave"` // from 1
+	Items  int `json:"items"`
+	Done   int `json:"done"`
+	Cells  int `json:"cells"`  // itemwise, that aren't complete
+	Closes int `json:"closes"` // cells that the closing of the wave executes
+}
+
+type jobCount struct {
+	Running int `json:"running"`
+	Pending int `json:"pending"`
+
+	ids map[string]bool // of those that run
+}
+
+func newStatus(ctx context.Context, s *session, p *plan.Plan, o *pipeline.Outlook, narrow *plan.Overrides,
+	folder string) (*status, error) {
+	st := &status{Experiment: p.Name, Cells: len(p.Cells), Waves: []waveStatus{}, Shares: []shareState{}}
+	for _, c := range p.Cells {
+		if o.State(c).Kind == pipeline.IsCached {
+			st.Complete++
+		}
+	}
+	name, err := jobName(p, narrow, folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, w := range o.Waves() {
+		st.Items, st.Done = st.Items+w.Calls, st.Done+w.Known
+		st.Seconds, st.Unknown = st.Seconds+w.Missing.Seconds, st.Unknown+w.Missing.Unknown
+		one := waveStatus{w.Number + 1, w.Calls, w.Known, len(w.Cells), len(w.Closing)}
+		st.Waves = append(st.Waves, one)
+		wave := fmt.Sprintf("%s-%d", name, one.Wave)
+		names = append(names, wave, wave+closing)
+	}
+	if st.Complete == st.Cells {
+		return st, nil
+	}
+	st.Shares = append(st.Shares, shareStates(s.place.runs(), p.Name)...)
+	st.Jobs = countJobs(ctx, names)
+	for i := range st.Shares {
+		one := &st.Shares[i]
+		if one.State == shareRuns && one.Job != "" && st.Jobs != nil && !st.Jobs.ids[one.Job] {
+			one.State = shareLost
+		}
+	}
+	return st, nil
+}
+
+// countJobs asks Slurm for jobs by their names. It returns nil where there is none to ask.
+func countJobs(ctx context.Context, names []string) *jobCount {
+	if _, err := exec.LookPath("squeue"); err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	out, err := call(ctx, "", "squeue", "--noheader", "--array", "--name="+strings.Join(names, ","),
+		"--format=%A %T")
+	if err != nil {
+		return nil
+	}
+	c := &jobCount{ids: map[string]bool{}}
+	for line := range strings.Lines(out) {
+		switch id, state, _ := strings.Cut(strings.TrimSpace(line), " "); state {
+		case "PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT":
+			c.Pending++
+		case "":
+		default: // running, and on the way there or away
+			c.Running++
+			c.ids[id] = true
+		}
+	}
+	return c
+}
+
+// shownShares is how many shares that failed or were lost are named.
+const shownShares = 5
+
+func (st *status) write(w io.Writer) {
+	if st.Complete == st.Cells {
+		fmt.Fprintf(w, "%s: all of %s complete\n", st.Experiment, progress.Cells(st.Cells))
+		return
+	}
+	fmt.Fprintf(w, "%s: %d of %s complete, %d of %d items done\n", st.Experiment, st.Complete,
+		progress.Cells(st.Cells), st.Done, st.Items)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, v := range st.Waves {
+		if v.Cells+v.Closes == 0 {
+			fmt.Fprintf(t, "wave %d\tcomplete\n", v.Wave)
+			continue
+		}
+		percent := 100
+		if v.Items > 0 {
+			percent = 100 * v.Done / v.Items
+		}
+		fmt.Fprintf(t, "wave %d\t%d of %d items, %d %%; %d cells to complete, %d to close\n", v.Wave, v.Done,
+			v.Items, percent, v.Cells, v.Closes)
+	}
+	running := 0
+	counts := map[string]int{}
+	for _, s := range st.Shares {
+		counts[s.State]++
+	}
+	if len(st.Shares) > 0 {
+		var parts []string
+		for _, state := range []string{shareRuns, shareEnded, shareStopped, shareFailed, shareLost} {
+			if n := counts[state]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, state))
+			}
+		}
+		running = counts[shareRuns]
+		fmt.Fprintf(t, "shares\t%s\n", strings.Join(parts, ", "))
+	}
+	if st.Jobs != nil {
+		running = st.Jobs.Running
+		fmt.Fprintf(t, "jobs\t%d running, %d pending\n", st.Jobs.Running, st.Jobs.Pending)
+	}
+	if st.Seconds > 0 {
+		fmt.Fprintf(t, "left\t%s\n", st.left(running))
+	}
+	t.Flush()
+	shown := 0
+	for _, s := range st.Shares {
+		if s.State != shareFailed && s.State != shareLost {
+			continue
+		}
+		if shown++; shown > shownShares {
+			break
+		}
+		fmt.Fprintf(w, "share %s on %s: %s", s.Share, s.Node, s.State)
+		if s.Error != "" {
+			fmt.Fprintf(w, ": %s: %s", s.Cell, s.Error)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// left tells the time left, on as many devices as work now.
+func (st *status) left(running int) string {
+	seconds := st.Seconds / float64(max(running, 1))
+	e := pipeline.Estimate{Seconds: seconds, Unknown: st.Unknown}
+	if running < 2 {
+		return timeOf(e) + " on one device"
+	}
+	return fmt.Sprintf("%s on %d devices", timeOf(e), running)
+}
