@@ -61,7 +61,7 @@ type node struct {
 	mu       sync.Mutex // guards what follows
 	hit      store.Hit  // once the state is ok
 	entire   bool       // hit is of all items, though the run is a share's
-	restored int        // how often it was executed again
+	restored int32      // how often it was executed again
 	def      *stages.Digest
 	listings []*store.Listing
 	ids      []*idList       // by output port
@@ -176,7 +176,7 @@ func (r *resolver) listingLocked(n *node, port int) (*store.Listing, error) {
 // mends that.
 type lostError struct {
 	n        *node
-	restored int // how often it had been executed again when that was noticed
+	restored int32 // how often it had been executed again when that was noticed
 	err      error
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/runexp/runexp/pipeline/plan"
 )
@@ -15,7 +14,7 @@ import (
 //go:embed completion.bash.tmpl
 var completionText string
 
-var completionTemplate = template.Must(template.New("completion").Parse(completionText))
+var completionTemplate = parsed("completion", completionText, nil)
 
 // shells are those that completion knows. zsh reads bash's functions.
 var shells = []string{"bash", "zsh"}
@@ -51,7 +50,7 @@ func completionVerb(flags) *verb {
 				}
 				data.Pages = append(data.Pages, p)
 			}
-			return completionTemplate.Execute(u.out, data)
+			return completionTemplate().Execute(u.out, data)
 		},
 	}
 }

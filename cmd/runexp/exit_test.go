@@ -77,7 +77,7 @@ func TestNoColor(t *testing.T) {
 func TestHelp(t *testing.T) {
 	page := func(name string) string {
 		var b strings.Builder
-		if err := helpPages.ExecuteTemplate(&b, name, nil); err != nil {
+		if err := helpPages().ExecuteTemplate(&b, name, nil); err != nil {
 			t.Error(err)
 		}
 		return b.String()

@@ -44,9 +44,9 @@ func inspectVerb(f flags) *verb {
 			t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
 			defer t.Flush()
 			if layers {
-				return layersPage.Execute(t, &x)
+				return layersPage().Execute(t, &x)
 			}
-			return inspectionPage.Execute(t, &x)
+			return inspectionPage().Execute(t, &x)
 		},
 	}
 }
@@ -67,11 +67,11 @@ func inspected(ctx context.Context, file string, look *registry.Look) (registry.
 var inspectionText string
 
 // inspectionPage fills the page about a model, whose columns are divided by tabs.
-var inspectionPage = template.Must(template.New("inspection").Funcs(template.FuncMap{
+var inspectionPage = parsed("inspection", inspectionText, template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
 	"list":  func(words []string) string { return strings.Join(words, ", ") },
 	"count": countOf,
-}).Parse(inspectionText))
+})
 
 // countOf rounds a large number to three digits.
 func countOf(n int64) string {
@@ -82,11 +82,10 @@ func countOf(n int64) string {
 }
 
 // layersPage lists the layers that methods can take by name.
-var layersPage = template.Must(template.New("layers").Parse(
-	`{{if .Problem}}not run	{{.Problem}}
+var layersPage = parsed("layers", `{{if .Problem}}not run	{{.Problem}}
 {{end}}{{range .Layers}}{{.}}
 	{{- if eq .Name $.Middle.Name}}	middle{{end}}{{if eq .Name $.Final.Name}}	final{{end}}
-{{end}}`))
+{{end}}`, nil)
 
 // lines keeps the lines of a text in the second column.
 func lines(text string) string { return strings.ReplaceAll(text, "\n", "\n\t") }

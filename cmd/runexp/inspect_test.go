@@ -23,7 +23,7 @@ func TestInspectedClasses(t *testing.T) {
 		var x registry.Inspection
 		x.Feed.Classes, x.Feed.Probabilities = tt.classes, tt.probabilities
 		var b strings.Builder
-		if err := inspectionPage.Execute(&b, &x); err != nil {
+		if err := inspectionPage().Execute(&b, &x); err != nil {
 			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(b.String(), "\nclasses\t")

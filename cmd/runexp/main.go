@@ -50,10 +50,10 @@ func (u *ui) start(args []string) (code int) {
 	}()
 	switch {
 	case len(args) == 0:
-		_ = helpPages.ExecuteTemplate(u.err, "runexp", nil)
+		_ = helpPages().ExecuteTemplate(u.err, "runexp", nil)
 		return exitUsage
 	case isHelp(args[0]):
-		return u.end(helpPages.ExecuteTemplate(u.out, "runexp", nil))
+		return u.end(helpPages().ExecuteTemplate(u.out, "runexp", nil))
 	case args[0] == workerVerb:
 		registry.ServeWorker(os.Stdin, os.Stdout)
 		return exitDone
@@ -73,7 +73,7 @@ func (u *ui) start(args []string) (code int) {
 func (u *ui) call(v *verb, args []string) error {
 	rest, err := v.flags.parse(args)
 	if err == errHelp {
-		return helpPages.ExecuteTemplate(u.out, v.name, nil)
+		return helpPages().ExecuteTemplate(u.out, v.name, nil)
 	}
 	if err == nil {
 		err = v.accepts(rest)

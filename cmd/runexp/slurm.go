@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
@@ -155,7 +154,7 @@ func (c *slurm) job(name, what, command, log string, args ...string) *slurmJob {
 	args = append(args, "--parsable", "--job-name="+name, "--requeue", "--open-mode=append", "--output="+log,
 		fmt.Sprintf("--signal=B:TERM@%d", c.warning()))
 	var script strings.Builder
-	_ = jobTemplate.Execute(&script, struct {
+	_ = jobTemplate().Execute(&script, struct {
 		What, Dir, Command string
 		Env                []string
 	}{what, quote(dir), command, environ()})
@@ -165,7 +164,7 @@ func (c *slurm) job(name, what, command, log string, args ...string) *slurmJob {
 //go:embed job.sh.tmpl
 var jobText string
 
-var jobTemplate = template.Must(template.New("job").Parse(jobText))
+var jobTemplate = parsed("job", jobText, nil)
 
 // environ returns, quoted, the variables that jobs need also where sbatch hands none over.
 func environ() (list []string) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -50,7 +51,14 @@ func verbs() (list []*verb) {
 var helpText string
 
 // helpPages are by verb; "runexp" is the first.
-var helpPages = template.Must(template.New("help").Parse(helpText))
+var helpPages = parsed("help", helpText, nil)
+
+// parsed returns a template of the program's own, which the first call parses: most commands need none.
+func parsed(name, text string, funcs template.FuncMap) func() *template.Template {
+	return sync.OnceValue(func() *template.Template {
+		return template.Must(template.New(name).Funcs(funcs).Parse(text))
+	})
+}
 
 // accepts returns an error unless the verb takes that many arguments.
 func (v *verb) accepts(args []string) error {
@@ -73,7 +81,7 @@ func helpVerb(flags) *verb {
 		name: "help", takes: arity{0, 1, "a verb or a topic"}, words: helpWords,
 		run: func(_ context.Context, u *ui, args []string) error {
 			if len(args) == 0 {
-				return helpPages.ExecuteTemplate(u.out, "runexp", nil)
+				return helpPages().ExecuteTemplate(u.out, "runexp", nil)
 			}
 			if write := topics[args[0]]; write != nil {
 				return write(u.out)
@@ -82,7 +90,7 @@ func helpVerb(flags) *verb {
 			if err != nil {
 				return err
 			}
-			return helpPages.ExecuteTemplate(u.out, v.name, nil)
+			return helpPages().ExecuteTemplate(u.out, v.name, nil)
 		},
 	}
 }
