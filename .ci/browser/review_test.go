@@ -250,7 +250,7 @@ func TestLeaderboard(t *testing.T) {
 	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 3 {
 		t.Errorf("%d columns for one model, not 3", n)
 	}
-	p.click("#board", "vgg ↑")
+	p.click("#board", "vgg\u00a0↑")
 	if got := js[string](p, firstRows); !strings.HasPrefix(got, "guided-backprop,") {
 		t.Errorf("by the first score %s come first", got)
 	}

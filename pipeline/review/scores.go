@@ -13,24 +13,24 @@ import (
 
 // A score is what the cells of a stage have at one port.
 type score struct {
-	Name      string           `json:"name"`
-	Direction stages.Direction `json:"direction,omitempty"`
-	Axes      []string         `json:"axes"`
-	Cells     []*scored        `json:"cells"`
+	Name  string    `json:"name"`
+	Axes  []string  `json:"axes"`
+	Cells []*scored `json:"cells"`
 }
 
 // A scored is one cell with its mean.
 type scored struct {
-	IDs       []string `json:"ids"` // on the axes of the score
-	Cell      string   `json:"cell"`
-	Mean      number   `json:"mean"`
-	Low       number   `json:"low"`
-	High      number   `json:"high"`
-	N         int      `json:"n"`
-	Undefined int      `json:"undefined,omitempty"`
-	Alike     bool     `json:"alike,omitempty"` // can't be told apart from the best of its case
-	Items     int      `json:"items"`           // the list of the items' ids, −1 where the folder has no values
-	Values    []number `json:"values,omitempty"`
+	IDs       []string         `json:"ids"` // on the axes of the score
+	Cell      string           `json:"cell"`
+	Direction stages.Direction `json:"direction,omitempty"` // that of a curve's area is its order's
+	Mean      number           `json:"mean"`
+	Low       number           `json:"low"`
+	High      number           `json:"high"`
+	N         int              `json:"n"`
+	Undefined int              `json:"undefined,omitempty"`
+	Alike     bool             `json:"alike,omitempty"` // can't be told apart from the best of its case
+	Items     int              `json:"items"`           // the list of the items' ids, −1: the folder has no values
+	Values    []number         `json:"values,omitempty"`
 
 	values []float64
 }
@@ -54,14 +54,15 @@ func (m *model) addScores(f *publish.Folder) {
 			name := publish.ScoreName(stage, mean.Port)
 			s := index[name]
 			if s == nil {
-				s = &score{Name: name, Direction: mean.Direction, Axes: []string{}}
+				s = &score{Name: name, Axes: []string{}}
 				for _, at := range publish.CoordOf(l.Cell) {
 					s.Axes = append(s.Axes, at.Axis)
 				}
 				index[name], m.Scores = s, append(m.Scores, s)
 			}
-			c := &scored{Cell: l.Cell, Mean: number(mean.Value), N: l.N, Undefined: mean.Undefined, Items: -1,
-				Low: number(math.NaN()), High: number(math.NaN()), IDs: []string{}}
+			c := &scored{Cell: l.Cell, Direction: mean.Direction, Mean: number(mean.Value), N: l.N,
+				Undefined: mean.Undefined, Items: -1, Low: number(math.NaN()), High: number(math.NaN()),
+				IDs: []string{}}
 			for _, at := range publish.CoordOf(l.Cell) {
 				c.IDs = append(c.IDs, at.ID)
 			}
@@ -94,20 +95,17 @@ func (m *model) addScores(f *publish.Folder) {
 // differences contains 0.
 func (s *score) mark(rank string) {
 	at := slices.Index(s.Axes, rank)
-	if at < 0 || s.Direction != stages.Higher && s.Direction != stages.Lower {
+	if at < 0 {
 		return
 	}
 	best := map[string]*scored{}
 	of := func(c *scored) string {
 		return strings.Join(slices.Concat(c.IDs[:at], c.IDs[at+1:]), "\x00")
 	}
-	sign := number(1)
-	if s.Direction == stages.Lower {
-		sign = -1
-	}
+	signs := map[stages.Direction]number{stages.Higher: 1, stages.Lower: -1}
 	for _, c := range s.Cells {
-		b := best[of(c)]
-		if !math.IsNaN(float64(c.Mean)) && (b == nil || sign*c.Mean > sign*b.Mean) {
+		b, sign := best[of(c)], signs[c.Direction]
+		if sign != 0 && !math.IsNaN(float64(c.Mean)) && (b == nil || sign*c.Mean > sign*b.Mean) {
 			best[of(c)] = c
 		}
 	}

@@ -180,15 +180,13 @@ function scoreChanges(list) {
   );
   const bar = (s) => {
     const x = (v) => (40 + (38 * v) / most).toFixed(1);
-    const e = svg(
-      "svg",
-      {viewBox: "0 0 80 8", class: "interval", "aria-hidden": "true"},
+    return rail(
       svg("line", {x1: 40, x2: 40, y1: 0, y2: 8, class: "rail"}),
+      s.low !== null &&
+        s.high !== null &&
+        svg("line", {x1: x(s.low), x2: x(s.high), y1: 4, y2: 4, class: "span"}),
+      s.change !== null && svg("circle", {cx: x(s.change), cy: 4, r: 2.4}),
     );
-    if (s.low !== null && s.high !== null)
-      e.append(svg("line", {x1: x(s.low), x2: x(s.high), y1: 4, y2: 4, class: "span"}));
-    if (s.change !== null) e.append(svg("circle", {cx: x(s.change), cy: 4, r: 2.4}));
-    return e;
   };
   function draw() {
     const rows = (state.certain ? list.filter(excludes) : list)
@@ -253,22 +251,10 @@ function scoreChanges(list) {
           ),
         ),
       ),
-      rows.length > state.most &&
-        h(
-          "p",
-          {},
-          h(
-            "button",
-            {
-              type: "button",
-              onclick: () => {
-                state.most = Infinity;
-                draw();
-              },
-            },
-            `show all ${rows.length}`,
-          ),
-        ),
+      showAll(rows.length, state.most, "changes", () => {
+        state.most = Infinity;
+        draw();
+      }),
     );
   }
   draw();

@@ -6,10 +6,17 @@ function viewer(label) {
   const a = h("figure", {class: "picture"});
   const b = h("figure", {class: "picture"});
   const stage = h("div", {class: "stage side"}, a, b);
-  const slider = range("slider", {min: 0, max: 100, value: 50, step: 1}, (v) =>
-    stage.style.setProperty("--cut", v + "%"),
-  );
-  stage.style.setProperty("--cut", "50%");
+  const cut = (v) => stage.style.setProperty("--cut", v + "%");
+  const slider = range("slider", 50, cut);
+  cut(50);
+  stage.addEventListener("pointermove", (event) => {
+    const picture = a.querySelector("canvas, img");
+    if (state.mode !== "slider" || !picture || !(event.pointerType === "mouse" || event.buttons)) return;
+    const box = picture.getBoundingClientRect();
+    const input = slider.querySelector("input");
+    input.value = (100 * (event.clientX - box.left)) / box.width;
+    input.dispatchEvent(new Event("input"));
+  });
   const flip = h(
     "button",
     {type: "button", "aria-keyshortcuts": "b", onclick: () => e.blink()},
@@ -162,13 +169,7 @@ function drawCompare() {
     if (i < 0) return [title, h("p", {}, `no map of ${item}`), ""];
     const state = stateOf(cell, i);
     const scale = common || ownScale(cell, i);
-    const canvas = h("canvas", {
-      class: "map",
-      width: 1,
-      height: 1,
-      role: "img",
-      "aria-label": `map of ${item}, ${title}`,
-    });
+    const canvas = canvasOf(`map of ${item}, ${title}`);
     const score = scoreOf(stage, cell, item);
     const ends = state === "constant" ? `constant ${brief(cell.ends[i][0], 3)}` : state || scaleText(scale);
     const named = [score && `${view.score} ${score}`, classOf(cell, item), ends]
@@ -178,8 +179,6 @@ function drawCompare() {
     return [title, canvas, named];
   });
   mapViewer.set(...pictures);
-  const focused = comparePlace.contains(document.activeElement) ? document.activeElement : null;
-  const label = focused && focused.labels && focused.labels[0] && focused.labels[0].textContent;
   if (!comparePlace.firstChild) {
     comparePlace.append(h("h3", {}, "Two maps"), h("div", {class: "controls picks"}), mapViewer);
   }
@@ -189,10 +188,4 @@ function drawCompare() {
     pick("b"),
     h("span", {class: "note"}, `of image ${item}; a click on a map above chooses it`),
   );
-  if (label) {
-    const again = [...comparePlace.querySelectorAll("select")].find(
-      (s) => s.labels[0].textContent === label,
-    );
-    if (again) again.focus({preventScroll: true});
-  }
 }

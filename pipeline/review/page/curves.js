@@ -32,6 +32,17 @@ const curveTables = () =>
     );
   });
 
+// Round numbers within a range, four to eight of them.
+function ticks(least, most) {
+  if (!(most > least)) return [least];
+  const power = 10 ** Math.floor(Math.log10(most - least));
+  const size = [0.1, 0.2, 0.25, 0.5, 1].map((k) => k * power).find((k) => (most - least) / k <= 8);
+  const list = [];
+  for (let i = Math.ceil(least / size - 1e-9); i * size <= most + 1e-9 * size; i++)
+    list.push(Number((i * size).toPrecision(9)));
+  return list;
+}
+
 function curves() {
   const tables = curveTables();
   if (!tables.length) return null;
@@ -114,14 +125,15 @@ function curveChart(t) {
       role: "application",
       "aria-label": `${t.title}: ${lines.length} curves; the arrow keys read the values at a point`,
     });
-    for (let i = 0; i <= 4; i++) {
-      const [x, y] = [x0 + ((x1 - x0) * i) / 4, y0 + ((y1 - y0) * i) / 4];
+    const written = (x) => String(x).replace("-", "−");
+    for (const y of ticks(y0, y1))
       chart.append(
         svg("line", {x1: 64, x2: 584, y1: Y(y), y2: Y(y), class: "grid"}),
-        svg("text", {x: 58, y: Y(y) + 4, "text-anchor": "end"}, brief(y, 3)),
-        svg("text", {x: X(x), y: 311, "text-anchor": "middle"}, brief(x, 3)),
+        svg("text", {x: 58, y: Y(y) + 4, "text-anchor": "end"}, written(y)),
       );
-    }
+    for (const x of ticks(x0, x1))
+      chart.append(svg("text", {x: X(x), y: 309, "text-anchor": "middle"}, written(x)));
+    const drawn = chart.appendChild(svg("g", {class: "lines"}));
     chart.append(svg("text", {x: 328, y: 326, "text-anchor": "middle"}, names[mean - 1]));
     for (const l of lines) {
       const band = l.points.filter((p) => p.low !== null && p.high !== null);
@@ -140,7 +152,7 @@ function curveChart(t) {
         class: "curve",
         "stroke-dasharray": l.dashed && "5 3",
       });
-      chart.append(l.band, l.path);
+      drawn.append(l.band, l.path);
     }
     const cursor = svg("line", {y1: 14, y2: 290, class: "cursor"});
     chart.append(cursor);
@@ -219,5 +231,5 @@ function curveChart(t) {
     fill(place, h("div", {class: "curves"}, chart, read));
   }
   draw();
-  return h("div", {}, h("h3", {}, t.title), controls, place);
+  return h("div", {}, h("h3", {}, t.title, " ", h("span", {class: "id"}, t.stage)), controls, place);
 }

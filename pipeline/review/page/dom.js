@@ -25,7 +25,7 @@ function choice(label, options, value, change) {
   const id = newID();
   const select = h(
     "select",
-    {id, onchange: () => change(select.value)},
+    {id, "data-key": label, onchange: () => change(select.value)},
     options.map(([v, text]) => h("option", {value: v, selected: v === value}, text)),
   );
   return h("span", {class: "control"}, h("label", {for: id}, label), select);
@@ -42,6 +42,8 @@ function modes(label, options, value, change) {
           type: "button",
           "aria-pressed": String(v === value),
           "aria-keyshortcuts": key,
+          "data-key": label + " " + v,
+          "data-value": v,
           onclick: () => {
             for (const b of group.children) b.setAttribute("aria-pressed", String(b.dataset.value === v));
             change(v);
@@ -50,30 +52,62 @@ function modes(label, options, value, change) {
         text,
       ),
     );
-    group.lastChild.dataset.value = v;
   }
   return group;
 }
 
-function range(label, attributes, change) {
+// A slider over 0 to 100 %.
+function range(label, percent, change) {
   const id = newID();
-  const input = h("input", {type: "range", id, ...attributes, oninput: () => change(Number(input.value))});
-  return h("span", {class: "control"}, h("label", {for: id}, label), input);
+  const input = h("input", {
+    type: "range",
+    id,
+    "data-key": label,
+    min: 0,
+    max: 100,
+    step: 1,
+    value: percent,
+    oninput: () => {
+      text.textContent = input.value + " %";
+      change(Number(input.value));
+    },
+  });
+  const text = h("output", {for: id}, percent + " %");
+  return h("span", {class: "control range"}, h("label", {for: id}, label), input, text);
 }
 
-// A part of the page that scrolls sideways, by keyboard too.
-const scrolling = (label, ...children) =>
-  h(
+// A table that scrolls sideways, by keyboard too. Print, which can't scroll, has smaller letters for many columns.
+function scrolling(label, table) {
+  table.style.setProperty("--columns", table.rows[table.rows.length - 1].cells.length);
+  return h(
     "div",
     {class: "scroll", role: "region", "aria-label": label + ", as a table", tabindex: "0"},
-    ...children,
+    table,
   );
+}
 
-// Shows what is not known until it is asked for.
+// Fills an element anew. What had the focus there is made again, and has it again, by its key; a button that
+// is no more leaves it to what scrolls.
 function fill(e, ...children) {
+  const key = e.contains(document.activeElement) && document.activeElement.dataset.key;
   e.replaceChildren(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
+  if (key) {
+    const again =
+      [...e.querySelectorAll("[data-key]")].find((x) => x.dataset.key === key) ||
+      e.querySelector("[tabindex]");
+    if (again) again.focus({preventScroll: true});
+  }
   return e;
 }
+
+// The button below the first few of a list: show draws the list again, whole.
+const showAll = (length, most, what, show) =>
+  length > most &&
+  h(
+    "p",
+    {},
+    h("button", {type: "button", "data-key": "show all", onclick: show}, `show all ${length} ${what}`),
+  );
 
 // Our own texts have little Markdown: bold, code and escaped characters.
 function prose(text) {

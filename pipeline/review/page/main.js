@@ -46,7 +46,7 @@ function main() {
     h(
       "footer",
       {},
-      h("p", {}, "Keys: n and p show the next and previous image, b blinks between two maps."),
+      h("p", {class: "keys"}, "Keys: n and p show the next and previous image, b blinks between two maps."),
       model.command ? h("p", {}, "How to reproduce: ", h("code", {}, model.command)) : "",
     ),
   );

@@ -181,12 +181,22 @@ function drawAhead() {
   });
 }
 
-function drawPair(place, {cell}, item) {
-  const a = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
-  const b = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
+const canvasOf = (label) =>
+  h("canvas", {
+    class: "map",
+    width: 1,
+    height: 1,
+    role: label && "img",
+    "aria-label": label,
+    "aria-hidden": !label && "true",
+  });
+
+// An image with its map.
+function drawPair(place, {cell}, item, scale = null, strength = 1) {
+  const [a, b] = [canvasOf(), canvasOf()];
   fill(place, a, b);
   drawPhoto(a, cell, item, 96);
-  return drawMap(b, cell, item, null, 1, 96);
+  return drawMap(b, cell, item, scale, strength, 96);
 }
 
 const view = {
@@ -233,20 +243,24 @@ function setStage(name) {
   }
   const ids = itemsShown();
   if (!ids.includes(view.item)) view.item = ids[0] || "";
-  const usual = scoresHere().map((s) => s.name);
-  if (!usual.includes(view.score))
-    view.score = usual.find((s) => model.ranked.includes(s)) || usual[0] || "";
+  const usual = scoresOf(view.stage);
+  if (!usual.some((s) => s.name === view.score))
+    view.score = (
+      usual.find((s) => model.ranked.includes(s.name)) ||
+      usual.find((s) => competing().includes(s)) ||
+      usual[0] || {name: ""}
+    ).name;
 }
 
-const scoresHere = () =>
+// The scores that images have by the maps of a stage.
+const scoresOf = (stage) =>
   model.scores.filter(
     (s) =>
-      s.cells.some((c) => c.items >= 0) &&
-      view.stage.axes.some((a) => s.axes.includes(a)) &&
+      stage.axes.some((a) => s.axes.includes(a)) &&
       s.cells.some((c) =>
-        view.stage.cells.some(
+        stage.cells.some(
           (m) =>
-            agree(s.axes, c.ids, view.stage.axes, m.ids) &&
+            agree(s.axes, c.ids, stage.axes, m.ids) &&
             c.items >= 0 &&
             positionOf(c.items, model.items[m.items][0]) >= 0,
         ),
@@ -280,33 +294,44 @@ function classOf(cell, item) {
   return list.names[at] + (list.p ? `, p = ${brief(list.p[at], 3)}` : "");
 }
 
-function tile(cell, item, name, scale) {
+function tile(cell, item, name, scale, of) {
   const i = positionOf(cell.items, item);
   if (i < 0) return null;
   const state = stateOf(cell, i);
   const score = scoreOf(view.stage, cell, item);
   const s = scale || ownScale(cell, i);
   const ends = state === "constant" ? `constant ${brief(cell.ends[i][0], 3)}` : state || scaleText(s);
-  const canvas = h("canvas", {class: "map", width: 1, height: 1, "aria-hidden": "true"});
+  const canvas = canvasOf();
   const named = `map of ${item} by ${placeOf(view.stage.axes, cell.ids)}`;
-  const label = `${named}, ${score ? "score " + score + ", " : ""}${ends}; choose it to compare`;
+  const label = [named, score && "score " + score, of, ends].filter(Boolean).join(", ");
+  const open = h(
+    "button",
+    {
+      type: "button",
+      class: "tile",
+      "aria-label": label + "; choose it to compare",
+      onclick: () => show.map(cell, item),
+    },
+    canvas,
+  );
   const e = h(
     "figure",
     {class: "tile-figure"},
-    h(
-      "button",
-      {type: "button", class: "tile", "aria-label": label, onclick: () => show.map(cell, item)},
-      canvas,
-    ),
+    open,
     h(
       "figcaption",
       {},
       h("strong", {}, name),
-      score ? h("span", {class: "score"}, score) : "",
+      score && h("span", {class: "score"}, score),
+      of && h("span", {class: "score"}, of),
       h("span", {class: "ends"}, ends),
     ),
   );
-  whenSeen(e, () => drawMap(canvas, cell, item, scale, view.strength));
+  whenSeen(e, () =>
+    view.mode === "maps"
+      ? drawMap(canvas, cell, item, scale, view.strength)
+      : drawPair(open, {cell}, item, scale, view.strength),
+  );
   return e;
 }
 
@@ -333,16 +358,14 @@ function drawTiles() {
     view.scale === "common"
       ? commonScale(list.map(([cell, item]) => [cell, positionOf(cell.items, item)]))
       : null;
-  const tiles = list.map(([cell, item, name]) => tile(cell, item, name, scale));
+  // Maps of one net explain one class: it stands below the image alone.
+  const classes = list.map(([cell, item]) => classOf(cell, item));
+  const one = view.mode === "maps" && new Set(classes.filter(Boolean)).size === 1;
+  const tiles = list.map(([cell, item, name], i) => tile(cell, item, name, scale, one ? "" : classes[i]));
+  tilesPlace.classList.toggle("pairs", view.mode === "images");
   if (view.mode === "maps" && list.length) {
     const [cell] = list.find(([c]) => classOf(c, view.item)) || list[0];
-    const canvas = h("canvas", {
-      class: "map",
-      width: 1,
-      height: 1,
-      role: "img",
-      "aria-label": `image ${view.item}`,
-    });
+    const canvas = canvasOf(`image ${view.item}`);
     tiles.unshift(
       h(
         "figure",
@@ -352,7 +375,7 @@ function drawTiles() {
           "figcaption",
           {},
           h("strong", {}, view.item),
-          h("span", {class: "score"}, classOf(cell, view.item)),
+          h("span", {class: "score"}, one && classOf(cell, view.item)),
         ),
       ),
     );
@@ -388,22 +411,23 @@ function drawScaleNote(scale, list) {
       ? `all maps: ${scaleText(scale)}; `
       : "each map has its own ends, printed below it, the extreme half percent left out; ",
     meaning,
-    ".",
+    model.classes.some((c) => c.p) ? "; p is the net's probability of the explained class." : ".",
   );
 }
 
+// The next image, or, of one map over all images, the next map.
 function step(by) {
-  const ids = itemsShown();
-  const at = ids.indexOf(view.item);
-  view.item = ids[(at + by + ids.length) % ids.length];
+  const next = (ids, id) => ids[(ids.indexOf(id) + by + ids.length) % ids.length];
+  const {stage, across, fixed} = view;
+  if (view.mode === "maps") view.item = next(itemsShown(), view.item);
+  else if (across) fixed[across] = next(present(stage.cells, stage.axes, across), fixed[across]);
   drawControls();
   drawTiles();
-  say(`image ${view.item}`);
+  say(view.mode === "maps" ? `image ${view.item}` : `${across} ${fixed[across]}`);
 }
 
 function drawControls() {
   const stage = view.stage;
-  const focused = mapControls.contains(document.activeElement) && document.activeElement.dataset.key;
   const redraw = () => {
     drawControls();
     drawTiles();
@@ -477,21 +501,20 @@ function drawControls() {
         },
       ),
     );
-    parts.push(
-      h(
-        "span",
-        {class: "control"},
-        h("button", {type: "button", "aria-keyshortcuts": "p", onclick: () => step(-1)}, "previous (p)"),
-        h("button", {type: "button", "aria-keyshortcuts": "n", onclick: () => step(1)}, "next (n)"),
-      ),
-    );
   }
-  const scores = scoresHere();
+  const stepper = (by, key, text) =>
+    h(
+      "button",
+      {type: "button", "aria-keyshortcuts": key, "data-key": key, onclick: () => step(by)},
+      `${text} (${key})`,
+    );
+  parts.push(h("span", {class: "control"}, stepper(-1, "p", "previous"), stepper(1, "n", "next")));
+  const scores = scoresOf(stage);
   if (scores.length)
     parts.push(
       choice(
         "score",
-        scores.map((s) => [s.name, s.name + (arrows[s.direction] || "")]),
+        scores.map((s) => [s.name, s.name + arrowOf(s)]),
         view.score,
         (v) => {
           view.score = v;
@@ -500,8 +523,8 @@ function drawControls() {
       ),
     );
   parts.push(
-    range("map over image", {min: 0, max: 1, step: 0.05, value: view.strength}, (v) => {
-      view.strength = v;
+    range("map over image", 100 * view.strength, (v) => {
+      view.strength = v / 100;
       drawTiles();
     }),
   );
@@ -519,26 +542,18 @@ function drawControls() {
       },
     ),
   );
-  parts.forEach((p, i) =>
-    p.querySelectorAll("button, select, input").forEach((e, k) => {
-      e.dataset.key = i + "." + k;
-    }),
-  );
   fill(mapControls, ...parts);
-  if (focused) {
-    const again = mapControls.querySelector(`[data-key="${focused}"]`);
-    if (again) again.focus({preventScroll: true});
-  }
 }
 
-show.image = ({stage, cell}, item) => {
-  view.stage = stage;
+show.image = ({stage, cell}, item, score) => {
+  if (score) view.score = score;
   setStage(stage.stage);
   stage.axes.forEach((axis, i) => {
     view.fixed[axis] = cell.ids[i];
   });
   view.item = item;
   view.mode = "maps";
+  compared.a = cell;
   drawControls();
   drawTiles();
   const title = document.getElementById("maps-title");
@@ -555,14 +570,17 @@ function mapsSection() {
       h("p", {}, (model.left || []).find((t) => t.includes("maps")) || "The folder has no maps."),
     );
   }
-  setStage((model.maps.find((s) => s.axes.includes(model.rank)) || model.maps[0]).stage);
-  const e = section("maps", "Maps", mapControls, imageNote, tilesPlace, scaleNote, comparePlace);
+  // The maps to begin with are those that compete by the most scores.
+  const list = model.maps.filter((s) => s.axes.includes(model.rank));
+  const count = (s) => scoresOf(s).filter((x) => competing().includes(x)).length;
+  setStage((list.sort((a, b) => count(b) - count(a))[0] || model.maps[0]).stage);
+  const e = section("maps", "Maps", mapControls, imageNote, scaleNote, tilesPlace, comparePlace);
   drawControls();
   drawTiles();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
-    if (event.key === "n" && view.mode === "maps") step(1);
-    else if (event.key === "p" && view.mode === "maps") step(-1);
+    if (event.key === "n") step(1);
+    else if (event.key === "p") step(-1);
     else if (event.key === "b") blink();
     else return;
     event.preventDefault();

@@ -7,20 +7,28 @@ const board = {
   open: new Set(),
   sort: ["overall", 1],
   best: [], // ids of the axis, at first
+  controls: [], // of the filters, by axis
+  folds: null,
 };
 
-const directed = (s) => s.direction === "higher" || s.direction === "lower";
-const competing = () => model.scores.filter((s) => s.axes.includes(board.axis) && directed(s));
+// Which way is better may be another one in other cells: areas under curves of morf and lerf.
+const directed = (c) => c.direction === "higher" || c.direction === "lower";
+const arrowOf = (score) => {
+  const all = new Set(score.cells.map((c) => arrows[c.direction] || ""));
+  return all.size === 1 ? [...all][0] : "";
+};
+const competing = () =>
+  model.scores.filter((s) => s.axes.includes(board.axis) && s.cells.some(directed));
 
 // The cases of a score: cells that differ on the competing axis alone.
 function casesOf(score) {
   const at = score.axes.indexOf(board.axis);
   const cases = new Map();
-  for (const c of score.cells) {
+  for (const c of score.cells.filter(directed)) {
     if (score.axes.some((axis, i) => i !== at && board.filters[axis] && board.filters[axis] !== c.ids[i]))
       continue;
     const name = placeOf(score.axes, c.ids, board.axis);
-    if (!cases.has(name)) cases.set(name, {name, score, cells: new Map()});
+    if (!cases.has(name)) cases.set(name, {name, score, direction: c.direction, cells: new Map()});
     cases.get(name).cells.set(c.ids[at], c);
   }
   for (const one of cases.values()) rank(one);
@@ -29,7 +37,7 @@ function casesOf(score) {
 
 // Ranks the cells of a case; equal means share the mean of their ranks, undefined ones come last.
 function rank(one) {
-  const sign = one.score.direction === "lower" ? 1 : -1;
+  const sign = one.direction === "lower" ? 1 : -1;
   const list = [...one.cells.entries()].map(([id, c]) => [id, c.mean === null ? Infinity : sign * c.mean]);
   one.ranks = new Map();
   for (const [id, x] of list) {
@@ -42,23 +50,67 @@ function rank(one) {
   one.most = Math.max(...ends);
 }
 
+const ranksOf = (cases, id) => cases.map((c) => c.ranks.get(id)).filter((r) => r !== undefined);
+
 function meanRank(cases, id) {
-  const ranks = cases.map((c) => c.ranks.get(id)).filter((r) => r !== undefined);
+  const ranks = ranksOf(cases, id);
   return ranks.length ? ranks.reduce((a, b) => a + b) / ranks.length : null;
 }
+
+// A rail 80 wide, and what lies on it.
+const rail = (...marks) =>
+  svg(
+    "svg",
+    {viewBox: "0 0 80 8", class: "interval", "aria-hidden": "true"},
+    svg("line", {x1: 0, x2: 80, y1: 4, y2: 4, class: "rail"}),
+    ...marks,
+  );
 
 // A mean with its interval, on the scale of its column.
 function interval(c, least, most) {
   const width = most - least || 1;
   const x = (v) => (2 + (76 * (v - least)) / width).toFixed(1);
-  const drawn = svg(
-    "svg",
-    {viewBox: "0 0 80 8", class: "interval", "aria-hidden": "true"},
-    svg("line", {x1: 0, x2: 80, y1: 4, y2: 4, class: "rail"}),
+  return rail(
+    c.low !== null && svg("line", {x1: x(c.low), x2: x(c.high), y1: 4, y2: 4, class: "span"}),
+    c.mean !== null && svg("circle", {cx: x(c.mean), cy: 4, r: 2.4}),
   );
-  if (c.low !== null) drawn.append(svg("line", {x1: x(c.low), x2: x(c.high), y1: 4, y2: 4, class: "span"}));
-  if (c.mean !== null) drawn.append(svg("circle", {cx: x(c.mean), cy: 4, r: 2.4}));
-  return drawn;
+}
+
+// The ranks of an id in some cases, from the first to the last, and their mean.
+function rankStrip(cases, id) {
+  const last = Math.max(...cases.map((c) => c.cells.size));
+  const x = (r) => (2 + (76 * (r - 1)) / (last - 1 || 1)).toFixed(1);
+  return rail(
+    ranksOf(cases, id).map((r) => svg("line", {x1: x(r), x2: x(r), y1: 1, y2: 7, class: "tick"})),
+    svg("circle", {cx: x(meanRank(cases, id)), cy: 4, r: 2.4}),
+  );
+}
+
+// A mean rank, which opens the cases that it is of.
+function rankCell(cases, id, of) {
+  const mean = meanRank(cases, id);
+  if (mean === null) return h("td", {}, "");
+  const ranks = ranksOf(cases, id);
+  const label =
+    `${id}, ${of}: mean rank ${brief(mean, 3)} in ${ranks.length} cases, ` +
+    `${brief(Math.min(...ranks), 3)} to ${brief(Math.max(...ranks), 3)}; show them`;
+  return h(
+    "td",
+    {class: "number"},
+    h(
+      "button",
+      {
+        type: "button",
+        class: "value",
+        "aria-label": label,
+        title: label,
+        onclick: () => showCases(cases, id, of),
+      },
+      brief(mean, 3),
+      h("span", {class: "mark"}),
+    ),
+    rankStrip(cases, id),
+  );
 }
 
 function scoreCell(one, id) {
@@ -82,8 +134,7 @@ function scoreCell(one, id) {
         onclick: () => showItems(one.score, c),
       },
       brief(c.mean),
-      c.alike ? " ≈" : "",
-      c.undefined ? " †" : "",
+      h("span", {class: "mark"}, c.alike ? "≈" : "", c.undefined ? "†" : ""),
     ),
     interval(c, one.least, one.most),
   );
@@ -99,7 +150,7 @@ function drawBoard() {
       name: "mean rank",
       direction: "lower",
       value: (id) => meanRank(all, id),
-      cell: (id) => h("td", {class: "number"}, brief(meanRank(all, id), 3)),
+      cell: (id) => rankCell(all, id, "all scores"),
     },
   ];
   const heads = [];
@@ -109,10 +160,10 @@ function drawBoard() {
     if (!open) {
       columns.push({
         key: s.name,
-        name: cases.length > 1 ? `mean rank in ${cases.length} cases` : "rank",
+        name: cases.length > 1 ? "mean rank" : "rank",
         direction: "lower",
         value: (id) => meanRank(cases, id),
-        cell: (id) => h("td", {class: "number"}, brief(meanRank(cases, id), 3)),
+        cell: (id) => rankCell(cases, id, s.name),
       });
       continue;
     }
@@ -121,7 +172,7 @@ function drawBoard() {
       columns.push({
         key: s.name + "\n" + one.name,
         name: one.name || "mean",
-        direction: s.direction,
+        direction: one.direction,
         value,
         cell: (id) => scoreCell(one, id),
       });
@@ -157,6 +208,7 @@ function drawBoard() {
         {
           type: "button",
           class: "sort",
+          "data-key": "sort " + c.key,
           title: better[c.direction] ? "sort; " + better[c.direction] : "sort",
           onclick: () => {
             board.sort = [c.key, key === c.key ? -sense : 1];
@@ -178,6 +230,7 @@ function drawBoard() {
         {
           type: "button",
           class: "fold",
+          "data-key": "fold " + s.name,
           "aria-expanded": String(open),
           onclick: () => {
             if (open) board.open.delete(s.name);
@@ -185,7 +238,7 @@ function drawBoard() {
             drawBoard();
           },
         },
-        (open ? "− " : "+ ") + s.name,
+        `${open ? "−" : "+"} ${s.name}${open || cases.length < 2 ? "" : `, ${cases.length} cases`}`,
       ),
     );
   const table = h(
@@ -225,27 +278,56 @@ function drawBoard() {
       ),
     ),
   );
-  const focused = document.activeElement && document.activeElement.textContent;
   fill(boardPlace, scrolling("leaderboard", table));
-  if (focused) {
-    const again = [...table.querySelectorAll("button")].find(
-      (b) => b.textContent.slice(1, 12) === focused.slice(1, 12),
-    );
-    if (again) again.focus({preventScroll: true});
-  }
+  board.folds.textContent = board.open.size ? "fold cases" : "unfold cases";
+  for (const [axis, control] of board.controls) control.hidden = !scores.some((s) => s.axes.includes(axis));
 }
 
 const boardPlace = h("div", {});
 const itemsPlace = h("div", {id: "items", tabindex: "-1"});
 
+// The cases of a mean rank, from the best to the worst. Each number in them shows its images in their place.
+function showCases(cases, id, of) {
+  const list = cases.filter((c) => c.cells.has(id)).sort((a, b) => a.ranks.get(id) - b.ranks.get(id));
+  const title = h("h3", {tabindex: "-1"}, `${id}, ${of}: its cases, best to worst`);
+  const table = h(
+    "table",
+    {class: "board"},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["case", "rank", "mean"].map((t) => h("th", {scope: "col", class: t === "case" ? "name" : ""}, t)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      list.map((one) =>
+        h(
+          "tr",
+          {},
+          h("th", {scope: "row"}, `${one.score.name} ${one.name}${arrows[one.direction]}`),
+          h("td", {class: "number"}, `${brief(one.ranks.get(id), 3)} of ${one.cells.size}`),
+          scoreCell(one, id),
+        ),
+      ),
+    ),
+  );
+  fill(itemsPlace, title, scrolling(title.textContent, table));
+  title.focus();
+}
+
 // The images of one number, from the best to the worst.
 function showItems(score, c, most = 48) {
-  const sign = score.direction === "lower" ? 1 : -1;
+  const sign = c.direction === "lower" ? 1 : -1;
   const where = placeOf(score.axes, c.ids) || c.cell;
   const title = h(
     "h3",
     {tabindex: "-1"},
-    `${score.name}, ${where}: its images, ${directed(score) ? "best to worst" : "largest first"}`,
+    `${score.name}, ${where}: its images, ${directed(c) ? "best to worst" : "largest first"}`,
   );
   if (c.items < 0) {
     fill(
@@ -279,25 +361,15 @@ function showItems(score, c, most = 48) {
         type: "button",
         class: "tile",
         "aria-label": `maps of ${ids[i]}`,
-        onclick: () => show.image(found, ids[i]),
+        onclick: () => show.image(found, ids[i], score.name),
       });
       e.prepend(open);
       whenSeen(open, () => drawPair(open, found, ids[i]));
     }
     return e;
   });
-  const more =
-    order.length > most &&
-    h(
-      "p",
-      {},
-      h(
-        "button",
-        {type: "button", onclick: () => showItems(score, c, order.length)},
-        `show all ${order.length}`,
-      ),
-    );
-  fill(itemsPlace, title, h("ol", {class: "gallery"}, cells), more || "");
+  const more = showAll(order.length, most, "images", () => showItems(score, c, order.length));
+  fill(itemsPlace, title, h("ol", {class: "gallery"}, cells), more);
   title.focus();
 }
 
@@ -322,18 +394,18 @@ function leaderboard() {
       board.filters[axis] = v;
       drawBoard();
     });
-  const folds = h(
+  board.controls = axes.map((axis) => [axis, filter(axis)]);
+  board.folds = h(
     "button",
     {
       type: "button",
       onclick: () => {
         if (board.open.size) board.open.clear();
         else for (const s of board.scores) board.open.add(s);
-        folds.textContent = board.open.size ? "fold cases" : "unfold cases";
         drawBoard();
       },
     },
-    "unfold cases",
+    "",
   );
   const checks = h(
     "fieldset",
@@ -351,21 +423,30 @@ function leaderboard() {
           drawBoard();
         },
       });
-      return h("span", {class: "check"}, box, h("label", {for: id}, s.name + arrows[s.direction]));
+      return h("span", {class: "check"}, box, h("label", {for: id}, s.name + arrowOf(s)));
     }),
   );
+  if (list.flatMap((s) => (board.scores.has(s.name) ? casesOf(s) : [])).length <= 6)
+    for (const s of board.scores) board.open.add(s);
   drawBoard();
   return section(
     "leaderboard",
     "Leaderboard",
-    h("div", {class: "controls"}, axes.map(filter), folds, checks),
+    h(
+      "div",
+      {class: "controls"},
+      board.controls.map(([, control]) => control),
+      board.folds,
+      checks,
+    ),
     boardPlace,
     h(
       "p",
       {class: "note"},
-      `Lines are the ${model.interval}. ≈ can't be told apart from the best of its case: that interval of ` +
-        "the paired differences contains 0, uncorrected. † some items are undefined, and in no mean. Bold is the best of " +
-        "its case. A number opens its images, best to worst.",
+      "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
+        `opens them. Below the mean of a case stands its ${model.interval}; the number opens its images, best to ` +
+        "worst. Bold is the best of its case. ≈ can't be told apart from the best: the interval of the paired " +
+        "differences contains 0, uncorrected. † some items are undefined, and in no mean.",
     ),
     itemsPlace,
   );

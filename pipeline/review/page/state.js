@@ -1,7 +1,7 @@
 // The folder, and what several parts of the page have to know of it.
 
 const model = JSON.parse(document.getElementById("model").textContent);
-const arrows = {higher: " ↑", lower: " ↓"};
+const arrows = {higher: "\u00a0↑", lower: "\u00a0↓"}; // on the line of the name
 const better = {higher: "higher is better", lower: "lower is better"};
 
 // What other parts of the page call; each part sets its own.

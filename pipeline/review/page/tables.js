@@ -6,9 +6,11 @@ const shownRows = 200;
 function publishedTable(t) {
   const marks = new Map(t.columns.map((c, i) => [c.marks, i]).filter(([of]) => of));
   const columns = t.columns.map((c, i) => ({...c, i})).filter((c) => !c.marks);
-  const whole = new Set(
-    columns.filter((c) => t.rows.every((row) => /^-?\d*$/.test(row[c.i]))).map((c) => c.i),
-  );
+  // Columns of whole numbers, if the ends of an interval and what lies between them are whole alike.
+  const base = (c) => c.name.replace(/ ?(mean|low|high)$/, "");
+  const isWhole = (c) => t.rows.every((row) => /^-?\d*$/.test(row[c.i]));
+  const broken = new Set(columns.filter((c) => c.number && !isWhole(c)).map(base));
+  const whole = new Set(columns.filter((c) => isWhole(c) && !broken.has(base(c))).map((c) => c.i));
   const state = {sort: -1, sense: 1, most: shownRows};
   const place = h("div", {});
   function draw() {
@@ -37,11 +39,11 @@ function publishedTable(t) {
           {
             type: "button",
             class: "sort",
+            "data-key": "sort " + c.name,
             onclick: () => {
               state.sense = sorted ? -state.sense : 1;
               state.sort = c.i;
               draw();
-              place.querySelectorAll("th button")[columns.indexOf(c)].focus({preventScroll: true});
               say(`${t.title}: sorted by ${c.name}`);
             },
           },
@@ -67,23 +69,10 @@ function publishedTable(t) {
       );
     };
     const shown = rows.slice(0, state.most);
-    const more =
-      rows.length > state.most &&
-      h(
-        "p",
-        {},
-        h(
-          "button",
-          {
-            type: "button",
-            onclick: () => {
-              state.most = Infinity;
-              draw();
-            },
-          },
-          `show ${rows.length - state.most} more rows`,
-        ),
-      );
+    const more = showAll(rows.length, state.most, "rows", () => {
+      state.most = Infinity;
+      draw();
+    });
     const left =
       t.len > t.rows.length &&
       h("p", {class: "note"}, `${t.len - t.rows.length} further rows are in ${t.file} only.`);
@@ -157,7 +146,7 @@ function figures() {
       h(
         "figure",
         {class: "wide"},
-        h("img", {src: f.src, alt: f.caption || f.file, loading: "lazy", decoding: "async"}),
+        h("img", {src: f.src, alt: f.caption || f.file, decoding: "async"}),
         h("figcaption", {}, f.caption, " ", h("span", {class: "id"}, f.file)),
       ),
     ),
