@@ -255,6 +255,10 @@ func TestLeaderboard(t *testing.T) {
 		t.Errorf("by the first score %s come first", got)
 	}
 	p.run(chromedp.Click(`#board tbody tr:first-child .value`, chromedp.ByQuery))
+	if n := js[int](p, `document.querySelectorAll("#items tbody tr").length`); n != 3 {
+		t.Errorf("%d cases behind a mean rank, not 3", n)
+	}
+	p.run(chromedp.Click(`#items .value`, chromedp.ByQuery))
 	if n := js[int](p, `document.querySelectorAll("#items li").length`); n != 24 {
 		t.Errorf("%d images behind a number, not 24", n)
 	}
@@ -323,7 +327,7 @@ func TestKeyboard(t *testing.T) {
 			p.run(chromedp.KeyEvent(kb.Enter))
 			p.until(`document.querySelectorAll("#board .value").length > 100`)
 		}
-		if js[bool](p, `document.activeElement.classList.contains("value")`) {
+		if js[bool](p, `document.activeElement.matches(".value[aria-label$='show its images']")`) {
 			p.run(chromedp.KeyEvent(kb.Enter))
 			p.until(`document.querySelectorAll("#items li").length === 24`)
 			p.until(`document.activeElement.tagName === "H3"`)
