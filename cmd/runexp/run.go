@@ -95,7 +95,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	case f.engine.share != nil:
 		return f.endShare(u, result)
 	case f.closing:
-		if done, err := f.endClosing(u, result); !done {
+		if done, err := f.endClosing(u, s.place, result); !done {
 			return err
 		}
 	}

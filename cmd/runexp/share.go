@@ -84,7 +84,7 @@ const shownLacks = 10
 
 // endClosing reports what a closed wave lacks, or opens to the next. done is true where nothing is left, and
 // the run publishes.
-func (f *runFlags) endClosing(u *ui, r *pipeline.Result) (done bool, err error) {
+func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, err error) {
 	if r.Summary.Postponed == 0 {
 		return true, nil
 	}
@@ -106,6 +106,12 @@ func (f *runFlags) endClosing(u *ui, r *pipeline.Result) (done bool, err error) 
 		u.say("%s failed, %d blocked", progress.Cells(n), r.Summary.Blocked)
 	}
 	if missing > 0 || r.Summary.Failed > 0 {
+		for _, s := range shareStates(p.runs(), r.Plan.Name) {
+			if s.State == shareFailed {
+				u.say("%s", s)
+				break
+			}
+		}
 		u.hint("the same shares again, or a run without --share, execute what is missing")
 		return false, &exitError{code: exitFailed}
 	}

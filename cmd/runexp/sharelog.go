@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,15 @@ const (
 	shareFailed  = "failed"
 	shareLost    = "lost"
 )
+
+// String tells why a share failed or was lost.
+func (s shareState) String() string {
+	text := fmt.Sprintf("share %s on %s: %s", s.Share, s.Node, s.State)
+	if s.Error != "" {
+		text += fmt.Sprintf(": %s: %s", s.Cell, s.Error)
+	}
+	return text
+}
 
 // shareStates reads the newest logs of the shares of an experiment, of the same M as the newest one. A share
 // without an end is called running.

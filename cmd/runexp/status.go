@@ -190,11 +190,7 @@ func (st *status) write(w io.Writer) {
 		if shown++; shown > shownShares {
 			break
 		}
-		fmt.Fprintf(w, "share %s on %s: %s", s.Share, s.Node, s.State)
-		if s.Error != "" {
-			fmt.Fprintf(w, ": %s: %s", s.Cell, s.Error)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, s)
 	}
 }
 
