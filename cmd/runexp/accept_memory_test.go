@@ -30,7 +30,7 @@ publish: [leaderboard]
 `
 
 // peak returns the resident memory, in MiB, that a run over so many images needs in a fresh store.
-func peak(t testing.TB, images int) float64 {
+func peak(t testing.TB, images int, args ...string) float64 {
 	t.Helper()
 	runtimeOrSkip(t)
 	net, err := filepath.Abs("../../stages/internal/program/testdata/nets/softmax.onnx")
@@ -48,25 +48,32 @@ func peak(t testing.TB, images int) float64 {
 		// takes more memory the more was ever allocated.
 		"GODEBUG=gcstoptheworld=1,memprofilerate=0",
 	}
-	e, mib := w.peak("run", "flat.yaml", "--quiet", "--set", fmt.Sprint("images.with.count=", images))
+	args = append([]string{"run", "flat.yaml", "--quiet", "--set", fmt.Sprint("images.with.count=", images)},
+		args...)
+	e, mib := w.peak(args...)
 	if e.code != 0 {
 		t.Fatalf("exit code %d\n%s", e.code, e.stderr)
 	}
 	return mib
 }
 
-// A hundred times the images need hardly more memory: they stream.
+// A hundred times the images need hardly more memory: they stream. So do those of a share.
 func TestMemoryIsFlat(t *testing.T) {
+	t.Run("run", func(t *testing.T) { memoryIsFlat(t) })
+	t.Run("share", func(t *testing.T) { memoryIsFlat(t, "--share", "0/1") })
+}
+
+func memoryIsFlat(t *testing.T, args ...string) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		t.Skip("the environment sets how to collect garbage")
 	}
 	// Of two tries the smaller counts: a peak is a matter of when garbage is collected.
-	small := min(peak(t, 100), peak(t, 100))
+	small := min(peak(t, 100, args...), peak(t, 100, args...))
 	// A tenth of what the command needs for 100 images; the test binary is larger.
 	const tenth = 5.0
-	large := peak(t, 10_000)
+	large := peak(t, 10_000, args...)
 	if large-small > tenth {
-		large = min(large, peak(t, 10_000))
+		large = min(large, peak(t, 10_000, args...))
 	}
 	t.Logf("100 images: %.1f MiB, 10,000 images: %.1f MiB", small, large)
 	if large-small > tenth {

@@ -92,7 +92,8 @@ func TestSharesLack(t *testing.T) {
 	w.write("photos/c.bmp", []byte("BM, and nothing else"))
 	failed := 0
 	for k := range 3 {
-		if e := w.command("runexp", "run", "photos.yaml", "--share", fmt.Sprintf("%d/3", k)); e.code == exitFailed {
+		e := w.command("runexp", "run", "photos.yaml", "--share", fmt.Sprintf("%d/3", k))
+		if e.code == exitFailed {
 			failed++
 		} else if e.code != 0 {
 			t.Errorf("share %d: exit code %d\n%s", k, e.code, e.stderr)
