@@ -47,7 +47,15 @@ if [ -n "$EXECUTE" ]; then
 fi
 echo "$job;here"
 `
-	fakeQueue   = "#!/bin/bash\necho \"squeue $*\" >>\"$CALLS\"\ncat \"$CALLS.queue\" 2>/dev/null\nexit 0\n"
+	fakeQueue = `#!/bin/bash
+echo "squeue $*" >>"$CALLS"
+if [ -n "$SILENT" ]; then
+	echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2
+	exit 1
+fi
+cat "$CALLS.queue" 2>/dev/null
+exit 0
+`
 	fakeControl = "#!/bin/bash\necho \"scontrol $*\" >>\"$CALLS\"\necho 'MaxArraySize            = 9'\n"
 )
 
@@ -160,6 +168,13 @@ func TestSubmitAgain(t *testing.T) {
 	if calls := w.calls(); len(calls) != 5 || !strings.Contains(calls[2], "=afterany:55,singleton") {
 		t.Errorf("calls: %q", calls)
 	}
+	w.env = append(w.env, "SILENT=yes")
+	e = w.run(exitEnvironment, "submit", "x.yaml", "--slurm")
+	if calls := w.calls(); len(calls) != 2 || !strings.Contains(e.stderr, "(connect failure): whether jobs are "+
+		"queued already isn't known\nhint: nothing was submitted") {
+		t.Errorf("without an answer of squeue: %scalls: %q", e.stderr, calls)
+	}
+	w.env = env
 	queue("56 "+closer, "57 "+strings.TrimSuffix(first, "1")+"2-close")
 	e = w.run(0, "submit", "x.yaml", "--slurm")
 	if calls := w.calls(); len(calls) != 2 || !strings.Contains(e.stderr, "nothing was submitted") {
@@ -225,11 +240,23 @@ func TestSubmitMisuse(t *testing.T) {
 			t.Errorf("%q: %swant %s", args, e.stderr, want)
 		}
 	}
-	w.run(0, "run", "x.yaml", "--quiet")
-	e := w.run(0, "submit", "x.yaml", "--slurm")
-	if e.stdout != "4 cells, all cached: \"runexp run x.yaml\" publishes\n" {
-		t.Errorf("it prints %q", e.stdout)
+}
+
+// With nothing missing, submit does what the last job would.
+func TestSubmitNothing(t *testing.T) {
+	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
+	const nothing = "4 cells, all cached: nothing to submit\n"
+	w.run(0, "run", "x.yaml", "--quiet", "--out", "elsewhere")
+	before := w.listing()
+	if e := w.run(0, "submit", "x.yaml", "--slurm", "--dry-run"); e.stdout != nothing || w.listing() != before {
+		t.Errorf("a dry run prints %q", e.stdout)
 	}
+	for _, want := range []string{"artifacts/waves: new: ", "artifacts/waves: up to date\n"} {
+		if e := w.run(0, "submit", "x.yaml", "--slurm"); !strings.HasPrefix(e.stdout, nothing+want) {
+			t.Errorf("it prints %q, want %q", e.stdout, want)
+		}
+	}
+	same(t, w.path("elsewhere"), w.path("artifacts/waves"))
 	if calls := w.calls(); calls != nil {
 		t.Errorf("calls: %q", calls)
 	}

@@ -215,7 +215,9 @@ func (c *slurm) print(w io.Writer, jobs []*slurmJob) error {
 func (c *slurm) submit(ctx context.Context, u *ui, jobs []*slurmJob) error {
 	queued, err := c.queued(ctx, jobs)
 	if err != nil {
-		u.warn(fmt.Sprintf("%v: whether jobs are queued already isn't known", err))
+		const text = "%w: whether jobs are queued already isn't known"
+		const hint = "nothing was submitted, so that nothing is computed twice; try again when squeue answers"
+		return &exitError{exitEnvironment, fmt.Errorf(text, err), hint}
 	}
 	last, made := "", 0
 	for i, j := range jobs {

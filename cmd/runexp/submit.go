@@ -64,8 +64,11 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 		return err
 	}
 	if o.Complete() {
-		fmt.Fprintf(u.out, "%s, all cached: %q publishes\n", progress.Cells(len(p.Cells)), f.command(file))
-		return nil
+		fmt.Fprintf(u.out, "%s, all cached: nothing to submit\n", progress.Cells(len(p.Cells)))
+		if f.dry {
+			return nil
+		}
+		return f.publish(ctx, u, s, p)
 	}
 	run, err := f.program(file)
 	if err != nil {
@@ -95,9 +98,19 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	return c.submit(ctx, u, jobs)
 }
 
-// command is what the user calls to submit the rest.
-func (f *submitFlags) command(file string) string {
-	return quoted(append([]string{"runexp", "run", file}, narrowing(f.narrow)...))
+// publish does what the last job would, where nothing is missing for it.
+func (f *submitFlags) publish(ctx context.Context, u *ui, s *session, p *plan.Plan) error {
+	r := runFlags{narrow: f.narrow, engine: f.engine}
+	dir, err := r.folder(s.place, p)
+	if err != nil {
+		return err
+	}
+	result, err := s.complete(ctx, u, p)
+	if err != nil {
+		return err
+	}
+	defer result.Close()
+	return r.publish(ctx, u, s.place, result, dir)
 }
 
 // program returns the command line of a job, but for its share: this program, and what the user asked for.
