@@ -170,8 +170,8 @@ func TestSubmitAgain(t *testing.T) {
 	}
 	w.env = append(w.env, "SILENT=yes")
 	e = w.run(exitEnvironment, "submit", "x.yaml", "--slurm")
-	if calls := w.calls(); len(calls) != 2 || !strings.Contains(e.stderr, "(connect failure): whether jobs are "+
-		"queued already isn't known\nhint: nothing was submitted") {
+	if calls := w.calls(); len(calls) != 2 || !strings.Contains(e.stderr,
+		"(connect failure): whether jobs are queued already isn't known\nhint: nothing was submitted") {
 		t.Errorf("without an answer of squeue: %scalls: %q", e.stderr, calls)
 	}
 	w.env = env
@@ -248,7 +248,8 @@ func TestSubmitNothing(t *testing.T) {
 	const nothing = "4 cells, all cached: nothing to submit\n"
 	w.run(0, "run", "x.yaml", "--quiet", "--out", "elsewhere")
 	before := w.listing()
-	if e := w.run(0, "submit", "x.yaml", "--slurm", "--dry-run"); e.stdout != nothing || w.listing() != before {
+	e := w.run(0, "submit", "x.yaml", "--slurm", "--dry-run")
+	if e.stdout != nothing || w.listing() != before {
 		t.Errorf("a dry run prints %q", e.stdout)
 	}
 	for _, want := range []string{"artifacts/waves: new: ", "artifacts/waves: up to date\n"} {
