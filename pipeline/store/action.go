@@ -118,6 +118,9 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 
 // Action reads the record behind a hit. The error is a [*Miss].
 func (s *Store) Action(h Hit) (Action, error) {
+	if a, ok := s.part.action(h); ok {
+		return a, nil
+	}
 	f, err := s.read(s.log(actionFrame, h.key).path)
 	var found *Action
 	if err == nil {

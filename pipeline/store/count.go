@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -8,23 +9,24 @@ import (
 )
 
 // CountItems returns how many items of the groups that ask accepts have a recorded outcome, by their group,
-// whatever made it. Records that are damaged or can't be read are left out.
+// whatever made it, parts included. Records that are damaged or can't be read are left out.
 func (s *Store) CountItems(ask func(group stages.Digest) bool) map[stages.Digest]int {
 	keys := map[stages.Digest][]uint64{} // their beginnings: a share that ran twice recorded them twice
-	logs, err := s.logs(itemFrame)
-	for _, log := range logs {
-		if _, e := s.readLog(log, 0, func(_ int64, group stages.Digest, payload []byte) {
-			if !ask(group) {
-				return
-			}
-			_, _, items, _ := decodeItems(payload)
-			for _, it := range items {
-				keys[group] = append(keys[group], binary.LittleEndian.Uint64(it.Key[:]))
-			}
-		}); err == nil {
-			err = e
+	take := func(_ int64, group stages.Digest, payload []byte) {
+		if !ask(group) {
+			return
+		}
+		_, _, items, _ := decodeItems(payload)
+		for _, it := range items {
+			keys[group] = append(keys[group], binary.LittleEndian.Uint64(it.Key[:]))
 		}
 	}
+	logs, err := s.logs(itemFrame)
+	for _, log := range logs {
+		_, e := s.readLog(log, 0, take)
+		err = cmp.Or(err, e)
+	}
+	err = cmp.Or(err, s.eachPart(func(p *mergedPart) error { return p.eachFrame(take) }))
 	if err != nil {
 		s.warn("item records can't be read: %v", err)
 	}

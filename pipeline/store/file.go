@@ -220,7 +220,7 @@ func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) error 
 
 // replaceFile is writeFile in a store that may not be set up.
 func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
-	return s.replaceBy(path, mode, func(write func([]byte) error) error {
+	return s.replaceBy(path, mode, false, func(write func([]byte) error) error {
 		for _, b := range parts {
 			if len(b) == 0 {
 				continue
@@ -233,8 +233,9 @@ func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err
 	})
 }
 
-// replaceBy is replaceFile for bytes that come one after another. An error of from leaves what was there.
-func (s *Store) replaceBy(path string, mode fs.FileMode,
+// replaceBy is replaceFile for bytes that come one after another. An error of from leaves what was there. A
+// durable file has its name only when the disk has its bytes.
+func (s *Store) replaceBy(path string, mode fs.FileMode, durable bool,
 	from func(write func([]byte) error) error) (err error) {
 	s.written.Store(true)
 	temp := s.tempName(path)
@@ -250,6 +251,11 @@ func (s *Store) replaceBy(path string, mode fs.FileMode,
 	}()
 	if err := from(func(b []byte) error { return s.write(f, b) }); err != nil {
 		return err
+	}
+	if durable {
+		if err := s.syncFile(f); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return s.writeErr(err)

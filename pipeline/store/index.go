@@ -233,10 +233,8 @@ func (s *Store) Latest(experiment, cell string) (Action, bool) {
 
 func (s *Store) indexPath() string { return s.log(indexFrame, stages.Digest{}).path }
 
-// openIndex reads the index, and the ends of the action logs that it lacks.
-func (s *Store) openIndex() error {
-	s.indexMu.Lock()
-	defer s.indexMu.Unlock()
+// openIndex reads the index file.
+func (s *Store) openIndex() {
 	b, err := s.readFile(s.indexPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.warn("the index of store %q can't be read, and is made again: %v", s.dir, err)
@@ -244,6 +242,12 @@ func (s *Store) openIndex() error {
 	if n := s.index.parse(b).altered; n > 0 {
 		s.warn("the index of store %q is damaged (%d bytes), and is mended from the actions", s.dir, n)
 	}
+}
+
+// mendIndex reads the ends of the action logs that the index lacks.
+func (s *Store) mendIndex() error {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	frames, err := s.catchUp()
 	if err != nil || len(frames) == 0 || s.opts.ReadOnly {
 		return err
@@ -315,6 +319,9 @@ const indexBatch = 64 << 10
 
 // appendIndex adds frames to the index file, sooner or later. The caller holds indexMu.
 func (s *Store) appendIndex(frames []byte) (err error) {
+	if s.part != nil {
+		return nil // a share's actions end with it
+	}
 	if s.indexed == nil {
 		// Opened now, so that if the index is made anew meanwhile nothing is added to that one which it may
 		// have left out.

@@ -24,6 +24,9 @@ type knownGroup struct {
 	items *Items
 	log   fs.FileInfo // that was read
 	end   int64       // behind the last frame of it that was read
+
+	based bool             // a share reads the log once, and then
+	taken map[*journal]int // parts: how many frames of each are known
 }
 
 // itemMemory is how many bytes about item records stay in memory for later.
@@ -54,20 +57,32 @@ func (s *Store) Items(group stages.Digest, madeBy string) *Items {
 	return items
 }
 
-// update reads the frames that the log has beyond those known, and returns by how many bytes the items grew.
-// A log that was rewritten meanwhile is another file, of which nothing is known.
+// update reads the frames that are new since the last time, and returns by how many bytes the items grew.
 func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.items.bytes()
+	if s.part == nil || !g.based {
+		err = g.readLog(s)
+		g.based = true
+	}
+	if s.part != nil {
+		err = errors.Join(err, g.readParts(s.part.journals()))
+	}
+	return g.items, g.items.bytes() - before, err
+}
+
+// readLog reads the frames that the log has beyond those known. A log that was rewritten meanwhile is another
+// file, of which nothing is known.
+func (g *knownGroup) readLog(s *Store) error {
 	f, err := s.read(s.log(itemFrame, g.group).path)
 	if err != nil {
-		return g.items, 0, err
+		return err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return g.items, 0, err
+		return err
 	}
 	if g.log == nil || !os.SameFile(g.log, info) || info.Size() < g.end {
 		g.items, g.log, g.end = s.NewItems(), info, 0
@@ -78,5 +93,20 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 		}
 	})
 	g.end = max(g.end, scan.end)
-	return g.items, g.items.bytes() - before, err
+	return err
+}
+
+// readParts reads the frames that journals have beyond those known.
+func (g *knownGroup) readParts(journals []*journal) (err error) {
+	if g.taken == nil {
+		g.taken = map[*journal]int{}
+	}
+	for _, j := range journals {
+		n, e := j.eachItemFrame(g.group, g.taken[j], func(_ int64, payload []byte) error {
+			g.items.take(payload, g.madeBy)
+			return nil
+		})
+		g.taken[j], err = n, errors.Join(err, e)
+	}
+	return err
 }

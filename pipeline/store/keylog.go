@@ -90,7 +90,7 @@ func (s *Store) Memo(key stages.Digest) ([]byte, bool) { return s.memos.get(key)
 // SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the
 // store is open.
 func (s *Store) SetMemo(key stages.Digest, val []byte) error {
-	if s.opts.ReadOnly {
+	if s.opts.ReadOnly && s.part == nil {
 		return errReadOnly
 	}
 	return s.memos.set(key, val)

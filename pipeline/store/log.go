@@ -51,6 +51,9 @@ func (s *Store) record(kind frameKind, key stages.Digest, payload []byte) (off i
 		return 0, 0, fmt.Errorf("a record has %d bytes, more than %d: %q", len(payload), maxPayload, log.path)
 	}
 	frame := appendFrame(nil, kind, key, payload)
+	if s.part != nil {
+		return 0, len(frame), s.part.record(kind, key, payload, frame)
+	}
 	off, err = s.appendLog(log, frame)
 	return off, len(frame), err
 }

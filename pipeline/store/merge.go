@@ -31,7 +31,7 @@ type MergeReport struct {
 //
 // Interrupted at any moment and called again, it adds the rest.
 func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
-	m := &merging{s: s, other: other, ctx: ctx, packs: map[PackRef]error{}}
+	m := &merging{s: s, open: other.openPack, ctx: ctx, packs: map[PackRef]error{}}
 	if s.opts.ReadOnly {
 		return m.MergeReport, errReadOnly
 	}
@@ -45,42 +45,63 @@ func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
 		return m.MergeReport, err
 	}
 	for _, log := range logs {
-		if err := m.log(log); err != nil {
+		if err := m.log(other, log); err != nil {
 			return m.MergeReport, err
 		}
 	}
-	return m.MergeReport, nil
+	files, err := other.partFiles()
+	if err != nil {
+		return m.MergeReport, err
+	}
+	parts, err := s.mergeParts(ctx, files, func(*mergedPart) error { return nil })
+	m.add(parts)
+	return m.MergeReport, err
 }
 
+// add adds up what was added.
+func (r *MergeReport) add(o MergeReport) {
+	r.Actions, r.ActionsKnown = r.Actions+o.Actions, r.ActionsKnown+o.ActionsKnown
+	r.Items, r.ItemsKnown = r.Items+o.Items, r.ItemsKnown+o.ItemsKnown
+	r.Objects, r.Bytes = r.Objects+o.Objects, r.Bytes+o.Bytes
+	r.Refused = append(r.Refused, o.Refused...)
+}
+
+// A merging adds to a store what another one or a part holds.
 type merging struct {
 	MergeReport
-	s, other *Store
-	ctx      context.Context
-	packs    map[PackRef]error // what became of them: nil if they are here now
+	s       *Store
+	open    func(p PackRef) (packBytes, error) // an object of the other side
+	ctx     context.Context
+	durable bool              // objects are handed to the disk before they get their names
+	packs   map[PackRef]error // what became of them: nil if they are here now
+	folders map[string]bool   // where objects were added
+	added   bool              // not all was here before the merge began
 }
 
 // log adds the frames of one of the other store's logs.
-func (m *merging) log(file logFile) error {
-	known, err := m.known(file)
+func (m *merging) log(other *Store, file logFile) error {
+	name := filepath.ToSlash(strings.TrimPrefix(file.path, other.dir+string(filepath.Separator)))
+	known, err := m.s.knownFrames(file)
 	if err != nil {
 		return err
 	}
 	var failed error
-	scan, err := m.other.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
+	scan, err := other.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
 		if failed == nil {
-			failed = m.frame(file, off, key, payload, known)
+			failed = m.frame(name, file, off, key, payload, known)
 		}
 	})
 	if err = errors.Join(failed, err); err == nil && scan.altered > 0 {
-		m.refuse(file.path, "%d bytes are damaged", scan.altered)
+		m.refuse(name, "%d bytes are damaged", scan.altered)
 	}
 	return err
 }
 
-// known returns the digests of the frames that this store's log of the same bucket has.
-func (m *merging) known(file logFile) (map[stages.Digest]bool, error) {
+// knownFrames returns the digests of the frames that the store's log of a kind and bucket has. Their value
+// tells that they were there before a merge adds some.
+func (s *Store) knownFrames(file logFile) (map[stages.Digest]bool, error) {
 	known := map[stages.Digest]bool{}
-	_, err := m.s.readLog(m.s.log(file.kind, stages.Digest{file.bucket}), 0,
+	_, err := s.readLog(s.log(file.kind, stages.Digest{file.bucket}), 0,
 		func(_ int64, key stages.Digest, payload []byte) { known[frameDigest(key, payload)] = true })
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -92,42 +113,50 @@ func frameDigest(key stages.Digest, payload []byte) stages.Digest {
 	return stages.Sum(append(bytes.Clone(key[:]), payload...))
 }
 
-// frame adds one frame, unless it's known or can't be had. An error ends the merge.
-func (m *merging) frame(file logFile, off int64, key stages.Digest, payload []byte,
+// frame adds one frame of a file, unless it's known or can't be had, and what it refers to. An error ends the
+// merge.
+func (m *merging) frame(name string, file logFile, off int64, key stages.Digest, payload []byte,
 	known map[stages.Digest]bool) error {
 	if m.ctx.Err() != nil {
 		return context.Cause(m.ctx)
 	}
 	r, err := file.record(off, key, payload)
 	if err != nil {
-		m.refuse(file.path, "%v, at byte %d", err, off)
+		m.refuse(name, "%v, at byte %d", err, off)
 		return nil
 	}
 	added, there := &m.Items, &m.ItemsKnown
 	if file.kind == actionFrame {
 		added, there = &m.Actions, &m.ActionsKnown
 	}
-	if known[frameDigest(key, payload)] || file.kind == actionFrame && m.has(key, r.madeBy) {
+	digest := frameDigest(key, payload)
+	before, isKnown := known[digest]
+	m.added = m.added || !before
+	if isKnown || file.kind == actionFrame && m.has(key, r.madeBy) {
 		*there++
-		return nil
+		isKnown = true
 	}
 	for _, p := range r.packs {
 		refused, err := m.pack(p)
 		if err != nil {
 			return err
 		}
-		if refused != nil {
-			m.refuse(file.path, "%v, at byte %d", refused, off)
+		if refused != nil && !isKnown {
+			m.refuse(name, "%v, at byte %d", refused, off)
 			return nil
 		}
 	}
+	if isKnown {
+		return nil
+	}
 	for i := range r.outputs {
 		if _, err := m.s.listing(&r.outputs[i]); err != nil {
-			m.refuse(file.path, "%v, at byte %d", err, off)
+			m.refuse(name, "%v, at byte %d", err, off)
 			return nil
 		}
 	}
 	*added++
+	known[digest] = false
 	if file.kind == actionFrame {
 		a, err := decodeAction(key, payload)
 		if err != nil {
@@ -159,36 +188,38 @@ func (m *merging) pack(p PackRef) (refused, err error) {
 	if known || m.s.Check(p) == nil {
 		return refused, nil
 	}
-	refused, err = m.s.copyPack(m.ctx, m.other, p)
+	refused, err = m.copyPack(p)
 	if err != nil {
 		return nil, err
 	}
 	if m.packs[p] = refused; refused == nil {
+		m.added = true
 		m.Objects++
 		m.Bytes += p.Size
 	}
 	return refused, nil
 }
 
-// copyPack copies an object of another store. It appears when all its bytes are found to be those of its
-// name; if they aren't, that's refused.
-func (s *Store) copyPack(ctx context.Context, other *Store, p PackRef) (refused, err error) {
-	f, e := other.read(other.packPath(p.Digest))
+// copyPack copies an object. It appears when all its bytes are found to be those of its name; if they aren't,
+// that's refused.
+func (m *merging) copyPack(p PackRef) (refused, err error) {
+	f, e := m.open(p)
 	if e != nil {
 		return packMiss(p, 0, e), nil
 	}
-	defer f.Close()
+	defer f.close()
+	s, path := m.s, m.s.packPath(p.Digest)
 	if err := s.setUp(); err != nil {
 		return nil, err
 	}
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
-	err = s.replaceBy(s.packPath(p.Digest), 0o444, func(write func([]byte) error) error {
+	err = s.replaceBy(path, 0o444, m.durable, func(write func([]byte) error) error {
 		h := sha256.New()
 		b := make([]byte, 1<<20)
 		for left := p.Size; left > 0; {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+			if m.ctx.Err() != nil {
+				return context.Cause(m.ctx)
 			}
 			n, e := io.ReadFull(f, b[:min(int64(len(b)), left)])
 			if e != nil {
@@ -211,11 +242,13 @@ func (s *Store) copyPack(ctx context.Context, other *Store, p PackRef) (refused,
 	}
 	if err == nil {
 		s.remember(p, nil)
+		if m.durable {
+			m.folders[filepath.Dir(path)] = true
+		}
 	}
 	return nil, err
 }
 
-func (m *merging) refuse(path, format string, args ...any) {
-	file := filepath.ToSlash(strings.TrimPrefix(path, m.other.dir+string(filepath.Separator)))
+func (m *merging) refuse(file, format string, args ...any) {
 	m.Refused = append(m.Refused, file+": "+fmt.Sprintf(format, args...))
 }

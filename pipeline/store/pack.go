@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,9 @@ func (s *Store) putPack(parts [][]byte) (pack PackRef, err error) {
 	pack.Digest = stages.Digest(h.Sum(nil))
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
+	if s.part != nil {
+		return pack, s.part.put(pack, parts)
+	}
 	path := s.packPath(pack.Digest)
 	if size, err := s.size(path); err != nil || size != pack.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
@@ -134,16 +138,12 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 	if r.Off < 0 || r.Len < 0 || r.Off > r.Pack.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())
 	}
-	f, err := s.read(s.packPath(r.Pack.Digest))
+	f, err := s.openPack(r.Pack)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if m := packMiss(r.Pack, info.Size(), nil); m != nil {
+	defer f.close()
+	if m := packMiss(r.Pack, f.Size(), nil); m != nil {
 		return nil, m
 	}
 	b := make([]byte, r.Len)
@@ -154,6 +154,31 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 		return nil, miss("object %s is altered", r.Pack.Digest.Short())
 	}
 	return b, nil
+}
+
+// packBytes are the bytes of an object, in a file of their own or in a part.
+type packBytes struct {
+	*io.SectionReader
+	close func() error
+}
+
+// openPack opens an object.
+func (s *Store) openPack(p PackRef) (packBytes, error) {
+	if s.part != nil {
+		if b, err := s.part.openPack(p); err == nil {
+			return b, nil
+		}
+	}
+	f, err := s.read(s.packPath(p.Digest))
+	if err != nil {
+		return packBytes{}, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return packBytes{}, err
+	}
+	return packBytes{io.NewSectionReader(f, 0, info.Size()), f.Close}, nil
 }
 
 // packMiss returns why a pack can't be had whose file has a size or can't be read, nil if it's sound by that.
@@ -209,11 +234,21 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 func (s *Store) Check(pack PackRef) *Miss {
 	m, known := s.known(pack)
 	if !known {
-		size, err := s.size(s.packPath(pack.Digest))
+		size, err := s.packSize(pack)
 		m = packMiss(pack, size, err)
 		s.remember(pack, m)
 	}
 	return m
+}
+
+// packSize returns how many bytes there are of a pack.
+func (s *Store) packSize(pack PackRef) (int64, error) {
+	if s.part != nil {
+		if b, err := s.part.openPack(pack); err == nil {
+			return b.Size(), b.close()
+		}
+	}
+	return s.size(s.packPath(pack.Digest))
 }
 
 // known returns what's known of a pack.

@@ -13,10 +13,13 @@
 //	verify.go     what is damaged is dropped
 //	gc.go         what nobody needs is dropped; info.go counts the rest
 //	merge.go      what another store holds is added
+//	part.go       a job on a cluster writes its share of the items to a part, which is a
+//	journal.go    file of its own,
+//	fold.go       and parts are added to the store
 //
 // Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
-// records), frame.go (records in a log), log.go (logs as files) and file.go (files that appear whole, and
-// nothing outside the store).
+// records), frame.go (records in a log), log.go (logs as files), file.go (files that appear whole, and nothing
+// outside the store) and system.go (what is on the disk).
 //
 // On disk, below the store's folder:
 //
@@ -28,6 +31,7 @@
 //	stat.idx           digests of outside files
 //	index              what [Store.Lookup] needs; derived from actions/
 //	damaged/           objects whose bytes weren't those of their name
+//	parts/3of64.89ab…  what a share of a cluster's jobs found, until it's folded; only where there were such
 //
 // The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
 // frame at a time; a record is written after all that it refers to. So a process that's killed leaves either
@@ -96,6 +100,7 @@ type Store struct {
 
 	memos, files keyLog
 	spill        spill
+	part         *part // of a store that was opened for a share
 }
 
 // ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another
@@ -112,6 +117,18 @@ const (
 // Open opens the store in dir, which is made when something is first written. Damage isn't an error: what
 // can't be read was never written.
 func Open(dir string, o Options) (*Store, error) {
+	s, err := openAsIndexed(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mendIndex(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openAsIndexed opens the store as its index file has it.
+func openAsIndexed(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -132,9 +149,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.checkFormat(); err != nil {
 		return nil, err
 	}
-	if err := s.openIndex(); err != nil {
-		return nil, err
-	}
+	s.openIndex()
 	s.packs = make(map[PackRef]*Miss, s.index.packs)
 	return s, nil
 }
@@ -143,7 +158,7 @@ func Open(dir string, o Options) (*Store, error) {
 // read doesn't touch the disk.
 func (s *Store) Close() error {
 	s.spill.close()
-	err := errors.Join(s.files.flush(), s.closeIndex())
+	err := errors.Join(s.files.flush(), s.closeIndex(), s.part.close())
 	s.logMu.Lock()
 	err = errors.Join(err, s.closeLogs())
 	s.logMu.Unlock()

@@ -1,0 +1,452 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// openPart opens a store for share 1 of 3.
+func openPart(t testing.TB, dir string, o Options) *Store {
+	t.Helper()
+	s, err := OpenPart(dir, PartName{Share: 1, Shares: 3, Experiment: "test", Job: "17"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parted returns the folder of a store whose parts hold the worlds, each written by a share that ended.
+func parted(t testing.TB, dir string, worlds ...*world) string {
+	t.Helper()
+	for _, w := range worlds {
+		s := openPart(t, dir, Options{})
+		if err := w.record(s, "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		s.EndPart(PartOK)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// items counts the items that can be had, and those that can't.
+func (w *world) items(t testing.TB, s *Store) (v verdict) {
+	t.Helper()
+	for n := range w.cells {
+		c := &w.cells[n]
+		items := s.Items(c.group, "a")
+		for i := range c.ids {
+			if w.checkItem(t, s, c, items, i) {
+				v.hits++
+			} else {
+				v.misses++
+			}
+		}
+	}
+	return v
+}
+
+// hasItems fails the test unless the store has all items of the world, and nothing is wrong in it.
+func (w *world) hasItems(t testing.TB, dir string) {
+	t.Helper()
+	s := open(t, dir, Options{ReadOnly: true, Warn: func(m string) { t.Errorf("warning: %s", m) }})
+	defer s.Close()
+	if v := w.items(t, s); v.misses > 0 {
+		t.Errorf("%d of %d items are missing", v.misses, v.hits+v.misses)
+	}
+	if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("verify: %q, %v", problems, err)
+	}
+}
+
+func fold(t testing.TB, dir string) FoldReport {
+	t.Helper()
+	s := open(t, dir, Options{})
+	r, err := s.Fold(t.Context())
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func partNames(t testing.TB, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "parts", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestPart: a store that was opened for a share answers as any other, writes one file, and is found again by
+// the next attempt at the share and by nobody else.
+func TestPart(t *testing.T) {
+	w := newWorld(8)
+	dir := (&world{cells: w.cells[:3]}).filled(t)
+	before := files(t, dir)
+	s := openPart(t, dir, Options{Warn: func(m string) { t.Errorf("warning: %s", m) }})
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.FileDigest(outside); err != nil || d != stages.Sum([]byte("x")) {
+		t.Errorf("digest %v, %v", d, err)
+	}
+	if err := w.record(s, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := w.check(t, s); v.misses > 0 {
+		t.Errorf("%d misses in the share", v.misses)
+	}
+	parts := partNames(t, dir)
+	if len(parts) != 1 || !strings.HasPrefix(filepath.Base(parts[0]), "1of3.") {
+		t.Fatalf("parts: %q", parts)
+	}
+	info, err := s.Parts()
+	if err != nil || len(info) != 1 || info[0].End != nil || !info[0].InUse() || info[0].Items != 218 ||
+		info[0].Note.Experiment != "test" || info[0].Note.Job != "17" {
+		t.Errorf("while it runs: %+v, %v", info, err)
+	}
+	s.EndPart("it failed")
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	after := files(t, dir)
+	after = slices.DeleteFunc(after, func(f string) bool { return strings.Contains(f, "parts") })
+	if !slices.Equal(before, after) {
+		t.Error("the share wrote beside its part")
+	}
+	info, err = open(t, dir, Options{ReadOnly: true}).Parts()
+	if err != nil || len(info) != 1 || info[0].InUse() || info[0].End.Outcome != "it failed" {
+		t.Errorf("after its end: %+v, %v", info, err)
+	}
+	again := openPart(t, dir, Options{})
+	if v := w.items(t, again); v.misses > 0 {
+		t.Errorf("%d items are missing in the second attempt", v.misses)
+	}
+	size := again.part.end
+	for n := range w.cells { // what was checked isn't put again, be it the store's or an earlier attempt's
+		c := &w.cells[n]
+		items := again.Items(c.group, "a")
+		for i := range c.ids {
+			o, _ := outcomeOf(items, c.itemKey(i))
+			for _, port := range o.Ports {
+				if p := port[0].Pack; p != (PackRef{}) && again.Check(p) != nil {
+					t.Errorf("item %d of %s: %v", i, c.name, again.Check(p))
+				}
+			}
+		}
+		for port := range c.payloads {
+			if _, err := c.put(again, port); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if again.part.end != size {
+		t.Errorf("the second attempt wrote %d bytes again", again.part.end-size)
+	}
+	again.Close()
+	other, err := OpenPart(dir, PartName{Share: 2, Shares: 3}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := w.items(t, other); v.hits != 104 {
+		t.Errorf("another share has %d items", v.hits)
+	}
+	other.Close()
+}
+
+// TestFold: what shares left comes into the store, whoever folds, and parts go when all they hold is there.
+func TestFold(t *testing.T) {
+	w := newWorld(8)
+	dir := (&world{cells: w.cells[:2]}).filled(t)
+	parted(t, dir, &world{cells: w.cells[:5]}, &world{cells: w.cells[4:]}, w)
+	r := fold(t, dir)
+	if r.Parts != 3 || r.Removed != 0 || r.Items == 0 || r.Objects == 0 || r.Refused != nil {
+		t.Errorf("first: %+v", r)
+	}
+	w.hasItems(t, dir)
+	if r := fold(t, dir); r.Parts != 3 || r.Removed != 3 || r.Items+r.Objects != 0 {
+		t.Errorf("second: %+v", r)
+	}
+	w.hasItems(t, dir)
+	if r := fold(t, dir); r.Parts != 0 || len(partNames(t, dir)) > 0 {
+		t.Errorf("third: %+v", r)
+	}
+	empty := filepath.Join(t.TempDir(), "store")
+	fold(t, empty)
+	if _, err := os.Stat(empty); err == nil {
+		t.Error("a fold of nothing made a store")
+	}
+	s := open(t, dir, Options{ReadOnly: true})
+	if _, err := s.Fold(t.Context()); err == nil {
+		t.Error("folded into a store opened for reading")
+	}
+}
+
+// TestPartInUse: a part stays while its share may write it, and goes when that was killed long ago.
+func TestPartInUse(t *testing.T) {
+	w := newWorld(4)
+	dir := scratch(t)
+	s := openPart(t, dir, Options{})
+	if err := w.record(s, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := fold(t, dir); r.Parts != 1 || r.Removed != 0 {
+			t.Errorf("in use: %+v", r)
+		}
+	}
+	w.hasItems(t, dir)
+	s.Close() // it says nothing of an end
+	if r := fold(t, dir); r.Removed != 0 {
+		t.Errorf("killed just now: %+v", r)
+	}
+	long := time.Now().Add(-partInUse - time.Hour)
+	if err := os.Chtimes(partNames(t, dir)[0], long, long); err != nil {
+		t.Fatal(err)
+	}
+	if r := fold(t, dir); r.Removed != 1 {
+		t.Errorf("killed long ago: %+v", r)
+	}
+	w.hasItems(t, dir)
+}
+
+// TestFoldTwiceAtOnce folds by two stores at once, as often as it takes until no part is left.
+func TestFoldTwiceAtOnce(t *testing.T) {
+	w := newWorld(8)
+	dir := parted(t, scratch(t), w, &world{cells: w.cells[:4]}, w)
+	for round := 0; len(partNames(t, dir)) > 0; round++ {
+		if round == 5 {
+			t.Fatal("parts stay")
+		}
+		errs := make(chan error)
+		for range 2 {
+			go func() {
+				s, err := Open(dir, Options{})
+				if err == nil {
+					_, err = s.Fold(t.Context())
+					err = errors.Join(err, s.Close())
+				}
+				errs <- err
+			}()
+		}
+		if err := errors.Join(<-errs, <-errs); err != nil {
+			t.Fatal(err)
+		}
+		w.hasItems(t, dir)
+	}
+}
+
+// TestSharesTwiceAtOnce runs the same share twice at once: neither sees what the other writes.
+func TestSharesTwiceAtOnce(t *testing.T) {
+	w := newWorld(8)
+	dir := scratch(t)
+	errs := make(chan error)
+	for range 2 {
+		s := openPart(t, dir, Options{})
+		go func() { errs <- errors.Join(w.record(s, "a", nil), s.Close()) }()
+	}
+	if err := errors.Join(<-errs, <-errs); err != nil {
+		t.Fatal(err)
+	}
+	if r := fold(t, dir); r.Parts != 2 || r.Refused != nil {
+		t.Errorf("%+v", r)
+	}
+	w.hasItems(t, dir)
+}
+
+// TestPartKilled ends a share at every point between two system calls, and within every write. What it had
+// recorded is found by the next attempt and by a fold, and nothing is damaged.
+func TestPartKilled(t *testing.T) {
+	w := newWorld(4)
+	points := 0
+	for _, tear := range []int{0, 1, 4} {
+		for n := 1; ; n++ {
+			dir := scratch(t)
+			k := &killer{n: n, tear: tear}
+			d := &done{map[stages.Digest]bool{}, map[stages.Digest]bool{}}
+			s, err := OpenPart(dir, PartName{Share: 1, Shares: 3}, Options{Hook: k.hook})
+			if err == nil {
+				if err = w.record(s, "a", d); err == nil {
+					s.EndPart(PartOK)
+					err = s.Close()
+				}
+			}
+			if !k.struck() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if err == nil {
+				t.Fatalf("tear %d: killed at point %d, and nobody noticed", tear, n)
+			}
+			points++
+			recorded := &world{}
+			for _, c := range w.cells {
+				if d.items[c.key] {
+					recorded.cells = append(recorded.cells, c)
+				}
+			}
+			again := openPart(t, dir, Options{})
+			if v := recorded.items(t, again); v.misses > 0 {
+				t.Errorf("%d items were recorded and are gone", v.misses)
+			}
+			again.Close()
+			if r := fold(t, dir); r.Refused != nil {
+				t.Errorf("refused: %q", r.Refused)
+			}
+			recorded.hasItems(t, dir)
+			os.RemoveAll(dir)
+			if t.Failed() {
+				t.Fatalf("tear %d: killed at point %d", tear, n)
+			}
+		}
+	}
+	if t.Logf("killed at %d points", points); points < 50 {
+		t.Errorf("only %d points", points)
+	}
+}
+
+// TestFoldKilled ends a fold, the one that adds and the one that removes, at every point.
+func TestFoldKilled(t *testing.T) {
+	w := newWorld(6)
+	from := parted(t, (&world{cells: w.cells[:2]}).filled(t), w, &world{cells: w.cells[3:]})
+	points := 0
+	for _, tear := range []int{0, 1, 4} {
+		for n := 1; ; n++ {
+			dir := scratch(t)
+			if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+				t.Fatal(err)
+			}
+			k := &killer{n: n, tear: tear}
+			var err error
+			for range 2 {
+				s := open(t, dir, Options{Hook: k.hook})
+				if err == nil {
+					_, err = s.Fold(t.Context())
+				}
+				if err == nil {
+					err = s.Close()
+				}
+			}
+			if !k.struck() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if err == nil {
+				t.Fatalf("tear %d: killed at point %d, and nobody noticed", tear, n)
+			}
+			points++
+			(&world{cells: w.cells[:2]}).hasItems(t, dir)
+			for range 2 {
+				if r := fold(t, dir); r.Refused != nil {
+					t.Errorf("refused: %q", r.Refused)
+				}
+				w.hasItems(t, dir)
+			}
+			left := slices.DeleteFunc(partNames(t, dir), func(name string) bool {
+				_, ok := partNamed(filepath.Base(name))
+				return !ok
+			})
+			if len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+			os.RemoveAll(dir)
+			if t.Failed() {
+				t.Fatalf("tear %d: killed at point %d", tear, n)
+			}
+		}
+	}
+	if t.Logf("killed at %d points", points); points < 50 {
+		t.Errorf("only %d points", points)
+	}
+}
+
+// TestHostileParts alters each byte region of a part, cuts it, and puts other things in its place: no wrong
+// byte arrives, nothing that was here goes, what can't be had is told, and the part stays.
+func TestHostileParts(t *testing.T) {
+	w := newWorld(4)
+	from := parted(t, scratch(t), w)
+	part := partNames(t, from)[0]
+	whole, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, whole, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	type damage struct {
+		name string
+		do   func(path string) error
+		told bool
+	}
+	write := func(b []byte) func(string) error {
+		return func(path string) error { return os.WriteFile(path, b, 0o666) }
+	}
+	later := appendFrame(nil, noteFrame, stages.Digest{}, []byte(`{"format":2}`))
+	cases := []damage{
+		{"a link", func(path string) error { return os.Symlink(secret, path) }, true},
+		{"a link to a folder", func(path string) error { return os.Symlink(filepath.Dir(secret), path) }, true},
+		{"a folder", func(path string) error { return os.Mkdir(path, 0o777) }, true},
+		{"garbage", write([]byte(strings.Repeat("garbage", 1000))), true},
+		{"nothing", write(nil), false},
+		{"zeros", write(make([]byte, 5000)), false},
+		{"another format", write(later), true},
+		{"a memo", write(appendFrame(nil, memoFrame, stages.Digest{}, nil)), true},
+	}
+	for off := 3; off < len(whole); off += 997 {
+		altered := slices.Clone(whole)
+		altered[off] ^= 0x41
+		cases = append(cases, damage{"altered", write(altered), true},
+			damage{"cut", write(whole[:off]), false})
+	}
+	for _, c := range cases {
+		dir := scratch(t)
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		path := partNames(t, dir)[0]
+		if err := errors.Join(os.Remove(path), c.do(path)); err != nil {
+			t.Fatal(err)
+		}
+		told, removed := false, false
+		for range 3 {
+			r := fold(t, dir)
+			told, removed = told || len(r.Refused) > 0, removed || r.Removed > 0
+			s := open(t, dir, Options{ReadOnly: true})
+			w.items(t, s) // fails at a wrong byte
+			s.Close()
+		}
+		_, err := os.Lstat(path)
+		switch {
+		case removed: // what was altered is what the store doesn't need
+			w.hasItems(t, dir)
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.told && !told:
+			t.Errorf("%s: not told", c.name)
+		}
+		if s := openPart(t, dir, Options{}); true {
+			w.items(t, s)
+			s.Close()
+		}
+		os.RemoveAll(dir)
+	}
+	if b, err := os.ReadFile(secret); err != nil || !slices.Equal(b, whole) {
+		t.Error("what a link led to was touched")
+	}
+}
