@@ -21,7 +21,13 @@ type Pictured struct {
 	Targets     *Payloads
 	Probability *Payloads
 	Labels      string // names of the classes, a line each
+
+	Small *Small // nil without thumbnails
+	Wire  string // of the maps, if they aren't kept and have no thumbnails
 }
+
+// A Small is what a stage of thumbnails made of a cell's maps.
+type Small struct{ Maps, Ends *Payloads }
 
 // Payloads are the items of one port of a cell.
 type Payloads struct {
@@ -52,7 +58,11 @@ type pictureCell struct {
 	Coord                              []stages.Coord
 	Maps, Images, Targets, Probability int
 	Labels                             string
+	Small                              *pictureSmall `json:",omitempty"`
+	Wire                               string        `json:",omitempty"`
 }
+
+type pictureSmall struct{ Maps, Ends int }
 
 // rememberPictures notes in the store where the pictures of a published folder are.
 func (r *Result) rememberPictures(dir string) error {
@@ -60,7 +70,7 @@ func (r *Result) rememberPictures(dir string) error {
 	if err != nil {
 		return err
 	}
-	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}}
+	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}, cells: map[*plan.Cell]int{}}
 	for _, c := range r.Plan.Cells {
 		if err := x.add(c); lost(err) == nil && err != nil { // what is lost isn't shown
 			return err
@@ -87,12 +97,19 @@ type pictureIndexer struct {
 	r     *Result
 	lists map[*idList]int
 	ports map[portOf]int
+	cells map[*plan.Cell]int
 }
 
-// add adds a cell if it has maps that people see.
+// add adds a cell if it has maps that people see, or what is small of those of another.
 func (x *pictureIndexer) add(c *plan.Cell) error {
+	if c.Step.Implied || !x.r.run.nodes[c.Index].state.ok() {
+		return nil
+	}
+	if makesThumbnails(c.Step) {
+		return x.addSmall(c)
+	}
 	port := slices.IndexFunc(c.Stage.Outputs, isType(stages.Maps))
-	if port < 0 || c.Step.Implied || !x.r.run.nodes[c.Index].state.ok() {
+	if port < 0 {
 		return nil
 	}
 	p := pictureCell{Cell: c.String(), Coord: c.Coord, Images: -1, Targets: -1, Probability: -1}
@@ -123,12 +140,54 @@ func (x *pictureIndexer) add(c *plan.Cell) error {
 			}
 		}
 	}
+	if !c.Step.Keep {
+		p.Wire = wire(c, port)
+	}
+	x.cells[c] = len(x.Cells)
 	x.Cells = append(x.Cells, p)
 	return nil
 }
 
+// addSmall adds the thumbnails of a cell's maps to it.
+func (x *pictureIndexer) addSmall(c *plan.Cell) error {
+	in := slices.IndexFunc(c.Stage.Inputs, isType(stages.Maps))
+	if in < 0 || len(c.Inputs[in].Edges) == 0 {
+		return nil
+	}
+	at, known := x.cells[c.Inputs[in].Edges[0].From]
+	if !known {
+		return nil
+	}
+	small := pictureSmall{-1, -1}
+	for i, port := range c.Stage.Outputs {
+		to := map[stages.Type]*int{stages.Thumbnails: &small.Maps, stages.Ends: &small.Ends}[port.Type]
+		if to == nil {
+			continue
+		}
+		var err error
+		if *to, err = x.port(c, i); err != nil {
+			return err
+		}
+	}
+	x.Cells[at].Small, x.Cells[at].Wire = &small, ""
+	return nil
+}
+
+// makesThumbnails reports whether a step makes thumbnails, which are for pages and for no review folder.
+func makesThumbnails(s *plan.Step) bool {
+	return len(s.Cells) > 0 && slices.ContainsFunc(s.Cells[0].Stage.Outputs, isType(stages.Thumbnails))
+}
+
 func isType(t stages.Type) func(stages.Port) bool {
 	return func(p stages.Port) bool { return p.Type == t }
+}
+
+// wire names an output port as an experiment does.
+func wire(c *plan.Cell, port int) string {
+	if port == 0 {
+		return c.Step.Name
+	}
+	return c.Step.Name + "." + c.Stage.Outputs[port].Name
 }
 
 // upstream returns the edge by which the items of a type reach a cell, or the cells that its maps come from.
@@ -202,8 +261,12 @@ func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool)
 		return ports[i]
 	}
 	for _, c := range x.Cells {
-		list = append(list, &Pictured{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
-			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels})
+		p := &Pictured{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
+			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels, Wire: c.Wire}
+		if small := c.Small; small != nil && of(small.Maps) != nil && of(small.Ends) != nil {
+			p.Small = &Small{of(small.Maps), of(small.Ends)}
+		}
+		list = append(list, p)
 	}
 	return list, true
 }

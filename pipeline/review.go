@@ -78,7 +78,7 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 	told := toldApart(p)
 	folds := map[string]*fold{} // by name
 	for _, c := range p.Cells {
-		if c.Step.Implied {
+		if c.Step.Implied || makesThumbnails(c.Step) && r.run.nodes[c.Index].state.ok() {
 			continue
 		}
 		cell, err := r.reviewCell(ctx, c)
@@ -114,6 +114,9 @@ func toldApart(p *plan.Plan) map[*plan.Step]map[string]bool {
 		told[s] = map[string]bool{}
 	}
 	for _, c := range slices.Backward(p.Cells) {
+		if makesThumbnails(c.Step) {
+			continue
+		}
 		published := slices.Contains(p.Publish, c.Step)
 		for _, at := range c.Coord {
 			told[c.Step][at.Axis] = told[c.Step][at.Axis] || published || !read[c.Step]

@@ -97,6 +97,7 @@ func Builtin() *Set {
 		report.Leaderboard,
 		report.Sheet,
 		report.Table,
+		report.Thumbnails,
 		score.ABPC,
 		score.AOPC,
 		score.AUC,

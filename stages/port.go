@@ -33,6 +33,10 @@ var (
 	Boxes = Type{"boxes", true, FormTensor}
 	// f32 or f64 [H,W] or [C,H,W], signed.
 	Maps = Type{"maps", true, FormTensor}
+	// u8 [H,W], a map made small: 1 to 255, linear between its [Ends]; 0 if it is undefined.
+	Thumbnails = Type{"thumbnails", true, FormTensor}
+	// f64 [2], the values of the levels 1 and 255 of a thumbnail, NaN if it is undefined.
+	Ends = Type{"ends", true, FormTensor}
 	// u32 [H,W], the place of each pixel, or of the region or segment that it is of: 0 is removed first;
 	// [0,0] if the map has no order.
 	Ranks = Type{"ranks", true, FormTensor}

@@ -57,6 +57,7 @@ var forbidden = []struct {
 	{`stages/internal/.*`, `stages/(` + families + `)`, false,
 		"families use what is internal, not the reverse", "stages/internal/modeltest"},
 	{`stages/interval`, `.+`, false, "stages and engine share it", ""},
+	{`stages/thumbnail`, `stages/.+|pipeline(/.*)?`, false, "stages and engine share it", ""},
 	{`cmd/runexp`, `stages/.+`, true, "the command borrows from families through registry", ""},
 }
 
@@ -85,7 +86,7 @@ func group(name string) string {
 	switch family, below, _ := strings.Cut(strings.TrimPrefix(name, "stages/"), "/"); {
 	case !strings.HasPrefix(name, "stages/"):
 		return name
-	case family == "interval": // which the engine imports, too
+	case family == "interval", family == "thumbnail": // which the engine imports, too
 		return name
 	case family != "internal":
 		return "families"

@@ -10,7 +10,7 @@ import (
 func (x *expander) warn() {
 	for _, s := range x.exp.stages {
 		b := x.steps[s]
-		if !s.consumed && !scores(b) {
+		if !s.consumed && !shown(b) {
 			x.warnings.report(s.key, "publish it, or leave it out", "nothing uses the stage %q", s.name)
 		}
 		if b == nil || b.broken {
@@ -40,9 +40,11 @@ func (x *expander) warn() {
 	x.plan.Warnings = x.warnings.sorted()
 }
 
-// scores reports whether a step has scores, whose means are published in any case.
-func scores(b *stepBuild) bool {
+// shown reports whether a step has what is shown in any case: scores, whose means are published, or
+// thumbnails, which are on the page.
+func shown(b *stepBuild) bool {
 	return b != nil && slices.ContainsFunc(b.bindings, func(r *binding) bool {
-		return r != nil && portOfType(r.stage.Outputs, stages.Scores) >= 0
+		return r != nil && (portOfType(r.stage.Outputs, stages.Scores) >= 0 ||
+			portOfType(r.stage.Outputs, stages.Thumbnails) >= 0)
 	})
 }

@@ -1,8 +1,10 @@
 package review
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/thumbnail"
 )
 
 // A mapStage is the maps of all cells of one stage.
@@ -93,10 +96,10 @@ func (m *model) addMaps(pictures []*pipeline.Pictured) error {
 	}
 	index := map[string]*mapStage{}
 	images, classes := map[string]int{}, map[string]int{}
-	missing := 0
+	var missing []*pipeline.Pictured
 	for _, p := range pictures {
-		if p.Maps == nil {
-			missing++
+		if !hasMaps(p) {
+			missing = append(missing, p)
 			continue
 		}
 		c, err := m.mapCell(p, side, most)
@@ -104,7 +107,7 @@ func (m *model) addMaps(pictures []*pipeline.Pictured) error {
 			return fmt.Errorf("%s: %w", p.Cell, err)
 		}
 		if c == nil {
-			missing++
+			missing = append(missing, p)
 			continue
 		}
 		if c.Images, err = m.imageList(p, most, images); err != nil {
@@ -134,29 +137,48 @@ func (m *model) addMaps(pictures []*pipeline.Pictured) error {
 			}
 		}
 	}
-	if missing > 0 {
-		const text = "The store has the maps of %d of %d cells no more, or never kept them (store: none)."
-		m.Left = append(m.Left, fmt.Sprintf(text, missing, len(pictures)))
-	}
+	m.Left = append(m.Left, lost(missing)...)
 	return nil
+}
+
+// lost tells, by stage, of which cells there are no maps, and what gives them.
+func lost(cells []*pipeline.Pictured) (left []string) {
+	stage := func(p *pipeline.Pictured) string { return publish.StageOf(p.Cell) }
+	count := map[string]int{}
+	wires := map[string]string{}
+	for _, p := range cells {
+		count[stage(p)]++
+		wires[stage(p)] = cmp.Or(wires[stage(p)], p.Wire)
+	}
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		text := fmt.Sprintf("There are no maps of %s (%d cells): ", name, count[name])
+		if w := wires[name]; w != "" {
+			text += fmt.Sprintf("the experiment doesn't keep them (store: none). One more stage keeps them "+
+				"small: %s-thumbnails: {uses: report/thumbnails, in: {maps: %s}}", name, w)
+		} else {
+			text += fmt.Sprintf("the store has them no more. runexp run --force %s makes them again.", name)
+		}
+		left = append(left, text)
+	}
+	return left
 }
 
 // sizeOf returns the side of maps at which all fit into the page, and how many images' maps do.
 func (m *model) sizeOf(pictures []*pipeline.Pictured) (side, most, total int) {
-	maps := 0
+	all := 0
 	for _, p := range pictures {
-		if p.Maps != nil {
-			maps += len(p.Maps.IDs)
+		if hasMaps(p) {
+			all += len(p.Maps.IDs)
 			total = max(total, len(p.Maps.IDs))
 		}
 	}
-	room := min(max(maps*perMap, fewMapBytes), mostMapBytes)
+	room := min(max(all*perMap, fewMapBytes), mostMapBytes)
 	for _, side = range mapSides {
-		if maps*side*side <= room {
+		if all*side*side <= room {
 			return side, total, total
 		}
 	}
-	return side, max(total*room/(maps*side*side), 1), total
+	return side, max(total*room/(all*side*side), 1), total
 }
 
 // mapCell reads the maps of a cell, nil if the store hasn't got all of them.
@@ -166,30 +188,24 @@ func (m *model) mapCell(p *pipeline.Pictured, side, most int) (*mapCell, error) 
 	for _, at := range p.Coord {
 		c.IDs = append(c.IDs, at.ID)
 	}
-	heats, planes := make([]heat, len(ids)), make([][]float64, len(ids))
+	planes := make([]thumbnail.Plane, len(ids))
 	for i := range ids {
-		b, err := p.Maps.Load(i)
-		if err != nil {
-			return nil, nil
-		}
-		plane, w, h, err := planeOf(b)
-		if err != nil {
+		plane, known, err := planeAt(p, i)
+		if err != nil || !known {
 			return nil, err
 		}
-		negative := false
-		heats[i], planes[i], negative = smaller(plane, w, h, side)
-		c.Signed = c.Signed || negative
+		planes[i] = plane.Within(side)
+		c.Signed = c.Signed || plane.Negative
 	}
 	var bytes []byte
 	states := false
-	for i := range heats {
-		t := &heats[i]
-		t.colour(planes[i], c.Signed)
-		bytes = append(bytes, t.levels...)
-		c.Sizes = append(c.Sizes, [2]int{t.w, t.h})
-		c.Ends = append(c.Ends, [2]number{number(t.low), number(t.high)})
-		c.States = append(c.States, t.state)
-		states = states || t.state != ""
+	for _, t := range planes {
+		low, high := t.Ends(c.Signed)
+		bytes = append(bytes, t.Levels(low, high)...)
+		c.Sizes = append(c.Sizes, [2]int{t.W, t.H})
+		c.Ends = append(c.Ends, [2]number{number(low), number(high)})
+		c.States = append(c.States, t.State)
+		states = states || t.State != ""
 	}
 	if !states {
 		c.States = nil

@@ -157,32 +157,3 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 }
-
-// TestShrink compares with means over whole pixels, and keeps the sum.
-func TestShrink(t *testing.T) {
-	v := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
-	got := shrink(v, 4, 4, 2, 2)
-	for i, want := range []float64{3.5, 5.5, 11.5, 13.5} {
-		if got[i] != want {
-			t.Errorf("pixel %d is %g, not %g", i, got[i], want)
-		}
-	}
-	sum := 0.0
-	for _, x := range shrink(v, 4, 4, 3, 3) {
-		sum += x
-	}
-	if mean := sum / 9; mean < 8.5-1e-12 || mean > 8.5+1e-12 {
-		t.Errorf("the mean of 3×3 pixels is %g, not 8.5", mean)
-	}
-}
-
-// TestHeat: 0 stays in the middle of a signed map, and constant and undefined maps are named.
-func TestHeat(t *testing.T) {
-	m, small, negative := smaller([]float64{-1, 0, 0.5, 1}, 2, 2, 96)
-	if m.colour(small, negative); !negative || m.level(0) != 128 || m.levels[0] != 1 || m.levels[3] != 255 {
-		t.Errorf("levels %v of −1, 0, 0.5 and 1", m.levels)
-	}
-	if m, _, _ := smaller([]float64{2, 2, 2, 2}, 2, 2, 96); m.state != "constant" || m.low != 2 {
-		t.Errorf("a constant map is %q with %g", m.state, m.low)
-	}
-}
