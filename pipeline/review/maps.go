@@ -151,7 +151,7 @@ func lost(cells []*pipeline.Pictured) (left []string) {
 		wires[stage(p)] = cmp.Or(wires[stage(p)], p.Wire)
 	}
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		text := fmt.Sprintf("There are no maps of %s (%d cells): ", name, count[name])
+		text := fmt.Sprintf("There are no maps of %s (cells: %d): ", name, count[name])
 		if w := wires[name]; w != "" {
 			text += fmt.Sprintf("the experiment doesn't keep them (store: none). One more stage keeps them "+
 				"small: %s-thumbnails: {uses: report/thumbnails, in: {maps: %s}}", name, w)
