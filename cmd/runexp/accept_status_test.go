@@ -49,6 +49,13 @@ func TestStatus(t *testing.T) {
 		!strings.Contains(e.stdout, "\njobs    1 running, 1 pending\n") {
 		t.Errorf("while one runs: %s", e.stdout)
 	}
+	var st status
+	if err := json.Unmarshal([]byte(w.run(0, "status", "x.yaml", "--json").stdout), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Devices != 1 || st.Seconds > 0 && st.Unknown == 0 && (st.Left <= 0 || st.Speed <= 0) {
+		t.Errorf("%+v", st)
+	}
 	w.write("../calls.queue", nil)
 	if e := w.run(0, "status", "x.yaml"); !strings.HasSuffix(e.stdout, "\nshare 2/4 on n7: lost\n") {
 		t.Errorf("when one is lost: %s", e.stdout)

@@ -18,6 +18,8 @@ type shareState struct {
 	State string `json:"state"`         // running, finished, stopped by a signal, failed or lost
 	Error string `json:"error,omitempty"`
 	Cell  string `json:"cell,omitempty"` // that failed first
+
+	devices string // that it was given, "" for those by default
 }
 
 const (
@@ -80,7 +82,10 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 		if err != nil {
 			return s, !first
 		}
-		var e struct{ Event, Experiment, Share, Host, Node, Job, Cell, Error string }
+		var e struct {
+			Event, Experiment, Share, Host, Node, Job, Cell, Error string
+			Args                                                   []string
+		}
 		if json.Unmarshal(line, &e) != nil {
 			return s, !first
 		}
@@ -92,6 +97,9 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 			s.Share, s.Node, s.Job = e.Share, e.Host, e.Job
 			if e.Node != "" {
 				s.Node = e.Node
+			}
+			if i := slices.Index(e.Args, "--devices"); i >= 0 && i+1 < len(e.Args) {
+				s.devices = e.Args[i+1]
 			}
 		case "failed":
 			if s.Error == "" {

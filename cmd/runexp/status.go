@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 )
@@ -25,6 +26,12 @@ func statusVerb(f flags) *verb {
 			if err != nil {
 				return err
 			}
+			shares := shareStates(s.place.runs(), p.Name)
+			if len(shares) > 0 { // estimates are of the devices that work
+				if devices, err := device.Parse(shares[0].devices); err == nil {
+					s.engine.Devices = devices
+				}
+			}
 			o, err := s.outlook(ctx, u, p)
 			if err != nil {
 				return err
@@ -33,7 +40,7 @@ func statusVerb(f flags) *verb {
 			if err != nil {
 				return err
 			}
-			st, err := newStatus(ctx, s, p, o, narrow, folder)
+			st, err := newStatus(ctx, shares, p, o, narrow, folder)
 			switch {
 			case err != nil:
 				return err
@@ -55,6 +62,9 @@ type status struct {
 	Done       int          `json:"done"`     // items
 	Seconds    float64      `json:"seconds"`  // of one device, for the others
 	Unknown    int          `json:"unknown"`  // cells of which no time is known
+	Devices    int          `json:"devices"`  // at work: shares that run, or 1
+	Left       float64      `json:"left"`     // seconds, on that many devices
+	Speed      float64      `json:"speed"`    // items a second, on that many devices; 0 if not known
 	Waves      []waveStatus `json:"waves"`
 	Jobs       *jobCount    `json:"jobs,omitempty"` // absent where there is no squeue
 	Shares     []shareState `json:"shares"`
@@ -75,8 +85,8 @@ type jobCount struct {
 	ids map[string]bool // of those that run
 }
 
-func newStatus(ctx context.Context, s *session, p *plan.Plan, o *pipeline.Outlook, narrow *plan.Overrides,
-	folder string) (*status, error) {
+func newStatus(ctx context.Context, shares []shareState, p *plan.Plan, o *pipeline.Outlook,
+	narrow *plan.Overrides, folder string) (*status, error) {
 	st := &status{Experiment: p.Name, Cells: len(p.Cells), Waves: []waveStatus{}, Shares: []shareState{}}
 	for _, c := range p.Cells {
 		if o.State(c).Kind == pipeline.IsCached {
@@ -99,7 +109,7 @@ func newStatus(ctx context.Context, s *session, p *plan.Plan, o *pipeline.Outloo
 	if st.Complete == st.Cells {
 		return st, nil
 	}
-	st.Shares = append(st.Shares, shareStates(s.place.runs(), p.Name)...)
+	st.Shares = append(st.Shares, shares...)
 	st.Jobs = countJobs(ctx, names)
 	for i := range st.Shares {
 		one := &st.Shares[i]
@@ -107,6 +117,7 @@ func newStatus(ctx context.Context, s *session, p *plan.Plan, o *pipeline.Outloo
 			one.State = shareLost
 		}
 	}
+	st.foresee()
 	return st, nil
 }
 
@@ -159,7 +170,6 @@ func (st *status) write(w io.Writer) {
 		fmt.Fprintf(t, "wave %d\t%d of %d items, %d %%; %d cells to complete, %d to close\n", v.Wave, v.Done,
 			v.Items, percent, v.Cells, v.Closes)
 	}
-	running := 0
 	counts := map[string]int{}
 	for _, s := range st.Shares {
 		counts[s.State]++
@@ -171,15 +181,13 @@ func (st *status) write(w io.Writer) {
 				parts = append(parts, fmt.Sprintf("%d %s", n, state))
 			}
 		}
-		running = counts[shareRuns]
 		fmt.Fprintf(t, "shares\t%s\n", strings.Join(parts, ", "))
 	}
 	if st.Jobs != nil {
-		running = st.Jobs.Running
 		fmt.Fprintf(t, "jobs\t%d running, %d pending\n", st.Jobs.Running, st.Jobs.Pending)
 	}
 	if st.Seconds > 0 {
-		fmt.Fprintf(t, "left\t%s\n", st.left(running))
+		fmt.Fprintf(t, "left\t%s\n", st.left())
 	}
 	t.Flush()
 	shown := 0
@@ -194,12 +202,31 @@ func (st *status) write(w io.Writer) {
 	}
 }
 
-// left tells the time left, on as many devices as work now.
-func (st *status) left(running int) string {
-	seconds := st.Seconds / float64(max(running, 1))
-	e := pipeline.Estimate{Seconds: seconds, Unknown: st.Unknown}
-	if running < 2 {
-		return timeOf(e) + " on one device"
+// foresee estimates the time left and the speed, from what items took before.
+func (st *status) foresee() {
+	if st.Jobs != nil {
+		st.Devices = st.Jobs.Running
+	} else {
+		for _, s := range st.Shares {
+			if s.State == shareRuns {
+				st.Devices++
+			}
+		}
 	}
-	return fmt.Sprintf("%s on %d devices", timeOf(e), running)
+	st.Devices = max(st.Devices, 1)
+	if st.Left = st.Seconds / float64(st.Devices); st.Left > 0 && st.Unknown == 0 {
+		st.Speed = float64(st.Items-st.Done) / st.Left
+	}
+}
+
+// left tells the time left, on as many devices as work now, and their speed.
+func (st *status) left() string {
+	text := timeOf(pipeline.Estimate{Seconds: st.Left, Unknown: st.Unknown}) + " on one device"
+	if st.Devices > 1 {
+		text = strings.TrimSuffix(text, "one device") + fmt.Sprintf("%d devices", st.Devices)
+	}
+	if st.Speed > 0 {
+		text += fmt.Sprintf(", %.3g items a second", st.Speed)
+	}
+	return text
 }

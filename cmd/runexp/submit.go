@@ -34,6 +34,7 @@ type submitFlags struct {
 	engine          *engineFlags
 	slurm, dry      bool
 	devices, shares int
+	here            bool // is a device of the class that jobs use
 }
 
 func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
@@ -58,6 +59,11 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	p, s, err := f.engine.loadAndOpen(u, file, f.narrow, f.dry)
 	if err != nil {
 		return err
+	}
+	f.here = true
+	if c.gpus() {
+		gpu := stages.Device{Class: "cuda"}
+		s.engine.Devices, f.here = []stages.Device{gpu}, !f.dry && usable(gpu) == nil
 	}
 	o, err := f.prepare(ctx, u, s, p)
 	if err != nil {
@@ -193,7 +199,7 @@ func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Pl
 		}
 	}
 	cells := o.Unmeasured()
-	if len(cells) == 0 || f.shares > 0 {
+	if len(cells) == 0 || f.shares > 0 || !f.here {
 		return o, nil
 	}
 	part := p.UpTo(cells...)
@@ -244,7 +250,7 @@ func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm)
 	}
 	least := max(f.devices, 1)
 	measured := len(w.Cells) - w.Missing.Unknown
-	if measured == 0 {
+	if measured == 0 { // enough that devices end together, whatever a share takes
 		return min(max(8*least, 64), most)
 	}
 	// A cell of which nothing is known counts as one of the others.
