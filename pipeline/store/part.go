@@ -140,7 +140,8 @@ func (p *part) note(n any) error {
 	if err != nil {
 		return err
 	}
-	return p.record(noteFrame, stages.Digest{}, payload, appendFrame(nil, noteFrame, stages.Digest{}, payload))
+	var none stages.Digest
+	return p.record(noteFrame, none, payload, appendFrame(nil, noteFrame, none, payload))
 }
 
 // record keeps a record: an action in memory, another one in the journal.
@@ -247,8 +248,8 @@ func openPackIn(journals []*journal, pack PackRef) (b packBytes, err error) {
 	return b, err
 }
 
-// EndPart says how the share ended, PartOK, PartDrained or the first line of an error, for the note that Close
-// writes. It does nothing in a store that wasn't opened for a share. Without it the part says nothing of its
+// EndPart says how the share ended, PartOK, PartDrained or the first line of an error, for the note that
+// Close writes. It does nothing in a store that wasn't opened for a share. Without it the part says nothing of its
 // end, as after a kill.
 func (s *Store) EndPart(outcome string) {
 	if s.part != nil {

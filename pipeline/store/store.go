@@ -18,8 +18,8 @@
 //	fold.go       and parts are added to the store
 //
 // Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
-// records), frame.go (records in a log), log.go (logs as files), file.go (files that appear whole, and nothing
-// outside the store) and system.go (what is on the disk).
+// records), frame.go (records in a log), log.go (logs as files), file.go (files that appear whole, and
+// nothing outside the store) and system.go (what is on the disk).
 //
 // On disk, below the store's folder:
 //
