@@ -25,7 +25,7 @@ func cacheVerb(f flags) *verb {
 			what, files := args[0], args[1:]
 			switch {
 			case what == "merge" && len(files) == 0:
-				return misuse("cache merge needs the folders of other stores")
+				return misuse("cache merge needs the folders of other stores, or parts of shares")
 			case (what == "info" || what == "verify") && len(files) > 0:
 				return misuse("cache %s takes no argument: %q", what, files[0])
 			}
@@ -59,6 +59,10 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	fmt.Fprintf(t, "results\t%d cells, %d items\n", in.Actions, in.Items)
 	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, size(in.ObjectBytes))
 	fmt.Fprintf(t, "records\t%s\n", size(in.RecordBytes))
+	if in.Parts > 0 {
+		const parts = "parts\t%d files of shares, %s, %d items; %d in use, a run adds the others\n"
+		fmt.Fprintf(t, parts, in.Parts, size(in.PartBytes), in.PartItems, in.PartsInUse)
+	}
 	if in.Damaged+in.Leftovers > 0 {
 		const litter = "litter\t%d damaged objects, %d unfinished files; gc removes them\n"
 		fmt.Fprintf(t, litter, in.Damaged, in.Leftovers)
@@ -72,6 +76,11 @@ type collection struct{ apply, items, each bool }
 
 // collect removes what the experiments in files don't use, or for none what nothing refers to.
 func (s *session) collect(ctx context.Context, u *ui, files []string, c collection) error {
+	if c.apply {
+		if err := s.fold(ctx, u); err != nil {
+			return err
+		}
+	}
 	var roots store.Roots
 	if len(files) > 0 {
 		keys := map[stages.Digest]bool{}
@@ -116,6 +125,20 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	return nil
 }
 
+// fold adds parts of shares to the store, and tells of it.
+func (s *session) fold(ctx context.Context, u *ui) error {
+	r, err := s.store.Fold(ctx)
+	if err != nil || r.Parts == 0 {
+		return err
+	}
+	for _, reason := range r.Refused {
+		u.warn(fmt.Sprintf("part refused: %s", reason))
+	}
+	fmt.Fprintf(u.out, "%d parts: added %d records of items and %s; removed %d that held nothing else\n",
+		r.Parts, r.Items, size(r.Bytes), r.Removed)
+	return nil
+}
+
 func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
 	problems, err := s.Verify(ctx)
 	if err != nil {
@@ -130,30 +153,37 @@ func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
 	return differs(len(problems) > 0)
 }
 
-// cacheMerge adds what other stores hold.
-func cacheMerge(ctx context.Context, u *ui, s *store.Store, dirs []string) error {
+// cacheMerge adds what other stores hold, and parts: files, or folders of them.
+func cacheMerge(ctx context.Context, u *ui, s *store.Store, paths []string) error {
 	refused := 0
-	for _, dir := range dirs {
-		if !isFolder(dir) {
-			return environment(fmt.Errorf("%q is no folder of a store", dir))
+	for _, path := range paths {
+		m, found, err := s.MergeParts(ctx, path)
+		if !found && isFolder(path) {
+			m, err = mergeStore(ctx, u, s, path)
+		} else if !found {
+			err = environment(fmt.Errorf("%q is no folder of a store, nor a part", path))
 		}
-		other, err := store.Open(dir, store.Options{ReadOnly: true, Warn: u.warn})
 		if err != nil {
-			return environment(err)
-		}
-		m, err := s.Merge(ctx, other)
-		if err = cmp.Or(err, other.Close()); err != nil {
 			return err
 		}
 		for _, reason := range m.Refused {
-			u.warn(fmt.Sprintf("%s: refused: %s", dir, reason))
+			u.warn(fmt.Sprintf("%s: refused: %s", path, reason))
 		}
 		const report = "%s: added %d results, %d records of items and %s; %d were there already; refused %d\n"
-		fmt.Fprintf(u.out, report, dir, m.Actions, m.Items, size(m.Bytes), m.ActionsKnown+m.ItemsKnown,
+		fmt.Fprintf(u.out, report, path, m.Actions, m.Items, size(m.Bytes), m.ActionsKnown+m.ItemsKnown,
 			len(m.Refused))
 		refused += len(m.Refused)
 	}
 	return differs(refused > 0)
+}
+
+func mergeStore(ctx context.Context, u *ui, s *store.Store, dir string) (m store.MergeReport, err error) {
+	other, err := store.Open(dir, store.Options{ReadOnly: true, Warn: u.warn})
+	if err != nil {
+		return m, environment(err)
+	}
+	m, err = s.Merge(ctx, other)
+	return m, cmp.Or(err, other.Close())
 }
 
 // size writes a size with a unit that people read.

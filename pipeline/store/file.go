@@ -130,9 +130,14 @@ func (s *Store) hash(ctx context.Context, path string) (d stages.Digest, size in
 // hashFile returns the SHA-256 and the size of the bytes of a file that was just opened, and closes it.
 func hashFile(ctx context.Context, f *os.File) (d stages.Digest, size int64, err error) {
 	defer f.Close()
+	return hashBytes(ctx, f)
+}
+
+// hashBytes is hashFile for bytes from anywhere.
+func hashBytes(ctx context.Context, r io.Reader) (d stages.Digest, size int64, err error) {
 	h := sha256.New()
 	for ctx.Err() == nil {
-		n, err := io.CopyN(h, f, 16<<20)
+		n, err := io.CopyN(h, r, 16<<20)
 		if size += n; err == io.EOF {
 			return stages.Digest(h.Sum(nil)), size, nil
 		} else if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/runexp/runexp/stages"
@@ -31,7 +32,7 @@ const inFlight = time.Hour
 
 // GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the
 // objects that nothing left refers to, and what killed processes left. Without apply it only reports. What
-// another run is doing meanwhile costs it misses at worst.
+// another run is doing meanwhile costs it misses at worst. Parts stay, and what their records refer to.
 func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	if apply && s.opts.ReadOnly {
 		return GCReport{}, errReadOnly
@@ -40,6 +41,9 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	logs, err := s.logs(actionFrame, itemFrame, memoFrame, statFrame)
 	for _, log := range logs {
 		err = errors.Join(err, c.log(log))
+	}
+	if err == nil {
+		err = c.parts()
 	}
 	if err == nil {
 		err = s.eachObject(c.object)
@@ -103,6 +107,30 @@ func (c *collection) log(file logFile) error {
 			if c.Actions++; current {
 				c.Cells = append(c.Cells, r.cell)
 			}
+		}
+	}
+	return err
+}
+
+// parts keeps what records of parts refer to, until those are folded, and finds what is left over next to
+// them.
+func (c *collection) parts() error {
+	if err := c.s.eachPart(func(p *mergedPart) error {
+		return p.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
+			_, packs, _, _ := decodeItems(payload)
+			for _, p := range packs {
+				c.referred[p.Digest] = true
+			}
+		})
+	}); err != nil {
+		return err
+	}
+	entries, err := c.s.entries(c.s.partsDir())
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), tempPrefix) && time.Since(info.ModTime()) > inFlight {
+			c.Leftovers++
+			c.garbage = append(c.garbage, filepath.Join(c.s.partsDir(), e.Name()))
 		}
 	}
 	return err

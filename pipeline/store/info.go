@@ -16,7 +16,11 @@ type Info struct {
 	Items       int   // items with a recorded outcome
 	RecordBytes int64 // logs, index and memos
 	Damaged     int   // objects set aside because of wrong bytes
-	Leftovers   int   // temporary files of processes that were killed, or still run
+	Parts       int   // of shares, that aren't removed yet
+	PartsInUse  int   // of them: their shares may run
+	PartItems   int   // items that they record, be they in the store or not
+	PartBytes   int64
+	Leftovers   int // temporary files of processes that were killed, or still run
 }
 
 // Info counts what's in the store.
@@ -35,6 +39,7 @@ func (s *Store) Info() (Info, error) {
 			err = s.countItems(log, &in.Items)
 		}
 	}
+	err = cmp.Or(err, s.addParts(&in))
 	return in, cmp.Or(err, s.eachObject(func(o objectFile) error {
 		if o.temporary() {
 			in.Leftovers++
@@ -44,6 +49,19 @@ func (s *Store) Info() (Info, error) {
 		}
 		return nil
 	}))
+}
+
+func (s *Store) addParts(in *Info) error {
+	parts, err := s.Parts()
+	for _, p := range parts {
+		in.Parts++
+		in.PartItems += p.Items
+		in.PartBytes += p.Size
+		if p.InUse() {
+			in.PartsInUse++
+		}
+	}
+	return err
 }
 
 func (s *Store) countItems(log logFile, n *int) error {

@@ -249,8 +249,8 @@ func openPackIn(journals []*journal, pack PackRef) (b packBytes, err error) {
 }
 
 // EndPart says how the share ended, PartOK, PartDrained or the first line of an error, for the note that
-// Close writes. It does nothing in a store that wasn't opened for a share. Without it the part says nothing of its
-// end, as after a kill.
+// Close writes. Without it the part says nothing of its end, as after a kill. In a store that wasn't opened
+// for a share it does nothing.
 func (s *Store) EndPart(outcome string) {
 	if s.part != nil {
 		s.part.writing.Lock()

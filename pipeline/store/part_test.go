@@ -450,3 +450,113 @@ func TestHostileParts(t *testing.T) {
 		t.Error("what a link led to was touched")
 	}
 }
+
+// TestMergeParts: parts come from another store, from a folder and from files, and stay there.
+func TestMergeParts(t *testing.T) {
+	w := newWorld(4)
+	from := parted(t, scratch(t), w)
+	before := files(t, from)
+	other := open(t, from, Options{ReadOnly: true})
+	for how, merge := range map[string]func(s *Store) (MergeReport, bool, error){
+		"store": func(s *Store) (MergeReport, bool, error) {
+			r, err := s.Merge(t.Context(), other)
+			return r, true, err
+		},
+		"folder": func(s *Store) (MergeReport, bool, error) {
+			return s.MergeParts(t.Context(), filepath.Join(from, "parts"))
+		},
+		"file": func(s *Store) (MergeReport, bool, error) {
+			return s.MergeParts(t.Context(), partNames(t, from)[0])
+		},
+	} {
+		s := open(t, scratch(t), Options{})
+		for round := range 2 {
+			r, found, err := merge(s)
+			if err != nil || !found || r.Refused != nil || (r.Items == 4) != (round == 0) {
+				t.Errorf("%s: %+v, %v, %v", how, r, found, err)
+			}
+		}
+		s.Close()
+		w.hasItems(t, s.dir)
+	}
+	if !slices.Equal(before, files(t, from)) {
+		t.Error("the other store was changed")
+	}
+	if _, found, err := other.MergeParts(t.Context(), from); found || err == nil {
+		t.Errorf("a store's own folder: found %v, %v", found, err)
+	}
+}
+
+// TestCollectWithParts: a collection leaves parts, and the objects that only records of parts refer to.
+func TestCollectWithParts(t *testing.T) {
+	w := newWorld(4)
+	dir := w.filled(t)
+	s := openPart(t, dir, Options{})
+	for n := range w.cells { // the part refers to the store's objects
+		c := &w.cells[n]
+		items := s.Items(c.group, "a")
+		var records []ItemRecord
+		for i := range c.ids {
+			o, _ := outcomeOf(items, c.itemKey(i))
+			records = append(records, ItemRecord{c.itemKey(i), o})
+		}
+		if err := s.RecordItems(number(3000+n), "a", records); err != nil {
+			t.Fatal(err)
+		}
+		c.group = number(3000 + n)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "parts", tempPrefix+"old"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * inFlight)
+	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, long, long))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, dir, Options{})
+	none := func(stages.Digest) bool { return false }
+	r, err := store.GC(Roots{none, none}, true)
+	if err != nil || r.ActionsKept > 0 || r.Leftovers != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := errors.Join(store.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fold(t, dir)
+	w.hasItems(t, dir)
+	in, err := open(t, dir, Options{}).Info()
+	if err != nil || in.Parts != 1 || in.PartsInUse != 1 || in.PartItems != in.Items || in.PartBytes == 0 {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+// TestVerifyParts: damaged parts are named and set aside when what is whole of them is in the store.
+func TestVerifyParts(t *testing.T) {
+	w := newWorld(4)
+	dir := parted(t, scratch(t), w)
+	part := partNames(t, dir)[0]
+	info, err := os.Stat(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, part, info.Size()/2, 1)
+	if err := os.Symlink("/etc", filepath.Join(dir, "parts", "2of3.0000000000000001")); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir, Options{})
+	problems, err := s.Verify(t.Context())
+	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") ||
+		!strings.Contains(problems[1], "link") {
+		t.Errorf("%q, %v", problems, err)
+	}
+	if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("again: %q, %v", problems, err)
+	}
+	if names := partNames(t, dir); len(names) > 0 {
+		t.Errorf("left: %q", names)
+	}
+	if v := w.items(t, s); v.hits == 0 || v.misses == 0 {
+		t.Errorf("%+v", v)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -19,6 +20,9 @@ import (
 // files, the beginning of a record — is no problem. The problems begin with the name of a file of the store.
 func (s *Store) Verify(ctx context.Context) (problems []string, err error) {
 	v := newVerification(ctx, s)
+	if err := v.parts(); err != nil {
+		return nil, err
+	}
 	if err := s.eachObject(v.object); err != nil {
 		return nil, err
 	}
@@ -59,6 +63,68 @@ func (v *verification) records() ([]string, error) {
 func (v *verification) problem(path, format string, args ...any) {
 	file := filepath.ToSlash(strings.TrimPrefix(path, v.s.dir+string(filepath.Separator)))
 	v.problems = append(v.problems, file+": "+fmt.Sprintf(format, args...))
+}
+
+// parts checks the parts. A damaged one that no share writes is set aside when what is whole of it is folded.
+func (v *verification) parts() error {
+	now := time.Now()
+	var damaged []partFile
+	files, err := v.s.partFiles()
+	for _, f := range files {
+		problems, info, err := v.part(f, now)
+		if v.ctx.Err() != nil {
+			return context.Cause(v.ctx)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			continue // folded meanwhile
+		} else if err != nil {
+			problems = append(problems, err.Error())
+		}
+		for _, p := range problems {
+			v.problem(f.path, "%s", p)
+		}
+		if len(problems) > 0 && (err != nil || !info.InUse()) {
+			damaged = append(damaged, f)
+		}
+	}
+	if err != nil || len(damaged) == 0 || v.s.opts.ReadOnly {
+		return err
+	}
+	if _, err := v.s.Fold(v.ctx); err != nil {
+		return err
+	}
+	for _, f := range damaged {
+		if err := v.s.setAside(f.path, f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// part checks the frames and objects of a part.
+func (v *verification) part(f partFile, now time.Time) (problems []string, info PartInfo, err error) {
+	j, state, err := f.read()
+	if err != nil {
+		return nil, info, err
+	}
+	defer j.close()
+	info = (&mergedPart{journal: j, partFile: f, state: state}).info(now)
+	if j.altered {
+		problems = append(problems, fmt.Sprintf("not a part, or damaged, from byte %d on", j.end))
+	}
+	for p := range j.packs {
+		b, err := j.openPack(p)
+		if err != nil {
+			return nil, info, err
+		}
+		d, _, err := hashBytes(v.ctx, b)
+		if err != nil {
+			return nil, info, err
+		}
+		if d != p.Digest {
+			problems = append(problems, fmt.Sprintf("object %s is altered", p.Digest.Short()))
+		}
+	}
+	return problems, info, nil
 }
 
 // object digests an object, and sets it aside if its bytes aren't those of its name.
