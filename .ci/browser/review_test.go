@@ -375,6 +375,16 @@ func TestAgainst(t *testing.T) {
 	if want := "lrp vgg before,lrp vgg now"; names != want {
 		t.Errorf("the maps compared are %s, not %s", names, want)
 	}
+	notes := js[[]string](p, `[...document.querySelectorAll("#maps .compare .score")]
+		.map((e) => e.textContent)`)
+	for _, note := range notes { // score · class, p = probability · ends
+		if strings.Count(note, " · ") != 2 || !strings.Contains(note, ", p = ") {
+			t.Errorf("below a map stands %q, not its score, class, probability and ends", note)
+		}
+	}
+	if len(notes) != 2 || notes[0] == notes[1] {
+		t.Errorf("below the maps before and now stand %q", notes)
+	}
 	same := `(() => {
 		const [a, b] = document.querySelectorAll("#maps .compare canvas");
 		return a.toDataURL() === b.toDataURL();

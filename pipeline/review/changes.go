@@ -3,6 +3,7 @@ package review
 import (
 	"slices"
 
+	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
 )
@@ -19,6 +20,7 @@ type changes struct {
 	Compared  int            `json:"compared"`
 	Ranks     [][]string     `json:"ranks"`
 	Figures   []figure       `json:"figures"`
+	Was       []*score       `json:"was"`               // of the maps that changed
 	Missing   string         `json:"missing,omitempty"` // why there are no maps of before
 }
 
@@ -37,7 +39,7 @@ type scoreChange struct {
 }
 
 // compare compares the folder with the version before, as diff does.
-func (m *model) compare(now, before Source, f *publish.Folder) (*changes, error) {
+func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, error) {
 	d, err := publish.Diff(before.Version, now.Version)
 	if err != nil {
 		return nil, err
@@ -55,10 +57,6 @@ func (m *model) compare(now, before Source, f *publish.Folder) (*changes, error)
 		}
 		c.Scores = append(c.Scores, one)
 	}
-	old, err := before.Version.Folder()
-	if err != nil {
-		return nil, err
-	}
 	was := map[string]*publish.Picture{}
 	for _, p := range old.Pictures {
 		was[p.File] = p
@@ -72,4 +70,24 @@ func (m *model) compare(now, before Source, f *publish.Folder) (*changes, error)
 		}
 	}
 	return c, nil
+}
+
+// linesOf returns the cells of a folder that lie where changed maps do: these are told apart by versionAxis,
+// which no cell has.
+func linesOf(f *publish.Folder, changed []*pipeline.Pictured) (lines []*publish.Line) {
+	for _, l := range f.Lines {
+		at := map[string]string{}
+		for _, c := range publish.CoordOf(l.Cell) {
+			at[c.Axis] = c.ID
+		}
+		if slices.ContainsFunc(changed, func(p *pipeline.Pictured) bool {
+			return !slices.ContainsFunc(p.Coord, func(c stages.Coord) bool {
+				id, known := at[c.Axis]
+				return known && id != c.ID
+			})
+		}) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }

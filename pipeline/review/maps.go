@@ -53,24 +53,21 @@ type classList struct {
 // versionAxis tells maps of the version before from those of now.
 const versionAxis = "version"
 
-// versions returns the maps of before that now has others of, marked by versionAxis, which those of now get
-// too.
+// versions returns the maps of before that now has others of, where the store has both, marked by
+// versionAxis, which those of now get too.
 func versions(now, before []*pipeline.Pictured) (changed []*pipeline.Pictured) {
 	index := map[string]*pipeline.Pictured{}
 	for _, p := range now {
 		index[p.Cell] = p
 	}
-	mark := func(p *pipeline.Pictured, id string) *pipeline.Pictured {
-		q := *p
-		q.Coord = append(slices.Clone(p.Coord), stages.Coord{Axis: versionAxis, ID: id})
-		return &q
-	}
 	for _, p := range before {
 		q := index[p.Cell]
-		if q == nil || p.Maps == nil || q.Maps == nil || sameMaps(p.Maps, q.Maps) {
+		if q == nil || !hasMaps(p) || !hasMaps(q) || sameMaps(p.Maps, q.Maps) {
 			continue
 		}
-		changed = append(changed, mark(p, "before"))
+		was := *p
+		was.Coord = append(slices.Clone(p.Coord), stages.Coord{Axis: versionAxis, ID: "before"})
+		changed = append(changed, &was)
 	}
 	return changed
 }

@@ -123,10 +123,16 @@ func newModel(now Source, before *Source) (*model, error) {
 	m.addFigures(f)
 	pictures := now.Pictures
 	if before != nil {
-		if m.Changes, err = m.compare(now, *before, f); err != nil {
+		old, err := before.Version.Folder()
+		if err != nil {
 			return nil, err
 		}
-		pictures = slices.Concat(pictures, versions(now.Pictures, before.Pictures))
+		changed := versions(now.Pictures, before.Pictures)
+		if m.Changes, err = m.compare(now, *before, f, old); err != nil {
+			return nil, err
+		}
+		m.Changes.Was, _ = m.scoresOf(linesOf(old, changed), old.Items)
+		pictures = slices.Concat(pictures, changed)
 	}
 	if err := m.addMaps(pictures); err != nil {
 		return nil, err

@@ -37,15 +37,27 @@ type scored struct {
 
 // addScores adds the means of the cells, in the folder's order, with their intervals and items.
 func (m *model) addScores(f *publish.Folder) {
+	left := 0
+	if m.Scores, left = m.scoresOf(f.Lines, f.Items); left > 0 {
+		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", left))
+	}
+	for _, s := range m.Scores {
+		s.mark(m.Rank)
+	}
+}
+
+// scoresOf returns the scores of cells, and how many means are too many for the page.
+func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list []*score, left int) {
+	list = []*score{}
 	items := map[[2]string]*publish.ItemLine{}
-	for _, file := range f.Items {
+	for _, file := range files {
 		for _, l := range file.Lines {
 			items[[2]string{file.Name, l.Cell}] = l
 		}
 	}
 	index := map[string]*score{}
 	lines, values := 0, 0
-	for _, l := range f.Lines {
+	for _, l := range cells {
 		stage := publish.StageOf(l.Cell)
 		for _, mean := range l.Means {
 			if lines++; lines > mostLines {
@@ -58,7 +70,7 @@ func (m *model) addScores(f *publish.Folder) {
 				for _, at := range publish.CoordOf(l.Cell) {
 					s.Axes = append(s.Axes, at.Axis)
 				}
-				index[name], m.Scores = s, append(m.Scores, s)
+				index[name], list = s, append(list, s)
 			}
 			c := &scored{Cell: l.Cell, Direction: mean.Direction, Mean: number(mean.Value), N: l.N,
 				Undefined: mean.Undefined, Items: -1, Low: number(math.NaN()), High: number(math.NaN()),
@@ -83,12 +95,7 @@ func (m *model) addScores(f *publish.Folder) {
 			s.Cells = append(s.Cells, c)
 		}
 	}
-	if lines > mostLines {
-		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", lines-mostLines))
-	}
-	for _, s := range m.Scores {
-		s.mark(m.Rank)
-	}
+	return list, max(lines-mostLines, 0)
 }
 
 // mark finds the cells that can't be told apart from the best one of their case: the interval of the paired

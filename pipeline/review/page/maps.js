@@ -269,8 +269,9 @@ const scoresOf = (stage) =>
 
 // The score of a map, with the ids that the map doesn't have.
 function scoreOf(stage, cell, item) {
-  const score = model.scores.find((s) => s.name === view.score);
-  if (!score || !isNow(stage, cell)) return "";
+  const list = isNow(stage, cell) ? model.scores : model.changes.was;
+  const score = list.find((s) => s.name === view.score);
+  if (!score) return "";
   const found = score.cells.filter(
     (c) => agree(score.axes, c.ids, stage.axes, cell.ids) && c.items >= 0 && positionOf(c.items, item) >= 0,
   );
