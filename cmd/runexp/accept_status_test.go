@@ -2,8 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/store"
 )
 
 // Status tells what is done, by the store, and what became of shares, whether Slurm is there or not.
@@ -68,4 +73,46 @@ func TestStatus(t *testing.T) {
 	}
 	w.run(0, "run", "x.yaml", "--quiet")
 	want("waves: all of 4 cells complete")
+}
+
+// Parts of the store tell of shares that left no log here.
+func TestStatusParts(t *testing.T) {
+	note := func(share int, started int64, age time.Duration, end *store.PartEnd) store.PartInfo {
+		return store.PartInfo{Share: share, Shares: 4, Items: 30, Age: age, End: end,
+			Note: &store.PartNote{Experiment: "x", Started: started, Host: "n1", Job: "7"}}
+	}
+	ended := func(at int64, outcome string) *store.PartEnd { return &store.PartEnd{Outcome: outcome, Ended: at} }
+	parts := []store.PartInfo{
+		note(0, 900, 0, nil), note(2, 800, 0, ended(830, "maps: no more memory")), note(1, 700, time.Hour, nil),
+		note(0, 600, 0, ended(610, store.PartDrained)), note(3, 500, 0, ended(560, store.PartOK)),
+	}
+	logs := []shareState{
+		{Share: "3/4", State: shareRuns, began: 502, of: 4, Node: "n9"},
+		{Share: "0/4", State: shareStopped, began: 601, of: 4}, // and it began again
+	}
+	want := map[string]string{
+		"0/4": "running n1", "1/4": "lost n1", "2/4": "failed n1 maps: no more memory", "3/4": "finished n9",
+	}
+	check := func(states []shareState) {
+		t.Helper()
+		if len(states) != len(want) {
+			t.Errorf("%+v", states)
+		}
+		for _, s := range states {
+			text := strings.TrimSpace(fmt.Sprint(s.State, " ", s.Node, " ", s.Error))
+			if text != want[s.Share] {
+				t.Errorf("share %s: %s, want %s", s.Share, text, want[s.Share])
+			}
+		}
+	}
+	check(withParts(logs, parts))
+	want["3/4"] = "finished n1"
+	older, newer := shareState{Share: "0/9", of: 9, began: 650}, shareState{Share: "0/9", of: 9, began: 950}
+	check(withParts([]shareState{older}, parts))
+	if states := withParts([]shareState{newer}, parts); len(states) != 1 || states[0] != newer {
+		t.Errorf("after another cut: %+v", states)
+	}
+	if got := rateOf(parts[3:], time.Now()); math.Abs(got-60.0/70) > 1e-9 {
+		t.Errorf("%v items a second, want %v", got, 60.0/70)
+	}
 }

@@ -40,10 +40,15 @@ func statusVerb(f flags) *verb {
 			if err != nil {
 				return err
 			}
-			st, err := newStatus(ctx, shares, p, o, narrow, folder)
-			switch {
-			case err != nil:
+			parts, err := partsOf(s.store, p.Name)
+			if err != nil {
+				u.warn(err.Error())
+			}
+			st, err := newStatus(ctx, withParts(shares, parts), p, o, narrow, folder)
+			if err != nil {
 				return err
+			}
+			switch st.foresee(rateOf(parts, time.Now())); {
 			case asJSON:
 				return u.json().Encode(st)
 			}
@@ -117,7 +122,6 @@ func newStatus(ctx context.Context, shares []shareState, p *plan.Plan, o *pipeli
 			one.State = shareLost
 		}
 	}
-	st.foresee()
 	return st, nil
 }
 
@@ -186,7 +190,7 @@ func (st *status) write(w io.Writer) {
 	if st.Jobs != nil {
 		fmt.Fprintf(t, "jobs\t%d running, %d pending\n", st.Jobs.Running, st.Jobs.Pending)
 	}
-	if st.Seconds > 0 {
+	if st.Left > 0 {
 		fmt.Fprintf(t, "left\t%s\n", st.left())
 	}
 	t.Flush()
@@ -202,20 +206,22 @@ func (st *status) write(w io.Writer) {
 	}
 }
 
-// foresee estimates the time left and the speed, from what items took before.
-func (st *status) foresee() {
-	if st.Jobs != nil {
-		st.Devices = st.Jobs.Running
-	} else {
-		for _, s := range st.Shares {
-			if s.State == shareRuns {
-				st.Devices++
-			}
+// foresee estimates the time left from how many items a share has computed in a second, or else from what they
+// took before.
+func (st *status) foresee(rate float64) {
+	for _, s := range st.Shares {
+		if s.State == shareRuns {
+			st.Devices++
 		}
 	}
 	st.Devices = max(st.Devices, 1)
+	items := float64(st.Items - st.Done)
 	if st.Left = st.Seconds / float64(st.Devices); st.Left > 0 && st.Unknown == 0 {
-		st.Speed = float64(st.Items-st.Done) / st.Left
+		st.Speed = items / st.Left
+	}
+	if rate > 0 {
+		st.Speed = rate * float64(st.Devices)
+		st.Left = items / st.Speed
 	}
 }
 
