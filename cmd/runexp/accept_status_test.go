@@ -81,9 +81,12 @@ func TestStatusParts(t *testing.T) {
 		return store.PartInfo{Share: share, Shares: 4, Items: 30, Age: age, End: end,
 			Note: &store.PartNote{Experiment: "x", Started: started, Host: "n1", Job: "7"}}
 	}
-	ended := func(at int64, outcome string) *store.PartEnd { return &store.PartEnd{Outcome: outcome, Ended: at} }
+	ended := func(at int64, outcome string) *store.PartEnd {
+		return &store.PartEnd{Outcome: outcome, Ended: at}
+	}
 	parts := []store.PartInfo{
-		note(0, 900, 0, nil), note(2, 800, 0, ended(830, "maps: no more memory")), note(1, 700, time.Hour, nil),
+		note(0, 900, 0, nil), note(2, 800, 0, ended(830, "maps: no more memory")),
+		note(1, 700, time.Hour, nil),
 		note(0, 600, 0, ended(610, store.PartDrained)), note(3, 500, 0, ended(560, store.PartOK)),
 	}
 	logs := []shareState{

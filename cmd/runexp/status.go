@@ -206,8 +206,8 @@ func (st *status) write(w io.Writer) {
 	}
 }
 
-// foresee estimates the time left from how many items a share has computed in a second, or else from what they
-// took before.
+// foresee estimates the time left from how many items a share has computed in a second, or else from what
+// they took before.
 func (st *status) foresee(rate float64) {
 	for _, s := range st.Shares {
 		if s.State == shareRuns {
