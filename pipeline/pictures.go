@@ -22,8 +22,9 @@ type Pictured struct {
 	Probability *Payloads
 	Labels      string // names of the classes, a line each
 
-	Small *Small // nil without thumbnails
-	Wire  string // of the maps, if they aren't kept and have no thumbnails
+	Prediction *Prediction // nil where no stage asked for it
+	Small      *Small      // nil without thumbnails
+	Wire       string      // of the maps, if they aren't kept and have no thumbnails
 }
 
 // A Small is what a stage of thumbnails made of a cell's maps.
@@ -58,8 +59,9 @@ type pictureCell struct {
 	Coord                              []stages.Coord
 	Maps, Images, Targets, Probability int
 	Labels                             string
-	Small                              *pictureSmall `json:",omitempty"`
-	Wire                               string        `json:",omitempty"`
+	Prediction                         *picturePrediction `json:",omitempty"`
+	Small                              *pictureSmall      `json:",omitempty"`
+	Wire                               string             `json:",omitempty"`
 }
 
 type pictureSmall struct{ Maps, Ends int }
@@ -70,7 +72,8 @@ func (r *Result) rememberPictures(dir string) error {
 	if err != nil {
 		return err
 	}
-	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}, cells: map[*plan.Cell]int{}}
+	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}, cells: map[*plan.Cell]int{},
+		predict: predictors(r.Plan)}
 	for _, c := range r.Plan.Cells {
 		if err := x.add(c); lost(err) == nil && err != nil { // what is lost isn't shown
 			return err
@@ -94,10 +97,11 @@ func picturesKey(v *publish.Version) stages.Digest {
 
 type pictureIndexer struct {
 	pictureIndex
-	r     *Result
-	lists map[*idList]int
-	ports map[portOf]int
-	cells map[*plan.Cell]int
+	r       *Result
+	lists   map[*idList]int
+	ports   map[portOf]int
+	cells   map[*plan.Cell]int
+	predict map[question]*plan.Cell
 }
 
 // add adds a cell if it has maps that people see, or what is small of those of another.
@@ -133,12 +137,14 @@ func (x *pictureIndexer) add(c *plan.Cell) error {
 		if p.Targets, err = x.port(e.From, e.Port); err != nil {
 			return err
 		}
-		probability := func(p stages.Port) bool { return p.Name == "probability" }
-		if k := slices.IndexFunc(e.From.Stage.Outputs, probability); k >= 0 {
+		if k := probabilityPort(e.From); k >= 0 {
 			if p.Probability, err = x.port(e.From, k); err != nil {
 				return err
 			}
 		}
+	}
+	if p.Prediction, err = x.prediction(c); err != nil {
+		return err
 	}
 	if !c.Step.Keep {
 		p.Wire = wire(c, port)
@@ -265,6 +271,9 @@ func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool)
 			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels, Wire: c.Wire}
 		if small := c.Small; small != nil && of(small.Maps) != nil && of(small.Ends) != nil {
 			p.Small = &Small{of(small.Maps), of(small.Ends)}
+		}
+		if q := c.Prediction; q != nil && of(q.Targets) != nil {
+			p.Prediction = &Prediction{of(q.Targets), of(q.Probability)}
 		}
 		list = append(list, p)
 	}

@@ -158,7 +158,11 @@ func (p *tab) clean() {
 // shot writes a picture of an element, or of the whole page, to $REVIEW_SHOTS.
 func (p *tab) shot(name, selector string) {
 	p.Helper()
-	dir := os.Getenv("REVIEW_SHOTS")
+	p.write(os.Getenv("REVIEW_SHOTS"), name, selector)
+}
+
+func (p *tab) write(dir, name, selector string) {
+	p.Helper()
 	if dir == "" {
 		return
 	}
@@ -176,6 +180,13 @@ func (p *tab) shot(name, selector string) {
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), b, 0o666); err != nil {
 		p.Fatal(err)
 	}
+}
+
+// picture is a shot that docs/review.md shows, too: $REVIEW_PICTURES is the folder where such are.
+func (p *tab) picture(name, selector string) {
+	p.Helper()
+	p.shot(name, selector)
+	p.write(os.Getenv("REVIEW_PICTURES"), "review-"+name, selector)
 }
 
 // click clicks the first button with a text.
@@ -245,7 +256,7 @@ func TestLeaderboard(t *testing.T) {
 	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 12 {
 		t.Errorf("%d columns, not 12 cases", n)
 	}
-	p.shot("leaderboard", "#leaderboard")
+	p.picture("leaderboard", "#leaderboard")
 	p.choose("#leaderboard", "model", "vgg")
 	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 3 {
 		t.Errorf("%d columns for one model, not 3", n)
@@ -289,8 +300,8 @@ func TestMaps(t *testing.T) {
 		t.Errorf("p shows %s, not %s again", got, first)
 	}
 	note := js[string](p, `document.querySelector(".tiles figcaption").textContent`)
-	if !strings.Contains(note, "p = ") {
-		t.Errorf("below the image stands %q: no probability", note)
+	if !strings.HasPrefix(note, first+"predicted ") || !strings.Contains(note, "p\u00a0=\u00a00.") {
+		t.Errorf("below the image stands %q: no predicted class with its probability", note)
 	}
 	p.run(chromedp.ScrollIntoView("#maps", chromedp.ByQuery))
 	p.until(`[...document.querySelectorAll("#maps .tiles canvas")].every((c) => c.width > 1)`)
@@ -301,6 +312,10 @@ func TestMaps(t *testing.T) {
 	if n := js[int](p, `document.querySelectorAll(".tiles figure").length`); n != 24 {
 		t.Errorf("%d tiles, not 24 images", n)
 	}
+	p.until(`[...document.querySelectorAll(".tiles figure")].every((e) => {
+		const [a, b] = [...e.querySelectorAll("canvas")].map((c) => c.getBoundingClientRect());
+		return a && b && a.top === b.top && a.right <= b.left;
+	})`) // the image and its map side by side
 	p.shot("images", "#maps")
 	p.click("#maps .controls", "one image")
 	p.click("#maps .controls", "own scale")
@@ -315,6 +330,34 @@ func TestMaps(t *testing.T) {
 	if js[bool](p, second) == was {
 		t.Error("b doesn't blink")
 	}
+	p.clean()
+}
+
+// TestClasses: below a map of another class than the predicted one stand both.
+func TestClasses(t *testing.T) {
+	dir := t.TempDir()
+	runexp(t, root, "run", "experiments/quickstart.yaml", "--only", "method=saliency,lrp", "--only", "model=vgg",
+		"--limit", "4", "--quiet", "--out", dir, "--set", "axes.method.lrp.with.target=predicted:2")
+	file := filepath.Join(dir, "review.html")
+	runexp(t, root, "review", dir, "-o", file)
+	p := open(t, file, 1280, 900)
+	notes := js[[]string](p, `[...document.querySelectorAll(".tiles figcaption")].map((e) => e.textContent)`)
+	for _, note := range notes {
+		switch {
+		case strings.HasPrefix(note, "lrp"):
+			if !strings.Contains(note, "explained ") || !strings.Contains(note, "; predicted ") {
+				t.Errorf("below a map of the second best class stands %q", note)
+			}
+		case strings.HasPrefix(note, "saliency"):
+			if strings.Contains(note, "explained") || !strings.Contains(note, "predicted ") {
+				t.Errorf("below a map of the best class stands %q", note)
+			}
+		}
+	}
+	if len(notes) != 3 {
+		t.Errorf("%d tiles, not the image and two maps", len(notes))
+	}
+	p.shot("classes", "#maps")
 	p.clean()
 }
 

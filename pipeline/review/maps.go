@@ -43,9 +43,15 @@ type imageList struct {
 	Sources []string `json:"src"` // data:, "" for a missing one
 }
 
-// A classList is the explained classes, and their probabilities if they are known.
+// A classList is the explained classes, and those that the net predicts if a run knew them.
 type classList struct {
-	Items       int      `json:"items"`
+	Items int `json:"items"`
+	classNames
+	Predicted *classNames `json:"predicted,omitempty"`
+}
+
+// A classNames has the names of classes, and their probabilities if they are known.
+type classNames struct {
 	Names       []string `json:"names"`
 	Probability []number `json:"p,omitempty"`
 }
@@ -246,43 +252,63 @@ func (m *model) classList(p *pipeline.Pictured, most int, known map[string]int) 
 	if p.Targets == nil {
 		return -1, nil
 	}
-	if i, ok := known[p.Targets.At]; ok {
+	at := p.Targets.At
+	if p.Prediction != nil {
+		at += p.Prediction.Targets.At
+	}
+	if i, ok := known[at]; ok {
 		return i, nil
 	}
 	ids := p.Targets.IDs[:min(len(p.Targets.IDs), most)]
 	list := classList{Items: m.list(ids)}
-	for i := range ids {
+	var err error
+	if list.classNames, err = classNamesOf(p.Targets, p.Probability, len(ids), p.Labels); err != nil {
+		return 0, err
+	}
+	if q := p.Prediction; q != nil && slices.Equal(q.Targets.IDs, p.Targets.IDs) {
+		predicted, err := classNamesOf(q.Targets, q.Probability, len(ids), p.Labels)
+		if err != nil {
+			return 0, err
+		}
+		list.Predicted = &predicted
+	}
+	known[at] = len(m.Classes)
+	m.Classes = append(m.Classes, list)
+	return len(m.Classes) - 1, nil
+}
+
+// classNamesOf returns the names and probabilities of the first n classes.
+func classNamesOf(targets, probability *pipeline.Payloads, n int, labels string) (c classNames, err error) {
+	for i := range n {
 		name := ""
-		if b, err := p.Targets.Load(i); err == nil {
+		if b, err := targets.Load(i); err == nil {
 			t, err := stages.DecodeTensor(b)
 			if err != nil {
-				return 0, err
+				return c, err
 			}
 			if v := t.Int64s(); len(v) > 0 {
-				name = className(p.Labels, v[0])
+				name = className(labels, v[0])
 				if len(v) > 1 && v[1] >= 0 {
-					name += " − " + className(p.Labels, v[1])
+					name += " − " + className(labels, v[1])
 				}
 			}
 		}
-		list.Names = append(list.Names, name)
-		if p.Probability == nil || !slices.Equal(p.Probability.IDs, p.Targets.IDs) {
+		c.Names = append(c.Names, name)
+		if probability == nil || !slices.Equal(probability.IDs, targets.IDs) {
 			continue
 		}
-		if b, err := p.Probability.Load(i); err == nil {
+		if b, err := probability.Load(i); err == nil {
 			x, err := stages.ScalarOf(b)
 			if err != nil {
-				return 0, err
+				return c, err
 			}
-			list.Probability = append(list.Probability, number(x))
+			c.Probability = append(c.Probability, number(x))
 		}
 	}
-	if len(list.Probability) < len(ids) {
-		list.Probability = nil
+	if len(c.Probability) < n {
+		c.Probability = nil
 	}
-	known[p.Targets.At] = len(m.Classes)
-	m.Classes = append(m.Classes, list)
-	return len(m.Classes) - 1, nil
+	return c, nil
 }
 
 // className returns a class's name, or its number if it has none.

@@ -36,7 +36,7 @@ const curveTables = () =>
 function ticks(least, most) {
   if (!(most > least)) return [least];
   const power = 10 ** Math.floor(Math.log10(most - least));
-  const size = [0.1, 0.2, 0.25, 0.5, 1].map((k) => k * power).find((k) => (most - least) / k <= 8);
+  const size = [0.1, 0.2, 0.25, 0.5, 1, 2].map((k) => k * power).find((k) => (most - least) / k <= 8);
   const list = [];
   for (let i = Math.ceil(least / size - 1e-9); i * size <= most + 1e-9 * size; i++)
     list.push(Number((i * size).toPrecision(9)));

@@ -79,12 +79,11 @@ function range(label, percent, change) {
 // A table that scrolls sideways, by keyboard too. Print, which can't scroll, has smaller letters for many columns.
 function scrolling(label, table) {
   table.style.setProperty("--columns", table.rows[table.rows.length - 1].cells.length);
-  return h(
-    "div",
-    {class: "scroll", role: "region", "aria-label": label + ", as a table", tabindex: "0"},
-    table,
-  );
+  return sideways(label + ", as a table", table);
 }
+
+const sideways = (label, child) =>
+  h("div", {class: "scroll", role: "region", "aria-label": label, tabindex: "0"}, child);
 
 // Fills an element anew. What had the focus there is made again, and has it again, by its key; a button that
 // is no more leaves it to what scrolls.

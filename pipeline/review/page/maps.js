@@ -288,11 +288,18 @@ function scoreOf(stage, cell, item) {
     .join(", ");
 }
 
+// The class that a map explains, and the one that its net predicts.
 function classOf(cell, item) {
   const list = model.classes[cell.classes];
   const at = list ? positionOf(list.items, item) : -1;
-  if (at < 0 || !list.names[at]) return "";
-  return list.names[at] + (list.p ? `, p = ${brief(list.p[at], 3)}` : "");
+  if (at < 0) return "";
+  const named = ({names, p}) => names[at] && names[at] + (p ? `, p\u00a0=\u00a0${brief(p[at], 3)}` : "");
+  const explained = named(list);
+  const predicted = explained && list.predicted && named(list.predicted);
+  if (!predicted) return explained;
+  return list.predicted.names[at] === list.names[at]
+    ? "predicted " + explained
+    : `explained ${explained}; predicted ${predicted}`;
 }
 
 function tile(cell, item, name, scale, of) {
@@ -412,7 +419,7 @@ function drawScaleNote(scale, list) {
       ? `all maps: ${scaleText(scale)}; `
       : "each map has its own ends, printed below it, the extreme half percent left out; ",
     meaning,
-    model.classes.some((c) => c.p) ? "; p is the net's probability of the explained class." : ".",
+    model.classes.some((c) => c.p) ? "; p is the net's probability of a class." : ".",
   );
 }
 

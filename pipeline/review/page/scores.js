@@ -144,22 +144,23 @@ function drawBoard() {
   const scores = competing().filter((s) => board.scores.has(s.name));
   const groups = scores.map((s) => [s, casesOf(s)]).filter(([, cases]) => cases.length);
   const all = groups.flatMap(([, cases]) => cases);
-  const columns = [
-    {
+  const columns = [];
+  if (groups.length !== 1 || board.open.has(groups[0][0].name)) // else the one score's mean ranks are all
+    columns.push({
       key: "overall",
       name: "mean rank",
       direction: "lower",
       value: (id) => meanRank(all, id),
       cell: (id) => rankCell(all, id, "all scores"),
-    },
-  ];
+    });
+  const overall = columns.length;
   const heads = [];
   for (const [s, cases] of groups) {
     const open = board.open.has(s.name);
     heads.push([s, cases, open]);
     if (!open) {
       columns.push({
-        key: s.name,
+        key: overall ? s.name : "overall",
         name: cases.length > 1 ? "mean rank" : "rank",
         direction: "lower",
         value: (id) => meanRank(cases, id),
@@ -256,14 +257,14 @@ function drawBoard() {
           {rowspan: 2, scope: "col", class: "name"},
           head({key: "name", name: board.axis}).firstChild,
         ),
-        h(
-          "th",
-          {rowspan: 2, scope: "col", "aria-sort": head(columns[0]).getAttribute("aria-sort")},
-          head(columns[0]).firstChild,
-        ),
+        columns.slice(0, overall).map((c) => {
+          const cell = head(c);
+          cell.rowSpan = 2;
+          return cell;
+        }),
         heads.map(groupHead),
       ),
-      h("tr", {}, columns.slice(1).map(head)),
+      h("tr", {}, columns.slice(overall).map(head)),
     ),
     h(
       "tbody",

@@ -10,10 +10,10 @@ const show = {image: null, map: null};
 function brief(x, digits = 4) {
   if (x === null || x === undefined) return "–";
   if (x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5))
-    return x.toExponential(digits - 2).replace("-", "−");
+    return x.toExponential(digits - 2).replaceAll("-", "−");
   const size = x === 0 ? 0 : Math.floor(Math.log10(Math.abs(x)));
   const text = x.toFixed(Math.max(0, digits - 1 - Math.max(size, 0) + Math.max(-1 - size, 0)));
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 const signed = (x) => (x > 0 ? "+" : "") + brief(x, 3);
