@@ -336,12 +336,14 @@ func TestMaps(t *testing.T) {
 // TestClasses: below a map of another class than the predicted one stand both.
 func TestClasses(t *testing.T) {
 	dir := t.TempDir()
-	runexp(t, root, "run", "experiments/quickstart.yaml", "--only", "method=saliency,lrp", "--only", "model=vgg",
-		"--limit", "4", "--quiet", "--out", dir, "--set", "axes.method.lrp.with.target=predicted:2")
+	runexp(t, root, "run", "experiments/quickstart.yaml", "--only", "method=saliency,lrp",
+		"--only", "model=vgg", "--limit", "4", "--quiet", "--out", dir,
+		"--set", "axes.method.lrp.with.target=predicted:2")
 	file := filepath.Join(dir, "review.html")
 	runexp(t, root, "review", dir, "-o", file)
 	p := open(t, file, 1280, 900)
-	notes := js[[]string](p, `[...document.querySelectorAll(".tiles figcaption")].map((e) => e.textContent)`)
+	notes := js[[]string](p, `[...document.querySelectorAll(".tiles figcaption")]
+		.map((e) => e.textContent)`)
 	for _, note := range notes {
 		switch {
 		case strings.HasPrefix(note, "lrp"):
