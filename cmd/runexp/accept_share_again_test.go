@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,6 +88,38 @@ func TestSharesKilled(t *testing.T) {
 	}
 }
 
+// TestPartAppearsLate holds that closing waits for a part that a file server shows late.
+func TestPartAppearsLate(t *testing.T) {
+	one := newKills(t)
+	one.run(0, "run", "kills.yaml")
+	w := newKills(t)
+	w.shares(3, "run", "kills.yaml")
+	late, err := filepath.Glob(w.path(".runexp/store/parts/1of3.*"))
+	if err != nil || len(late) != 1 {
+		t.Fatalf("parts: %v, %v", late, err)
+	}
+	if err := os.Rename(late[0], w.path("hidden")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close", "--json")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), `{"event":"finished"`) {
+			_ = os.Rename(w.path("hidden"), late[0]) // the second time there is nothing to rename
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	same(t, one.path("artifacts"), w.path("artifacts"))
+}
+
 // TestSharesLack holds that closing tells which items are missing, and of what they failed; and that an item
 // that fails in all shares is looked for once only.
 func TestSharesLack(t *testing.T) {
@@ -115,6 +150,7 @@ func TestSharesLack(t *testing.T) {
 		}
 	}
 	w.picture("photos/c.bmp", 7)
+	w.run(1, "run", "photos.yaml", "--share", "close") // notes that it changed
 	w.shares(2, "run", "photos.yaml")
 	w.run(0, "run", "photos.yaml", "--share", "close")
 	one := sharedPhotos(t)

@@ -77,7 +77,7 @@ type collection struct{ apply, items, each bool }
 // collect removes what the experiments in files don't use, or for none what nothing refers to.
 func (s *session) collect(ctx context.Context, u *ui, files []string, c collection) error {
 	if c.apply {
-		if err := s.fold(ctx, u); err != nil {
+		if _, err := s.fold(ctx, u); err != nil {
 			return err
 		}
 	}
@@ -122,20 +122,6 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	default:
 		u.hint("--apply removes it, -v names the cells")
 	}
-	return nil
-}
-
-// fold adds parts of shares to the store, and tells of it.
-func (s *session) fold(ctx context.Context, u *ui) error {
-	r, err := s.store.Fold(ctx)
-	if err != nil || r.Parts == 0 {
-		return err
-	}
-	for _, reason := range r.Refused {
-		u.warn(fmt.Sprintf("part refused: %s", reason))
-	}
-	fmt.Fprintf(u.out, "%d parts: added %d records of items and %s; removed %d that held nothing else\n",
-		r.Parts, r.Items, size(r.Bytes), r.Removed)
 	return nil
 }
 

@@ -77,6 +77,7 @@ type engineFlags struct {
 	batch, chunk            int
 	same                    bool
 	share                   *pipeline.Share // of the items; all if nil
+	experiment              string          // what is loaded, for the share's part
 }
 
 func (f flags) engine() *engineFlags {

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/store"
 )
 
 func runVerb(f flags) *verb {
@@ -37,13 +38,24 @@ type runFlags struct {
 	closing                       bool // a wave: --share close
 }
 
-func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
+func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	if err := f.takeShare(); err != nil {
 		return err
 	}
 	p, s, err := f.engine.loadAndOpen(u, args[0], f.narrow, false)
 	if err != nil {
 		return err
+	}
+	log := runLog{place: s.place, plan: p, share: f.engine.share}
+	if f.engine.share != nil {
+		defer func() { s.store.EndPart(outcome(err, log.failed)) }()
+	} else {
+		if f.closing {
+			s.seen = map[string]store.PartInfo{}
+		}
+		if _, err := s.fold(ctx, u); err != nil {
+			return err
+		}
 	}
 	if err := u.fetch(ctx, p, f.quiet); err != nil {
 		return err
@@ -68,14 +80,19 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) error {
 	case f.quiet:
 		display = progress.Quiet(u.err)
 	}
-	log := runLog{place: s.place, plan: p, share: f.engine.share}
-	result, err := s.run(ctx, p, func(e pipeline.Event) {
-		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
-			u.working()
-		}
-		log.show(e)
-		display.Show(e)
-	})
+	execute := func() (*pipeline.Result, error) {
+		return s.run(ctx, p, func(e pipeline.Event) {
+			if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
+				u.working()
+			}
+			log.show(e)
+			display.Show(e)
+		})
+	}
+	result, err := execute()
+	if f.closing && err == nil {
+		result, err = s.lookAgain(ctx, u, result, f.narrow, execute)
+	}
 	display.Close()
 	log.close()
 	if result != nil {

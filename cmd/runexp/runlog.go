@@ -20,6 +20,7 @@ type runLog struct {
 	plan    *plan.Plan
 	share   *pipeline.Share // nil in a run of all
 	planned pipeline.Event
+	failed  string // the first cell that did, with its error
 
 	// All nil before the first cell starts.
 	file    *os.File
@@ -33,6 +34,8 @@ func (l *runLog) show(e pipeline.Event) {
 		l.planned = e
 	case e.Kind == pipeline.CellStarted && l.file == nil:
 		l.begin()
+	case e.Kind == pipeline.CellFailed && l.failed == "":
+		l.failed = fmt.Sprintf("%s: %v", e.Cell, e.Err)
 	}
 	if l.file == nil {
 		return

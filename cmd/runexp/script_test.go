@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -13,7 +14,10 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, programs) }
+func TestMain(m *testing.M) {
+	lookAgainFor, lookAgainEvery = 3*time.Second, 200*time.Millisecond // on this machine's own disk
+	testscript.Main(m, programs)
+}
 
 // programs are the command and variations of it that tests start, by their names.
 var programs = map[string]func(){

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -30,6 +31,7 @@ type session struct {
 	place  place
 	engine *pipeline.Engine
 	store  *store.Store
+	seen   map[string]store.PartInfo // parts, by name; nil in a session that closes no wave
 }
 
 // loadAndOpen loads an experiment and opens a session for it. What is wrong with the experiment counts first.
@@ -40,6 +42,7 @@ func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader 
 	if err != nil {
 		return nil, nil, err
 	}
+	e.experiment = p.Name
 	s, err := e.open(u, reader)
 	return p, s, err
 }
@@ -59,7 +62,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.Open(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
+	st, err := e.openStore(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
 		return nil, environment(err)
 	}
@@ -86,6 +89,17 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same,
 		MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
+}
+
+// openStore opens the store, for a share with a part of its own.
+func (e *engineFlags) openStore(dir string, o store.Options) (*store.Store, error) {
+	if e.share == nil {
+		return store.Open(dir, o)
+	}
+	part := store.PartName{
+		Share: e.share.K, Shares: e.share.Of, Experiment: e.experiment, Job: os.Getenv("SLURM_JOB_ID"),
+	}
+	return store.OpenPart(dir, part, o)
 }
 
 // folder returns the store's, which in the place must not be beyond a link.
@@ -147,6 +161,9 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 // complete executes what is missing of a plan, and reports only what went wrong. A failed cell is an error.
 func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Result, error) {
 	if err := u.fetch(ctx, p, false); err != nil {
+		return nil, err
+	}
+	if _, err := s.fold(ctx, u); err != nil {
 		return nil, err
 	}
 	display := progress.Quiet(u.err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/progress"
+	"github.com/runexp/runexp/pipeline/store"
 )
 
 // closeShares is the value of --share of the command that closes a wave.
@@ -117,6 +118,21 @@ func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, er
 	}
 	u.say("this wave is complete; %s can be executed now, by shares or by a run", progress.Cells(next))
 	return false, nil
+}
+
+// outcome is how a share ended, for its part: err is what its run returned, and failed the first cell that
+// did, with its error.
+func outcome(err error, failed string) string {
+	switch {
+	case err == nil:
+		return store.PartOK
+	case exitCode(err) == exitAgain:
+		return store.PartDrained
+	case failed == "":
+		failed = err.Error()
+	}
+	line, _, _ := strings.Cut(failed, "\n")
+	return line
 }
 
 // runningHere is the folder on this machine's own disk in which a share notes the models in use: locks of

@@ -79,6 +79,10 @@ func (s *Store) KnowsFile(path string) bool {
 // from a file that changed meanwhile is worth nothing.
 func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
 	now, err := s.fileDigest(path, false)
+	if err == nil && now != digest && s.part != nil {
+		const text = "%q isn't what the store noted of it: run --share close, or a run of all, notes it anew"
+		return fmt.Errorf(text, path)
+	}
 	if err == nil && now != digest {
 		return fmt.Errorf("%q changed while it was in use", path)
 	}
