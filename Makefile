@@ -5,14 +5,13 @@ export CGO_ENABLED := 1
 export ONNXRUNTIME_LIB ?= $(CURDIR)/lib/libonnxruntime.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
 
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
-PACKAGES    := ./... ./.ci/deps ./.ci/pack
+PACKAGES    := ./... ./.ci/cluster ./.ci/deps ./.ci/pack
 ZIG         := $(CURDIR)/.zig/ziglang
 TESTFLAGS   ?=
 FUZZTIME    ?= 60
-ROUNDS      ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build portable wheel dist test-wheel test-latex test-review fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build portable wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,12 +55,17 @@ test-latex: ## compile tables in LaTeX; needs pdflatex with booktabs, such as De
 test-review: deps build ## the page of a review folder, in Chromium
 	.ci/browser/run
 
+test-cluster: ROUNDS = 3
+test-cluster: deps ## ROUNDS (3) of the quickstart on a Slurm of its own, while nodes are lost and shares preempted; needs Linux and root
+	.ci/cluster/run $(ROUNDS)
+
 fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
 	.ci/fuzz $(FUZZTIME)
 
 papers: deps build ## run the experiments of experiments/papers on few images
 	.ci/papers
 
+torture: ROUNDS = 200
 torture: deps ## ROUNDS (200) of random kills, store damage and hostile models
 	RUNEXP_TORTURE=$(ROUNDS) RUNEXP_REQUIRE=1 go test ./cmd/runexp -run '^TestTorture' -count 1 -timeout 10h
 
