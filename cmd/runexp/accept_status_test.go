@@ -92,9 +92,10 @@ func TestStatusParts(t *testing.T) {
 	logs := []shareState{
 		{Share: "3/4", State: shareRuns, began: 502, of: 4, Node: "n9"},
 		{Share: "0/4", State: shareStopped, began: 601, of: 4}, // and it began again
+		{Share: "2/4", State: shareEnded, began: 801, of: 4, Node: "n2"},
 	}
 	want := map[string]string{
-		"0/4": "running n1", "1/4": "lost n1", "2/4": "failed n1 maps: no more memory", "3/4": "finished n9",
+		"0/4": "running n1", "1/4": "lost n1", "2/4": "failed n2 maps: no more memory", "3/4": "finished n9",
 	}
 	check := func(states []shareState) {
 		t.Helper()
@@ -109,6 +110,7 @@ func TestStatusParts(t *testing.T) {
 		}
 	}
 	check(withParts(logs, parts))
+	want["2/4"] = strings.Replace(want["2/4"], "n2", "n1", 1)
 	want["3/4"] = "finished n1"
 	older, newer := shareState{Share: "0/9", of: 9, began: 650}, shareState{Share: "0/9", of: 9, began: 950}
 	check(withParts([]shareState{older}, parts))

@@ -63,21 +63,31 @@ exit 0
 func newCluster(t testing.TB, files map[string]string) *world {
 	t.Helper()
 	w := newWorld(t, nil)
-	bin := w.path("bin")
-	fakes := map[string]string{"sbatch": fakeBatch, "squeue": fakeQueue, "scontrol": fakeControl}
-	for name, text := range fakes {
-		w.write("bin/"+name, []byte(text))
-		if err := os.Chmod(filepath.Join(bin, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := bin + string(os.PathListSeparator) + os.Getenv("PATH")
+	w.fakeSlurm()
+	path := w.path("bin") + string(os.PathListSeparator) + os.Getenv("PATH")
 	w.env = append(w.env, "PATH="+path, "CALLS="+w.path("calls"))
 	w.dir = w.path("it's here")
 	for name, text := range files {
 		w.write(name, []byte(text))
 	}
 	return w
+}
+
+// fakeSlurm writes the fakes of Slurm's commands.
+func (w *world) fakeSlurm() {
+	w.Helper()
+	w.fake("sbatch", fakeBatch)
+	w.fake("squeue", fakeQueue)
+	w.fake("scontrol", fakeControl)
+}
+
+// fake writes a program into bin.
+func (w *world) fake(name, text string) {
+	w.Helper()
+	w.write("bin/"+name, []byte(text))
+	if err := os.Chmod(w.path("bin/"+name), 0o755); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // calls returns the calls of the fakes since the last time.

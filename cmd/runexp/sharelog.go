@@ -178,8 +178,8 @@ func withParts(states []shareState, parts []store.PartInfo) []shareState {
 		}
 		s := &states[i-1]
 		again := p.Note.Started > s.began
-		endless := s.State == shareRuns && (p.End == nil || p.End.Ended >= s.began)
-		if again || endless {
+		more := s.State == shareRuns || s.State == shareEnded && one.State == shareFailed
+		if again || more && (p.End == nil || p.End.Ended >= s.began) {
 			one.Node, one.devices = cmp.Or(s.Node, one.Node), s.devices
 			*s = one
 		}
