@@ -175,13 +175,19 @@ const (
 	probeTime  = time.Minute
 )
 
-// prepare makes what shares need and none of them should make alone: the files that the experiment names by
-// address, the models, and the speed of stages of which none is known. A dry run looks only.
+// prepare takes over what shares left, and makes what they need and none of them should make alone: the files
+// that the experiment names by address, the models, and the speed of stages of which none is known. A dry run
+// looks only.
 func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Plan) (
 	*pipeline.Outlook, error,
 ) {
 	for _, d := range slices.Concat(p.Warnings, p.Missing(), unpinned(p)) {
 		u.warn(d.String())
+	}
+	if !f.dry {
+		if _, err := s.fold(ctx, u); err != nil {
+			return nil, err
+		}
 	}
 	o, err := s.outlook(ctx, u, p)
 	if err != nil || f.dry || o.Complete() {
