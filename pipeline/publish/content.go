@@ -30,7 +30,7 @@ func (v *Version) Claims() stages.Digest {
 }
 
 // Folder returns what a version holds, for those that show it. What its files don't tell is left out: of
-// tables the tolerances, of cells that failed their names.
+// tables the tolerances; of cells that failed, what README.md tells is in Notes.
 func (v *Version) Folder() (*Folder, error) {
 	p, err := v.open()
 	if err != nil {
@@ -53,7 +53,7 @@ func (v *Version) Folder() (*Folder, error) {
 	for _, output := range slices.Sorted(maps.Keys(p.items)) {
 		f.Items = append(f.Items, &ItemFile{Name: output + ".csv", Lines: p.items[output]})
 	}
-	readme := strings.Split(string(v.files["README.md"]), "\n")
+	readme := strings.Split(strings.ReplaceAll(string(v.files["README.md"]), "\r\n", "\n"), "\n")
 	if i := slices.Index(readme, "## How to reproduce"); i >= 0 && i+2 < len(readme) {
 		f.Command = strings.TrimSpace(readme[i+2])
 	}
@@ -71,7 +71,8 @@ func (v *Version) Folder() (*Folder, error) {
 			f.Pictures = append(f.Pictures, picture)
 		}
 	}
-	f.Passages = p.passages
+	f.Passages, f.Notes = p.passages, readNotes(readme)
+	markEarlier(f.Passages, readme)
 	return f, nil
 }
 

@@ -26,6 +26,7 @@ type Folder struct {
 	Passages []*Passage
 
 	Failed, Blocked []string // cells without a result
+	Notes           []string // of a folder that was read: what README.md tells of the run
 	Kept            []string // files of an earlier run that stay because something failed
 
 	place map[string]int // of the run's cells among those shown

@@ -32,6 +32,7 @@ type model struct {
 	Title    string   `json:"title,omitempty"`
 	Command  string   `json:"command,omitempty"`
 	Answers  []text   `json:"answers"`
+	Notes    []string `json:"notes"` // in Markdown: guesses, and as quotations warnings, what failed
 	MadeBy   []string `json:"madeBy"`
 	Interval string   `json:"interval"`
 	Rank     string   `json:"rank"`   // the axis whose ids compete
@@ -56,6 +57,7 @@ type model struct {
 type text struct {
 	Cell string `json:"cell"`
 	Text string `json:"text"`
+	Old  bool   `json:"old,omitempty"` // of an earlier run
 }
 
 type axis struct {
@@ -105,13 +107,14 @@ func newModel(now Source, before *Source) (*model, error) {
 	m := &model{
 		Name: f.Name, Title: f.Title, Command: f.Command, Interval: interval.Label,
 		MadeBy: makers(f), itemN: map[string]int{},
+		Notes: listOf(f.Notes),
 		// An empty list is one in JSON, too.
 		Answers: []text{}, Left: []string{}, Axes: []axis{}, Items: [][]string{}, Scores: []*score{},
 		Tables: []table{}, Figures: []figure{}, Maps: []*mapStage{}, Images: []imageList{},
 		Classes: []classList{},
 	}
 	for _, p := range f.Answers() {
-		m.Answers = append(m.Answers, text{p.Cell, p.Body})
+		m.Answers = append(m.Answers, text{p.Cell, p.Body, p.Old})
 	}
 	if now.Missing != "" {
 		m.Left = append(m.Left, now.Missing)
@@ -140,6 +143,9 @@ func newModel(now Source, before *Source) (*model, error) {
 	return m, nil
 }
 
+// listOf returns a list that is one in JSON even if it is empty.
+func listOf(list []string) []string { return append([]string{}, list...) }
+
 // makers names what made the cells.
 func makers(f *publish.Folder) []string {
 	names := map[string]bool{}
@@ -148,7 +154,7 @@ func makers(f *publish.Folder) []string {
 			names[l.MadeBy] = true
 		}
 	}
-	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+	return listOf(slices.Sorted(maps.Keys(names)))
 }
 
 // setAxes lists the axes on which the folder's cells are, with their ids in the experiment's order.

@@ -65,7 +65,7 @@ func pageOf(t *testing.T, dir string) (string, model) {
 		}
 	}
 	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables,
-		"figures": &m.Figures, "left": &m.Left} {
+		"figures": &m.Figures, "left": &m.Left, "notes": &m.Notes} {
 		if text, ok := loose[name]; ok {
 			if err := json.Unmarshal(text, to); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -80,7 +80,8 @@ func TestHostile(t *testing.T) {
 	title, _ := json.Marshal(hostile)
 	dir := folder(t, map[string]string{
 		"experiment.yaml": "name: x\ntitle: " + string(title) + "\npublish: [board]\n",
-		"README.md": "# x\n\n<!-- text board answer -->\n" + hostile + "\n<!-- end of text -->\n\n" +
+		"README.md": "# x\n\n> **Failed** (1 cell): " + hostile + "\n>\n\n" +
+			"<!-- text board answer -->\n" + hostile + "\n<!-- end of text -->\n\n" +
 			"## How to reproduce\n\n    " + hostile + "\n",
 		"cells/s.jsonl": line("s[method="+hostile+"]", 1) + line("s[method=b]", 2),
 		"items/s.csv": "cell/item,\"" + strings.ReplaceAll(hostile, `"`, `""`) + "\"\n" +
@@ -98,6 +99,9 @@ func TestHostile(t *testing.T) {
 	}
 	if m.Title != hostile || len(m.Answers) != 1 || m.Answers[0].Text != hostile {
 		t.Errorf("the texts aren't what the folder says: %q, %v", m.Title, m.Answers)
+	}
+	if len(m.Notes) != 1 || m.Notes[0] != "> **Failed** (1 cell): "+hostile {
+		t.Errorf("of the run the page tells %q", m.Notes)
 	}
 	if len(m.Figures) != 0 || len(m.Left) != 2+1 {
 		t.Errorf("%d figures of files that are none, %q left out", len(m.Figures), m.Left)

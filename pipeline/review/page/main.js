@@ -1,10 +1,18 @@
 // The page.
 
 function answer() {
-  const parts = model.answers.map((a) => prose(a.text));
-  if (!parts.length)
-    parts.push(h("p", {}, "The folder has no answer in words: see its tables and figures."));
-  return section("answer", "Answer", ...parts);
+  const texts = model.answers.flatMap((a) => [
+    a.old && h("p", {class: "note"}, "Of an earlier run, this one didn't finish it:"),
+    prose(a.text),
+  ]);
+  const notes = (early) =>
+    model.notes
+      .filter((t) => t.startsWith("> **Warning:**") === early)
+      .map((t) => (t.startsWith("> ") ? h("div", {class: "warning"}, prose(t)) : prose(t)));
+  const [first, rest] = [notes(true), notes(false)];
+  if (!texts.length && !rest.length)
+    texts.push(h("p", {}, "The folder has no answer in words: see its tables and figures."));
+  return section("answer", "Answer", first, texts, rest);
 }
 
 function main() {
