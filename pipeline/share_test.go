@@ -75,13 +75,9 @@ func sharingLab(t *testing.T, items int) *lab {
 	return l
 }
 
-// on runs an experiment on the lab's store with the settings of an engine.
-func (l *lab) on(yaml string, set func(*pipeline.Engine)) (*pipeline.Result, error) {
+// on runs an experiment with the settings of an engine on a store, which it closes.
+func (l *lab) on(s *store.Store, yaml string, set func(*pipeline.Engine)) (*pipeline.Result, error) {
 	p := l.parse(yaml)
-	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
-	if err != nil {
-		return nil, err
-	}
 	e := l.engine(p, s)
 	e.OnEvent = nil // several run at once
 	set(e)
@@ -95,12 +91,32 @@ func (l *lab) on(yaml string, set func(*pipeline.Engine)) (*pipeline.Result, err
 }
 
 func (l *lab) share(yaml string, k, of int) (*pipeline.Result, error) {
-	return l.on(yaml, func(e *pipeline.Engine) { e.Share = &pipeline.Share{K: k, Of: of} })
+	s, err := store.OpenPart(l.storeDir(), store.PartName{Share: k, Shares: of}, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.EndPart(store.PartOK)
+	return l.on(s, yaml, func(e *pipeline.Engine) { e.Share = &pipeline.Share{K: k, Of: of} })
 }
+
+// folded returns the store with what shares found.
+func (l *lab) folded() *store.Store {
+	l.t.Helper()
+	s, err := store.Open(l.storeDir(), store.Options{})
+	if err == nil {
+		_, err = s.Fold(context.Background())
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+func (l *lab) storeDir() string { return filepath.Join(l.dir, "store") }
 
 func (l *lab) close(yaml string) *pipeline.Result {
 	l.t.Helper()
-	res, err := l.on(yaml, func(e *pipeline.Engine) { e.Closing = true })
+	res, err := l.on(l.folded(), yaml, func(e *pipeline.Engine) { e.Closing = true })
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -269,11 +285,34 @@ func TestSharesStopped(t *testing.T) {
 	// A plain run goes on from whatever is there.
 	l.drain = nil
 	l.wave(everything, 3, "in turn")
+	if err := l.folded().Close(); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, l.review(l.mustRun(everything))); diff != "" {
 		t.Errorf("a plain run after shares differs: %s", diff)
 	}
 	if got := l.ran["scale"]; got >= counts["scale"] {
 		t.Errorf("a plain run after a wave of shares executed %d of %d maps", got, counts["scale"])
+	}
+}
+
+// TestSharesTellSpeeds holds that estimates know what shares took.
+func TestSharesTellSpeeds(t *testing.T) {
+	l := sharingLab(t, 9)
+	l.wave(everything, 4, "in turn")
+	s := l.folded()
+	defer s.Close()
+	p := l.parse(everything)
+	o, err := l.engine(p, s).Plan(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range p.Steps {
+		if step.Name == "maps" || step.Name == "scores" {
+			if e := o.Estimate(step); e.Unknown > 0 || e.Seconds <= 0 {
+				t.Errorf("%s: %+v", step.Name, e)
+			}
+		}
 	}
 }
 

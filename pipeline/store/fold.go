@@ -25,9 +25,10 @@ type FoldReport struct {
 // is believed to be lost.
 const partInUse = 24 * time.Hour
 
-// Fold adds what the parts hold, checked as Merge checks it, and hands it to the disk. It removes a part only
-// if all of it is here already and nothing will be added to it: so what one fold added, another one has
-// found there. It may be called by two machines at once, and again after any interruption.
+// Fold adds what the parts hold, checked as Merge checks it, and hands it to the disk. Unlike Merge it takes
+// memos: those of this store's own shares. It removes a part only if all of it is here already and nothing
+// will be added to it: so what one fold added, another one has found there. It may be called by two machines
+// at once, and again after any interruption.
 func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 	if s.opts.ReadOnly {
 		return r, errReadOnly
@@ -45,6 +46,11 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 	}
 	r.Parts = len(files)
 	r.MergeReport, err = s.mergeParts(ctx, files, func(p *mergedPart) error {
+		for key, val := range p.memos {
+			if err := s.SetMemo(key, val); err != nil {
+				return err
+			}
+		}
 		if p.added || len(p.Refused) > 0 || p.info(now).InUse() || p.changed() {
 			return nil
 		}

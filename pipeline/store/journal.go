@@ -17,6 +17,7 @@ import (
 //	'N' a note, JSON: first a [PartNote], and last, when the share ended, a [PartEnd]
 //	'P' an object: the key is its digest, the payload its size as u64; its bytes follow the frame
 //	'T' item records, as in items/
+//	'M' a memo, as in memo.log
 //
 // A record is written after the objects that it refers to. Readers end at the first frame that isn't whole:
 // nothing behind it is known to have reached the disk, and the bytes of an object may look like a frame.
@@ -30,8 +31,9 @@ type journal struct {
 	packs   map[PackRef]int64
 	groups  map[stages.Digest][]span // item frames, in the order of the file
 	items   int                      // that they record
-	end     int64                    // of the last whole frame
-	altered bool                     // what is behind it isn't the beginning of a frame
+	memos   map[stages.Digest][]byte
+	end     int64 // of the last whole frame
+	altered bool  // what is behind it isn't the beginning of a frame
 }
 
 const (
@@ -49,7 +51,8 @@ type span struct {
 const journalFormat = 1
 
 func newJournal(name string, f *os.File) *journal {
-	return &journal{name: name, file: f, packs: map[PackRef]int64{}, groups: map[stages.Digest][]span{}}
+	return &journal{name: name, file: f, packs: map[PackRef]int64{}, groups: map[stages.Digest][]span{},
+		memos: map[stages.Digest][]byte{}}
 }
 
 // readJournal reads the frames of a part up to a size, but not the objects. It keeps the file open, or closes
@@ -126,6 +129,8 @@ func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span
 		}
 		j.items += len(items)
 		j.groups[key] = append(j.groups[key], at)
+	case kind == memoFrame:
+		j.memos[key] = slices.Clone(payload)
 	default:
 		return false
 	}

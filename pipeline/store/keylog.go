@@ -93,5 +93,10 @@ func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if s.opts.ReadOnly && s.part == nil {
 		return errReadOnly
 	}
+	if old, known := s.memos.get(key); s.part != nil && !(known && bytes.Equal(old, val)) {
+		if err := s.part.memo(key, val); err != nil {
+			return err
+		}
+	}
 	return s.memos.set(key, val)
 }

@@ -70,8 +70,8 @@ type part struct {
 
 // OpenPart opens the store in dir for a share of an experiment's items: as its index file has it, not
 // catching up with its logs, and for reading only. What is put or recorded goes to a new part. It is found
-// again by this store, and by the next attempt at the same share; actions, memos and digests of files, which
-// are about the share's items only, are forgotten when the store is closed.
+// again by this store, and by the next attempt at the same share; actions and digests of files, which are
+// about the share's items only, are forgotten when the store is closed.
 func OpenPart(dir string, name PartName, o Options) (*Store, error) {
 	o.ReadOnly = true
 	s, err := openAsIndexed(dir, o)
@@ -155,6 +155,15 @@ func (p *part) record(kind frameKind, key stages.Digest, payload, frame []byte) 
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	return p.append(kind, key, payload, frame)
+}
+
+// memo keeps a memo for the store if it falls to this share: all shares learn about the same things, and one
+// tells of each.
+func (p *part) memo(key stages.Digest, val []byte) error {
+	if binary.LittleEndian.Uint32(key[:])%uint32(max(p.head.Shares, 1)) != uint32(p.head.Share) {
+		return nil
+	}
+	return p.record(memoFrame, key, val, appendFrame(nil, memoFrame, key, val))
 }
 
 // action returns the action behind a hit if this share recorded it.

@@ -193,6 +193,45 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// TestPartsCarryMemos holds that of what all shares remember one part has each, and that a fold takes it.
+func TestPartsCarryMemos(t *testing.T) {
+	dir := scratch(t)
+	key := func(i int) stages.Digest { return stages.Sum([]byte{byte(i)}) }
+	const shares, memos = 3, 60
+	var sizes int64
+	for k := range shares {
+		s, err := OpenPart(dir, PartName{Share: k, Shares: shares}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range memos {
+			if err := s.SetMemo(key(i), []byte{1, byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+			if b, ok := s.Memo(key(i)); !ok || b[1] != byte(i) {
+				t.Errorf("the share itself forgets memo %d", i)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.part.memos {
+			sizes += int64(len(m))
+		}
+	}
+	if sizes != 2*memos {
+		t.Errorf("parts hold %d bytes of memos, want those of one share", sizes)
+	}
+	fold(t, dir)
+	s := open(t, dir, Options{ReadOnly: true})
+	defer s.Close()
+	for i := range memos {
+		if b, ok := s.Memo(key(i)); !ok || b[1] != byte(i) {
+			t.Errorf("memo %d is lost", i)
+		}
+	}
+}
+
 // TestPartInUse: a part stays while its share may write it, and goes when that was killed long ago.
 func TestPartInUse(t *testing.T) {
 	w := newWorld(4)
