@@ -305,7 +305,7 @@ func TestMaps(t *testing.T) {
 	}
 	p.run(chromedp.ScrollIntoView("#maps", chromedp.ByQuery))
 	p.until(`[...document.querySelectorAll("#maps .tiles canvas")].every((c) => c.width > 1)`)
-	p.shot("maps", "#maps")
+	p.picture("maps", ".tiles")
 	p.click("#maps .controls", "common scale")
 	p.until(`document.querySelector("#maps > .note").textContent.includes("all maps")`)
 	p.click("#maps .controls", "one method, every image")
@@ -319,10 +319,10 @@ func TestMaps(t *testing.T) {
 	p.shot("images", "#maps")
 	p.click("#maps .controls", "one image")
 	p.click("#maps .controls", "own scale")
-	p.choose("#maps .compare", "method of B", "lrp")
+	p.choose("#maps .compare", "method of B", "deeplift")
 	p.until(drawn)
 	p.click(".compare", "slider")
-	p.shot("slider", ".compare")
+	p.picture("slider", ".compare")
 	p.run(chromedp.KeyEvent("b"))
 	second := `document.querySelector(".compare .stage").classList.contains("second")`
 	was := js[bool](p, second)
@@ -409,10 +409,11 @@ func TestAgainst(t *testing.T) {
 	if m := js[int](p, `document.querySelectorAll("#changed tbody tr").length`); n == 0 || m > n {
 		t.Errorf("%d of %d changes exclude 0", m, n)
 	}
+	p.picture("changes", "#changed")
 	p.click("#changes", "all")
 	js[bool](p, `[...document.querySelectorAll("#changes details")].every((d) => d.open = true)`)
 	p.click("#changes .viewer", "slider")
-	p.shot("changes", "#changes")
+	p.shot("what-changed", "#changes")
 	p.click("#changes", "maps[method=lrp,model=vgg]")
 	p.until(drawn)
 	names := js[string](p, `[...document.querySelectorAll("#maps .compare figure")]
@@ -423,7 +424,7 @@ func TestAgainst(t *testing.T) {
 	notes := js[[]string](p, `[...document.querySelectorAll("#maps .compare .score")]
 		.map((e) => e.textContent)`)
 	for _, note := range notes { // score · class, p = probability · ends
-		if strings.Count(note, " · ") != 2 || !strings.Contains(note, ", p = ") {
+		if strings.Count(note, " · ") != 2 || !strings.Contains(note, ", p\u00a0=\u00a0") {
 			t.Errorf("below a map stands %q, not its score, class, probability and ends", note)
 		}
 	}
