@@ -121,10 +121,10 @@ func (s *Store) Action(h Hit) (Action, error) {
 	if a, ok := s.part.action(h); ok {
 		return a, nil
 	}
-	f, err := s.read(s.log(actionFrame, h.key).path)
+	f, done, err := s.readKept(s.log(actionFrame, h.key).path)
 	var found *Action
 	if err == nil {
-		defer f.Close()
+		defer done()
 		take := func(_ int64, key stages.Digest, payload []byte) {
 			if key != h.key {
 				return

@@ -33,7 +33,7 @@ func (s *Store) lstat(path string, kind func(fs.FileMode) bool) (fs.FileInfo, er
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(path)
+	info, err := s.fs.Lstat(path)
 	if err == nil && !kind(info.Mode()) {
 		err = foreign(path, info.Mode())
 	}
@@ -65,12 +65,12 @@ func (s *Store) openFile(path string, flag int, mode fs.FileMode) (*os.File, err
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, flag|noFollow|syscall.O_NONBLOCK, mode)
+	f, err := s.fs.OpenFile(path, flag|noFollow|syscall.O_NONBLOCK, mode)
 	if err == nil {
 		f, err = stages.Regular(f)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		if info, e := os.Lstat(path); e == nil && !info.Mode().IsRegular() {
+		if info, e := s.fs.Lstat(path); e == nil && !info.Mode().IsRegular() {
 			err = foreign(path, info.Mode())
 		}
 	}
@@ -104,7 +104,7 @@ func (s *Store) entries(dir string) ([]fs.DirEntry, error) {
 	err := s.realFolder(dir)
 	var list []fs.DirEntry
 	if err == nil {
-		list, err = os.ReadDir(dir)
+		list, err = s.fs.ReadDir(dir)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -193,7 +193,7 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 			return f, s.at("opened")
 		case try < 5 && errors.Is(err, fs.ErrNotExist):
 			if err = s.at("mkdir"); err == nil {
-				err = s.writeErr(os.MkdirAll(filepath.Dir(path), 0o777))
+				err = s.writeErr(s.fs.MkdirAll(filepath.Dir(path), 0o777))
 			}
 		case try < 5 && errors.Is(err, errForeign):
 			err = s.makeWay(path)
@@ -251,7 +251,7 @@ func (s *Store) replaceBy(path string, mode fs.FileMode, durable bool,
 	defer func() {
 		f.Close()
 		if err != nil && !errors.As(err, new(stop)) {
-			os.Remove(temp)
+			s.fs.RemoveAll(temp)
 		}
 	}()
 	if err := from(func(b []byte) error { return s.write(f, b) }); err != nil {
@@ -268,12 +268,12 @@ func (s *Store) replaceBy(path string, mode fs.FileMode, durable bool,
 	if err := s.at("rename"); err != nil {
 		return err
 	}
-	if os.Rename(temp, path) != nil {
+	if s.fs.Rename(temp, path) != nil {
 		// A folder can't be replaced by a file.
 		if err := s.makeWay(path); err != nil {
 			return err
 		}
-		if err := os.Rename(temp, path); err != nil {
+		if err := s.fs.Rename(temp, path); err != nil {
 			return s.writeErr(err)
 		}
 	}
@@ -293,7 +293,7 @@ func (s *Store) remove(path string) error {
 	if err := s.at("remove"); err != nil {
 		return err
 	}
-	return s.writeErr(os.RemoveAll(path))
+	return s.writeErr(s.fs.RemoveAll(path))
 }
 
 // makeWay sets aside what stands in the place of the file path or of a folder above it.
@@ -305,7 +305,7 @@ func (s *Store) makeWay(path string) error {
 	at := s.dir
 	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
-		info, err := os.Lstat(at)
+		info, err := s.fs.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		} else if err != nil {
@@ -329,18 +329,18 @@ func (s *Store) setAside(path, name string) error {
 	dir := filepath.Join(s.dir, "damaged")
 	if errors.Is(s.realFolder(dir), errForeign) {
 		away := s.tempName(dir)
-		if err := os.Rename(dir, away); err != nil {
+		if err := s.fs.Rename(dir, away); err != nil {
 			return s.writeErr(err)
 		}
-		defer os.Rename(away, filepath.Join(dir, filepath.Base(away)))
+		defer s.fs.Rename(away, filepath.Join(dir, filepath.Base(away)))
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := s.fs.MkdirAll(dir, 0o777); err != nil {
 		return s.writeErr(err)
 	}
 	if err := s.at("set aside"); err != nil {
 		return err
 	}
-	return s.writeErr(os.Rename(path, filepath.Join(dir, name)))
+	return s.writeErr(s.fs.Rename(path, filepath.Join(dir, name)))
 }
 
 // writeErr adds to an error of the file system what it means for the store.

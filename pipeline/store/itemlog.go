@@ -75,11 +75,15 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 // readLog reads the frames that the log has beyond those known. A log that was rewritten meanwhile is another
 // file, of which nothing is known.
 func (g *knownGroup) readLog(s *Store) error {
-	f, err := s.read(s.log(itemFrame, g.group).path)
+	log := s.log(itemFrame, g.group)
+	if s.part != nil && !s.part.itemLogs[log.bucket] {
+		return nil
+	}
+	f, done, err := s.readKept(log.path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer done()
 	info, err := f.Stat()
 	if err != nil {
 		return err

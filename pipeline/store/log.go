@@ -36,7 +36,7 @@ func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 		if err != nil {
 			return 0, s.writeErr(err)
 		}
-		if now, err := os.Lstat(log.path); err == nil && os.SameFile(l.info, now) {
+		if now, err := s.fs.Lstat(log.path); err == nil && os.SameFile(l.info, now) {
 			return end - int64(len(frames)), nil
 		}
 		l.file.Close()

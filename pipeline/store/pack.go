@@ -169,16 +169,16 @@ func (s *Store) openPack(p PackRef) (packBytes, error) {
 			return b, nil
 		}
 	}
-	f, err := s.read(s.packPath(p.Digest))
+	f, done, err := s.readKept(s.packPath(p.Digest))
 	if err != nil {
 		return packBytes{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		f.Close()
+		done()
 		return packBytes{}, err
 	}
-	return packBytes{io.NewSectionReader(f, 0, info.Size()), f.Close}, nil
+	return packBytes{io.NewSectionReader(f, 0, info.Size()), done}, nil
 }
 
 // packMiss returns why a pack can't be had whose file has a size or can't be read, nil if it's sound by that.
@@ -230,25 +230,18 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 }
 
 // Check returns nil if the pack is there with its size, else why not. It looks once: the answer is remembered
-// until the pack is put or found damaged.
+// until the pack is put or found damaged. A share doesn't look: it believes that what a record of its wave's
+// store names is there until it can't be loaded, since all shares would look at all objects.
 func (s *Store) Check(pack PackRef) *Miss {
 	m, known := s.known(pack)
 	if !known {
-		size, err := s.packSize(pack)
-		m = packMiss(pack, size, err)
+		if s.part == nil {
+			size, err := s.size(s.packPath(pack.Digest))
+			m = packMiss(pack, size, err)
+		}
 		s.remember(pack, m)
 	}
 	return m
-}
-
-// packSize returns how many bytes there are of a pack.
-func (s *Store) packSize(pack PackRef) (int64, error) {
-	if s.part != nil {
-		if b, err := s.part.openPack(pack); err == nil {
-			return b.Size(), b.close()
-		}
-	}
-	return s.size(s.packPath(pack.Digest))
 }
 
 // known returns what's known of a pack.

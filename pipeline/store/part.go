@@ -50,13 +50,16 @@ const (
 )
 
 // partSync is how much later than a write the disk has it at the latest.
-const partSync = 10 * time.Second
+const partSync = 15 * time.Second
 
 // A part is where a store that was opened for a share writes.
 type part struct {
 	*journal
 	s       *Store
 	earlier []*journal // of attempts at the same share
+
+	itemLogs [buckets]bool // those that the store has
+	kept     keptFiles
 
 	writing sync.Mutex // held while the journal is written; guards what follows
 	timer   *time.Timer
@@ -78,9 +81,13 @@ func OpenPart(dir string, name PartName, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &part{s: s, actions: map[stages.Digest][]byte{}}
+	p := &part{s: s, actions: map[stages.Digest][]byte{}, kept: keptFiles{open: map[string]*keptFile{}}}
 	s.part = p
-	err = p.findEarlier(name)
+	logs, err := s.logs(itemFrame)
+	for _, log := range logs {
+		p.itemLogs[log.bucket] = true
+	}
+	err = errors.Join(err, p.findEarlier(name))
 	if err == nil {
 		host, _ := os.Hostname() // for people
 		err = p.create(PartNote{journalFormat, name.Experiment, name.Share, name.Shares, host, name.Job,
@@ -118,7 +125,7 @@ func (p *part) create(note PartNote) error {
 	if err := s.at("mkdir"); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := s.fs.MkdirAll(dir, 0o777); err != nil {
 		return s.writeErr(err)
 	}
 	if err := s.at("open"); err != nil {
@@ -283,6 +290,9 @@ func (p *part) close() (err error) {
 }
 
 func (p *part) closeFiles() {
+	for _, f := range p.kept.open {
+		f.Close()
+	}
 	for _, j := range p.earlier {
 		j.close()
 	}

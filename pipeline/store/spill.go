@@ -45,7 +45,7 @@ func (p *spill) open() {
 	}
 	path := p.s.tempName(p.s.packPath([keyLen]byte{}))
 	if f, err := p.s.open(path, os.O_RDWR|os.O_EXCL, 0o600); err == nil {
-		os.Remove(path)
+		p.s.fs.RemoveAll(path)
 		p.file = f
 	}
 }

@@ -65,11 +65,14 @@ type Options struct {
 
 	// Warn is told, in a sentence, of damage that the store works around.
 	Warn func(string)
+
+	files fileSystem // nil for the machine's; for tests
 }
 
 // A Store is an open store. Its methods may be called concurrently.
 type Store struct {
 	opts         Options
+	fs           fileSystem
 	dir, objects string
 
 	setUp   func() error // prepare, once
@@ -137,6 +140,9 @@ func openAsIndexed(dir string, o Options) (*Store, error) {
 		opts: o, dir: dir, objects: filepath.Join(dir, "objects"), tempID: rand.Uint64(), maxLogs: logLimit(),
 		folders: map[string]bool{}, appending: map[string]openLog{}, groups: map[itemGroup]*knownGroup{},
 	}
+	if s.fs = o.files; s.fs == nil {
+		s.fs = osFiles{}
+	}
 	s.setUp = sync.OnceValue(s.prepare)
 	s.spill.s = s
 	s.memos = keyLog{s: s, file: s.log(memoFrame, stages.Digest{})}
@@ -166,7 +172,7 @@ func (s *Store) Close() error {
 		if e := s.at("sync"); e != nil {
 			return e
 		}
-		if e := syncAll(s.dir); e != nil {
+		if e := s.fs.SyncAll(s.dir); e != nil {
 			err = errors.Join(err, fmt.Errorf("store %q: %w", s.dir, e))
 		}
 	}
