@@ -357,21 +357,24 @@ func TestPartKilled(t *testing.T) {
 	}
 }
 
-// TestFoldKilled ends a fold, the one that adds and the one that removes, at every point.
+// TestFoldKilled ends a fold, the one that adds and the one that removes, at every point, by a kill and by a
+// crash that leaves zeros where nothing was synced.
 func TestFoldKilled(t *testing.T) {
 	w := newWorld(6)
 	from := parted(t, (&world{cells: w.cells[:2]}).filled(t), w, &world{cells: w.cells[3:]})
 	points := 0
-	for _, tear := range []int{0, 1, 4} {
+	for mode, tear := range []int{0, 1, 4, 0} {
 		for n := 1; ; n++ {
 			dir := scratch(t)
 			if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 				t.Fatal(err)
 			}
 			k := &killer{n: n, tear: tear}
+			c := newClient(uint64(n))
+			c.names = true
 			var err error
 			for range 2 {
-				s := open(t, dir, Options{Hook: k.hook})
+				s := open(t, dir, Options{Hook: k.hook, files: c})
 				if err == nil {
 					_, err = s.Fold(t.Context())
 				}
@@ -388,13 +391,20 @@ func TestFoldKilled(t *testing.T) {
 			if err == nil {
 				t.Fatalf("tear %d: killed at point %d, and nobody noticed", tear, n)
 			}
-			points++
-			(&world{cells: w.cells[:2]}).hasItems(t, dir)
+			if points++; mode == 3 {
+				c.crash(t)
+			} else {
+				(&world{cells: w.cells[:2]}).hasItems(t, dir)
+			}
 			for range 2 {
 				if r := fold(t, dir); r.Refused != nil {
 					t.Errorf("refused: %q", r.Refused)
 				}
-				w.hasItems(t, dir)
+				s := open(t, dir, Options{})
+				if v := w.items(t, s); v.misses > 0 {
+					t.Errorf("%d items are lost", v.misses)
+				}
+				s.Close()
 			}
 			left := slices.DeleteFunc(partNames(t, dir), func(name string) bool {
 				_, ok := partNamed(filepath.Base(name))
@@ -405,7 +415,7 @@ func TestFoldKilled(t *testing.T) {
 			}
 			os.RemoveAll(dir)
 			if t.Failed() {
-				t.Fatalf("tear %d: killed at point %d", tear, n)
+				t.Fatalf("mode %d: killed at point %d", mode, n)
 			}
 		}
 	}

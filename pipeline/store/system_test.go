@@ -22,7 +22,8 @@ import (
 // wrote and didn't sync, bytes and names.
 type client struct {
 	osFiles
-	rand *rand.Rand
+	rand  *rand.Rand
+	names bool // those of a crash stay, for files with zeros
 
 	mu       sync.Mutex // guards what follows
 	lists    map[string][]fs.DirEntry
@@ -159,11 +160,11 @@ func (c *client) crash(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if !u.named && c.rand.IntN(2) > 0 { // a name may reach the disk by chance
+		if !u.named && !c.names && c.rand.IntN(2) > 0 { // a name may reach the disk by chance
 			err = os.Remove(path)
 		} else {
 			err = errors.Join(os.Chmod(path, 0o666), os.Truncate(path, u.synced))
-			if c.rand.IntN(2) == 0 {
+			if c.names || c.rand.IntN(2) == 0 {
 				err = errors.Join(err, os.Truncate(path, info.Size()))
 			}
 		}
@@ -184,13 +185,13 @@ func TestSharedDisk(t *testing.T) {
 	}
 	crashes, removed := 0, 0
 	for seed := range rounds {
-		w := newWorld(6)
+		w := newWorld(12)
 		dir := (&world{cells: w.cells[:1]}).filled(t)
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		clients := []*client{newClient(uint64(seed)), newClient(uint64(seed + 1000)), newClient(uint64(seed + 2000))}
 		written := &world{cells: slices.Clone(w.cells[:1])}
 		at, last := 0, 0
-		for range 25 {
+		for range 40 {
 			if at = (at + r.IntN(2)*r.IntN(3)) % len(clients); at != last {
 				clear(clients[last].unsynced) // others see what was sent to the server
 				last = at
@@ -198,12 +199,11 @@ func TestSharedDisk(t *testing.T) {
 			c := clients[at]
 			o := Options{files: c}
 			if r.IntN(2) == 0 {
-				o.Hook = (&killer{n: 1 + r.IntN(50)}).hook
+				o.Hook = (&killer{n: 1 + r.IntN([]int{14, 60}[r.IntN(2)])}).hook
 			}
 			var err error
-			if r.IntN(2) == 0 {
-				one := &world{cells: w.cells[r.IntN(len(w.cells)):]}
-				one.cells = one.cells[:1+r.IntN(len(one.cells))]
+			if r.IntN(3) == 0 {
+				one := &world{cells: w.cells[r.IntN(len(w.cells)):][:1]}
 				if err = one.writeShare(t, dir, r.IntN(3), o); err == nil {
 					written.cells = append(written.cells, one.cells...)
 				}
