@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// A fileSystem has what the store asks of the disk by names, each a message to a file server, and what brings
-// it onto the disk. Tests count its calls, and stand in for a server whose clients see each other late.
+// A fileSystem has what the store asks of the disk by names, each a message to a file server, and what hands
+// bytes and names to the disk. Tests count its calls, and stand in for a server whose clients see each other late.
 type fileSystem interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error)
 	Lstat(path string) (fs.FileInfo, error)

@@ -38,7 +38,8 @@ type unsyncedFile struct {
 }
 
 func newClient(seed uint64) *client {
-	c := &client{rand: rand.New(rand.NewPCG(seed, 7)), unsynced: map[string]*unsyncedFile{}, calls: map[string]int{}}
+	c := &client{rand: rand.New(rand.NewPCG(seed, 7)), unsynced: map[string]*unsyncedFile{},
+		calls: map[string]int{}}
 	c.look()
 	return c
 }
@@ -188,7 +189,10 @@ func TestSharedDisk(t *testing.T) {
 		w := newWorld(12)
 		dir := (&world{cells: w.cells[:1]}).filled(t)
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
-		clients := []*client{newClient(uint64(seed)), newClient(uint64(seed + 1000)), newClient(uint64(seed + 2000))}
+		var clients []*client
+		for k := range 3 {
+			clients = append(clients, newClient(uint64(3*seed+k)))
+		}
 		written := &world{cells: slices.Clone(w.cells[:1])}
 		at, last := 0, 0
 		for range 40 {
@@ -270,8 +274,8 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// TestPartTornInStore: where appends of two machines tore a record that a fold had added, the next fold adds it
-// again.
+// TestPartTornInStore: where appends of two machines tore a record that a fold had added, the next fold adds
+// it again.
 func TestPartTornInStore(t *testing.T) {
 	w := newWorld(4)
 	dir := parted(t, scratch(t), w)
@@ -295,8 +299,8 @@ func TestPartTornInStore(t *testing.T) {
 	}
 }
 
-// TestPartMetadata counts what a share asks of a file server by names, which a cluster's machines ask at once:
-// fewer than ten times a minute, opening and closing included. Files of the data set aren't counted.
+// TestPartMetadata counts what a share asks of a file server by names, as all machines of a cluster do at
+// once: fewer than ten times a minute, opening and closing included. Files of the data set aren't counted.
 func TestPartMetadata(t *testing.T) {
 	const minutes, chunks = 8, 50
 	w := newWorld(8)
