@@ -9,7 +9,8 @@ import (
 )
 
 // A fileSystem has what the store asks of the disk by names, each a message to a file server, and what hands
-// bytes and names to the disk. Tests count its calls, and stand in for a server whose clients see each other late.
+// bytes and names to the disk. Tests count its calls, and stand in for a server whose clients see each other
+// late.
 type fileSystem interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error)
 	Lstat(path string) (fs.FileInfo, error)
