@@ -32,7 +32,7 @@ func TestSharesNarrowed(t *testing.T) {
 		w := newKills(t)
 		w.shares(3, command...)
 		w.run(0, append(command, "--share", "close")...)
-		sameFiles(t, args, one.folder(".runexp/out"), w.folder(".runexp/out"))
+		same(t, one.path(".runexp/out"), w.path(".runexp/out"))
 		if e := w.run(0, append(command, "--json")...); len(e.executed(t)) > 0 {
 			t.Errorf("%s: a run afterwards executes %v", args, e.executed(t))
 		}
@@ -44,48 +44,103 @@ func TestSharesNarrowed(t *testing.T) {
 	}
 }
 
-// TestSharesKilled holds that shares that are killed inside any write, or run twice at once, go on and make
-// the folder of one run.
-func TestSharesKilled(t *testing.T) {
-	const of = 4
-	whole := newKills(t)
-	whole.run(0, "run", "kills.yaml")
+// wavesYAML is two waves of many small cells.
+const wavesYAML = `name: waves
+axes:
+  seed: [1, 2, 3, 4]
+  method:
+    constant: {uses: attribute/constant}
+    uniform: {uses: attribute/random}
+    normal: {uses: attribute/random, with: {distribution: normal}}
+stages:
+  images: {uses: dataset/shapes, matrix: [seed], with: {count: 24, size: 24, seed: "${seed}"}}
+  maps: {uses: "${method}", matrix: [method], in: {images: images}}
+  mass: {uses: score/mass-accuracy, in: {maps: maps, masks: images.masks}}
+  grids: {uses: mosaic/grid, in: {images: images, labels: images.labels}}
+  grid-maps: {uses: "${method}", matrix: [method], in: {images: grids}}
+  pointing: {uses: score/grid-pointing, in: {maps: grid-maps, cells: grids.cells}}
+  table: {uses: report/table, in: {values: mass}, over: all, with: {rows: [method], columns: [seed]}}
+  grid-table: {uses: report/table, in: {values: pointing}, over: all, with: {rows: [method], columns: [seed]}}
+  sheet: {uses: report/sheet, in: {maps: maps, images: images}, over: [method], only: [{seed: "1"}], with: {items: 1}}
+publish: [table, grid-table, sheet]
+`
+
+// TestSharesSurvive holds that shares in any order, of which some are killed inside a write, told to stop or
+// run twice at once, make the folder of one run, wave by wave.
+func TestSharesSurvive(t *testing.T) {
+	const of, waves = 8, 2
+	files := map[string]string{"waves.yaml": wavesYAML}
+	one := newWorld(t, files)
+	one.run(0, "run", "waves.yaml")
 	rng := rand.New(rand.NewPCG(5, 6))
-	killed := 0
-	for range 2 {
-		w := newKills(t)
+	killed, drained := 0, 0
+	w := newWorld(t, files)
+	for wave := range waves {
 		for _, k := range rng.Perm(of) {
-			for range 3 {
-				share := fmt.Sprintf("%d/%d", k, of)
-				cmd := w.prepare("runexp-dying", "run", "kills.yaml", "--share", share, "--chunk", "1")
-				cmd.Env = append(cmd.Env, fmt.Sprint("DIE=", 1+rng.IntN(100)))
-				_ = cmd.Run()
-				if cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
-					killed++
+			share := []string{"run", "waves.yaml", "--chunk", "1", "--share", fmt.Sprintf("%d/%d", k, of)}
+			switch k % 3 {
+			case 0:
+				for range 3 {
+					cmd := w.prepare("runexp-dying", share...)
+					cmd.Env = append(cmd.Env, fmt.Sprint("DIE=", 1+rng.IntN(150)))
+					_ = cmd.Run()
+					if cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+						killed++
+					}
+				}
+			case 1:
+				if w.drain(share...) == exitAgain {
+					drained++
+				}
+			}
+			ends := make(chan ending, 2)
+			for range 2 {
+				go func() { ends <- w.command("runexp", share...) }()
+			}
+			for range 2 {
+				if e := <-ends; e.code != 0 {
+					t.Errorf("share %d: exit code %d\n%s", k, e.code, e.stderr)
 				}
 			}
 		}
-		ends := make(chan ending, 2*of)
-		for k := range of {
-			for range 2 {
-				go func() {
-					ends <- w.command("runexp", "run", "kills.yaml", "--share", fmt.Sprintf("%d/%d", k, of))
-				}()
+		if e := w.run(0, "run", "waves.yaml", "--share", "close"); wave == 0 &&
+			!strings.Contains(e.stderr, "this wave is complete") {
+			t.Errorf("closing the first wave says %s", e.stderr)
+		}
+	}
+	same(t, one.path("artifacts"), w.path("artifacts"))
+	w.run(0, "cache", "verify")
+	if t.Logf("%d killed, %d drained", killed, drained); killed < 3 || drained == 0 {
+		t.Error("too few shares were killed or told to stop")
+	}
+	if e := w.run(0, "run", "waves.yaml", "--json"); len(e.executed(t)) > 0 {
+		t.Errorf("a run afterwards executes %v", e.executed(t))
+	}
+}
+
+// drain starts a command, has it stop when its first cell is done, and returns its exit code.
+func (w *world) drain(args ...string) int {
+	w.Helper()
+	run := w.prepare("runexp", append(args, "--json")...)
+	run.Env = append(run.Env, "GOMAXPROCS=2") // so that not everything has begun
+	out, err := run.StdoutPipe()
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	sent := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if !sent && strings.HasPrefix(lines.Text(), `{"event":"done"`) {
+			sent = true
+			if err := run.Process.Signal(syscall.SIGTERM); err != nil {
+				w.Fatal(err)
 			}
 		}
-		for range 2 * of {
-			if e := <-ends; e.code != 0 {
-				t.Errorf("a share after kills: exit code %d\n%s", e.code, e.stderr)
-			}
-		}
-		w.run(0, "run", "kills.yaml", "--share", "close")
-		same(t, whole.path("artifacts"), w.path("artifacts"))
-		w.run(0, "cache", "verify")
 	}
-	t.Logf("%d shares were killed", killed)
-	if killed < 2*of {
-		t.Error("too few shares were killed")
-	}
+	_ = run.Wait()
+	return run.ProcessState.ExitCode()
 }
 
 // TestPartAppearsLate holds that closing waits for a part that a file server shows late.
@@ -156,5 +211,5 @@ func TestSharesLack(t *testing.T) {
 	one := sharedPhotos(t)
 	one.picture("photos/c.bmp", 7)
 	one.run(0, "run", "photos.yaml")
-	sameFiles(t, "an image mended", one.folder("artifacts/photos"), w.folder("artifacts/photos"))
+	same(t, one.path("artifacts"), w.path("artifacts"))
 }

@@ -1,43 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
-
-// folder returns the files of a folder.
-func (w *world) folder(name string) map[string]string {
-	w.Helper()
-	files := map[string]string{}
-	err := fs.WalkDir(os.DirFS(w.path(name)), ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			files[path] = w.read(name + "/" + path)
-		}
-		return err
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return files
-}
-
-func sameFiles(t testing.TB, what string, want, got map[string]string) {
-	t.Helper()
-	for name := range want {
-		if got[name] != want[name] {
-			t.Errorf("%s: %s is another", what, name)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%s: %d files, want %d", what, len(got), len(want))
-	}
-}
 
 // sharedPhotos returns a world with five photographs and the experiment that shows their maps.
 func sharedPhotos(t testing.TB) *world {
@@ -54,7 +23,6 @@ func sharedPhotos(t testing.TB) *world {
 func TestSharesOfPhotos(t *testing.T) {
 	one := sharedPhotos(t)
 	one.run(0, "run", "photos.yaml")
-	want := one.folder("artifacts/photos")
 
 	w := sharedPhotos(t)
 	w.env = []string{"JOB_COMPLETION_INDEX=2"}
@@ -71,7 +39,7 @@ func TestSharesOfPhotos(t *testing.T) {
 	w.env = nil
 	w.run(0, "run", "photos.yaml", "--share", "1/3")
 	w.run(0, "run", "photos.yaml", "--share", "close")
-	sameFiles(t, "shares", want, w.folder("artifacts/photos"))
+	same(t, one.path("artifacts"), w.path("artifacts"))
 	if e = w.run(0, "run", "photos.yaml", "--json"); len(e.executed(t)) > 0 {
 		t.Errorf("a run afterwards executes %v", e.executed(t))
 	}
@@ -88,32 +56,13 @@ func TestSharesOfPhotos(t *testing.T) {
 	w.run(0, "run", "photos.yaml", "--share", "close")
 	one.picture("photos/b.bmp", 9)
 	one.run(0, "run", "photos.yaml")
-	sameFiles(t, "a changed photograph", one.folder("artifacts/photos"), w.folder("artifacts/photos"))
+	same(t, one.path("artifacts"), w.path("artifacts"))
 }
 
 // TestShareIsDrained holds that a share that a signal stops ends with the code that has it queued again.
 func TestShareIsDrained(t *testing.T) {
 	w := newWorld(t, map[string]string{"many.yaml": many})
-	w.env = []string{"GOMAXPROCS=2"}
-	run := w.prepare("runexp", "run", "many.yaml", "--json", "--share", "0/1")
-	out, err := run.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	sent := false
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !sent && strings.HasPrefix(lines.Text(), `{"event":"done"`) {
-			sent = true
-			if err := run.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = run.Wait()
-	if code := run.ProcessState.ExitCode(); code != exitAgain {
+	if code := w.drain("run", "many.yaml", "--share", "0/1"); code != exitAgain {
 		t.Fatalf("a drained share ends with %d, want %d", code, exitAgain)
 	}
 	w.run(0, "run", "many.yaml", "--share", "0/1")
