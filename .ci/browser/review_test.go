@@ -526,6 +526,25 @@ func TestPapers(t *testing.T) {
 	}
 }
 
+// TestPrevious opens the page of a folder that the previous build made.
+func TestPrevious(t *testing.T) {
+	dir := t.TempDir()
+	archive := filepath.Join(root, "cmd", "runexp", "testdata", "previous", "made.tar.gz")
+	if out, err := exec.Command("tar", "-xzf", archive, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v\n%s", err, out)
+	}
+	runexp(t, dir, "review", "folder", "--store", "store", "-o", "review.html")
+	p := open(t, filepath.Join(dir, "review.html"), 1280, 900)
+	if n := js[int](p, `document.querySelectorAll("#board tbody tr").length`); n < 30 {
+		t.Errorf("the leaderboard has %d rows, not one for each method", n)
+	}
+	text := js[string](p, `document.querySelector(".left").textContent`)
+	if !strings.Contains(text, "no maps") {
+		t.Errorf("of maps that aren't kept, the page says %q", text)
+	}
+	p.clean()
+}
+
 // TestLarge opens the page of 200 images, 20 methods and 5 nets within two seconds, as a person waits for it.
 func TestLarge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "review.html")

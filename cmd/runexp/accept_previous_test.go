@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -143,6 +144,72 @@ func TestPreviousBuild(t *testing.T) {
 	defer archive.Close()
 	w.untar(archive, ".", "-z")
 	w.reproduces("model[model=resnet] model[model=vit]")
+}
+
+// TestPreviousReview writes the page of a review folder that the previous build made: all of its means are on
+// it, and which maps its store hasn't got.
+func TestPreviousReview(t *testing.T) {
+	w := newWorld(t, nil)
+	archive, err := os.Open("testdata/previous/made.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	w.untar(archive, ".", "-z")
+	was := w.files("folder")
+	w.run(0, "review", "folder", "--store", "store", "-o", "page.html")
+	w.unchanged("folder", was)
+	text, err := os.ReadFile(w.path("page.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var model struct {
+		Scores []struct {
+			Cells []struct {
+				Cell string
+				Mean *float64
+			}
+		}
+		Left []string
+	}
+	data := regexp.MustCompile(`(?s)id="model">(.*?)</script>`).FindSubmatch(text)
+	if data == nil || json.Unmarshal(data[1], &model) != nil {
+		t.Fatalf("the page has no model: %.200s", data)
+	}
+	means := map[string]bool{}
+	for _, s := range model.Scores {
+		for _, c := range s.Cells {
+			means[c.Cell] = means[c.Cell] || c.Mean != nil
+		}
+	}
+	n := 0
+	for name, lines := range was {
+		if !strings.HasPrefix(name, "cells") {
+			continue
+		}
+		for line := range strings.Lines(lines) {
+			var l struct {
+				Cell string
+				Mean *float64
+			}
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if l.Mean != nil {
+				n++
+				if !means[l.Cell] {
+					t.Errorf("the page hasn't got the mean of %s", l.Cell)
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("the previous build's folder has no means")
+	}
+	missing := func(text string) bool { return strings.HasPrefix(text, "There are no maps of ") }
+	if len(model.Left) != 4 || !slices.ContainsFunc(model.Left, missing) { // all have store: none
+		t.Errorf("the page has left out %q, not the maps of four stages", model.Left)
+	}
 }
 
 // TestPreviousBinary builds the command at previousBuild and has it make a store and a folder on this
