@@ -16,6 +16,7 @@ type Wave struct {
 	Closing []*plan.Cell // Whole, whose results are missing
 	Calls   int          // of all itemwise cells of the wave, as far as they are known
 	Known   int          // calls whose outcomes are stored
+	Unsized int          // cells of Cells of which nobody knows how many calls they take
 	Missing Estimate     // of the others, in seconds of one slot
 }
 
@@ -25,7 +26,7 @@ func (w *Wave) Complete() bool { return len(w.Cells)+len(w.Closing) == 0 }
 // Waves divides the plan into waves, the complete ones included. Whole cells that no item leads to, such as
 // models, are in none: see [Outlook.Values].
 func (o *Outlook) Waves() (waves []Wave) {
-	done := o.itemsDone()
+	done, others := o.itemsDone()
 	perCall := o.means()
 	numbers := o.waveNumbers()
 	for _, n := range o.r.nodes {
@@ -50,12 +51,24 @@ func (o *Outlook) Waves() (waves []Wave) {
 			continue
 		}
 		w.Cells = append(w.Cells, n.Cell)
+		if calls < 0 {
+			w.Unsized++
+		}
 		w.Known += done[n.Index]
 		e := o.cost(n, done[n.Index])
 		if mean, ok := perCall[n.Step]; e.Unknown > 0 && ok && calls >= 0 {
 			e = Estimate{Seconds: mean * float64(calls-done[n.Index])}
 		}
 		w.Missing.Add(e)
+	}
+	for i := range waves { // machines work on the first that isn't complete
+		if w := &waves[i]; len(w.Cells) > 0 {
+			if w.Known += others; w.Unsized == 0 {
+				w.Known = min(w.Known, w.Calls)
+			}
+			w.Calls = max(w.Calls, w.Known)
+			break
+		}
 	}
 	return waves
 }
@@ -159,8 +172,9 @@ func (o *Outlook) means() map[*plan.Step]float64 {
 
 // itemsDone returns, for each itemwise cell that isn't complete, of how many calls the outcome is stored, by
 // the number of records of its group: a cell that is executed looks for them one by one, once its inputs are
-// there. Where cells of other items share a group, each has its part of them.
-func (o *Outlook) itemsDone() []int {
+// there. Where cells of other items share a group, each has its part of them. others counts those that shares
+// have made under groups which aren't known yet, since their programs haven't been compiled here.
+func (o *Outlook) itemsDone() (known []int, others int) {
 	groups, calls := o.groups(), map[stages.Digest]int{}
 	type list struct {
 		group stages.Digest
@@ -174,15 +188,16 @@ func (o *Outlook) itemsDone() []int {
 			calls[g] += max(o.calls(n), 0)
 		}
 	}
-	counts := o.r.store.CountItems(func(group stages.Digest) bool { return calls[group] > 0 })
-	known := make([]int, len(groups))
+	counts, others := o.r.store.CountItems(o.r.plan.Name,
+		func(group stages.Digest) bool { return calls[group] > 0 })
+	known = make([]int, len(groups))
 	for i, g := range groups {
 		if all := calls[g]; all > 0 {
 			part := float64(min(counts[g], all)) / float64(all)
 			known[i] = int(math.Floor(part * float64(max(o.calls(o.r.nodes[i]), 0))))
 		}
 	}
-	return known
+	return known, others
 }
 
 // groups returns the keys that the item records of each itemwise cell which isn't complete lie under, zero

@@ -144,18 +144,18 @@ func TestSharesAreLimited(t *testing.T) {
 	}
 }
 
-// What jobs take on GPUs isn't measured on processors.
+// What jobs take on GPUs isn't measured on processors, but for how many items sources make.
 func TestSubmitGPUs(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
 	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
 	e := w.run(0, "submit", "x.yaml", "--slurm", "--", "--gres=gpu:1")
-	if !strings.HasPrefix(e.stdout, "wave 1, 9 shares") || strings.Contains(e.stderr, "measuring") {
+	if !strings.HasPrefix(e.stdout, "wave 1, 9 shares") || !strings.Contains(e.stderr, " of 1 cell on 4 items") {
 		t.Errorf("it prints\n%s%s", e.stdout, e.stderr)
 	}
 	if script := w.read("../calls.3"); !strings.Contains(script, " --devices cuda --share ") {
 		t.Errorf("the job is\n%s", script)
 	}
-	if e = w.run(0, "submit", "x.yaml", "--slurm"); !strings.Contains(e.stderr, "measuring the time of ") {
+	if e = w.run(0, "submit", "x.yaml", "--slurm"); !strings.Contains(e.stderr, "of 2 cells on 4 items") {
 		t.Errorf("on processors it prints\n%s", e.stderr)
 	}
 }

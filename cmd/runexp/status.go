@@ -73,6 +73,8 @@ type status struct {
 	Waves      []waveStatus `json:"waves"`
 	Jobs       *jobCount    `json:"jobs,omitempty"` // absent where there is no squeue
 	Shares     []shareState `json:"shares"`
+
+	unsized int // cells whose items aren't known
 }
 
 type waveStatus struct {
@@ -81,6 +83,8 @@ type waveStatus struct {
 	Done   int `json:"done"`
 	Cells  int `json:"cells"`  // itemwise, that aren't complete
 	Closes int `json:"closes"` // cells that the closing of the wave executes
+
+	unsized int // cells whose items aren't known
 }
 
 type jobCount struct {
@@ -106,7 +110,8 @@ func newStatus(ctx context.Context, shares []shareState, p *plan.Plan, o *pipeli
 	for _, w := range o.Waves() {
 		st.Items, st.Done = st.Items+w.Calls, st.Done+w.Known
 		st.Seconds, st.Unknown = st.Seconds+w.Missing.Seconds, st.Unknown+w.Missing.Unknown
-		one := waveStatus{w.Number + 1, w.Calls, w.Known, len(w.Cells), len(w.Closing)}
+		one := waveStatus{w.Number + 1, w.Calls, w.Known, len(w.Cells), len(w.Closing), w.Unsized}
+		st.unsized += w.Unsized
 		st.Waves = append(st.Waves, one)
 		wave := fmt.Sprintf("%s-%d", name, one.Wave)
 		names = append(names, wave, wave+closing)
@@ -159,20 +164,20 @@ func (st *status) write(w io.Writer) {
 		fmt.Fprintf(w, "%s: all of %s complete\n", st.Experiment, progress.Cells(st.Cells))
 		return
 	}
-	fmt.Fprintf(w, "%s: %d of %s complete, %d of %d items done\n", st.Experiment, st.Complete,
-		progress.Cells(st.Cells), st.Done, st.Items)
+	fmt.Fprintf(w, "%s: %d of %s complete, %d of %s items done\n", st.Experiment, st.Complete,
+		progress.Cells(st.Cells), st.Done, atLeast(st.Items, st.unsized))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, v := range st.Waves {
 		if v.Cells+v.Closes == 0 {
 			fmt.Fprintf(t, "wave %d\tcomplete\n", v.Wave)
 			continue
 		}
-		percent := 100
-		if v.Items > 0 {
-			percent = 100 * v.Done / v.Items
+		percent := ""
+		if v.Items > 0 && v.unsized == 0 {
+			percent = fmt.Sprintf(", %d %%", 100*v.Done/v.Items)
 		}
-		fmt.Fprintf(t, "wave %d\t%d of %d items, %d %%; %d cells to complete, %d to close\n", v.Wave, v.Done,
-			v.Items, percent, v.Cells, v.Closes)
+		fmt.Fprintf(t, "wave %d\t%d of %s items%s; %d cells to complete, %d to close\n", v.Wave, v.Done,
+			atLeast(v.Items, v.unsized), percent, v.Cells, v.Closes)
 	}
 	counts := map[string]int{}
 	for _, s := range st.Shares {
@@ -206,6 +211,14 @@ func (st *status) write(w io.Writer) {
 	}
 }
 
+// atLeast writes a number of items, with a + if so many cells have others of which nobody knows how many.
+func atLeast(items, unsized int) string {
+	if unsized > 0 {
+		return fmt.Sprintf("%d+", items)
+	}
+	return fmt.Sprint(items)
+}
+
 // foresee estimates the time left from how many items a share has computed in a second, or else from what
 // they took before.
 func (st *status) foresee(rate float64) {
@@ -227,7 +240,7 @@ func (st *status) foresee(rate float64) {
 
 // left tells the time left, on as many devices as work now, and their speed.
 func (st *status) left() string {
-	text := timeOf(pipeline.Estimate{Seconds: st.Left, Unknown: st.Unknown}) + " on one device"
+	text := timeOf(pipeline.Estimate{Seconds: st.Left, Unknown: st.Unknown + st.unsized}) + " on one device"
 	if st.Devices > 1 {
 		text = strings.TrimSuffix(text, "one device") + fmt.Sprintf("%d devices", st.Devices)
 	}

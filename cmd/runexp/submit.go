@@ -205,7 +205,10 @@ func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Pl
 		}
 	}
 	cells := o.Unmeasured()
-	if len(cells) == 0 || f.shares > 0 || !f.here {
+	if f.shares > 0 || !f.here { // how many items sources make is for status
+		cells = slices.DeleteFunc(cells, func(c *plan.Cell) bool { return c.Stage.Primary() >= 0 })
+	}
+	if len(cells) == 0 {
 		return o, nil
 	}
 	part := p.UpTo(cells...)
@@ -256,7 +259,7 @@ func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm)
 	}
 	least := max(f.devices, 1)
 	measured := len(w.Cells) - w.Missing.Unknown
-	if measured == 0 { // enough that devices end together, whatever a share takes
+	if 2*measured <= len(w.Cells) { // enough that devices end together, whatever a share takes
 		return min(max(8*least, 64), most)
 	}
 	// A cell of which nothing is known counts as one of the others.
