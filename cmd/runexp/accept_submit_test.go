@@ -149,7 +149,8 @@ func TestSubmitGPUs(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
 	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
 	e := w.run(0, "submit", "x.yaml", "--slurm", "--", "--gres=gpu:1")
-	if !strings.HasPrefix(e.stdout, "wave 1, 9 shares") || !strings.Contains(e.stderr, " of 1 cell on 4 items") {
+	if !strings.HasPrefix(e.stdout, "wave 1, 9 shares") ||
+		!strings.Contains(e.stderr, " of 1 cell on 4 items") {
 		t.Errorf("it prints\n%s%s", e.stdout, e.stderr)
 	}
 	if script := w.read("../calls.3"); !strings.Contains(script, " --devices cuda --share ") {

@@ -9,8 +9,8 @@ import (
 )
 
 // CountItems returns how many items of the groups that ask accepts have a recorded outcome, by their group,
-// whatever made it, parts included. others counts those of other groups that only parts of an experiment have.
-// Records that are damaged or can't be read are left out.
+// whatever made it, parts included. others counts those of other groups that only parts of an experiment
+// have. Records that are damaged or can't be read are left out.
 func (s *Store) CountItems(experiment string, ask func(group stages.Digest) bool) (
 	counts map[stages.Digest]int, others int,
 ) {
