@@ -457,19 +457,31 @@ func TestAccessible(t *testing.T) {
 	for _, media := range [][]*emulation.MediaFeature{nil, {dark()}} {
 		for _, width := range []int64{1280, 390} {
 			p := open(t, file, width, 900, media...)
+			p.run(chromedp.Evaluate(string(axe), nil))
 			p.click("#leaderboard", "unfold cases")
-			p.run(chromedp.Evaluate(string(axe), nil), chromedp.Sleep(300*time.Millisecond))
-			found := js[string](p, `axe.run().then((r) => JSON.stringify(r.violations.map((v) =>
-				[v.id, v.help, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary])))`)
-			var violations [][]any
-			if err := json.Unmarshal([]byte(found), &violations); err != nil {
-				t.Fatal(err)
-			}
-			for _, v := range violations {
-				t.Errorf("%d px wide, dark %v: %v", width, media != nil, v)
-			}
+			p.axe(fmt.Sprintf("%d px wide, dark %v", width, media != nil))
+			p.run(chromedp.Click("#board tbody .value", chromedp.ByQuery))
+			p.run(chromedp.Click("#items .value", chromedp.ByQuery))
+			p.click("#maps .controls", "one method, every image")
+			p.click("#maps .viewer", "slider")
+			p.axe(fmt.Sprintf("%d px wide, dark %v, images of a number and of a method", width, media != nil))
 			p.clean()
 		}
+	}
+}
+
+// axe fails if the page isn't accessible as it is.
+func (p *tab) axe(state string) {
+	p.Helper()
+	time.Sleep(300 * time.Millisecond)
+	found := js[string](p, `axe.run().then((r) => JSON.stringify(r.violations.map((v) =>
+		[v.id, v.help, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary])))`)
+	var violations [][]any
+	if err := json.Unmarshal([]byte(found), &violations); err != nil {
+		p.Fatal(err)
+	}
+	for _, v := range violations {
+		p.Errorf("%s: %v", state, v)
 	}
 }
 
@@ -508,6 +520,14 @@ func TestLooks(t *testing.T) {
 	}
 	if http.DetectContentType(pdf) != "application/pdf" {
 		t.Error("the page doesn't print")
+	}
+	// What a print opens is drawn at once.
+	if n := js[int](p, `(() => {
+		dispatchEvent(new Event("beforeprint"));
+		return [...document.querySelectorAll("#tables details[open]")]
+			.filter((d) => !d.querySelector("td")).length;
+	})()`); n != 0 {
+		t.Errorf("%d tables are printed without their rows", n)
 	}
 }
 

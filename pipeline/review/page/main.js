@@ -60,8 +60,10 @@ function main() {
   );
   addEventListener("beforeprint", () => {
     for (const d of document.querySelectorAll("details")) {
-      if (!d.open && d.querySelector("summary").textContent.match(/\((\d+) rows\)/)?.[1] <= 60)
+      if (!d.open && d.querySelector("summary").textContent.match(/\((\d+) rows\)/)?.[1] <= 60) {
         d.open = true;
+        d.dispatchEvent(new Event("toggle")); // the browser's own comes after the print
+      }
     }
     for (const draw of waiting) draw();
   });
