@@ -134,7 +134,7 @@ func newModel(now Source, before *Source) (*model, error) {
 		if m.Changes, err = m.compare(now, *before, f, old); err != nil {
 			return nil, err
 		}
-		m.Changes.Was, _ = m.scoresOf(linesOf(old, changed), old.Items)
+		m.Changes.Was, _, _ = m.scoresOf(linesOf(old, changed), old.Items)
 		pictures = slices.Concat(pictures, changed)
 	}
 	if err := m.addMaps(pictures); err != nil {

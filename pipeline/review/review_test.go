@@ -143,6 +143,31 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
+// TestManyItems: the page names the scores whose items don't fit into it.
+func TestManyItems(t *testing.T) {
+	const items, cells = 250_000, 16
+	row := func(first string, field func(i int) string) string {
+		var b strings.Builder
+		b.WriteString(first)
+		for i := range items {
+			b.WriteString("," + field(i))
+		}
+		return b.String() + "\n"
+	}
+	all := row("cell/item", func(i int) string { return fmt.Sprintf("i%06d", i) })
+	values := row("", func(i int) string { return fmt.Sprint(i % 7) })
+	lines := ""
+	for i := range cells {
+		cell := fmt.Sprintf("s[method=m%02d]", i)
+		all, lines = all+cell+values, lines+line(cell, 3)
+	}
+	_, m := pageOf(t, folder(t, map[string]string{"cells/s.jsonl": lines, "items/s.csv": all}))
+	want := fmt.Sprintf("Of %d scores,", cells-mostValues/items)
+	if len(m.Left) != 2 || !strings.HasPrefix(m.Left[1], want) {
+		t.Errorf("left out %q, not %q", m.Left, want)
+	}
+}
+
 // TestPolicy: the page runs one script and loads nothing.
 func TestPolicy(t *testing.T) {
 	text, _ := pageOf(t, folder(t, map[string]string{"cells/s.jsonl": line("s", 1)}))

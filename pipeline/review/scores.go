@@ -37,17 +37,23 @@ type scored struct {
 
 // addScores adds the means of the cells, in the folder's order, with their intervals and items.
 func (m *model) addScores(f *publish.Folder) {
-	left := 0
-	if m.Scores, left = m.scoresOf(f.Lines, f.Items); left > 0 {
-		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", left))
+	lines, items := 0, 0
+	if m.Scores, lines, items = m.scoresOf(f.Lines, f.Items); lines > 0 {
+		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", lines))
+	}
+	if items > 0 {
+		const text = "Of %d scores, those of the images aren't shown, and no interval: the page would be " +
+			"too large. items/ has them."
+		m.Left = append(m.Left, fmt.Sprintf(text, items))
 	}
 	for _, s := range m.Scores {
 		s.mark(m.Rank)
 	}
 }
 
-// scoresOf returns the scores of cells, and how many means are too many for the page.
-func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list []*score, left int) {
+// scoresOf returns the scores of cells, of how many not even the mean fits into the page, and of how many
+// more the scores of items don't.
+func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list []*score, left, bare int) {
 	list = []*score{}
 	items := map[[2]string]*publish.ItemLine{}
 	for _, file := range files {
@@ -82,8 +88,13 @@ func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list
 				continue
 			}
 			for _, file := range publish.ItemFiles(stage, mean.Port) {
-				if line := items[[2]string{file, l.Cell}]; line != nil && c.Items < 0 && values < mostValues {
-					values += len(line.Values)
+				line := items[[2]string{file, l.Cell}]
+				if line == nil || c.Items >= 0 {
+					continue
+				}
+				if values += len(line.Values); values > mostValues {
+					bare++
+				} else {
 					c.Items, c.values = m.list(line.IDs), line.Values
 					for _, v := range line.Values {
 						c.Values = append(c.Values, number(v))
@@ -95,7 +106,7 @@ func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list
 			s.Cells = append(s.Cells, c)
 		}
 	}
-	return list, max(lines-mostLines, 0)
+	return list, max(lines-mostLines, 0), bare
 }
 
 // mark finds the cells that can't be told apart from the best one of their case: the interval of the paired
