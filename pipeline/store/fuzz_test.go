@@ -78,7 +78,7 @@ func FuzzIndex(f *testing.F) {
 func FuzzActionLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkScan(t, b, actionFrame)
-		s := &Store{opts: Options{ReadOnly: true}, dir: "/none", objects: "/none", packs: map[PackRef]*Miss{}}
+		s := open(t, "/none", Options{ReadOnly: true})
 		key := number(0)
 		a, err := decodeAction(key, b)
 		if err != nil {

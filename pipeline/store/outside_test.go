@@ -138,3 +138,39 @@ func TestNotRegular(t *testing.T) {
 		}
 	}
 }
+
+// TestShareBelievesNotes holds that a share takes a noted digest unseen, but nothing that was made from
+// another file; and that looking at the file ends the belief, even if it has just been written.
+func TestShareBelievesNotes(t *testing.T) {
+	dir, path := scratch(t), outside(t, "one")
+	whole := func(use func(s *Store)) {
+		s := open(t, dir, Options{})
+		use(s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := stages.Sum([]byte("one")), stages.Sum([]byte("two"))
+	whole(func(s *Store) { remember(t, s, path, "one") })
+	if err := os.WriteFile(path, []byte("two"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	share := openPart(t, dir, Options{})
+	defer share.Close()
+	if digestOf(t, share, path) != one {
+		t.Error("a share doesn't believe what is noted")
+	}
+	if err := share.FileUnchanged(path, one); err == nil || !strings.Contains(err.Error(), "--share close") {
+		t.Errorf("a share that meets another file: %v", err)
+	}
+	whole(func(s *Store) {
+		if digestOf(t, s, path) != two {
+			t.Error("wrong digest")
+		}
+	})
+	next := openPart(t, dir, Options{})
+	defer next.Close()
+	if digestOf(t, next, path) != two {
+		t.Error("a share believes what was noted of an earlier file")
+	}
+}
