@@ -115,6 +115,10 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	}
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
 		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
+	if !c.apply && r.Parts > 0 {
+		const parts = "%d parts of shares stay; --apply adds to the store what they hold\n"
+		fmt.Fprintf(u.out, parts, r.Parts)
+	}
 	switch {
 	case c.apply || r.Actions+r.Objects+r.Leftovers == 0:
 	case c.each || len(r.Cells) == 0:

@@ -23,6 +23,7 @@ type GCReport struct {
 	Actions, ActionsKept int
 	Objects, ObjectsKept int
 	Bytes, BytesKept     int64    // of objects
+	Parts                int      // of shares, which stay
 	Leftovers            int      // temporary and damaged files removed
 	Cells                []string // whose actions go, sorted, "experiment: cell"
 }
@@ -116,6 +117,7 @@ func (c *collection) log(file logFile) error {
 // them.
 func (c *collection) parts() error {
 	if err := c.s.eachPart(func(p *mergedPart) error {
+		c.Parts++
 		return p.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
 			_, packs, _, _ := decodeItems(payload)
 			for _, p := range packs {
