@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -73,8 +74,14 @@ func readJournal(name string, f *os.File, size int64) (j *journal, err error) {
 // next takes the frame at j.end, and returns its length with that of its object: 0 if it isn't whole.
 func (j *journal) next(w *window) (int64, error) {
 	b, err := w.at(j.end, frameLen)
-	if err != nil || len(b) < frameLen {
+	if err != nil {
 		return 0, err
+	}
+	if len(b) < frameLen {
+		magic := noteFrame.magic()[:3]
+		begun := bytes.HasPrefix(b, magic) || bytes.HasPrefix(magic, b)
+		j.altered = !begun && !zero(b)
+		return 0, nil
 	}
 	if size := binary.LittleEndian.Uint32(b[4:]); size <= maxPayload {
 		if b, err = w.at(j.end, frameLen+int(size)); err != nil {
@@ -84,8 +91,7 @@ func (j *journal) next(w *window) (int64, error) {
 	kind := frameKind(b[3])
 	key, payload, n, ok := frameAt(b, kind)
 	if !ok {
-		unwritten := !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) // room that wasn't filled
-		j.altered = n <= len(b) && !unwritten
+		j.altered = n <= len(b) && !zero(b)
 		return 0, nil
 	}
 	more := int64(0)
@@ -101,6 +107,9 @@ func (j *journal) next(w *window) (int64, error) {
 	}
 	return int64(n) + more, nil
 }
+
+// zero reports whether b is room that nothing was written to.
+func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 // add takes a whole frame, unless it isn't one of a part.
 func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
