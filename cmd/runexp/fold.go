@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -38,6 +39,10 @@ func (s *session) fold(ctx context.Context, u *ui) (added bool, err error) {
 	}
 	if r.Items > 0 {
 		u.say("added %d records of items and %s from %d parts of shares", r.Items, size(r.Bytes), r.Parts)
+	}
+	if errors.Is(err, store.ErrUnwritable) { // which still serves what it has
+		u.warn(fmt.Sprintf("what shares left can't be added: %v", err))
+		err = nil
 	}
 	return r.Items > 0, err
 }
