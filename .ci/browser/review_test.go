@@ -565,6 +565,52 @@ func TestPrevious(t *testing.T) {
 	p.clean()
 }
 
+// TestHostile: labels with markup are texts, and long ones leave room for the numbers.
+func TestHostile(t *testing.T) {
+	dir := t.TempDir()
+	names := []string{"</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>",
+		strings.Repeat("a", 90), "a name of many words that goes on and on for longer than a screen is wide"}
+	cells := ""
+	for i, name := range names {
+		cell, err := json.Marshal("s[method=" + name + "]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells += fmt.Sprintf(`{"cell":%s,"definition":"0123456789abcdef","direction":"higher","mean":%d,"n":2,`+
+			`"score":"scores","tolerance":0,"undefined":0}`+"\n", cell, i)
+	}
+	for file, text := range map[string]string{"cells/s.jsonl": cells,
+		"experiment.yaml": "name: x\ntitle: '<h1>" + strings.Repeat("t", 200) + "'\npublish: [s]\n"} {
+		file = filepath.Join(dir, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "review.html")
+	runexp(t, root, "review", dir, "-o", file)
+	for _, width := range []int64{1280, 390} {
+		p := open(t, file, width, 900) // a dialogue would stop it
+		if over := js[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("the page is %d px too wide", over)
+		}
+		rows := js[[]string](p, `[...document.querySelectorAll("#board tbody th")].map((e) => e.textContent)`)
+		for i, name := range names {
+			if got := rows[len(rows)-1-i]; got != name {
+				t.Errorf("row %d is called %q, not %q", i, got, name)
+			}
+		}
+		end := js[float64](p, `document.querySelector("#board .value").getBoundingClientRect().right`)
+		if end > float64(width) {
+			t.Errorf("%d px wide, the first number ends at %.0f", width, end)
+		}
+		p.shot(fmt.Sprintf("hostile-%d", width), "")
+		p.clean()
+	}
+}
+
 // TestLarge opens the page of 200 images, 20 methods and 5 nets within two seconds, as a person waits for it.
 func TestLarge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "review.html")
