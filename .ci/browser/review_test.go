@@ -508,6 +508,7 @@ func TestLooks(t *testing.T) {
 		}
 	}
 	p := open(t, file, 1280, 900)
+	p.until(`[...document.querySelectorAll("#maps canvas")].every((c) => c.width > 1)`) // unseen ones, too
 	var pdf []byte
 	p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		pdf, _, err = page.PrintToPDF().WithPrintBackground(true).WithLandscape(true).Do(ctx)
@@ -603,6 +604,11 @@ func TestHostile(t *testing.T) {
 			}
 		}
 		end := js[float64](p, `document.querySelector("#board .value").getBoundingClientRect().right`)
+		cut := js[int](p, `[...document.querySelectorAll("#board tbody th")]
+			.filter((e) => e.scrollWidth > e.clientWidth).length`)
+		if cut > 0 {
+			t.Errorf("%d px wide, %d names reach into the numbers", width, cut)
+		}
 		if end > float64(width) {
 			t.Errorf("%d px wide, the first number ends at %.0f", width, end)
 		}

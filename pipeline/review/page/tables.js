@@ -146,7 +146,7 @@ function figures() {
       h(
         "figure",
         {class: "wide"},
-        sideways(f.file, h("img", {src: f.src, alt: f.caption || f.file, decoding: "async"})),
+        sideways(f.file, h("img", {src: f.src, alt: f.caption || f.file})),
         h("figcaption", {}, f.caption, " ", h("span", {class: "id"}, f.file)),
       ),
     ),
