@@ -11,7 +11,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint build portable wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test lint build portable wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-metrics: deps ## images/s of metrics, of bare passes, and of PyTorch if $P
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
 	-$(or $(PYTHON),python3) -W ignore stages/perturb/testdata/metrics.py .bench
 	go test -run '^$$' -bench '^BenchmarkMetrics$$' -benchtime 1x -timeout 60m ./stages/perturb
+
+bench-cluster: deps ## parallel efficiency of 64 processes whose items sleep, and with one in ten of them lost: 10 minutes
+	RUNEXP_BENCH_CLUSTER=1 go test ./cmd/runexp -run '^TestManyWorkers$$' -count 1 -timeout 60m -v
 
 bench-fusion: ## time of Meta-Rank's fusion of 26 cases against the number of methods, as in figure 4 of the paper
 	@echo 'methods  ms'

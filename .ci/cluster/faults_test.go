@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -154,7 +155,9 @@ func (r *round) quota(x *rand.Rand) string {
 		return ""
 	}
 	used := r.used()
-	r.sh("mount", "-o", fmt.Sprintf("remount,size=%dk", used+64), r.dir)
+	for exec.Command("mount", "-o", fmt.Sprintf("remount,size=%dk", used), r.dir).Run() != nil {
+		used = r.used() + 64 // more was written meanwhile
+	}
 	time.Sleep(time.Duration(1+x.IntN(5)) * time.Second)
 	r.sh("mount", "-o", "remount,size=2g", r.dir)
 	return fmt.Sprintf("at %d MB", used>>10)

@@ -201,26 +201,27 @@ func (s *slurm) calls() int {
 
 // A job is a job of the queue, or a task of an array.
 type job struct {
-	id    string // 7, or 7_2
-	task  int    // of the array, -1 if it is none
-	state string // RUNNING, PENDING, …
-	node  string
+	id     string // 7, or 7_2
+	task   int    // of the array, -1 if it is none
+	state  string // RUNNING, PENDING, …
+	reason string // of waiting
+	node   string
 }
 
 func (j job) running() bool { return j.state == "RUNNING" }
 
 // queue lists the jobs that have not ended.
 func (s *slurm) queue() (list []job) {
-	for line := range strings.Lines(s.ask("squeue", "--array", "-h", "-o", "%i|%K|%T|%N")) {
+	for line := range strings.Lines(s.ask("squeue", "--array", "-h", "-o", "%i|%K|%T|%r|%N")) {
 		f := strings.Split(strings.TrimSpace(line), "|")
-		if len(f) != 4 {
+		if len(f) != 5 {
 			continue
 		}
 		task, err := strconv.Atoi(f[1])
 		if err != nil {
 			task = -1
 		}
-		list = append(list, job{f[0], task, f[2], f[3]})
+		list = append(list, job{f[0], task, f[2], f[3], f[4]})
 	}
 	return list
 }
@@ -238,10 +239,25 @@ func (s *slurm) tasks() (list []job) {
 // answers reports whether the controller does.
 func (s *slurm) answers() bool { return strings.Contains(s.ask("scontrol", "ping"), " UP") }
 
+// tend does what an administrator does after a controller was killed before it had written its state: it starts
+// a task that is running once more, and that fails, so that it drains the node and holds the task.
+func (s *slurm) tend() {
+	drained := s.ask("sinfo", "-h", "-N", "-p", "gpu", "-t", "drained", "-o", "%N")
+	for _, node := range strings.Fields(drained) {
+		s.ask("scontrol", "update", "NodeName="+node, "State=RESUME")
+	}
+	for _, j := range s.queue() {
+		if strings.Contains(j.reason, "held") {
+			s.ask("scontrol", "release", j.id)
+		}
+	}
+}
+
 // drained waits until no job is left.
 func (s *slurm) drained(limit time.Duration) {
 	s.Helper()
-	for end := time.Now().Add(limit); len(s.queue()) > 0 || !s.answers(); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(limit); len(s.queue()) > 0 || !s.answers(); time.Sleep(time.Second / 5) {
+		s.tend()
 		if time.Now().After(end) {
 			s.Fatalf("jobs don't end:\n%s", s.state())
 		}
