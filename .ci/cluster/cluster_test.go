@@ -127,7 +127,7 @@ func (r *round) trouble(x *rand.Rand, count int) {
 func (r *round) submit() string {
 	r.Helper()
 	r.calls()
-	cmd := r.command("submit", "--slurm", "--shares", fmt.Sprint(r.shares), "--", "--time=1")
+	cmd := r.command("submit", "--slurm", "--shares", fmt.Sprint(r.shares), "--", "--time=5")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.Fatalf("submit: %v\n%s", err, out)

@@ -166,10 +166,10 @@ func (s *slurm) sh(name string, args ...string) string {
 	return string(out)
 }
 
-// until waits for something that happens within a minute and a half.
+// until waits for something that happens within two minutes: closing looks for parts for one.
 func (s *slurm) until(what string, holds func() bool) {
 	s.Helper()
-	for end := time.Now().Add(90 * time.Second); !holds(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatalf("it isn't so that %s:\n%s", what, s.state())
 		}
@@ -239,8 +239,8 @@ func (s *slurm) tasks() (list []job) {
 // answers reports whether the controller does.
 func (s *slurm) answers() bool { return strings.Contains(s.ask("scontrol", "ping"), " UP") }
 
-// tend does what an administrator does after a controller was killed before it had written its state: it starts
-// a task that is running once more, and that fails, so that it drains the node and holds the task.
+// tend does what an administrator does after a controller was killed before it had written its state: it
+// starts a task that is running once more, and that fails, so that it drains the node and holds the task.
 func (s *slurm) tend() {
 	drained := s.ask("sinfo", "-h", "-N", "-p", "gpu", "-t", "drained", "-o", "%N")
 	for _, node := range strings.Fields(drained) {
