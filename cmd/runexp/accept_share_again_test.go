@@ -89,7 +89,7 @@ func TestSharesSurvive(t *testing.T) {
 					}
 				}
 			case 1:
-				if w.drain(share...) == exitAgain {
+				if w.drain("done", share...) == exitAgain {
 					drained++
 				}
 			}
@@ -118,8 +118,8 @@ func TestSharesSurvive(t *testing.T) {
 	}
 }
 
-// drain starts a command, has it stop when its first cell is done, and returns its exit code.
-func (w *world) drain(args ...string) int {
+// drain starts a command, has it stop at the first event of a kind, and returns its exit code.
+func (w *world) drain(event string, args ...string) int {
 	w.Helper()
 	run := w.prepare("runexp", append(args, "--json")...)
 	run.Env = append(run.Env, "GOMAXPROCS=2") // so that not everything has begun
@@ -132,7 +132,7 @@ func (w *world) drain(args ...string) int {
 	}
 	sent := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !sent && strings.HasPrefix(lines.Text(), `{"event":"done"`) {
+		if !sent && strings.HasPrefix(lines.Text(), `{"event":"`+event+`"`) {
 			sent = true
 			if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 				w.Fatal(err)
@@ -143,7 +143,8 @@ func (w *world) drain(args ...string) int {
 	return run.ProcessState.ExitCode()
 }
 
-// TestPartAppearsLate holds that closing waits for a part that a file server shows late.
+// TestPartAppearsLate holds that closing waits for a part that a file server shows late, but not beyond a
+// signal: a job that has too little time to wait would begin again for ever.
 func TestPartAppearsLate(t *testing.T) {
 	one := newKills(t)
 	one.run(0, "run", "kills.yaml")
@@ -155,6 +156,9 @@ func TestPartAppearsLate(t *testing.T) {
 	}
 	if err := os.Rename(late[0], w.path("hidden")); err != nil {
 		t.Fatal(err)
+	}
+	if code := w.drain("finished", "run", "kills.yaml", "--share", "close"); code != exitFailed {
+		t.Errorf("stopped while it waits for the part, it ends with %d, want %d", code, exitFailed)
 	}
 	cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close", "--json")
 	out, err := cmd.StdoutPipe()

@@ -62,7 +62,7 @@ func TestSharesOfPhotos(t *testing.T) {
 // TestShareIsDrained holds that a share that a signal stops ends with the code that has it queued again.
 func TestShareIsDrained(t *testing.T) {
 	w := newWorld(t, map[string]string{"many.yaml": many})
-	if code := w.drain("run", "many.yaml", "--share", "0/1"); code != exitAgain {
+	if code := w.drain("done", "run", "many.yaml", "--share", "0/1"); code != exitAgain {
 		t.Fatalf("a drained share ends with %d, want %d", code, exitAgain)
 	}
 	w.run(0, "run", "many.yaml", "--share", "0/1")

@@ -58,7 +58,7 @@ var (
 )
 
 // lookAgain closes the wave again when parts appear, while r lacks what may be in parts that aren't visible
-// yet.
+// yet. A signal ends the look, and what is missing is told: a job of less time than that would never end.
 func (s *session) lookAgain(ctx context.Context, u *ui, r *pipeline.Result, o *plan.Overrides,
 	execute func() (*pipeline.Result, error)) (*pipeline.Result, error) {
 	for end := time.Now().Add(lookAgainFor); ; {
@@ -73,7 +73,7 @@ func (s *session) lookAgain(ctx context.Context, u *ui, r *pipeline.Result, o *p
 			}
 			select {
 			case <-draining(ctx):
-				return r, pipeline.ErrDrained
+				return r, nil
 			case <-time.After(min(lookAgainEvery, time.Until(end))):
 			}
 			if found, err = s.fold(ctx, u); err != nil {
