@@ -21,7 +21,6 @@ import (
 // absence of a name are remembered until it changes that folder itself, or for long. A crash takes what it
 // wrote and didn't sync, bytes and names.
 type client struct {
-	osFiles
 	rand  *rand.Rand
 	names bool // those of a crash stay, for files with zeros
 
