@@ -20,8 +20,8 @@ import (
 const (
 	program    = "/mnt/bin/runexp"
 	experiment = "experiments/quickstart.yaml"
-	images     = 8 // of the experiment's 24, as all GPUs are the same two cores
-	published  = ".runexp/out/quickstart/limit=8"
+	images     = 5 // of the experiment's 24, as all GPUs are the same two cores
+	published  = ".runexp/out/quickstart/limit=5"
 )
 
 // TestCluster holds that the quickstart, submitted and submitted again whatever happens, becomes the folder
