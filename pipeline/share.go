@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
@@ -49,10 +48,16 @@ func (r *resolver) takeShare(ctx context.Context, stop <-chan struct{}) {
 
 // ofShare returns the sources that the share owns, all of them in a run of everything.
 func (r *resolver) ofShare(sources []stages.Source) []stages.Source {
-	if r.all == nil {
+	if r.all == nil || r.Share.Of == 1 {
 		return sources
 	}
-	return slices.DeleteFunc(slices.Clone(sources), func(s stages.Source) bool { return !r.Share.Owns(s.ID) })
+	var own []stages.Source // as little as a share of a long list needs
+	for i := range sources {
+		if r.Share.Owns(sources[i].ID) {
+			own = append(own, sources[i])
+		}
+	}
+	return own
 }
 
 // errNotNoted says that the store knows nothing of a data set, so that nothing can be complete that was made

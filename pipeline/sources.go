@@ -38,39 +38,51 @@ func (l *sourceList) unchanged(s *store.Store, i int) error {
 	return s.FileUnchanged(l.list[i].File, l.files[i])
 }
 
-// sourcesOf asks a stage for what it reads from outside, and digests the files. One with item inputs lists a
-// source for each item.
-func (r *resolver) sourcesOf(n *node) error {
-	var ids []string
-	joined := n.Stage.Primary() >= 0
-	if joined {
+// listSources asks a stage for what it reads from outside. One with item inputs lists a source for each item;
+// one without lists the share's.
+func (r *resolver) listSources(n *node) ([]stages.Source, error) {
+	if n.Stage.Primary() >= 0 {
 		calls, err := r.callIDs(n)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		ids = calls.ids
+		sources, err := n.Cell.Sources(calls.ids)
+		if err == nil && len(sources) != len(calls.ids) {
+			err = plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(calls.ids))
+		}
+		return sources, err
 	}
-	sources, err := n.Cell.Sources(ids)
-	switch {
-	case err != nil:
+	if n.Stage.Relation == stages.Whole {
+		return n.Cell.Sources(nil)
+	}
+	if r.all != nil && r.all.nodes[n.Index].sources != nil {
+		return r.ofShare(r.all.nodes[n.Index].sources.list), nil // in the same memory
+	}
+	sources, err := n.Cell.Sources(nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.plan.Limit > 0 && len(sources) > r.plan.Limit {
+		sources = sources[:r.plan.Limit]
+	}
+	if len(sources) == 0 {
+		return nil, plan.ErrNoItem
+	}
+	seen := make(map[string]bool, len(sources))
+	for i := range sources {
+		if seen[sources[i].ID] {
+			return nil, fmt.Errorf("two items are called %q", sources[i].ID)
+		}
+		seen[sources[i].ID] = true
+	}
+	return r.ofShare(sources), nil
+}
+
+// sourcesOf lists what a stage reads from outside, and digests the files.
+func (r *resolver) sourcesOf(n *node) error {
+	sources, err := r.listSources(n)
+	if err != nil {
 		return err
-	case joined && len(sources) != len(ids):
-		return plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(ids))
-	case !joined && n.Stage.Relation != stages.Whole:
-		if r.plan.Limit > 0 && len(sources) > r.plan.Limit {
-			sources = sources[:r.plan.Limit]
-		}
-		if len(sources) == 0 {
-			return plan.ErrNoItem
-		}
-		seen := make(map[string]bool, len(sources))
-		for i := range sources {
-			if seen[sources[i].ID] {
-				return fmt.Errorf("two items are called %q", sources[i].ID)
-			}
-			seen[sources[i].ID] = true
-		}
-		sources = r.ofShare(sources)
 	}
 	l := &sourceList{list: sources}
 	for i := range sources {

@@ -313,7 +313,12 @@ func dyingMain() {
 // peakMain writes, when the command has ended, its largest resident memory to the
 // file $PEAK, in bytes. What wait4 reports of a child begins with its parent's memory.
 func peakMain() {
+	file := os.Getenv("PEAK")
+	os.Unsetenv("PEAK") // the processes in which it opens models are of this program, too
 	code := newCommand().start(os.Args[1:])
+	if file == "" {
+		os.Exit(code)
+	}
 	var peak int64
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		_, after, _ := strings.Cut(string(status), "VmHWM:")
@@ -326,7 +331,7 @@ func peakMain() {
 		}
 		peak = use.Maxrss // in bytes where there's no /proc
 	}
-	if err := os.WriteFile(os.Getenv("PEAK"), fmt.Append(nil, peak), 0o666); err != nil {
+	if err := os.WriteFile(file, fmt.Append(nil, peak), 0o666); err != nil {
 		panic(err)
 	}
 	os.Exit(code)

@@ -19,7 +19,7 @@ type groupPlace struct {
 
 const (
 	groupSize  = 16       // values of a group
-	spillPiece = 64 << 10 // bytes
+	spillPiece = 16 << 10 // bytes
 )
 
 // next counts one more value, which the caller then appends to b.
@@ -80,7 +80,11 @@ func (c *column) bytes() []byte {
 	if c.spilled == 0 {
 		return c.b
 	}
-	var b []byte
+	size := len(c.b)
+	for _, g := range c.groups[:c.spilled] {
+		size += g.len
+	}
+	b := make([]byte, 0, size)
 	for k := range c.spilled {
 		b = append(b, c.group(k).b...)
 	}
