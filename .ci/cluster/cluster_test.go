@@ -38,7 +38,6 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := files(t, filepath.Join(one, published))
-	s := newSlurm(t)
 	seed := rand.Uint64()
 	if text := os.Getenv("SEED"); text != "" {
 		var err error
@@ -48,8 +47,7 @@ func TestCluster(t *testing.T) {
 	}
 	for n := range rounds {
 		if !t.Run(fmt.Sprintf("SEED=%d", seed+uint64(n)), func(t *testing.T) {
-			s.TB = t
-			newRound(s).pass(rand.New(rand.NewPCG(seed+uint64(n), 0)), want)
+			newRound(newSlurm(t)).pass(rand.New(rand.NewPCG(seed+uint64(n), 0)), want)
 		}) {
 			return
 		}
@@ -67,10 +65,7 @@ type round struct {
 func newRound(s *slurm) *round {
 	s.Helper()
 	r := &round{slurm: s, dir: "/mnt/round", begun: time.Now()}
-	if err := os.MkdirAll(r.dir, 0o777); err != nil {
-		s.Fatal(err)
-	}
-	s.sh("mount", "-t", "tmpfs", "-o", "size=2g", "tmpfs", r.dir)
+	s.mount(r.dir)
 	s.Cleanup(func() {
 		if s.Failed() {
 			r.show()
@@ -79,7 +74,6 @@ func newRound(s *slurm) *round {
 			s.ask("scancel", "--full", "--signal=KILL", j.id)
 			s.ask("scancel", j.id)
 		}
-		s.sh("umount", "--lazy", r.dir)
 	})
 	copyExperiment(s, r.dir)
 	return r
@@ -126,10 +120,14 @@ func (r *round) trouble(x *rand.Rand, count int) {
 // submit submits what is missing, and returns what that prints.
 func (r *round) submit() string {
 	r.Helper()
+	r.until("the controller answers", r.answers)
 	r.calls()
 	cmd := r.command("submit", "--slurm", "--shares", fmt.Sprint(r.shares), "--", "--time=5")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
+	switch {
+	case err != nil && !r.answers():
+		return r.submit()
+	case err != nil:
 		r.Fatalf("submit: %v\n%s", err, out)
 	}
 	if n, waves := r.calls(), max(1, bytes.Count(out, []byte("close wave"))); n > 5*waves {

@@ -119,7 +119,7 @@ func (r *round) requeue(x *rand.Rand) string {
 func (r *round) preempt(x *rand.Rand) string {
 	j, ok := r.pick(x)
 	if ok {
-		r.sh("sbatch", "-p", "urgent", "-w", j.node, fmt.Sprintf("--gres=gpu:%d", gpus), "-o", "/dev/null",
+		r.ask("sbatch", "-p", "urgent", "-w", j.node, fmt.Sprintf("--gres=gpu:%d", gpus), "-o", "/dev/null",
 			"--wrap", "sleep 2")
 	}
 	return j.node

@@ -66,13 +66,15 @@ type slurm struct {
 	testing.TB
 	dir        string
 	controller *exec.Cmd
+	answered   time.Time        // when the controller last did, or was started
 	nodes      [nodes]*exec.Cmd // nil while lost
 }
 
-// newSlurm starts a cluster.
+// newSlurm starts a cluster, on a file system of its own.
 func newSlurm(t testing.TB) *slurm {
 	t.Helper()
 	s := &slurm{TB: t, dir: "/mnt/slurm"}
+	s.mount(s.dir)
 	for _, name := range []string{"state", "devices", "bin"} {
 		if err := os.MkdirAll(s.in(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -107,6 +109,16 @@ func newSlurm(t testing.TB) *slurm {
 	return s
 }
 
+// mount makes a file system in memory, which goes with the test.
+func (s *slurm) mount(dir string) {
+	s.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.Fatal(err)
+	}
+	s.sh("mount", "-t", "tmpfs", "-o", "size=2g", "tmpfs", dir)
+	s.Cleanup(func() { s.sh("umount", "--lazy", dir) })
+}
+
 func (s *slurm) in(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *slurm) write(name, text string, mode os.FileMode) {
@@ -137,7 +149,7 @@ func kill(cmd *exec.Cmd) {
 
 func (s *slurm) startController() {
 	s.Helper()
-	s.controller = s.start("slurmctld", "-D", "-f", s.in("slurm.conf"))
+	s.controller, s.answered = s.start("slurmctld", "-D", "-f", s.in("slurm.conf")), time.Now()
 }
 
 // startNode starts a node's daemon below a shell that waits for what jobs leave behind.
@@ -236,8 +248,21 @@ func (s *slurm) tasks() (list []job) {
 	return list
 }
 
-// answers reports whether the controller does.
-func (s *slurm) answers() bool { return strings.Contains(s.ask("scontrol", "ping"), " UP") }
+// answers reports whether the controller does. One that was silent for long is started again, as systemd and
+// administrators do.
+func (s *slurm) answers() bool {
+	s.Helper()
+	if strings.Contains(s.ask("scontrol", "ping"), " UP") {
+		s.answered = time.Now()
+		return true
+	}
+	if time.Since(s.answered) > 20*time.Second {
+		s.Log("the controller is silent: it is killed and starts again")
+		kill(s.controller)
+		s.startController()
+	}
+	return false
+}
 
 // tend does what an administrator does after a controller was killed before it had written its state: it
 // starts a task that is running once more, and that fails, so that it drains the node and holds the task.
