@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -194,4 +197,79 @@ func FuzzStatIndex(f *testing.F) {
 			t.Fatal("a state isn't read")
 		}
 	})
+}
+
+// FuzzPart: whatever a part holds, as it is and with the checksums of its frames put right, what is folded is
+// sound, is folded once, and takes nothing from the store.
+func FuzzPart(f *testing.F) {
+	w := newWorld(2)
+	name := partNames(f, parted(f, scratch(f), w))[0]
+	part, err := os.ReadFile(name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	full := w.filled(f)
+	f.Add(part)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := scratch(t)
+		if err := os.CopyFS(dir, os.DirFS(full)); err != nil {
+			t.Fatal(err)
+		}
+		foldBytes(t, dir, name, b)
+		if s := open(t, dir, Options{ReadOnly: true}); true {
+			if v := w.check(t, s); v.misses > 0 {
+				t.Fatalf("%d of %d answers are misses", v.misses, v.hits+v.misses)
+			}
+			s.Close()
+		}
+		foldBytes(t, scratch(t), name, withChecksums(b))
+	})
+}
+
+// foldBytes folds a part of a name twice.
+func foldBytes(t *testing.T, dir, name string, b []byte) {
+	t.Helper()
+	path := filepath.Join(dir, "parts", filepath.Base(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fold(t, dir)
+	if r := fold(t, dir); r.Items+r.Objects > 0 {
+		t.Fatalf("folded again: %+v", r)
+	}
+	s := open(t, dir, Options{ReadOnly: true})
+	defer s.Close()
+	problems, err := s.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if !strings.Contains(p, filepath.Base(name)) {
+			t.Error(p)
+		}
+	}
+}
+
+// withChecksums returns a part in which every header that leads to another one has the right checksum.
+func withChecksums(b []byte) []byte {
+	b = bytes.Clone(b)
+	for rest := b; len(rest) >= frameLen; {
+		n := frameLen + int(binary.LittleEndian.Uint32(rest[4:]))
+		if n > len(rest) {
+			break
+		}
+		binary.LittleEndian.PutUint32(rest[8:], checksum(rest[4:8], rest[12:n]))
+		kind := frameKind(rest[3])
+		payload := rest[frameLen:n]
+		rest = rest[n:]
+		if kind == packFrame && len(payload) == 8 {
+			if object := binary.LittleEndian.Uint64(payload); object <= uint64(len(rest)) {
+				rest = rest[object:]
+			}
+		}
+	}
+	return b
 }
