@@ -202,7 +202,7 @@ func FuzzStatIndex(f *testing.F) {
 // FuzzPart: whatever a part holds, as it is and with the checksums of its frames put right, what is folded is
 // sound, is folded once, and takes nothing from the store.
 func FuzzPart(f *testing.F) {
-	w := newWorld(2)
+	w := newWorld(4)
 	name := partNames(f, parted(f, scratch(f), w))[0]
 	part, err := os.ReadFile(name)
 	if err != nil {
