@@ -440,6 +440,8 @@ func TestAgainst(t *testing.T) {
 	}
 	p.shot("before", "#maps .compare")
 	p.clean()
+	open(t, file, 390, 900, dark()).looks("against-dark-390")
+	open(t, file, 1280, 900, dark()).looks("against-dark-1280")
 	p = open(t, quickstart(t, "--against", "HEAD"), 1280, 900)
 	if js[string](p, `document.querySelector("#changes").textContent`) == "" {
 		t.Error("a revision isn't compared")
