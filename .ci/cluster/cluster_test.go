@@ -104,7 +104,10 @@ func (r *round) pass(x *rand.Rand, want map[string]string) {
 func (r *round) trouble(x *rand.Rand, count int) {
 	r.Helper()
 	for hits := 0; hits < count; {
-		r.until("a task runs", func() bool { return len(r.tasks()) > 0 || len(r.queue()) == 0 })
+		r.until("a task runs", func() bool {
+			r.tend()
+			return len(r.tasks()) > 0 || len(r.queue()) == 0
+		})
 		if len(r.queue()) == 0 {
 			return
 		}
