@@ -48,7 +48,8 @@ func (r *resolver) listSources(n *node) ([]stages.Source, error) {
 		}
 		sources, err := n.Cell.Sources(calls.ids)
 		if err == nil && len(sources) != len(calls.ids) {
-			err = plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), len(calls.ids))
+			err = plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources),
+				len(calls.ids))
 		}
 		return sources, err
 	}
