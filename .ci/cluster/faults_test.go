@@ -118,9 +118,9 @@ func (r *round) requeue(x *rand.Rand) string {
 // preempt has a job of a partition of higher priority take a node with all its GPUs.
 func (r *round) preempt(x *rand.Rand) string {
 	j, ok := r.pick(x)
-	if ok {
-		r.ask("sbatch", "-p", "urgent", "-w", j.node, fmt.Sprintf("--gres=gpu:%d", gpus), "-o", "/dev/null",
-			"--wrap", "sleep 2")
+	if !ok || r.ask("sbatch", "-p", "urgent", "-w", j.node, fmt.Sprintf("--gres=gpu:%d", gpus),
+		"-o", "/dev/null", "--wrap", "sleep 2") == "" {
+		return ""
 	}
 	return j.node
 }
