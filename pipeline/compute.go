@@ -168,8 +168,9 @@ func (w *worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, erro
 		c.ID, c.Origin = m.calls.ids[call], m.calls.origin(call)
 		c.Members = make([][]stages.Member, len(m.Inputs))
 		if m.sources != nil {
-			c.Source = &m.sources.list[call]
-			if c.Source.File != "" {
+			s := m.sources.at(call)
+			c.Source = &s
+			if s.File != "" {
 				c.Digest = m.sources.digest(call)
 			}
 		}
@@ -348,7 +349,7 @@ func (w *worker) computeWhole(m *member) error {
 	}
 	e := &stages.Env{Stage: n.Stage, Ports: ports, Order: w.orderOf(n)}
 	if n.sources != nil {
-		e.Read = n.sources.list
+		e.Read = n.sources.all()
 	}
 	facts, err := factsOf(n, e.Ports)
 	if err != nil {

@@ -120,11 +120,10 @@ func (r *resolver) callIDs(n *node) (*idList, error) {
 
 // sourceIDs returns the names of a stage's sources.
 func (n *node) sourceIDs() *idList {
-	l := &idList{ids: make([]string, n.sources.len())}
-	for i := range l.ids {
-		l.ids[i] = n.sources.list[i].ID
+	if n.sources == nil {
+		return &idList{}
 	}
-	return l
+	return &idList{ids: n.sources.ids} // in the same memory
 }
 
 // ownIDs names the items of a stage that makes the list of them: its sources, or what the inputs have in

@@ -196,7 +196,7 @@ func (m *member) itemKey(call int) (d stages.Digest, ok bool) {
 	if m.sources != nil {
 		h.digest(m.sources.digest(call))
 		if m.Stage.Named {
-			h.text(m.sources.list[call].ID)
+			h.text(m.sources.ids[call])
 		}
 	}
 	for p := range m.inputs {
@@ -265,16 +265,13 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 // digest names the content of source i: the files' bytes and the note.
 func (l *sourceList) digest(i int) stages.Digest {
 	h := newHasher("source")
-	h.text(l.list[i].Note)
-	if l.files != nil {
-		h.digest(l.files[i])
-	} else {
-		h.digest(stages.Digest{})
-	}
-	for k, path := range l.list[i].With {
+	h.text(valueAt(l.notes, i))
+	h.digest(valueAt(l.files, i))
+	with := valueAt(l.with, i)
+	for k, path := range with.paths {
 		if path != "" {
 			h.num(k)
-			h.digest(l.with[i][k])
+			h.digest(with.digests[k])
 		}
 	}
 	return h.sum()
@@ -291,7 +288,7 @@ func (h *hasher) sources(n *node) {
 // sourceNames writes the ids of n's sources.
 func (h *hasher) sourceNames(n *node) {
 	for i := range n.sources.len() {
-		h.text(n.sources.list[i].ID)
+		h.text(n.sources.ids[i])
 	}
 }
 
@@ -304,11 +301,11 @@ func (n *node) listSources(list *ingredients) {
 		return
 	}
 	h := newHasher("sources")
-	for i := range n.sources.list {
+	for i, id := range n.sources.ids {
 		d := n.sources.digest(i)
 		h.digest(d)
 		if n.sources.len() <= listedSources {
-			list.add("source "+n.sources.list[i].ID, d.Short())
+			list.add("source "+id, d.Short())
 		}
 	}
 	list.add("sources", fmt.Sprintf("%d items, %s", n.sources.len(), h.sum().Short()))

@@ -46,18 +46,31 @@ func (r *resolver) takeShare(ctx context.Context, stop <-chan struct{}) {
 	r.all = all
 }
 
-// ofShare returns the sources that the share owns, all of them in a run of everything.
-func (r *resolver) ofShare(sources []stages.Source) []stages.Source {
-	if r.all == nil || r.Share.Of == 1 {
-		return sources
+// ownedBy returns the sources that a share owns.
+func (l *sourceList) ownedBy(s *Share) *sourceList {
+	if s.Of == 1 {
+		return l
 	}
-	var own []stages.Source // as little as a share of a long list needs
-	for i := range sources {
-		if r.Share.Owns(sources[i].ID) {
-			own = append(own, sources[i])
+	var own []int // as little as a share of a long list needs
+	for i, id := range l.ids {
+		if s.Owns(id) {
+			own = append(own, i)
 		}
 	}
-	return own
+	return &sourceList{ids: pick(l.ids, own), notes: pick(l.notes, own), paths: pick(l.paths, own),
+		files: pick(l.files, own), with: pick(l.with, own)}
+}
+
+// pick returns the values of a list at some positions, nil of nil.
+func pick[T any](list []T, at []int) []T {
+	if list == nil {
+		return nil
+	}
+	picked := make([]T, len(at))
+	for k, i := range at {
+		picked[k] = list[i]
+	}
+	return picked
 }
 
 // errNotNoted says that the store knows nothing of a data set, so that nothing can be complete that was made

@@ -148,8 +148,8 @@ func (o *Outlook) Origins() (count int) {
 				count += max(o.Likely(n.Cell), 0)
 			}
 		case n.Stage.Primary() < 0 && n.sources != nil:
-			for i := range n.sources.list {
-				ids[n.sources.list[i].ID] = true
+			for _, id := range n.sources.ids {
+				ids[id] = true
 			}
 		}
 	}
