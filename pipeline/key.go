@@ -265,13 +265,12 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 // digest names the content of source i: the files' bytes and the note.
 func (l *sourceList) digest(i int) stages.Digest {
 	h := newHasher("source")
-	h.text(valueAt(l.notes, i))
-	h.digest(valueAt(l.files, i))
-	with := valueAt(l.with, i)
-	for k, path := range with.paths {
-		if path != "" {
-			h.num(k)
-			h.digest(with.digests[k])
+	h.text(l.note(i))
+	h.digest(l.fileDigest(0, i))
+	for k := 1; k < len(l.files); k++ {
+		if d := l.fileDigest(k, i); d != (stages.Digest{}) {
+			h.num(k - 1)
+			h.digest(d)
 		}
 	}
 	return h.sum()

@@ -51,26 +51,19 @@ func (l *sourceList) ownedBy(s *Share) *sourceList {
 	if s.Of == 1 {
 		return l
 	}
-	var own []int // as little as a share of a long list needs
+	own := &sourceList{store: l.store}
 	for i, id := range l.ids {
-		if s.Owns(id) {
-			own = append(own, i)
+		if !s.Owns(id) {
+			continue
+		}
+		own.add(l.at(i))
+		for k := range l.files {
+			if f := &l.files[k]; f.digests != nil {
+				own.files[k].digests = append(own.files[k].digests, f.digests[i])
+			}
 		}
 	}
-	return &sourceList{ids: pick(l.ids, own), notes: pick(l.notes, own), paths: pick(l.paths, own),
-		files: pick(l.files, own), with: pick(l.with, own)}
-}
-
-// pick returns the values of a list at some positions, nil of nil.
-func pick[T any](list []T, at []int) []T {
-	if list == nil {
-		return nil
-	}
-	picked := make([]T, len(at))
-	for k, i := range at {
-		picked[k] = list[i]
-	}
-	return picked
+	return own
 }
 
 // errNotNoted says that the store knows nothing of a data set, so that nothing can be complete that was made

@@ -2,61 +2,49 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// A sourceList is what a stage reads from outside. It stays in memory, a source for every image of a data set,
-// so it keeps only those fields of a [stages.Source] that any of them has. A nil list has no sources.
+// A sourceList is what a stage reads from outside. There may be a source for every image of a data set, so only
+// ids and digests stay in memory. A nil list has no sources.
 type sourceList struct {
+	store *store.Store
 	ids   []string
-	notes []string
-	paths []string
-	files []stages.Digest // of the files' bytes, zero for a source without one
-	with  []furtherFiles
+	notes *store.Texts // nil if no source has one
+	files [3]outsideFiles
 }
 
-// furtherFiles are those of a source.
-type furtherFiles struct {
-	paths   [2]string
-	digests [2]stages.Digest // zero where there's no path
+// outsideFiles are those of all sources: the one that Source.File names, or one of Source.With.
+type outsideFiles struct {
+	paths   *store.Texts    // nil if no source has one
+	digests []stages.Digest // zero for a source without a file; nil if no source has one
 }
 
-// newSourceList takes sources whose files nobody has digested yet.
-func newSourceList(sources []stages.Source) *sourceList {
-	l := &sourceList{ids: make([]string, len(sources))}
-	for i := range sources {
-		s := &sources[i]
-		l.ids[i] = s.ID
-		if s.Note != "" {
-			set(&l.notes, len(sources), i, s.Note)
+func (l *sourceList) add(s stages.Source) {
+	i := len(l.ids)
+	l.ids = append(l.ids, strings.Clone(s.ID)) // which may be a part of a longer text
+	l.put(&l.notes, i, s.Note)
+	for k, path := range [...]string{s.File, s.With[0], s.With[1]} {
+		l.put(&l.files[k].paths, i, path)
+	}
+}
+
+// put makes text the one at i, the end, of texts that are nil while all are empty.
+func (l *sourceList) put(texts **store.Texts, i int, text string) {
+	if *texts == nil {
+		if text == "" {
+			return
 		}
-		if s.File != "" {
-			set(&l.paths, len(sources), i, s.File)
-		}
-		if s.With != [2]string{} {
-			set(&l.with, len(sources), i, furtherFiles{paths: s.With})
+		*texts = l.store.NewTexts()
+		for range i {
+			(*texts).Append("")
 		}
 	}
-	return l
-}
-
-// set makes x the value at i of a list of n that is nil while all values are zero.
-func set[T any](list *[]T, n, i int, x T) {
-	if *list == nil {
-		*list = make([]T, n)
-	}
-	(*list)[i] = x
-}
-
-// valueAt returns a value of such a list.
-func valueAt[T any](list []T, i int) (x T) {
-	if list != nil {
-		x = list[i]
-	}
-	return x
+	(*texts).Append(text)
 }
 
 func (l *sourceList) len() int {
@@ -68,8 +56,31 @@ func (l *sourceList) len() int {
 
 // at returns source i.
 func (l *sourceList) at(i int) stages.Source {
-	return stages.Source{ID: l.ids[i], File: valueAt(l.paths, i), Note: valueAt(l.notes, i),
-		With: valueAt(l.with, i).paths}
+	return stages.Source{ID: l.ids[i], Note: l.note(i), File: l.path(0, i),
+		With: [2]string{l.path(1, i), l.path(2, i)}}
+}
+
+func (l *sourceList) note(i int) string {
+	if l.notes == nil {
+		return ""
+	}
+	return l.notes.At(i)
+}
+
+// path returns that of file k of source i.
+func (l *sourceList) path(k, i int) string {
+	if l.files[k].paths == nil {
+		return ""
+	}
+	return l.files[k].paths.At(i)
+}
+
+// fileDigest returns that of file k of source i, zero if there's none.
+func (l *sourceList) fileDigest(k, i int) (d stages.Digest) {
+	if l.files[k].digests != nil {
+		d = l.files[k].digests[i]
+	}
+	return d
 }
 
 func (l *sourceList) all() []stages.Source {
@@ -80,19 +91,17 @@ func (l *sourceList) all() []stages.Source {
 	return list
 }
 
-// unchanged returns an error if the file of a source has other bytes than it had.
-func (l *sourceList) unchanged(s *store.Store, i int) error {
-	with := valueAt(l.with, i)
-	for k, path := range with.paths {
-		if path == "" {
-			continue
-		}
-		if err := s.FileUnchanged(path, with.digests[k]); err != nil {
-			return err
-		}
+// unchanged returns an error if a file of a source has other bytes than it had.
+func (l *sourceList) unchanged(i int) error {
+	if l == nil {
+		return nil
 	}
-	if path := valueAt(l.paths, i); path != "" {
-		return s.FileUnchanged(path, l.files[i])
+	for k := range l.files {
+		if d := l.fileDigest(k, i); d != (stages.Digest{}) {
+			if err := l.store.FileUnchanged(l.path(k, i), d); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -146,27 +155,23 @@ func (r *resolver) sourcesOf(n *node) error {
 	if err != nil {
 		return err
 	}
-	l := newSourceList(sources)
-	if shared {
-		l = l.ownedBy(r.Share)
+	l := &sourceList{store: r.store}
+	for i := range sources {
+		if !shared || r.Share.Owns(sources[i].ID) {
+			l.add(sources[i])
+		}
 	}
-	for i, path := range l.paths {
-		if path == "" {
+	for k := range l.files {
+		f := &l.files[k]
+		if f.paths == nil {
 			continue
 		}
-		d, err := r.fileDigest(path)
-		if err != nil {
-			return fmt.Errorf("%s: %w", l.ids[i], err)
-		}
-		set(&l.files, l.len(), i, d)
-	}
-	for i := range l.with {
-		for k, path := range l.with[i].paths {
-			if path == "" {
-				continue
-			}
-			if l.with[i].digests[k], err = r.fileDigest(path); err != nil {
-				return fmt.Errorf("%s: %w", l.ids[i], err)
+		f.digests = make([]stages.Digest, l.len())
+		for i, id := range l.ids {
+			if path := f.paths.At(i); path != "" {
+				if f.digests[i], err = r.fileDigest(path); err != nil {
+					return fmt.Errorf("%s: %w", id, err)
+				}
 			}
 		}
 	}

@@ -110,3 +110,19 @@ func readColumn(d *decoder, n int, value func(d *decoder)) column {
 	c.b = c.b[: len(c.b)-len(d.b) : len(c.b)-len(d.b)]
 	return c
 }
+
+// Texts is a list of texts that takes hardly any memory, however long it is. It may be read concurrently once
+// it's complete.
+type Texts struct{ c column }
+
+// NewTexts returns an empty list.
+func (s *Store) NewTexts() *Texts { return &Texts{column{spill: &s.spill}} }
+
+// Append adds a text.
+func (t *Texts) Append(text string) {
+	t.c.next()
+	t.c.b = appendText(t.c.b, text)
+}
+
+// At returns text i.
+func (t *Texts) At(i int) string { return t.c.at(i, (*decoder).skipText).string() }
