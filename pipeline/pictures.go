@@ -69,10 +69,6 @@ type pictureSmall struct{ Maps, Ends int }
 
 // rememberPictures notes in the store where the pictures of a published folder are.
 func (r *Result) rememberPictures(dir string) error {
-	v, err := publish.ReadVersion(dir)
-	if err != nil {
-		return err
-	}
 	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}, cells: map[*plan.Cell]int{},
 		predict: predictors(r.Plan)}
 	for _, c := range r.Plan.Cells {
@@ -83,16 +79,20 @@ func (r *Result) rememberPictures(dir string) error {
 	if len(x.Cells) == 0 {
 		return nil
 	}
+	claims, err := publish.ReadClaims(dir)
+	if err != nil {
+		return err
+	}
 	b, err := json.Marshal(x.pictureIndex)
 	if err != nil {
 		return err
 	}
-	return r.run.store.SetMemo(picturesKey(v), b)
+	return r.run.store.SetMemo(picturesKey(claims), b)
 }
 
-func picturesKey(v *publish.Version) stages.Digest {
+func picturesKey(claims stages.Digest) stages.Digest {
 	h := newHasher("pictures")
-	h.digest(v.Claims())
+	h.digest(claims)
 	return h.sum()
 }
 
@@ -240,7 +240,7 @@ func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
 // Pictures finds the maps behind a version of a review folder, as far as the store has them: those that a run
 // published as that version. known is false where no run on this store did.
 func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool) {
-	b, known := s.Memo(picturesKey(v))
+	b, known := s.Memo(picturesKey(v.Claims()))
 	var x pictureIndex
 	if !known || json.Unmarshal(b, &x) != nil {
 		return nil, false

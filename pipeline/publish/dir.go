@@ -122,11 +122,13 @@ func Files(dir string) ([]File, error) {
 	return files, err
 }
 
-// readFolder reads the files of a review folder that may be ours.
-func readFolder(dir string) (map[string][]byte, error) {
+func isOurs(name string) bool { return !isTemp(name) }
+
+// readFolder reads the wanted ones of the files of a review folder that may be ours.
+func readFolder(dir string, wanted func(name string) bool) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := each(dir, func(name string, f *os.File) (err error) {
-		if !isTemp(name) {
+		if wanted(name) {
 			files[name], err = read(f)
 		}
 		return err

@@ -12,10 +12,12 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+const cellsName = "cells"
+
 // cellsRenderer writes cells/<stage>.jsonl: a line a cell, sorted. Its definition is what makes rows, figures
 // and texts claims.
 var cellsRenderer = renderer{
-	name:   "cells",
+	name:   cellsName,
 	files:  []pattern{{"cells/*.jsonl", unionAttributes}},
 	render: renderCells,
 	read: func(d *disk, name string, b []byte) bool {

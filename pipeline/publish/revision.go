@@ -26,7 +26,7 @@ func ReadVersion(dir string) (*Version, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
-	files, err := readFolder(dir)
+	files, err := readFolder(dir, isOurs)
 	return &Version{dir, dir, files}, err
 }
 
