@@ -19,7 +19,7 @@ type groupPlace struct {
 
 const (
 	groupSize  = 16       // values of a group
-	spillPiece = 16 << 10 // bytes
+	spillPiece = 4 << 10 // bytes
 )
 
 // next counts one more value, which the caller then appends to b.
