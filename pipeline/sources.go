@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -144,6 +145,10 @@ func (r *resolver) listSources(n *node) ([]stages.Source, error) {
 	return sources, nil
 }
 
+// manySources are so many that a stage's list of them, which nobody reads any more, would have the memory grow to
+// twice its size before it's collected.
+const manySources = 100_000
+
 // sourcesOf lists what a stage reads from outside, and digests the files.
 func (r *resolver) sourcesOf(n *node) error {
 	shared := r.all != nil && n.Stage.Primary() < 0 && n.Stage.Relation != stages.Whole
@@ -156,10 +161,17 @@ func (r *resolver) sourcesOf(n *node) error {
 		return err
 	}
 	l := &sourceList{store: r.store}
+	if !shared {
+		l.ids = make([]string, 0, len(sources))
+	}
 	for i := range sources {
 		if !shared || r.Share.Owns(sources[i].ID) {
 			l.add(sources[i])
 		}
+	}
+	if len(sources) > manySources {
+		sources = nil
+		runtime.GC()
 	}
 	for k := range l.files {
 		f := &l.files[k]

@@ -1,5 +1,7 @@
 package store
 
+import "sync/atomic"
+
 // A column holds encoded values one after another, in groups. It finds a value by decoding those before it in
 // its group. Full pieces of a column with a spill are there, and the rest in memory, which takes a byte a
 // value in addition to the values.
@@ -18,7 +20,7 @@ type groupPlace struct {
 }
 
 const (
-	groupSize  = 16       // values of a group
+	groupSize  = 16      // values of a group
 	spillPiece = 4 << 10 // bytes
 )
 
@@ -113,16 +115,38 @@ func readColumn(d *decoder, n int, value func(d *decoder)) column {
 
 // Texts is a list of texts that takes hardly any memory, however long it is. It may be read concurrently once
 // it's complete.
-type Texts struct{ c column }
+type Texts struct {
+	c    column
+	last atomic.Pointer[textGroup] // that was read: lists are read in order
+}
+
+// A textGroup is group k of a column of texts.
+type textGroup struct {
+	k int
+	b []byte
+}
 
 // NewTexts returns an empty list.
-func (s *Store) NewTexts() *Texts { return &Texts{column{spill: &s.spill}} }
+func (s *Store) NewTexts() *Texts { return &Texts{c: column{spill: &s.spill}} }
 
 // Append adds a text.
 func (t *Texts) Append(text string) {
 	t.c.next()
 	t.c.b = appendText(t.c.b, text)
+	t.last.Store(nil) // which may be the group that it belongs to
 }
 
 // At returns text i.
-func (t *Texts) At(i int) string { return t.c.at(i, (*decoder).skipText).string() }
+func (t *Texts) At(i int) string {
+	k := i / groupSize
+	g := t.last.Load()
+	if g == nil || g.k != k {
+		g = &textGroup{k, t.c.group(k).b}
+		t.last.Store(g)
+	}
+	d := &decoder{b: g.b}
+	for range i % groupSize {
+		d.skipText()
+	}
+	return d.string()
+}

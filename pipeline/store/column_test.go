@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/sourcegraph/conc"
 )
 
 // TestColumn: values of any length are found again, as they were appended and as they are read, in memory and
@@ -69,4 +72,35 @@ func TestColumn(t *testing.T) {
 	if readColumn(&decoder{b: c.b}, n+1, (*decoder).skipText).n != n+1 {
 		t.Error("a value that isn't there is read")
 	}
+}
+
+// TestTexts: each text is found again, in whatever order, while the list grows and by many at once.
+func TestTexts(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	text := func(i int) string { return strings.Repeat(fmt.Sprint(i, " "), i%40) }
+	texts := s.NewTexts()
+	const n = 3000
+	for i := range n {
+		texts.Append(text(i))
+		for _, at := range []int{i, i / 2} {
+			if got := texts.At(at); got != text(at) {
+				t.Fatalf("text %d of %d is %.20q", at, i+1, got)
+			}
+		}
+	}
+	var wg conc.WaitGroup
+	for from := range 8 {
+		wg.Go(func() {
+			for k := range n {
+				if i := (from*n/8 + k) % n; texts.At(i) != text(i) {
+					t.Errorf("text %d is %.20q", i, texts.At(i))
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
