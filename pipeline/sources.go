@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A sourceList is what a stage reads from outside. There may be a source for every image of a data set, so only
-// ids and digests stay in memory. A nil list has no sources.
+// A sourceList is what a stage reads from outside. There may be a source for every image of a data set, so
+// only ids and digests stay in memory. A nil list has no sources.
 type sourceList struct {
 	store *store.Store
 	ids   []string
@@ -145,8 +145,8 @@ func (r *resolver) listSources(n *node) ([]stages.Source, error) {
 	return sources, nil
 }
 
-// manySources are so many that a stage's list of them, which nobody reads any more, would have the memory grow to
-// twice its size before it's collected.
+// manySources are so many that a stage's list of them, which nobody reads any more, would have the memory grow
+// to twice its size before it's collected.
 const manySources = 100_000
 
 // sourcesOf lists what a stage reads from outside, and digests the files.

@@ -58,8 +58,8 @@ func peak(t testing.TB, images int, args ...string) float64 {
 	return mib
 }
 
-// Ten times the images need hardly more memory: they stream. So do those of a share. A run of a hundred images
-// hasn't filled its buffers yet, so it tells less of this than one of a thousand.
+// Ten times the images need hardly more memory: they stream. So do those of a share. A run of a hundred
+// images hasn't filled its buffers yet, so it tells less of this than one of a thousand.
 func TestMemoryIsFlat(t *testing.T) {
 	t.Run("run", func(t *testing.T) { memoryIsFlat(t) })
 	t.Run("share", func(t *testing.T) { memoryIsFlat(t, "--share", "0/1") })
