@@ -145,7 +145,7 @@ func (r *resolver) listSources(n *node) ([]stages.Source, error) {
 	return sources, nil
 }
 
-// manySources are so many that a stage's list of them, which nobody reads any more, would have the memory grow
+// manySources are so many that a stage's list of them, which nobody reads any more, would have memory grow
 // to twice its size before it's collected.
 const manySources = 100_000
 
