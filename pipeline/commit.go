@@ -41,7 +41,7 @@ func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
 		records[i] = store.ItemRecord{Key: t.keys[i], ItemOutcome: o}
 	}
 	for _, call := range t.calls { // what was made of a file that changed meanwhile isn't stored
-		if err := m.sources.unchanged(call); err != nil {
+		if err := m.sources.unchanged(w.store, call); err != nil {
 			return err
 		}
 	}

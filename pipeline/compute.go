@@ -361,7 +361,7 @@ func (w *worker) computeWhole(m *member) error {
 	}
 	stop(n)
 	for i := range e.Read {
-		if err := n.sources.unchanged(i); err != nil {
+		if err := n.sources.unchanged(w.store, i); err != nil {
 			return err
 		}
 	}

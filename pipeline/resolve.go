@@ -23,8 +23,9 @@ type resolver struct {
 	store  *store.Store
 	nodes  []*node
 	params *paramCoder
-	all    *resolver // in a run of a share: what the store has of all items
-	class  string    // of the devices in use, recorded with results; "" while nobody asked
+	texts  *store.Texts // of sources, see sourceText
+	all    *resolver    // in a run of a share: what the store has of all items
+	class  string       // of the devices in use, recorded with results; "" while nobody asked
 
 	programs  programs
 	compiling *device.Cache // where programs are compiled
@@ -36,6 +37,7 @@ type resolver struct {
 func (e *Engine) newResolver(p *plan.Plan) *resolver {
 	r := &resolver{
 		Engine: e, plan: p, store: e.Store, params: &paramCoder{}, nodes: make([]*node, len(p.Cells)),
+		texts: e.Store.NewTexts(1 + sourceFiles),
 	}
 	all := make([]node, len(p.Cells))
 	for i, c := range p.Cells {

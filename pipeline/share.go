@@ -46,24 +46,27 @@ func (r *resolver) takeShare(ctx context.Context, stop <-chan struct{}) {
 	r.all = all
 }
 
-// ownedBy returns the sources that a share owns.
-func (l *sourceList) ownedBy(s *Share) *sourceList {
-	if s.Of == 1 {
-		return l
+// owned returns the sources that the share owns of a list for all shares.
+func (r *resolver) owned(all *sourceList) *sourceList {
+	if r.Share.Of == 1 {
+		return all
 	}
-	own := &sourceList{store: l.store}
-	for i, id := range l.ids {
-		if !s.Owns(id) {
+	var own []stages.Source // as little as a share of a long list needs
+	var files [sourceFiles][]stages.Digest
+	for i, id := range all.ids {
+		if !r.Share.Owns(id) {
 			continue
 		}
-		own.add(l.at(i))
-		for k := range l.files {
-			if f := &l.files[k]; f.digests != nil {
-				own.files[k].digests = append(own.files[k].digests, f.digests[i])
+		own = append(own, all.at(i))
+		for k := range files {
+			if all.files[k] != nil {
+				files[k] = append(files[k], all.files[k][i])
 			}
 		}
 	}
-	return own
+	l := r.newSources(own)
+	l.files = files
+	return l
 }
 
 // errNotNoted says that the store knows nothing of a data set, so that nothing can be complete that was made

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
@@ -13,39 +14,36 @@ import (
 // A sourceList is what a stage reads from outside. There may be a source for every image of a data set, so
 // only ids and digests stay in memory. A nil list has no sources.
 type sourceList struct {
-	store *store.Store
 	ids   []string
-	notes *store.Texts // nil if no source has one
-	files [3]outsideFiles
+	texts *store.Texts // of all cells of the experiment, see sourceText
+	first int          // the row of source 0
+
+	// Of the files' bytes, zero for a source without one; nil if none has one.
+	files [sourceFiles][]stages.Digest
 }
 
-// outsideFiles are those of all sources: the one that Source.File names, or one of Source.With.
-type outsideFiles struct {
-	paths   *store.Texts    // nil if no source has one
-	digests []stages.Digest // zero for a source without a file; nil if no source has one
-}
+// sourceFiles is how many files a source may have: File, and those of With.
+const sourceFiles = 3
 
-func (l *sourceList) add(s stages.Source) {
-	i := len(l.ids)
-	l.ids = append(l.ids, strings.Clone(s.ID)) // which may be a part of a longer text
-	l.put(&l.notes, i, s.Note)
-	for k, path := range [...]string{s.File, s.With[0], s.With[1]} {
-		l.put(&l.files[k].paths, i, path)
+// sourceText returns a text of a source that stays in no memory: the note, or the path of file k - 1.
+func sourceText(s *stages.Source, k int) string {
+	switch k {
+	case 0:
+		return s.Note
+	case 1:
+		return s.File
 	}
+	return s.With[k-2]
 }
 
-// put makes text the one at i, the end, of texts that are nil while all are empty.
-func (l *sourceList) put(texts **store.Texts, i int, text string) {
-	if *texts == nil {
-		if text == "" {
-			return
-		}
-		*texts = l.store.NewTexts()
-		for range i {
-			(*texts).Append("")
-		}
+// newSources returns a list of sources, without the digests of their files.
+func (r *resolver) newSources(sources []stages.Source) *sourceList {
+	l := &sourceList{ids: make([]string, len(sources)), texts: r.texts}
+	for i := range sources {
+		l.ids[i] = strings.Clone(sources[i].ID) // which may be a part of a longer text
 	}
-	(*texts).Append(text)
+	l.first = r.texts.Add(len(sources), func(i, k int) string { return sourceText(&sources[i], k) })
+	return l
 }
 
 func (l *sourceList) len() int {
@@ -61,25 +59,15 @@ func (l *sourceList) at(i int) stages.Source {
 		With: [2]string{l.path(1, i), l.path(2, i)}}
 }
 
-func (l *sourceList) note(i int) string {
-	if l.notes == nil {
-		return ""
-	}
-	return l.notes.At(i)
-}
+func (l *sourceList) note(i int) string { return l.texts.At(l.first+i, 0) }
 
-// path returns that of file k of source i.
-func (l *sourceList) path(k, i int) string {
-	if l.files[k].paths == nil {
-		return ""
-	}
-	return l.files[k].paths.At(i)
-}
+// path returns that of file k of source i, "" if there's none.
+func (l *sourceList) path(k, i int) string { return l.texts.At(l.first+i, 1+k) }
 
 // fileDigest returns that of file k of source i, zero if there's none.
 func (l *sourceList) fileDigest(k, i int) (d stages.Digest) {
-	if l.files[k].digests != nil {
-		d = l.files[k].digests[i]
+	if l.files[k] != nil {
+		d = l.files[k][i]
 	}
 	return d
 }
@@ -92,14 +80,14 @@ func (l *sourceList) all() []stages.Source {
 	return list
 }
 
-// unchanged returns an error if a file of a source has other bytes than it had.
-func (l *sourceList) unchanged(i int) error {
+// unchanged returns an error if a file of source i has other bytes than it had.
+func (l *sourceList) unchanged(s *store.Store, i int) error {
 	if l == nil {
 		return nil
 	}
 	for k := range l.files {
 		if d := l.fileDigest(k, i); d != (stages.Digest{}) {
-			if err := l.store.FileUnchanged(l.path(k, i), d); err != nil {
+			if err := s.FileUnchanged(l.path(k, i), d); err != nil {
 				return err
 			}
 		}
@@ -153,40 +141,35 @@ const manySources = 100_000
 func (r *resolver) sourcesOf(n *node) error {
 	shared := r.all != nil && n.Stage.Primary() < 0 && n.Stage.Relation != stages.Whole
 	if shared && r.all.nodes[n.Index].sources != nil {
-		n.sources = r.all.nodes[n.Index].sources.ownedBy(r.Share)
+		n.sources = r.owned(r.all.nodes[n.Index].sources)
 		return nil
 	}
 	sources, err := r.listSources(n)
 	if err != nil {
 		return err
 	}
-	l := &sourceList{store: r.store}
-	if !shared {
-		l.ids = make([]string, 0, len(sources))
+	if shared {
+		sources = slices.DeleteFunc(sources, func(s stages.Source) bool { return !r.Share.Owns(s.ID) })
 	}
+	l := r.newSources(sources)
 	for i := range sources {
-		if !shared || r.Share.Owns(sources[i].ID) {
-			l.add(sources[i])
-		}
-	}
-	if len(sources) > manySources {
-		sources = nil
-		runtime.GC()
-	}
-	for k := range l.files {
-		f := &l.files[k]
-		if f.paths == nil {
-			continue
-		}
-		f.digests = make([]stages.Digest, l.len())
-		for i, id := range l.ids {
-			if path := f.paths.At(i); path != "" {
-				if f.digests[i], err = r.fileDigest(path); err != nil {
-					return fmt.Errorf("%s: %w", id, err)
-				}
+		for k := range l.files {
+			path := sourceText(&sources[i], 1+k)
+			if path == "" {
+				continue
+			}
+			if l.files[k] == nil {
+				l.files[k] = make([]stages.Digest, l.len())
+			}
+			if l.files[k][i], err = r.fileDigest(path); err != nil {
+				return fmt.Errorf("%s: %w", l.ids[i], err)
 			}
 		}
 	}
 	n.sources = l
+	if len(sources) > manySources {
+		sources = nil
+		runtime.GC()
+	}
 	return nil
 }

@@ -122,7 +122,7 @@ func Files(dir string) ([]File, error) {
 	return files, err
 }
 
-func isOurs(name string) bool { return !isTemp(name) }
+func isComplete(name string) bool { return !isTemp(name) }
 
 // readFolder reads the wanted ones of the files of a review folder that may be ours.
 func readFolder(dir string, wanted func(name string) bool) (map[string][]byte, error) {

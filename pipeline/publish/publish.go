@@ -49,7 +49,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
 	}
-	files, err := readFolder(dir, isOurs)
+	files, err := readFolder(dir, isComplete)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -71,7 +71,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 
 // Verify compares the review folder dir with r as [Write] does, and writes nothing.
 func Verify(dir string, r *Review) (Verdict, error) {
-	files, err := readFolder(dir, isOurs)
+	files, err := readFolder(dir, isComplete)
 	if err != nil {
 		return Verdict{}, err
 	}

@@ -26,7 +26,7 @@ func ReadVersion(dir string) (*Version, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
-	files, err := readFolder(dir, isOurs)
+	files, err := readFolder(dir, isComplete)
 	return &Version{dir, dir, files}, err
 }
 

@@ -1,6 +1,9 @@
 package store
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A column holds encoded values one after another, in groups. It finds a value by decoding those before it in
 // its group. Full pieces of a column with a spill are there, and the rest in memory, which takes a byte a
@@ -113,39 +116,50 @@ func readColumn(d *decoder, n int, value func(d *decoder)) column {
 	return c
 }
 
-// Texts is a list of texts that takes hardly any memory, however long it is. It may be read concurrently once
-// it's complete.
+// Texts are rows of so many texts each. They take hardly any memory, however many there are, and may be used
+// concurrently.
 type Texts struct {
-	c    column
-	last atomic.Pointer[textGroup] // that was read: lists are read in order
+	width int
+	mu    sync.RWMutex // held to write while rows are added; guards what follows
+	c     column
+	last  atomic.Pointer[textGroup] // that was read: rows are read in order
 }
 
-// A textGroup is group k of a column of texts.
+// A textGroup is group n of a column.
 type textGroup struct {
-	k int
+	n int
 	b []byte
 }
 
 // NewTexts returns an empty list.
-func (s *Store) NewTexts() *Texts { return &Texts{c: column{spill: &s.spill}} }
+func (s *Store) NewTexts(width int) *Texts { return &Texts{width: width, c: column{spill: &s.spill}} }
 
-// Append adds a text.
-func (t *Texts) Append(text string) {
-	t.c.next()
-	t.c.b = appendText(t.c.b, text)
-	t.last.Store(nil) // which may be the group that it belongs to
+// Add appends n rows, of which text returns text k of row i, and returns the place of the first.
+func (t *Texts) Add(n int, text func(i, k int) string) (first int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first = t.c.n
+	for i := range n {
+		t.c.next()
+		for k := range t.width {
+			t.c.b = appendText(t.c.b, text(i, k))
+		}
+	}
+	t.last.Store(nil) // its bytes may lie elsewhere now
+	return first
 }
 
-// At returns text i.
-func (t *Texts) At(i int) string {
-	k := i / groupSize
+// At returns text k of a row.
+func (t *Texts) At(i, k int) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	g := t.last.Load()
-	if g == nil || g.k != k {
-		g = &textGroup{k, t.c.group(k).b}
+	if n := i / groupSize; g == nil || g.n != n {
+		g = &textGroup{n, t.c.group(n).b}
 		t.last.Store(g)
 	}
 	d := &decoder{b: g.b}
-	for range i % groupSize {
+	for range i%groupSize*t.width + k {
 		d.skipText()
 	}
 	return d.string()

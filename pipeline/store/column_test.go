@@ -74,33 +74,38 @@ func TestColumn(t *testing.T) {
 	}
 }
 
-// TestTexts: each text is found again, in whatever order, while the list grows and by many at once.
+// TestTexts: each row is found again, in whatever order, while others are added and by many at once.
 func TestTexts(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	text := func(i int) string { return strings.Repeat(fmt.Sprint(i, " "), i%40) }
-	texts := s.NewTexts()
-	const n = 3000
-	for i := range n {
-		texts.Append(text(i))
-		for _, at := range []int{i, i / 2} {
-			if got := texts.At(at); got != text(at) {
-				t.Fatalf("text %d of %d is %.20q", at, i+1, got)
-			}
-		}
+	row := func(of, i int) []string {
+		return []string{strings.Repeat(fmt.Sprint(i, " "), i%40), "", fmt.Sprint(of)}
 	}
+	texts := s.NewTexts(3)
 	var wg conc.WaitGroup
-	for from := range 8 {
+	for of := range 8 {
 		wg.Go(func() {
-			for k := range n {
-				if i := (from*n/8 + k) % n; texts.At(i) != text(i) {
-					t.Errorf("text %d is %.20q", i, texts.At(i))
+			const n = 40
+			var firsts []int
+			for range 50 {
+				first := texts.Add(n, func(i, k int) string { return row(of, i)[k] })
+				firsts = append(firsts, first)
+				for k := range 2 * n {
+					i := k * 7 % n
+					at, want := firsts[k*k%len(firsts)]+i, row(of, i)
+					if got := texts.At(at, k%len(want)); got != want[k%len(want)] {
+						t.Errorf("text %d of row %d of %d is %.40q", k%len(want), i, of, got)
+						return
+					}
 				}
 			}
 		})
 	}
 	wg.Wait()
+	if texts.c.spilled == 0 {
+		t.Error("nothing is spilled")
+	}
 }
