@@ -122,7 +122,7 @@ type Texts struct {
 	width int
 	mu    sync.RWMutex // held to write while rows are added; guards what follows
 	c     column
-	last  atomic.Pointer[textGroup] // that was read: rows are read in order
+	last  atomic.Pointer[textGroup] // of the spill that was read: rows are read in order
 }
 
 // A textGroup is group n of a column.
@@ -145,7 +145,6 @@ func (t *Texts) Add(n int, text func(i, k int) string) (first int) {
 			t.c.b = appendText(t.c.b, text(i, k))
 		}
 	}
-	t.last.Store(nil) // its bytes may lie elsewhere now
 	return first
 }
 
@@ -153,14 +152,22 @@ func (t *Texts) Add(n int, text func(i, k int) string) (first int) {
 func (t *Texts) At(i, k int) string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.last.Load()
-	if n := i / groupSize; g == nil || g.n != n {
-		g = &textGroup{n, t.c.group(n).b}
-		t.last.Store(g)
-	}
-	d := &decoder{b: g.b}
+	d := decoder{b: t.group(i / groupSize)}
 	for range i%groupSize*t.width + k {
 		d.skipText()
 	}
 	return d.string()
+}
+
+// group returns the bytes from a group on.
+func (t *Texts) group(n int) []byte {
+	if n >= t.c.spilled {
+		return t.c.b[t.c.groups[n].off:]
+	}
+	g := t.last.Load()
+	if g == nil || g.n != n {
+		g = &textGroup{n, t.c.group(n).b}
+		t.last.Store(g)
+	}
+	return g.b
 }
