@@ -119,7 +119,10 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 	done func(*mergedPart) error) error {
 	var parts []*mergedPart
 	var journals []*journal
+	open := func(p PackRef) (packBytes, error) { return openPackIn(journals, p) }
+	join := newJoining(s, open)
 	defer func() {
+		r.add(MergeReport{Objects: join.objects, Bytes: join.bytes})
 		for _, p := range parts {
 			r.add(p.MergeReport)
 			p.close()
@@ -130,8 +133,7 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another fold has removed it
 		}
-		m := &merging{s: s, ctx: ctx, durable: true, packs: map[PackRef]error{}, folders: map[string]bool{}}
-		m.open = func(p PackRef) (packBytes, error) { return openPackIn(append(journals, j), p) }
+		m := &merging{s: s, ctx: ctx, open: open, packs: map[PackRef]error{}, join: join}
 		if err != nil {
 			m.refuse(f.name, "%v", err)
 			r.add(m.MergeReport)
@@ -150,8 +152,12 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 		if err := s.mergeBucket(parts, s.log(itemFrame, stages.Digest{byte(bucket)})); err != nil {
 			return err
 		}
+		clear(join.moved)
 	}
-	if err := s.settle(parts); err != nil {
+	if err := join.flush(); err != nil {
+		return err
+	}
+	if err := s.settle(parts, join.folders); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -164,7 +170,7 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 
 // mergeBucket adds the records that belong in one log.
 func (s *Store) mergeBucket(parts []*mergedPart, file logFile) (err error) {
-	var known map[stages.Digest]bool
+	var known knownFrames
 	for _, p := range parts {
 		for ; len(p.groups) > 0 && p.groups[0][0] == file.bucket; p.groups = p.groups[1:] {
 			if known == nil {
@@ -174,7 +180,7 @@ func (s *Store) mergeBucket(parts []*mergedPart, file logFile) (err error) {
 			}
 			group := p.groups[0]
 			_, err := p.eachItemFrame(group, 0, func(off int64, payload []byte) error {
-				return p.frame(p.partFile.name, file, off, group, payload, known)
+				return p.outcomes(p.partFile.name, file, off, group, payload, known)
 			})
 			if m, ok := errors.AsType[*Miss](err); ok {
 				p.refuse(p.partFile.name, "%v", m)
@@ -186,14 +192,10 @@ func (s *Store) mergeBucket(parts []*mergedPart, file logFile) (err error) {
 	return nil
 }
 
-// settle hands to the disk what is here of the parts: objects were before they got their names.
-func (s *Store) settle(parts []*mergedPart) error {
+// settle hands to the disk what is here of the parts: objects were before they got their names in folders.
+func (s *Store) settle(parts []*mergedPart, folders map[string]bool) error {
 	if len(parts) == 0 {
 		return nil
-	}
-	folders := map[string]bool{}
-	for _, p := range parts {
-		maps.Copy(folders, p.folders)
 	}
 	for dir := range folders {
 		if err := s.syncFolder(dir); err != nil {

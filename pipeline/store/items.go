@@ -51,7 +51,7 @@ func (v *Items) At(row int) ItemOutcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d := &decoder{b: slices.Clone(v.rows.at(row, (*decoder).skipText).text())}
-	return ItemOutcome{v.packs.ports(d)}
+	return ItemOutcome{v.packs.ports(d, v.packs.summed)}
 }
 
 // bytes returns about how much memory the outcomes take.
@@ -106,15 +106,27 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	return append(t.appendPacks(appendText(nil, madeBy)), items...)
 }
 
+// decodeItems reads what encodeItems wrote, but for the digests of inline payloads.
 func decodeItems(payload []byte) (madeBy string, packs []PackRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
 	madeBy = d.string()
 	t := decodePacks(d)
 	n := d.count(keyLen + 1)
 	for len(items) < n && !d.bad {
-		items = append(items, ItemRecord{d.digest(), ItemOutcome{t.ports(d)}})
+		items = append(items, ItemRecord{d.digest(), ItemOutcome{t.ports(d, t.ref)}})
 	}
 	return madeBy, t.packs, items, d.done()
+}
+
+// eachRef calls fn for the refs of items.
+func eachRef(items []ItemRecord, fn func(r *Ref)) {
+	for _, it := range items {
+		for _, port := range it.Ports {
+			for i := range port {
+				fn(&port[i].Ref)
+			}
+		}
+	}
 }
 
 // appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id
@@ -130,14 +142,14 @@ func (t *packTable) appendPorts(b []byte, ports [][]SubItem) []byte {
 	return b
 }
 
-// ports decodes what appendPorts wrote. Inline payloads share the input's memory.
-func (t *packTable) ports(d *decoder) [][]SubItem {
+// ports decodes what appendPorts wrote, each ref by a function. Inline payloads share the input's memory.
+func (t *packTable) ports(d *decoder, ref func(*decoder) Ref) [][]SubItem {
 	ports := make([][]SubItem, d.count(1))
 	for p := range ports {
 		ports[p] = make([]SubItem, d.count(3))
 		for i := range ports[p] {
 			id := d.string()
-			ports[p][i] = SubItem{t.summed(d), id}
+			ports[p][i] = SubItem{ref(d), id}
 		}
 	}
 	return ports

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -69,13 +70,12 @@ func (r *MergeReport) add(o MergeReport) {
 // A merging adds to a store what another one or a part holds.
 type merging struct {
 	MergeReport
-	s       *Store
-	open    func(p PackRef) (packBytes, error) // an object of the other side
-	ctx     context.Context
-	durable bool              // objects are handed to the disk before they get their names
-	packs   map[PackRef]error // what became of them: nil if they are here now
-	folders map[string]bool   // where objects were added
-	added   bool              // not all was here before the merge began
+	s     *Store
+	open  func(p PackRef) (packBytes, error) // an object of the other side
+	ctx   context.Context
+	packs map[PackRef]error // what became of them: nil if they are here now
+	join  *joining          // of the objects of parts; nil for those of a store
+	added bool              // not all was here before the merge began
 }
 
 // log adds the frames of one of the other store's logs.
@@ -85,10 +85,14 @@ func (m *merging) log(other *Store, file logFile) error {
 	if err != nil {
 		return err
 	}
+	add := m.outcomes
+	if file.kind == actionFrame {
+		add = m.action
+	}
 	var failed error
 	scan, err := other.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
 		if failed == nil {
-			failed = m.frame(name, file, off, key, payload, known)
+			failed = add(name, file, off, key, payload, known)
 		}
 	})
 	if err = errors.Join(failed, err); err == nil && scan.altered > 0 {
@@ -97,12 +101,25 @@ func (m *merging) log(other *Store, file logFile) error {
 	return err
 }
 
-// knownFrames returns the digests of the frames that the store's log of a kind and bucket has. Their value
-// tells that they were there before a merge adds some.
-func (s *Store) knownFrames(file logFile) (map[stages.Digest]bool, error) {
-	known := map[stages.Digest]bool{}
+// A knownFrames has the digests of the frames that a log of the store has, of item records by what they say.
+// Their value tells that they were there before a merge adds some.
+type knownFrames map[stages.Digest]bool
+
+// knownFrames reads a log: all actions, and the item records whose objects are here.
+func (s *Store) knownFrames(file logFile) (knownFrames, error) {
+	known := knownFrames{}
+	missing := func(p PackRef) bool { return s.Check(p) != nil }
 	_, err := s.readLog(s.log(file.kind, stages.Digest{file.bucket}), 0,
-		func(_ int64, key stages.Digest, payload []byte) { known[frameDigest(key, payload)] = true })
+		func(_ int64, key stages.Digest, payload []byte) {
+			if file.kind == actionFrame {
+				known[frameDigest(key, payload)] = true
+				return
+			}
+			madeBy, packs, items, err := decodeItems(payload)
+			if err == nil && !slices.ContainsFunc(packs, missing) {
+				known[outcomesDigest(key, madeBy, items)] = true
+			}
+		})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -113,10 +130,71 @@ func frameDigest(key stages.Digest, payload []byte) stages.Digest {
 	return stages.Sum(append(bytes.Clone(key[:]), payload...))
 }
 
-// frame adds one frame of a file, unless it's known or can't be had, and what it refers to. An error ends the
-// merge.
-func (m *merging) frame(name string, file logFile, off int64, key stages.Digest, payload []byte,
-	known map[stages.Digest]bool) error {
+// outcomesDigest returns the digest of what an item record says, wherever the payloads lie.
+func outcomesDigest(group stages.Digest, madeBy string, items []ItemRecord) stages.Digest {
+	var t packTable
+	b := appendText(bytes.Clone(group[:]), madeBy)
+	for _, it := range items {
+		b = appendUint(append(b, it.Key[:]...), uint64(len(it.Ports)))
+		for _, port := range it.Ports {
+			b = appendUint(b, uint64(len(port)))
+			for _, sub := range port {
+				if sub.Pack != (PackRef{}) {
+					sub.Pack, sub.Off = PackRef{Size: 1}, 0
+				}
+				b = t.appendRef(appendText(b, sub.ID), sub.Ref)
+			}
+		}
+	}
+	return stages.Sum(b)
+}
+
+// outcomes adds an item record of a file, unless it's known or can't be had, and what it refers to. An error
+// ends the merge.
+func (m *merging) outcomes(name string, file logFile, off int64, group stages.Digest, payload []byte,
+	known knownFrames) error {
+	if m.ctx.Err() != nil {
+		return context.Cause(m.ctx)
+	}
+	madeBy, packs, items, err := decodeItems(payload)
+	if err != nil || group[0] != file.bucket {
+		m.refuse(name, "%v, at byte %d", errMalformed, off)
+		return nil
+	}
+	digest := outcomesDigest(group, madeBy, items)
+	before, isKnown := known[digest]
+	m.added = m.added || !before
+	if isKnown {
+		m.ItemsKnown++
+		return nil
+	}
+	record := joinedRecord{group, madeBy, items, map[PackRef]moved{}}
+	for _, p := range packs {
+		at, taken, refused := m.join.take(p)
+		if taken {
+			record.moved[p] = at
+		} else if refused == nil {
+			if refused, err = m.pack(p); err != nil {
+				return err
+			}
+		}
+		if refused != nil {
+			m.refuse(name, "%v, at byte %d", refused, off)
+			return nil
+		}
+	}
+	m.Items++
+	known[digest] = false
+	if len(record.moved) > 0 {
+		return m.join.add(record)
+	}
+	_, _, err = m.s.record(itemFrame, group, payload)
+	return err
+}
+
+// action is outcomes for the record of an action.
+func (m *merging) action(name string, file logFile, off int64, key stages.Digest, payload []byte,
+	known knownFrames) error {
 	if m.ctx.Err() != nil {
 		return context.Cause(m.ctx)
 	}
@@ -125,16 +203,10 @@ func (m *merging) frame(name string, file logFile, off int64, key stages.Digest,
 		m.refuse(name, "%v, at byte %d", err, off)
 		return nil
 	}
-	added, there := &m.Items, &m.ItemsKnown
-	if file.kind == actionFrame {
-		added, there = &m.Actions, &m.ActionsKnown
-	}
 	digest := frameDigest(key, payload)
-	before, isKnown := known[digest]
-	m.added = m.added || !before
-	if isKnown || file.kind == actionFrame && m.has(key, r.madeBy) {
-		*there++
-		isKnown = true
+	isKnown := known[digest] || m.has(key, r.madeBy)
+	if isKnown {
+		m.ActionsKnown++
 	}
 	for _, p := range r.packs {
 		refused, err := m.pack(p)
@@ -155,17 +227,13 @@ func (m *merging) frame(name string, file logFile, off int64, key stages.Digest,
 			return nil
 		}
 	}
-	*added++
-	known[digest] = false
-	if file.kind == actionFrame {
-		a, err := decodeAction(key, payload)
-		if err != nil {
-			return err // unreachable: it was decoded above
-		}
-		return m.s.recordAction(&a, payload)
+	m.Actions++
+	known[digest] = true
+	a, err := decodeAction(key, payload)
+	if err != nil {
+		return err // unreachable: it was decoded above
 	}
-	_, _, err = m.s.record(file.kind, key, payload)
-	return err
+	return m.s.recordAction(&a, payload)
 }
 
 // has reports whether this store has an executed cell of a key and a class of device, with its objects.
@@ -214,7 +282,7 @@ func (m *merging) copyPack(p PackRef) (refused, err error) {
 	}
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
-	err = s.replaceBy(path, 0o444, m.durable, func(write func([]byte) error) error {
+	err = s.replaceBy(path, 0o444, m.join != nil, func(write func([]byte) error) error {
 		h := sha256.New()
 		b := make([]byte, 1<<20)
 		for left := p.Size; left > 0; {
@@ -242,8 +310,8 @@ func (m *merging) copyPack(p PackRef) (refused, err error) {
 	}
 	if err == nil {
 		s.remember(p, nil)
-		if m.durable {
-			m.folders[filepath.Dir(path)] = true
+		if m.join != nil {
+			m.join.folders[filepath.Dir(path)] = true
 		}
 	}
 	return nil, err

@@ -15,7 +15,8 @@
 //	merge.go      what another store holds is added
 //	part.go       a job on a cluster writes its share of the items to a part, which is a
 //	journal.go    file of its own,
-//	fold.go       and parts are added to the store
+//	fold.go       and parts are added to the store,
+//	join.go       their small objects joined to few large ones
 //
 // Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
 // records), frame.go (records in a log), log.go (logs as files), file.go (files that appear whole, and
