@@ -91,7 +91,8 @@ func (l *lab) on(s *store.Store, yaml string, set func(*pipeline.Engine)) (*pipe
 }
 
 func (l *lab) share(yaml string, k, of int) (*pipeline.Result, error) {
-	s, err := store.OpenPart(l.storeDir(), store.PartName{Share: k, Shares: of}, store.Options{})
+	s, err := store.OpenPart(l.storeDir(), store.PartName{Share: k, Shares: of, Experiment: "everything"},
+		store.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,11 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	case f.engine.share != nil:
 		return f.endShare(u, result)
 	case f.closing:
-		if done, err := f.endClosing(u, s.place, result); !done {
+		done, err := f.endClosing(u, s.place, result)
+		if e := s.brief(ctx, u, p, done); e != nil && err == nil {
+			err = environment(e)
+		}
+		if !done || err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/store"
 )
@@ -118,6 +119,18 @@ func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, er
 	}
 	u.say("this wave is complete; %s can be executed now, by shares or by a run", progress.Cells(next))
 	return false, nil
+}
+
+// brief leaves a brief for the next wave's shares; when nothing is left for any, none.
+func (s *session) brief(ctx context.Context, u *ui, p *plan.Plan, done bool) error {
+	if done {
+		return s.store.WriteBrief(p.Name, nil)
+	}
+	o, err := s.outlook(ctx, u, p)
+	if err != nil {
+		return err
+	}
+	return o.Brief()
 }
 
 // outcome is how a share ended, for its part: err is what its run returned, and failed the first cell that

@@ -84,6 +84,9 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 		if err := f.makeLogs(s.place, c.logs); err != nil {
 			return err
 		}
+		if err := o.Brief(); err != nil {
+			return environment(err)
+		}
 	}
 	folder, err := f.engine.folder(s.place)
 	if err != nil {

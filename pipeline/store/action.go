@@ -179,6 +179,9 @@ func (s *Store) PayloadBytes(h Hit, port int) (n int64, err error) {
 func (s *Store) listing(o *Output) (*Listing, error) {
 	b := o.Inline
 	if o.Object != nil {
+		b = s.part.brief(o.Object.Digest)
+	}
+	if o.Object != nil && b == nil {
 		var err error
 		if b, err = s.Load(Ref{Digest: o.Object.Digest, Pack: *o.Object, Len: o.Object.Size}); err != nil {
 			return nil, err

@@ -130,7 +130,11 @@ func (c *collection) parts() error {
 	entries, err := c.s.entries(c.s.partsDir())
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), tempPrefix) && time.Since(info.ModTime()) > inFlight {
+		if err != nil {
+			continue
+		}
+		age := time.Since(info.ModTime())
+		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight || isBrief(e.Name()) && age > partInUse {
 			c.Leftovers++
 			c.garbage = append(c.garbage, filepath.Join(c.s.partsDir(), e.Name()))
 		}

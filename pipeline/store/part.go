@@ -57,6 +57,7 @@ type part struct {
 	*journal
 	s       *Store
 	earlier []*journal // of attempts at the same share
+	briefs  []*brief
 
 	itemLogs [buckets]bool // those that the store has
 	kept     keptFiles
@@ -87,7 +88,7 @@ func OpenPart(dir string, name PartName, o Options) (*Store, error) {
 	for _, log := range logs {
 		p.itemLogs[log.bucket] = true
 	}
-	err = errors.Join(err, p.findEarlier(name))
+	err = errors.Join(err, p.findEarlier(name), p.openBriefs(name.Experiment))
 	if err == nil {
 		host, _ := os.Hostname() // for people
 		err = p.create(PartNote{journalFormat, name.Experiment, name.Share, name.Shares, host, name.Job,
@@ -173,20 +174,49 @@ func (p *part) memo(key stages.Digest, val []byte) error {
 	return p.record(memoFrame, key, val, appendFrame(nil, memoFrame, key, val))
 }
 
-// action returns the action behind a hit if this share recorded it.
+// action returns the action behind a hit if this share recorded it, or a brief has it.
 func (p *part) action(h Hit) (a Action, ok bool) {
 	if p == nil {
 		return a, false
 	}
 	p.actionMu.RLock()
-	defer p.actionMu.RUnlock()
-	if payload, known := p.actions[h.key]; known {
+	recorded := p.actions[h.key]
+	p.actionMu.RUnlock()
+	for _, payload := range [][]byte{recorded, p.brief(h.key)} {
 		found, err := decodeAction(h.key, payload)
 		if err == nil && h.describes(&found) {
 			return found, true
 		}
 	}
 	return a, false
+}
+
+// brief returns what briefs have under a key, nil for nothing.
+func (p *part) brief(key stages.Digest) []byte {
+	if p == nil {
+		return nil
+	}
+	for _, b := range p.briefs {
+		if payload := b.get(key); payload != nil {
+			return payload
+		}
+	}
+	return nil
+}
+
+// openBriefs opens the briefs of the share's experiment.
+func (p *part) openBriefs(experiment string) error {
+	paths, err := p.s.briefs(experiment)
+	for _, path := range paths {
+		b, err := p.s.openBrief(path)
+		if err != nil {
+			p.s.warn("brief %s can't be read: %v", filepath.Base(path), err)
+		}
+		if b != nil {
+			p.briefs = append(p.briefs, b)
+		}
+	}
+	return err
 }
 
 // put appends an object, unless it's known to be there: in the store, in this part, or where a record of an
@@ -295,6 +325,9 @@ func (p *part) closeFiles() {
 	}
 	for _, j := range p.earlier {
 		j.close()
+	}
+	for _, b := range p.briefs {
+		b.file.Close()
 	}
 	if p.journal != nil {
 		p.journal.close()

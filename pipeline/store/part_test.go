@@ -68,6 +68,36 @@ func (w *world) hasItems(t testing.TB, dir string) {
 	}
 }
 
+// close records the actions of the world from the records of items, and writes a brief of them, as the closing
+// of a wave does.
+func (w *world) close(t testing.TB, dir string) {
+	t.Helper()
+	s := open(t, dir, Options{})
+	var hits []Hit
+	for n := range w.cells {
+		c := &w.cells[n]
+		items := s.Items(c.group, "a")
+		a := w.action(n, "a")
+		var listings []*Listing
+		for port := range c.payloads {
+			l := newListing(c.facts, c.parts(port))
+			for i := range c.ids {
+				o, _ := outcomeOf(items, c.itemKey(i))
+				l.Append(c.entry(i, c.parts(port), o.Ports[port][0].Ref))
+			}
+			listings = append(listings, l)
+		}
+		if err := s.Record(a, listings); err != nil {
+			t.Fatal(err)
+		}
+		h, _ := s.Lookup(c.key, "a")
+		hits = append(hits, h)
+	}
+	if err := errors.Join(s.WriteBrief("test", hits), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func fold(t testing.TB, dir string) FoldReport {
 	t.Helper()
 	s := open(t, dir, Options{})

@@ -15,6 +15,7 @@
 //	merge.go      what another store holds is added
 //	part.go       a job on a cluster writes its share of the items to a part, which is a
 //	journal.go    file of its own,
+//	brief.go      where it finds copies of what all shares read,
 //	fold.go       and parts are added to the store,
 //	join.go       their small objects joined to few large ones
 //
@@ -33,6 +34,7 @@
 //	index              what [Store.Lookup] needs; derived from actions/
 //	damaged/           objects whose bytes weren't those of their name
 //	parts/3of64.89ab…  what a share of a cluster's jobs found, until it's folded; only where there were such
+//	parts/brief-01…    copies of what shares read; derived from actions/
 //
 // The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
 // frame at a time; a record is written after all that it refers to. So a process that's killed leaves either

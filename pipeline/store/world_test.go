@@ -93,13 +93,9 @@ func (w *world) record(s *Store, madeBy string, d *done) error {
 			if err != nil {
 				return err
 			}
-			var parts Parts
-			if port == 0 {
-				parts = Parents | IDs | Origins
-			}
-			l := newListing(c.facts, parts)
+			l := newListing(c.facts, c.parts(port))
 			for i, r := range refs {
-				l.Append(c.entry(i, parts, r))
+				l.Append(c.entry(i, c.parts(port), r))
 				if port == 0 {
 					records = append(records, ItemRecord{c.itemKey(i), ItemOutcome{}})
 				}
@@ -113,12 +109,7 @@ func (w *world) record(s *Store, madeBy string, d *done) error {
 		if d != nil {
 			d.items[c.key] = true
 		}
-		a := Action{
-			Key: c.key, Experiment: "test", Cell: c.name, Definition: number(500 + n), MadeBy: madeBy,
-			Ingredients: []Ingredient{{"implementation", "attribute/random"}, {"params", `{"a":"<1>"}`}},
-			Outputs:     []Output{{Port: "maps", Dropped: c.drop}, {Port: "scores"}},
-		}
-		if err := s.Record(a, listings); err != nil {
+		if err := s.Record(w.action(n, madeBy), listings); err != nil {
 			return err
 		}
 		if d != nil {
@@ -134,6 +125,24 @@ func (w *world) record(s *Store, madeBy string, d *done) error {
 		return err
 	}
 	return nil
+}
+
+// action is the action of cell n.
+func (w *world) action(n int, madeBy string) Action {
+	c := &w.cells[n]
+	return Action{
+		Key: c.key, Experiment: "test", Cell: c.name, Definition: number(500 + n), MadeBy: madeBy,
+		Ingredients: []Ingredient{{"implementation", "attribute/random"}, {"params", `{"a":"<1>"}`}},
+		Outputs:     []Output{{Port: "maps", Dropped: c.drop}, {Port: "scores"}},
+	}
+}
+
+// parts are those of the listing of a port.
+func (c *worldCell) parts(port int) Parts {
+	if port == 0 {
+		return Parents | IDs | Origins
+	}
+	return 0
 }
 
 // write records everything and closes the store.

@@ -1,0 +1,83 @@
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/store"
+)
+
+// TestBrief holds that a brief has all that a share reads of actions and of listings: where those are gone,
+// nothing is lost to it.
+func TestBrief(t *testing.T) {
+	more := strings.Replace(everything, "  a: ", `  more:      {uses: lab/add, in: {maps: maps}}
+  moreparts: {uses: lab/scale, in: {images: children}, with: {by: 13}}
+  morefew:   {uses: lab/scale, in: {images: few}, with: {by: 13}}
+  moremodel: {uses: lab/add, in: {maps: wild}}
+  a: `, 1)
+	for _, briefed := range []bool{true, false} {
+		l := sharingLab(t, 200)
+		l.mustRun(everything)
+		dir := l.storeDir()
+		if briefed {
+			p := l.parse(more)
+			s, err := store.Open(dir, store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := l.engine(p, s).Plan(l.ctx, p)
+			for range 2 { // the second one replaces the first
+				if err == nil {
+					err = o.Brief()
+				}
+			}
+			if err != nil || s.Close() != nil {
+				t.Fatal(err)
+			}
+			briefs, err := os.ReadDir(filepath.Join(dir, "parts"))
+			if err != nil || len(briefs) != 1 {
+				t.Errorf("%d briefs, %v", len(briefs), err)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "actions")); err != nil {
+			t.Fatal(err)
+		}
+		objects := 0
+		err := filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			if b, err := os.ReadFile(path); err != nil || b[0] != 1 {
+				return err // payloads: a listing begins with its version
+			}
+			objects++
+			return os.Remove(path)
+		})
+		if err != nil || objects == 0 {
+			t.Fatalf("removed %d listings, %v", objects, err)
+		}
+		part, err := store.OpenPart(dir, store.PartName{Share: 1, Shares: 3, Experiment: "everything"},
+			store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.parse(more)
+		e := l.engine(p, part)
+		e.Share = &pipeline.Share{K: 1, Of: 3}
+		l.events = nil
+		res, err := e.Run(l.ctx, p, nil)
+		if err != nil || part.Close() != nil {
+			t.Fatal(err)
+		}
+		res.Close()
+		lost := l.said(pipeline.Warning)
+		if briefed && (len(lost) > 0 || res.Summary.Failed+res.Summary.Blocked > 0 || res.Summary.Executed == 0) {
+			t.Errorf("%v, read where it was copied from: %q", res.Summary, lost)
+		} else if !briefed && len(lost) == 0 {
+			t.Error("without a brief nothing is lost")
+		}
+	}
+}
