@@ -46,7 +46,8 @@ func TestBrief(t *testing.T) {
 			t.Fatal(err)
 		}
 		objects := 0
-		err := filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d os.DirEntry, err error) error {
+		all := filepath.Join(dir, "objects")
+		err := filepath.WalkDir(all, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -73,9 +74,9 @@ func TestBrief(t *testing.T) {
 			t.Fatal(err)
 		}
 		res.Close()
-		lost := l.said(pipeline.Warning)
-		if briefed && (len(lost) > 0 || res.Summary.Failed+res.Summary.Blocked > 0 || res.Summary.Executed == 0) {
-			t.Errorf("%v, read where it was copied from: %q", res.Summary, lost)
+		lost, sum := l.said(pipeline.Warning), res.Summary
+		if briefed && (len(lost) > 0 || sum.Failed+sum.Blocked > 0 || sum.Executed == 0) {
+			t.Errorf("%v, read where it was copied from: %q", sum, lost)
 		} else if !briefed && len(lost) == 0 {
 			t.Error("without a brief nothing is lost")
 		}

@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
 )
 
 // twoWaves needs no runtime. What mixes reads the means, which need all images: that is a second wave.
@@ -144,12 +147,45 @@ func TestSharesAreLimited(t *testing.T) {
 	}
 }
 
+// Devices end together, and numbers of shares divide one another.
+func TestSharesOf(t *testing.T) {
+	cells := make([]*plan.Cell, 10)
+	for _, c := range []struct {
+		devices, unknown, origins int
+		time                      time.Duration
+		options                   string
+		want                      int
+	}{
+		{0, 0, 5000, time.Minute, "", 1},
+		{0, 0, 5000, 3 * 8 * time.Minute, "", 4},
+		{48, 0, 5000, time.Minute, "", 48},
+		{48, 0, 5000, 49 * 8 * time.Minute, "", 96},
+		{48, 0, 5000, 1000 * time.Hour, "", 768},
+		{0, 0, 5000, 1000 * time.Hour, "", 512},
+		{2000, 0, 5000, 1000 * time.Hour, "", 1001},
+		{64, 0, 50, 1000 * time.Hour, "", 50},
+		{4, 0, 5000, 8 * 8 * time.Minute, "--time=4", 32},
+		{4, 0, 5000, 8 * 8 * time.Minute, "-c8", 4},
+		{4, 5, 5000, 8 * time.Minute, "", 64},
+		{16, 9, 5000, 8 * time.Minute, "", 128},
+		{4, 2, 5000, 8 * 8 * time.Minute, "", 16}, // eight cells take as long as eight shares
+	} {
+		w := &pipeline.Wave{Cells: cells}
+		w.Missing.Seconds, w.Missing.Unknown = c.time.Seconds(), c.unknown
+		f := submitFlags{devices: c.devices}
+		got := f.sharesOf(w, c.origins, defaultArray, &slurm{options: strings.Fields(c.options)})
+		if got != c.want {
+			t.Errorf("%+v: %d shares", c, got)
+		}
+	}
+}
+
 // What jobs take on GPUs isn't measured on processors, but for how many items sources make.
 func TestSubmitGPUs(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
 	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
 	e := w.run(0, "submit", "x.yaml", "--slurm", "--", "--gres=gpu:1")
-	if !strings.HasPrefix(e.stdout, "wave 1, 9 shares") ||
+	if !strings.HasPrefix(e.stdout, "wave 1, 8 shares") ||
 		!strings.Contains(e.stderr, " of 1 cell on 4 items") {
 		t.Errorf("it prints\n%s%s", e.stdout, e.stderr)
 	}
@@ -168,7 +204,7 @@ func TestSubmitAgain(t *testing.T) {
 	env := w.env
 	w.env = append(w.env, "REFUSE=1")
 	e := w.run(exitEnvironment, "submit", "x.yaml", "--slurm")
-	if e.stdout != "wave 1, 1 shares: job 101\n" || !strings.Contains(e.stderr,
+	if e.stdout != "wave 1, 1 share: job 101\n" || !strings.Contains(e.stderr,
 		"runexp: sbatch: error: Batch job submission failed: Job violates accounting/QOS policy; "+
 			"1 of 4 jobs are queued\n") ||
 		!strings.Contains(e.stderr, "hint: the same command submits the rest") {
@@ -188,7 +224,7 @@ func TestSubmitAgain(t *testing.T) {
 	}
 	queue("55 "+first, "55 "+first)
 	e = w.run(0, "submit", "x.yaml", "--slurm")
-	const want = "wave 1, 1 shares: queued already, job 55\nclose wave 1: job 101\n"
+	const want = "wave 1, 1 share: queued already, job 55\nclose wave 1: job 101\n"
 	if !strings.HasPrefix(e.stdout, want) {
 		t.Errorf("it prints\n%swant\n%s", e.stdout, want)
 	}
@@ -356,7 +392,7 @@ func TestSubmittedJobs(t *testing.T) {
 	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
 	w.env = append(w.env, "EXECUTE=yes")
 	e := w.run(0, "submit", "x.yaml", "--slurm", "--devices", "3", "--set", "seed=4")
-	if !strings.Contains(e.stdout, "wave 2, 9 shares: job 103\n") {
+	if !strings.Contains(e.stdout, "wave 2, 6 shares: job 103\n") {
 		t.Errorf("it prints %s", e.stdout)
 	}
 	if b, err := os.ReadFile(w.path("../calls.failed")); err == nil {
@@ -407,7 +443,7 @@ publish: [noisy]
 		if took > most || mib > memory {
 			t.Errorf("%s: %v and %.0f MiB, want at most %v and %.0f MiB", state, took, mib, most, memory)
 		}
-		if calls := w.calls(); len(calls) != 4 || !strings.Contains(e.stdout, "wave 1, 9 shares") {
+		if calls := w.calls(); len(calls) != 4 || !strings.Contains(e.stdout, "wave 1, 8 shares") {
 			t.Errorf("%d calls of Slurm: %q\n%s", len(calls), calls, e.stdout)
 		}
 	}

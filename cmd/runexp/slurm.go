@@ -137,6 +137,9 @@ func (c *slurm) jobs(o *pipeline.Outlook, run []string, shares func(*pipeline.Wa
 				array += fmt.Sprintf("%%%d", most)
 			}
 			what := fmt.Sprintf("wave %d, %d shares", w.Number+1, n)
+			if n == 1 {
+				what = strings.TrimSuffix(what, "s")
+			}
 			share := fmt.Sprintf(`--share "$SLURM_ARRAY_TASK_ID"/%d`, n)
 			jobs = append(jobs, c.job(name, what, quoted(run)+" "+share, "%x-%A_%a.out", array))
 		}

@@ -244,26 +244,35 @@ func (s *session) partly(ctx context.Context, u *ui, part *plan.Plan, stop <-cha
 	return err
 }
 
-// What a share should take: long enough that its start doesn't count, short enough that little is lost with
-// it. Slurm's arrays have at most defaultArray tasks unless its configuration tells.
+// What a share should take at most: long enough that its start doesn't count, short enough that little is
+// lost with it. Slurm's arrays have at most defaultArray tasks unless its configuration tells.
 const (
 	shareTime    = 8 * time.Minute
 	defaultArray = 1001
 )
 
-// sharesOf returns how many shares a wave is cut into.
+// sharesOf returns how many shares a wave is cut into: as many as devices, doubled until there are enough. So
+// devices end together, and what a share reads of an earlier wave lies together, too, as the shares of one
+// number divide those of the other.
 func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm) int {
-	most := largest
-	if origins > 0 {
-		most = min(most, origins)
-	}
 	if f.shares > 0 {
 		return min(f.shares, largest)
 	}
-	least := max(f.devices, 1)
+	shares := max(f.devices, 1)
+	for enough := f.enoughShares(w, c); shares < enough && 2*shares <= largest; {
+		shares *= 2
+	}
+	if origins > 0 {
+		shares = min(shares, origins)
+	}
+	return min(shares, largest)
+}
+
+// enoughShares returns of how many shares one takes shareTime, as far as that is known.
+func (f *submitFlags) enoughShares(w *pipeline.Wave, c *slurm) int {
 	measured := len(w.Cells) - w.Missing.Unknown
 	if 2*measured <= len(w.Cells) { // enough that devices end together, whatever a share takes
-		return min(max(8*least, 64), most)
+		return max(8*f.devices, 64)
 	}
 	// A cell of which nothing is known counts as one of the others.
 	seconds := w.Missing.Seconds * float64(len(w.Cells)) / float64(measured) / float64(c.slots())
@@ -271,7 +280,7 @@ func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm)
 	if limit, ok := c.timeLimit(); ok {
 		each = min(each, limit*3/4)
 	}
-	return min(max(int(math.Ceil(seconds/each.Seconds())), least), most)
+	return int(math.Ceil(seconds / each.Seconds()))
 }
 
 // jobName names the jobs of an experiment on this store, so that squeue finds them.

@@ -60,8 +60,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestHostileBriefs alters, cuts and replaces a brief: no wrong byte arrives, and the share finds all that was
-// copied where it came from.
+// TestHostileBriefs alters, cuts and replaces a brief: no wrong byte arrives, and the share finds all that
+// was copied where it came from.
 func TestHostileBriefs(t *testing.T) {
 	w := newWorld(8)
 	from := parted(t, scratch(t), w)

@@ -273,11 +273,13 @@ type PartInfo struct {
 func (p PartInfo) InUse() bool { return p.End == nil && p.Age < partInUse }
 
 // Parts describes the parts, in the order of their names. Those that can't be read are left out, with a
-// warning. Ages are by the clock of the disk's server, or in a store opened for reading by this machine's.
+// warning. Ages are by the clock of the disk's server or, where nothing can be written, by this machine's.
 func (s *Store) Parts() (list []PartInfo, err error) {
 	now := time.Now()
-	if !s.opts.ReadOnly && s.realFolder(s.partsDir()) == nil {
-		if now, err = s.diskTime(); err != nil {
+	if s.realFolder(s.partsDir()) == nil {
+		if t, err := s.diskTime(); err == nil {
+			now = t
+		} else if errors.As(err, new(stop)) {
 			return nil, err
 		}
 	}
@@ -310,11 +312,12 @@ func (s *Store) eachPart(fn func(p *mergedPart) error) error {
 	return err
 }
 
-// diskTime returns what time it is by the clock that stamps files in parts/. That a file is made there has a
-// client of a file server list the folder afresh.
+// diskTime returns what time it is by the clock that stamps files in parts/, which exists. It makes a file
+// there, also in a store opened for reading, and removes it: a client of a file server then lists the folder
+// afresh.
 func (s *Store) diskTime() (now time.Time, err error) {
 	path := s.tempName(filepath.Join(s.partsDir(), "now"))
-	f, err := s.openAppend(path)
+	f, err := s.open(path, os.O_WRONLY|os.O_EXCL, 0o666)
 	if err != nil {
 		return now, err
 	}

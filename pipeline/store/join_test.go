@@ -134,9 +134,13 @@ func TestFoldJoinsAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	chunks := []chunk{newChunk(r, 1, 2, 5000), newChunk(r, 2, 3, 6000), newChunk(r, 300, 1, 7000)}
 	for name, harm := range map[string]func(object string) error{
-		"lost":     os.Remove,
-		"cut":      func(object string) error { return errors.Join(os.Chmod(object, 0o666), os.Truncate(object, 9)) },
-		"a folder": func(object string) error { return errors.Join(os.Remove(object), os.Mkdir(object, 0o777)) },
+		"lost": os.Remove,
+		"cut": func(object string) error {
+			return errors.Join(os.Chmod(object, 0o666), os.Truncate(object, 9))
+		},
+		"a folder": func(object string) error {
+			return errors.Join(os.Remove(object), os.Mkdir(object, 0o777))
+		},
 	} {
 		dir := scratch(t)
 		shared(t, dir, chunks...)

@@ -68,8 +68,8 @@ func (w *world) hasItems(t testing.TB, dir string) {
 	}
 }
 
-// close records the actions of the world from the records of items, and writes a brief of them, as the closing
-// of a wave does.
+// close records the actions of the world from the records of items, and writes a brief of them, as the
+// closing of a wave does.
 func (w *world) close(t testing.TB, dir string) {
 	t.Helper()
 	s := open(t, dir, Options{})
@@ -158,6 +158,9 @@ func TestPart(t *testing.T) {
 	info, err = open(t, dir, Options{ReadOnly: true}).Parts()
 	if err != nil || len(info) != 1 || info[0].InUse() || info[0].End.Outcome != "it failed" {
 		t.Errorf("after its end: %+v, %v", info, err)
+	}
+	if names := partNames(t, dir); !slices.Equal(names, parts) {
+		t.Errorf("who asks for parts leaves %q", names)
 	}
 	again := openPart(t, dir, Options{})
 	if v := w.items(t, again); v.misses > 0 {

@@ -58,8 +58,8 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	// ReadOnly keeps the store from writing anything, derived files included. A folder that doesn't exist is
-	// then an empty store.
+	// ReadOnly keeps the store from writing anything, derived files included, but for the file that tells
+	// [Store.Parts] the time. A folder that doesn't exist is then an empty store.
 	ReadOnly bool
 
 	// Hook is called before and after every system call that writes, with the name of that point. Its error
