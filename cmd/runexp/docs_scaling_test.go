@@ -11,9 +11,9 @@ import (
 // TestDocsScaling holds that the table of docs/scaling.md is what its formula gives.
 func TestDocsScaling(t *testing.T) {
 	const (
-		images, methods, calls, shares = 1_281_167, 50, 150, 1001
+		images, methods, calls, shares = 1_281_167, 50, 150, 512
 		start, list, models            = 0.1, 1.1e-6, 20.0
-		compute, item, fold            = 0.05, 0.12e-3, 58e-6
+		compute, item, fold            = 0.05, 0.07e-3, 23e-6
 		session, hour                  = start + list*images, 3600
 		share                          = session + models + images*(methods*compute+calls*item)/shares
 		closing                        = session + images*calls*fold
