@@ -35,11 +35,21 @@ func briefName(experiment string) string {
 func isBrief(name string) bool { return strings.HasPrefix(name, "brief-") }
 
 // WriteBrief writes the brief of an experiment's next wave, in place of those before: what its shares read of
-// some actions. Without actions it only removes those. What can't be read is left out.
+// some actions. Without actions it only removes those. What can't be read is left out, and that nothing can
+// be written is worth a warning only.
 func (s *Store) WriteBrief(experiment string, hits []Hit) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
 	}
+	err := s.replaceBriefs(experiment, hits)
+	if err == nil || errors.As(err, new(stop)) {
+		return err
+	}
+	s.warn("%v; without a brief, shares ask for many files", err)
+	return nil
+}
+
+func (s *Store) replaceBriefs(experiment string, hits []Hit) error {
 	before, err := s.briefs(experiment)
 	if err != nil {
 		return err
@@ -50,7 +60,7 @@ func (s *Store) WriteBrief(experiment string, hits []Hit) error {
 			return err
 		}
 		err := s.replaceBy(filepath.Join(s.partsDir(), name), 0o666, true,
-			func(write func([]byte) error) error { return s.writeBrief(hits, write) })
+			func(write func([]byte) error) error { return s.copyActions(hits, write) })
 		if err != nil {
 			return err
 		}
@@ -63,7 +73,8 @@ func (s *Store) WriteBrief(experiment string, hits []Hit) error {
 	return nil
 }
 
-func (s *Store) writeBrief(hits []Hit, write func([]byte) error) error {
+// copyActions writes the frames of a brief.
+func (s *Store) copyActions(hits []Hit, write func([]byte) error) error {
 	written, size := map[stages.Digest]bool{}, int64(0)
 	add := func(key stages.Digest, payload []byte) error {
 		written[key] = true
