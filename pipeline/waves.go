@@ -107,8 +107,9 @@ func (o *Outlook) Values() (cells []*plan.Cell) {
 	return cells
 }
 
-// Brief has the store write copies of what the shares of the next wave read: cached cells that lead to items
-// which are missing. Otherwise each of them asks a file server for the same hundreds of files.
+// Brief has the store write what the shares of the next wave read of it: copies of cached cells that lead to
+// missing items, and where records of such items are. Otherwise each share asks a file server for the same
+// hundreds of files.
 func (o *Outlook) Brief() error {
 	read := make([]bool, len(o.r.nodes))
 	for _, n := range o.r.nodes {
@@ -126,7 +127,13 @@ func (o *Outlook) Brief() error {
 			hits = append(hits, n.stored())
 		}
 	}
-	return o.r.store.WriteBrief(o.r.plan.Name, hits)
+	var groups []stages.Digest
+	for _, g := range o.groups() {
+		if g != (stages.Digest{}) {
+			groups = append(groups, g)
+		}
+	}
+	return o.r.store.WriteBrief(o.r.plan.Name, hits, groups)
 }
 
 // Unmeasured returns cells of the first wave to execute on a few items, so that the time of the others can be

@@ -124,7 +124,7 @@ func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, er
 // brief leaves a brief for the next wave's shares; when nothing is left for any, none.
 func (s *session) brief(ctx context.Context, u *ui, p *plan.Plan, done bool) error {
 	if done {
-		return s.store.WriteBrief(p.Name, nil)
+		return s.store.WriteBrief(p.Name, nil, nil)
 	}
 	o, err := s.outlook(ctx, u, p)
 	if err != nil {

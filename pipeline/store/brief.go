@@ -2,21 +2,24 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// A brief is a file of copies, parts/brief-<experiment>.<random>: of the records of actions that the shares
-// of a wave read, and of their listings, so that a share opens it instead of hundreds of logs and objects. It
-// is a log of frames 'B', whose keys are those of the actions and the digests of the listings' objects. A
-// share that sees none, or a damaged one, reads what was copied.
+// A brief is a file, parts/brief-<experiment>.<random>, that spares the shares of a wave hundreds of logs and
+// objects. It has the records of actions that they read, their listings, and the places of the records of
+// items that they look for: mostly none, in logs that hold all other experiments' records. It is a log of
+// frames 'B', whose keys are those of the actions, the digests of the listings' objects, and the groups. A
+// share that sees no brief, or a damaged one, reads what was copied.
 type brief struct {
 	file *os.File
 	at   map[stages.Digest]span
@@ -35,13 +38,13 @@ func briefName(experiment string) string {
 func isBrief(name string) bool { return strings.HasPrefix(name, "brief-") }
 
 // WriteBrief writes the brief of an experiment's next wave, in place of those before: what its shares read of
-// some actions. Without actions it only removes those. What can't be read is left out, and that nothing can
-// be written is worth a warning only.
-func (s *Store) WriteBrief(experiment string, hits []Hit) error {
+// some actions, and where the records of items of some groups are. Without any it only removes those before.
+// What can't be read is left out, and that nothing can be written is worth a warning only.
+func (s *Store) WriteBrief(experiment string, hits []Hit, groups []stages.Digest) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
 	}
-	err := s.replaceBriefs(experiment, hits)
+	err := s.replaceBriefs(experiment, hits, groups)
 	if err == nil || errors.As(err, new(stop)) {
 		return err
 	}
@@ -49,18 +52,20 @@ func (s *Store) WriteBrief(experiment string, hits []Hit) error {
 	return nil
 }
 
-func (s *Store) replaceBriefs(experiment string, hits []Hit) error {
+func (s *Store) replaceBriefs(experiment string, hits []Hit, groups []stages.Digest) error {
 	before, err := s.briefs(experiment)
 	if err != nil {
 		return err
 	}
-	if len(hits) > 0 {
+	if len(hits)+len(groups) > 0 {
 		name := fmt.Sprintf("%s%016x", briefName(experiment), rand.Uint64())
 		if err := s.setUp(); err != nil {
 			return err
 		}
 		err := s.replaceBy(filepath.Join(s.partsDir(), name), 0o666, true,
-			func(write func([]byte) error) error { return s.copyActions(hits, write) })
+			func(write func([]byte) error) error {
+				return cmp.Or(s.copyActions(hits, write), s.copyPlaces(groups, write))
+			})
 		if err != nil {
 			return err
 		}
@@ -73,7 +78,7 @@ func (s *Store) replaceBriefs(experiment string, hits []Hit) error {
 	return nil
 }
 
-// copyActions writes the frames of a brief.
+// copyActions writes the frames of actions and listings.
 func (s *Store) copyActions(hits []Hit, write func([]byte) error) error {
 	written, size := map[stages.Digest]bool{}, int64(0)
 	add := func(key stages.Digest, payload []byte) error {
@@ -109,6 +114,55 @@ func (s *Store) copyActions(hits []Hit, write func([]byte) error) error {
 	return nil
 }
 
+// copyPlaces writes the frames of groups: of each record the distance from the one before, and its length.
+func (s *Store) copyPlaces(groups []stages.Digest, write func([]byte) error) error {
+	groups = slices.Clone(groups)
+	slices.SortFunc(groups, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
+	groups = slices.Compact(groups)
+	for len(groups) > 0 {
+		log := s.log(itemFrame, groups[0])
+		n := slices.IndexFunc(groups, func(g stages.Digest) bool { return g[0] != log.bucket })
+		if n < 0 {
+			n = len(groups)
+		}
+		places, ends := map[stages.Digest][]byte{}, map[stages.Digest]int64{}
+		for _, g := range groups[:n] {
+			places[g] = []byte{}
+		}
+		_, err := s.readLog(log, 0, func(off int64, group stages.Digest, payload []byte) {
+			if b, ok := places[group]; ok {
+				length := frameLen + len(payload)
+				places[group] = appendUint(appendUint(b, uint64(off-ends[group])), uint64(length))
+				ends[group] = off + int64(length)
+			}
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, g := range groups[:n] {
+			if err := write(appendFrame(nil, briefFrame, g, places[g])); err != nil {
+				return err
+			}
+		}
+		groups = groups[n:]
+	}
+	return nil
+}
+
+// placesOf returns where the item records of a group are in their log, if a brief tells.
+func (p *part) placesOf(group stages.Digest) (places []span, ok bool) {
+	b := p.brief(group)
+	if b == nil {
+		return nil, false
+	}
+	d := &decoder{b: b}
+	for end := int64(0); len(d.b) > 0; {
+		at := span{end + d.size(), int(d.size())}
+		places, end = append(places, at), at.off+int64(at.len)
+	}
+	return places, !d.bad
+}
+
 // briefs lists the briefs of an experiment.
 func (s *Store) briefs(experiment string) (paths []string, err error) {
 	entries, err := s.entries(s.partsDir())
@@ -141,12 +195,6 @@ func (b *brief) get(key stages.Digest) []byte {
 	if !ok {
 		return nil
 	}
-	frame := make([]byte, at.len)
-	if _, err := b.file.ReadAt(frame, at.off); err != nil {
-		return nil
-	}
-	if found, payload, _, ok := frameAt(frame, briefFrame); ok && bytes.Equal(found[:], key[:]) {
-		return payload
-	}
-	return nil
+	payload, _ := readFrame(b.file, at, briefFrame, key) // what can't be read isn't there
+	return payload
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // briefsIn returns the briefs in a store's folder.
@@ -29,13 +31,13 @@ func TestBrief(t *testing.T) {
 	s := open(t, dir, Options{})
 	defer s.Close()
 	h, _ := s.Lookup(w.cells[0].key, "a")
-	if err := s.WriteBrief("another", []Hit{h}); err != nil {
+	if err := s.WriteBrief("another", []Hit{h}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if briefs := briefsIn(t, dir); len(briefs) != 2 {
 		t.Errorf("two experiments have the briefs %q", briefs)
 	}
-	if err := s.WriteBrief("test", nil); err != nil {
+	if err := s.WriteBrief("test", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	briefs := briefsIn(t, dir)
@@ -55,8 +57,73 @@ func TestBrief(t *testing.T) {
 		}
 	}
 	reader := open(t, dir, Options{ReadOnly: true})
-	if err := reader.WriteBrief("test", []Hit{h}); err == nil {
+	if err := reader.WriteBrief("test", []Hit{h}, nil); err == nil {
 		t.Error("written in a store opened for reading")
+	}
+}
+
+// TestBriefTellsPlaces: a share reads no log of items whose groups have no records there, and of others those
+// records alone, also when the log was rewritten meanwhile or the brief lies.
+func TestBriefTellsPlaces(t *testing.T) {
+	w := newWorld(8)
+	from := w.filled(t)
+	s := open(t, from, Options{})
+	groups := []stages.Digest{number(7001), number(7002)}
+	for n := range w.cells {
+		groups = append(groups, w.cells[n].group)
+	}
+	if err := errors.Join(s.WriteBrief("test", nil, groups), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	rewrite := func(dir string) error {
+		s := open(t, dir, Options{})
+		defer s.Close()
+		for n := range w.cells {
+			log := s.log(itemFrame, w.cells[n].group)
+			b, err := os.ReadFile(log.path)
+			if err != nil {
+				return err
+			}
+			other := appendFrame(nil, itemFrame, number(9000), encodeItems("a", nil))
+			if err := os.WriteFile(log.path, append(other, b...), 0o666); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	lie := func(dir string) error {
+		var b []byte
+		for _, g := range groups {
+			lies := appendUint(appendUint(nil, 1<<62), 1<<62)
+			b = appendFrame(b, briefFrame, g, append(lies, lies...))
+		}
+		return os.WriteFile(briefsIn(t, dir)[0], b, 0o666)
+	}
+	for name, change := range map[string]func(dir string) error{
+		"as it was": func(string) error { return nil }, "rewritten": rewrite, "a lie": lie,
+	} {
+		dir := scratch(t)
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(dir); err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(1)
+		s := openPart(t, dir, Options{files: c})
+		before := c.calls["open"]
+		for _, g := range groups[:2] {
+			if s.Items(g, "a").Find(stages.Digest{}) >= 0 {
+				t.Errorf("%s: an item of nowhere", name)
+			}
+		}
+		if opens := c.calls["open"] - before; opens > 0 && name == "as it was" {
+			t.Errorf("%d files are opened for groups without records", opens)
+		}
+		if v := w.items(t, s); v.misses > 0 {
+			t.Errorf("%s: %d items are missing", name, v.misses)
+		}
+		s.Close()
 	}
 }
 

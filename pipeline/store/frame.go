@@ -78,6 +78,19 @@ func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int
 	return stages.Digest(b[12:frameLen]), b[frameLen:n:n], n, true
 }
 
+// readFrame returns the payload of the frame of a key at some place of a file, nil if it isn't there.
+func readFrame(f io.ReaderAt, at span, kind frameKind, key stages.Digest) ([]byte, error) {
+	b := make([]byte, at.len)
+	if _, err := f.ReadAt(b, at.off); err != nil {
+		return nil, err
+	}
+	found, payload, _, ok := frameAt(b, kind)
+	if !ok || found != key {
+		return nil, nil
+	}
+	return payload, nil
+}
+
 // A logScan is the result of a walk over a log, apart from its frames.
 type logScan struct {
 	end     int64 // where the last frame ends

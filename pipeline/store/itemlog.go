@@ -76,7 +76,8 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 // file, of which nothing is known.
 func (g *knownGroup) readLog(s *Store) error {
 	log := s.log(itemFrame, g.group)
-	if s.part != nil && !s.part.itemLogs[log.bucket] {
+	places, told := s.part.placesOf(g.group)
+	if s.part != nil && !s.part.itemLogs[log.bucket] || told && len(places) == 0 {
 		return nil
 	}
 	f, done, err := s.readKept(log.path)
@@ -91,6 +92,9 @@ func (g *knownGroup) readLog(s *Store) error {
 	if g.log == nil || !os.SameFile(g.log, info) || info.Size() < g.end {
 		g.items, g.log, g.end = s.NewItems(), info, 0
 	}
+	if told && g.readAt(f, info.Size(), places) {
+		return nil
+	}
 	scan, err := readOpenLog(f, g.end, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
 		if group == g.group {
 			g.items.take(payload, g.madeBy)
@@ -98,6 +102,22 @@ func (g *knownGroup) readLog(s *Store) error {
 	})
 	g.end = max(g.end, scan.end)
 	return err
+}
+
+// readAt reads the frames at some places of a log, and reports whether they are there: it may have been
+// rewritten since the brief was.
+func (g *knownGroup) readAt(f *os.File, size int64, places []span) bool {
+	for _, at := range places {
+		if at.off < 0 || at.len < 0 || int64(at.len) > size-at.off {
+			return false
+		}
+		b, err := readFrame(f, at, itemFrame, g.group)
+		if err != nil || b == nil {
+			return false // what was taken will be taken again
+		}
+		g.items.take(b, g.madeBy)
+	}
+	return true
 }
 
 // readParts reads the frames that journals have beyond those known.

@@ -153,12 +153,10 @@ func (j *journal) eachItemFrame(group stages.Digest, from int, fn func(off int64
 	all := j.groups[group]
 	j.mu.RUnlock()
 	for _, at := range all[min(from, len(all)):] {
-		b := make([]byte, at.len)
-		if _, err := j.file.ReadAt(b, at.off); err != nil {
+		payload, err := readFrame(j.file, at, itemFrame, group)
+		if err != nil {
 			return from, err
-		}
-		key, payload, _, ok := frameAt(b, itemFrame)
-		if !ok || key != group {
+		} else if payload == nil {
 			return from, miss("part %s is altered at byte %d", j.name, at.off)
 		}
 		if err := fn(at.off, payload); err != nil {

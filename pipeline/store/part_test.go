@@ -93,7 +93,7 @@ func (w *world) close(t testing.TB, dir string) {
 		h, _ := s.Lookup(c.key, "a")
 		hits = append(hits, h)
 	}
-	if err := errors.Join(s.WriteBrief("test", hits), s.Close()); err != nil {
+	if err := errors.Join(s.WriteBrief("test", hits, nil), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
