@@ -56,6 +56,10 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 		if _, err := s.fold(ctx, u); err != nil {
 			return err
 		}
+		// A brief doesn't tell of what this run adds.
+		if err := s.store.WriteBrief(p.Name, nil, nil); err != nil {
+			return environment(err)
+		}
 	}
 	if err := u.fetch(ctx, p, f.quiet); err != nil {
 		return err
@@ -113,11 +117,8 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 		return f.endShare(u, result)
 	case f.closing:
 		done, err := f.endClosing(u, s.place, result)
-		if e := s.brief(ctx, u, p, done); e != nil && err == nil {
-			err = environment(e)
-		}
-		if !done || err != nil {
-			return err
+		if !done {
+			return cmp.Or(err, s.brief(ctx, u, p))
 		}
 	}
 	err = f.publish(ctx, u, s.place, result, dir)

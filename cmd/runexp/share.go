@@ -121,11 +121,8 @@ func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, er
 	return false, nil
 }
 
-// brief leaves a brief for the next wave's shares; when nothing is left for any, none.
-func (s *session) brief(ctx context.Context, u *ui, p *plan.Plan, done bool) error {
-	if done {
-		return s.store.WriteBrief(p.Name, nil, nil)
-	}
+// brief leaves a brief for the next wave's shares.
+func (s *session) brief(ctx context.Context, u *ui, p *plan.Plan) error {
 	o, err := s.outlook(ctx, u, p)
 	if err != nil {
 		return err

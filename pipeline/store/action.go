@@ -179,7 +179,7 @@ func (s *Store) PayloadBytes(h Hit, port int) (n int64, err error) {
 func (s *Store) listing(o *Output) (*Listing, error) {
 	b := o.Inline
 	if o.Object != nil {
-		b = s.part.brief(o.Object.Digest)
+		b = s.part.listing(*o.Object)
 	}
 	if o.Object != nil && b == nil {
 		var err error

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,7 +47,7 @@ func (s *Store) WriteBrief(experiment string, hits []Hit, groups []stages.Digest
 	if err == nil || errors.As(err, new(stop)) {
 		return err
 	}
-	s.warn("%v; without a brief, shares ask for many files", err)
+	s.warn("brief of %s: %v; shares read what would be copied", experiment, err)
 	return nil
 }
 
@@ -64,7 +63,10 @@ func (s *Store) replaceBriefs(experiment string, hits []Hit, groups []stages.Dig
 		}
 		err := s.replaceBy(filepath.Join(s.partsDir(), name), 0o666, true,
 			func(write func([]byte) error) error {
-				return cmp.Or(s.copyActions(hits, write), s.copyPlaces(groups, write))
+				if err := s.copyActions(hits, write); err != nil {
+					return err
+				}
+				return s.copyPlaces(groups, write)
 			})
 		if err != nil {
 			return err
@@ -149,9 +151,12 @@ func (s *Store) copyPlaces(groups []stages.Digest, write func([]byte) error) err
 	return nil
 }
 
-// placesOf returns where the item records of a group are in their log, if a brief tells.
+// placesOf returns where the item records of a group are in their log, if the share has a brief that tells.
 func (p *part) placesOf(group stages.Digest) (places []span, ok bool) {
-	b := p.brief(group)
+	if p == nil {
+		return nil, false
+	}
+	b := p.brief.get(group)
 	if b == nil {
 		return nil, false
 	}
@@ -174,23 +179,37 @@ func (s *Store) briefs(experiment string) (paths []string, err error) {
 	return paths, err
 }
 
-// openBrief opens a brief, up to the first byte that isn't as it was written.
-func (s *Store) openBrief(path string) (*brief, error) {
-	f, err := s.read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a newer one has replaced it
-	} else if err != nil {
-		return nil, err
+// openBrief opens the brief of an experiment, nil if there is none, or if there are several: then nobody
+// knows which is the newest.
+func (s *Store) openBrief(experiment string) (b *brief, err error) {
+	paths, err := s.briefs(experiment)
+	for _, path := range paths {
+		f, e := s.read(path)
+		if errors.Is(e, fs.ErrNotExist) {
+			continue // a newer one has replaced it
+		} else if e != nil {
+			s.warn("%s can't be read: %v", filepath.Base(path), e)
+			continue
+		}
+		if b != nil {
+			b.file.Close()
+			return nil, f.Close()
+		}
+		b = &brief{f, map[stages.Digest]span{}}
+		if _, e = readOpenLog(f, 0, briefFrame, func(off int64, key stages.Digest, payload []byte) {
+			b.at[key] = span{off, frameLen + len(payload)}
+		}); e != nil {
+			s.warn("%s can't be read whole: %v", filepath.Base(path), e)
+		}
 	}
-	b := &brief{f, map[stages.Digest]span{}}
-	_, err = readOpenLog(f, 0, briefFrame, func(off int64, key stages.Digest, payload []byte) {
-		b.at[key] = span{off, frameLen + len(payload)}
-	})
 	return b, err
 }
 
-// get returns what is copied under a key, nil for nothing.
+// get returns what the brief has under a key, nil for nothing.
 func (b *brief) get(key stages.Digest) []byte {
+	if b == nil {
+		return nil
+	}
 	at, ok := b.at[key]
 	if !ok {
 		return nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -99,8 +100,16 @@ func TestBriefTellsPlaces(t *testing.T) {
 		}
 		return os.WriteFile(briefsIn(t, dir)[0], b, 0o666)
 	}
+	older := func(dir string) error { // of a time when there were no records
+		var b []byte
+		for _, g := range groups {
+			b = appendFrame(b, briefFrame, g, nil)
+		}
+		name := briefName("test") + "0000000000000000"
+		return os.WriteFile(filepath.Join(dir, "parts", name), b, 0o666)
+	}
 	for name, change := range map[string]func(dir string) error{
-		"as it was": func(string) error { return nil }, "rewritten": rewrite, "a lie": lie,
+		"as it was": func(string) error { return nil }, "rewritten": rewrite, "a lie": lie, "two": older,
 	} {
 		dir := scratch(t)
 		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
@@ -144,6 +153,20 @@ func TestHostileBriefs(t *testing.T) {
 		func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o777)) },
 		func(path string) error { return os.Truncate(path, 0) },
 	}
+	lies := func(path string) error { // whole frames, of listings that aren't those of the objects
+		var b []byte
+		scanLog(whole, briefFrame, func(_ int64, key stages.Digest, payload []byte) {
+			if payload[0] != '{' {
+				payload = bytes.Replace(payload, []byte("image-00"), []byte("image-77"), 1)
+			}
+			b = appendFrame(b, briefFrame, key, payload)
+		})
+		if bytes.Equal(b, whole) {
+			return errors.New("there is no listing in the brief")
+		}
+		return os.WriteFile(path, b, 0o666)
+	}
+	damages = append(damages, lies)
 	for off := 0; off < len(whole); off += 997 {
 		damages = append(damages,
 			func(path string) error { return os.Truncate(path, int64(off)) },

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,11 +46,15 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 		return r, err
 	}
 	r.Parts = len(files)
+	stale := map[string]bool{} // experiments whose briefs don't tell of what was added
 	r.MergeReport, err = s.mergeParts(ctx, files, func(p *mergedPart) error {
 		for key, val := range p.memos {
 			if err := s.SetMemo(key, val); err != nil {
 				return err
 			}
+		}
+		if p.added && p.head != nil {
+			stale[p.head.Experiment] = true
 		}
 		if p.added || len(p.Refused) > 0 || p.info(now).InUse() || p.changed() {
 			return nil
@@ -60,6 +65,9 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 		r.Removed++
 		return nil
 	})
+	for experiment := range stale {
+		err = errors.Join(err, s.WriteBrief(experiment, nil, nil))
+	}
 	return r, err
 }
 
@@ -169,15 +177,25 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 }
 
 // mergeBucket adds the records that belong in one log.
-func (s *Store) mergeBucket(parts []*mergedPart, file logFile) (err error) {
-	var known knownFrames
+func (s *Store) mergeBucket(parts []*mergedPart, file logFile) error {
+	groups := map[stages.Digest]bool{}
+	for _, p := range parts {
+		for _, g := range p.groups {
+			if g[0] != file.bucket {
+				break
+			}
+			groups[g] = true
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	known, err := s.knownFrames(file, func(group stages.Digest) bool { return groups[group] })
+	if err != nil {
+		return err
+	}
 	for _, p := range parts {
 		for ; len(p.groups) > 0 && p.groups[0][0] == file.bucket; p.groups = p.groups[1:] {
-			if known == nil {
-				if known, err = s.knownFrames(file); err != nil {
-					return err
-				}
-			}
 			group := p.groups[0]
 			_, err := p.eachItemFrame(group, 0, func(off int64, payload []byte) error {
 				return p.outcomes(p.partFile.name, file, off, group, payload, known)
@@ -322,12 +340,12 @@ func (s *Store) diskTime() (now time.Time, err error) {
 		return now, err
 	}
 	defer f.Close()
-	if err := s.write(f, []byte{'\n'}); err != nil {
+	if err = s.write(f, []byte{'\n'}); errors.As(err, new(stop)) {
 		return now, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return now, s.writeErr(err)
+	info, e := f.Stat()
+	if err = cmp.Or(err, s.writeErr(e)); err == nil {
+		now = info.ModTime()
 	}
-	return info.ModTime(), s.remove(path)
+	return now, cmp.Or(s.remove(path), err)
 }

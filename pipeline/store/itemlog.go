@@ -108,7 +108,7 @@ func (g *knownGroup) readLog(s *Store) error {
 // rewritten since the brief was.
 func (g *knownGroup) readAt(f *os.File, size int64, places []span) bool {
 	for _, at := range places {
-		if at.off < 0 || at.len < 0 || int64(at.len) > size-at.off {
+		if at.off < 0 || at.len < 0 || at.len > frameLen+maxPayload || int64(at.len) > size-at.off {
 			return false
 		}
 		b, err := readFrame(f, at, itemFrame, g.group)

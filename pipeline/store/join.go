@@ -1,9 +1,8 @@
 package store
 
 import (
-	"errors"
 	"io"
-	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -12,12 +11,12 @@ import (
 
 // joinedSize is the size in bytes from which on a fold adds an object of a part as it is. Smaller ones are
 // joined until together they have that size: a share puts one for each chunk of each cell, and a file server
-// takes milliseconds to make a file, and to open it in every later share that reads it.
-const joinedSize = 16 << 20
+// takes milliseconds to make a file, and to open it in every later share that reads it. Tests change it.
+var joinedSize int64 = 16 << 20
 
-// A joining adds the small objects of parts to a store, in the order of their groups, so that what is
-// collected at once lies together. Two folds at once may both add what is in a part, joined to different
-// objects: then it's stored twice.
+// A joining adds the small objects of parts to a store, bucket by bucket of groups, so that what is collected
+// at once lies together. It costs that some bytes are stored twice: those of equal objects that groups of two
+// buckets refer to, or that are in different folds, be it two at once.
 type joining struct {
 	s       *Store
 	joint   *joint                             // that is being filled
@@ -42,7 +41,8 @@ type moved struct {
 	off int64
 }
 
-// A joinedRecord is an item record that waits for a joint.
+// A joinedRecord is an item record that waits for the joints that it refers to, of which at most the last one
+// isn't complete.
 type joinedRecord struct {
 	group  stages.Digest
 	madeBy string
@@ -54,42 +54,48 @@ func newJoining(s *Store, open func(p PackRef) (packBytes, error)) *joining {
 	return &joining{s: s, joint: &joint{}, moved: map[PackRef]moved{}, folders: map[string]bool{}, open: open}
 }
 
-// take moves an object of a part to the joint. It reports false for one that isn't small, or in no part. The
-// reason why it can't be had is refused.
-func (j *joining) take(p PackRef) (at moved, taken bool, refused error) {
-	if j == nil || p.Size >= joinedSize {
-		return at, false, nil
+// take moves an object of a part to the joint. It reports false for one that isn't in a part, isn't sound
+// there, or is too large for what room is left: that isn't joined.
+func (j *joining) take(p PackRef) (at moved, taken bool) {
+	if j == nil {
+		return at, false
 	}
-	if at, taken = j.moved[p]; taken {
-		return at, true, nil
+	if at, taken = j.moved[p]; taken || p.Size >= joinedSize || j.joint.size() >= joinedSize {
+		return at, taken
 	}
 	f, err := j.open(p)
-	if errors.Is(err, fs.ErrNotExist) {
-		return at, false, nil
+	if err != nil {
+		return at, false
 	}
-	off := len(j.joint.b)
-	all := slices.Grow(j.joint.b, int(p.Size))[:off+int(p.Size)]
-	b := all[off:]
-	if err == nil {
-		defer f.close()
-		_, err = io.ReadFull(f, b)
-	}
-	switch {
-	case err != nil:
-		return at, false, miss("object %s can't be read: %v", p.Digest.Short(), err)
-	case stages.Sum(b) != p.Digest:
-		return at, false, miss("object %s is altered", p.Digest.Short())
+	defer f.close()
+	at = moved{j.joint, j.joint.size()}
+	all := slices.Grow(j.joint.b, int(p.Size))[:at.off+p.Size]
+	if _, err := io.ReadFull(f, all[at.off:]); err != nil || stages.Sum(all[at.off:]) != p.Digest {
+		return at, false
 	}
 	j.joint.b = all
-	at = moved{j.joint, int64(off)}
 	j.moved[p] = at
-	return at, true, nil
+	return at, true
+}
+
+func (j *joint) size() int64 { return int64(len(j.b)) }
+
+// mark returns what undoes the takes that follow.
+func (j *joining) mark() (undo func()) {
+	if j == nil {
+		return func() {}
+	}
+	size := j.joint.size()
+	return func() {
+		j.joint.b = j.joint.b[:size]
+		maps.DeleteFunc(j.moved, func(_ PackRef, at moved) bool { return at.to == j.joint && at.off >= size })
+	}
 }
 
 // add adds a record, when the objects that it refers to are there.
 func (j *joining) add(r joinedRecord) error {
 	j.joint.waiting = append(j.joint.waiting, r)
-	if len(j.joint.b) < joinedSize {
+	if size := j.joint.size(); size > 0 && size < joinedSize {
 		return nil
 	}
 	return j.flush()
@@ -98,14 +104,12 @@ func (j *joining) add(r joinedRecord) error {
 // flush puts the joint, and records what waits for it.
 func (j *joining) flush() error {
 	full := j.joint
-	if len(full.waiting) == 0 {
-		return nil
+	if full.size() > 0 {
+		full.pack = PackRef{stages.Sum(full.b), full.size()}
+		if err := j.put(full); err != nil {
+			return err
+		}
 	}
-	full.pack = PackRef{stages.Sum(full.b), int64(len(full.b))}
-	if err := j.put(full); err != nil {
-		return err
-	}
-	j.joint = &joint{b: full.b[:0]}
 	for _, r := range full.waiting {
 		eachRef(r.items, func(ref *Ref) {
 			if at, ok := r.moved[ref.Pack]; ok {
@@ -116,6 +120,8 @@ func (j *joining) flush() error {
 			return err
 		}
 	}
+	j.joint = &joint{b: full.b[:0]}
+	full.b, full.waiting = nil, nil // those that moved there still lead to its name
 	return nil
 }
 

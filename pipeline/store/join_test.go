@@ -93,8 +93,9 @@ func TestFoldJoins(t *testing.T) {
 	for n := range 400 {
 		small = append(small, newChunk(r, n%7, 1+n%3, 4096+r.IntN(4096)))
 	}
-	large := newChunk(r, 3, 1, joinedSize)
-	medium := []chunk{newChunk(r, 1000, 3, joinedSize/4), newChunk(r, 1001, 2, joinedSize/4)}
+	large := newChunk(r, 3, 1, int(joinedSize))
+	quarter := int(joinedSize / 4)
+	medium := []chunk{newChunk(r, 1000, 3, quarter), newChunk(r, 1001, 2, quarter)}
 	all := append(append([]chunk{large}, medium...), small...)
 	dir := scratch(t)
 	shared(t, dir, small[:250]...)
@@ -183,6 +184,114 @@ func TestFoldRefusesOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	hasChunks(t, dir, 1, chunks[0], chunks[2])
+}
+
+// TestFoldUndoes: a record that is refused leaves nothing in the objects that are joined.
+func TestFoldUndoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	dir := scratch(t)
+	good := newChunk(r, 1, 1, 5000)
+	s := openPart(t, dir, Options{})
+	nowhere := Ref{Digest: number(1), Pack: PackRef{number(2), 8000}, Len: 8000}
+	for n := range 5 {
+		c := newChunk(r, 1, 1, 6000)
+		refs, err := s.Put(c.payloads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := ItemOutcome{[][]SubItem{{{refs[0], ""}}, {{nowhere, ""}}}}
+		if err := s.RecordItems(number(1), "a", []ItemRecord{{number(100 + n), o}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good.record(t, s)
+	s.EndPart(PartOK)
+	s.Close()
+	if f := fold(t, dir); f.Items != 1 || f.Bytes != 5000 || len(f.Refused) != 5 || f.Removed > 0 {
+		t.Errorf("%+v", f)
+	}
+	hasChunks(t, dir, 1, good)
+}
+
+// TestFoldAfterEarlier: what a share makes again of an earlier attempt is in its own part, as that of the
+// earlier one may be folded and gone.
+func TestFoldAfterEarlier(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	c := newChunk(r, 1, 2, 5000)
+	dir := scratch(t)
+	shared(t, dir, c, newChunk(r, 1, 2, 6000))
+	s := openPart(t, dir, Options{})
+	if o, ok := outcomeOf(s.Items(c.group, "a"), c.key(0)); !ok || s.Check(o.Ports[0][0].Pack) != nil {
+		t.Fatal("the earlier attempt isn't found")
+	}
+	fold(t, dir)
+	if f := fold(t, dir); f.Removed != 1 {
+		t.Fatalf("%+v", f)
+	}
+	again := chunk{number(500), c.payloads}
+	again.record(t, s)
+	s.EndPart(PartOK)
+	s.Close()
+	if f := fold(t, dir); f.Items != 1 || f.Refused != nil {
+		t.Errorf("%+v", f)
+	}
+	hasChunks(t, dir, 2, c, again)
+	if f := fold(t, dir); f.Removed != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestMergeFolded: of a store that has the same cells, folded otherwise, nothing is copied.
+func TestMergeFolded(t *testing.T) {
+	w := newWorld(8)
+	stores := []*Store{open(t, w.filled(t), Options{})}
+	for _, size := range []int64{4 << 10, 1 << 20} {
+		joinAt(t, size)
+		dir := parted(t, scratch(t), w)
+		fold(t, dir)
+		w.close(t, dir)
+		stores = append(stores, open(t, dir, Options{}))
+	}
+	for _, s := range stores {
+		for _, other := range stores {
+			if s == other {
+				continue
+			}
+			m, err := s.Merge(t.Context(), other)
+			if err != nil || m.Actions+m.Items+m.Objects > 0 || m.ActionsKnown != 8 || m.Refused != nil {
+				t.Errorf("%+v, %v", m, err)
+			}
+		}
+	}
+}
+
+// TestFoldLooks: a fold looks at no objects but those of the groups that parts have.
+func TestFoldLooks(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	one := newChunk(r, 0, 1, 5000)
+	dir := scratch(t)
+	s := open(t, dir, Options{})
+	for range 200 {
+		c := newChunk(r, 0, 1, 5000)
+		c.group = one.group
+		c.group[31]++ // in the same log
+		c.record(t, s)
+	}
+	s.Close()
+	shared(t, dir, one)
+	c := newClient(1)
+	s = open(t, dir, Options{files: c})
+	defer s.Close()
+	if _, err := s.Fold(t.Context()); err != nil || c.calls["lstat"] > 20 {
+		t.Errorf("%v, %v", c.calls, err)
+	}
+}
+
+// joinAt has folds join objects to a size, until the test ends.
+func joinAt(t *testing.T, size int64) {
+	before := joinedSize
+	t.Cleanup(func() { joinedSize = before })
+	joinedSize = size
 }
 
 // BenchmarkFold measures the fold of items with payloads of 2 KiB, in chunks of 16, and the one that finds

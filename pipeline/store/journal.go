@@ -179,6 +179,14 @@ func (j *journal) eachFrame(fn frameFunc) error {
 	return nil
 }
 
+// has reports whether an object lies in the journal.
+func (j *journal) has(p PackRef) bool {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	_, ok := j.packs[p]
+	return ok
+}
+
 // openPack returns the bytes of an object that lie in the journal.
 func (j *journal) openPack(p PackRef) (packBytes, error) {
 	j.mu.RLock()

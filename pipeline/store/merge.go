@@ -81,7 +81,7 @@ type merging struct {
 // log adds the frames of one of the other store's logs.
 func (m *merging) log(other *Store, file logFile) error {
 	name := filepath.ToSlash(strings.TrimPrefix(file.path, other.dir+string(filepath.Separator)))
-	known, err := m.s.knownFrames(file)
+	known, err := m.s.knownFrames(file, func(stages.Digest) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,16 @@ func (m *merging) log(other *Store, file logFile) error {
 // Their value tells that they were there before a merge adds some.
 type knownFrames map[stages.Digest]bool
 
-// knownFrames reads a log: all actions, and the item records whose objects are here.
-func (s *Store) knownFrames(file logFile) (knownFrames, error) {
+// knownFrames reads of a log the frames of some keys: all of actions, and the item records whose objects are
+// here.
+func (s *Store) knownFrames(file logFile, some func(key stages.Digest) bool) (knownFrames, error) {
 	known := knownFrames{}
 	missing := func(p PackRef) bool { return s.Check(p) != nil }
 	_, err := s.readLog(s.log(file.kind, stages.Digest{file.bucket}), 0,
 		func(_ int64, key stages.Digest, payload []byte) {
-			if file.kind == actionFrame {
+			if !some(key) {
+				return
+			} else if file.kind == actionFrame {
 				known[frameDigest(key, payload)] = true
 				return
 			}
@@ -169,17 +172,20 @@ func (m *merging) outcomes(name string, file logFile, off int64, group stages.Di
 		return nil
 	}
 	record := joinedRecord{group, madeBy, items, map[PackRef]moved{}}
+	undo := m.join.mark()
 	for _, p := range packs {
-		at, taken, refused := m.join.take(p)
+		at, taken := m.join.take(p)
 		if taken {
 			record.moved[p] = at
-		} else if refused == nil {
-			if refused, err = m.pack(p); err != nil {
-				return err
-			}
+			continue
+		}
+		refused, err := m.pack(p)
+		if err != nil {
+			return err
 		}
 		if refused != nil {
 			m.refuse(name, "%v, at byte %d", refused, off)
+			undo()
 			return nil
 		}
 	}
@@ -203,11 +209,12 @@ func (m *merging) action(name string, file logFile, off int64, key stages.Digest
 		m.refuse(name, "%v, at byte %d", err, off)
 		return nil
 	}
-	digest := frameDigest(key, payload)
-	isKnown := known[digest] || m.has(key, r.madeBy)
-	if isKnown {
+	if m.has(key, r.madeBy) {
 		m.ActionsKnown++
+		return nil
 	}
+	digest := frameDigest(key, payload)
+	isKnown := known[digest] // but not all its objects are here
 	for _, p := range r.packs {
 		refused, err := m.pack(p)
 		if err != nil {
@@ -219,6 +226,7 @@ func (m *merging) action(name string, file logFile, off int64, key stages.Digest
 		}
 	}
 	if isKnown {
+		m.ActionsKnown++
 		return nil
 	}
 	for i := range r.outputs {

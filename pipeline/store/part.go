@@ -57,7 +57,7 @@ type part struct {
 	*journal
 	s       *Store
 	earlier []*journal // of attempts at the same share
-	briefs  []*brief
+	brief   *brief     // nil for none
 
 	itemLogs [buckets]bool // those that the store has
 	kept     keptFiles
@@ -88,7 +88,10 @@ func OpenPart(dir string, name PartName, o Options) (*Store, error) {
 	for _, log := range logs {
 		p.itemLogs[log.bucket] = true
 	}
-	err = errors.Join(err, p.findEarlier(name), p.openBriefs(name.Experiment))
+	err = errors.Join(err, p.findEarlier(name))
+	if err == nil {
+		p.brief, err = s.openBrief(name.Experiment)
+	}
 	if err == nil {
 		host, _ := os.Hostname() // for people
 		err = p.create(PartNote{journalFormat, name.Experiment, name.Share, name.Shares, host, name.Job,
@@ -180,51 +183,37 @@ func (p *part) action(h Hit) (a Action, ok bool) {
 		return a, false
 	}
 	p.actionMu.RLock()
-	recorded := p.actions[h.key]
+	payload := p.actions[h.key]
 	p.actionMu.RUnlock()
-	for _, payload := range [][]byte{recorded, p.brief(h.key)} {
-		found, err := decodeAction(h.key, payload)
-		if err == nil && h.describes(&found) {
-			return found, true
-		}
+	if payload == nil {
+		payload = p.brief.get(h.key)
+	}
+	found, err := decodeAction(h.key, payload)
+	if err == nil && h.describes(&found) {
+		return found, true
 	}
 	return a, false
 }
 
-// brief returns what briefs have under a key, nil for nothing.
-func (p *part) brief(key stages.Digest) []byte {
+// listing returns the encoded listing in an object if the brief has it.
+func (p *part) listing(object PackRef) []byte {
 	if p == nil {
 		return nil
 	}
-	for _, b := range p.briefs {
-		if payload := b.get(key); payload != nil {
-			return payload
-		}
+	if b := p.brief.get(object.Digest); stages.Sum(b) == object.Digest {
+		return b
 	}
 	return nil
 }
 
-// openBriefs opens the briefs of the share's experiment.
-func (p *part) openBriefs(experiment string) error {
-	paths, err := p.s.briefs(experiment)
-	for _, path := range paths {
-		b, err := p.s.openBrief(path)
-		if err != nil {
-			p.s.warn("brief %s can't be read: %v", filepath.Base(path), err)
-		}
-		if b != nil {
-			p.briefs = append(p.briefs, b)
-		}
-	}
-	return err
-}
-
-// put appends an object, unless it's known to be there: in the store, in this part, or where a record of an
-// earlier attempt leads to it. One that no record leads to may go with its part.
+// put appends an object, unless it's known to be there: in this part, or in the store. That of an earlier
+// attempt may go with its part, when a fold has joined it to others.
 func (p *part) put(pack PackRef, parts [][]byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	if m, known := p.s.known(pack); known && m == nil {
+	earlier := func(j *journal) bool { return j.has(pack) }
+	if m, known := p.s.known(pack); p.has(pack) ||
+		known && m == nil && !slices.ContainsFunc(p.earlier, earlier) {
 		return nil
 	}
 	size := binary.LittleEndian.AppendUint64(nil, uint64(pack.Size))
@@ -326,8 +315,8 @@ func (p *part) closeFiles() {
 	for _, j := range p.earlier {
 		j.close()
 	}
-	for _, b := range p.briefs {
-		b.file.Close()
+	if p.brief != nil {
+		p.brief.file.Close()
 	}
 	if p.journal != nil {
 		p.journal.close()

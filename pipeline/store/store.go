@@ -34,7 +34,7 @@
 //	index              what [Store.Lookup] needs; derived from actions/
 //	damaged/           objects whose bytes weren't those of their name
 //	parts/3of64.89ab…  what a share of a cluster's jobs found, until it's folded; only where there were such
-//	parts/brief-01…    copies of what shares read; derived from actions/
+//	parts/brief-01…    copies of what shares read; derived from actions/ and items/
 //
 // The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
 // frame at a time; a record is written after all that it refers to. So a process that's killed leaves either

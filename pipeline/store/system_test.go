@@ -183,6 +183,7 @@ func TestSharedDisk(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
+	joinAt(t, 20_000)
 	crashes, removed := 0, 0
 	for seed := range rounds {
 		w := newWorld(12)
