@@ -45,6 +45,18 @@ func TestBrief(t *testing.T) {
 	if len(briefs) != 1 {
 		t.Fatalf("left: %q", briefs)
 	}
+	info, err := os.Stat(briefs[0])
+	with, e := s.Info()
+	if err := errors.Join(err, e, os.Rename(briefs[0], dir+"/away")); err != nil {
+		t.Fatal(err)
+	}
+	without, err := s.Info()
+	if err != nil || with.RecordBytes-without.RecordBytes != info.Size() {
+		t.Errorf("a brief of %d bytes counts %d", info.Size(), with.RecordBytes-without.RecordBytes)
+	}
+	if err := os.Rename(dir+"/away", briefs[0]); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		age  time.Duration
 		left int
@@ -133,6 +145,40 @@ func TestBriefTellsPlaces(t *testing.T) {
 			t.Errorf("%s: %d items are missing", name, v.misses)
 		}
 		s.Close()
+	}
+}
+
+// TestFoldOutdatesBriefs: a share finds what a fold added since its brief was written, even if that fold was
+// killed before it removed the brief.
+func TestFoldOutdatesBriefs(t *testing.T) {
+	w := newWorld(2)
+	for _, killed := range []bool{false, true} {
+		dir := scratch(t)
+		s := open(t, dir, Options{})
+		if err := s.WriteBrief("test", nil, []stages.Digest{w.cells[0].group}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		brief := briefsIn(t, dir)[0]
+		b, err := os.ReadFile(brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parted(t, dir, w)
+		fold(t, dir)
+		if killed {
+			if err := os.WriteFile(brief, b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := fold(t, dir); f.Removed != 1 {
+			t.Fatalf("%+v", f)
+		}
+		share := openPart(t, dir, Options{})
+		if v := w.items(t, share); v.misses > 0 {
+			t.Errorf("killed %v: %d items are hidden", killed, v.misses)
+		}
+		share.Close()
 	}
 }
 

@@ -46,17 +46,21 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 		return r, err
 	}
 	r.Parts = len(files)
-	stale := map[string]bool{} // experiments whose briefs don't tell of what was added
+	unbriefed := map[string]bool{} // experiments whose briefs, which don't tell of what was added, are removed
 	r.MergeReport, err = s.mergeParts(ctx, files, func(p *mergedPart) error {
 		for key, val := range p.memos {
 			if err := s.SetMemo(key, val); err != nil {
 				return err
 			}
 		}
-		if p.added && p.head != nil {
-			stale[p.head.Experiment] = true
+		goes := !p.added && len(p.Refused) == 0 && !p.info(now).InUse() && !p.changed()
+		if (p.added || goes) && p.head != nil && !unbriefed[p.head.Experiment] {
+			unbriefed[p.head.Experiment] = true
+			if err := s.WriteBrief(p.head.Experiment, nil, nil); err != nil {
+				return err
+			}
 		}
-		if p.added || len(p.Refused) > 0 || p.info(now).InUse() || p.changed() {
+		if !goes {
 			return nil
 		}
 		if err := s.remove(p.path); err != nil {
@@ -65,9 +69,6 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 		r.Removed++
 		return nil
 	})
-	for experiment := range stale {
-		err = errors.Join(err, s.WriteBrief(experiment, nil, nil))
-	}
 	return r, err
 }
 

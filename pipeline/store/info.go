@@ -14,7 +14,7 @@ type Info struct {
 	ObjectBytes int64
 	Actions     int   // keys with a recorded action
 	Items       int   // items with a recorded outcome
-	RecordBytes int64 // logs, index and memos
+	RecordBytes int64 // logs, index, memos and briefs
 	Damaged     int   // objects set aside because of wrong bytes
 	Parts       int   // of shares, that aren't removed yet
 	PartsInUse  int   // of them: their shares may run
@@ -52,6 +52,12 @@ func (s *Store) Info() (Info, error) {
 }
 
 func (s *Store) addParts(in *Info) error {
+	entries, _ := s.entries(s.partsDir()) // as Parts does
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && isBrief(e.Name()) {
+			in.RecordBytes += info.Size()
+		}
+	}
 	parts, err := s.Parts()
 	for _, p := range parts {
 		in.Parts++
