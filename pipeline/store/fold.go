@@ -46,7 +46,7 @@ func (s *Store) Fold(ctx context.Context) (r FoldReport, err error) {
 		return r, err
 	}
 	r.Parts = len(files)
-	unbriefed := map[string]bool{} // experiments whose briefs, which don't tell of what was added, are removed
+	unbriefed := map[string]bool{} // experiments whose briefs, which don't tell what was added, are removed
 	r.MergeReport, err = s.mergeParts(ctx, files, func(p *mergedPart) error {
 		for key, val := range p.memos {
 			if err := s.SetMemo(key, val); err != nil {
