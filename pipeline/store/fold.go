@@ -113,19 +113,19 @@ type mergedPart struct {
 func (s *Store) mergeParts(ctx context.Context, files []partFile, done func(*mergedPart) error) (
 	r MergeReport, err error) {
 	for len(files) > 0 && err == nil {
-		n := min(s.maxLogs, len(files))
-		for n < len(files) && files[n].share == files[n-1].share && files[n].shares == files[n-1].shares {
-			n++ // a later attempt's records may refer to objects of an earlier one
-		}
-		err = s.mergeBatch(ctx, files[:n], &r, done)
-		files = files[n:]
+		files, err = s.mergeBatch(ctx, files, &r, done)
 	}
 	return r, err
 }
 
-// mergeBatch is mergeParts for about as many parts as may be open at once. Each log is read once for them.
+// batchFrames is about how many frames of parts a fold has in memory at once, some 60 bytes each, so that it
+// takes as much for any number of images. Tests change it.
+var batchFrames = 4 << 20
+
+// mergeBatch is mergeParts for the first files, about as many as may be open at once and as memory holds, and
+// returns the others. Each log is read once for them.
 func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport,
-	done func(*mergedPart) error) error {
+	done func(*mergedPart) error) (others []partFile, err error) {
 	var parts []*mergedPart
 	var journals []*journal
 	open := func(p PackRef) (packBytes, error) { return openPackIn(journals, p) }
@@ -137,7 +137,13 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 			p.close()
 		}
 	}()
-	for _, f := range files {
+	frames := 0
+	for n, f := range files {
+		full := n >= s.maxLogs || frames >= batchFrames
+		if full && (f.share != files[n-1].share || f.shares != files[n-1].shares) {
+			others = files[n:]
+			break // a later attempt's records may refer to objects of an earlier one
+		}
 		j, state, err := f.read()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another fold has removed it
@@ -155,26 +161,27 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 			return slices.Compare(a[:], b[:])
 		})
 		journals = append(journals, j)
+		frames += j.frames
 		parts = append(parts, &mergedPart{m, j, f, state, groups})
 	}
 	for bucket := range buckets {
 		if err := s.mergeBucket(parts, s.log(itemFrame, stages.Digest{byte(bucket)})); err != nil {
-			return err
+			return nil, err
 		}
 		clear(join.moved)
 	}
 	if err := join.flush(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.settle(parts, join.folders); err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range parts {
 		if err := done(p); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return others, nil
 }
 
 // mergeBucket adds the records that belong in one log.

@@ -287,6 +287,40 @@ func TestFoldLooks(t *testing.T) {
 	}
 }
 
+// TestFoldInBatches: parts of more frames than memory should hold are folded a few shares at a time, those
+// of one share together.
+func TestFoldInBatches(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	dir := scratch(t)
+	var all []chunk
+	for share := range 7 {
+		for range 2 {
+			c := newChunk(r, share, 1, 5000)
+			all = append(all, c)
+			s, err := OpenPart(dir, PartName{Share: share, Shares: 7}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.record(t, s)
+			s.EndPart(PartOK)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := batchFrames
+	t.Cleanup(func() { batchFrames = before })
+	batchFrames = 10 // a part has a note, an object, a record and an end
+	if f := fold(t, dir); f.Parts != 14 || f.Items != 14 || f.Objects != 4 || f.Removed > 0 {
+		t.Errorf("%+v", f)
+	}
+	hasChunks(t, dir, 4, all...)
+	if f := fold(t, dir); f.Removed != 14 {
+		t.Errorf("%+v", f)
+	}
+	hasChunks(t, dir, 4, all...)
+}
+
 // joinAt has folds join objects to a size, until the test ends.
 func joinAt(t *testing.T, size int64) {
 	before := joinedSize

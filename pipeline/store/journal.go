@@ -32,6 +32,7 @@ type journal struct {
 	packs   map[PackRef]int64
 	groups  map[stages.Digest][]span // item frames, in the order of the file
 	items   int                      // that they record
+	frames  int                      // of all kinds
 	memos   map[stages.Digest][]byte
 	end     int64 // of the last whole frame
 	altered bool  // what is behind it isn't the beginning of a frame
@@ -115,6 +116,7 @@ func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { re
 func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.frames++
 	switch {
 	case j.head == nil:
 		var n PartNote
