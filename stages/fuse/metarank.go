@@ -28,7 +28,7 @@ both. The intervals hold 95 % of resamples of the cases: they say how much κ an
 depend on which cases there are. A method without a defined score isn't ranked, and
 neither is one that no case compares with the others.
 Duan et al., ECCV 2024.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Seeded:   true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},

@@ -37,7 +37,7 @@ has, for every case and competitor, the mean over all its defined scores with it
 interval, the mean over the common images, and the distance to the best, paired by
 image. Intervals are bootstrap intervals at 95 % over images (BCa).
 ` + interval.Small,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
@@ -99,14 +99,11 @@ func (m *scoreCase) rankCompetitors() {
 		m.rank = slices.Repeat([]float64{math.NaN()}, len(m.Cells))
 		return
 	}
-	quality := make([]float64, len(m.Cells))
-	for i, v := range m.shared {
-		quality[i], _ = stat.Mean(v)
-		if m.Measure.Direction == stages.Higher {
-			quality[i] = -quality[i]
-		}
+	worse := m.Qualities(m.shared)
+	for i := range worse {
+		worse[i] = -worse[i]
 	}
-	m.rank = stat.Ranks(quality)
+	m.rank = stat.Ranks(worse)
 	m.p, _ = m.Pairwise()
 }
 

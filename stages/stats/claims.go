@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // A claim says that one id of an axis has a larger number than others, in every case: a combination of the
@@ -46,6 +47,9 @@ func (p ClaimsParams) parsed() ([]claim, error) {
 	return out, nil
 }
 
+// resolution is the distance within which correlations, α and percentages are equal.
+const resolution = 1e-9
+
 // results are numbers by the ids of some axes.
 type results struct {
 	axes   []string
@@ -71,6 +75,7 @@ func (r *results) answer(p ClaimsParams, verb, more, name string, digits int) (s
 	}
 	var winners, failures, open []string
 	held, tests := 0, 0
+	values := stat.Tied(r.values, resolution)
 	for _, c := range claims {
 		axis := slices.IndexFunc(r.axes, func(axis string) bool {
 			return !slices.ContainsFunc(append(slices.Clip(c.others), c.id),
@@ -97,7 +102,7 @@ func (r *results) answer(p ClaimsParams, verb, more, name string, digits int) (s
 					continue
 				}
 				undefined = undefined || math.IsNaN(r.values[k])
-				if beaten == "" && r.values[k] >= r.values[i] {
+				if beaten == "" && values[k] >= values[i] {
 					beaten = fmt.Sprintf("%s (%.*f; %s %.*f)", who, digits, r.values[i], other[axis], digits,
 						r.values[k])
 				}

@@ -30,7 +30,7 @@ equal on the axes outside between are compared, over the ids that both have: ρ 
 is called strong, 0.6 to 0.8 moderate, below weak. moved counts the ids with another
 rank. The answer also counts the pairs that differ in one axis only.
 Duan et al., ECCV 2024, figure 3.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all ids in all cases"}},
 	Outputs: []stages.Port{

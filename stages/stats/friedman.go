@@ -33,7 +33,7 @@ differ by less than the critical difference can't be told apart. The tests take 
 as independent: of images that stand in many cases, p-values are too small, and one
 case, or more images, say more. Cases with a missing competitor or without a common
 direction are left out. The critical difference is Nemenyi's.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
@@ -128,6 +128,7 @@ func blocksOf(m *scores.Case) [][]float64 {
 		return nil
 	}
 	shared := m.Shared()
+	resolution := stat.Resolution(shared...)
 	blocks := make([][]float64, len(shared[0]))
 	for i := range blocks {
 		for _, v := range shared {
@@ -137,6 +138,7 @@ func blocksOf(m *scores.Case) [][]float64 {
 			}
 			blocks[i] = append(blocks[i], x)
 		}
+		blocks[i] = stat.Tied(blocks[i], resolution)
 	}
 	return blocks
 }

@@ -51,7 +51,7 @@ ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
 combination of the other collapsed axes, such as metrics, has an α of its own. An image
 without a score of some method is left out, for all methods; a method without any score
 is left out before that. Tomsett et al., AAAI 2020.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
@@ -136,7 +136,7 @@ func nameOf(ids []string) string {
 }
 
 // A ratings is how good each of the methods that have scores is on each of the images with a score of all of
-// them, in every one of some groups of cells. Larger is better.
+// them, in every one of some groups of cells. Larger is better, and equal scores of a group are tied.
 type ratings struct {
 	images    [][][]float64 // by group, image and method
 	lower     []bool        // by group: its scores are better if smaller
@@ -171,6 +171,7 @@ func ratingsOf(e *stages.Env, c *scores.Contest, ids []string, groups [][]*score
 	shared := scores.Shared(lists)
 	methods := len(lists) / len(groups)
 	for g := range groups {
+		resolution := stat.Resolution(shared[g*methods : (g+1)*methods]...)
 		r.images[g] = make([][]float64, len(shared[0]))
 		for i := range r.images[g] {
 			for k := range methods {
@@ -180,6 +181,7 @@ func ratingsOf(e *stages.Env, c *scores.Contest, ids []string, groups [][]*score
 				}
 				r.images[g][i] = append(r.images[g][i], x)
 			}
+			r.images[g][i] = stat.Tied(r.images[g][i], resolution)
 		}
 	}
 	return r

@@ -30,7 +30,7 @@ Spearman's ρ over images of the scores of every id of among and those of the re
 in every combination of the other collapsed axes, over the images that have a score of
 both. Ties share their ranks. It is undefined for fewer than two images, and where one
 has the same score everywhere.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
@@ -73,7 +73,7 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 				continue
 			}
 			x, y := m.Both(i, reference)
-			rho := stat.Spearman(x, y)
+			rho := stat.Spearman(stat.Tied(x, stat.Resolution(x)), stat.Tied(y, stat.Resolution(y)))
 			t.Rows = append(t.Rows, stages.Row{Keys: slices.Concat([]string{competitor}, m.IDs),
 				Numbers: numbers(float64(len(x)), rho)})
 			if rho > best {

@@ -40,7 +40,7 @@ is the mean of the distances over the modifications, in percent of the area unde
 curve of the maps as they are: of 1 minus the area for a deletion. Mean curves of a
 difference are stretched to [0,1] before. An image whose curve is undefined for a
 modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,
 		Doc: "curves of all modifications, with points at equal distances"}},

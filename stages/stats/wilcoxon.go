@@ -44,7 +44,7 @@ how many images would have decided it with a power of 0.8 if the mean difference
 real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
 of comparisons. not confirmed is 1 where
 the corrected p isn't at most alpha.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},

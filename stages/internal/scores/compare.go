@@ -27,9 +27,13 @@ func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, test
 		if i == reference || c == nil {
 			continue
 		}
-		d := m.Differences(i, reference)
-		mean, n := stat.Mean(d)
+		x, y := m.Both(i, reference)
+		d := stat.Differences(x, y)
 		test := stat.Wilcoxon(d)
+		for k := range x {
+			x[k] -= y[k]
+		}
+		mean, n := stat.Mean(x)
 		all = append(all, Comparison{i, n, mean, stat.CohenD(d), test, test.P})
 		p = append(p, test.P)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // A Contest compares the ids of one axis in every case, a combination of the other collapsed axes.
@@ -82,39 +83,43 @@ func (m *Case) Both(a, b int) (x, y []float64) {
 	return pair[0], pair[1]
 }
 
-// Differences returns a's score minus b's for the images that have a defined score of both. A missing cell
-// leaves none.
-func (m *Case) Differences(a, b int) []float64 {
-	x, y := m.Both(a, b)
-	for i := range x {
-		x[i] -= y[i]
-	}
-	return x
-}
+// Differences returns a's score minus b's, as [stat.Differences] does, for the images that have a defined
+// score of both. A missing cell leaves none.
+func (m *Case) Differences(a, b int) []float64 { return stat.Differences(m.Both(a, b)) }
 
 // Best returns the competitor with the best mean of shared scores, the first one on ties, or −1 if the case
 // isn't comparable or no image is shared.
 func (m *Case) Best() int {
-	best, most := -1, math.NaN()
 	if !m.Comparable {
-		return best
+		return -1
 	}
-	for p, v := range m.Shared() {
-		if len(v) == 0 {
-			return -1
-		}
-		sum := 0.0
-		for _, x := range v {
-			sum += x
-		}
-		if m.Measure.Direction == stages.Lower {
-			sum = -sum
-		}
-		if best < 0 || sum > most {
-			best, most = p, sum
+	quality := m.Qualities(m.Shared())
+	if math.IsNaN(quality[0]) {
+		return -1
+	}
+	best := 0
+	for p, x := range quality {
+		if x > quality[best] {
+			best = p
 		}
 	}
 	return best
+}
+
+// Qualities returns how good the means of lists of the case's scores are, larger is better: equal ones are
+// tied at the resolution of the scores. The mean of no scores is NaN.
+func (m *Case) Qualities(lists [][]float64) []float64 {
+	out := make([]float64, len(lists))
+	for p, v := range lists {
+		out[p], _ = stat.Mean(v)
+	}
+	out = stat.Tied(out, stat.Resolution(lists...))
+	if m.Measure.Direction == stages.Lower {
+		for p := range out {
+			out[p] = -out[p]
+		}
+	}
+	return out
 }
 
 // DropUnscored removes the competitors without a defined score in any case, which would leave no image that

@@ -3,7 +3,6 @@ package scores
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -13,7 +12,7 @@ import (
 type Means struct {
 	N         int       // number of these images
 	Mean      []float64 // by competitor; NaN if it is absent or N is 0
-	Quality   []float64 // the means, negated if small ones are better
+	Quality   []float64 // how good the means are, as of [Case.Qualities]; NaN where there is none
 	Scores    []int     // by competitor: number of its scores, defined or not
 	Undefined []int     // by competitor: number of undefined scores
 }
@@ -27,7 +26,7 @@ func (m *Case) Means() (Means, error) {
 	var present []int
 	var lists []*List
 	for p, cell := range m.Cells {
-		c.Mean[p] = math.NaN()
+		c.Mean[p], c.Quality[p] = math.NaN(), math.NaN()
 		if cell == nil {
 			continue
 		}
@@ -41,8 +40,11 @@ func (m *Case) Means() (Means, error) {
 		}
 	}
 	if len(lists) > 0 {
-		// All means are sums in the same order: equal scores give equal bits.
-		for i, shared := range Shared(lists) {
+		all := Shared(lists)
+		for i, quality := range m.Qualities(all) {
+			c.Quality[present[i]] = quality
+		}
+		for i, shared := range all {
 			sum := 0.0
 			for _, x := range shared {
 				sum += x
@@ -51,12 +53,6 @@ func (m *Case) Means() (Means, error) {
 			if c.Mean[present[i]] = sum / float64(c.N); c.N > 0 && math.IsInf(sum, 0) || math.IsNaN(sum) {
 				return c, fmt.Errorf("a mean over %d images isn't finite", c.N)
 			}
-		}
-	}
-	c.Quality = slices.Clone(c.Mean)
-	if m.Measure.Direction == stages.Lower {
-		for p := range c.Quality {
-			c.Quality[p] = -c.Quality[p]
 		}
 	}
 	return c, nil

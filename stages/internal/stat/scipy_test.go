@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -20,6 +21,10 @@ func TestScipy(t *testing.T) {
 	var want struct {
 		Wilcoxon []struct {
 			X            []float64
+			Statistic, P float64
+		}
+		Counts []struct {
+			A, B         []float64
 			Statistic, P float64
 		}
 		Kendall []struct {
@@ -69,6 +74,17 @@ func TestScipy(t *testing.T) {
 		same("Wilcoxon's T", i, w.Statistic(), c.Statistic)
 		same("Wilcoxon's p", i, w.P, c.P)
 	}
+	for i, c := range want.Counts {
+		for _, unit := range []float64{1, 7, 3, 10} { // scipy has the counts themselves
+			a, b := slices.Clone(c.A), slices.Clone(c.B)
+			for k := range a {
+				a[k], b[k] = a[k]/unit, b[k]/unit
+			}
+			w := Wilcoxon(Differences(a, b))
+			same("T of counts", i, w.Statistic(), c.Statistic)
+			same("p of counts", i, w.P, c.P)
+		}
+	}
 	for i, c := range want.Kendall {
 		same("Kendall's τ", i, Kendall(c.X, c.Y), c.Tau)
 	}
@@ -104,7 +120,7 @@ func TestScipy(t *testing.T) {
 	for i, c := range want.Needed {
 		same("needed", i, Needed(c.Effect, c.Alpha, 0.8), float64(c.N))
 	}
-	if compared != 131 {
+	if compared != 187 {
 		t.Errorf("compared %d numbers", compared)
 	}
 }

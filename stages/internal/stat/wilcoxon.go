@@ -28,7 +28,8 @@ func (s SignedRank) Statistic() float64 { return min(s.Plus, s.Minus) }
 // positive if differences mostly are (Kerby 2014). It is NaN without a difference other than 0.
 func (s SignedRank) Effect() float64 { return (s.Plus - s.Minus) / (s.Plus + s.Minus) }
 
-// Wilcoxon tests whether paired differences are symmetric about 0 (Wilcoxon 1945). Zeros are dropped. P is
+// Wilcoxon tests whether paired differences, as [Differences] makes them, are symmetric about 0 (Wilcoxon
+// 1945). Zeros are dropped. P is
 // exact up to 50 differences without ties or zeros and up to 13 with them, given their ranks; otherwise it
 // is that of the normal approximation with the variance corrected for ties, without correction for
 // continuity: as in scipy. If all differences are 0, P is 1; if one is NaN or there are none, it is NaN.

@@ -21,7 +21,7 @@ def studentized(q, k):
 
 
 out = {"wilcoxon": [], "kendall": [], "concordance": [], "friedman": [], "nemenyi": [], "holm": [],
-       "effect": [], "power": [], "needed": []}
+       "effect": [], "power": [], "needed": [], "counts": []}
 
 samples = [rng.normal(0.3, 1, n).round(4) for n in (1, 2, 5, 12, 24, 50, 51, 200)]
 samples += [np.round(rng.normal(0.2, 1, n), 1) for n in (6, 13, 14, 24, 50, 120)]  # ties and zeros
@@ -31,6 +31,15 @@ for x in samples:
     out["wilcoxon"].append({"x": x.tolist(), "statistic": r.statistic, "p": r.pvalue})
     if len(x) > 2:
         out["effect"].append({"x": x.tolist(), "d": np.mean(x) / np.std(x, ddof=1)})
+
+# Scores that are counts: in the unit of counts, where equal differences have equal bits.
+counts = np.random.default_rng(4)
+pairs = [([4, 1, 3, 1, 0, 4, 0, 7, 6, 6, 1, 3, 6, 0, 6, 6, 1, 0, 3, 7, 0, 6, 4, 3, 0, 6],
+          [5, 0, 5, 0, 0, 7, 3, 7, 7, 5, 2, 3, 7, 3, 7, 5, 0, 0, 2, 5, 0, 7, 4, 6, 2, 6])]
+pairs += [(counts.integers(0, 8, n).tolist(), counts.integers(0, 8, n).tolist()) for n in (5, 9, 13, 14, 30, 60)]
+for a, b in pairs:
+    r = stats.wilcoxon(np.subtract(a, b), correction=False)
+    out["counts"].append({"a": a, "b": b, "statistic": r.statistic, "p": r.pvalue})
 
 for n in (4, 7, 30):
     for digits in (4, 0):

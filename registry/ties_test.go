@@ -1,0 +1,166 @@
+package registry
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/fuse"
+	"github.com/runexp/runexp/stages/report"
+	"github.com/runexp/runexp/stages/stagetest"
+	"github.com/runexp/runexp/stages/stats"
+)
+
+// comparisons are the stages that compare scores, with parameters for the axes method and metric.
+var comparisons = []struct {
+	stage  stages.Stage
+	params func(p any)
+}{
+	{report.Leaderboard, func(any) {}},
+	{stats.Wilcoxon, func(p any) { p.(*stats.WilcoxonParams).Among = "method" }},
+	{stats.Friedman, func(p any) { p.(*stats.FriedmanParams).Rank = "method" }},
+	{stats.Consistency, func(p any) { p.(*stats.ConsistencyParams).Rank = "method" }},
+	{stats.ICR, func(p any) { q := p.(*stats.ICRParams); q.Rate, q.Between = "method", "metric" }},
+	{stats.IRR, func(p any) { p.(*stats.IRRParams).Rate = "method" }},
+	{stats.RankCorrelation, func(p any) { p.(*stats.RankCorrelationParams).Among = "method" }},
+	{fuse.MetaRank, func(p any) { q := p.(*fuse.MetaRankParams); q.Rank, q.Resamples = "method", 50 }},
+	{fuse.Rankings, func(p any) { p.(*fuse.RankingsParams).Rank = "method" }},
+}
+
+// showScores are the stages that take the scores of whole axes and tell nothing of which is larger: they show
+// them, or choose by them what is drawn or used.
+var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "report/sheet", "report/table"}
+
+// ofUnit are the columns that have the scores' unit; those of a leaderboard's cases are called as the cases.
+var ofUnit = []string{"mean", "low", "high", "behind", "behind low", "behind high", "common mean",
+	"mean difference", "up", "down"}
+
+// contest returns 4 methods' scores by 2 metrics, of scores[metric][method][image] in some unit.
+func contest(scores [2][4][]float64, unit func(float64) float64, order []int) []stages.Data {
+	var cells []stages.Data
+	for k, metric := range []string{"down", "up"} {
+		facts := stages.Measure{Direction: []stages.Direction{stages.Lower, stages.Higher}[k],
+			Low: math.Inf(-1), High: math.Inf(1)}.Facts(nil)
+		for i, method := range []string{"a", "b", "c", "d"} {
+			var payloads [][]byte
+			for _, at := range order {
+				payloads = append(payloads, stages.Scalar(unit(scores[k][i][at])))
+			}
+			cells = append(cells, stagetest.At(stagetest.Items(facts, payloads...), "method", method,
+				"metric", metric))
+		}
+	}
+	return cells
+}
+
+// TestTiesAreOfTheScores holds that p-values, effects, ranks, κ and whatever else comparisons tell are the
+// same for scores that are counts, the counts as sevenths or as decimals of a file, in another unit, from
+// another zero and of images in another order: which scores are equal is no question of their bits.
+func TestTiesAreOfTheScores(t *testing.T) {
+	named := slices.Clone(showScores)
+	for _, c := range comparisons {
+		named = append(named, c.stage.Name)
+	}
+	all := Builtin()
+	for _, name := range all.Names() {
+		s, _ := all.Lookup(name)
+		takes := slices.ContainsFunc(s.Inputs, func(p stages.Port) bool { return p.Type == stages.Scores })
+		if s.Relation == stages.Whole && takes != slices.Contains(named, name) {
+			t.Errorf("%s takes whole axes of scores: %v; this test's lists have it: %v", name, takes, !takes)
+		}
+	}
+	r := rand.New(rand.NewPCG(7, 3))
+	units := map[string]func(float64) float64{
+		"sevenths":       func(x float64) float64 { return x / 7 },
+		"times 7 / 10":   func(x float64) float64 { return 7 * (x / 10) },
+		"thirds":         func(x float64) float64 { return x / 3 },
+		"sevenths + 0.1": func(x float64) float64 { return x/7 + 0.1 },
+		"tenths − 12.3":  func(x float64) float64 { return x/10 - 12.3 },
+		"small":          func(x float64) float64 { return x / 7 * 1e-30 },
+		"sums": func(x float64) float64 { // whose last bits depend on the order of their terms
+			return x/7 + 1e-14*(r.Float64()-0.5)
+		},
+		"decimals": func(x float64) float64 {
+			y, _ := strconv.ParseFloat(fmt.Sprintf("%.17g", 0.3+x/10), 64)
+			return y
+		},
+	}
+	for range 12 {
+		images := 5 + r.IntN(40)
+		var counts [2][4][]float64
+		for k := range counts {
+			for i := range counts[k] {
+				for range images {
+					counts[k][i] = append(counts[k][i], float64(r.IntN(8)))
+				}
+			}
+			if r.IntN(3) == 0 { // two methods of one mean
+				copy(counts[k][1], counts[k][0])
+				slices.Reverse(counts[k][1])
+			}
+		}
+		order := make([]int, images)
+		for i := range order {
+			order[i] = i
+		}
+		for _, c := range comparisons {
+			params := c.stage.NewParams()
+			c.params(params)
+			compare := func(what string, unit func(float64) float64, order []int) {
+				t.Helper()
+				want := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
+					"scores": contest(counts, func(x float64) float64 { return x }, order)})
+				got := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
+					"scores": contest(counts, unit, order)})
+				for port, payloads := range want.Payloads {
+					if port != "answer" && port != "alpha" {
+						sameNumbers(t, fmt.Sprintf("%s of %s in %s, %d images", port, c.stage.Name, what, images),
+							payloads[0], got.Payloads[port][0])
+					}
+				}
+			}
+			for what, unit := range units {
+				compare(what, unit, order)
+			}
+			shuffled := r.Perm(images)
+			reordered := func(x float64) float64 { return x / 7 }
+			want := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
+				"scores": contest(counts, reordered, order)})
+			got := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
+				"scores": contest(counts, reordered, shuffled)})
+			for port, payloads := range want.Payloads {
+				if port != "answer" && port != "alpha" {
+					sameNumbers(t, port+" of "+c.stage.Name+" in another order of images", payloads[0],
+						got.Payloads[port][0])
+				}
+			}
+		}
+	}
+}
+
+// sameNumbers compares two tables but for the numbers that have the scores' unit.
+func sameNumbers(t *testing.T, what string, a, b []byte) {
+	t.Helper()
+	want, err1 := stages.DecodeTable(a)
+	got, err2 := stages.DecodeTable(b)
+	if err1 != nil || err2 != nil || len(want.Rows) != len(got.Rows) {
+		t.Fatalf("%s: %v, %v, %d and %d rows", what, err1, err2, len(want.Rows), len(got.Rows))
+	}
+	for i, row := range want.Rows {
+		if !slices.Equal(row.Keys, got.Rows[i].Keys) {
+			t.Errorf("%s: row %d is of %q, not of %q", what, i, got.Rows[i].Keys, row.Keys)
+			continue
+		}
+		for k, x := range row.Numbers {
+			y := got.Rows[i].Numbers[k]
+			if name := want.Numbers[k].Name; !slices.Contains(ofUnit, name) &&
+				!(math.Abs(float64(x-y)) <= 1e-12*max(1, math.Abs(float64(x)))) && !(math.IsNaN(float64(x)) && math.IsNaN(float64(y))) {
+				t.Errorf("%s: %s of %q is %v, not %v", what, name, row.Keys, y, x)
+			}
+		}
+	}
+}
