@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -86,16 +87,15 @@ func sample(r *rand.Rand, n int, draw func(*rand.Rand) float64) []float64 {
 	return x
 }
 
-// coverage returns how often of 100 times intervals of n values hold the true mean, over 1000 experiments.
-func coverage(n int, mean float64, draw func(*rand.Rand) float64) float64 {
-	const experiments = 1000
+// coverage returns how often of 100 times intervals of n values hold the true mean, over so many experiments.
+func coverage(experiments, n int, mean float64, draw func(*rand.Rand) float64) float64 {
 	r, held := rand.New(rand.NewPCG(uint64(n), 5)), 0
 	for range experiments {
 		if _, low, high := Mean(sample(r, n, draw)); low <= mean && mean <= high {
 			held++
 		}
 	}
-	return float64(held) / experiments * 100
+	return float64(held) / float64(experiments) * 100
 }
 
 // TestCoverage simulates experiments of known truth: intervals hold it as often as they say, for scores of
@@ -103,15 +103,23 @@ func coverage(n int, mean float64, draw func(*rand.Rand) float64) float64 {
 func TestCoverage(t *testing.T) {
 	for _, d := range drawn {
 		for _, n := range []int{100, 2 * smooth} {
-			if c := coverage(n, d.mean, d.draw); !(c >= 93 && c <= 97) {
+			if c := coverage(1000, n, d.mean, d.draw); !(c >= 93 && c <= 97) {
 				t.Errorf("%s, %d values: %.1f of 100 intervals hold the mean, want 93 to 97", d.name, n, c)
 			}
 		}
 	}
 	small := map[string]float64{}
 	for _, d := range drawn {
-		small[d.name] = coverage(24, d.mean, d.draw)
-		t.Logf("%s, 24 values: %.1f of 100", d.name, small[d.name])
+		if slices.Contains([]string{"normal", "exponential", "log-normal, σ = 1"}, d.name) {
+			small[d.name] = coverage(10_000, 24, d.mean, d.draw)
+		}
+	}
+	of5 := fmt.Sprintf("of 5 they hold it in %.0f, %.0f and %.0f, and in %.0f where scores are 0 or 1",
+		coverage(10_000, 5, 0, (*rand.Rand).NormFloat64), coverage(10_000, 5, 1, (*rand.Rand).ExpFloat64),
+		coverage(10_000, 5, math.Exp(0.5), func(r *rand.Rand) float64 { return math.Exp(r.NormFloat64()) }),
+		coverage(10_000, 5, 0.85, func(r *rand.Rand) float64 { return math.Floor(r.Float64() + 0.85) }))
+	if !strings.Contains(strings.ReplaceAll(Small, "\n", " "), of5) {
+		t.Errorf("Small isn't what is measured: %s", of5)
 	}
 	want := fmt.Sprintf("in %.0f of 100\nsimulated experiments where scores are normal, in %.0f where "+
 		"exponential, and in %.0f\nwhere log-normal", small["normal"], small["exponential"],

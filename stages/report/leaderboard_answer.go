@@ -168,6 +168,9 @@ func (b *board) leads() []string {
 	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
 		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))
 	}
+	if few := interval.Few(fewest); few != "" {
+		s = append(s, few)
+	}
 	return append(s, fmt.Sprintf("p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in a "+
 		"case; at most %g confirms.", level))
 }

@@ -58,7 +58,9 @@ time|rise|9|-|-|1|0|-|-|-|-|-|0|-|0
 		"[0.2, 0.4] over 4 images, not confirmed (p = 0.38, n = 4). In insertion, **ig** and " +
 		"**rise** tie first. With 3 images no difference can be confirmed, however large: it " +
 		"takes at least 7. Brackets are the 95 % interval over images (BCa) of the paired " +
-		"difference. p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in " +
+		"difference. Of fewer than 24 images intervals are too short: of 5 they hold the true mean in 82 " +
+		"to 92 of 100 simulated experiments, and in 56 where scores are 0 or 1; where all scores are equal " +
+		"they have no width. p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in " +
 		"a case; at most 0.05 confirms. 1 of 26 scores is undefined; ranks use the images " +
 		"that have a score of every competitor. Not ranked: time.\n"
 	if diff := cmp.Diff(wantAnswer, string(r.Payloads["answer"][0])); diff != "" {
