@@ -28,6 +28,7 @@ var passes = []pass{
 	// From the file to the graph that programs share.
 	{"kernel_shapes", fromFile, nil, inPlace(rewrite.KernelShapes)},
 	{"topological_order", fromFile, nil, topologicalOrder},
+	{"distinct_names", fromFile, nil, (*unit).distinctNames},
 	{"verbatim", Verbatim, nil, (*unit).verbatim},
 	{"single_precision", shared, nil, onModel(rewrite.SinglePrecision)},
 	{"dequantise", shared, nil, onModel(rewrite.Dequantise)},
@@ -95,6 +96,8 @@ var constraints = []constraint{
 		"ONNX Runtime ends the process where a kernel without a stated shape has too many axes"},
 	{"kernel_shapes", "topological_order", "which reports what is wrong with a stated shape"},
 	{"topological_order", "verbatim", "the passes behind rely on nodes that follow their producers"},
+	{"distinct_names", "verbatim", "ONNX Runtime fails where a weight has a name that it makes itself"},
+	{"distinct_names", "simplify", "ONNX Runtime fails where a weight has a name that it makes itself"},
 	{"topological_order", "single_precision", "the passes behind rely on nodes that follow their producers"},
 	{"verbatim", "constant_branches",
 		"conditions are constant for the input's shape, which the program declares"},

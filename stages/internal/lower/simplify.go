@@ -2,7 +2,6 @@ package lower
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -11,13 +10,6 @@ import (
 
 // simplify has ONNX Runtime fold constants and remove nodes that do nothing.
 func (u *unit) simplify() (err error) {
-	// ONNX Runtime fails where it makes a Gemm of a MatMul and has given a shape this name before, in this
-	// model or in the one that the file was made from.
-	for _, t := range u.model.Proto.Graph.Initializer {
-		if strings.HasPrefix(t.Name, "gemm_input_shape") {
-			u.model.Rename(t, u.model.Fresh("known/"+t.Name))
-		}
-	}
 	u.model, err = optimise(u.model)
 	return err
 }
@@ -51,6 +43,16 @@ func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*on
 	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, detached...)
 	m.Prune()
 	m.Computed = computed(m, &source, nodes, weights)
+	before := map[string]bool{}
+	for _, t := range weights {
+		before[t.Name] = true
+	}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			before[v] = true
+		}
+	}
+	rename(m, func(t *onnxpb.TensorProto) bool { return !before[t.Name] })
 	return m, nil
 }
 

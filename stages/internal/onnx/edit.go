@@ -165,16 +165,25 @@ func (a Attr) proto() *onnxpb.AttributeProto {
 	return p
 }
 
-// Rename gives a weight another name.
-func (m *Model) Rename(t *onnxpb.TensorProto, name string) {
+// Rename gives weights other names, by those that they have.
+func (m *Model) Rename(names map[string]string) {
+	if len(names) == 0 {
+		return
+	}
 	for _, n := range m.Proto.Graph.Node {
-		Retake(n, map[string]string{t.Name: name})
+		Retake(n, names)
 	}
-	if s, ok := m.Computed[t.Name]; ok {
-		delete(m.Computed, t.Name)
-		m.Computed[name] = s
+	for _, t := range m.Proto.Graph.Initializer {
+		name, ok := names[t.Name]
+		if !ok {
+			continue
+		}
+		if s, ok := m.Computed[t.Name]; ok {
+			delete(m.Computed, t.Name)
+			m.Computed[name] = s
+		}
+		t.Name = name
 	}
-	t.Name = name
 }
 
 // Renamed returns a weight of another name that shares the numbers of t.

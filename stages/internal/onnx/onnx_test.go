@@ -417,7 +417,7 @@ func TestRename(t *testing.T) {
 	w := FloatTensor("w", []float32{1}, 1)
 	m := &Model{Proto: &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{branch, outer},
 		Initializer: []*onnxpb.TensorProto{w}}}}
-	m.Rename(w, "v")
+	m.Rename(map[string]string{"w": "v"})
 	if w.Name != "v" || inner.Input[0] != "v" || outer.Input[0] != "v" || outer.Input[1] != "x" {
 		t.Errorf("%v", m.Proto)
 	}
