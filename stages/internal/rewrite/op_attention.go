@@ -16,9 +16,13 @@ const unseen = -1e30
 // Attention came at 23 (Vaswani et al. 2017, equation 1): softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with
 // cap(x) = c·tanh(x/c) where there is a softcap c. Several heads of queries may share one of keys and values;
 // their queries then stand behind each other in one product. A row of which a mask leaves nothing is zeros.
+// From 24 on it may read how many keys there are, and from 25 on queries may see a window of keys.
 var attention = []converter{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
 	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
 		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
+	}
+	if n.In(6) != "" || n.Int("left_window_size", -1) != -1 || n.Int("right_window_size", -1) != -1 {
+		return fmt.Errorf("its keys are limited by a window or by their number")
 	}
 	parts, err := e.parts(n)
 	if err != nil {

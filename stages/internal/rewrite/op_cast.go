@@ -2,12 +2,13 @@ package rewrite
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Cast and CastLike say from 19 on what to do with numbers too large for 8-bit floats, which opset 17 doesn't
-// have.
-var cast = []converter{{"Cast", 19, Newest, dropSaturate}, {"CastLike", 19, Newest, dropSaturate}}
+// Cast and CastLike say from 19 on what to do with numbers too large for 8-bit floats, and from 24 on how to
+// round to exponents alone; opset 17 has neither.
+var cast = []converter{{"Cast", 19, Newest, dropSmallFloats}, {"CastLike", 19, Newest, dropSmallFloats}}
 
-func dropSaturate(e *edit, n onnx.Node) error {
+func dropSmallFloats(e *edit, n onnx.Node) error {
 	drop(n, "saturate")
+	drop(n, "round_mode")
 	e.keep(n)
 	return nil
 }

@@ -23,12 +23,7 @@ var gelu = []converter{
 		return e.gelu(n.Output[0], e.sum(n.Output[0], n.In(0), n.In(1)), "tanh")
 	}},
 	{"com.microsoft.QuickGelu", Oldest, Newest, func(e *edit, n onnx.Node) error {
-		x, hint := n.In(0), n.Output[0]
-		z := x
-		if alpha := n.Float("alpha", 1.702); alpha != 1 {
-			z = e.op(hint, "Mul", []string{x, e.scalar(hint+"/alpha", alpha)})
-		}
-		e.to(hint, "Mul", []string{x, e.op(hint, "Sigmoid", []string{z})})
+		e.swish(n.Output[0], n.In(0), n.Float("alpha", 1.702))
 		return nil
 	}},
 }

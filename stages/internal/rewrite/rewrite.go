@@ -23,10 +23,12 @@ import (
 // for CUDA in ONNX Runtime, which takes a kernel only for exactly the version that it was written for.
 const Opset = 17
 
-// Oldest and Newest are the versions that [ToOpset] reads.
+// Oldest and Newest are the versions that [ToOpset] reads. What an operator means at a version between
+// [Opset] and Newest is what it means at Opset, unless testdata/versions.txt says that it changed or that it is new:
+// then a converter or a refusal is for it. A version beyond Newest may have changed any.
 const (
 	Oldest = 7
-	Newest = 23
+	Newest = 28
 )
 
 // A converter rewrites the nodes of an operator in models of the opsets from…to.
@@ -41,16 +43,18 @@ func converters() []converter {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample,
 		imageScaler, lstm,
-		matMulNBits, meanVarianceNormalization, mish, multiHeadAttention, pad, reduce, resize,
-		rmsNormalization, roiAlign, rotaryEmbedding, scatter,
-		sequence, skipLayerNormalization, slice, softmax, split, squeeze, topK, upsample,
+		matMulNBits, meanVarianceNormalization, mish, mod, multiHeadAttention, pad, quantizeLinear, rangeOf, reduce,
+		resize, rmsNormalization, roiAlign, rotaryEmbedding, scatter,
+		sequence, skipLayerNormalization, slice, softmax, spaceToDepth, split, squeeze, swish, topK,
+		upsample,
 	)
 }
 
 // newer are the operators that came after opset 17 and that no converter expresses.
 var newer = []string{
-	"AffineGrid", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CenterCropPad", "DeformConv",
-	"GroupNormalization", "ImageDecoder", "RegexFullMatch", "StringConcat", "StringSplit",
+	"AffineGrid", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CausalConvWithState",
+	"CenterCropPad", "CumProd", "DeformConv", "GroupNormalization", "ImageDecoder", "LinearAttention",
+	"RegexFullMatch", "StringConcat", "StringSplit", "TensorScatter",
 }
 
 // ToOpset converts a model's operators to version [Opset], and reports whether it added values, whose types
@@ -60,7 +64,8 @@ var newer = []string{
 func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
-		return false, fmt.Errorf("the model uses opset %d: %d to %d are supported", version, Oldest, Newest)
+		return false, fmt.Errorf("the model uses opset %d: what operators mean is known from %d to %d",
+			version, Oldest, Newest)
 	}
 	e := &edit{m: m, version: version, types: types, table: map[string][]converter{},
 		sequences: map[string][]string{}}

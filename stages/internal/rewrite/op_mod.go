@@ -1,0 +1,19 @@
+package rewrite
+
+import (
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// Mod has from 28 on the remainder with the divisor's sign of floats too, a − ⌊a/b⌋·b, which before was one
+// of integers alone.
+var mod = []converter{{"Mod", 28, Newest, func(e *edit, n onnx.Node) error {
+	if n.Int("fmod", 0) != 0 || e.elem(n.In(0)) != onnxpb.TensorProto_FLOAT {
+		e.keep(n)
+		return nil
+	}
+	hint := n.Output[0]
+	times := e.op(hint, "Floor", []string{e.op(hint, "Div", n.Input[:2])})
+	e.to(hint, "Sub", []string{n.In(0), e.op(hint, "Mul", []string{times, n.In(1)})})
+	return nil
+}}}
