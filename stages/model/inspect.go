@@ -29,7 +29,8 @@ type Inspection struct {
 	Norm     Norm        `json:"batch_normalization"`
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
-	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't define one
+	Declared Declared    `json:"declared"`        // what it says of its images and classes
+	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't name one
 	Range    []float64   `json:"range,omitempty"` // values of the least and largest byte, if any
 
 	// Problem is the reason why the model can't be run; the fields below are then empty.
@@ -77,6 +78,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		return x, err
 	}
 	x.describe(m)
+	x.Declared = declaredOf(m, p.Input)
 	x.Presets = presets()
 	if err := noImages(m.Inputs(), p.Input); err != nil {
 		x.notClassifier(err)
