@@ -14,13 +14,16 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReadFile reads a model and its weights in external files. Those files must be in the model's folder or
-// below it, links followed.
+// ReadFile reads a model with all that it keeps in other files, so that none is opened later. Those files must
+// be in the model's folder or below it, links followed: that is what relative names count from, in functions
+// too, for which ONNX Runtime itself takes the folder that the command runs in. A hard link is as good as the
+// file: nothing tells which of its names was first, and the bytes count, under whatever name.
 func ReadFile(path string) (*Model, error) {
 	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {
@@ -29,6 +32,9 @@ func ReadFile(path string) (*Model, error) {
 	m, err := parse(b)
 	if err == nil {
 		err = m.inline(filepath.Dir(path), int64(len(b)))
+	}
+	if err == nil {
+		err = m.settle()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -43,24 +49,30 @@ func (m *Model) inline(folder string, size int64) error {
 		return err
 	}
 	defer root.Close()
-	for _, t := range m.Proto.Graph.Initializer {
-		if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
-			want, err := rawSize(t)
-			if err != nil {
-				return err
-			}
-			if size += want; size > MaxBytes {
-				return fmt.Errorf("the model has more than %d bytes with its weights", MaxBytes)
-			}
-			if err := inline(root, t, want); err != nil {
-				return fmt.Errorf("weight %q: %w", t.Name, err)
-			}
+	return eachTensor(m.Proto, func(t *onnxpb.TensorProto) error {
+		if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
+			return nil
 		}
-		if err := checkTensor(t); err != nil {
+		want, err := storedSize(t)
+		if err != nil {
 			return err
 		}
+		if size += max(want, 0); size > MaxBytes {
+			return fmt.Errorf("the model has more than %d bytes with its weights", MaxBytes)
+		}
+		if err := inline(root, t, want); err != nil {
+			return fmt.Errorf("%s: %w", weight(t), err)
+		}
+		return nil
+	})
+}
+
+// weight names a tensor in messages.
+func weight(t *onnxpb.TensorProto) string {
+	if t.Name == "" {
+		return "a constant without a name"
 	}
-	return nil
+	return fmt.Sprintf("weight %q", t.Name)
 }
 
 func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
@@ -165,21 +177,14 @@ func ExternalFiles(path string) ([]string, error) {
 	var files []string
 	s := &scanner{f: f}
 	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
-	err = s.message(info.Size(), func(field protowire.Number, end int64) error {
-		if field != graphField {
-			return nil
-		}
-		return s.message(end, func(field protowire.Number, end int64) error {
-			if field != initializerField {
+	err = s.tensors((&onnxpb.ModelProto{}).ProtoReflect().Descriptor(), info.Size(), 0,
+		func(t *onnxpb.TensorProto) error {
+			if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
 				return nil
-			}
-			t, err := s.tensor(end)
-			if err != nil || t.DataLocation != onnxpb.TensorProto_EXTERNAL {
-				return err
 			}
 			location, _, _, err := reference(t)
 			if err != nil {
-				return fmt.Errorf("weight %q: %w", t.Name, err)
+				return fmt.Errorf("%s: %w", weight(t), err)
 			}
 			file := filepath.Join(filepath.Dir(path), location)
 			if slices.Contains(files, file) {
@@ -187,12 +192,11 @@ func ExternalFiles(path string) ([]string, error) {
 			}
 			data, err := openData(root, location)
 			if err != nil {
-				return fmt.Errorf("weight %q: %w", t.Name, err)
+				return fmt.Errorf("%s: %w", weight(t), err)
 			}
 			files = append(files, file)
 			return data.Close()
 		})
-	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -201,11 +205,9 @@ func ExternalFiles(path string) ([]string, error) {
 }
 
 const (
-	graphField       = 7  // of ModelProto
-	initializerField = 5  // of GraphProto
-	nameField        = 8  // of TensorProto
-	externalField    = 13 // of TensorProto
-	locationField    = 14 // of TensorProto
+	nameField     = 8  // of TensorProto
+	externalField = 13 // of TensorProto
+	locationField = 14 // of TensorProto
 )
 
 // A scanner walks over the fields of messages in a file.
@@ -259,6 +261,33 @@ func (s *scanner) message(end int64, visit func(field protowire.Number, end int6
 	}
 	return nil
 }
+
+// deepest is how many messages may stand in one another. ONNX Runtime takes fewer.
+const deepest = 1000
+
+// tensors visits the tensors in a message of that kind, wherever its fields lead to one.
+func (s *scanner) tensors(kind protoreflect.MessageDescriptor, end int64, depth int,
+	visit func(*onnxpb.TensorProto) error) error {
+	if kind.FullName() == tensorName {
+		t, err := s.tensor(end)
+		if err != nil {
+			return err
+		}
+		return visit(t)
+	}
+	if depth > deepest {
+		return errNotONNX
+	}
+	return s.message(end, func(field protowire.Number, end int64) error {
+		f := kind.Fields().ByNumber(field)
+		if f == nil || f.Message() == nil {
+			return nil
+		}
+		return s.tensors(f.Message(), end, depth+1, visit)
+	})
+}
+
+var tensorName = (&onnxpb.TensorProto{}).ProtoReflect().Descriptor().FullName()
 
 // tensor reads what a tensor says of other files, without its data.
 func (s *scanner) tensor(end int64) (*onnxpb.TensorProto, error) {

@@ -70,3 +70,19 @@ func firstText(m proto.Message, field protowire.Number) string {
 	}
 	return ""
 }
+
+// leaveOut removes a field that onnx.proto leaves out.
+func leaveOut(m proto.Message, field protowire.Number) {
+	var kept []byte
+	for b := m.ProtoReflect().GetUnknown(); len(b) > 0; {
+		number, _, n := protowire.ConsumeField(b)
+		if n < 0 {
+			return
+		}
+		if number != field {
+			kept = append(kept, b[:n]...)
+		}
+		b = b[n:]
+	}
+	m.ProtoReflect().SetUnknown(kept)
+}

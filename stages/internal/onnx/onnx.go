@@ -48,10 +48,22 @@ func Parse(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkGraph(m.Proto.Graph); err != nil {
+	if err := m.settle(); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// settle makes a model that has all its weights inside one that the rest of the project can read: no weight is
+// sparse, each fills its shape, and nothing is left that another file would be read for.
+func (m *Model) settle() error {
+	if err := makeDense(m.Proto); err != nil {
+		return err
+	}
+	if err := eachTensor(m.Proto, checkTensor); err != nil {
+		return err
+	}
+	return refuseContexts(m.Proto)
 }
 
 // parse reads a model whose weights may stand in other files.
@@ -79,7 +91,8 @@ func parse(b []byte) (*Model, error) {
 	if m.Opset() == 0 {
 		return nil, fmt.Errorf("the model doesn't say which version of ONNX's operators it uses")
 	}
-	return m, makeDense(p)
+	leaveOut(p, trainingInfo) // which nothing reads, and which may name files
+	return m, nil
 }
 
 // startsLikeModel reports whether b begins with an IR version, as all writers of ONNX begin.

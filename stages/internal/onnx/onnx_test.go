@@ -40,7 +40,7 @@ func tiny() *onnxpb.ModelProto {
 	}
 }
 
-func encode(t testing.TB, p *onnxpb.ModelProto) []byte {
+func encode(t testing.TB, p proto.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(p)
 	if err != nil {

@@ -76,9 +76,6 @@ func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, err
 		return nil, wrong("has no values or no indices")
 	}
 	for _, t := range []*onnxpb.TensorProto{values, indices} {
-		if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
-			return nil, wrong("stands in another file: it must be stored in the model, or dense")
-		}
 		if err := checkTensor(t); err != nil {
 			return nil, fmt.Errorf("a sparse weight: %w", err)
 		}

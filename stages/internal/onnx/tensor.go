@@ -3,7 +3,6 @@ package onnx
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -46,32 +45,27 @@ func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	return n, nil
 }
 
-// checkGraph checks the weights of a graph, those inside nodes, and those of the graphs inside nodes.
-func checkGraph(g *onnxpb.GraphProto) error {
-	for _, t := range g.Initializer {
-		if err := checkTensor(t); err != nil {
-			return err
-		}
+// storedSize returns how many bytes t needs in another file, where elements smaller than a byte share one; -1
+// for texts, which can't stand there.
+func storedSize(t *onnxpb.TensorProto) (int64, error) {
+	n, err := rawSize(t)
+	if err != nil || n >= 0 {
+		return n, err
 	}
-	for _, n := range g.Node {
-		for _, a := range n.Attribute {
-			for _, t := range append(slices.Clone(a.Tensors), a.T) {
-				if t == nil {
-					continue
-				}
-				if err := checkTensor(t); err != nil {
-					return fmt.Errorf("node %s: %w", Node{n}.Label(), err)
-				}
-			}
-		}
-		for _, inner := range Bodies(n) {
-			if err := checkGraph(inner); err != nil {
-				return err
-			}
-		}
+	bits, ok := narrow[t.DataType]
+	if !ok {
+		return -1, nil
 	}
-	return nil
+	n = 1
+	for _, d := range t.Dims {
+		n *= d // rawSize has bounded it
+	}
+	return (n*bits + 7) / 8, nil
 }
+
+// narrow are the bits of an element of types that no other code reads, as ONNX numbers them: floats of 8 bits,
+// integers and floats of 4, integers of 2.
+var narrow = map[int32]int64{17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 
 // listed returns how many elements t has outside its raw data.
 func listed(t *onnxpb.TensorProto) int {
@@ -94,7 +88,7 @@ func listed(t *onnxpb.TensorProto) int {
 
 func checkTensor(t *onnxpb.TensorProto) error {
 	if t.DataLocation == onnxpb.TensorProto_EXTERNAL {
-		return fmt.Errorf("weight %q stands in another file", t.Name)
+		return fmt.Errorf("%s stands in another file", weight(t))
 	}
 	want, err := rawSize(t)
 	if err != nil {
