@@ -172,7 +172,7 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Fol
 	all []Accuracy, best string, err error,
 ) {
 	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, x.measured())
-	if err != nil || len(images) == 0 || x.Feed.Classes < 2 {
+	if err != nil || len(images) == 0 {
 		return nil, "", err
 	}
 	p := l.params(file)

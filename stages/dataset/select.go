@@ -137,10 +137,6 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 		}
 		keep[i], at[item.ID] = true, i
 	}
-	if p.Correct && e.Facts("model")["classes"] == "1" {
-		return errors.New("a model with a single output predicts its only class: write correct: false, and " +
-			"choose by probability")
-	}
 	var labels []int64
 	if e.Wired("labels") {
 		var err error

@@ -134,7 +134,8 @@ func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 		cut.Spec.Output, cut.Spec.Independent = h.logits, h.independent
 		logits, err := probe(ctx, &cut)
 		if err == nil {
-			singleClass(&cut.Spec)
+			// A softmax of one logit is always 1, whatever the image: no class.
+			cut.Spec.Independent = cut.Spec.Independent || cut.Spec.Classes == 1
 			err = matchesHead(ctx, cut.Spec, logits, *m)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
@@ -150,7 +151,6 @@ func findHead(ctx context.Context, m *modelfile.Model, h head) error {
 	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, notProbability) ||
 		distributions(answers, s.Classes)
 	s.Independent = h.independent && s.Probabilities
-	singleClass(s)
 	return nil
 }
 
@@ -160,7 +160,6 @@ func declaredHead(ctx context.Context, m *modelfile.Model) error {
 	if err != nil {
 		return err
 	}
-	singleClass(&m.Spec)
 	if i := slices.IndexFunc(answers, notProbability); m.Spec.Probabilities && i >= 0 {
 		return stages.BadField("output_kind",
 			"output_kind is probabilities, but the model's output has values outside [0,1], such as %.4g: "+
@@ -168,9 +167,6 @@ func declaredHead(ctx context.Context, m *modelfile.Model) error {
 	}
 	return nil
 }
-
-// singleClass makes a single class independent: a softmax of one logit is always 1.
-func singleClass(s *modelfile.Spec) { s.Independent = s.Independent || s.Classes == 1 }
 
 // notProbability reports whether v can't be a probability. NaN can.
 func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+probabilityTolerance }

@@ -110,6 +110,20 @@ func (n tiny) reference(x []float32, class int) (logits, gradient []float64) {
 	return logits, gradient
 }
 
+// sides computes the same of both classes of a net with one output z: logits −z and z.
+func (n tiny) sides(x []float32, class int) (logits, gradient []float64) {
+	if n.classes > 1 {
+		return n.reference(x, class)
+	}
+	z, gradient := n.reference(x, 0)
+	if class == 0 {
+		for i := range gradient {
+			gradient[i] = -gradient[i]
+		}
+	}
+	return []float64{-z[0], z[0]}, gradient
+}
+
 func softmaxOf(z []float64) []float64 {
 	p, sum := make([]float64, len(z)), 0.0
 	for i, v := range z {
@@ -145,6 +159,9 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 		Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Layout: s.Layout,
 		Probabilities: s.Probabilities, Independent: s.Independent}
 	spec.Height, spec.Width, spec.Channels, spec.Classes = n.height, n.width, n.channels, n.classes
+	if n.classes == 1 {
+		spec.Classes, spec.Output = 2, "sides/Mul"
+	}
 	if spec.Layout == "" {
 		spec.Layout = modelfile.NCHW
 	}
@@ -181,7 +198,7 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 	if err != nil {
 		t.Fatal(err)
 	}
-	logits, want := n.reference(x, int(predicted))
+	logits, want := n.sides(x, int(predicted))
 	for _, v := range logits {
 		if v > logits[int(predicted)] {
 			t.Errorf("class %v is predicted of %v", predicted, logits)

@@ -165,7 +165,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return failed
 	}
 	x.Feed = out.Spec
-	if declared, err := classesOutput(m, p.Output); err == nil && declared != out.Spec.Output {
+	if declared, err := classesOutput(m, p.Output); err == nil && declared != out.Spec.Output && !out.Spec.Probabilities {
 		x.Cut = headOf(m, declared).op
 	}
 	if other := out.Spec.Height * 2; !x.OpenSize && recurrentNode(m) == nil &&

@@ -110,7 +110,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
-	labels, err := readLabels(p.Labels, out.Spec.Classes)
+	labels, err := readLabels(p.Labels, out.Spec)
 	if err != nil {
 		return stages.BadField("labels", "labels: %w", err)
 	}
@@ -119,15 +119,24 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 		return err
 	}
 	e.Set("model", payload)
-	e.SetFacts("model", stages.Facts{
-		"height":   strconv.Itoa(out.Spec.Height),
-		"width":    strconv.Itoa(out.Spec.Width),
-		"channels": strconv.Itoa(out.Spec.Channels),
-		"classes":  strconv.Itoa(out.Spec.Classes),
+	e.SetFacts("model", factsOf(out.Spec, labels))
+	return nil
+}
+
+// factsOf returns the facts of a model whose classes have these names.
+func factsOf(s modelfile.Spec, labels string) stages.Facts {
+	f := stages.Facts{
+		"height":   strconv.Itoa(s.Height),
+		"width":    strconv.Itoa(s.Width),
+		"channels": strconv.Itoa(s.Channels),
+		"classes":  strconv.Itoa(s.Classes),
 		"labels":   labels,
 		"ext":      "runexp-model",
-	})
-	return nil
+	}
+	if s.Sides {
+		f["outputs"] = "1"
+	}
+	return f
 }
 
 // readModel converts a file into a model payload, which takes a run of the model.
@@ -150,6 +159,9 @@ func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.
 		err = findHead(ctx, &out, headOf(m, out.Spec.Output))
 	} else {
 		err = declaredHead(ctx, &out)
+	}
+	if err == nil {
+		err = twoSides(&out)
 	}
 	var field *stages.FieldError
 	in, _ := pick(m.Inputs(), p.Input, "input", false)
@@ -351,7 +363,8 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 // maxLabels limits the file of class names.
 const maxLabels = 1 << 26
 
-func readLabels(path string, classes int) (string, error) {
+// readLabels returns the names of a model's classes, separated by line breaks.
+func readLabels(path string, s modelfile.Spec) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -375,8 +388,13 @@ func readLabels(path string, classes int) (string, error) {
 	for len(names) > 0 && names[len(names)-1] == "" {
 		names = names[:len(names)-1]
 	}
-	if len(names) != classes {
-		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), classes)
+	switch {
+	case s.Sides:
+		if names, err = sidesNamed(names); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+	case len(names) != s.Classes:
+		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), s.Classes)
 	}
 	return strings.Join(names, "\n"), nil
 }

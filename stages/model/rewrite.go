@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -38,14 +37,7 @@ func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 		if labels != "" {
 			labels = strings.Join(slices.Repeat([]string{labels}, m.Spec.Classes/n.Classes), "\n")
 		}
-		e.SetFacts("model", stages.Facts{
-			"height":   strconv.Itoa(m.Spec.Height),
-			"width":    strconv.Itoa(m.Spec.Width),
-			"channels": strconv.Itoa(m.Spec.Channels),
-			"classes":  strconv.Itoa(m.Spec.Classes),
-			"labels":   labels,
-			"ext":      "runexp-model",
-		})
+		e.SetFacts("model", factsOf(m.Spec, labels))
 		return nil
 	}
 	return stages.New(d)

@@ -31,7 +31,7 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := readLabels(p.Labels, out.Spec.Classes); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := readLabels(p.Labels, out.Spec); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, stages.BadField("labels", "labels: %w", err)
 	}
 	return trialOf(out)

@@ -43,9 +43,6 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 		return r, fmt.Errorf("port targets: %w", err)
 	}
 	r.correct = r.target.Class
-	if n.Independent && n.Classes == 1 {
-		r.correct = 1 // the label that the single output stands for
-	}
 	if b := e.In("labels", i); b != nil {
 		label, err := stages.ScalarOf(b)
 		if err != nil {
@@ -58,7 +55,7 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 
 // warn warns of a label that is no class of the model.
 func (r responder) warn(e *stages.Env, i int) {
-	if r.correct < 0 || r.correct >= max(r.net.Classes, 2) {
+	if r.correct < 0 || r.correct >= r.net.Classes {
 		e.WarnItem(i, "its label is %d, but the model has %d classes: no prediction is correct", r.correct,
 			r.net.Classes)
 	}

@@ -310,7 +310,7 @@ func TestTop1(t *testing.T) {
 		"labels":  {stagetest.Items(nil, is(3))},
 		"targets": {stagetest.Items(nil, is(3, 4))},
 	}, `item "item-0": prediction: i64 of shape [2] isn't one class`)
-	for classes, want := range map[string]float64{"4": 0.25, "1": 0.5, "": 0} {
+	for classes, want := range map[string]float64{"4": 0.25, "2": 0.5, "": 0} {
 		f, err := Top1.Facts(Top1.NewParams(), map[string]stages.Facts{"model": {"classes": classes}})
 		if err != nil || stages.MeasureOf(f["scores"]).Chance != want {
 			t.Errorf("%q classes: %v, %v; guessing gives %g", classes, f, err, want)
@@ -318,25 +318,31 @@ func TestTop1(t *testing.T) {
 	}
 }
 
-// TestTop1OfOneOutput checks that a model with a single output predicts label 1 from the threshold on, and
-// that other labels are errors.
+// TestTop1OfOneOutput checks that a model with one output predicts label 1 from the threshold on, and that
+// other labels are errors; and that the threshold is ignored, with a warning, of other models.
 func TestTop1OfOneOutput(t *testing.T) {
 	is := func(v ...int64) []byte { return stages.NewTensor(v, len(v)).Encode() }
 	in := map[string][]stages.Data{
-		"model":   {stagetest.Value(stages.Facts{"classes": "1"}, nil)},
+		"model":   {stagetest.Value(stages.Facts{"classes": "2", "outputs": "1"}, nil)},
 		"labels":  {stagetest.Items(nil, is(1), is(1), is(0), is(0))},
-		"targets": {stagetest.Items(nil, is(0), is(0), is(0), is(0))},
-		"probability": {stagetest.Items(nil, stages.Scalar(0.5), stages.Scalar(0.4), stages.Scalar(0.4),
+		"targets": {stagetest.Items(nil, is(1), is(0), is(0), is(1))},
+		"probability": {stagetest.Items(nil, stages.Scalar(0.5), stages.Scalar(0.6), stages.Scalar(0.75),
 			stages.Scalar(0.9))},
 	}
 	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 1, 0, 1, 0)
-	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in), "scores", 0, 1, 1, 0, 0)
+	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in), "scores", 0, 1, 1, 1, 0)
+	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.25}, in), "scores", 0, 1, 1, 0, 0)
+	check(t, stagetest.Run(t, Top1, &Top1Params{Threshold: 0.95}, in), "scores", 0, 0, 0, 1, 1)
 	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "2"}, nil)}
-	check(t, stagetest.Run(t, Top1, nil, in), "scores", 0, 0, 0, 1, 1)
-	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "1"}, nil)}
+	r := stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in)
+	check(t, r, "scores", 0, 1, 0, 1, 0)
+	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0].Text, "threshold is ignored") {
+		t.Errorf("warnings %v", r.Warnings)
+	}
 	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}
 	fails(t, Top1, nil, in,
-		`item "item-1": the label is 2, but a model with a single output has the labels 0 and 1`)
+		`item "item-1": the label is 2, but the model has 2 classes, 0 to 1: the data set's classes must be the `+
+			`model's, in its order; the parameter names of dataset/folder sets it`)
 }
 
 // TestOrderIsThatOfRanks checks that score/mas accumulates a map in the order in which the perturbation

@@ -10,7 +10,7 @@ import (
 
 // Top1Params are the parameters of [Top1].
 type Top1Params struct {
-	Threshold float64 `yaml:"threshold" doc:"for a model with a single output: the probability from which it predicts label 1 rather than 0" min:"0" max:"1"`
+	Threshold float64 `yaml:"threshold" doc:"for a model with one output: the probability from which it predicts label 1 rather than 0" min:"0" max:"1"`
 }
 
 // Top1 compares predictions with labels.
@@ -19,8 +19,8 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 	Doc: `whether the prediction is the label
 
 1 if the predicted class is the label, otherwise 0; the mean is the top-1 accuracy.
-targets defaults to the model's prediction. A model with a single output predicts label
-1 if its probability reaches the threshold, otherwise label 0. With independent classes
+targets defaults to the model's prediction. A model with one output has two classes, 0
+and 1, and predicts 1 if its probability reaches the threshold. With independent classes
 the most probable one is the prediction. A label outside the model's classes is an
 error.`,
 	Version:  2,
@@ -33,37 +33,36 @@ error.`,
 			Optional: true},
 		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true,
 			Else: "model/predict"},
-		{Name: "probability", Type: stages.Scores, Doc: "the probability of a single output",
+		{Name: "probability", Type: stages.Scores, Doc: "the probability of the targets, for the threshold",
 			Optional: true, Else: "model/predict"},
 	},
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "1 or 0"}},
-	Defaults: Top1Params{Threshold: 0.5},
+	Defaults: Top1Params{Threshold: even},
 	Facts: func(_ Top1Params, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1}
 		if n, err := strconv.Atoi(in["model"]["classes"]); err == nil && n > 0 {
-			m.Chance = 1 / float64(max(n, 2)) // a single output distinguishes two labels
+			m.Chance = 1 / float64(n)
 		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p Top1Params, e *stages.Env) error {
-		single := e.Facts("model")["classes"] == "1" && e.Wired("probability")
+		moved := p.Threshold != even
+		if moved && (e.Facts("model")["outputs"] != "1" || !e.Wired("probability")) {
+			e.Warn("threshold is ignored: it is for a model with one output, of which the probability is known")
+			moved = false
+		}
 		for i := range e.Len() {
 			label, err := class(e.In("labels", i))
 			if err != nil {
 				return fmt.Errorf("item %q: label: %w", e.Calls[i].ID, err)
 			}
-			if single && label != 0 && label != 1 {
-				return fmt.Errorf("item %q: the label is %d, but a model with a single output has the "+
-					"labels 0 and 1", e.Calls[i].ID, label)
-			}
 			if err := checkLabel(label, e.Facts("model")); err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			predict := func() (int64, error) { return class(e.In("targets", i)) }
-			if single {
-				predict = func() (int64, error) { return labelOf(e.In("probability", i), p.Threshold) }
+			target, err := class(e.In("targets", i))
+			if err == nil && moved {
+				target, err = sideOf(target, e.In("probability", i), p.Threshold)
 			}
-			target, err := predict()
 			if err != nil {
 				return fmt.Errorf("item %q: prediction: %w", e.Calls[i].ID, err)
 			}
@@ -78,10 +77,17 @@ error.`,
 	},
 })
 
-// labelOf returns label 1 if a payload's probability reaches a threshold, otherwise 0.
-func labelOf(payload []byte, threshold float64) (int64, error) {
-	v, err := stages.ScalarOf(payload)
-	if err != nil || v < threshold {
+// even is the threshold from which class 1 of two is the more probable one.
+const even = 0.5
+
+// sideOf returns class 1 of two if its probability reaches a threshold, otherwise 0. payload has the
+// probability of either.
+func sideOf(class int64, payload []byte, threshold float64) (int64, error) {
+	p, err := stages.ScalarOf(payload)
+	if class == 0 {
+		p = 1 - p
+	}
+	if err != nil || p < threshold {
 		return 0, err
 	}
 	return 1, nil

@@ -47,6 +47,7 @@ var passes = []pass{
 	// From that graph to a program.
 	{"attention: found", Attention, nil, (*unit).findAttention},
 	{"channels_first", fromGraph, nil, (*unit).channelsFirst},
+	{"sides", fromGraph, nil, (*unit).sides},
 	{"fold_batchnorm", fromGraph, foldable, (*unit).foldBatchNorm},
 	{"sink_gather", questioned, (*unit).derivatives, (*unit).sinkGather},
 	{"gemm_alpha", questioned, bitExact, (*unit).gemmAlpha},
@@ -123,6 +124,10 @@ var constraints = []constraint{
 		"the last adds no values, so that every value has a type"},
 
 	{"attention: found", "channels_first", "attention is found by its nodes, as the shared graph has them"},
+	{"channels_first", "sides", "a layer that a question names keeps its value"},
+	{"sides", "sink_gather", "which shrinks the last layer's input"},
+	{"sides", "reference: paired",
+		"the graphs of a comparison are paired node by node, so both have the same last layer"},
 	{"channels_first", "fold_batchnorm",
 		"a question names a value of the shared graph, and folding removes some"},
 	{"channels_first", "sink_gather",

@@ -63,8 +63,12 @@ type Spec struct {
 	Probabilities bool `json:"probabilities"`
 
 	// Independent reports that each class has a probability of its own, the sigmoid of its logit; otherwise
-	// probabilities are the softmax of all logits. A single class always has its own.
+	// probabilities are the softmax of all logits.
 	Independent bool `json:"independent,omitempty"`
+
+	// Sides reports that the model's file returns one number an image, and that Output holds both sides of
+	// it: for the negative class and for the positive one.
+	Sides bool `json:"sides,omitempty"`
 
 	// Heads is the number of heads of a model that has several, else 0. The classes are those of the heads,
 	// one head after the other, and the probabilities of each head sum to 1.

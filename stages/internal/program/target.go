@@ -136,16 +136,10 @@ func (n *Net) logit(row []float32, class int) float64 {
 }
 
 // Label returns the label that the model predicts: the class with the largest answer of those of a target's
-// head; of a single class 1 where its probability reaches ½, else 0.
+// head.
 func (n *Net) Label(row []float32, t Target) int {
-	if !n.Independent || n.Classes > 1 {
-		first := n.First(t.Class)
-		return first + Predicted(row[first:first+n.PerHead()])
-	}
-	if n.probability(row, 0) >= 0.5 {
-		return 1
-	}
-	return 0
+	first := n.First(t.Class)
+	return first + Predicted(row[first:first+n.PerHead()])
 }
 
 // Predicted returns the class with the largest answer, the first of equal ones.
