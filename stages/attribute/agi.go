@@ -43,9 +43,6 @@ Integration", IJCAI 2021.`,
 })
 
 func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	if n.PerHead() < 2 {
-		return errOneClass
-	}
 	// A trajectory takes two rows: the derivatives of the false class and of the explained output.
 	trajectories := n.PerHead()/max(1, n.PerHead()/p.Classes) + 1
 	q := program.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}

@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -83,8 +82,6 @@ type propagationParams interface {
 
 func (p Tapped) tap() Tapped { return p }
 
-var errOneClass = errors.New("the model has one class, and no others to compare it with")
-
 // A propagated method has the backward passes of its propagation.
 type propagated struct{ propagationParams }
 
@@ -110,9 +107,6 @@ func (m propagated) backwardPasses(ctx context.Context, e *stages.Env,
 	one[0].question.Start = how.start
 	if how.starts == nil {
 		return one, nil
-	}
-	if n.PerHead() < 2 {
-		return nil, errOneClass
 	}
 	return one[0].from(how.starts), nil
 }

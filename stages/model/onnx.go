@@ -74,7 +74,7 @@ image at a time. Attributions are with respect to the normalised input.
 An integer input becomes the real numbers that the model converts it to: 0 to 255 for a
 Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinearConv
 (the preset of the net before quantisation).`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
 	Outputs: []stages.Port{{Name: "model", Type: stages.Model,
 		Doc: "the model; facts: height, width, channels, classes, labels"}},

@@ -60,8 +60,7 @@ func TestTrial(t *testing.T) {
 		{"no gradient", altered(t, "smallcnn", hardened),
 			attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig",
 			"Hardmax"},
-		{"one class", altered(t, "smallcnn", summed), attentive + "agi clrp crap",
-			"one class, and no others"},
+		{"one output", altered(t, "smallcnn", summed), attentive, "no attention of tokens to tokens"},
 		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), attentive, ""},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)

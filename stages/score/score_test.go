@@ -336,7 +336,7 @@ func TestTop1OfOneOutput(t *testing.T) {
 	in["model"] = []stages.Data{stagetest.Value(stages.Facts{"classes": "2"}, nil)}
 	r := stagetest.Run(t, Top1, &Top1Params{Threshold: 0.3}, in)
 	check(t, r, "scores", 0, 1, 0, 1, 0)
-	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0].Text, "threshold is ignored") {
+	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "threshold is ignored") {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}

@@ -64,7 +64,7 @@ func TestSeparatePads(t *testing.T) {
 			}
 		}
 	}
-	want := []float32{-image[least] / 4}
+	want := []float32{image[least] / 4, -image[least] / 4} // both sides of one output
 	f, err := n.Forward(t.Context(), slot, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestSeparatePads(t *testing.T) {
 		t.Fatal(err)
 	}
 	copy(g.Image(0), image)
-	g.Explain(0, program.Target{Class: 0, Minus: -1})
+	g.Explain(0, program.Target{Class: 1, Minus: -1})
 	if err := g.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
