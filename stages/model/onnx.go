@@ -31,8 +31,8 @@ type ONNXParams struct {
 	Input  string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
 	Output string       `yaml:"output" doc:"name of the output with the classes; default: the first floating-point output"`
 	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
-	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: the logits in front of the final Softmax, LogSoftmax or Sigmoid are explained, and without one the output is probabilities if it sums to 1. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits and a single logit" choices:"auto|logits|sigmoid-logits|probabilities"`
-	Labels string       `yaml:"labels" doc:"a text file with one class name per line; default: none" file:"read"`
+	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: the logits in front of the final Softmax, LogSoftmax or Sigmoid are explained, and without one the output is probabilities if it sums to 1. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
+	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: none" file:"read"`
 }
 
 // Validate rejects parameters that define no normalisation.
@@ -70,6 +70,11 @@ file, the file inside is read, and the digest is that of it.
 Its preprocessing is part of it: layout, channel order, range, mean and standard
 deviation. It is run once, to determine its classes and whether it takes more than one
 image at a time. Attributions are with respect to the normalised input.
+
+A model with one output has two classes, 1 that it answers for and 0 against it: of a
+logit z, their logits are z and −z, of a probability p, p and 1 − p. So images that the
+model takes for class 0 are explained by what speaks for 0. A regression without bounds
+looks like a logit, and is taken for one.
 
 An integer input becomes the real numbers that the model converts it to: 0 to 255 for a
 Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinearConv

@@ -228,7 +228,6 @@ func (s *siding) sum(n onnx.Node, inner int) string {
 		if shape == nil {
 			shape = []int{size / inner, 2, inner}
 		}
-		in[i] = s.shaped(in[i], shape)
 	}
 	if shape == nil {
 		return ""
@@ -241,7 +240,17 @@ func (s *siding) sum(n onnx.Node, inner int) string {
 		if !ok || len(c) != 1 {
 			return ""
 		}
+		// A vector of weights has no Gemm; with two rows, the offset is the layer's bias.
+		if x := s.makers[in[len(in)-1-i]]; n.OpType == "Add" && x.OpType == "MatMul" && len(s.Shape(x.Input[0])) == 2 {
+			x.OpType, x.Input = "Gemm", append(x.Input, s.floats(v, "bias", both(c), 2))
+			return x.Output[0]
+		}
 		in[i] = s.floats(v, "both", both(c), 2, 1)
+	}
+	for i, v := range in {
+		if s.Weight(v) == nil {
+			in[i] = s.shaped(v, shape)
+		}
 	}
 	return s.add(n.OpType, in, shape)
 }
