@@ -3,6 +3,7 @@ package model_test
 import (
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -346,4 +347,34 @@ func middle(t *testing.T, name string, images stages.Data) (offset float32, labe
 	}
 	zero := stages.NewTensor([]int64{0}, 1).Encode()
 	return float32(sum / 2), stagetest.Items(nil, zero, zero)
+}
+
+// TestNamesOfTwoSides checks the names of a model with one output: of both classes, or of the positive one.
+func TestNamesOfTwoSides(t *testing.T) {
+	modeltest.Runtime(t)
+	m := tiny{channels: 3, filters: 4, classes: 1, height: 6, width: 9, gain: 6}.model(onnx.Free)
+	for names, want := range map[string]string{
+		"dog\n":            "not dog\ndog",
+		"cat\ndog\n":       "cat\ndog",
+		"cat\ndog\nmouse":  "",
+		"cat\n\ndog\n":     "",
+		"no finding\nfind": "no finding\nfind",
+	} {
+		p := *model.ONNX.NewParams().(*model.ONNXParams)
+		p.Path, p.Labels = modeltest.File(t, m), filepath.Join(t.TempDir(), "names.txt")
+		if err := os.WriteFile(p.Labels, []byte(names), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := stagetest.Try(model.ONNX, &p, nil)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), "one output has two classes") {
+				t.Errorf("%q: error %v", names, err)
+			}
+			continue
+		}
+		f := r.Facts["model"]
+		if err != nil || f["labels"] != want || f["classes"] != "2" || f["outputs"] != "1" {
+			t.Errorf("%q: %v, %v", names, f, err)
+		}
+	}
 }
