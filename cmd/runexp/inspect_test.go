@@ -7,21 +7,22 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// TestInspectedClasses checks the line about the answer, of one class too.
+// TestInspectedClasses checks the line about the answer, of one output too.
 func TestInspectedClasses(t *testing.T) {
 	for _, tt := range []struct {
-		classes       int
-		probabilities bool
-		want          string
+		classes              int
+		sides, probabilities bool
+		want                 string
 	}{
-		{5, false, "5; logits"},
-		{5, true, "5; probabilities, whose logarithms count as logits"},
-		{1, false, "1; a logit, whose sigmoid is the probability of one class"},
-		{1, true,
-			"1; the probability of one class, whose logarithm counts as logit; its opposite is no class"},
+		{5, false, false, "5; logits"},
+		{5, false, true, "5; probabilities, whose logarithms count as logits"},
+		{2, true, false, "2, of one output: 1 that it answers for, 0 against it; a logit, whose sigmoid is the " +
+			"probability; a regression would look the same"},
+		{2, true, true, "2, of one output: 1 that it answers for, 0 against it; a probability, whose logarithm " +
+			"counts as logit"},
 	} {
 		var x registry.Inspection
-		x.Feed.Classes, x.Feed.Probabilities = tt.classes, tt.probabilities
+		x.Feed.Classes, x.Feed.Sides, x.Feed.Probabilities = tt.classes, tt.sides, tt.probabilities
 		var b strings.Builder
 		if err := inspectionPage().Execute(&b, &x); err != nil {
 			t.Fatal(err)
