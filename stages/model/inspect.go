@@ -73,7 +73,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		}
 		x.Bytes += info.Size()
 	}
-	m, err := onnx.ReadFile(p.Path)
+	m, err := readFile(p.Path)
 	if err != nil {
 		return x, err
 	}

@@ -89,10 +89,17 @@ Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinear
 })
 
 func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
-	out := []stages.Source{{ID: "model", File: p.Path}}
 	files, err := onnx.ExternalFiles(p.Path)
 	if err != nil {
 		return nil, err
+	}
+	out := []stages.Source{{ID: "model", File: p.Path}}
+	switch functions, err := onnx.HasFunctions(p.Path); {
+	case err != nil:
+		return nil, err
+	case functions:
+		// Named twice, the file has another key than before functions were read as the graph's own.
+		out = append(out, stages.Source{ID: "functions", File: p.Path})
 	}
 	for i, f := range files {
 		out = append(out, stages.Source{ID: fmt.Sprintf("weights-%d", i), File: f})
@@ -104,7 +111,7 @@ func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
 }
 
 func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
-	m, err := onnx.ReadFile(p.Path)
+	m, err := readFile(p.Path)
 	if err != nil {
 		return err
 	}
@@ -142,6 +149,17 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 		f["outputs"] = "1"
 	}
 	return f
+}
+
+// readFile reads a file with what it keeps in others, and its functions as the graph's own.
+func readFile(path string) (*onnx.Model, error) {
+	m, err := onnx.ReadFile(path)
+	if err == nil {
+		if err = rewrite.InlineFunctions(m); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return m, err
 }
 
 // readModel converts a file into a model payload, which takes a run of the model.

@@ -23,7 +23,7 @@ type Trial struct {
 // NewTrial returns a trial of the model that [ONNX] with these parameters reads, or the error that ONNX would
 // return, ignoring a missing file of labels.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
-	m, err := onnx.ReadFile(p.Path)
+	m, err := readFile(p.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,30 @@ func ExternalFiles(path string) ([]string, error) {
 	return files, nil
 }
 
+// HasFunctions reports whether a model has functions of its own.
+func HasFunctions(path string) (bool, error) {
+	f, err := stages.OpenFile(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	found := false
+	s := &scanner{f: f}
+	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
+	err = s.message(info.Size(), func(field protowire.Number, _ int64) error {
+		found = found || field == functionsField
+		return nil
+	})
+	return found, err
+}
+
 const (
+	functionsField = 25 // of ModelProto
+
 	nameField     = 8  // of TensorProto
 	externalField = 13 // of TensorProto
 	locationField = 14 // of TensorProto
