@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,8 +114,14 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 // experiment has to give.
 func (x *Inspection) StanzaAt(l Look, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n    preset: %s\n",
-		Quote(filepath.ToSlash(path)), cmp.Or(x.Preset, guess(x.Inspection)))
+	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n", Quote(filepath.ToSlash(path)))
+	feed := []string{"preset: " + x.Preset}
+	if x.Preset == "" {
+		feed = x.Declared.With(guess(x.Inspection))
+	}
+	for _, line := range feed {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
 	if x.Feed.Layout == "nhwc" {
 		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
 	}

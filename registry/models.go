@@ -161,6 +161,11 @@ func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 		x = newLoaded()
 		x.trial, x.err = model.NewTrial(ctx, *file)
 		m.loaded[key] = x
+		if x.err == nil {
+			for _, note := range x.trial.Notes {
+				m.remark(file.Path + ": " + note)
+			}
+		}
 	}
 	return x.unless(ctx)
 }

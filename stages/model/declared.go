@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/stages/internal/classname"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -53,7 +54,7 @@ func (d Declared) Range() (black, white float64, ok bool) {
 	black, white = math.Inf(1), math.Inf(-1)
 	for c := range max(len(d.Mean), len(d.Std)) {
 		mean, std := d.Mean[c%len(d.Mean)], d.Std[c%len(d.Std)]
-		black, white = min(black, -mean/std), max(white, (d.Scale-mean)/std)
+		black, white = min(black, (0-mean)/std), max(white, (d.Scale-mean)/std)
 	}
 	return black, white, true
 }
@@ -68,6 +69,132 @@ func DeclaredBy(path string) (Declared, error) {
 		return Declared{}, err
 	}
 	return declaredOf(m, ""), nil
+}
+
+// namesClasses reports whether metadata names classes.
+func namesClasses(notes []onnx.Note) bool {
+	var r declaration
+	for _, n := range notes {
+		r.note(n.Key, n.Value, "")
+	}
+	return len(r.Names) > 0
+}
+
+// With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say is
+// as in the preset with this name.
+func (d Declared) With(preset string) []string {
+	p, ok := modelfile.PresetNamed(preset)
+	if !ok {
+		p, _ = modelfile.PresetNamed("raw")
+	}
+	told := d.Scale != 0
+	if told {
+		p = d.nearest(p.Name)
+	}
+	lines := []string{"preset: " + p.Name}
+	if d.Order != "" && d.Order != p.Order {
+		lines = append(lines, "order: "+d.Order)
+	}
+	if told && !d.feedsAs(p) {
+		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+numbers(d.Mean), "std: "+numbers(d.Std))
+	}
+	return lines
+}
+
+// nearest returns the preset that feeds pixels as the file says, preferably that with the given name, or in
+// its order of channels; raw where there is none.
+func (d Declared) nearest(preferred string) modelfile.Preset {
+	best, _ := modelfile.PresetNamed("raw")
+	most := 0
+	for _, p := range modelfile.Presets() {
+		if !d.feedsAs(p) {
+			continue
+		}
+		fit := 1
+		if p.Order == d.Order {
+			fit += 2
+		}
+		if p.Name == preferred {
+			fit++
+		}
+		if fit > most {
+			best, most = p, fit
+		}
+	}
+	return best
+}
+
+// feedsAs reports whether a preset makes the same of a pixel, but for the order of channels.
+func (d Declared) feedsAs(p modelfile.Preset) bool {
+	return d.same(p.Scale, p.Mean, p.Std, 1e-3)
+}
+
+// same reports whether black and white pixels are fed as the file says, up to a part of their distance.
+func (d Declared) same(scale float64, mean, std []float64, part float64) bool {
+	for c := range 3 {
+		m, s := mean[c%len(mean)], std[c%len(std)]
+		m2, s2 := d.Mean[c%len(d.Mean)], d.Std[c%len(d.Std)]
+		most := part * d.Scale / s2
+		if math.Abs(m/s-m2/s2) > most || math.Abs((scale-m)/s-(d.Scale-m2)/s2) > most {
+			return false
+		}
+	}
+	return true
+}
+
+func numbers(v []float64) string {
+	if len(v) == 1 {
+		return fmt.Sprint(v[0])
+	}
+	var out []string
+	for _, x := range v {
+		out = append(out, fmt.Sprint(x))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// contradictions tells where what a model is fed, or what its classes are called, isn't what the file says.
+func (d Declared) contradictions(p ONNXParams, s modelfile.Spec, labels string) (out []string) {
+	says := func(about string) string {
+		i := slices.IndexFunc(d.Said, func(s Said) bool { return s.About == about })
+		return fmt.Sprintf("the file says that %s (%s)", d.Said[i].Text, d.Said[i].Source)
+	}
+	by := "preset " + p.Preset
+	if d.Order != "" && s.Channels == 3 && d.Order != s.Order {
+		if p.Order != "auto" {
+			by = "order " + p.Order
+		}
+		first := map[string]string{modelfile.RGB: "red", modelfile.BGR: "blue"}[s.Order]
+		out = append(out, fmt.Sprintf("%s; with %s %s comes first", says("order"), by, first))
+	}
+	if d.Scale != 0 && s.Channels == 3 && !d.same(s.Scale, s.Mean, s.Std, 0.02) {
+		black, white, _ := Declared{Scale: s.Scale, Mean: s.Mean, Std: s.Std}.Range()
+		out = append(out, fmt.Sprintf("%s; with preset %s and what overrides it they are fed as %.4g to %.4g",
+			says("range"), p.Preset, black, white))
+	}
+	if d.Layout != "" && d.Layout != s.Layout {
+		out = append(out, fmt.Sprintf("%s; the layout is %s", says("layout"), s.Layout))
+	}
+	if d.Names == nil {
+		return out
+	}
+	if len(d.Names) != s.Classes {
+		return append(out, fmt.Sprintf("%s; the model has %d classes, so the names aren't used", says("names"),
+			s.Classes))
+	}
+	for i, name := range strings.Split(labels, "\n") {
+		if own := strings.Join(strings.Fields(d.Names[i]), " "); labels != "" && !sameClass(own, name) {
+			return append(out, fmt.Sprintf("%s; class %d is %q there and %q in labels", says("names"), i, own, name))
+		}
+	}
+	return out
+}
+
+// sameClass reports whether two names may be those of one class.
+func sameClass(a, b string) bool {
+	a, b = letters(a), letters(b)
+	return a == b || a == "" || b == "" || classname.Is(a, b) || classname.Is(b, a) ||
+		strings.Contains(a, b) || strings.Contains(b, a)
 }
 
 // declaredOf reads what a model says of its classes and of the input that takes images, "" for the only one.
@@ -162,7 +289,7 @@ func (r *declaration) pixels(black, white float64, source string) {
 		return
 	}
 	s := white - black
-	mean, std := -black, 1.0
+	mean, std := 0-black, 1.0
 	if black == -1 && white == 1 { // as in the preset half
 		s, mean, std = 1, 0.5, 0.5
 	}
@@ -313,6 +440,9 @@ func (r *declaration) readNames(v literal, source string) {
 				r.readNames(inner, source)
 			}
 			return
+		}
+		if strings.ContainsAny(v[:min(1, len(v))], "[{(") {
+			return // cut off, or in a language that isn't known
 		}
 		separator := ","
 		for _, s := range []string{"\n", "|", ";"} {

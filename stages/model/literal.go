@@ -150,7 +150,7 @@ func unescape(s string) (string, int) {
 		return "", 0
 	}
 	switch s[1] {
-	case '\'', '/':
+	case '"', '\'', '/':
 		return s[1:2], 2
 	case 'u':
 		n := 6

@@ -94,12 +94,16 @@ func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
 		return nil, err
 	}
 	out := []stages.Source{{ID: "model", File: p.Path}}
-	switch functions, err := onnx.HasFunctions(p.Path); {
-	case err != nil:
+	notes, functions, err := onnx.Skim(p.Path)
+	if err != nil {
 		return nil, err
-	case functions:
-		// Named twice, the file has another key than before functions were read as the graph's own.
+	}
+	// Named twice, a file has another key than before its functions and names were read.
+	if functions {
 		out = append(out, stages.Source{ID: "functions", File: p.Path})
+	}
+	if p.Labels == "" && namesClasses(notes) {
+		out = append(out, stages.Source{ID: "names", File: p.Path})
 	}
 	for i, f := range files {
 		out = append(out, stages.Source{ID: fmt.Sprintf("weights-%d", i), File: f})
@@ -122,9 +126,13 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
-	labels, err := readLabels(p.Labels, out.Spec)
+	declared := declaredOf(m, p.Input)
+	labels, err := labelsOf(p.Labels, out.Spec, declared)
 	if err != nil {
 		return stages.BadField("labels", "labels: %w", err)
+	}
+	for _, text := range declared.contradictions(p, out.Spec, labels) {
+		e.Warn("%s", text)
 	}
 	payload, err := out.Encode()
 	if err != nil {
@@ -383,14 +391,27 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 	return []float64{sum / float64(len(preset))}, nil
 }
 
+// labelsOf returns the names of a model's classes, separated by line breaks: those of the list at path, or
+// without one those that the file gives, if they are as many as the classes.
+func labelsOf(path string, s modelfile.Spec, d Declared) (string, error) {
+	if path != "" {
+		return readLabels(path, s)
+	}
+	if len(d.Names) != s.Classes {
+		return "", nil
+	}
+	names := slices.Clone(d.Names)
+	for i, n := range names {
+		names[i] = strings.Join(strings.Fields(n), " ")
+	}
+	return strings.Join(names, "\n"), nil
+}
+
 // maxLabels limits the file of class names.
 const maxLabels = 1 << 26
 
-// readLabels returns the names of a model's classes, separated by line breaks.
+// readLabels returns the names of a model's classes in a list, separated by line breaks.
 func readLabels(path string, s modelfile.Spec) (string, error) {
-	if path == "" {
-		return "", nil
-	}
 	b, err := stages.ReadFile(path, maxLabels)
 	if err != nil {
 		return "", err

@@ -15,6 +15,10 @@ import (
 type Trial struct {
 	Spec modelfile.Spec
 
+	// Notes are what a user should know of how the model is read, such as where parameters contradict what the
+	// file says.
+	Notes []string
+
 	model stages.Data
 	net   *program.Net
 	slot  program.Rehearsal
@@ -31,10 +35,16 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := readLabels(p.Labels, out.Spec); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	declared := declaredOf(m, p.Input)
+	labels, err := labelsOf(p.Labels, out.Spec, declared)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, stages.BadField("labels", "labels: %w", err)
 	}
-	return trialOf(out)
+	t, err := trialOf(out)
+	if err == nil {
+		t.Notes = declared.contradictions(p, out.Spec, labels)
+	}
+	return t, err
 }
 
 // Rewritten returns a trial of what the stage with these parameters makes of the model, or the stage's error.
