@@ -64,7 +64,7 @@ func (d Declared) IsZero() bool { return len(d.Said) == 0 }
 
 // DeclaredBy returns what the file with this path says.
 func DeclaredBy(path string) (Declared, error) {
-	m, err := readFile(path)
+	m, _, err := readFile(path)
 	if err != nil {
 		return Declared{}, err
 	}

@@ -30,6 +30,7 @@ type Inspection struct {
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
 	Declared Declared    `json:"declared"`        // what it says of its images and classes
+	Notes    []string    `json:"notes,omitempty"` // what isn't taken as it is written
 	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't name one
 	Range    []float64   `json:"range,omitempty"` // values of the least and largest byte, if any
 
@@ -73,11 +74,12 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		}
 		x.Bytes += info.Size()
 	}
-	m, err := readFile(p.Path)
+	m, notes, err := readFile(p.Path)
 	if err != nil {
 		return x, err
 	}
 	x.describe(m)
+	x.Notes = notes
 	x.Declared = declaredOf(m, p.Input)
 	x.Presets = presets()
 	if err := noImages(m.Inputs(), p.Input); err != nil {

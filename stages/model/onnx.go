@@ -115,7 +115,7 @@ func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
 }
 
 func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
-	m, err := readFile(p.Path)
+	m, notes, err := readFile(p.Path)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return stages.BadField("labels", "labels: %w", err)
 	}
-	for _, text := range declared.contradictions(p, out.Spec, labels) {
+	for _, text := range append(notes, warnings(m, declared, p, out.Spec, labels)...) {
 		e.Warn("%s", text)
 	}
 	payload, err := out.Encode()
@@ -141,6 +141,16 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	e.Set("model", payload)
 	e.SetFacts("model", factsOf(out.Spec, labels))
 	return nil
+}
+
+// warnings returns what a user should know of a model that can be run.
+func warnings(m *onnx.Model, d Declared, p ONNXParams, s modelfile.Spec, labels string) []string {
+	out := d.contradictions(p, s, labels)
+	if n := normOf(m.Proto.Graph); n.Training > 0 {
+		out = append(out, fmt.Sprintf("%d of %d BatchNormalizations normalise by the batch, as in training, so "+
+			"that answers depend on it: export the model in evaluation mode", n.Training, n.Separate))
+	}
+	return out
 }
 
 // factsOf returns the facts of a model whose classes have these names.
@@ -159,15 +169,23 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 	return f
 }
 
-// readFile reads a file with what it keeps in others, and its functions as the graph's own.
-func readFile(path string) (*onnx.Model, error) {
-	m, err := onnx.ReadFile(path)
-	if err == nil {
-		if err = rewrite.InlineFunctions(m); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
+// readFile reads a file with what it keeps in others, its functions as the graph's own, in evaluation mode.
+// Notes tell what isn't taken as it is written.
+func readFile(path string) (m *onnx.Model, notes []string, err error) {
+	if m, err = onnx.ReadFile(path); err != nil {
+		return nil, nil, err
 	}
-	return m, err
+	if err = rewrite.InlineFunctions(m); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	switch n := rewrite.Evaluation(m); {
+	case n == 1:
+		notes = append(notes, "a Dropout is in training mode: it is taken as in evaluation, where it changes nothing")
+	case n > 1:
+		notes = append(notes, fmt.Sprintf("%d Dropouts are in training mode: they are taken as in evaluation, "+
+			"where they change nothing", n))
+	}
+	return m, notes, nil
 }
 
 // readModel converts a file into a model payload, which takes a run of the model.
@@ -178,6 +196,9 @@ func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.
 	}
 	m.FlushSubnormals()
 	if out.Spec, err = specOf(m, p); err != nil {
+		return out, err
+	}
+	if err = rewrite.Deterministic(m, out.Spec.Output); err != nil {
 		return out, err
 	}
 	if out.ONNX, err = m.Encode(); err != nil {

@@ -27,7 +27,7 @@ type Trial struct {
 // NewTrial returns a trial of the model that [ONNX] with these parameters reads, or the error that ONNX would
 // return, ignoring a missing file of labels.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
-	m, err := readFile(p.Path)
+	m, notes, err := readFile(p.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	}
 	t, err := trialOf(out)
 	if err == nil {
-		t.Notes = declared.contradictions(p, out.Spec, labels)
+		t.Notes = append(notes, warnings(m, declared, p, out.Spec, labels)...)
 	}
 	return t, err
 }
