@@ -38,6 +38,10 @@ type Inspection struct {
 	Problem      string `json:"problem,omitempty"`
 	NoClassifier bool   `json:"no_classifier,omitempty"` // Problem is that the model doesn't classify images
 
+	// Candidates are the outputs that may have the classes; several are a question for the parameter output,
+	// and Problem asks it.
+	Candidates []Candidate `json:"candidates,omitempty"`
+
 	Feed       modelfile.Spec `json:"feed"`      // assuming the default preset
 	OpenSize   bool           `json:"open_size"` // the file leaves height or width open
 	OpenHeight bool           `json:"open_height"`
