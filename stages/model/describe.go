@@ -23,7 +23,15 @@ type Value struct {
 }
 
 func (v Value) String() string {
+	if v.Shape == nil && strings.Contains(v.Type, " ") { // no tensor
+		return printable(v.Name) + " " + v.Type
+	}
 	return printable(v.Name) + " " + v.Type + " [" + printable(strings.Join(v.Shape, ", ")) + "]"
+}
+
+// plain leaves out the type.
+func (v Value) plain() string {
+	return printable(v.Name) + " [" + printable(strings.Join(v.Shape, ", ")) + "]"
 }
 
 // printable quotes strings with characters unfit for a terminal.
@@ -124,6 +132,9 @@ func (x *Inspection) describe(m *onnx.Model) {
 }
 
 func valueOf(v *onnxpb.ValueInfoProto) Value {
+	if kind := container(v.GetType()); kind != "" {
+		return Value{Name: v.Name, Type: kind}
+	}
 	t := v.GetType().GetTensorType()
 	out := Value{Name: v.Name, Type: typeName(onnxpb.TensorProto_DataType(t.GetElemType()))}
 	for _, d := range t.GetShape().GetDim() {

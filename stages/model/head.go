@@ -1,16 +1,10 @@
 package model
 
 import (
-	"context"
-	"errors"
 	"math"
-	"slices"
 
-	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // A head is the part of a model that converts logits into its output.
@@ -66,6 +60,10 @@ func headOf(m *onnx.Model, output string) head {
 			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 ||
 				logs > 1 {
 				return head{}
+			}
+			if shift := (onnx.Node{NodeProto: makers[e.In(0)]}); shift.GetOpType() == "Sub" &&
+				makers[shift.In(1)] != nil && makers[shift.In(1)].OpType != "Constant" {
+				return head{} // of each image's own, so that the logits stand before it
 			}
 			return head{op: "Softmax", logits: e.In(0)}
 		case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout",
@@ -126,48 +124,6 @@ func floating(t onnxpb.TensorProto_DataType) bool {
 	return false
 }
 
-// findHead probes a model with output_kind auto and completes its Spec. The Spec's output becomes the logits
-// if applying the head to them reproduces the model's output.
-func findHead(ctx context.Context, m *modelfile.Model, h head) error {
-	if h.logits != "" {
-		cut := *m
-		cut.Spec.Output, cut.Spec.Independent = h.logits, h.independent
-		logits, err := probe(ctx, &cut)
-		if err == nil {
-			// A softmax of one logit is always 1, whatever the image: no class.
-			cut.Spec.Independent = cut.Spec.Independent || cut.Spec.Classes == 1
-			err = matchesHead(ctx, cut.Spec, logits, *m)
-		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
-			*m = cut
-			return err
-		}
-	}
-	answers, err := probe(ctx, m)
-	if err != nil {
-		return err
-	}
-	s := &m.Spec
-	s.Probabilities = h.op != "" && !slices.ContainsFunc(answers, notProbability) ||
-		distributions(answers, s.Classes)
-	s.Independent = h.independent && s.Probabilities
-	return nil
-}
-
-// declaredHead probes a model whose output_kind is given, and rejects a kind that contradicts the outputs.
-func declaredHead(ctx context.Context, m *modelfile.Model) error {
-	answers, err := probe(ctx, m)
-	if err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(answers, notProbability); m.Spec.Probabilities && i >= 0 {
-		return stages.BadField("output_kind",
-			"output_kind is probabilities, but the model's output has values outside [0,1], such as %.4g: "+
-				"these are logits", answers[i])
-	}
-	return nil
-}
-
 // notProbability reports whether v can't be a probability. NaN can.
 func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+probabilityTolerance }
 
@@ -175,29 +131,21 @@ func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+
 // those returned by the model, which may be quantised in steps of 1/127.
 const quantisationTolerance = 0.01
 
-// matchesHead returns nil if the probabilities computed from logits, or their logarithms, equal the model's
-// output on the same images.
-func matchesHead(ctx context.Context, s modelfile.Spec, logits []float32, returned modelfile.Model) error {
-	answers, _, err := answer(ctx, returned, probeImages(returned.Spec), max(1, returned.Spec.Batch))
-	if err != nil {
-		return err
+// reproduces reports whether the head makes the answers in rows of logits.
+func (h head) reproduces(logits, rows [][]float32) bool {
+	if len(logits) != len(rows) || len(rows) == 0 || len(logits[0]) != len(rows[0]) {
+		return false
 	}
-	if len(answers) != len(logits) {
-		return errNoClasses
-	}
-	net := program.Net{Spec: s}
 	near := func(value func(p float64) float64) bool {
-		for i, v := range answers {
-			row := logits[i/s.Classes*s.Classes:][:s.Classes]
-			p := net.Probability(row, program.Target{Class: i % s.Classes, Minus: -1})
-			if math.Abs(p-value(float64(v))) > quantisationTolerance {
-				return false
+		for i, row := range rows {
+			p := softmaxOrSigmoid(logits[i], h.independent || len(row) == 1)
+			for c, v := range row {
+				if !(math.Abs(p[c]-value(float64(v))) <= quantisationTolerance) {
+					return false
+				}
 			}
 		}
 		return true
 	}
-	if !near(func(v float64) float64 { return v }) && !near(math.Exp) {
-		return errors.New("the head doesn't reproduce the model's output")
-	}
-	return nil
+	return near(func(v float64) float64 { return v }) || near(math.Exp)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -48,6 +50,8 @@ type Inspection struct {
 	OpenWidth  bool           `json:"open_width"`
 	OtherSize  int            `json:"other_size,omitempty"` // another height on which the model runs
 	Cut        string         `json:"cut,omitempty"`        // the activation whose input is explained
+	Head       Head           `json:"head"`                 // what the answers were taken for, and why
+	Alone      string         `json:"alone,omitempty"`      // why images are fed one by one
 	Simplified []NodeCount    `json:"simplified"`           // operators after rewriting
 	Rectifiers int            `json:"rectifiers"`
 	Middle     *Value         `json:"middle,omitempty"`
@@ -150,11 +154,11 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 			sizes = append(sizes, picture.Size{H: side, W: side})
 		}
 	}
-	var out modelfile.Model
+	var out reading
 	var failed error
 	for _, p.Size = range sizes {
 		var err error
-		if out, err = readModel(ctx, m, p); err == nil && !requested.IsZero() && p.Size != requested {
+		if out, err = read(ctx, m, p); err == nil && !requested.IsZero() && p.Size != requested {
 			return stages.BadField("size", "size is %v, but the model takes others, such as %v: %w",
 				requested,
 				p.Size, failed)
@@ -167,18 +171,19 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 			failed = err
 		}
 	}
+	x.Candidates = out.candidates
 	if failed != nil {
 		return failed
 	}
-	x.Feed = out.Spec
-	if declared, err := classesOutput(m, p.Output); err == nil && declared != out.Spec.Output && !out.Spec.Probabilities {
-		x.Cut = headOf(m, declared).op
+	x.Feed, x.Head, x.Alone = out.Spec, out.head, out.alone
+	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
+		x.Cut = cutOf(out.head.Through)
 	}
 	if other := out.Spec.Height * 2; !x.OpenSize && recurrentNode(m) == nil &&
-		runsAt(ctx, out, other, out.Spec.Width*2) {
+		runsAt(ctx, out.Model, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
-	t, err := trialOf(out)
+	t, err := trialOf(out.Model)
 	if err != nil {
 		return err
 	}
@@ -237,4 +242,14 @@ func layer(g *onnx.Graph, name string) *Value {
 		v.Shape = append(v.Shape, fmt.Sprint(d))
 	}
 	return &v
+}
+
+// cutOf returns the activation among operators that were looked through.
+func cutOf(through []string) string {
+	for _, op := range []string{"Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"} {
+		if slices.Contains(through, op) {
+			return op
+		}
+	}
+	return strings.Join(through, ", ")
 }

@@ -189,7 +189,13 @@ func readFile(path string) (m *onnx.Model, notes []string, err error) {
 }
 
 // readModel converts a file into a model payload, which takes a run of the model.
-func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.Model, err error) {
+func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, error) {
+	r, err := read(ctx, m, p)
+	return r.Model, err
+}
+
+// read reads a model and tells how it was understood.
+func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
 	defer onnx.Sound(&err)
 	if err = rewrite.TopologicalOrder(m); err != nil {
 		return out, err
@@ -207,13 +213,13 @@ func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (out modelfile.
 	if _, err := OpenRuntime(); err != nil {
 		return out, err // not an error of the model
 	}
-	if p.Kind == "auto" {
-		err = findHead(ctx, &out, headOf(m, out.Spec.Output))
-	} else {
-		err = declaredHead(ctx, &out)
+	outputs, err := outputsOf(m, p.Output)
+	if err == nil {
+		r := &reader{ctx: ctx, m: m, model: out.Model, kind: p.Kind}
+		out, err = r.read(outputs)
 	}
 	if err == nil {
-		err = twoSides(&out)
+		err = twoSides(&out.Model)
 	}
 	var field *stages.FieldError
 	in, _ := pick(m.Inputs(), p.Input, "input", false)
@@ -248,11 +254,10 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 		}
 		return s, err
 	}
-	out, err := classesOutput(m, p.Output)
-	if err != nil {
+	if _, err := outputsOf(m, p.Output); err != nil {
 		return s, err
 	}
-	s.Input, s.Output = in.Name, out
+	s.Input = in.Name
 	if err := setInputShape(&s, in, p); err != nil {
 		return s, err
 	}
@@ -262,7 +267,6 @@ func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
 	if err := setPreprocessing(&s, p); err != nil {
 		return s, err
 	}
-	s.Probabilities, s.Independent = p.Kind == "probabilities", p.Kind == "sigmoid-logits"
 	return s, nil
 }
 
@@ -311,32 +315,6 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 			"input are supported", strings.Join(quoted, ", "))
 	}
 	return values[0], nil
-}
-
-// classesOutput returns the value with the classes: the output of that name, or by default the first
-// floating-point output. For an output of QuantizeLinear it is the value before rounding.
-func classesOutput(m *onnx.Model, name string) (string, error) {
-	outputs := m.Outputs()
-	if name == "" {
-		if i := slices.IndexFunc(outputs, func(v onnx.Value) bool { return floating(v.Elem) }); i >= 0 {
-			return outputs[i].Name, nil
-		}
-	}
-	out, err := pick(outputs, name, "output", true)
-	if err != nil || floating(out.Elem) {
-		return out.Name, err
-	}
-	n := m.Producer(out.Name)
-	if n != nil && n.OpType == "QuantizeLinear" && len(n.Input) > 0 {
-		return n.Input[0], nil
-	}
-	made := ""
-	if n != nil {
-		made = fmt.Sprintf(", made by %s", onnx.Node{NodeProto: n}.Label())
-	}
-	return "", stages.BadField("output",
-		"output %q has the type %s%s: a floating-point number per class is needed; name "+
-			"another output, or export the model without the selection of a class", out.Name, out.Elem, made)
 }
 
 // takesImages returns an error if no parameters can make an input take images.

@@ -63,9 +63,13 @@ func probeImages(s modelfile.Spec) []float32 {
 	if rows == 0 {
 		rows = 2
 	}
-	images := make([]float32, s.Size()*rows)
+	return waves(s.Size() * rows)
+}
+
+// waves returns normalised values around 0. Any that aren't constant will do.
+func waves(count int) []float32 {
+	images := make([]float32, count)
 	for i := range images {
-		// Any non-constant input will do: waves of normalised values around 0.
 		images[i] = float32(math.Sin(float64(i)*0.7) + math.Sin(float64(i)*0.013))
 	}
 	return images

@@ -80,6 +80,9 @@ type Request struct {
 	// set.
 	Substitute func(*onnx.Fragment) string
 
+	// Watched are values of the file that a Verbatim program returns as well: the shape, and the numbers.
+	Watched []string
+
 	AnswerOnly bool    // a Forward program returns nothing but the answer
 	Sum        Summand // adds up the derivatives of a batch into one
 	Audit      bool    // accounts for the relevance at every node of the first backward pass

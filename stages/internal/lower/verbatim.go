@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"fmt"
+
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -32,6 +34,28 @@ func (u *unit) verbatim() error {
 		shape := after.Ints("classes", []int64{-1, int64(u.Classes)}, 2)
 		after.OpTo(Answer, "Reshape", []string{after.Op("Cast", []string{u.Output}, single), shape})
 	}
+	for i, v := range u.Watched {
+		u.watch(after, i, v)
+	}
 	m.After(after)
 	return u.seal()
+}
+
+// mostWatched is how many numbers of a watched value are returned.
+const mostWatched = 1 << 18
+
+// watch returns the shape of a value, and as many of its numbers as there is room for.
+func (u *unit) watch(f *onnx.Fragment, i int, value string) {
+	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
+	shape, numbers := In(fmt.Sprintf("shape_%d", i)), In(fmt.Sprintf("numbers_%d", i))
+	u.signature.Outputs = append(u.signature.Outputs, shape, numbers)
+	f.OpTo(shape.Value(), "Cast", []string{f.Op("Shape", []string{value})}, single)
+	row := f.Op("Reshape", []string{f.Op("Cast", []string{value}, single), f.Ints("row", []int64{-1}, 1)})
+	if u.model.Opset() < 10 {
+		f.OpTo(numbers.Value(), "Slice", []string{row}, onnx.Attr{Name: "starts", Value: []int64{0}},
+			onnx.Attr{Name: "ends", Value: []int64{mostWatched}})
+		return
+	}
+	f.OpTo(numbers.Value(), "Slice",
+		[]string{row, f.Ints("from", []int64{0}, 1), f.Ints("to", []int64{mostWatched}, 1)})
 }

@@ -17,12 +17,12 @@ type Probe struct {
 	images  *ort.Tensor[float32]
 }
 
-// NewProbe loads a model for batches of that size.
-func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
+// NewProbe loads a model for batches of that size. Its values that are watched are returned by [Probe.Look].
+func NewProbe(m modelfile.Model, batch int, watched ...string) (*Probe, error) {
 	n := netOf(m)
 	n.Classes = 0
 	r := classification
-	r.Kind = lower.Verbatim
+	r.Kind, r.Watched = lower.Verbatim, watched
 	program, err := lower.Program(context.Background(), n.source(nil), batch, r)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,11 @@ func NewProbe(m modelfile.Model, batch int) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, []string{lower.Answer})
+	outputs := []string{lower.Answer}
+	for _, v := range program.Outputs {
+		outputs = append(outputs, v.Value())
+	}
+	s, err := runtime.NewPlainSession(b, []string{"runexp_images"}, outputs)
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
@@ -54,6 +58,25 @@ func (p *Probe) Answer(ctx context.Context, images []float32) (ort.Result[float3
 		return ort.Result[float32]{}, err
 	}
 	return answers[0], nil
+}
+
+// Look runs the model on a batch of normalised images and returns the values that are watched. Of a large
+// value the last numbers are missing.
+func (p *Probe) Look(ctx context.Context, images []float32) ([]ort.Result[float32], error) {
+	copy(p.images.Data, images)
+	all, err := ort.Fetch[float32](ctx, p.session, []ort.Value{p.images})
+	if err != nil {
+		return nil, err
+	}
+	var out []ort.Result[float32]
+	for i := 1; i < len(all); i += 2 {
+		shape := make([]int, len(all[i].Data))
+		for k, v := range all[i].Data {
+			shape[k] = int(v)
+		}
+		out = append(out, ort.Result[float32]{Data: all[i+1].Data, Shape: shape})
+	}
+	return out, nil
 }
 
 // Close unloads the model.

@@ -1,0 +1,470 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// A guarantee is what a graph ensures of a value's numbers, whatever the image: interval arithmetic tells
+// logits, which a linear layer leaves unbounded, from numbers that a normalisation has bounded.
+type guarantee struct {
+	varies    bool // depends on the image
+	low, high float64
+
+	// by labels the node that normalises or bounds the numbers; "" if there is none behind the last linear
+	// layer.
+	by string
+
+	// unit is what the probability 1 has become, or if log, the factor of the logarithm of a probability; 0
+	// if the numbers aren't probabilities. about says that another unit is possible.
+	unit       float64
+	log, about bool
+
+	own   bool // every class has a probability of its own
+	whole bool // the numbers of a row are those of a distribution, all of them
+
+	rounds bool   // the numbers are rounded
+	never  string // why the numbers can't be those of classes, after the node's label; "" if they can
+	label  string // of the node that never is about, or that isn't known
+}
+
+var (
+	unbounded = guarantee{varies: true, low: math.Inf(-1), high: math.Inf(1)}
+	constant  = guarantee{low: math.Inf(-1), high: math.Inf(1)}
+)
+
+// linear reports whether a linear layer leaves the numbers unbounded.
+func (g guarantee) linear() bool {
+	return g.varies && g.by == "" && g.never == "" && (math.IsInf(g.low, -1) || math.IsInf(g.high, 1))
+}
+
+// probability reports whether the numbers are unit times a probability, or the logarithm of one.
+func (g guarantee) probability() bool {
+	switch {
+	case !g.varies || g.by == "" || g.never != "" || g.unit == 0:
+		return false
+	case g.log:
+		return true
+	}
+	return g.low >= -probabilityTolerance*g.unit && g.high <= (1+probabilityTolerance)*g.unit
+}
+
+// guarantees are those of the values of a graph.
+type guarantees struct {
+	of     map[string]guarantee
+	makers map[string]onnx.Node
+	shapes map[string][]int // of values that were measured, for one batch
+	fixed  map[string]*onnxpb.TensorProto
+}
+
+// guaranteesOf derives the guarantees of all values of a model whose nodes are in order. shapes are those
+// that are known.
+func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
+	all := &guarantees{map[string]guarantee{"": constant}, map[string]onnx.Node{}, shapes,
+		map[string]*onnxpb.TensorProto{}}
+	g := m.Proto.Graph
+	for _, t := range g.Initializer {
+		all.fixed[t.Name] = t
+		all.of[t.Name] = ofConstant(t)
+	}
+	for _, v := range m.Inputs() {
+		all.of[v.Name] = unbounded
+	}
+	for _, proto := range g.Node {
+		n := onnx.Node{NodeProto: proto}
+		for _, v := range n.Output {
+			all.makers[v] = n
+		}
+		if n.OpType == "Constant" && len(n.Attribute) == 1 && n.Attribute[0].T != nil && len(n.Output) == 1 {
+			all.fixed[n.Output[0]] = n.Attribute[0].T
+			all.of[n.Output[0]] = ofConstant(n.Attribute[0].T)
+			continue
+		}
+		out := all.made(n)
+		for i, v := range n.Output {
+			if v != "" {
+				all.of[v] = out
+			}
+			if i > 0 && n.OpType == "TopK" {
+				all.of[v] = unknown(n)
+			}
+		}
+	}
+	return all
+}
+
+// mostNumbers limits the constants whose numbers are read.
+const mostNumbers = 1 << 22
+
+// numbers returns the numbers of a constant, nil for one that is large or has other types.
+func numbers(t *onnxpb.TensorProto) []float64 {
+	if t == nil || onnx.Size(onnx.ShapeOf(t)) > mostNumbers {
+		return nil
+	}
+	if f, err := onnx.Float32s(t); err == nil {
+		out := make([]float64, len(f))
+		for i, v := range f {
+			out[i] = float64(v)
+		}
+		return out
+	}
+	whole, err := onnx.Int64s(t)
+	if err != nil {
+		return nil
+	}
+	out := make([]float64, len(whole))
+	for i, v := range whole {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func ofConstant(t *onnxpb.TensorProto) guarantee {
+	if onnx.Size(onnx.ShapeOf(t)) > 1<<16 { // a layer's weight
+		return constant
+	}
+	v := numbers(t)
+	if len(v) == 0 || slices.ContainsFunc(v, math.IsNaN) {
+		return constant
+	}
+	return guarantee{low: slices.Min(v), high: slices.Max(v)}
+}
+
+// unknown is the guarantee of a node about which nothing is known.
+func unknown(n onnx.Node) guarantee {
+	g := unbounded
+	g.by, g.label = n.Label(), n.Label()
+	g.never = "isn't known to leave class scores what they are"
+	return g
+}
+
+// decides is the guarantee of a node that chooses classes.
+func decides(n onnx.Node, why string) guarantee {
+	g := unknown(n)
+	g.never = why
+	return g
+}
+
+// made returns the guarantee of what a node makes.
+func (all *guarantees) made(n onnx.Node) guarantee {
+	in := make([]guarantee, len(n.Input))
+	varies := false
+	for i, v := range n.Input {
+		g, ok := all.of[v]
+		if !ok {
+			g = unbounded // of a graph around this one
+		}
+		in[i] = g
+		varies = varies || g.varies
+	}
+	if len(onnx.Bodies(n.NodeProto)) > 0 {
+		return unknown(n)
+	}
+	if n.OpType == "Shape" || n.OpType == "Size" || n.OpType == "ConstantOfShape" {
+		return constant
+	}
+	rule := ruleOf(n)
+	if rule == nil || len(in) == 0 {
+		if varies || len(in) == 0 {
+			g := unknown(n)
+			g.varies = varies || random(n)
+			return g
+		}
+		return constant
+	}
+	out := rule(all, n, in)
+	if out.varies = varies; !varies {
+		return guarantee{low: out.low, high: out.high}
+	}
+	for _, g := range in { // what is sorted stays sorted
+		if g.never == sorts && !slices.Contains(layers, n.OpType) {
+			out.never, out.label = g.never, g.label
+		}
+	}
+	if math.IsNaN(out.low) {
+		out.low = math.Inf(-1)
+	}
+	if math.IsNaN(out.high) {
+		out.high = math.Inf(1)
+	}
+	return out
+}
+
+// random reports whether a node draws numbers.
+func random(n onnx.Node) bool {
+	return slices.Contains([]string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+		"Bernoulli", "Multinomial"}, n.OpType)
+}
+
+// mapped returns the guarantee of a nondecreasing function of single numbers.
+func mapped(n onnx.Node, x guarantee, f func(v float64) float64) guarantee {
+	low, high := f(x.low), f(x.high)
+	out := x
+	out.low, out.high = low, high
+	keeps := !x.log && x.unit > 0 && f(0) == 0 && math.Abs(f(x.unit)-x.unit) <= 1e-6*x.unit
+	if !keeps {
+		out.unit, out.log, out.whole = 0, false, false
+	}
+	if out.by == "" && !math.IsInf(low, 0) && !math.IsInf(high, 0) {
+		out.by = n.Label()
+	}
+	return out
+}
+
+// plus returns the guarantee of a sum.
+func plus(x, y guarantee) guarantee {
+	out := guarantee{low: x.low + y.low, high: x.high + y.high}
+	switch {
+	case !x.varies || !y.varies:
+		if !x.varies {
+			x, y = y, x
+		}
+		out = merge(out, x, y)
+		out.unit, out.log, out.own, out.about = x.unit, x.log, x.own, x.about
+		if y.low != 0 || y.high != 0 {
+			if x.log {
+				out.unit, out.log = 0, false
+			}
+			out.whole = false
+		}
+	case x.linear() || y.linear():
+		return guarantee{low: out.low, high: out.high, rounds: x.rounds || y.rounds}
+	default:
+		out = merge(out, x, y)
+		if x.log == y.log && x.unit != 0 && y.unit != 0 {
+			out.log, out.unit, out.own = x.log, x.unit+y.unit, x.own && y.own
+			out.about = x.about || y.about
+			if x.log {
+				if out.unit = x.unit; x.unit != y.unit {
+					out.unit, out.log = 0, false
+				}
+			}
+		}
+	}
+	return out
+}
+
+// merge gives out what two operands have in common.
+func merge(out, x, y guarantee) guarantee {
+	out.rounds = x.rounds || y.rounds
+	for _, g := range []guarantee{x, y} {
+		if out.by == "" {
+			out.by = g.by
+		}
+		if out.never == "" {
+			out.never, out.label = g.never, g.label
+		}
+	}
+	return out
+}
+
+// product returns the bounds of a product.
+func product(x, y guarantee) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, a := range []float64{x.low, x.high} {
+		for _, b := range []float64{y.low, y.high} {
+			v := a * b
+			if a == 0 || b == 0 {
+				v = 0
+			}
+			low, high = math.Min(low, v), math.Max(high, v)
+		}
+	}
+	return low, high
+}
+
+// times returns the guarantee of a product.
+func times(x, y guarantee) guarantee {
+	low, high := product(x, y)
+	out := guarantee{low: low, high: high}
+	switch {
+	case !x.varies || !y.varies:
+		if !x.varies {
+			x, y = y, x
+		}
+		out = merge(out, x, y)
+		out.own, out.about, out.log = x.own, x.about, x.log
+		switch {
+		case y.low == y.high:
+			out.unit, out.whole = x.unit*y.low, x.whole
+		case y.low >= 0 && !x.log:
+			out.unit, out.about = x.unit*y.high, true
+		}
+		if !out.log && out.unit < 0 {
+			out.unit = 0
+		}
+	case x.linear() || y.linear():
+		return guarantee{low: out.low, high: out.high, rounds: x.rounds || y.rounds}
+	default:
+		out = merge(out, x, y)
+		if !x.log && !y.log {
+			out.unit, out.own = x.unit*y.unit, x.own || y.own
+		}
+	}
+	return out
+}
+
+// negative returns the guarantee of −x.
+func negative(x guarantee) guarantee {
+	return times(x, guarantee{low: -1, high: -1})
+}
+
+// either returns the guarantee of numbers of which each is one of x or of y.
+func either(x, y guarantee) guarantee {
+	out := merge(guarantee{low: math.Min(x.low, y.low), high: math.Max(x.high, y.high)}, x, y)
+	switch {
+	case x.varies && y.varies:
+		if x.unit == y.unit && x.log == y.log {
+			out.unit, out.log, out.own = x.unit, x.log, x.own || y.own
+		}
+		if x.linear() && y.linear() {
+			out.by = ""
+		}
+	case x.varies:
+		out.unit, out.log, out.own = x.unit, x.log, x.own
+	case y.varies:
+		out.unit, out.log, out.own = y.unit, y.log, y.own
+	}
+	return out
+}
+
+// quotient returns the guarantee of x/y.
+func (all *guarantees) quotient(n onnx.Node, x, y guarantee) guarantee {
+	if !y.varies {
+		return times(x, reciprocal(y))
+	}
+	if !x.varies { // 1/(1+exp(−x))
+		low, high := product(x, reciprocal(y))
+		out := merge(guarantee{low: low, high: high}, x, y)
+		if out.by == "" {
+			out.by = n.Label()
+		}
+		if out.never == "" && x.low == x.high && low >= 0 && high > 0 && !math.IsInf(high, 1) {
+			out.unit, out.own = high, true
+		}
+		return out
+	}
+	if x.low >= 0 && all.exceeds(n.In(1), n.In(0), 8) {
+		summed := all.sums(n.In(1), n.In(0), 8)
+		return guarantee{high: 1, unit: 1, own: !summed, whole: summed, by: n.Label(), rounds: x.rounds}
+	}
+	return decides(n, "divides by a number that depends on the image")
+}
+
+func reciprocal(y guarantee) guarantee {
+	out := y
+	out.low, out.high = math.Inf(-1), math.Inf(1)
+	if y.low > 0 || y.high < 0 {
+		out.low, out.high = 1/y.high, 1/y.low
+	} else if y.low == 0 {
+		out.low = 1 / y.high
+	}
+	return out
+}
+
+// exceeds reports whether a value is at least as large as a nonnegative one by the graph, as a sum with it is.
+func (all *guarantees) exceeds(sum, part string, depth int) bool {
+	if all.same(sum, part) {
+		return true
+	}
+	n, ok := all.makers[sum]
+	if !ok || depth == 0 {
+		return false
+	}
+	switch n.OpType {
+	case "ReduceSum", "ReduceL1":
+		return all.exceeds(n.In(0), part, depth-1)
+	case "Identity", "Cast", "Reshape", "Unsqueeze", "Squeeze", "Expand", "Clip", "Flatten", "Transpose":
+		return all.exceeds(n.In(0), part, depth-1)
+	case "Add", "Max", "Sum":
+		for i, v := range n.Input {
+			nonnegative := true
+			for k, other := range n.Input {
+				nonnegative = nonnegative && (k == i || n.OpType == "Max" || all.of[other].low >= 0)
+			}
+			if nonnegative && all.exceeds(v, part, depth-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sums reports whether a value is the sum of all of another's numbers, apart from bounds.
+func (all *guarantees) sums(sum, part string, depth int) bool {
+	n, ok := all.makers[sum]
+	if !ok || depth == 0 {
+		return false
+	}
+	switch n.OpType {
+	case "ReduceSum", "ReduceL1":
+		return all.same(n.In(0), part)
+	case "Identity", "Cast", "Reshape", "Unsqueeze", "Squeeze", "Expand", "Clip", "Flatten":
+		return all.sums(n.In(0), part, depth-1)
+	}
+	return false
+}
+
+// same reports whether two names stand for the same numbers.
+func (all *guarantees) same(a, b string) bool {
+	view := func(v string) string {
+		for {
+			n, ok := all.makers[v]
+			if !ok || !slices.Contains([]string{"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze",
+				"Cast"}, n.OpType) || len(n.Input) == 0 {
+				return v
+			}
+			v = n.Input[0]
+		}
+	}
+	return view(a) == view(b)
+}
+
+// mixed returns the guarantee of a linear layer's output: unbounded, unless the layer only mixes
+// probabilities by weights that aren't negative.
+func (all *guarantees) mixed(n onnx.Node, x guarantee) guarantee {
+	out := guarantee{low: math.Inf(-1), high: math.Inf(1)}
+	w := all.fixed[n.In(1)]
+	if !x.probability() || x.log || w == nil || n.In(2) != "" && n.OpType != "Gemm" {
+		return out
+	}
+	if len(w.Dims) != 2 || n.OpType != "Gemm" && n.OpType != "MatMul" || n.Float("alpha", 1) != 1 {
+		return out
+	}
+	v := numbers(w)
+	if len(v) == 0 || slices.Min(v) < 0 || all.of[n.In(2)].low < 0 && n.In(2) != "" {
+		return out
+	}
+	rows, columns := int(w.Dims[0]), int(w.Dims[1])
+	most := 0.0
+	each := func(outputs, inputs int, at func(o, i int) float64) {
+		for o := range outputs {
+			sum := 0.0
+			for i := range inputs {
+				if x.whole {
+					sum = math.Max(sum, at(o, i))
+				} else {
+					sum += at(o, i)
+				}
+			}
+			most = math.Max(most, sum)
+		}
+	}
+	if n.Int("transB", 0) != 0 {
+		each(rows, columns, func(o, i int) float64 { return v[o*columns+i] })
+	} else {
+		each(columns, rows, func(o, i int) float64 { return v[i*columns+o] })
+	}
+	if most <= 0 {
+		return out
+	}
+	out = x
+	out.low, out.high, out.unit, out.about, out.whole = 0, x.high*most, x.unit*most, true, false
+	if n.In(2) != "" {
+		out.high += all.of[n.In(2)].high
+	}
+	return out
+}

@@ -1,0 +1,509 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// A Head says what a model's output is taken for, and on what grounds.
+type Head struct {
+	Output string `json:"output"` // its name in the file
+	// Kind is logits, probabilities or log-probabilities.
+	Kind string `json:"kind"`
+	// Through are the operators between the logits that are explained and the output; none if the output
+	// itself is explained.
+	Through []string `json:"through,omitempty"`
+	// Scale is what the model returns for the probability 1, or for one more of the logarithm.
+	Scale float64 `json:"scale,omitempty"`
+	Why   string  `json:"why"`
+}
+
+const (
+	kindLogits        = "logits"
+	kindProbabilities = "probabilities"
+	kindLogarithms    = "log-probabilities"
+)
+
+// A reading is a model as it was understood.
+type reading struct {
+	modelfile.Model
+	head       Head
+	candidates []Candidate
+	alone      string // why images are fed alone though the file leaves the batch open
+}
+
+// A verdict is what an output was found to be.
+type verdict struct {
+	output
+	classes     int
+	shape       []int
+	head        Head
+	explained   string // the value with the logits or with the model's own answer
+	columns     []int  // of explained, that have the classes; nil for all as they are
+	own         bool
+	probability bool
+	scale       float64 // what explained is divided by
+	log         bool    // explained is exponentiated then
+	err         error
+}
+
+// A reader reads a model by its graph and its answers.
+type reader struct {
+	ctx   context.Context
+	m     *onnx.Model
+	model modelfile.Model // its Spec lacks the output
+	kind  string          // the parameter output_kind
+	all   *guarantees
+	seen  map[string]view
+	rows  int // in a batch
+}
+
+// read understands a model whose Spec is complete but for output, classes and head.
+func (r *reader) read(outputs []output) (out reading, err error) {
+	r.all = guaranteesOf(r.m, nil)
+	if err := r.lookAt(outputs); err != nil {
+		return out, err
+	}
+	shapes := map[string][]int{}
+	for name, v := range r.seen {
+		shapes[name] = v.shape
+	}
+	r.all = guaranteesOf(r.m, shapes)
+	var good []verdict
+	var failed error
+	for _, o := range outputs {
+		v := r.judge(o)
+		if outOfMemory(r.ctx, v.err) {
+			return out, v.err
+		}
+		if v.err == nil {
+			good = append(good, v)
+		} else if failed == nil || errors.Is(failed, errNoClasses) && !errors.Is(v.err, errNoClasses) {
+			failed = v.err
+		}
+	}
+	good = r.distinct(good)
+	for _, v := range good {
+		out.candidates = append(out.candidates, v.candidate())
+	}
+	switch {
+	case len(good) == 0:
+		return out, failed
+	case len(good) > 1:
+		return out, whichOutput(out.candidates)
+	}
+	err = r.settle(good[0], &out)
+	return out, err
+}
+
+// whichOutput is the question that several outputs with classes ask.
+func whichOutput(of []Candidate) error {
+	var words []string
+	for _, c := range of {
+		words = append(words, fmt.Sprintf("%s (%s)", c, c.Head.Kind))
+	}
+	return stages.BadField("output", "which output has the classes? %s; name one: --output, or output: in an "+
+		"experiment", strings.Join(words, ", "))
+}
+
+// lookAt runs the model on several images and notes the values behind the last linear layers.
+func (r *reader) lookAt(outputs []output) (err error) {
+	var values []string
+	for _, o := range outputs {
+		for _, v := range r.all.tail(o.value) {
+			if !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+	}
+	model := r.model
+	if model.Spec.Batch > largeBatch {
+		model.Spec.Batch = 0
+		r.rows = 1
+		if r.seen, err = look(r.ctx, model, values[0], values[1:]...); err == nil || outOfMemory(r.ctx, err) {
+			return err
+		}
+		if model.Spec.Batch = r.model.Spec.Batch; model.Spec.Batch > maxBatch {
+			_, err := probe(r.ctx, &model)
+			return err
+		}
+	}
+	r.rows = max(1, model.Spec.Batch)
+	if r.seen, err = look(r.ctx, model, values[0], values[1:]...); err != nil && r.ctx.Err() == nil {
+		if errors.As(err, new(*answerError)) {
+			return err
+		}
+		return fmt.Errorf("the model fails on a batch of %d: %w", r.rows, err)
+	}
+	return err
+}
+
+// judge finds out what an output is.
+func (r *reader) judge(o output) verdict {
+	v := verdict{output: o, explained: o.value, scale: 1,
+		head: Head{Output: o.declared, Scale: 1, Through: o.through}}
+	seen := r.seen[o.value]
+	v.shape = seen.shape
+	if v.classes, v.err = classesOf(seen.shape, r.rows); v.err != nil {
+		return v
+	}
+	if len(seen.rows) == 0 {
+		v.err = fmt.Errorf("the output has shape %v: %w", seen.shape, errNoClasses)
+		return v
+	}
+	if v.err = unsound(seen.rows); v.err != nil {
+		return v
+	}
+	if r.kind != "auto" {
+		v.declare(r.kind, seen.rows)
+		return v
+	}
+	r.find(&v, seen.rows)
+	return v
+}
+
+// declare takes an output for what output_kind says.
+func (v *verdict) declare(kind string, rows [][]float32) {
+	v.probability, v.own = kind == kindProbabilities, kind == "sigmoid-logits"
+	v.head.Kind, v.head.Why = kindLogits, "output_kind says so"
+	if !v.probability {
+		return
+	}
+	v.head.Kind = kindProbabilities
+	for _, row := range rows {
+		if i := slices.IndexFunc(row, notProbability); i >= 0 {
+			v.err = stages.BadField("output_kind",
+				"output_kind is probabilities, but the model's output has values outside [0,1], such as %.4g: "+
+					"these are logits", row[i])
+			return
+		}
+	}
+}
+
+// find takes an output for what the graph and the answers show.
+func (r *reader) find(v *verdict, rows [][]float32) {
+	g := r.all.of[v.value]
+	if g.never == sorts {
+		v.refuse(g)
+		return
+	}
+	h := headOf(r.m, v.value)
+	if h.logits != "" && h.reproduces(r.seen[h.logits].rows, rows) {
+		if constantRows(r.seen[h.logits].rows) {
+			v.err = errIgnored
+			return
+		}
+		v.look(r, match{value: h.logits, own: h.independent, log: g.log, scale: 1})
+		return
+	}
+	if constantRows(rows) {
+		v.err = errIgnored
+		if g.by != "" && g.by != "the image" {
+			v.err = fmt.Errorf("%w, or %s leaves nothing of it", errIgnored, g.by)
+		}
+		return
+	}
+	values := r.ordered(r.all.tail(v.value), v.value)
+	sum, whole := rowSum(rows)
+	_, logs := rowSum(exponentials(rows, 1))
+	if g.linear() && !whole && !logs {
+		v.head.Kind = kindLogits
+		v.head.Why = "a linear layer leaves them unbounded, and nothing behind it normalises"
+		if m, ok := r.all.matchItself(values, r.seen, rows, true); ok && sameLargest(rows) {
+			v.look(r, m)
+		}
+		return
+	}
+	tolerance := exactTolerance
+	switch {
+	case g.rounds:
+		tolerance = quantisationTolerance
+	case half(r.m):
+		tolerance = halfTolerance
+	}
+	if g.never == "" || g.label != "" && !logs {
+		hint := g
+		if !hint.probability() {
+			hint.unit, hint.log = 0, false
+		}
+		if m, ok := matchLogits(values, r.seen, rows, hint, tolerance); ok && !(m.columns != nil && !m.own &&
+			len(m.columns) < len(r.seen[m.value].rows[0])) {
+			v.look(r, m)
+			return
+		}
+		if m, ok := r.all.matchItself(values, r.seen, rows, false); ok {
+			v.look(r, m)
+			return
+		}
+	}
+	switch {
+	case g.probability() && within(rows, g):
+		if g.about && whole {
+			g.unit = sum
+		}
+		v.keep(g.unit, g.log, g.own || h.independent, g.by)
+	case g.by != "" && g.never == "" && g.low >= 0 && g.high == 1 && !g.log:
+		v.keep(1, false, true, g.by)
+	case whole && (g.never == "" || g.label == g.by):
+		v.keep(roundSum(sum), false, false, cause(g, "every row adds up to the same"))
+	case logs && math.Abs(logSum(rows)-1) <= 1e-4:
+		v.keep(1, true, false, cause(g, "the exponentials of every row add up to 1"))
+	default:
+		v.refuse(g)
+	}
+}
+
+// cause names the node that normalises, or says how it was noticed.
+func cause(g guarantee, noticed string) string {
+	if g.by != "" && g.never == "" {
+		return g.by
+	}
+	return noticed
+}
+
+// roundSum returns 1 for a sum that is 1 but for rounding.
+func roundSum(sum float64) float64 {
+	if math.Abs(sum-1) <= 1e-4 {
+		return 1
+	}
+	return sum
+}
+
+// exponentials returns the exponentials of numbers divided by scale.
+func exponentials(rows [][]float32, scale float64) [][]float32 {
+	out := make([][]float32, len(rows))
+	for i, row := range rows {
+		for _, v := range row {
+			out[i] = append(out[i], float32(math.Exp(float64(v)/scale)))
+		}
+	}
+	return out
+}
+
+func logSum(rows [][]float32) float64 {
+	sum, _ := rowSum(exponentials(rows, 1))
+	return sum
+}
+
+// sameLargest reports whether the largest number of every row is the same.
+func sameLargest(rows [][]float32) bool {
+	for _, row := range rows {
+		if slices.Max(row) != slices.Max(rows[0]) {
+			return false
+		}
+	}
+	return len(rows[0]) > 1
+}
+
+// within reports whether answers are what the graph guarantees.
+func within(rows [][]float32, g guarantee) bool {
+	for _, row := range rows {
+		for _, v := range row {
+			p := float64(v) / g.unit
+			if g.log {
+				p = math.Exp(p)
+			}
+			if !(p >= -probabilityTolerance && p <= 1+probabilityTolerance) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ordered sorts values by the node that makes them, those nearest to the image first, without one.
+func (r *reader) ordered(values []string, without string) []string {
+	at := map[string]int{}
+	for i, n := range r.m.Proto.Graph.Node {
+		for _, v := range n.Output {
+			at[v] = i
+		}
+	}
+	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == without })
+	slices.SortStableFunc(values, func(a, b string) int { return at[a] - at[b] })
+	return values
+}
+
+// look looks through operators at the logits in front of them.
+func (v *verdict) look(r *reader, m match) {
+	v.explained, v.own, v.columns, v.probability = m.value, m.own, m.columns, false
+	var nodes []onnx.Node
+	for _, n := range r.m.Proto.Graph.Node {
+		nodes = append(nodes, onnx.Node{NodeProto: n})
+	}
+	v.head.Through = append(operators(r.all.between(m.value, v.value, nodes)), v.through...)
+	v.head.Kind, v.head.Scale = kindProbabilities, m.scale
+	if m.log {
+		v.head.Kind = kindLogarithms
+	}
+	if m.itself {
+		v.head.Kind = kindLogits
+	}
+	v.head.Why = "computed from the logits, they equal the model's own on every image tried"
+}
+
+// keep takes the output itself for probabilities.
+func (v *verdict) keep(scale float64, log, own bool, by string) {
+	v.probability, v.own, v.scale, v.log = true, own, scale, log
+	v.head.Kind, v.head.Scale = kindProbabilities, scale
+	if log {
+		v.head.Kind = kindLogarithms
+	}
+	v.head.Why = by + " normalises them"
+	if !strings.ContainsAny(by, `"`) {
+		v.head.Why = by
+	}
+}
+
+// refuse says why the output can be neither logits nor probabilities.
+func (v *verdict) refuse(g guarantee) {
+	const ask = "; name another output by output, or say by output_kind what its numbers are"
+	what := fmt.Sprintf("%s leaves numbers from %.4g to %.4g, which are neither logits nor probabilities",
+		g.by, g.low, g.high)
+	switch {
+	case g.never != "":
+		what = g.label + " " + g.never
+	case g.by == "" && !g.varies:
+		what = "it doesn't depend on the image"
+	case g.by == "":
+		what = fmt.Sprintf("its numbers stay between %.4g and %.4g", g.low, g.high)
+	case math.IsInf(g.low, 0) || math.IsInf(g.high, 0):
+		what = g.by + " leaves numbers that are neither logits nor probabilities"
+	}
+	v.err = stages.BadField("output_kind", "what output %q means isn't known: %s%s", v.declared, what, ask)
+}
+
+// distinct leaves out outputs that are features of others, with a linear layer between, and all but the first
+// of those that are the same classes in another form.
+func (r *reader) distinct(good []verdict) []verdict {
+	var nodes []onnx.Node
+	for _, n := range r.m.Proto.Graph.Node {
+		nodes = append(nodes, onnx.Node{NodeProto: n})
+	}
+	layered := func(from, to string) (leads, layer bool) {
+		if from == to {
+			return true, false
+		}
+		between := r.all.between(from, to, nodes)
+		for _, n := range between {
+			layer = layer || slices.Contains(layers, n.OpType)
+		}
+		return len(between) > 0, layer
+	}
+	var out []verdict
+	for i, v := range good {
+		drop := false
+		for k, w := range good {
+			if k == i {
+				continue
+			}
+			leads, layer := layered(v.value, w.value)
+			back, layerBack := layered(w.value, v.value)
+			same := v.explained == w.explained || leads && !layer || back && !layerBack
+			drop = drop || leads && layer || same && v.classes == w.classes && k < i
+		}
+		if !drop {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (v verdict) candidate() Candidate {
+	c := Candidate{Output: v.declared, Classes: v.classes, Names: v.names, Head: v.head}
+	for i, d := range v.shape {
+		if i == 0 && len(v.shape) > 1 {
+			c.Shape = append(c.Shape, "N")
+			continue
+		}
+		c.Shape = append(c.Shape, fmt.Sprint(d))
+	}
+	return c
+}
+
+// settle completes the model by a verdict and checks its response against the model's own answers.
+func (r *reader) settle(v verdict, out *reading) error {
+	out.Model, out.head = r.model, v.head
+	s := &out.Spec
+	s.Output, s.Classes, s.Probabilities, s.Independent = v.explained, v.classes, v.probability, v.own
+	if v.columns != nil || v.scale != 1 || v.log {
+		if err := v.edit(&out.Model); err != nil {
+			return err
+		}
+	}
+	open := s.Batch == 0
+	answers, err := probe(r.ctx, &out.Model)
+	if err != nil {
+		return err
+	}
+	if open && s.Batch == 1 {
+		out.alone = "in a batch, an image gets another answer than alone, or the model fails"
+	}
+	if r.kind != "auto" {
+		return nil
+	}
+	return r.holds(v, *s, answers)
+}
+
+// edit has a model's graph go on from the value that is explained to the response.
+func (v verdict) edit(m *modelfile.Model) error {
+	file, err := onnx.Parse(m.ONNX)
+	if err != nil {
+		return err
+	}
+	f := file.Fragment()
+	x := f.Op("Cast", []string{v.explained}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+	if v.columns != nil {
+		columns := make([]int64, len(v.columns))
+		for i, c := range v.columns {
+			columns[i] = int64(c)
+		}
+		x = f.Op("Gather", []string{f.Op("Flatten", []string{x}), f.Ints("columns", columns,
+			int64(len(columns)))}, onnx.Attr{Name: "axis", Value: 1})
+	}
+	if v.scale != 1 {
+		x = f.Op("Mul", []string{x, f.Floats("unit", []float32{float32(1 / v.scale)}, 1)})
+	}
+	if v.log {
+		x = f.Op("Exp", []string{x})
+	}
+	file.After(f)
+	m.Spec.Output = x
+	m.ONNX, err = file.Encode()
+	return err
+}
+
+// holds checks that the response that stages read is the model's own answer, up to the head's scale.
+func (r *reader) holds(v verdict, s modelfile.Spec, answers []float32) error {
+	if v.head.Kind == kindLogits {
+		return nil
+	}
+	s.Independent = s.Independent || s.Classes == 1
+	net := program.Net{Spec: s}
+	rows := r.seen[v.value].rows
+	for i := 0; i < min(2, len(rows), len(answers)/s.Classes); i++ {
+		row := answers[i*s.Classes:][:s.Classes]
+		for c, a := range rows[i] {
+			want := float64(a) / v.head.Scale
+			if v.head.Kind == kindLogarithms {
+				want = math.Exp(want)
+			}
+			got := net.Probability(row, program.Target{Class: c, Minus: -1})
+			if !(math.Abs(got-want) <= quantisationTolerance) {
+				return fmt.Errorf("output %q gives %.4g for an image and class where %.4g was expected: its "+
+					"head isn't understood; say by output_kind what its numbers are", v.declared, want, got)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
+
+// mostTail is the most values that are looked at behind the last linear layers.
+const mostTail = 64
+
+// tail returns the values that an output is made of, back to the last linear layers, whose outputs are
+// among them. The output comes first.
+func (all *guarantees) tail(output string) []string {
+	out := []string{output}
+	for i := 0; i < len(out) && len(out) < mostTail; i++ {
+		n, ok := all.makers[out[i]]
+		if !ok || ruleOf(n) == nil || all.isLayer(out[i]) {
+			continue
+		}
+		for _, v := range n.Input {
+			maker, made := all.makers[v]
+			if made && all.of[v].varies && ruleOf(maker) != nil && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+// layers are the operators of linear layers.
+var layers = []string{"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "ConvInteger", "MatMulInteger",
+	"QLinearConv", "QLinearMatMul", "FusedMatMul", "MatMulNBits", "QGemm", "DynamicQuantizeMatMul",
+	"MatMulIntegerToFloat", "NhwcConv"}
+
+// isLayer reports whether a value is made by a linear layer that doesn't just mix probabilities.
+func (all *guarantees) isLayer(value string) bool {
+	n, ok := all.makers[value]
+	return ok && slices.Contains(layers, n.OpType) && all.of[value].by == ""
+}
+
+// between returns the operators on the ways from a value to another, in the order of the graph.
+func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
+	reached := map[string]bool{from: true}
+	var ahead []onnx.Node
+	for _, n := range nodes {
+		if slices.ContainsFunc(n.Input, func(v string) bool { return reached[v] }) {
+			ahead = append(ahead, n)
+			for _, v := range n.Output {
+				reached[v] = reached[v] || v != from
+			}
+		}
+	}
+	needed := map[string]bool{to: true}
+	var out []onnx.Node
+	for _, n := range slices.Backward(ahead) {
+		if slices.ContainsFunc(n.Output, func(v string) bool { return needed[v] }) {
+			out = append(out, n)
+			for _, v := range n.Input {
+				needed[v] = needed[v] || v != from
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// operators names the operators of nodes, views left out.
+func operators(nodes []onnx.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if !isView(n) {
+			out = append(out, n.OpType)
+		}
+	}
+	return out
+}
+
+// views are the operators that pass numbers on as they are.
+var views = []string{"Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "Cast"}
+
+func isView(n onnx.Node) bool { return slices.Contains(views, n.OpType) }
