@@ -120,7 +120,8 @@ func recurrent(m *onnx.Model) {
 		[]string{sequence, f.Floats("w", weights, 1, 20, 6), f.Floats("r", weights[:100], 1, 20, 5)},
 		onnx.Attr{Name: "hidden_size", Value: 5})
 	last := f.Op("Gather", []string{state, f.Ints("last", []int64{-1}, 1)}, onnx.Attr{Name: "axis", Value: 0})
-	f.OpTo("answer", "Reshape", []string{last, f.Ints("shape", []int64{-1, 5}, 2)})
+	rowed := f.Op("Reshape", []string{last, f.Ints("shape", []int64{-1, 5}, 2)})
+	f.OpTo("answer", "MatMul", []string{rowed, f.Floats("v", weights[:25], 5, 5)})
 	m.After(f)
 	m.SetOutputs(onnx.Value{Name: "answer", Elem: onnxpb.TensorProto_FLOAT})
 }

@@ -216,7 +216,7 @@ func mapped(n onnx.Node, x guarantee, f func(v float64) float64) guarantee {
 
 // plus returns the guarantee of a sum.
 func plus(x, y guarantee) guarantee {
-	out := guarantee{low: x.low + y.low, high: x.high + y.high}
+	out := guarantee{varies: x.varies || y.varies, low: x.low + y.low, high: x.high + y.high}
 	switch {
 	case !x.varies || !y.varies:
 		if !x.varies {
@@ -230,8 +230,8 @@ func plus(x, y guarantee) guarantee {
 			}
 			out.whole = false
 		}
-	case x.linear() || y.linear():
-		return guarantee{low: out.low, high: out.high, rounds: x.rounds || y.rounds}
+	case x.linear() && !y.probability() || y.linear() && !x.probability():
+		return guarantee{varies: true, low: out.low, high: out.high, rounds: x.rounds || y.rounds}
 	default:
 		out = merge(out, x, y)
 		if x.log == y.log && x.unit != 0 && y.unit != 0 {
@@ -279,7 +279,7 @@ func product(x, y guarantee) (low, high float64) {
 // times returns the guarantee of a product.
 func times(x, y guarantee) guarantee {
 	low, high := product(x, y)
-	out := guarantee{low: low, high: high}
+	out := guarantee{varies: x.varies || y.varies, low: low, high: high}
 	switch {
 	case !x.varies || !y.varies:
 		if !x.varies {
@@ -297,7 +297,7 @@ func times(x, y guarantee) guarantee {
 			out.unit = 0
 		}
 	case x.linear() || y.linear():
-		return guarantee{low: out.low, high: out.high, rounds: x.rounds || y.rounds}
+		return guarantee{varies: true, low: out.low, high: out.high, rounds: x.rounds || y.rounds}
 	default:
 		out = merge(out, x, y)
 		if !x.log && !y.log {
@@ -314,7 +314,8 @@ func negative(x guarantee) guarantee {
 
 // either returns the guarantee of numbers of which each is one of x or of y.
 func either(x, y guarantee) guarantee {
-	out := merge(guarantee{low: math.Min(x.low, y.low), high: math.Max(x.high, y.high)}, x, y)
+	out := merge(guarantee{varies: x.varies || y.varies, low: math.Min(x.low, y.low),
+		high: math.Max(x.high, y.high)}, x, y)
 	switch {
 	case x.varies && y.varies:
 		if x.unit == y.unit && x.log == y.log {

@@ -85,21 +85,20 @@ var functions = map[string]func(n onnx.Node) func(v float64) float64{
 	"Selu": plain(func(v float64) float64 {
 		return 1.0507 * math.Max(v, 1.6733*math.Expm1(math.Min(v, 0)))
 	}),
-	"Softplus":    plain(func(v float64) float64 { return math.Max(v, math.Log1p(math.Exp(v))) }),
-	"Gelu":        plain(func(v float64) float64 { return math.Max(v, -0.17) }),
-	"FastGelu":    plain(func(v float64) float64 { return math.Max(v, -0.17) }),
-	"BiasGelu":    plain(func(v float64) float64 { return math.Max(v, -0.17) }),
-	"QuickGelu":   plain(func(v float64) float64 { return math.Max(v, -0.17) }),
-	"HardSwish":   plain(func(v float64) float64 { return math.Max(v, -0.375) }),
-	"Mish":        plain(func(v float64) float64 { return math.Max(v, -0.31) }),
-	"Swish":       plain(func(v float64) float64 { return math.Max(v, -0.28) }),
-	"Shrink":      plain(func(v float64) float64 { return v }),
-	"Tanh":        plain(math.Tanh),
-	"Erf":         plain(math.Erf),
-	"Atan":        plain(math.Atan),
-	"Softsign":    plain(func(v float64) float64 { return 2 / math.Pi * math.Atan(v) }),
-	"Sqrt":        plain(func(v float64) float64 { return math.Sqrt(math.Max(v, 0)) }),
-	"HardSigmoid": plain(func(v float64) float64 { return math.Min(math.Max(v+.5, 0), 1) }),
+	"Softplus":  plain(func(v float64) float64 { return math.Max(v, math.Log1p(math.Exp(v))) }),
+	"Gelu":      plain(func(v float64) float64 { return math.Max(v, -0.17) }),
+	"FastGelu":  plain(func(v float64) float64 { return math.Max(v, -0.17) }),
+	"BiasGelu":  plain(func(v float64) float64 { return math.Max(v, -0.17) }),
+	"QuickGelu": plain(func(v float64) float64 { return math.Max(v, -0.17) }),
+	"HardSwish": plain(func(v float64) float64 { return math.Max(v, -0.375) }),
+	"Mish":      plain(func(v float64) float64 { return math.Max(v, -0.31) }),
+	"Swish":     plain(func(v float64) float64 { return math.Max(v, -0.28) }),
+	"Shrink":    plain(func(v float64) float64 { return v }),
+	"Tanh":      plain(math.Tanh),
+	"Erf":       plain(math.Erf),
+	"Atan":      plain(math.Atan),
+	"Softsign":  plain(func(v float64) float64 { return 2 / math.Pi * math.Atan(v) }),
+	"Sqrt":      plain(func(v float64) float64 { return math.Sqrt(math.Max(v, 0)) }),
 }
 
 func plain(f func(v float64) float64) func(onnx.Node) func(v float64) float64 {
@@ -209,6 +208,9 @@ var operatorRules = map[string]guaranteeRule{
 		return guarantee{low: math.Inf(-1), unit: 1, log: true, by: n.Label()}
 	},
 	"Sigmoid": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
+		return guarantee{high: 1, unit: 1, own: true, by: n.Label()}
+	},
+	"HardSigmoid": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
 		return guarantee{high: 1, unit: 1, own: true, by: n.Label()}
 	},
 	"QLinearSigmoid": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
@@ -384,7 +386,9 @@ func clippedTo(n onnx.Node, x guarantee, low, high float64) guarantee {
 		out.whole = false
 	}
 	if x.varies && x.by == "" && !math.IsInf(out.low, 0) && !math.IsInf(out.high, 0) {
-		out.by = n.Label()
+		if out.by = n.Label(); out.low == 0 && out.high == 1 { // a Sigmoid of straight lines
+			out.unit, out.own = 1, true
+		}
 	}
 	return out
 }

@@ -364,37 +364,6 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestHeadsKept checks that an activation isn't removed if it doesn't cover all classes or is clipped:
-// explaining its input wouldn't explain the model's output.
-func TestHeadsKept(t *testing.T) {
-	modeltest.Runtime(t)
-	net := tiny{channels: 3, filters: 4, classes: 6, height: 6, width: 9, gain: 6}
-	last := onnx.Attr{Name: "axis", Value: -1}
-	for _, tt := range []struct {
-		name          string
-		end           func(m *onnx.Model)
-		probabilities bool
-	}{
-		{"two Softmaxes in one", ends(shaped("Reshape", -1, 2, 3), op("Softmax", last), op("Flatten")), true},
-		{"a Softmax of single numbers", ends(shaped("Reshape", -1, 6, 1), op("Softmax", last), op("Flatten")),
-			true},
-		{"a Softmax between bounds", ends(op("Softmax", last), clipped(0.2, 0.6)), false},
-		{"whole numbers",
-			ends(op("Softmax", last), op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_INT32)}),
-				op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})), false},
-		{"a logarithm too many", ends(op("LogSoftmax", last), op("Neg"), op("Log")), false},
-	} {
-		m := net.model(onnx.Free)
-		tt.end(m)
-		returned := m.Outputs()[0].Name
-		s := modeltest.Spec(t,
-			modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}))
-		if s.Output != returned || s.Probabilities != tt.probabilities || s.Independent || s.Classes != 6 {
-			t.Errorf("%s: specification %+v", tt.name, s)
-		}
-	}
-}
-
 // TestBrokenNodes checks that nodes without inputs or outputs, which ONNX Runtime rejects, cause no panic.
 func TestBrokenNodes(t *testing.T) {
 	modeltest.Runtime(t)

@@ -34,7 +34,7 @@ func TestCancelledProbe(t *testing.T) {
 		func(m *onnx.Model) {
 			f := m.Fragment()
 			mean := f.Op("ReduceMean", []string{"logits"}, onnx.Attr{Name: "axes", Value: []int64{0}})
-			f.OpTo("centred", "Sub", []string{"logits", mean})
+			f.OpTo("centred", "Add", []string{"logits", mean})
 			m.After(f)
 			m.SetOutputs(onnx.Value{Name: "centred", Elem: onnxpb.TensorProto_FLOAT})
 		},

@@ -83,8 +83,8 @@ func (r *reader) read(outputs []output) (out reading, err error) {
 	var failed error
 	for _, o := range outputs {
 		v := r.judge(o)
-		if outOfMemory(r.ctx, v.err) {
-			return out, v.err
+		if err := context.Cause(r.ctx); err != nil {
+			return out, err
 		}
 		if v.err == nil {
 			good = append(good, v)
@@ -226,7 +226,7 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 	}
 	tolerance := exactTolerance
 	switch {
-	case g.rounds:
+	case g.rounds && g.probability() && !g.about:
 		tolerance = quantisationTolerance
 	case half(r.m):
 		tolerance = halfTolerance

@@ -51,20 +51,23 @@ func TestTrial(t *testing.T) {
 	const attentive = "raw-attention transition-attention tibav "
 	for _, tt := range []struct {
 		name, path string
+		kind       string // of the output, where it isn't found
 		refused    string // methods
 		want       string // of one of the errors
 	}{
-		{"convolutions", filepath.Join(dir, "smallcnn.onnx"), attentive, "no attention of tokens to tokens"},
-		{"attention", filepath.Join(dir, "timm_vit_op17.onnx"), "", ""},
-		{"no rule", altered(t, "smallcnn", shortened), attentive + "deeplift", "ReduceL2"},
-		{"no gradient", altered(t, "smallcnn", hardened),
+		{"convolutions", filepath.Join(dir, "smallcnn.onnx"), "auto", attentive,
+			"no attention of tokens to tokens"},
+		{"attention", filepath.Join(dir, "timm_vit_op17.onnx"), "auto", "", ""},
+		{"no rule", altered(t, "smallcnn", shortened), "logits", attentive + "deeplift", "ReduceL2"},
+		{"no gradient", altered(t, "smallcnn", hardened), "logits",
 			attentive + "agi saliency grad-cam guided-backprop deeplift rap clrp crap lrp-z-plus left-ig",
 			"Hardmax"},
-		{"one output", altered(t, "smallcnn", summed), attentive, "no attention of tokens to tokens"},
-		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), attentive, ""},
+		{"one output", altered(t, "smallcnn", summed), "auto", attentive,
+			"no attention of tokens to tokens"},
+		{"a Sigmoid at the end", altered(t, "smallcnn", multilabel), "auto", attentive, ""},
 	} {
 		p := model.ONNX.NewParams().(*model.ONNXParams)
-		p.Path = tt.path
+		p.Path, p.Kind = tt.path, tt.kind
 		trial, err := model.NewTrial(t.Context(), *p)
 		if err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ const mostWatched = 1 << 18
 // watch returns the shape of a value, and as many of its numbers as there is room for.
 func (u *unit) watch(f *onnx.Fragment, i int, value string) {
 	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
-	shape, numbers := In(fmt.Sprintf("shape_%d", i)), In(fmt.Sprintf("numbers_%d", i))
+	shape, numbers := In(fmt.Sprintf("watched_shape_%d", i)), In(fmt.Sprintf("watched_%d", i))
 	u.signature.Outputs = append(u.signature.Outputs, shape, numbers)
 	f.OpTo(shape.Value(), "Cast", []string{f.Op("Shape", []string{value})}, single)
 	row := f.Op("Reshape", []string{f.Op("Cast", []string{value}, single), f.Ints("row", []int64{-1}, 1)})
