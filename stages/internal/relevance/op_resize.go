@@ -2,6 +2,7 @@ package relevance
 
 import (
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
@@ -16,9 +17,12 @@ var opResize = &Op{
 		known := map[string]bool{"half_pixel": true, "pytorch_half_pixel": true, "asymmetric": true,
 			"align_corners": true}
 		if mode != "nearest" && mode != "linear" && mode != "cubic" || !known[place] ||
-			n.Int("antialias", 0) != 0 || n.Int("exclude_outside", 0) != 0 {
+			n.Int("antialias", 0) != 0 {
 			b.Fail(n, "its mode %s with %s isn't supported", mode, place)
 			return nil
+		}
+		if slices.Equal(x, y) {
+			return []Value{dy[0]} // ONNX Runtime copies, whatever the scales
 		}
 		scales, _ := b.g.Float32s(n.In(2))
 		g := dy[0]
@@ -40,7 +44,11 @@ var opResize = &Op{
 				}
 				if mode == "cubic" {
 					low := math.Floor(at)
-					for k, w := range cubic(float64(n.Float("cubic_coeff_a", -0.75)), at-low) {
+					weights := cubic(float64(n.Float("cubic_coeff_a", -0.75)), at-low)
+					if n.Int("exclude_outside", 0) != 0 {
+						weights = inside(weights, int(low)-1, d)
+					}
+					for k, w := range weights {
 						matrix[o*d+min(max(int(low)+k-1, 0), d-1)] += float32(w)
 					}
 					continue
@@ -87,6 +95,9 @@ var opResize = &Op{
 			Consts: map[int]any{3: []int64{2, 3, 4, 3}}, Attrs: []onnx.Attr{
 				{Name: "mode", Value: "cubic"}, {Name: "cubic_coeff_a", Value: float32(-0.5)},
 				{Name: "coordinate_transformation_mode", Value: "align_corners"}}},
+		{Name: "cubic, of what is inside", Inputs: [][]int{{2, 3, 3, 4}, nil, nil},
+			Consts: map[int]any{2: []float32{1, 1, 2, 1.5}}, Attrs: []onnx.Attr{
+				{Name: "mode", Value: "cubic"}, {Name: "exclude_outside", Value: 1}}},
 	},
 }
 
@@ -96,6 +107,22 @@ func cubic(a, t float64) [4]float64 {
 	near := func(x float64) float64 { return ((a+2)*x-(a+3))*x*x + 1 }
 	far := func(x float64) float64 { return ((a*x-5*a)*x+8*a)*x - 4*a }
 	return [4]float64{far(1 + t), near(t), near(1 - t), far(2 - t)}
+}
+
+// inside returns the weights, of as many elements from first on, without those that aren't among the d
+// elements of an axis.
+func inside(weights [4]float64, first, d int) [4]float64 {
+	sum := 0.0
+	for k := range weights {
+		if first+k < 0 || first+k >= d {
+			weights[k] = 0
+		}
+		sum += weights[k]
+	}
+	for k := range weights {
+		weights[k] /= sum
+	}
+	return weights
 }
 
 // origin returns the input coordinate of output element o.

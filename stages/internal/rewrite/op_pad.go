@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
@@ -31,18 +32,11 @@ var pad = []converter{
 		if err != nil {
 			return err
 		}
-		some, err := e.known(n.In(1))
-		if err != nil {
-			return err
-		}
 		rank, err := e.rank(n.In(0))
 		if err != nil {
 			return err
 		}
-		if len(some) != 2*len(axes) {
-			return fmt.Errorf("%d sizes for %d axes", len(some), len(axes))
-		}
-		pads := make([]int, 2*rank)
+		before, after := make([]int, len(axes)), make([]int, len(axes))
 		for i, a := range axes {
 			if a < 0 {
 				a += rank
@@ -50,7 +44,27 @@ var pad = []converter{
 			if a < 0 || a >= rank {
 				return fmt.Errorf("it has no axis %d", axes[i])
 			}
-			pads[a], pads[rank+a] = some[i], some[len(axes)+i]
+			before[i], after[i] = a, rank+a
+		}
+		if e.constant(n.In(1)) == nil {
+			// They are computed of shapes, and known once these are.
+			at := e.ints(n.Output[0]+"/at", slices.Concat(before, after)...)
+			none := e.ints(n.Output[0]+"/none", make([]int, 2*rank)...)
+			n.Input[1] = e.op(n.Output[0], "ScatterElements", []string{none, at, n.In(1)})
+			n.Input = n.Input[:3]
+			e.keep(n)
+			return nil
+		}
+		some, err := e.known(n.In(1))
+		if err != nil {
+			return err
+		}
+		if len(some) != 2*len(axes) {
+			return fmt.Errorf("%d sizes for %d axes", len(some), len(axes))
+		}
+		pads := make([]int, 2*rank)
+		for i := range axes {
+			pads[before[i]], pads[after[i]] = some[i], some[len(axes)+i]
 		}
 		n.Input[1] = e.ints(n.Output[0]+"/pads", pads...)
 		n.Input = n.Input[:3]
