@@ -69,6 +69,7 @@ var inspectionText string
 // inspectionPage fills the page about a model, whose columns are divided by tabs.
 var inspectionPage = parsed("inspection", inspectionText, template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
+	"told":  told,
 	"list":  func(words []string) string { return strings.Join(words, ", ") },
 	"count": countOf,
 })
@@ -109,6 +110,14 @@ func remarks(methods []registry.Fit) []remark {
 		list[i].Methods = append(list[i].Methods, m.Method)
 	}
 	return list
+}
+
+// told returns a reason why something doesn't fit, in short where it is the one why there is no gradient.
+func told(gradient, why string) string {
+	if why == gradient {
+		return "needs gradients: see above"
+	}
+	return why
 }
 
 // operators lists operators with their numbers; marked are those without a gradient, which needn't concern
