@@ -20,6 +20,13 @@ import (
 func small3(t *testing.T, opset int64, weights []*onnxpb.TensorProto,
 	nodes ...*onnxpb.NodeProto) (*program.Net, []byte) {
 	t.Helper()
+	return small3of(t, -1, opset, weights, nodes...)
+}
+
+// small3of returns the same for a fixed batch, or any if that is -1.
+func small3of(t *testing.T, batch int, opset int64, weights []*onnxpb.TensorProto,
+	nodes ...*onnxpb.NodeProto) (*program.Net, []byte) {
+	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: opset}},
 		Graph: &onnxpb.GraphProto{Name: "g", Initializer: weights, Node: append(nodes,
@@ -27,9 +34,9 @@ func small3(t *testing.T, opset int64, weights []*onnxpb.TensorProto,
 			onnx.NewNode("flat", "Flatten", []string{"m"}, []string{"logits"}),
 		)},
 	}}
-	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3, 8, 9},
+	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, 3, 8, 9},
 		Known: true})
-	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{-1, 3}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, 3}, Known: true})
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
