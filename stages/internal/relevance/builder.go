@@ -160,6 +160,9 @@ func (b *Builder) Div(x, y Value) Value { return b.binary("Div", x, y) }
 // Unary emits an element-wise operator with one input, such as Neg, Exp or Relu.
 func (b *Builder) Unary(op string, x Value) Value { return b.Emit(op, b.Shape(x), []Value{x}) }
 
+// square emits x².
+func (b *Builder) square(x Value) Value { return b.Mul(x, x) }
+
 // Scalar returns a constant of rank 0.
 func (b *Builder) Scalar(x float32) Value {
 	return b.constant(fmt.Sprintf("scalar %x", math.Float32bits(x)), func(name string) *onnxpb.TensorProto {

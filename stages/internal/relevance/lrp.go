@@ -120,7 +120,7 @@ func (r LayerRule) rule(p LRP) Rule {
 // activation matches element-wise functions that relevance may pass unchanged.
 func activation(b *Builder, op *Op, n onnx.Node) bool {
 	switch n.OpType {
-	case "Abs", "Cos", "Exp", "Log", "Pow", "Reciprocal", "Sin", "Sqrt":
+	case "Abs", "Acos", "Acosh", "Cos", "Cosh", "Exp", "Log", "Pow", "Reciprocal", "Sin", "Sqrt", "Tan":
 		return false
 	}
 	return op.Kind == Activation

@@ -41,8 +41,8 @@ type converter struct {
 // converters returns the table of all converters. At most one matches a node.
 func converters() []converter {
 	return slices.Concat(
-		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, fused, gelu, gridSample, gru,
-		imageScaler, lstm,
+		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, einsum, fused, gelu,
+		gridSample, gru, imageScaler, lstm,
 		matMulNBits, meanVarianceNormalization, mish, mod, multiHeadAttention, pad, quantizeLinear, rangeOf, reduce,
 		resize, rmsNormalization, rnn, roiAlign, rotaryEmbedding, scatter,
 		sequence, skipLayerNormalization, slice, softmax, spaceToDepth, split, squeeze, swish, topK,
