@@ -254,14 +254,15 @@ func (w *worker) fill(m *member, p int, calls []int, e *stages.Env, bytes *inFli
 }
 
 // runStage calls a stage's Run or, for several tasks, the function that their stages share. When memory runs
-// out it calls Run with half the batch, and the cell's later chunks begin with the batch that fitted.
+// out it calls Run with a smaller batch, and the cell's later chunks begin with the batch that fitted.
 func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 	n := nodes[0]
 	batch := w.batch
 	for _, n := range nodes {
 		batch = min(batch, cmp.Or(int(n.batch.Load()), batch))
 	}
-	for ; ; batch /= 2 {
+	var tried *stages.BatchError
+	for {
 		warnings := make([][]stages.Warning, len(nodes))
 		parts := make([]stages.Part, len(nodes))
 		for k, n := range nodes {
@@ -279,18 +280,38 @@ func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 			return context.Cause(w.ctx)
 		case err != nil && len(nodes) > 1:
 			return err // each is called alone
-		case !errors.Is(err, stages.ErrOutOfMemory) || batch <= 1:
+		}
+		smaller := smallerBatch(err, batch, tried)
+		if smaller == 0 {
 			for k, n := range nodes {
 				n.addWarnings(warnings[k])
 			}
 			return err
 		}
-		n.batch.Store(int32(batch / 2))
-		w.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch/2)
+		errors.As(err, &tried)
+		batch = smaller
+		n.batch.Store(int32(batch))
+		w.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
 		if err := w.slot.Trim(); err != nil {
 			return err
 		}
 	}
+}
+
+// smallerBatch returns the batch to try after an error of a batch, given that of the one before; 0 if a smaller
+// one doesn't help.
+func smallerBatch(err error, batch int, before *stages.BatchError) int {
+	if !errors.Is(err, stages.ErrOutOfMemory) {
+		return 0
+	}
+	var e *stages.BatchError
+	if !errors.As(err, &e) {
+		return batch / 2
+	}
+	if before != nil && e.Rows >= before.Rows {
+		return 0 // the rows aren't fewer where the batch is smaller
+	}
+	return min(e.Smaller, batch/2)
 }
 
 func (w *worker) call(s *stages.Stage, parts []stages.Part) (err error) {

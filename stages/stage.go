@@ -143,8 +143,8 @@ type Def[P any] struct {
 
 	// Run does the work. For Each, Expand and Group it is called once per chunk, for items 0 ≤ i < e.Len(),
 	// concurrently for different chunks. It returns early if ctx is cancelled. If its error wraps
-	// [ErrOutOfMemory] the engine retries with half of Env.Batch, and later chunks of the cell start with
-	// that batch.
+	// [ErrOutOfMemory] the engine retries with half of Env.Batch, or with what a [BatchError] says, and later
+	// chunks of the cell start with that batch.
 	Run func(ctx context.Context, p P, e *Env) error
 }
 
@@ -198,6 +198,22 @@ type Part struct {
 
 // ErrOutOfMemory is wrapped by errors caused by lack of device or host memory.
 var ErrOutOfMemory = errors.New("out of memory")
+
+// A BatchError is an error that wraps [ErrOutOfMemory], of a batch that is known.
+type BatchError struct {
+	Err     error
+	Rows    int // that the batch had
+	Smaller int // the Env.Batch that may do; 0 if the work can't be done with fewer rows
+}
+
+func (e *BatchError) Error() string {
+	if e.Rows == 1 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v, for a batch of %d", e.Err, e.Rows)
+}
+
+func (e *BatchError) Unwrap() error { return e.Err }
 
 // New turns a declaration into a [Stage].
 func New[P any](d Def[P]) Stage {

@@ -121,8 +121,11 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	}
 	out, err := readModel(ctx, m, p)
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+		switch {
+		case ctx.Err() != nil:
 			return err
+		case errors.Is(err, stages.ErrOutOfMemory): // no batch is smaller than that of the trial
+			return &stages.BatchError{Err: err, Rows: 1}
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}

@@ -80,7 +80,7 @@ func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, err
 			return nil, fmt.Errorf("a sparse weight: %w", err)
 		}
 	}
-	width := elemSize(onnxpb.TensorProto_DataType(values.DataType))
+	width := ElemSize(onnxpb.TensorProto_DataType(values.DataType))
 	if width == 0 || width > 8 || values.DataType == int32(onnxpb.TensorProto_COMPLEX64) {
 		return nil, wrong("holds %s", onnxpb.TensorProto_DataType(values.DataType))
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// elemSize returns the bytes of an element in raw data, 0 where they aren't whole or not known.
-func elemSize(t onnxpb.TensorProto_DataType) int {
+// ElemSize returns the bytes of an element in raw data, 0 where they aren't whole or not known.
+func ElemSize(t onnxpb.TensorProto_DataType) int {
 	switch t {
 	case onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8, onnxpb.TensorProto_BOOL:
 		return 1
@@ -28,7 +28,7 @@ func elemSize(t onnxpb.TensorProto_DataType) int {
 
 // rawSize returns how many bytes of raw data t needs, -1 where the type's size isn't known.
 func rawSize(t *onnxpb.TensorProto) (int64, error) {
-	n := int64(elemSize(onnxpb.TensorProto_DataType(t.DataType)))
+	n := int64(ElemSize(onnxpb.TensorProto_DataType(t.DataType)))
 	known := n > 0
 	if !known {
 		n = 1
@@ -97,7 +97,7 @@ func checkTensor(t *onnxpb.TensorProto) error {
 	if raw := t.RawData; raw != nil && want >= 0 && int64(len(raw)) != want {
 		return fmt.Errorf("weight %q of shape %v needs %d bytes and has %d", t.Name, t.Dims, want, len(raw))
 	} else if raw == nil && want >= 0 {
-		if n := want / int64(elemSize(onnxpb.TensorProto_DataType(t.DataType))); n != int64(listed(t)) {
+		if n := want / int64(ElemSize(onnxpb.TensorProto_DataType(t.DataType))); n != int64(listed(t)) {
 			return fmt.Errorf("weight %q of shape %v needs %d numbers and has %d", t.Name, t.Dims, n,
 				listed(t))
 		}

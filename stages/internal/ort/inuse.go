@@ -52,19 +52,29 @@ func Unwatch() {
 
 // For returns the runtime for programs of a model: in a process of its own, which Close ends, if an earlier
 // process ended while it used the model, or if this one can't record its use.
-func For(model stages.Digest) (*Runtime, error) {
+//
+// So is a program if it isn't sure that what it takes is there: see [Surely].
+func For(model stages.Digest, sure bool) (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
 		return nil, err
+	}
+	l := Limits{Memory: sharedRoom()}
+	if most, err := mostMemory(); err != nil {
+		return nil, err
+	} else if most > 0 {
+		l.Memory = most
 	}
 	process.mu.Lock()
 	u := process.inUse
 	process.mu.Unlock()
 	switch {
 	case u == nil:
-		return r.inProcess(Limits{}, nil)
+		return r.inProcess(l, nil)
 	case u.suspect(model):
-		return r.inProcess(Limits{}, func() { u.ended(model) })
+		return r.inProcess(l, func() { u.ended(model) })
+	case !sure:
+		return r.inProcess(l, nil)
 	}
 	return r, nil
 }

@@ -4,9 +4,9 @@ package ort
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -35,16 +35,22 @@ func signalOf(s *os.ProcessState) string {
 	return ""
 }
 
-// freeMemory returns how many bytes processes may take, 0 where the system doesn't say.
-func freeMemory() int64 { return kilobytes("/proc/meminfo", "MemAvailable:") << 10 }
-
-// residentMemory returns how many bytes this process takes, 0 where the system doesn't say.
-func residentMemory() int64 { return kilobytes("/proc/self/status", "VmRSS:") << 10 }
-
-// kilobytes returns a number of one of the system's tables, 0 if it isn't there.
-func kilobytes(file, row string) (n int64) {
-	b, _ := os.ReadFile(file)
-	_, after, _ := strings.Cut(string(b), row)
-	_, _ = fmt.Sscan(after, &n)
-	return n
+// limits returns what ulimit leaves of the addresses and of the data of a process that has so much of both.
+func limits(addresses, data int64) (rooms []Room) {
+	for _, l := range []struct {
+		of    int
+		taken int64
+		what  string
+	}{
+		{unix.RLIMIT_AS, addresses, "ulimit -v leaves of its"},
+		{unix.RLIMIT_DATA, data, "ulimit -d leaves of its"},
+	} {
+		var limit unix.Rlimit
+		if unix.Getrlimit(l.of, &limit) != nil || limit.Cur > math.MaxInt64>>1 {
+			continue
+		}
+		size := int64(limit.Cur)
+		rooms = append(rooms, Room{max(0, size-l.taken), size, fmt.Sprintf("%s %.3g GB", l.what, gb(size))})
+	}
+	return rooms
 }

@@ -34,6 +34,7 @@ type Runtime struct {
 
 	worker   *worker // does what is asked for; nil is this process
 	reusable bool    // Isolated may use it again
+	needs    Needs   // of the programs that it loads
 }
 
 var process struct {
@@ -42,6 +43,7 @@ var process struct {
 	workers []string   // what UseWorkers was told
 	idle    []*worker  // that wait for something to do
 	inUse   *inUse     // what Watch was told
+	account *account
 	runtime *Runtime
 }
 

@@ -25,6 +25,11 @@ type Session struct {
 	outputs int
 	fresh   atomic.Bool // it hasn't run, and its provider may yet start what it needs
 
+	account *account // that admits its runs, nil if nobody does
+	need    int64    // bytes that a run needs
+	kind    runKind
+	loaded  int64 // bytes that the model takes
+
 	worker *worker // that has loaded it instead; nil is this process
 	number int     // there
 }
@@ -78,11 +83,23 @@ func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Sess
 
 func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.Device,
 	disabled []string) (*Session, error) {
-	if r.worker != nil {
-		return r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled},
-			model)
+	var a *account
+	if r.needs != (Needs{}) {
+		var err error
+		if a, err = theAccount(); err != nil {
+			return nil, err
+		}
 	}
-	o, err := sessionOptions(d)
+	if r.worker != nil {
+		s, err := r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled},
+			model)
+		if err == nil {
+			s.account, s.need, s.kind = a, r.needs.Run, apartRun
+		}
+		return s, err
+	}
+	kind := a.kind(r.needs.Run)
+	o, err := sessionOptions(d, kind == pooledRun)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +109,17 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 			return nil, err
 		}
 	}
-	return openSession(model, inputs, outputs, o)
+	leave, err := a.load(int64(len(model)), r.needs.Kept)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, err := openSession(model, inputs, outputs, o)
+	if err == nil && a != nil {
+		s.account, s.need, s.kind, s.loaded = a, r.needs.Run, kind, int64(len(model))+r.needs.Kept
+		a.loaded.Add(s.loaded)
+	}
+	return s, err
 }
 
 var errNoEnds = errors.New("a session needs an input and an output")
@@ -113,7 +140,9 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	return s, nil
 }
 
-func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
+// sessionOptions returns the options of a program on a device. Its memory, if it isn't pooled, goes back to the
+// system after every run.
+func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
 		return nil, err
@@ -124,10 +153,15 @@ func sessionOptions(d stages.Device) (*onnxruntime.SessionOptions, error) {
 		func() error { return o.SetIntraOpNumThreads(d.Threads) },
 		func() error { return o.SetInterOpNumThreads(1) },
 		func() error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
-		func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") },
 		// Between runs the session's threads leave the processor to others, instead of waiting in a loop for
 		// the next.
 		func() error { return o.AddSessionConfigEntry("session.force_spinning_stop", "1") },
+	}
+	if pooled {
+		steps = append(steps,
+			func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") })
+	} else {
+		steps = append(steps, func() error { return errors.Join(o.SetCpuMemArena(false), o.SetMemPattern(false)) })
 	}
 	if d.Class == "cuda" {
 		steps = append(steps, func() error { return appendCUDA(o, d.Index) })
@@ -163,6 +197,14 @@ func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
 // Run feeds in and fills out. It returns the context's cause soon after ctx is cancelled, and an error that
 // wraps [stages.ErrOutOfMemory] for lack of memory.
 func (s *Session) Run(ctx context.Context, in, out []Value) error {
+	if s.account != nil {
+		admitted, leave, err := s.account.admit(ctx, s.need, s.kind)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx = admitted
+	}
 	if s.worker == nil {
 		return s.run(ctx, in, values(out))
 	}
@@ -287,6 +329,9 @@ func (s *Session) Close() error {
 			return nil
 		}
 		return err
+	}
+	if s.account != nil {
+		s.account.loaded.Add(-s.loaded)
 	}
 	return s.session.Destroy()
 }

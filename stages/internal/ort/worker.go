@@ -54,7 +54,7 @@ const usualTime = 5 * time.Minute
 
 // cautious returns the limits for a file that is met for the first time.
 func cautious() (Limits, error) {
-	l := Limits{Time: usualTime, Memory: freeMemory()}
+	l := Limits{Time: usualTime, Memory: sharedRoom()}
 	if text := os.Getenv(timeVariable); text != "" {
 		t, err := time.ParseDuration(text)
 		if err != nil || t <= 0 {
@@ -62,14 +62,24 @@ func cautious() (Limits, error) {
 		}
 		l.Time = t
 	}
-	if text := os.Getenv(memoryVariable); text != "" {
-		gb, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(gb > 0) {
-			return l, fmt.Errorf("$%s is %q: give a positive number of GB, such as 16", memoryVariable, text)
-		}
-		l.Memory = int64(gb * 1e9)
+	most, err := mostMemory()
+	if err == nil && most > 0 {
+		l.Memory = most
 	}
-	return l, nil
+	return l, err
+}
+
+// mostMemory returns how many bytes a batch may take, 0 if the environment doesn't say.
+func mostMemory() (int64, error) {
+	text := os.Getenv(memoryVariable)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) {
+		return 0, fmt.Errorf("$%s is %q: give a positive number of GB, such as 16", memoryVariable, text)
+	}
+	return int64(min(n*1e9, 1<<62)), nil
 }
 
 // Isolated returns a runtime for a file that may crash or hang it: in a process of its own, which does

@@ -59,7 +59,7 @@ func third(t *testing.T, r *Runtime, s *Session) []float32 {
 func TestApart(t *testing.T) {
 	here := library(t)
 	workers(t)
-	there, err := For(stages.Digest{})
+	there, err := For(stages.Digest{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

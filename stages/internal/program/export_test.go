@@ -128,3 +128,20 @@ func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question,
 	}
 	return digestOf(p), count, nil
 }
+
+// Need returns what a run of the program needs, in bytes, and whether it may be more.
+func (p *Program) Need() (bytes int64, hidden bool) { return p.need.Run, p.need.Hidden }
+
+// GradientOf is [Net.Gradient] of exactly batch images.
+func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q Question, batch int) (Gradient, error) {
+	p, err := n.questioned(ctx, slot, "gradient", batch, n.gradient(q))
+	return Gradient{p}, err
+}
+
+// ForwardOf is [Net.Forward] of exactly batch images, from the graph if that is said.
+func ForwardOf(ctx context.Context, n *Net, slot stages.Slot, batch int) (Forward, error) {
+	r := classification
+	r.Kind = lower.Verbatim
+	p, err := n.cached(ctx, slot, "forward", batch, 2*n.size, r)
+	return Forward{p}, err
+}

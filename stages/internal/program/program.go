@@ -63,6 +63,7 @@ const (
 type loaded struct {
 	signature      lower.Signature
 	batch, classes int
+	need           lower.Need
 	session        *ort.Session  // nil in a rehearsal
 	runtime        *ort.Runtime  // of the session
 	digest         stages.Digest // if the slot records it
@@ -70,33 +71,50 @@ type loaded struct {
 }
 
 // open loads a program for a slot.
-func (n *Net) open(p *lower.Lowered, slot stages.Slot) (l *loaded, err error) {
+func (n *Net) open(ctx context.Context, slot stages.Slot, p *lower.Lowered) (l *loaded, err error) {
 	if _, ok := slot.(*Rehearsal); ok {
 		l = &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes}
-	} else if l, err = n.load(p, slot.Device()); err != nil {
+	} else if l, err = n.load(ctx, slot, p); err != nil {
 		return nil, err
 	}
 	if recorderOf(slot) != nil {
 		l.digest = digestOf(p)
 	}
 	if p.Reference != nil {
-		if l.reference, err = n.open(p.Reference, slot); err != nil {
+		if l.reference, err = n.open(ctx, slot, p.Reference); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
 	return l, nil
 }
 
-// load loads a program onto a device.
-func (n *Net) load(p *lower.Lowered, d stages.Device) (*loaded, error) {
+// load loads a program onto a slot's device.
+func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*loaded, error) {
+	l := &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes}
+	d := slot.Device()
+	need := lower.Need{}
+	if d.Class == "cpu" { // other devices have memory of their own, and say when that is short
+		var err error
+		if need, err = n.need(ctx, slot, p); err != nil {
+			return nil, err
+		}
+		need.Run += l.memory()
+		l.need = need
+	}
 	b, err := p.Model.Encode()
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := ort.For(n.digest)
+	needs := ort.Needs{Run: need.Run, Kept: need.Kept}
+	sure, err := ort.Surely(needs)
 	if err != nil {
 		return nil, err
 	}
+	runtime, err := ort.For(n.digest, sure && !need.Hidden)
+	if err != nil {
+		return nil, err
+	}
+	runtime = runtime.Needing(needs)
 	session := runtime.NewSession
 	if p.Canonical {
 		session = runtime.NewCanonicalSession
@@ -113,8 +131,8 @@ func (n *Net) load(p *lower.Lowered, d stages.Device) (*loaded, error) {
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
-	return &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes, session: s,
-		runtime: runtime}, nil
+	l.session, l.runtime = s, runtime
+	return l, nil
 }
 
 // memory returns the bytes of the program's buffers.
@@ -151,6 +169,7 @@ type Program struct {
 	reference *Program
 	ready     bool
 
+	net       *Net
 	meter     stages.Meter // the slot, if it counts passes
 	rehearsal *Rehearsal   // instead of a session
 	act, ran  int          // of the rehearsal when it last ran, and how often in it
@@ -159,14 +178,15 @@ type Program struct {
 // cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has
 // it; weight is the memory that it then takes, in bytes, while it doesn't run.
 func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64,
-	r lower.Request) (*Program, error) {
+	r lower.Request) (_ *Program, err error) {
 	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
+	defer func() { err = n.short(err, batch) }()
 	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
 		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {
 			return nil, err
 		}
-		return n.open(p, slot)
+		return n.open(ctx, slot, p)
 	})
 	if err != nil {
 		return nil, err
@@ -178,6 +198,7 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	}
 	p := c.(*Program)
 	p.on(slot, l)
+	p.net = n
 	return p, nil
 }
 
@@ -266,7 +287,7 @@ func (p *Program) run(ctx context.Context) error {
 	for _, t := range p.outputs {
 		out = append(out, t)
 	}
-	return p.session.Run(ctx, in, out)
+	return p.net.short(p.session.Run(ctx, in, out), p.Batch)
 }
 
 // Close frees the program's buffers.

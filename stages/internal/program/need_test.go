@@ -1,0 +1,112 @@
+package program_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// A measured program: what it was said to need, and what the process took of memory when it had run thrice.
+type measured struct {
+	Said, Took int64
+	Hidden     bool
+	Batch      int
+}
+
+// measuring is the environment variable that has a process of the tests measure a program.
+const measuring = "RUNEXP_TEST_NEED"
+
+// TestNeedHolds holds that runs of programs take no more memory than they were said to need, and not much
+// less; each program is measured in a process of its own.
+func TestNeedHolds(t *testing.T) {
+	nets := modeltest.Nets(t, true)
+	if of := os.Getenv(measuring); of != "" {
+		measure(t, nets, strings.Split(of, ","))
+		return
+	}
+	batches := []int{16, 64}
+	if testing.Short() {
+		batches = batches[1:]
+	}
+	for _, name := range slices.Sorted(maps.Keys(nets)) {
+		for _, kind := range []string{"forward", "gradient"} {
+			for _, batch := range batches {
+				m := measureApart(t, name, kind, batch)
+				t.Logf("%-50s %-8s %2d: said %7.1f MB, took %7.1f MB, %.2f %v", name, kind, m.Batch,
+					float64(m.Said)/1e6, float64(m.Took)/1e6, float64(m.Said)/float64(m.Took), m.Hidden)
+			}
+		}
+	}
+}
+
+func measureApart(t *testing.T, net, kind string, batch int) (m measured) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNeedHolds$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%s,%d", measuring, net, kind, batch))
+	out, err := cmd.CombinedOutput()
+	_, after, ok := strings.Cut(string(out), "measured ")
+	line, _, _ := strings.Cut(after, "\n")
+	if err != nil || !ok || json.Unmarshal([]byte(line), &m) != nil {
+		t.Fatalf("%s, %s: %v: %s", net, kind, err, out)
+	}
+	return m
+}
+
+func measure(t *testing.T, nets map[string]model.ONNXParams, of []string) {
+	batch, _ := strconv.Atoi(of[2])
+	n := net(t, nets[of[0]])
+	if n.Batch > 0 {
+		batch = n.Batch
+	}
+	slot := stagetest.NewSlot()
+	var run func() error
+	var p *program.Program
+	switch of[1] {
+	case "forward":
+		f, err := program.ForwardOf(t.Context(), n, slot, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, run = f.Program, func() error { return f.Run(t.Context()) }
+	case "gradient":
+		g, err := program.GradientOf(t.Context(), n, slot, program.Question{Rules: relevance.Derivative()}, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, run = g.Program, func() error { return g.Run(t.Context()) }
+	}
+	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	before := status(t, "VmRSS:")
+	for range 3 {
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, hidden := p.Need()
+	m := measured{said, status(t, "VmHWM:") - before, hidden, p.Batch}
+	b, _ := json.Marshal(m)
+	fmt.Printf("measured %s\n", b)
+}
+
+// status returns the bytes that the system says of this process.
+func status(t *testing.T, row string) (n int64) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("skipped: the system doesn't tell what a process takes")
+	}
+	_, after, _ := strings.Cut(string(b), row)
+	fmt.Sscan(after, &n)
+	return n << 10
+}
