@@ -41,6 +41,7 @@ func (u *ui) openFiles(quiet bool) (c *fetch.Cache, done func(), err error) {
 	}
 	display := progress.Downloads(u.err, u.width, time.Now)
 	c.Show = func(p fetch.Progress) { display.Show(p.Name, p.Done, p.Total) }
+	c.Again = display.Say
 	return c, display.Close, nil
 }
 

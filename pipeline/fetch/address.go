@@ -31,6 +31,11 @@ func validCommit(s string) bool { return commitPattern.MatchString(s) }
 
 // Parse reads an address.
 func Parse(text string) (a Address, err error) {
+	for _, r := range text {
+		if !shown(r) {
+			return a, fmt.Errorf("%q has a letter that isn't printed: write it as %%XX", printable(text))
+		}
+	}
 	base, fragment, cut := strings.Cut(text, "#")
 	a.text = base
 	if cut {
@@ -71,7 +76,7 @@ func (a *Address) parseHub(base string) error {
 	}
 	a.kind, a.repo, a.path = m[1], m[2], m[4]
 	revision, err := url.PathUnescape(m[3])
-	if err != nil || strings.Contains(revision, "..") || strings.ContainsFunc(base, control) {
+	if err != nil || strings.Contains(revision, "..") || strings.ContainsFunc(m[3]+revision, func(r rune) bool { return !shown(r) }) {
 		return fmt.Errorf("%q has no valid revision", base)
 	}
 	if path.Clean("/"+a.path) != "/"+a.path {
@@ -80,8 +85,6 @@ func (a *Address) parseHub(base string) error {
 	a.revision = revision
 	return nil
 }
-
-func control(r rune) bool { return r < ' ' || r == 0x7f }
 
 func (a Address) onHub() bool { return a.web == nil }
 
@@ -142,12 +145,9 @@ func (a Address) url(h Hub) *url.URL {
 
 // Name returns the name of the local file: the address's last element, .gz removed where it is unpacked.
 func (a Address) Name() string {
-	name := path.Base(a.path)
-	if !a.onHub() {
-		name = path.Base(a.web.Path)
-	}
+	name := path.Base(a.file())
 	name = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`/\:*?"<>|`, r) || control(r) {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || !shown(r) {
 			return '-'
 		}
 		return r
@@ -163,14 +163,24 @@ func (a Address) Name() string {
 	return name
 }
 
+// packed reports whether the file's own bytes are those of gzip. Servers tell that as an encoding, too.
+func (a Address) packed() bool {
+	name := strings.ToLower(a.file())
+	return strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tgz")
+}
+
 // unpacks reports whether the file is a single one in a .gz.
 func (a Address) unpacks() bool {
-	name := a.path
-	if !a.onHub() {
-		name = a.web.Path
-	}
-	name = strings.ToLower(name)
+	name := strings.ToLower(a.file())
 	return strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".tar.gz")
+}
+
+// file returns the path of the file on its server.
+func (a Address) file() string {
+	if a.onHub() {
+		return a.path
+	}
+	return a.web.Path
 }
 
 // loopback reports whether a URL is of this machine.

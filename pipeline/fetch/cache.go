@@ -21,6 +21,8 @@ type Cache struct {
 	Offline string // why nothing may be downloaded, "" if it may
 	// Show, if set, is told how a download goes: often, by one goroutine.
 	Show func(Progress)
+	// Again, if set, is told why a request is made once more.
+	Again func(why string)
 
 	transport *http.Transport
 	wait      time.Duration // before the first of the further attempts

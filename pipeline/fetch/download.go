@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -22,6 +21,7 @@ type download struct {
 	address    Address
 	file, part string
 	unless     string // an ETag: the version that is here already
+	restarts   int    // how often bytes that had arrived were thrown away
 
 	// What is known afterwards.
 	digest, etag, commit string
@@ -29,7 +29,9 @@ type download struct {
 
 var (
 	errUnchanged = errors.New("the file is the same as before")
-	errStalled   = errors.New("nothing arrives any more")
+	errStalled   = errors.New("hardly anything arrives any more")
+	errRestarts  = errors.New("the server sends it from the beginning again and again: a connection that breaks " +
+		"doesn't go on where it was")
 )
 
 // run downloads the file, or takes it from the hub's own tools.
@@ -45,7 +47,7 @@ func (d *download) run(ctx context.Context) error {
 	if d.Offline != "" {
 		return errOffline
 	}
-	return d.retry(ctx, func() (bool, error) { return d.attempt(ctx) })
+	return d.retry(ctx, d.address, func() (bool, error) { return d.attempt(ctx) })
 }
 
 // take copies a file that is on this machine.
@@ -71,41 +73,47 @@ func (d *download) take(file string) error {
 type begun struct {
 	URL  string `json:"url"`
 	ETag string `json:"etag,omitempty"` // a strong one
+	// Bytes is how long the file is, 0 or −1 if that is unknown.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 func (d *download) notes() string { return d.part + ".json" }
 
-// begun returns how many bytes of the file are in part, and the ETag that they are of. Without one the digest
-// tells whether the rest fits.
-func (d *download) begun(f *os.File) (n int64, etag string) {
+// begun returns what part holds: how many bytes, and of which version. Without an ETag the digest tells whether
+// the rest fits.
+func (d *download) begun(f *os.File) (w wish) {
 	var b begun
 	text, err := os.ReadFile(d.notes())
 	if err != nil || json.Unmarshal(text, &b) != nil || b.URL != d.address.url(d.Hub).String() ||
 		b.ETag == "" && !d.address.Pinned() {
-		return 0, ""
+		return wish{total: -1}
+	}
+	w = wish{etag: b.ETag, total: -1}
+	if b.Bytes > 0 {
+		w.total = b.Bytes
 	}
 	if info, err := f.Stat(); err == nil {
-		n = info.Size()
+		w.from = info.Size()
 	}
-	return n, b.ETag
+	return w
 }
 
-// attempt downloads the rest of the file, and reports whether any of it arrived.
-func (d *download) attempt(ctx context.Context) (arrived bool, err error) {
+// attempt downloads the rest of the file, or some of it, and reports whether it got further.
+func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	f, err := os.OpenFile(d.part, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	have, etag := d.begun(f)
+	w := d.begun(f)
 	header := http.Header{}
-	if have > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-		if etag != "" {
-			header.Set("If-Range", etag)
+	if w.from > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", w.from))
+		if w.etag != "" {
+			header.Set("If-Range", w.etag)
 		}
-	} else if d.unless != "" {
-		header.Set("If-None-Match", d.unless)
+	} else if w.unless = d.unless; w.unless != "" {
+		header.Set("If-None-Match", w.unless)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -116,46 +124,40 @@ func (d *download) attempt(ctx context.Context) (arrived bool, err error) {
 		return false, stall(err)
 	}
 	defer r.Body.Close()
-	switch {
-	case r.StatusCode == http.StatusOK:
-		have = 0
-	case r.StatusCode == http.StatusPartialContent && have > 0 && startsAt(r.Response, have):
-	case r.StatusCode == http.StatusNotModified && d.unless != "":
-		return false, errUnchanged
-	case r.StatusCode == http.StatusPartialContent,
-		r.StatusCode == http.StatusRequestedRangeNotSatisfiable && have > 0:
-		return false, d.restart(f, errors.New("the server sends another part of the file than was asked for"))
-	default:
-		return false, statusError(r)
+	told := r.metadata.digest
+	p, err := w.judge(r, d.address.Pinned() || told != "")
+	if err == errOther {
+		return false, d.restart(f, err)
+	} else if err != nil {
+		return false, err
 	}
 	packed := d.address.unpacks()
-	if told := r.metadata.digest; told != "" && !packed && d.address.Pinned() && told != d.address.digest {
+	if told != "" && !packed && d.address.Pinned() && told != d.address.digest {
 		return false, &changedError{is: told, want: d.address.digest}
 	}
-	d.etag, d.commit = r.Header.Get("ETag"), r.commit
-	total := r.size
-	if r.ContentLength >= 0 {
-		total = have + r.ContentLength
-	}
-	if total > d.most {
+	d.etag, d.commit = p.etag, r.commit
+	if p.total > d.most {
 		return false, d.tooLarge()
 	}
 	h := sha256.New()
-	if have == 0 {
-		err = d.begin(f)
+	if p.from == 0 {
+		err = d.begin(f, p)
 	} else {
-		_, err = io.CopyN(h, f, have)
+		_, err = io.CopyN(h, f, p.from)
 	}
 	if err != nil {
 		return false, err
 	}
-	n, err := d.receive(io.MultiWriter(f, h), r.Body, have, total, stalled)
+	n, err := d.receive(io.MultiWriter(f, h), r.Body, p, stalled)
+	arrived := p.from + n
 	switch {
-	case err == nil && total >= 0 && have+n != total:
+	case err == nil && p.to >= 0 && arrived != p.to, err == nil && p.total >= 0 && arrived < p.total:
 		err = &transientError{error: io.ErrUnexpectedEOF}
+	case err == nil && p.total >= 0 && arrived > p.total:
+		err = d.restart(f, errOther)
 	case err == nil:
-		err = d.finish(f, h, r.metadata.digest)
-		if changed := (*changedError)(nil); errors.As(err, &changed) && have > 0 {
+		err = d.finish(f, h, told)
+		if changed := (*changedError)(nil); errors.As(err, &changed) && p.from > 0 {
 			err = d.restart(f, err) // the part may have been of another version
 		} else if changed != nil {
 			d.drop()
@@ -164,7 +166,7 @@ func (d *download) attempt(ctx context.Context) (arrived bool, err error) {
 	if err != nil && context.Cause(ctx) != nil {
 		err = stall(context.Cause(ctx))
 	}
-	return n > 0, err
+	return n > 0 && arrived > w.from, err
 }
 
 // stall makes the end of a silent connection an error that another attempt may not have.
@@ -175,18 +177,22 @@ func stall(err error) error {
 	return err
 }
 
-func startsAt(r *http.Response, n int64) bool {
-	return strings.HasPrefix(r.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", n))
-}
+// mostRestarts bounds how often bytes that have arrived are thrown away, of one file.
+const mostRestarts = 3
 
 // begin empties part, for the version that the server has now.
-func (d *download) begin(f *os.File) error {
+func (d *download) begin(f *os.File, p piece) error {
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		if d.restarts++; d.restarts > mostRestarts {
+			return errRestarts
+		}
+	}
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	b := begun{URL: d.address.url(d.Hub).String()}
-	if !strings.HasPrefix(d.etag, "W/") {
-		b.ETag = d.etag
+	b := begun{URL: d.address.url(d.Hub).String(), Bytes: p.total}
+	if p.etag == strong(p.etag) {
+		b.ETag = p.etag
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -197,6 +203,9 @@ func (d *download) begin(f *os.File) error {
 
 // restart forgets what part holds, so that the next attempt begins anew.
 func (d *download) restart(f *os.File, why error) error {
+	if d.restarts++; d.restarts > mostRestarts {
+		return errRestarts
+	}
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
@@ -208,16 +217,23 @@ func (d *download) drop() {
 	os.Remove(d.notes())
 }
 
+// leastBytes must arrive before the time is over in which a silent connection ends: about 1 KB a second. Single
+// bytes don't keep a download alive.
+const leastBytes = 64 << 10
+
 // receive copies a body, and tells how much has arrived.
-func (d *download) receive(to io.Writer, body io.Reader, have, total int64, stalled *time.Timer) (n int64,
-	err error) {
+func (d *download) receive(to io.Writer, body io.Reader, p piece, stalled *time.Timer) (n int64, err error) {
 	b := make([]byte, 256<<10)
 	var shown time.Time
+	var counted int64
 	for {
 		k, err := body.Read(b)
-		stalled.Reset(d.stall)
-		if n += int64(k); have+n > d.most {
+		if n += int64(k); p.from+n > d.most {
 			return n, d.tooLarge()
+		}
+		if n-counted >= leastBytes {
+			counted = n
+			stalled.Reset(d.stall)
 		}
 		if _, err := to.Write(b[:k]); err != nil {
 			return n, err // of the disk
@@ -225,7 +241,7 @@ func (d *download) receive(to io.Writer, body io.Reader, have, total int64, stal
 		end := err != nil
 		if d.Show != nil && (end || time.Since(shown) > 100*time.Millisecond) {
 			shown = time.Now()
-			d.Show(Progress{d.address.Name(), have + n, total})
+			d.Show(Progress{d.address.Name(), p.from + n, p.total})
 		}
 		switch {
 		case err == io.EOF:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // An Error is that of an address. No token is in it, nor where a redirect led.
@@ -21,7 +22,7 @@ type Error struct {
 	Absent bool
 }
 
-func (e *Error) Error() string { return e.Address + ": " + e.Err.Error() }
+func (e *Error) Error() string { return printable(e.Address + ": " + e.Err.Error()) }
 func (e *Error) Unwrap() error { return e.Err }
 
 var (
@@ -44,6 +45,8 @@ func (c *Cache) explain(a Address, err error) error {
 		e.Absent = true
 	case errors.As(err, &changed) && a.Pinned():
 		e.Hint = "without #sha256=…, \"runexp pin\" takes the file as it is now"
+	case errors.Is(err, errNoLength):
+		e.Hint = "with #sha256=… and its digest behind the address, it is fetched"
 	case errors.As(err, &status):
 		e.Hint = status.hint(c.Hub)
 	}
@@ -127,14 +130,22 @@ func (e *statusErr) hint(h Hub) string {
 	return ""
 }
 
-// plainText returns a text of a server's as a message may show it.
-func plainText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+// shown reports whether a letter may be in names of files and in messages: no control, none that is invisible
+// or turns the direction of the others, and no byte that isn't UTF-8.
+func shown(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
+
+// printable returns a text without the letters that aren't shown.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !shown(r) {
 			return -1
 		}
 		return r
 	}, s)
-	letters := []rune(s)
+}
+
+// plainText returns a text of a server's as a message may show it.
+func plainText(s string) string {
+	letters := []rune(printable(s))
 	return string(letters[:min(len(letters), 160)])
 }

@@ -103,10 +103,12 @@ func (m *metadata) add(h http.Header) {
 // hubMetadata asks the hub which commit a revision is, and which digest a file has.
 func (c *Cache) hubMetadata(ctx context.Context, a Address) (metadata, error) {
 	var m metadata
-	err := c.retry(ctx, func() (bool, error) {
+	err := c.retry(ctx, a, func() (bool, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, c.stall, errStalled)
+		defer cancel()
 		r, err := c.request(ctx, http.MethodHead, a, nil)
 		if err != nil {
-			return false, err
+			return false, stall(err)
 		}
 		r.Body.Close()
 		m = r.metadata

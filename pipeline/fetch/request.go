@@ -17,7 +17,7 @@ func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = 20 * time.Second
-	t.DisableCompression = true // ranges are of the file's own bytes
+	t.DisableCompression = true
 	return t
 }
 
@@ -37,6 +37,7 @@ type answer struct {
 func (c *Cache) request(ctx context.Context, method string, a Address, header http.Header) (*answer, error) {
 	out := &answer{address: a, metadata: metadata{size: -1}}
 	u := a.url(c.Hub)
+	ofHub := a.onHub()
 	for range maxRedirects + 1 {
 		req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 		if err != nil {
@@ -46,7 +47,9 @@ func (c *Cache) request(ctx context.Context, method string, a Address, header ht
 			req.Header[name] = values
 		}
 		req.Header.Set("User-Agent", "runexp")
-		ofHub := a.onHub() && c.Hub.is(u)
+		req.Header.Set("Accept-Encoding", "identity") // ranges, lengths and digests are of the file's own bytes
+		// What another server leads to is no longer the hub's, though it be on its host.
+		ofHub = ofHub && c.Hub.is(u)
 		if out.token = ofHub && c.Hub.Token != ""; out.token {
 			req.Header.Set("Authorization", "Bearer "+c.Hub.Token)
 		}
@@ -120,31 +123,36 @@ func unreachable(ctx context.Context, u *url.URL, err error) error {
 }
 
 const (
-	attempts    = 5   // in a row without a byte
-	allAttempts = 200 // whatever arrives
+	attempts    = 5   // in a row that got no further
+	allAttempts = 100 // each of which got further
 	longestWait = time.Minute
 )
 
-// retry calls do until it succeeds, or fails with an error that isn't transient, or too often. do returns
-// whether something arrived. A server that was never reached isn't tried again: there is no network.
-func (c *Cache) retry(ctx context.Context, do func() (arrived bool, err error)) error {
+// retry calls do until it succeeds, or fails with an error that isn't transient, or too often, and tells every
+// time that it does so again. do returns whether it got further. A server that was never reached isn't tried
+// again: there is no network.
+func (c *Cache) retry(ctx context.Context, a Address, do func() (further bool, err error)) error {
 	wait, tried := c.wait, 0
 	for n := range allAttempts {
-		arrived, err := do()
+		further, err := do()
 		var again *transientError
 		if !errors.As(err, &again) {
 			return err
 		}
 		var dial *net.OpError
-		if tried++; arrived {
+		if tried++; further {
 			wait, tried = c.wait, 0
 		} else if tried == attempts || n == 0 && errors.As(err, &dial) && dial.Op == "dial" {
 			return again.error
 		}
+		pause := max(wait, min(again.after, longestWait))
+		if c.Again != nil {
+			c.Again(printable(fmt.Sprintf("%s: %v; tried again in %v", a.Name(), again.error, pause)))
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(max(wait, min(again.after, longestWait))):
+		case <-time.After(pause):
 		}
 		wait = min(2*wait, longestWait)
 	}

@@ -53,6 +53,14 @@ func (d *Download) Show(name string, done, total int64) {
 	d.bar.Set64(done)
 }
 
+// Say writes a line between what Show writes.
+func (d *Download) Say(line string) {
+	if d.bar != nil {
+		d.bar.Clear()
+	}
+	fmt.Fprintln(d.w, line)
+}
+
 // Close removes the bar.
 func (d *Download) Close() {
 	if d.bar != nil {
