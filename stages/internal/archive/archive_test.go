@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -401,4 +402,108 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("%d bytes of %d", bytes, len(b))
 		}
 	})
+}
+
+// TestFoldersCount: folders count as members and as what they take on a disk, named by members or by paths.
+func TestFoldersCount(t *testing.T) {
+	var deep, many []file
+	for i := range 20 {
+		deep = append(deep, file{name: fmt.Sprintf("%d/a/b/c/d/e/x.txt", i)})
+	}
+	for i := range 40 {
+		many = append(many, file{name: fmt.Sprintf("%d/", i), typ: tar.TypeDir})
+	}
+	few := small
+	few.bytes = 30 * folderBytes
+	for name, c := range map[string]struct {
+		l     limits
+		files []file
+		want  string
+	}{
+		"paths":    {small, deep, "members and folders"},
+		"members":  {few, many, "makes the content too large"},
+		"too deep": {small, []file{{name: strings.Repeat("a/", deepest+1) + "x"}}, "folders deep"},
+	} {
+		for _, b := range [][]byte{packTar(t, c.files...), packZip(t, c.files...)} {
+			archive := "x.zip"
+			if b[0] != 'P' {
+				archive = "x.tar"
+			}
+			if _, err := unpackInto(t, c.l, archive, b); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: %v, want %q", name, archive, err, c.want)
+			}
+		}
+	}
+	// A folder costs a few bytes of an archive.
+	var bomb []file
+	for i := range 5000 {
+		bomb = append(bomb, file{name: fmt.Sprintf("%d/", i), typ: tar.TypeDir})
+	}
+	b := zipped(packTar(t, bomb...))
+	strict := defaultLimits
+	strict.free = 1 << 22
+	dir, err := unpackInto(t, strict, "x.tar.gz", b)
+	if made, _ := os.ReadDir(dir); err == nil || len(made) > int(strict.total(int64(len(b)))/folderBytes)+1 {
+		t.Errorf("%d folders of %d bytes: %v", len(made), len(b), err)
+	}
+}
+
+// TestChangedBytes holds that what an archive's checksums cover is never unpacked with other bytes: an archive
+// of which a byte changed, of which some are missing or to which some were added, gives the same content or an
+// error. Tar files have checksums of headers alone; a zip file's directory has none.
+func TestChangedBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	noise := make([]byte, 3000)
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	files := []file{{name: "a/x.txt", text: string(noise)}, {name: "a/y.txt", text: strings.Repeat("y", 5000)},
+		{name: "z.txt"}}
+	zip, targz := packZip(t, files...), zipped(packTar(t, files...))
+	directory := bytes.Index(zip, []byte("PK\x01\x02"))
+	for name, c := range map[string]struct {
+		b      []byte
+		covers int // bytes
+	}{"x.zip": {zip, directory}, "x.tar.gz": {targz, len(targz)}, "x.tar": {packTar(t, files...), 0}} {
+		dir, err := unpackInto(t, small, name, c.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := tree(t, dir)
+		try := func(what string, b []byte) {
+			t.Helper()
+			if dir, err := unpackInto(t, small, name, b); err == nil && tree(t, dir) != want {
+				t.Errorf("%s, %s: unpacked with another content", name, what)
+			}
+		}
+		for range 50 {
+			if c.covers > 0 {
+				b := bytes.Clone(c.b)
+				at := r.IntN(c.covers)
+				b[at] ^= 1 << r.IntN(8)
+				try(fmt.Sprintf("byte %d", at), b)
+			}
+			if n := r.IntN(len(c.b)); name != "x.tar" {
+				try(fmt.Sprintf("%d bytes", n), c.b[:n])
+			}
+		}
+		for n := range 40 { // the last bytes are the checksums
+			if _, err := unpackInto(t, small, name, c.b[:len(c.b)-1-n]); err == nil && name != "x.tar" {
+				t.Errorf("%s without its last %d bytes is unpacked", name, n+1)
+			}
+		}
+		other := file{name: "other.txt", text: "other"}
+		for what, add := range map[string][]byte{"garbage": []byte("garbage"), "zip": packZip(t, other),
+			"tar": packTar(t, other), "gzip": zipped(packTar(t, other)), "text": zipped([]byte("text"))} {
+			if _, err := unpackInto(t, small, name, append(bytes.Clone(c.b), add...)); err == nil {
+				t.Errorf("%s is unpacked with %s behind it", name, what)
+			}
+		}
+	}
+	// A checksum of 0 is one.
+	b := bytes.Clone(zip)
+	copy(b[directory+16:directory+20], make([]byte, 4))
+	if _, err := unpackInto(t, small, "x.zip", b); err == nil {
+		t.Error("a zip file with a checksum of 0 is unpacked")
+	}
 }

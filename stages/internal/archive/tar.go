@@ -27,13 +27,13 @@ func readTar(f io.Reader, compressed bool, most int64, add func(member) error) e
 		h, err := t.Next()
 		switch {
 		case err == io.EOF && s.zeros >= 512:
-			return nil
+			return s.end()
 		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
 			return fmt.Errorf("it isn't complete: it ends behind %s", last)
 		case errors.Is(err, tar.ErrHeader):
 			return fmt.Errorf("it isn't a tar file, or is damaged: no header behind %s", last)
 		case err != nil:
-			return fmt.Errorf("behind %s: %w", last, err)
+			return fmt.Errorf("behind %s: %w", last, damaged(err))
 		}
 		m := member{h.Name, h.FileInfo().Mode(), func() (io.Reader, error) { return t, nil }}
 		switch h.Typeflag {
@@ -60,6 +60,38 @@ type stream struct {
 	r     io.Reader
 	left  int64
 	zeros int
+}
+
+// end reads what follows a tar file, which is zeros up to the end of a record, and of a compressed one the
+// checksum and the length.
+func (s *stream) end() error {
+	b := make([]byte, 32<<10)
+	for {
+		n, err := s.Read(b)
+		switch {
+		case len(bytes.Trim(b[:n], "\x00")) > 0:
+			return errBehind
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, gzip.ErrHeader):
+			return errBehind
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("it isn't complete: its checksum is missing")
+		case err != nil:
+			return damaged(err)
+		}
+	}
+}
+
+var errBehind = errors.New("something follows the archive's end: if archives were joined, unpack them, and " +
+	"name the folder")
+
+// damaged tells what a checksum of gzip says.
+func damaged(err error) error {
+	if errors.Is(err, gzip.ErrChecksum) {
+		return errors.New("it is damaged: its checksum is another one")
+	}
+	return err
 }
 
 func (s *stream) Read(p []byte) (int, error) {

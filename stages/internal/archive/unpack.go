@@ -51,10 +51,14 @@ type unpacking struct {
 	limits  limits
 	done    amount
 	root    *os.Root
-	members int
-	left    int64  // bytes that may follow
-	folder  string // of the last file
+	members int             // and folders that only the paths of members name
+	left    int64           // bytes that may follow
+	folders map[string]bool // that were made
 }
+
+// folderBytes is what a folder counts among the bytes, being what it takes on a disk: a short archive can name
+// very many.
+const folderBytes = 4 << 10
 
 // unpack writes the members of an archive into a new folder, without hidden files.
 func (l limits) unpack(file, dir string) (n amount, err error) {
@@ -75,7 +79,7 @@ func (l limits) unpack(file, dir string) (n amount, err error) {
 		return n, err
 	}
 	defer root.Close()
-	x := &unpacking{limits: l, root: root, left: l.total(info.Size())}
+	x := &unpacking{limits: l, root: root, left: l.total(info.Size()), folders: map[string]bool{".": true}}
 	if extension(file) == ".zip" {
 		err = readZip(f, info.Size(), l, x.add)
 	} else {
@@ -87,12 +91,30 @@ func (l limits) unpack(file, dir string) (n amount, err error) {
 // add writes a member.
 func (x *unpacking) add(m member) error {
 	if x.members++; x.members > x.limits.members {
-		return fmt.Errorf("more than %d members", x.limits.members)
+		return fmt.Errorf("more than %d members and folders", x.limits.members)
 	}
 	if err := x.write(m); err != nil {
 		return fmt.Errorf("the member %.200q %w", m.name, cause(err))
 	}
 	return nil
+}
+
+// makeFolder makes a folder and those that it is in, and counts them.
+func (x *unpacking) makeFolder(name string) error {
+	if x.folders[name] {
+		return nil
+	}
+	if err := x.makeFolder(path.Dir(name)); err != nil {
+		return err
+	}
+	x.folders[name] = true
+	if x.members++; x.members > x.limits.members {
+		return fmt.Errorf("makes more than %d members and folders", x.limits.members)
+	}
+	if x.left -= folderBytes; x.left < 0 {
+		return errBomb
+	}
+	return x.root.MkdirAll(name, 0o777)
 }
 
 func (x *unpacking) write(m member) error {
@@ -102,15 +124,12 @@ func (x *unpacking) write(m member) error {
 	}
 	switch {
 	case m.mode.IsDir():
-		return x.root.MkdirAll(name, 0o777)
+		return x.makeFolder(name)
 	case !m.mode.IsRegular():
 		return fmt.Errorf("is %s: only files and folders are unpacked", stages.Kind(m.mode))
 	}
-	if dir := path.Dir(name); dir != x.folder {
-		if err := x.root.MkdirAll(dir, 0o777); err != nil {
-			return err
-		}
-		x.folder = dir
+	if err := x.makeFolder(path.Dir(name)); err != nil {
+		return err
 	}
 	r, err := m.open()
 	if err != nil {
@@ -135,8 +154,11 @@ func (x *unpacking) write(m member) error {
 
 var errBomb = errors.New("makes the content too large: far larger than an archive of this size has it")
 
-// longestName bounds the depth of folders too.
-const longestName = 1 << 10
+// longestName is in bytes, deepest in folders.
+const (
+	longestName = 1 << 10
+	deepest     = 64
+)
 
 // local returns the clean path of a member inside the archive.
 func local(name string) (string, error) {
@@ -145,6 +167,8 @@ func local(name string) (string, error) {
 		return "", errors.New("has no name")
 	case len(name) > longestName:
 		return "", fmt.Errorf("has a name of %d bytes, more than %d", len(name), longestName)
+	case strings.Count(name, "/") > deepest:
+		return "", fmt.Errorf("is more than %d folders deep", deepest)
 	case !utf8.ValidString(name):
 		return "", errors.New("has a name that isn't UTF-8")
 	case strings.ContainsRune(name, 0):

@@ -2,8 +2,11 @@ package archive
 
 import (
 	"archive/zip"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"math"
 )
@@ -26,6 +29,9 @@ func readZip(f io.ReaderAt, size int64, l limits, add func(member) error) error 
 		return fmt.Errorf("it has %d members, more than %d", n, l.members)
 	}
 	b.left = math.MaxInt64
+	if err := whole(f, size, z); err != nil {
+		return err
+	}
 	for _, m := range z.File {
 		err := add(member{m.Name, m.Mode(), func() (io.Reader, error) { return openZipped(m) }})
 		if err != nil {
@@ -47,7 +53,52 @@ func openZipped(m *zip.File) (io.Reader, error) {
 		return nil, fmt.Errorf("is compressed by zip's method %d: only 0 (store) and 8 (deflate) are read",
 			m.Method)
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	return &checked{r, m.CRC32, crc32.NewIEEE()}, nil
+}
+
+// whole returns an error if the archive isn't all of the file: its first member at the start, and the end of its
+// directory at the end. Of archives that were joined, a directory has the members of one alone.
+func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
+	end := make([]byte, 4)
+	at := size - 22 - int64(len(z.Comment))
+	if _, err := f.ReadAt(end, at); err != nil || string(end) != "PK\x05\x06" {
+		return errBehind
+	}
+	first := int64(math.MaxInt64)
+	for _, m := range z.File {
+		at, err := m.DataOffset()
+		if err != nil {
+			return cause(err)
+		}
+		first = min(first, at)
+	}
+	head := make([]byte, 30)
+	if _, err := f.ReadAt(head, 0); len(z.File) > 0 && (err != nil || string(head[:4]) != "PK\x03\x04" ||
+		first != 30+int64(binary.LittleEndian.Uint16(head[26:]))+int64(binary.LittleEndian.Uint16(head[28:]))) {
+		return errors.New("something comes before its first member: if archives were joined, unpack them, and " +
+			"name the folder")
+	}
+	return nil
+}
+
+// A checked reader fails at the end if its bytes haven't the checksum, also one of 0, which package zip takes
+// for none.
+type checked struct {
+	io.Reader
+	want uint32
+	hash hash.Hash32
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.hash.Write(p[:n])
+	if err == io.EOF && c.hash.Sum32() != c.want {
+		err = zip.ErrChecksum
+	}
+	return n, err
 }
 
 // A bounded reader fails once more bytes were read than it has left.
