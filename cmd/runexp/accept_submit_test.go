@@ -295,6 +295,7 @@ func TestSubmitMisuse(t *testing.T) {
 		"submit needs the name of the scheduler: --slurm":       {"x.yaml"},
 		`options of sbatch behind --: "y.yaml"`:                 {"x.yaml", "y.yaml", "--slurm"},
 		"--array of sbatch can't be given":                      {"x.yaml", "--slurm", "--", "--array=0-3"},
+		"--job=foo of sbatch can't be given: it is --job-name":  {"x.yaml", "--slurm", "--", "--job=foo"},
 		"the experiment file comes before --, and options":      {"--slurm", "--", "-p", "gpu"},
 		"nowhere.yaml: no such file or directory":               {"nowhere.yaml", "--slurm"},
 		"unknown flag --slrum\nhint: did you mean \"--slurm\"?": {"x.yaml", "--slrum"},
@@ -338,6 +339,9 @@ func TestJobDrains(t *testing.T) {
 		{"exit 75", "", "", 75},
 		{"exit 1", "SLURM_JOB_ID=7", "", 1},
 		{"exit 143", "SLURM_JOB_ID=7", "", 143},
+		{"kill -9 $$", "SLURM_JOB_ID=7", "scontrol requeue 7", 137},
+		{"kill -9 $$", "SLURM_JOB_ID=7 SLURM_RESTART_COUNT=5", "", 137},
+		{"kill -SEGV $$", "SLURM_JOB_ID=7", "scontrol requeue 7", 139},
 	} {
 		w := newCluster(t, nil)
 		w.write("program", []byte("trap 'sleep 0.1; "+c.ends+"' TERM\necho > ready\n"+
@@ -446,5 +450,38 @@ publish: [noisy]
 		if calls := w.calls(); len(calls) != 4 || !strings.Contains(e.stdout, "wave 1, 8 shares") {
 			t.Errorf("%d calls of Slurm: %q\n%s", len(calls), calls, e.stdout)
 		}
+	}
+}
+
+// Every way in which sbatch takes an option that is submit's own is refused, and no way to write another one.
+func TestReservedOptions(t *testing.T) {
+	refused := func(options ...string) bool { return (&slurm{options: options}).check() != nil }
+	for _, name := range reserved {
+		long := strings.HasPrefix(name, "--")
+		forms := []string{name, name + "x", "-H" + name[1:], "-vk" + name[1:] + "3"}
+		if long {
+			forms = nil
+			for n := len(name); n > 5 && n > len(name)/2; n-- { // from where sbatch knows which one it is
+				forms = append(forms, name[:n], name[:n]+"=x")
+			}
+		}
+		for _, form := range forms {
+			if !refused("-p", "gpu", form) {
+				t.Errorf("%s, which is %s, is taken", form, name)
+			}
+		}
+	}
+	for _, form := range []string{"-p", "-pgpu", "--partition=gpu", "--part=gpu", "--time=4", "-t4", "--nodes=1",
+		"--wait-all-nodes=1", "--nodelist=a", "--wckey=x", "--error=a", "--gres=gpu:1", "-Aname", "-c4", "-xa",
+		"--comment=--array", "--hold", "--verbose", "--mail-user=a", "--open"} {
+		if refused(form) != (form == "--open") {
+			t.Errorf("%s is judged wrong", form)
+		}
+	}
+	if n := (&slurm{options: []string{"--cpus-per-t", "4"}}).slots(); n != 4 {
+		t.Errorf("%d processors", n)
+	}
+	if d, _ := (&slurm{options: []string{"--tim=4"}}).timeLimit(); d != 4*time.Minute {
+		t.Errorf("a time limit of %v", d)
 	}
 }

@@ -39,12 +39,20 @@ const closing = "-close"
 
 // reserved are the options of sbatch that aren't the user's to choose.
 var reserved = []string{"-a", "--array", "-d", "--dependency", "-J", "--job-name", "--parsable", "--wrap",
-	"-W", "--wait", "--no-requeue", "-h", "--help", "--usage", "-V", "--version", "--test-only"}
+	"-o", "--output", "--open-mode", "--signal", "-W", "--wait", "--no-requeue", "-h", "--help", "--usage", "-V",
+	"--version", "--test-only"}
+
+// flagLetters are the short options of sbatch without a value: behind one, others may follow in one argument.
+const flagLetters = "hHIkOQsuvVW"
 
 // check returns an error for a reserved option.
 func (c *slurm) check() error {
 	for _, name := range reserved {
-		if _, given := c.option(name); given {
+		arg, _, given := c.find(name)
+		switch short, _, _ := strings.Cut(arg, "="); {
+		case given && short != name && strings.HasPrefix(name, "--"):
+			return misuse("%s of sbatch can't be given: it is %s, which submit chooses itself", arg, name)
+		case given:
 			return misuse("%s of sbatch can't be given: submit chooses it itself", name)
 		}
 	}
@@ -53,19 +61,46 @@ func (c *slurm) check() error {
 
 // option returns the value of an option of sbatch, the last if there are several; short ones have one letter.
 func (c *slurm) option(names ...string) (value string, given bool) {
-	for i, arg := range c.options {
+	_, value, given = c.find(names...)
+	return value, given
+}
+
+// find returns the argument that gives an option, and its value. As sbatch does, it takes the beginning of a long
+// name for the name, and letters of options without a value before a short one.
+func (c *slurm) find(names ...string) (arg, value string, given bool) {
+	for i, at := range c.options {
 		for _, name := range names {
-			rest, found := strings.CutPrefix(arg, name)
-			switch {
-			case !found || rest != "" && strings.HasPrefix(name, "--") && rest[0] != '=':
+			rest, found := matches(at, name)
+			if !found {
 				continue
-			case rest == "" && i+1 < len(c.options):
+			}
+			if rest == "" && i+1 < len(c.options) {
 				rest = c.options[i+1]
 			}
-			value, given = strings.TrimPrefix(rest, "="), true
+			arg, value, given = at, strings.TrimPrefix(rest, "="), true
 		}
 	}
-	return value, given
+	return arg, value, given
+}
+
+// matches reports whether an argument gives an option, and returns what stands behind its name.
+func matches(arg, name string) (rest string, found bool) {
+	if strings.HasPrefix(name, "--") {
+		given, _, _ := strings.Cut(arg, "=")
+		return arg[len(given):], len(given) > 2 && strings.HasPrefix(name, given)
+	}
+	if strings.HasPrefix(arg, "--") || !strings.HasPrefix(arg, "-") {
+		return "", false
+	}
+	for i, letter := range arg[1:] {
+		if byte(letter) == name[1] {
+			return arg[i+2:], true
+		}
+		if !strings.ContainsRune(flagLetters, letter) {
+			break
+		}
+	}
+	return "", false
 }
 
 // gpus reports whether the user asks for GPUs.
