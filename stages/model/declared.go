@@ -96,7 +96,7 @@ func (d Declared) With(preset string) []string {
 		lines = append(lines, "order: "+d.Order)
 	}
 	if told && !d.feedsAs(p) {
-		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+numbers(d.Mean), "std: "+numbers(d.Std))
+		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+listed(d.Mean), "std: "+listed(d.Std))
 	}
 	return lines
 }
@@ -142,7 +142,7 @@ func (d Declared) same(scale float64, mean, std []float64, part float64) bool {
 	return true
 }
 
-func numbers(v []float64) string {
+func listed(v []float64) string {
 	if len(v) == 1 {
 		return fmt.Sprint(v[0])
 	}
