@@ -23,7 +23,9 @@ type flags map[string]any
 func set(flag any, s string) (err error) {
 	switch to := flag.(type) {
 	case *string:
-		*to = s
+		if *to = s; s == "" { // as of a variable that isn't set
+			return errors.New("the value is empty: leave the flag out for the default")
+		}
 	case *[]string:
 		*to = append(*to, s)
 	case *bool:

@@ -5,10 +5,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // drainKey is the key under which a context holds another, which a first signal ends.
 type drainKey struct{}
+
+// deaf is how long a command that doesn't drain may go on after a signal, before that has its usual effect.
+const deaf = 3 * time.Second
 
 // withSignals returns a context for a command. For one that drains, a first interrupt, termination or hang-up
 // closes draining(ctx), so that work under way may finish, and a second cancels the context; for another the
@@ -27,14 +31,24 @@ func withSignals(parent context.Context, drains bool) (context.Context, func()) 
 	}
 	end := make(chan struct{})
 	go func() {
-		defer signal.Stop(signals)
+		var got os.Signal
 		for _, effect := range effects {
 			select {
-			case got := <-signals:
+			case got = <-signals:
 				effect(signalError{got.(syscall.Signal)})
 			case <-end:
+				signal.Stop(signals)
 				return
 			}
+		}
+		signal.Stop(signals)
+		if drains {
+			return
+		}
+		select { // what computes without asking whether it should
+		case <-end:
+		case <-time.After(deaf):
+			_ = syscall.Kill(os.Getpid(), got.(syscall.Signal))
 		}
 	}()
 	return ctx, func() { close(end) }

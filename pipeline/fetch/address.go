@@ -76,7 +76,7 @@ func (a *Address) parseHub(base string) error {
 	}
 	a.kind, a.repo, a.path = m[1], m[2], m[4]
 	revision, err := url.PathUnescape(m[3])
-	if err != nil || strings.Contains(revision, "..") || strings.ContainsFunc(m[3]+revision, func(r rune) bool { return !shown(r) }) {
+	if err != nil || strings.Contains(revision, "..") || printable(revision) != revision {
 		return fmt.Errorf("%q has no valid revision", base)
 	}
 	if path.Clean("/"+a.path) != "/"+a.path {

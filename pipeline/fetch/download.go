@@ -30,8 +30,8 @@ type download struct {
 var (
 	errUnchanged = errors.New("the file is the same as before")
 	errStalled   = errors.New("hardly anything arrives any more")
-	errRestarts  = errors.New("the server sends it from the beginning again and again: a connection that breaks " +
-		"doesn't go on where it was")
+	errRestarts  = errors.New("the server sends it from the beginning again and again: a connection that " +
+		"breaks doesn't go on where it was")
 )
 
 // run downloads the file, or takes it from the hub's own tools.
@@ -79,8 +79,8 @@ type begun struct {
 
 func (d *download) notes() string { return d.part + ".json" }
 
-// begun returns what part holds: how many bytes, and of which version. Without an ETag the digest tells whether
-// the rest fits.
+// begun returns what part holds: how many bytes, and of which version. Without an ETag the digest tells
+// whether the rest fits.
 func (d *download) begun(f *os.File) (w wish) {
 	var b begun
 	text, err := os.ReadFile(d.notes())
@@ -217,8 +217,8 @@ func (d *download) drop() {
 	os.Remove(d.notes())
 }
 
-// leastBytes must arrive before the time is over in which a silent connection ends: about 1 KB a second. Single
-// bytes don't keep a download alive.
+// leastBytes must arrive before the time is over in which a silent connection ends: about 1 KB a second.
+// Single bytes don't keep a download alive.
 const leastBytes = 64 << 10
 
 // receive copies a body, and tells how much has arrived.

@@ -25,7 +25,8 @@ type piece struct {
 }
 
 // errOther is that of an answer that can't be joined to what is here: the file is asked for as a whole.
-var errOther = errors.New("the server sends another part of the file, or of another version, than was asked for")
+var errOther = errors.New("the server sends another part of the file, or of another version, than was " +
+	"asked for")
 
 var contentRange = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$`)
 

@@ -239,7 +239,8 @@ func places(a, b []*Record) (pa, pb map[string]string) {
 	if len(a) == 0 {
 		return nil, nil
 	}
-	for n, column := range a[0].columns {
+	const mostKeys = 64 // a table's axes and texts
+	for n, column := range a[0].columns[:min(len(a[0].columns), mostKeys)] {
 		key := func(r *Record) string { return r.texts(a[0].columns[:n+1]) }
 		x, y := groupBy(a, key), groupBy(b, key)
 		of := func(rows []*Record) map[string]string {

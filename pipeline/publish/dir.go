@@ -17,10 +17,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-const (
-	readLimit  = 64 << 20 // bytes of a file that may be ours
-	tempPrefix = ".publish-"
-)
+const tempPrefix = ".publish-"
 
 // openRoot opens a folder, through which nothing outside it can be reached.
 func openRoot(dir string) (*os.Root, error) {
@@ -114,8 +111,16 @@ type File struct {
 func Files(dir string) ([]File, error) {
 	var files []File
 	err := each(dir, func(name string, f *os.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size() > readLimit { // not ours, and perhaps without an end
+			files = append(files, File{name, stages.Sum([]byte(info.ModTime().String()))})
+			return nil
+		}
 		h := sha256.New()
-		_, err := io.Copy(h, f)
+		_, err = io.Copy(h, f)
 		files = append(files, File{name, stages.Digest(h.Sum(nil))})
 		return err
 	})
@@ -126,12 +131,22 @@ func isComplete(name string) bool { return !isTemp(name) }
 
 // readFolder reads the wanted ones of the files of a review folder that may be ours.
 func readFolder(dir string, wanted func(name string) bool) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	err := each(dir, func(name string, f *os.File) (err error) {
-		if wanted(name) {
-			files[name], err = read(f)
+	files, t := map[string][]byte{}, tally{dir: dir}
+	err := each(dir, func(name string, f *os.File) error {
+		if !wanted(name) {
+			return nil
 		}
-		return err
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if err := t.size(name, info.Size()); err != nil {
+			return err
+		}
+		if files[name], err = read(f); err != nil {
+			return err
+		}
+		return t.content(name, files[name])
 	})
 	return files, err
 }

@@ -28,6 +28,7 @@ type Folder struct {
 	Failed, Blocked []string // cells without a result
 	Notes           []string // of a folder that was read: what README.md tells of the run
 	Kept            []string // files of an earlier run that stay because something failed
+	Gone            []string // cells of an earlier run that the experiment no longer has, and that stay so, too
 
 	place map[string]int // of the run's cells among those shown
 }
@@ -98,7 +99,8 @@ type Record struct {
 
 	table           *stages.Table // that its cell has now, nil for none
 	columns, values []string
-	pos             int // where it stood on disk, -1 for nowhere
+	places          map[string]int // of columns, the first of each name; nil if they must be looked for
+	pos             int            // where it stood on disk, -1 for nowhere
 }
 
 // An ItemFile has the scores of the items of cells that have the same items.

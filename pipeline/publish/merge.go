@@ -187,6 +187,12 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 		return nil, err
 	}
 	m.mergePassages()
+	for _, l := range m.out.Lines {
+		if _, declared := m.out.place[l.Cell]; !declared {
+			m.out.Gone = append(m.out.Gone, l.Cell)
+		}
+	}
+	m.out.Gone = slices.Compact(slices.Sorted(slices.Values(m.out.Gone)))
 	return m, nil
 }
 

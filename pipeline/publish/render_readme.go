@@ -69,6 +69,15 @@ func (r readme) Unfinished(cells []string) string {
 	return some(names, namedCells)
 }
 
+// Names names cells.
+func (readme) Names(cells []string) string {
+	names := make([]string, len(cells))
+	for i, cell := range cells {
+		names[i] = code(cell)
+	}
+	return some(names, namedCells)
+}
+
 // A section shows the tables and figures of a stage.
 type section struct {
 	Stage    string

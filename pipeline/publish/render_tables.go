@@ -42,8 +42,16 @@ func readTable(b []byte) (records []*Record) {
 		_, number := parse(fields[len(fields)-1])
 		return header == nil || fields[0] == header[0] && !number
 	}
+	var of []string
+	var places map[string]int
 	for header, fields := range readCSV(b, isHeader) {
-		records = append(records, &Record{columns: header, values: fields})
+		if len(of) != len(header) || &of[0] != &header[0] {
+			of, places = header, map[string]int{}
+			for i := len(header) - 1; i >= 0; i-- {
+				places[header[i]] = i
+			}
+		}
+		records = append(records, &Record{columns: header, values: fields, places: places})
 	}
 	return records
 }

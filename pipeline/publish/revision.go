@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	t := tally{dir: fmt.Sprintf("%s at %s", dir, revision)}
 	var names []string
 	var wanted bytes.Buffer
 	for entry := range strings.SplitSeq(string(list), "\x00") {
@@ -50,10 +52,16 @@ func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 		if len(f) != 4 || !strings.HasPrefix(f[0], "100") || rendererOf(name) == nil {
 			continue
 		}
-		if size, err := strconv.Atoi(f[3]); err == nil && size <= readLimit {
-			names = append(names, name)
-			fmt.Fprintln(&wanted, f[2])
+		size, err := strconv.ParseInt(f[3], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("git has no content of %s at %s%s", filepath.Join(dir, name), revision,
+				incomplete(ctx, dir))
 		}
+		if err := t.size(name, size); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+		fmt.Fprintln(&wanted, f[2])
 	}
 	blobs, err := git(ctx, dir, &wanted, "cat-file", "--batch")
 	if err != nil {
@@ -65,9 +73,13 @@ func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 		f := strings.Fields(string(head))
 		size, err := strconv.Atoi(f[max(len(f)-1, 0)])
 		if err != nil || size < 0 || size >= len(rest) {
-			return nil, fmt.Errorf("git has no content of %s at %s", filepath.Join(dir, name), revision)
+			return nil, fmt.Errorf("git has no content of %s at %s%s", filepath.Join(dir, name), revision,
+				incomplete(ctx, dir))
 		}
 		v.files[name], blobs = rest[:size], rest[size+1:]
+		if err := t.content(name, v.files[name]); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
 }
@@ -108,14 +120,38 @@ func treeAt(ctx context.Context, revision, dir string) (string, error) {
 	commit, err := git(ctx, dir, nil, "rev-parse", "--verify", "--quiet", "--end-of-options",
 		revision+"^{commit}")
 	if err != nil {
-		return "", fmt.Errorf("%q is neither a folder nor a revision of git: %w", revision, err)
+		const text = "%q is neither a folder nor a revision of git%s%s"
+		return "", fmt.Errorf(text, revision, unlessQuiet(err), incomplete(ctx, dir))
 	}
 	of := strings.TrimSpace(string(commit)) + ":./" + filepath.ToSlash(rel)
 	tree, err := git(ctx, dir, nil, "rev-parse", "--verify", "--quiet", "--end-of-options", of)
 	if err != nil {
-		return "", fmt.Errorf("revision %s has no folder %s: %w", revision, dir, err)
+		return "", fmt.Errorf("revision %s has no folder %s%s", revision, dir, unlessQuiet(err))
 	}
 	return strings.TrimSpace(string(tree)), nil
+}
+
+// unlessQuiet returns what git says of an error, behind a colon: nothing where a name is unknown.
+func unlessQuiet(err error) string {
+	if errors.As(err, new(*exec.ExitError)) {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+// incomplete tells, for the end of a message, that a repository hasn't got all of its history, "" if it has.
+func incomplete(ctx context.Context, dir string) string {
+	if shallow, err := git(ctx, dir, nil, "rev-parse", "--is-shallow-repository"); err == nil &&
+		strings.TrimSpace(string(shallow)) == "true" {
+		return ": this clone is shallow, and has the latest commits alone; \"git fetch --unshallow\" " +
+			"brings the rest"
+	}
+	if filter, err := git(ctx, dir, nil, "config", "--get-regexp", `^remote\..*\.promisor$`); err == nil &&
+		len(filter) > 0 {
+		return ": this clone is partial, and hasn't got all files; \"git checkout\" or \"git show\" of it " +
+			"brings them"
+	}
+	return ""
 }
 
 // existing returns a folder, or the nearest one around it that exists.
@@ -128,6 +164,37 @@ func existing(dir string) string {
 	}
 }
 
+// outLimit bounds what git may print: the files of a folder with their headers, or the names in a tree, of
+// which a small repository may have any number.
+const outLimit = folderLimit + 16<<20
+
+// limited is the Output of a command, up to outLimit.
+func limited(cmd *exec.Cmd) ([]byte, error) {
+	var says bytes.Buffer
+	cmd.Stderr = &says
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(out, outLimit+1))
+	if len(b) > outLimit {
+		err = cmp.Or(err, fmt.Errorf("it prints more than %d bytes: no review folder has so many", outLimit))
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, err
+	}
+	err = cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		exit.Stderr = says.Bytes()
+	}
+	return b, err
+}
+
 // git runs git in the repository around a folder, without what a repository may have it run: hooks, a
 // file-system monitor, a pager, a fetch of missing objects.
 func git(ctx context.Context, dir string, stdin io.Reader, args ...string) ([]byte, error) {
@@ -137,7 +204,7 @@ func git(ctx context.Context, dir string, stdin io.Reader, args ...string) ([]by
 	cmd.Env = append(os.Environ(), "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
 		"LC_ALL=C")
 	cmd.Stdin = stdin
-	out, err := cmd.Output()
+	out, err := limited(cmd)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return nil, fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(string(exit.Stderr)))
 	} else if err != nil {

@@ -17,10 +17,15 @@ func (r *Record) get(column string) string {
 }
 
 func (r *Record) lookup(column string) (string, bool) {
-	if i := slices.Index(r.columns, column); i >= 0 {
-		return r.values[i], true
+	i, ok := r.places[column]
+	if !ok && r.places == nil {
+		i = slices.Index(r.columns, column)
+		ok = i >= 0
 	}
-	return "", false
+	if !ok {
+		return "", false
+	}
+	return r.values[i], true
 }
 
 // number returns the number in a column, NaN where it's undefined.
