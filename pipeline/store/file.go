@@ -193,7 +193,7 @@ func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) 
 			return f, s.at("opened")
 		case try < 5 && errors.Is(err, fs.ErrNotExist):
 			if err = s.at("mkdir"); err == nil {
-				err = s.writeErr(s.fs.MkdirAll(filepath.Dir(path), 0o777))
+				err = s.makeFolder(filepath.Dir(path))
 			}
 		case try < 5 && errors.Is(err, errForeign):
 			err = s.makeWay(path)
@@ -334,13 +334,33 @@ func (s *Store) setAside(path, name string) error {
 		}
 		defer s.fs.Rename(away, filepath.Join(dir, filepath.Base(away)))
 	}
-	if err := s.fs.MkdirAll(dir, 0o777); err != nil {
-		return s.writeErr(err)
+	if err := s.makeFolder(dir); err != nil {
+		return err
 	}
 	if err := s.at("set aside"); err != nil {
 		return err
 	}
 	return s.writeErr(s.fs.Rename(path, filepath.Join(dir, name)))
+}
+
+// makeFolder makes a folder in the store. It is open to whom the store is, whatever the umask of who makes it:
+// in a store that a group shares, others must be able to remove what stands in it.
+func (s *Store) makeFolder(dir string) error {
+	var made []string // of the folders above, too
+	for at := dir; len(at) > len(s.dir); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
+			made = append(made, at)
+		}
+	}
+	if err := s.fs.MkdirAll(dir, 0o777); err != nil {
+		return s.writeErr(err)
+	}
+	if info, err := os.Stat(s.dir); err == nil {
+		for _, at := range made {
+			_ = os.Chmod(at, info.Mode()&(fs.ModePerm|fs.ModeSetgid)) // some file systems have no modes
+		}
+	}
+	return nil
 }
 
 // writeErr adds to an error of the file system what it means for the store.

@@ -129,8 +129,8 @@ func (p *part) create(note PartNote) error {
 	if err := s.at("mkdir"); err != nil {
 		return err
 	}
-	if err := s.fs.MkdirAll(dir, 0o777); err != nil {
-		return s.writeErr(err)
+	if err := s.makeFolder(dir); err != nil {
+		return err
 	}
 	if err := s.at("open"); err != nil {
 		return err

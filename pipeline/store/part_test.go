@@ -2,10 +2,12 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -651,5 +653,59 @@ func TestVerifyParts(t *testing.T) {
 	}
 	if v := w.items(t, s); v.hits == 0 || v.misses == 0 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// others is a file system on which parts are in another user's folder.
+type others struct{ osFiles }
+
+func (others) Rename(from, to string) error {
+	if filepath.Base(filepath.Dir(from)) == "parts" {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrPermission}
+	}
+	return os.Rename(from, to)
+}
+
+// TestVerifyPartsOfOthers: damaged parts that can't be set aside are named, with all other problems.
+func TestVerifyPartsOfOthers(t *testing.T) {
+	w := newWorld(4)
+	dir := parted(t, scratch(t), w)
+	part := partNames(t, dir)[0]
+	info, err := os.Stat(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, part, info.Size()/2, 1)
+	s := open(t, dir, Options{})
+	s.fs = others{}
+	problems, err := s.Verify(t.Context())
+	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") && !strings.HasPrefix(
+		problems[1], "parts/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
+		t.Errorf("%q, %v", problems, err)
+	}
+}
+
+// TestFoldersOfGroups: what is made in a store that a group shares is open to the group, whatever the umask.
+func TestFoldersOfGroups(t *testing.T) {
+	was := syscall.Umask(0o077)
+	defer syscall.Umask(was)
+	dir := scratch(t)
+	if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o770|fs.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	parted(t, dir, newWorld(4))
+	fold(t, dir)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm() != 0o770 {
+			t.Errorf("%s has the mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

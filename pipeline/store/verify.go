@@ -82,6 +82,9 @@ func (v *verification) parts() error {
 		for _, p := range problems {
 			v.problem(f.path, "%s", p)
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			continue // it may be whole
+		}
 		if len(problems) > 0 && (err != nil || !info.InUse()) {
 			damaged = append(damaged, f)
 		}
@@ -89,15 +92,22 @@ func (v *verification) parts() error {
 	if err != nil || len(damaged) == 0 || v.s.opts.ReadOnly {
 		return err
 	}
-	if _, err := v.s.Fold(v.ctx); err != nil {
-		return err
-	}
+	_, err = v.s.Fold(v.ctx)
 	for _, f := range damaged {
-		if err := v.s.setAside(f.path, f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err == nil {
+			err = v.s.setAside(f.path, f.name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
 	}
-	return nil
+	if errors.Is(err, fs.ErrPermission) {
+		const text = "damaged parts stay here: the folder is another user's, who can open it to the group " +
+			"(chmod -R g+rwX): %v"
+		v.problem(v.s.partsDir(), text, err)
+		return nil
+	}
+	return err
 }
 
 // part checks the frames and objects of a part.
