@@ -91,8 +91,11 @@ func readNames(file string) ([]string, error) {
 	return names, nil
 }
 
-// maxText limits lists and names; ImageNet's list has 50 MB.
-const maxText = 1 << 28
+// maxText and maxLines limit lists and names; ImageNet's list has 50 MB, and 1.3 million lines.
+const (
+	maxText  = 1 << 28
+	maxLines = 1 << 24
+)
 
 func readText(file string) ([]byte, error) {
 	b, err := stages.ReadFile(file, maxText)
@@ -100,6 +103,9 @@ func readText(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%q: %w", file, plain(err))
 	}
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	if n := bytes.Count(b, []byte("\n")); n > maxLines {
+		return nil, fmt.Errorf("%q has %d lines, more than %d", file, n, maxLines)
+	}
 	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
 		return nil, fmt.Errorf("%q isn't UTF-8 text", file)
 	}

@@ -83,8 +83,12 @@ func (p FolderParams) annotates(file string) bool {
 type walker struct {
 	skip   func(file string) bool
 	others int      // number of files that aren't images
+	listed int      // number of all files and folders, those that several links lead to once for each
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
+
+// maxListed bounds what is listed: links make a few folders any number of paths. ImageNet has 1.3 million files.
+const maxListed = 1 << 24
 
 // A node is a file or folder; id is its path relative to the top, with slashes.
 type node struct {
@@ -99,6 +103,10 @@ func (w *walker) entries(folder string) ([]node, error) {
 	list, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("folder %q: %w", folder, plain(err))
+	}
+	if w.listed += len(list); w.listed > maxListed {
+		return nil, fmt.Errorf("more than %d files and folders, counting what several links lead to once for "+
+			"each", maxListed)
 	}
 	var out []node
 	for _, e := range list {

@@ -75,17 +75,31 @@ score an image, or one for all.`,
 	},
 })
 
+// maxScores limits the bytes of a file, maxColumns the columns of its table.
+const (
+	maxScores  = 1 << 28
+	maxColumns = 1 << 12
+)
+
+func errScores(path string) error { return fmt.Errorf("%s has more than %d bytes", path, maxScores) }
+
 // oneForAll is the id of a score that isn't of one image.
 const oneForAll = "all"
 
 // rows returns a source for each row that the parameters choose: the score is its note, so that a score's key
 // depends on no other row.
 func (p ExternalParams) rows(file io.Reader) ([]stages.Source, error) {
-	r := csv.NewReader(file)
+	limited := &io.LimitedReader{R: file, N: maxScores + 1}
+	r := csv.NewReader(limited)
 	r.TrimLeadingSpace = true
 	header, err := r.Read()
-	if err != nil {
+	if limited.N == 0 {
+		return nil, errScores(p.Path)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: no line that names the columns: %w", p.Path, err)
+	}
+	if len(header) > maxColumns {
+		return nil, fmt.Errorf("%s has %d columns, more than %d", p.Path, len(header), maxColumns)
 	}
 	header = slices.Clone(header)
 	header[0] = strings.TrimPrefix(header[0], "\ufeff") // of files that Excel wrote
@@ -120,7 +134,9 @@ func (p ExternalParams) rows(file io.Reader) ([]stages.Source, error) {
 	lines := map[string]int{}
 	for {
 		row, err := r.Read()
-		if errors.Is(err, io.EOF) {
+		if limited.N == 0 {
+			return nil, errScores(p.Path)
+		} else if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Path, err) // with its line

@@ -35,6 +35,8 @@ type span struct {
 const (
 	maxFile       = 1 << 30 // bytes of a file of annotations; COCO's largest has 470 MB
 	maxAnnotation = 1 << 26 // bytes of an annotation
+	maxElements   = 1 << 24 // of a list: images or annotations
+	maxCategories = 1 << 16
 )
 
 // OpenCOCO opens a file of annotations and lists its images, annotations and categories. Errors name the
@@ -104,7 +106,9 @@ func (c *COCO) index(size int64) error {
 					Name string `json:"name"`
 				}
 				err := json.Unmarshal(raw, &k)
-				c.Categories[k.ID] = k.Name
+				if c.Categories[k.ID] = k.Name; len(c.Categories) > maxCategories {
+					return fmt.Errorf("more than %d categories", maxCategories)
+				}
 				return err
 			})
 		default:
@@ -332,6 +336,9 @@ func each(d *json.Decoder, name string, use func(raw []byte, start, end int64) e
 	}
 	var raw json.RawMessage
 	for i := 0; d.More(); i++ {
+		if i == maxElements {
+			return fmt.Errorf("%s has more than %d elements", name, maxElements)
+		}
 		raw = raw[:0]
 		if err := d.Decode(&raw); err != nil {
 			return fmt.Errorf("%s[%d]: %w", name, i, placed(d, err))

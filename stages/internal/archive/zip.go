@@ -13,27 +13,15 @@ import (
 
 // readZip calls add for the members of a zip file.
 func readZip(f io.ReaderAt, size int64, l limits, add func(member) error) error {
-	// A member has at least 46 bytes of the directory, less than 128 with a usual path, and takes about 300
-	// bytes of memory: the limit on the directory's bytes bounds the memory before members can be counted.
-	b := &bounded{f, int64(l.members) * 128}
-	z, err := zip.NewReader(b, size)
-	switch {
-	case errors.Is(err, errDirectory):
-		return fmt.Errorf("its directory has more than %d members, or too long names", l.members)
-	case errors.Is(err, zip.ErrFormat), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("it isn't a zip file, or isn't complete: its end can't be read")
-	case err != nil:
+	z, err := OpenZip(f, size, l.members)
+	if err != nil {
 		return err
 	}
-	if n := len(z.File); n > l.members {
-		return fmt.Errorf("it has %d members, more than %d", n, l.members)
-	}
-	b.left = math.MaxInt64
 	if err := whole(f, size, z); err != nil {
 		return err
 	}
 	for _, m := range z.File {
-		err := add(member{m.Name, m.Mode(), func() (io.Reader, error) { return openZipped(m) }})
+		err := add(member{m.Name, m.Mode(), func() (io.Reader, error) { return OpenMember(m) }})
 		if err != nil {
 			return err
 		}
@@ -41,10 +29,32 @@ func readZip(f io.ReaderAt, size int64, l limits, add func(member) error) error 
 	return nil
 }
 
+// OpenZip opens a zip file of at most so many members.
+func OpenZip(f io.ReaderAt, size int64, members int) (*zip.Reader, error) {
+	// A member has at least 46 bytes of the directory, less than 128 with a usual path, and takes about 300
+	// bytes of memory: the limit on the directory's bytes bounds the memory before members can be counted.
+	b := &bounded{f, int64(members) * 128}
+	z, err := zip.NewReader(b, size)
+	switch {
+	case errors.Is(err, errDirectory):
+		return nil, fmt.Errorf("its directory has more than %d members, or too long names", members)
+	case errors.Is(err, zip.ErrFormat), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return nil, errors.New("it isn't a zip file, or isn't complete: its end can't be read")
+	case err != nil:
+		return nil, err
+	}
+	if n := len(z.File); n > members {
+		return nil, fmt.Errorf("it has %d members, more than %d", n, members)
+	}
+	b.left = math.MaxInt64
+	return z, nil
+}
+
 // Bits of a member's flags, of which either says that it is encrypted.
 const encrypted = 1<<0 | 1<<6
 
-func openZipped(m *zip.File) (io.Reader, error) {
+// OpenMember opens a member, whose checksum is compared at its end.
+func OpenMember(m *zip.File) (io.ReadCloser, error) {
 	if m.Flags&encrypted != 0 {
 		return nil, errors.New("is encrypted: unpack the archive, and name the folder")
 	}
@@ -87,13 +97,13 @@ func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 // A checked reader fails at the end if its bytes haven't the checksum, also one of 0, which package zip takes
 // for none.
 type checked struct {
-	io.Reader
+	io.ReadCloser
 	want uint32
 	hash hash.Hash32
 }
 
 func (c *checked) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
+	n, err := c.ReadCloser.Read(p)
 	c.hash.Write(p[:n])
 	if err == io.EOF && c.hash.Sum32() != c.want {
 		err = zip.ErrChecksum

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/archive"
 )
 
 // An Archive is an open .npz file, whose arrays are read one at a time.
@@ -39,8 +40,11 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
+// maxArrays bounds the arrays of an archive.
+const maxArrays = 1 << 18
+
 func newArchive(r io.ReaderAt, size int64) (*Archive, error) {
-	z, err := zip.NewReader(r, size)
+	z, err := archive.OpenZip(r, size, maxArrays)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +80,7 @@ func (a *Archive) Read(name string) (Array, error) {
 
 // readEntry reads the array of an entry, which has nothing else.
 func readEntry(f *zip.File) (a Array, err error) {
-	r, err := f.Open()
+	r, err := archive.OpenMember(f)
 	if err != nil {
 		return a, err
 	}
