@@ -141,16 +141,6 @@ func zipped(n onnx.Node) []string {
 	return out
 }
 
-// zippedNames returns the names of the classes that a model's ZipMap has, nil if it has none.
-func zippedNames(m *onnx.Model) []string {
-	for _, n := range m.Proto.Graph.Node {
-		if n.OpType == "ZipMap" {
-			return zipped(onnx.Node{NodeProto: n})
-		}
-	}
-	return nil
-}
-
 // classesOf returns the number of classes of an answer of that shape to that many images.
 func classesOf(shape []int, rows int) (int, error) {
 	n := onnx.Size(shape)

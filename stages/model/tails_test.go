@@ -54,7 +54,7 @@ func (n *tailed) reduced(op string) string {
 // likely reports whether a piece has made probabilities.
 func (n *tailed) likely() bool {
 	return slices.ContainsFunc(n.ops, func(op string) bool {
-		return strings.Contains(op, "soft") || strings.Contains(op, "sigmoid") ||
+		return strings.Contains(op, "softmax") || strings.Contains(op, "sigmoid") ||
 			strings.Contains(op, "sum") || strings.Contains(op, "1+exp") || strings.Contains(op, "member")
 	})
 }
@@ -468,12 +468,16 @@ func disagrees(net *program.Net, row, answer []float32, x model.Inspection, g *t
 		}
 		return ""
 	}
-	if len(row) != len(answer) {
+	first := 0
+	if x.Feed.Sides {
+		first = 1 // of both sides, the positive
+	}
+	if len(row) != len(answer)+first {
 		return fmt.Sprintf("%d classes instead of %d", len(row), len(answer))
 	}
 	for c, a := range answer {
 		want := float64(a) / x.Head.Scale
-		target := program.Target{Class: c, Minus: -1}
+		target := program.Target{Class: first + c, Minus: -1}
 		got := net.Probability(row, target)
 		switch x.Head.Kind {
 		case "logits":
